@@ -46,7 +46,7 @@ pub fn files_hold(folders: &[&str], check: Check) {
 
 /// Runs the check on so many mutated copies of every file, or on as many as fit into the time that
 /// was asked for. The first copy that fails is written to a file.
-pub fn spoilt_copies_hold(folders: &[&str], check: Check, copies: usize) {
+pub fn mutated_copies_hold(folders: &[&str], check: Check, copies: usize) {
     let seconds = std::env::var("WEIGH_FUZZ_S").ok();
     let seconds = seconds.map(|text| text.parse().expect("WEIGH_FUZZ_S is a number of seconds"));
     let files = files(folders);
@@ -63,12 +63,12 @@ pub fn spoilt_copies_hold(folders: &[&str], check: Check, copies: usize) {
                 let mut copy = data.clone();
                 for _ in 0..1 + random.below(4) {
                     let other = &files[random.below(files.len())].1;
-                    spoil(&mut copy, other, &mut random);
+                    mutate(&mut copy, other, &mut random);
                 }
                 copy.truncate(COPY_MAX);
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&copy))) {
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    let found = std::env::temp_dir().join(format!("spoilt-{name}"));
+                    let found = std::env::temp_dir().join(format!("mutated-{name}"));
                     println!("{} of {}", found.display(), path.display());
                     let _ = fs::write(found, &copy);
                     resume_unwind(panic);
@@ -110,7 +110,7 @@ const NUMBERS: [&str; 12] = [
 
 /// Mutates a stretch: changes, removes or doubles it, or replaces it with a stretch of another
 /// file.
-fn spoil(copy: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+fn mutate(copy: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let at = random.below(copy.len() + 1);
     let end = (at + random.below(12)).min(copy.len());
     match random.below(6) {

@@ -25,7 +25,7 @@ mod quota_guard;
 mod readiness;
 mod reply_timeout;
 #[cfg(test)]
-mod reused_numbers;
+mod reused_pids;
 pub mod route;
 mod sampling;
 mod serve;

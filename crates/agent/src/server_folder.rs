@@ -319,7 +319,7 @@ mod tests {
             assert_eq!(server.log(name), None, "{name}");
         }
         for (name, why) in [
-            ("link", "it is a link"),
+            ("link", "it is a symbolic link"),
             ("pipe", "not a regular file"),
             ("folder", "not a regular file"),
             ("linked/real", "Not a directory"),

@@ -15,6 +15,6 @@ fn every_line_is_refused_or_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn spoilt_lines_do_too() {
-    replay::spoilt_copies_hold(AGENT_WIRE, agent_checks::agent_wire, 100);
+fn mutated_lines_do_too() {
+    replay::mutated_copies_hold(AGENT_WIRE, agent_checks::agent_wire, 100);
 }

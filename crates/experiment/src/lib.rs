@@ -19,6 +19,6 @@ pub use recipes::{LoadError, Recipes};
 pub use spec::{
     Apart, BodyCheck, CurveSpec, Design, Effect, Event, EventFault, EventSpec, Expect, Experiment,
     Factor, Fault, Level, LoadChange, LoadPart, LoadSpec, ParamValue, Published, Rate,
-    ResolvedCondition, Role, SameAnswers, Server, ServerSpec, SliceLength, Subject, SubjectSpec,
-    Target, TlsSpec, Upstream,
+    ResolvedCondition, Role, SameAnswers, Server, ServerSpec, SliceLength, Subject, SubjectLoad,
+    SubjectSpec, Target, TlsSpec, Upstream,
 };

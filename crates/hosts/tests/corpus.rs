@@ -15,6 +15,6 @@ fn every_packet_is_translated_there_and_back() {
 }
 
 #[test]
-fn spoilt_packets_are_too() {
-    replay::spoilt_copies_hold(TUN_PACKET, packet_checks::tun_packet, 2000);
+fn mutated_packets_are_too() {
+    replay::mutated_copies_hold(TUN_PACKET, packet_checks::tun_packet, 2000);
 }

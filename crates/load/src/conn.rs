@@ -1,7 +1,7 @@
 //! One connection's state.
 
 use net::ConnId;
-use net::http::ResponseParser;
+use net::http::{ResponseHead, ResponseParser};
 
 use crate::expect::BodyCheck;
 
@@ -40,11 +40,15 @@ pub(crate) struct Conn {
     /// Good answers in the window.
     pub(crate) answers: u64,
     pub(crate) parser: ResponseParser,
+    /// The head of the answer.
+    pub(crate) head: ResponseHead,
+    /// The connection that it is a stream of, with HTTP/2.
+    pub(crate) link: Option<u32>,
     pub(crate) check: BodyCheck,
 }
 
 impl Conn {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(link: Option<u32>) -> Self {
         Self {
             id: None,
             state: State::Closed,
@@ -57,6 +61,8 @@ impl Conn {
             request: 0,
             answers: 0,
             parser: ResponseParser::new(false),
+            head: ResponseHead::default(),
+            link,
             check: BodyCheck::default(),
         }
     }
@@ -66,6 +72,7 @@ impl Conn {
         self.intended = intended;
         self.first_byte = 0;
         self.bytes = 0;
+        self.head = ResponseHead::default();
         self.check.reset();
     }
 

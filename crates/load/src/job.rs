@@ -7,9 +7,10 @@ use net::IoKind;
 use readings::Pacing;
 use serde::{Deserialize, Serialize};
 
+use crate::h2::EncodedRequest;
 use crate::serde_as;
 use crate::share::ThreadShare;
-use crate::target::Target;
+use crate::target::{Request, Target};
 
 /// When a segment ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -178,6 +179,9 @@ pub enum JobError {
     /// A number that must be at least one is zero.
     #[error("expected at least one {0}, found 0")]
     Zero(&'static str),
+    /// HTTP/2 with a request that is none of HTTP.
+    #[error("HTTP/2 needs requests with a method, a path and header fields")]
+    NotHttp,
     /// A segment on a target that does not exist.
     #[error("segment {segment} is on target {target}, but there are {targets} targets")]
     Target {
@@ -302,6 +306,13 @@ impl Job {
         for target in &self.targets {
             if target.connections == 0 {
                 return Err(JobError::Zero("connection"));
+            }
+            let is_http = |request: &Request| EncodedRequest::of(&request.bytes, "http").is_some();
+            if target.http2.is_some() && !target.requests.iter().all(is_http) {
+                return Err(JobError::NotHttp);
+            }
+            if target.streams() == Some(0) {
+                return Err(JobError::Zero("stream"));
             }
             if target.requests.iter().all(|request| request.weight == 0) {
                 return Err(JobError::Requests);

@@ -10,6 +10,7 @@ mod clock;
 mod conn;
 mod crawl;
 mod expect;
+mod h2;
 mod job;
 mod merge;
 mod open_loop;
@@ -31,7 +32,7 @@ pub use job::{Arrivals, Job, JobError, ROW_MIN, Segment, Stage, Stop, TimestampS
 pub use prepare::{PrepareError, ReferenceError, Varying, prepare};
 pub use rows::Row;
 pub use run::{LoadError, Progress, run};
-pub use target::{Choice, ProxyHeader, ProxyVersion, Request, Target};
+pub use target::{Choice, Http2, ProxyHeader, ProxyVersion, Request, Target};
 
 /// A duration in nanoseconds; centuries are cut to fit.
 fn ns(duration: std::time::Duration) -> u64 {

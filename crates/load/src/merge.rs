@@ -20,6 +20,7 @@ pub(crate) fn merge(
     parts: Vec<Recorder>,
     rows: ReadingRows,
     connections: u64,
+    streams: Option<u32>,
     io: &str,
     cpus: &[u32],
 ) -> Option<LoadReading> {
@@ -41,6 +42,8 @@ pub(crate) fn merge(
         errors_all: sum.errors_all,
         requests_all: sum.requests_all,
         connects: sum.connects,
+        resent: sum.resent,
+        streams,
         connections_open_min: sum.open.iter().copied().min().unwrap_or(0),
         statuses: sum
             .statuses

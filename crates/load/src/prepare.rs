@@ -12,6 +12,7 @@ use readings::NO_PORT;
 use tls::{ClientTls, TlsError};
 
 use crate::expect::{BodyRule, Expect, StatusRule};
+use crate::h2::{self, EncodedRequest};
 use crate::job::Job;
 use crate::target::{Request, Target};
 
@@ -154,6 +155,9 @@ fn fetch_unless_stopped(
     let mut preamble = Vec::new();
     target.preamble(number as u64, &mut preamble);
     let tls = target.tls.as_ref().map(ClientTls::new).transpose()?;
+    let encoded = target
+        .http2
+        .and_then(|_| EncodedRequest::of(&request.bytes, target.scheme()));
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         // There is no receiver after a stop.
@@ -161,7 +165,7 @@ fn fetch_unless_stopped(
             &address,
             tls.as_ref(),
             &preamble,
-            &request,
+            (&request, encoded.as_ref()),
             limit,
         ));
     });
@@ -180,21 +184,18 @@ fn reference(
     address: &Address,
     tls: Option<&ClientTls>,
     preamble: &[u8],
-    request: &Request,
+    (request, encoded): (&Request, Option<&EncodedRequest>),
     limit: Duration,
 ) -> Result<(Expect, bool), ReferenceError> {
     let mut bodies = Vec::new();
     let mut expect = request.expect.clone();
     for _ in 0..FETCHES {
         let fetch = || {
-            tls::fetch(
-                address,
-                tls,
-                preamble,
-                &request.bytes,
-                limit,
-                REFERENCE_BYTES_MAX,
-            )
+            let most = REFERENCE_BYTES_MAX;
+            match encoded {
+                None => tls::fetch(address, tls, preamble, &request.bytes, limit, most),
+                Some(encoded) => h2::fetch(address, tls, preamble, encoded, limit, most),
+            }
         };
         let answer = retry_without_port(fetch, limit)?;
         if expect.status == StatusRule::Success {

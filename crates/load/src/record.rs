@@ -55,6 +55,8 @@ pub(crate) struct Recorder {
     pub(crate) errors: ErrorCounts,
     pub(crate) bytes_read: u64,
     pub(crate) connects: u64,
+    /// Requests that were sent again, as the server had not processed them.
+    pub(crate) resent: u64,
     pub(crate) statuses: Vec<u64>,
     /// Answers in one piece to requests that were sent when they were due: response, service and
     /// first-byte times are equal, and the transfer took no time. One histogram instead of four on
@@ -192,6 +194,7 @@ impl Recorder {
         self.requests += part.requests;
         self.bytes_read += part.bytes_read;
         self.connects += part.connects;
+        self.resent += part.resent;
         for (a, b) in self.statuses.iter_mut().zip(&part.statuses) {
             *a += b;
         }

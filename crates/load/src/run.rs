@@ -202,7 +202,15 @@ fn run_on(
         .filter_map(|(parts, rows)| {
             let target = parts.first()?.target;
             let connections = u64::from(job.targets[target].connections);
-            merge(parts, rows, connections, &io.to_string(), &job.cpus)
+            let streams = job.targets[target].streams();
+            merge(
+                parts,
+                rows,
+                connections,
+                streams,
+                &io.to_string(),
+                &job.cpus,
+            )
         })
         .collect())
 }

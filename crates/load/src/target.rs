@@ -73,6 +73,13 @@ pub struct ProxyHeader {
     pub clients: Vec<IpAddr>,
 }
 
+/// HTTP/2, agreed on by ALPN with TLS and spoken from the first byte without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http2 {
+    /// Streams that each connection has open at once, at most; at least 1.
+    pub streams: u32,
+}
+
 /// A server, the connections to it and the requests on them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
@@ -89,6 +96,9 @@ pub struct Target {
     /// TLS on every connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<tls::ClientSettings>,
+    /// HTTP/2 instead of HTTP/1.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2>,
 }
 
 impl Target {
@@ -101,7 +111,21 @@ impl Target {
             choice: Choice::default(),
             proxy_header: None,
             tls: None,
+            http2: None,
         }
+    }
+
+    /// `http` or `https`.
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self.tls {
+            Some(_) => "https",
+            None => "http",
+        }
+    }
+
+    /// Streams of each connection; `None` with HTTP/1.1.
+    pub(crate) fn streams(&self) -> Option<u32> {
+        self.http2.map(|http2| http2.streams)
     }
 
     /// With this number of connections.

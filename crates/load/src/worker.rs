@@ -19,6 +19,7 @@ mod segment;
 mod sim;
 #[cfg(test)]
 mod simulated;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use crate::run::{LoadError, Message, Progress};
 use crate::stop::{AfterEach, AfterRequests, AfterTime};
 use request_picker::RequestPicker;
 use segment::SegmentRun;
+use streams::{LINK, Link, Over};
 
 /// Interval of the checks for timeouts.
 const SCAN_NS: u64 = 20_000_000;
@@ -46,6 +48,9 @@ const PAUSE_NS: u64 = 1_000_000;
 /// The most that sending a request or handling an event takes, and the end of a row.
 const WORK_NS: u64 = 20_000;
 const ROW_WORK_NS: u64 = 2_000_000;
+/// A TLS connection that ended is open again after this time, unless the server takes no more: many
+/// that end together, as after the same number of requests, wait for each other's handshakes.
+const REOPENING_NS: u64 = 900_000_000;
 /// How long outstanding answers are awaited after a stop from outside.
 const STOP_DRAIN_NS: u64 = 200_000_000;
 
@@ -62,18 +67,25 @@ pub(crate) struct Worker<I: Io, C: Clock> {
     conns: Vec<Conn>,
     /// The connections of each target.
     conns_of: Vec<Range<usize>>,
-    /// Connection by slot of the event loop.
+    /// Connection by slot of the event loop, or link with the mark [`LINK`].
     by_slot: Vec<u32>,
+    /// HTTP/2 connections.
+    links: Vec<Link>,
+    /// Links with bytes to send.
+    dirty: Vec<u32>,
+    /// Streams that ended with the bytes that are being read.
+    over: Vec<(usize, Over)>,
     /// One per reading, and a last one for warm-ups.
     recorders: Vec<Recorder>,
 }
 
-/// The connections of each target that a thread holds, numbered through.
+/// The connections of each target that a thread holds, numbered through; with HTTP/2 their streams.
 fn own_connections(job: &Job, thread: usize) -> Vec<Range<usize>> {
     let mut first = 0;
     (0..job.targets.len())
         .map(|target| {
-            let own = job.share(target, thread).own_connections() as usize;
+            let streams = job.targets[target].streams().unwrap_or(1) as usize;
+            let own = job.share(target, thread).own_connections() as usize * streams;
             first += own;
             first - own..first
         })
@@ -82,9 +94,9 @@ fn own_connections(job: &Job, thread: usize) -> Vec<Range<usize>> {
 
 /// What a thread needs of its event loop.
 pub(crate) fn io_options(job: &Job, thread: usize) -> IoOptions {
-    let own = own_connections(job, thread)
-        .last()
-        .map_or(0, |last| last.end) as u32;
+    let targets = 0..job.targets.len();
+    let own = targets.map(|target| job.share(target, thread).own_connections());
+    let own = own.sum::<u64>() as u32;
     IoOptions {
         // Twice as many, within the limit of open files: a slot is free again only when the kernel
         // has released it.
@@ -107,9 +119,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
         events: Sender<Message>,
     ) -> Self {
         let conns_of = own_connections(&job, thread);
-        let pickers = job
-            .targets
-            .iter()
+        let pickers = (0..job.targets.len())
             .map(|target| RequestPicker::new(target, &job, thread, &mut io))
             .collect();
         let mut recorders: Vec<Recorder> = (0..=job.readings()).map(|_| Recorder::new()).collect();
@@ -125,7 +135,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
                 }
             }
         }
-        let conns = conns_of.last().map_or(0, |last| last.end);
+        let (links, link_of) = streams::links(&job, &conns_of);
         Self {
             io,
             clock,
@@ -134,9 +144,12 @@ impl<I: Io, C: Clock> Worker<I, C> {
             pickers,
             openings: thread as u64,
             preamble: Vec::new(),
-            conns: (0..conns).map(|_| Conn::new()).collect(),
+            conns: link_of.into_iter().map(Conn::new).collect(),
             conns_of,
             by_slot: vec![0; io_options(&job, thread).slots()],
+            links,
+            dirty: Vec::new(),
+            over: Vec::new(),
             recorders,
             job,
         }
@@ -214,9 +227,17 @@ impl<I: Io, C: Clock> Worker<I, C> {
 
     /// Handles events between segments.
     fn settle(&mut self) -> Result<(), LoadError> {
+        self.flush_links();
         self.io.poll(Some(0)).map_err(LoadError::Loop)?;
         while let Some(event) = self.io.next_event() {
             match event {
+                Event::Data { conn, buf } if self.is_link(conn) => {
+                    self.link_data_at_rest(conn, &buf);
+                    self.io.recycle(buf);
+                }
+                Event::Eof { conn } | Event::Failed { conn, .. } if self.is_link(conn) => {
+                    self.link_ended_at_rest(conn);
+                }
                 Event::Data { conn, buf } => {
                     self.io.recycle(buf);
                     self.close_id(conn);
@@ -235,7 +256,15 @@ impl<I: Io, C: Clock> Worker<I, C> {
         }
     }
 
+    #[inline]
+    fn is_link(&self, id: ConnId) -> bool {
+        self.by_slot[id.slot()] & LINK != 0
+    }
+
     fn close(&mut self, number: usize) {
+        if let Some(link) = self.conns[number].link {
+            return self.close_place(number, link as usize);
+        }
         let conn = &mut self.conns[number];
         if let Some(id) = conn.id.take() {
             self.io.close(id);

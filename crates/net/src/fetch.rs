@@ -37,6 +37,9 @@ pub enum FetchError {
     /// The answer is not HTTP/1.1.
     #[error("the answer is {0}")]
     Http(#[from] HttpError),
+    /// The answer is a record of TLS.
+    #[error("the answer is a TLS record: this server speaks TLS, which takes an https URL")]
+    Tls,
     /// The connection ended early.
     #[error("the connection ended before the answer was complete")]
     Short,
@@ -229,6 +232,47 @@ pub fn fetch_after(
 /// What makes the socket of a [`fetch_over`] into the channel that requests pass through.
 pub type Encrypt<'a> = &'a dyn Fn(Box<dyn Channel>) -> io::Result<Box<dyn Channel>>;
 
+/// A connection that is asked and heard, with a time limit for all of it.
+pub struct Conversation {
+    channel: Box<dyn Channel>,
+    limit: Duration,
+}
+
+impl Conversation {
+    /// Connects and sends the greeting; what follows passes through what `encrypt` makes of the
+    /// socket.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub fn begin(
+        address: &Address,
+        greeting: &[u8],
+        encrypt: Encrypt<'_>,
+        limit: Duration,
+    ) -> Result<Self, FetchError> {
+        let mut socket = Talk::begin(address, limit)?;
+        say(&mut socket, greeting, limit)?;
+        let channel = encrypt(Box::new(socket))?;
+        Ok(Self { channel, limit })
+    }
+
+    /// Sends bytes.
+    ///
+    /// # Errors
+    /// When the connection fails, or the time is over.
+    pub fn say(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
+        say(&mut *self.channel, bytes, self.limit)
+    }
+
+    /// Receives bytes; 0 where the peer has closed.
+    ///
+    /// # Errors
+    /// As [`Conversation::say`].
+    pub fn hear(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
+        hear(&mut *self.channel, buffer, self.limit)
+    }
+}
+
 /// As [`fetch_after`], through what `encrypt` makes of the socket after the greeting.
 ///
 /// # Errors
@@ -241,17 +285,15 @@ pub fn fetch_over(
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
-    let mut socket = Talk::begin(address, limit)?;
-    say(&mut socket, greeting, limit)?;
-    let mut channel = encrypt(Box::new(socket))?;
-    say(&mut *channel, request, limit)?;
+    let mut channel = Conversation::begin(address, greeting, encrypt, limit)?;
+    channel.say(request)?;
     let mut parser = ResponseParser::new(request.starts_with(b"HEAD "));
     // What has come up to the end of the head, and some of the body behind it.
     let mut head = Vec::new();
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let n = hear(&mut *channel, &mut buffer, limit)?;
+        let n = channel.hear(&mut buffer)?;
         if n == 0 {
             if parser.end() {
                 break;
@@ -265,7 +307,11 @@ pub fn fetch_over(
             if body.len() <= body_bytes_max {
                 body.extend_from_slice(bytes);
             }
-        })?;
+        });
+        let progress = match progress {
+            Err(_) if is_tls_record(&head) => return Err(FetchError::Tls),
+            other => other?,
+        };
         if body.len() > body_bytes_max {
             return Err(FetchError::Large(body_bytes_max));
         }
@@ -280,11 +326,32 @@ pub fn fetch_over(
     })
 }
 
+/// Whether bytes begin with an alert or a handshake message of TLS (RFC 8446, 5.1).
+fn is_tls_record(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x15 | 0x16, 0x03, ..])
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    #[test]
+    fn a_server_that_speaks_tls_is_recognised_by_its_alert() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            // A fatal alert: unexpected message.
+            client.write_all(&[0x15, 3, 3, 0, 2, 2, 10]).unwrap();
+            let _ = client.read_to_end(&mut Vec::new());
+        });
+        let bytes = request("GET", "x", "/", &[]);
+        let found = fetch(&address.into(), &bytes, Duration::from_secs(5), 100);
+        assert!(matches!(found, Err(FetchError::Tls)), "{found:?}");
+        server.join().unwrap();
+    }
 
     #[test]
     fn the_fields_are_those_of_the_final_answer() {

@@ -39,9 +39,9 @@ impl Folder {
     /// # Errors
     /// When the name exists already.
     pub fn make(&self, name: &OsStr) -> io::Result<Self> {
-        let name = single(name)?;
+        let name = plain_name(name)?;
         rustix::fs::mkdirat(&self.0, name, PRIVATE_FOLDER)?;
-        self.step(name)
+        self.open_child(name)
     }
 
     /// Opens a folder below this one. Folders of the path that do not exist are made; `made` is
@@ -54,7 +54,7 @@ impl Folder {
         path: &Path,
         mut made: impl FnMut(&Self) -> io::Result<()>,
     ) -> io::Result<Self> {
-        let mut folder = self.again()?;
+        let mut folder = self.duplicate()?;
         for name in components(path) {
             let name = name?;
             folder = match folder.make(name) {
@@ -62,7 +62,7 @@ impl Folder {
                     made(&new)?;
                     new
                 }
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.step(name)?,
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.open_child(name)?,
                 Err(e) => return Err(e),
             };
         }
@@ -89,14 +89,14 @@ impl Folder {
 
     fn open_with(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut folder = self.again()?;
+        let mut folder = self.duplicate()?;
         for parent in components(path.parent().unwrap_or(Path::new(""))) {
-            folder = folder.step(parent?)?;
+            folder = folder.open_child(parent?)?;
         }
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(&folder.0, name, flags, mode) {
             Ok(file) => Ok(File::from(file)),
-            Err(Errno::LOOP) => Err(io::Error::other("it is a link")),
+            Err(Errno::LOOP) => Err(io::Error::other("it is a symbolic link")),
             Err(e) => Err(e.into()),
         }
     }
@@ -123,15 +123,15 @@ impl Folder {
     /// # Errors
     /// When it does not exist, may not be removed, or gets a new entry meanwhile.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
-        let name = single(name)?;
+        let name = plain_name(name)?;
         if self.unlink(name)? {
             return Ok(());
         }
-        let top = self.step(name)?;
+        let top = self.open_child(name)?;
         let mut number = 0;
         let mut left = top.unlink_files()?;
         while let Some(inner) = left.pop() {
-            let folder = top.step(OsStr::from_bytes(inner.as_bytes()))?;
+            let folder = top.open_child(OsStr::from_bytes(inner.as_bytes()))?;
             for below in folder.unlink_files()? {
                 left.push(move_up(&folder, &below, &top, &mut number)?);
             }
@@ -164,7 +164,7 @@ impl Folder {
     }
 
     /// Opens a folder directly in this one.
-    fn step(&self, name: &OsStr) -> io::Result<Self> {
+    fn open_child(&self, name: &OsStr) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::openat(
             &self.0,
@@ -174,7 +174,7 @@ impl Folder {
         )?))
     }
 
-    fn again(&self) -> io::Result<Self> {
+    fn duplicate(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
 }
@@ -217,7 +217,7 @@ fn components(path: &Path) -> impl Iterator<Item = io::Result<&OsStr>> {
 }
 
 /// Checks that a name is a single path component.
-fn single(name: &OsStr) -> io::Result<&OsStr> {
+fn plain_name(name: &OsStr) -> io::Result<&OsStr> {
     let mut all = Path::new(name).components();
     match (all.next(), all.next()) {
         (Some(Component::Normal(one)), None) if one == name => Ok(name),

@@ -339,6 +339,18 @@ pub trait Io: Sized {
     /// in turn.
     fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId;
 
+    /// As [`Io::add_target`]; its connections speak TLS by the settings with this number. A loop
+    /// without TLS ignores the number.
+    fn add_tls_target(
+        &mut self,
+        address: &Address,
+        sources: &[SocketAddr],
+        tls: Option<u32>,
+    ) -> TargetId {
+        let _ = tls;
+        self.add_target(address, sources)
+    }
+
     /// Registers bytes to send.
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId;
 

@@ -1,4 +1,4 @@
-//! The event loop and the HTTP/1.1 codec that `load`, `origin` and `balance` share.
+//! The event loop and the HTTP/1.1 and HTTP/2 codecs that `load`, `origin` and `balance` share.
 //!
 //! One trait, [`Io`], with two implementations: [`Uring`] on io_uring and [`Epoll`] on epoll. A
 //! room is generic over it and is compiled once for each, so that no call on the hot path is
@@ -12,6 +12,7 @@ mod choose;
 mod epoll;
 pub mod fetch;
 pub mod folder;
+pub mod h2;
 pub mod http;
 mod io;
 pub mod namespace;

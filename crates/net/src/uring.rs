@@ -499,7 +499,7 @@ impl Io for Uring {
 
     fn next_event(&mut self) -> Option<Event> {
         #[cfg(test)]
-        if let Some(event) = self.met_error() {
+        if let Some(event) = self.injected_error() {
             return Some(event);
         }
         while self.next < self.batch.len() {

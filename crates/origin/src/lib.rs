@@ -4,6 +4,7 @@
 //! own event loop and listening socket.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod h2;
 mod pages;
 mod server;
 

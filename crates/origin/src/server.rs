@@ -15,6 +15,7 @@ use net::{Buf, ConnId, Epoll, Event, Io, IoKind, IoOptions, PayloadId, Uring, os
 use readings::Histogram;
 use tls::{Secure, ServerTls};
 
+use crate::h2::{H2Page, H2Request, H2Server};
 use crate::pages::{ConnectionReuse, HELLO, Page, answer, page};
 
 /// How to run an origin.
@@ -239,12 +240,19 @@ struct Client {
     last_page: Option<PayloadId>,
     last_keep_alive: bool,
     closing: bool,
+    /// The session, with HTTP/2.
+    h2: Option<Box<H2Server>>,
+    /// Whether it has sent anything.
+    has_begun: bool,
 }
 
 struct Worker<I: Io> {
     io: I,
     clients: Vec<Client>,
     pages: HashMap<Vec<u8>, PayloadId>,
+    h2_pages: HashMap<Vec<u8>, H2Page>,
+    /// Requests of the bytes that are being read.
+    h2_requests: Vec<H2Request>,
     number: usize,
     all: Vec<Arc<Counters>>,
     connections: u64,
@@ -260,6 +268,8 @@ struct Worker<I: Io> {
 struct ConnKey {
     conn: ConnId,
     persist: ConnectionReuse,
+    /// With HTTP/2.
+    stream: Option<u32>,
 }
 
 impl PartialOrd for ConnKey {
@@ -282,6 +292,8 @@ impl<I: Io> Worker<I> {
             io,
             clients,
             pages: HashMap::new(),
+            h2_pages: HashMap::new(),
+            h2_requests: Vec::new(),
             number,
             all,
             connections: 0,
@@ -329,9 +341,17 @@ impl<I: Io> Worker<I> {
             if client.conn != Some(key.conn) {
                 continue; // It has gone meanwhile.
             }
-            client.closing = key.persist.closes();
             let bytes = answer(200, "text/plain", HELLO, false, key.persist);
-            self.io.send_copy(key.conn, &bytes);
+            match (&mut client.h2, key.stream) {
+                (Some(h2), Some(stream)) => {
+                    h2.answer(stream, &H2Page::of(&bytes));
+                    self.send_h2(key.conn);
+                }
+                _ => {
+                    client.closing = key.persist.closes();
+                    self.io.send_copy(key.conn, &bytes);
+                }
+            }
             self.delays.record_ns(now - came);
         }
     }
@@ -368,6 +388,11 @@ impl<I: Io> Worker<I> {
                     self.clients[conn.slot()].closing = true;
                 }
             }
+            Event::Drained { conn }
+                if self.clients[conn.slot()].h2.is_some() && !self.clients[conn.slot()].closing =>
+            {
+                self.send_h2(conn);
+            }
             Event::Drained { conn } => {
                 if self.clients[conn.slot()].closing && self.io.queued(conn) == 0 {
                     self.io.close(conn);
@@ -386,6 +411,13 @@ impl<I: Io> Worker<I> {
         let slot = conn.slot();
         if self.clients[slot].closing {
             return;
+        }
+        let is_first = !std::mem::replace(&mut self.clients[slot].has_begun, true);
+        if is_first {
+            self.begin_h2(conn, buf);
+        }
+        if self.clients[slot].h2.is_some() {
+            return self.h2_data(conn, buf);
         }
         let mut at = 0;
         while at < buf.len() && !self.clients[slot].closing {
@@ -430,6 +462,18 @@ impl<I: Io> Worker<I> {
         }
     }
 
+    /// The actual delays of all threads.
+    fn all_delays(&mut self) -> Histogram {
+        self.publish();
+        let mut sum = Histogram::new();
+        for counters in &self.all {
+            if let Ok(own) = counters.delays.lock() {
+                sum.merge(&own);
+            }
+        }
+        sum
+    }
+
     /// `arrived_ns` is the kernel timestamp of the request, if there is one.
     fn respond(&mut self, conn: ConnId, arrived_ns: Option<u64>) {
         let client = &mut self.clients[conn.slot()];
@@ -447,7 +491,12 @@ impl<I: Io> Worker<I> {
                 let now = os::now_ns();
                 let came = arrived_ns.map_or(now, |at| at.min(now));
                 let due = came + delay.draw(&mut self.random);
-                let key = ConnKey { conn, persist };
+                let stream = None;
+                let key = ConnKey {
+                    conn,
+                    persist,
+                    stream,
+                };
                 // Pipelined requests may be answered in any order: load generators wait for each
                 // answer.
                 client.closing = false;
@@ -455,13 +504,7 @@ impl<I: Io> Worker<I> {
             }
             Page::Delays => {
                 client.last.clear();
-                self.publish();
-                let mut sum = Histogram::new();
-                for counters in &self.all {
-                    if let Ok(own) = counters.delays.lock() {
-                        sum.merge(&own);
-                    }
-                }
+                let sum = self.all_delays();
                 let text = sum.to_base64();
                 let bytes = answer(200, "text/plain", text.as_bytes(), head_only, persist);
                 self.io.send_copy(conn, &bytes);
@@ -503,5 +546,6 @@ impl<I: Io> Worker<I> {
     }
 }
 
+mod streams;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use crate::counts::{COUNT_MAX, first_above_limit};
 use crate::{Journal, JournalRow};
 
 /// For fewer lines than this, another thread is not worth starting.
@@ -90,10 +91,16 @@ impl JournalRow {
 
     fn read(line: &[u8]) -> serde_json::Result<Self> {
         let kind: Kind<'_> = serde_json::from_slice(line)?;
-        match &*kind.row {
-            "trial" => serde_json::from_slice(line).map(JournalRow::Trial),
-            _ => serde_json::from_slice(line),
+        let row = match &*kind.row {
+            "trial" => JournalRow::Trial(serde_json::from_slice(line)?),
+            _ => serde_json::from_slice(line)?,
+        };
+        if let Some((field, number)) = first_above_limit(line) {
+            return Err(serde::de::Error::custom(format_args!(
+                "`{field}` is {number}, expected at most {COUNT_MAX}: no load counts that many"
+            )));
         }
+        Ok(row)
     }
 }
 
@@ -336,6 +343,40 @@ mod tests {
         assert!(!salvaged.journal.is_complete());
         let refused = Journal::salvage(b"{}\n").unwrap_err();
         assert!(matches!(refused, JournalTextError::Row { line: 1, .. }));
+    }
+
+    #[test]
+    fn a_count_whose_sums_would_overflow_is_refused_with_its_field() {
+        let row = serde_json::to_string(&trial(1)).unwrap();
+        let with = |requests: u64| {
+            let row = row.replace("123456,", &format!("{requests},"));
+            Journal::parse(format!("{HEADER}\n{row}\n").as_bytes())
+        };
+        assert!(with(COUNT_MAX).is_ok());
+        for requests in [COUNT_MAX + 1, u64::MAX] {
+            let why = with(requests).unwrap_err().to_string();
+            let expected = format!(
+                "line 2: expected a journal row: `outcome.done.throughput.requests` is {requests}, \
+                 expected at most {COUNT_MAX}: no load counts that many"
+            );
+            assert_eq!(why, expected);
+        }
+        // Nor is it written.
+        let mut load = LoadReading::empty(Pacing::Closed);
+        load.bytes_read = u64::MAX;
+        let outcome = Outcome::Done(Box::new(Reading {
+            latency: Some(load),
+            ..Reading::default()
+        }));
+        let JournalRow::Trial(mut row) = trial(1) else {
+            unreachable!()
+        };
+        row.outcome = outcome;
+        let why = JournalRow::Trial(row).to_line().unwrap_err().to_string();
+        assert!(why.contains("latency.bytes_read"), "{why}");
+        // A seed is no count.
+        let header = HEADER.replace("\"seed\":1", "\"seed\":18446744073709551615");
+        assert!(Journal::parse(format!("{header}\n").as_bytes()).is_ok());
     }
 
     #[test]

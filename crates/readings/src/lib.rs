@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bottleneck;
+mod counts;
 mod curve;
 mod driver;
 mod errors;

@@ -42,6 +42,13 @@ pub struct LoadReading {
     pub requests_all: u64,
     /// Connections opened during the whole load.
     pub connects: u64,
+    /// Streams of each connection, with HTTP/2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u32>,
+    /// Requests that were sent again, as the server had not processed them (HTTP/2: GOAWAY, or a
+    /// refused stream).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resent: u64,
     /// The fewest connections that were open at the end of a measured window.
     pub connections_open_min: u64,
     /// Status codes seen, in ascending order.
@@ -121,6 +128,15 @@ impl LoadReading {
         } else {
             0.0
         }
+    }
+
+    /// The typical time that opening a connection takes, TLS handshake included, us.
+    pub fn opening_us_p50(&self) -> f64 {
+        let handshake = self.tls.as_ref().map(|tls| match tls.handshake.count() {
+            0 => tls.resumed_handshake.quantile_us(0.5),
+            _ => tls.handshake.quantile_us(0.5),
+        });
+        self.connect.quantile_us(0.5) + handshake.unwrap_or(0.0)
     }
 
     /// How many occasions stand behind the response latencies from a threshold on, of which a pause

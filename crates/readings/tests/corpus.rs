@@ -15,6 +15,6 @@ fn every_histogram_is_refused_or_written_as_itself() {
 }
 
 #[test]
-fn spoilt_histograms_are_too() {
-    replay::spoilt_copies_hold(HISTOGRAM, readings_checks::histogram, 20);
+fn mutated_histograms_are_too() {
+    replay::mutated_copies_hold(HISTOGRAM, readings_checks::histogram, 20);
 }

@@ -69,6 +69,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "limiters": findings,
         "rates": rates.collect::<Value>(),
         "curves": curves.collect::<Value>(),
+        "tls": analysis.tls.iter().map(|one| with_sentence(one, sentence::tls(one))).collect::<Vec<_>>(),
         "probes": probes.map(|cost| with_sentence(cost, sentence::probes(cost))),
         "settings": analysis.settings,
         "warnings": warnings.collect::<Value>(),

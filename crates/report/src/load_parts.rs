@@ -1,7 +1,7 @@
 //! The parts of a load's text that only some loads have.
 
 use readings::{Fairness, LoadReading, LoadRow, Quantiles};
-use verdict::text::{grouped, rate};
+use verdict::text::{counted, grouped, rate};
 
 use crate::units::{bytes, time};
 
@@ -158,6 +158,32 @@ fn doubtful(q: &Quantiles, quantile: f64, value: f64) -> String {
     }
     let doubt = if q.resolves(quantile) { "" } else { "?" };
     format!("{}{doubt}", time(value))
+}
+
+/// What the TLS sessions agreed on, and what passed over the network.
+pub(crate) fn tls(reading: &LoadReading) -> String {
+    let Some(tls) = &reading.tls else {
+        return String::new();
+    };
+    let mut out = String::new();
+    for one in &tls.negotiated {
+        out.push_str(&format!(
+            "  {}: {}\n",
+            counted(one.sessions as usize, "session"),
+            one.words()
+        ));
+    }
+    if tls.handshakes == 0 {
+        return out;
+    }
+    out.push_str(&format!(
+        "  {} of {} resumed; {} read and {} sent over the network, TLS included\n",
+        grouped(tls.resumed),
+        counted(tls.handshakes as usize, "handshake"),
+        bytes(tls.wire_bytes_read as f64),
+        bytes(tls.wire_bytes_sent as f64)
+    ));
+    out
 }
 
 /// How evenly the connections were served, when they were not.

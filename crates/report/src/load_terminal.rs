@@ -37,6 +37,13 @@ pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
     if reading.errors.total() > 0 {
         out.push_str(&format!("  Errors: {}\n", errors(&reading.errors)));
     }
+    out.push_str(&parts::tls(reading));
+    if reading.resent > 0 {
+        out.push_str(&format!(
+            "  {} sent again, as the server had not processed them\n",
+            counted(reading.resent as usize, "request")
+        ));
+    }
     out.push_str(&unusual_statuses(reading));
     out.push_str(&parts::stages(reading));
     out.push_str(&parts::requests(reading));
@@ -74,7 +81,11 @@ fn seconds(s: f64) -> String {
 
 fn how(reading: &LoadReading) -> String {
     let threads = counted(reading.client.threads.len(), "thread");
-    let connections = counted(reading.connections as usize, "connection");
+    let mut connections = counted(reading.connections as usize, "connection");
+    if let Some(streams) = reading.streams {
+        let streams = counted(streams as usize, "HTTP/2 stream");
+        connections.push_str(&format!(" of {streams}"));
+    }
     let pacing = match reading.pacing {
         Pacing::Closed => "closed loop".to_owned(),
         Pacing::Open { rate_per_s } if reading.stages.is_empty() => {
@@ -106,6 +117,10 @@ fn latencies(reading: &LoadReading) -> String {
     rows.push(("Client's lag, to read", &reading.receive_lag));
     rows.push(("First byte", &reading.first_byte));
     rows.push(("Connect", &reading.connect));
+    if let Some(tls) = &reading.tls {
+        rows.push(("TLS handshake", &tls.handshake));
+        rows.push(("TLS handshake, resumed", &tls.resumed_handshake));
+    }
     rows.retain(|(name, h)| h.count() > 0 || *name == rows_first(reading));
     let wide = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = format!("  {:wide$}", "");

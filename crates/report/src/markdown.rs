@@ -95,11 +95,14 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         out.push_str(&table(&columns));
         out.push_str(&format!("\n({})\n", escaped(&legend(&columns))));
     }
-    if !analysis.rates.is_empty() || analysis.probes.is_some() {
+    if !analysis.rates.is_empty() || analysis.probes.is_some() || !analysis.tls.is_empty() {
         out.push('\n');
     }
     let rates = analysis.rates.iter().map(sentence::rate_choice);
-    for text in rates.chain(analysis.probes.iter().map(sentence::probes)) {
+    for text in rates
+        .chain(analysis.tls.iter().map(sentence::tls))
+        .chain(analysis.probes.iter().map(sentence::probes))
+    {
         out.push_str(&format!("- {}\n", escaped(&text)));
     }
     out.push_str(&against_rate(analysis));

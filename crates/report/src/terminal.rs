@@ -46,6 +46,9 @@ pub fn terminal(
         }
     }
     out.push_str(&figures(analysis, width, &paint));
+    for summary in &analysis.tls {
+        out.push_str(&wrapped("  ", &sentence::tls(summary), 4, width));
+    }
     for choice in &analysis.rates {
         out.push_str(&wrapped("  ", &sentence::rate_choice(choice), 4, width));
     }

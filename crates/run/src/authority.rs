@@ -98,6 +98,14 @@ impl RunAuthority {
             suites: spec.suites.clone(),
             groups: spec.groups.clone(),
             resumption: spec.resumption,
+            alpn: vec![
+                if subject.streams.is_some() {
+                    "h2"
+                } else {
+                    "http/1.1"
+                }
+                .into(),
+            ],
             ..settings
         }))
     }

@@ -226,6 +226,7 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
     let request = request(&one.subject, load, &fields).into_bytes();
     load::Target {
         tls: one.tls.clone(),
-        ..load::Target::new(one.address, request, expect).with_connections(load.connections)
+        http2: one.subject.streams.map(|streams| load::Http2 { streams }),
+        ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
     }
 }

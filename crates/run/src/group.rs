@@ -326,7 +326,10 @@ fn ask(
         raw: false,
         status: Some(expect.status),
         contains: expect.contains.clone(),
-        tls: tls.clone(),
+        tls: tls.clone().map(|tls| ClientSettings {
+            alpn: vec!["http/1.1".into()],
+            ..tls
+        }),
         timeout_ms: SUBJECT_READY_MS,
     });
     let agent = cx.testbed.agent(resolved.load.host.as_deref())?;

@@ -12,14 +12,12 @@ use rustls::{
 };
 
 use crate::error::TlsError;
+use crate::kept_sessions::KeptSessions;
 use crate::provider::{provider, versions};
 use crate::settings::{ClientSettings, Identity, Trust};
 
-/// Sessions kept for resumption: TLS 1.3 uses each ticket once, so as many as connections.
-const SESSIONS_KEPT: usize = 4096;
-
-/// Opens sessions with one server. Each thread and each server needs one of its own where sessions
-/// are resumed: rustls keeps them by the server's name, without its port.
+/// Opens sessions with one server. Each server needs one of its own: it keeps that server's
+/// sessions, to resume them.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
@@ -52,7 +50,7 @@ impl ClientTls {
             }
         };
         config.resumption = match settings.resumption {
-            true => Resumption::in_memory_sessions(SESSIONS_KEPT),
+            true => Resumption::store(Arc::new(KeptSessions::default())),
             false => Resumption::disabled(),
         };
         config.alpn_protocols = settings.alpn.iter().map(|one| one.clone().into()).collect();

@@ -1,18 +1,20 @@
 //! One request over TLS, blocking.
 
 use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use net::Address;
-use net::fetch::{Answer, Channel, FetchError, fetch_over};
+use net::fetch::{Answer, Channel, Conversation, FetchError, fetch_over};
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::client::ClientTls;
+use crate::words::in_words;
 
 /// As [`net::fetch::fetch_after`], with a TLS session after the greeting if there is `tls`.
 ///
 /// # Errors
-/// As there; a failed handshake is an I/O error with rustls' words.
+/// As there; a failed handshake is an I/O error that says what was found.
 pub fn fetch(
     address: &Address,
     tls: Option<&ClientTls>,
@@ -21,29 +23,59 @@ pub fn fetch(
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
-    let encrypt = |channel: Box<dyn Channel>| -> io::Result<Box<dyn Channel>> {
-        let Some(tls) = tls else { return Ok(channel) };
-        let session = tls.open().map_err(io::Error::other)?;
-        Ok(Box::new(Encrypted(StreamOwned::new(session, channel))))
-    };
+    let encrypt = |channel| encrypted(tls, channel);
     fetch_over(address, greeting, &encrypt, request, limit, body_bytes_max)
+}
+
+/// A connection for other exchanges than one HTTP/1.1 request.
+///
+/// # Errors
+/// As [`fetch`].
+pub fn open(
+    address: &Address,
+    tls: Option<&ClientTls>,
+    greeting: &[u8],
+    limit: Duration,
+) -> Result<Conversation, FetchError> {
+    let encrypt = |channel| encrypted(tls, channel);
+    Conversation::begin(address, greeting, &encrypt, limit)
+}
+
+fn encrypted(tls: Option<&ClientTls>, channel: Box<dyn Channel>) -> io::Result<Box<dyn Channel>> {
+    let Some(tls) = tls else { return Ok(channel) };
+    let session = tls.open().map_err(io::Error::other)?;
+    Ok(Box::new(Encrypted(StreamOwned::new(session, channel))))
+}
+
+impl ClientTls {
+    /// A blocking session over a new connection, for tests and tools; the handshake happens with
+    /// the first byte that is written or read.
+    ///
+    /// # Errors
+    /// When the connection cannot be opened.
+    pub fn connect(&self, to: SocketAddr) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+        let stream = TcpStream::connect(to)?;
+        stream.set_nodelay(true)?;
+        let session = self.open().map_err(io::Error::other)?;
+        Ok(StreamOwned::new(session, stream))
+    }
 }
 
 struct Encrypted(StreamOwned<ClientConnection, Box<dyn Channel>>);
 
 impl Read for Encrypted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
+        self.0.read(buffer).map_err(in_words)
     }
 }
 
 impl Write for Encrypted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.0.write(bytes).map_err(in_words)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.0.flush().map_err(in_words)
     }
 }
 

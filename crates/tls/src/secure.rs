@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use net::{
     Address, Buf, ConnId, Event, Handshake, Io, IoOptions, LoopId, PayloadId, TLS_FAILED, TargetId,
@@ -18,6 +19,9 @@ use crate::session::Session;
 
 /// How long a closed session may take to send its last bytes.
 const LINGER_NS: u64 = 1_000_000_000;
+/// How long a client may take for its handshake: one that never ends would hold a connection for
+/// nothing.
+const HANDSHAKE_NS: u64 = 10_000_000_000;
 
 /// An event loop over another one. Connections to targets and from listeners for which TLS was
 /// asked are TLS sessions: [`Event::Connected`] comes after the handshake, data are plaintext, and
@@ -27,8 +31,11 @@ const LINGER_NS: u64 = 1_000_000_000;
 /// have been cut off.
 pub struct Secure<I: Io> {
     inner: I,
-    /// By number of the target and of the listener, in the order in which they are registered.
+    /// By the number that [`Io::add_tls_target`] gets.
     clients: Vec<Option<ClientTls>>,
+    /// The number of each target's client settings.
+    targets: Vec<Option<u32>>,
+    /// By number of the listener.
     servers: Vec<Option<ServerTls>>,
     payloads: Vec<Arc<[u8]>>,
     /// By slot.
@@ -40,6 +47,9 @@ pub struct Secure<I: Io> {
     ciphertext: Vec<u8>,
     /// Closed sessions with unsent bytes, and when each is closed in any case.
     lingering: VecDeque<(u64, ConnId)>,
+    /// Accepted sessions, and until when each handshake has to be complete.
+    handshaking: VecDeque<(u64, ConnId)>,
+    handshake_ns: u64,
     wire: WireBytes,
 }
 
@@ -49,6 +59,7 @@ impl<I: Io> Secure<I> {
         Self {
             inner,
             clients: Vec::new(),
+            targets: Vec::new(),
             servers: Vec::new(),
             payloads: Vec::new(),
             sessions: (0..options.slots()).map(|_| None).collect(),
@@ -57,11 +68,13 @@ impl<I: Io> Secure<I> {
             plaintext: PlaintextBuffers::new(LoopId::next()),
             ciphertext: Vec::new(),
             lingering: VecDeque::new(),
+            handshaking: VecDeque::new(),
+            handshake_ns: HANDSHAKE_NS,
             wire: WireBytes::default(),
         }
     }
 
-    /// The TLS of each target, in the order in which they will be registered.
+    /// The settings that [`Io::add_tls_target`] refers to by number.
     #[must_use]
     pub fn with_clients(mut self, clients: Vec<Option<ClientTls>>) -> Self {
         self.clients = clients;
@@ -75,12 +88,11 @@ impl<I: Io> Secure<I> {
         self
     }
 
-    /// Replaces the TLS of a listener for the connections to come.
-    pub fn replace_server(&mut self, listener: usize, server: Option<ServerTls>) {
-        if listener >= self.servers.len() {
-            self.servers.resize(listener + 1, None);
-        }
-        self.servers[listener] = server;
+    /// With another time limit for the handshakes of clients.
+    #[must_use]
+    pub fn with_handshake_limit(mut self, limit: Duration) -> Self {
+        self.handshake_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
+        self
     }
 
     #[inline]
@@ -199,7 +211,12 @@ impl<I: Io> Secure<I> {
             Event::Accepted { conn, listener } => {
                 if let Some(Some(server)) = self.servers.get(listener as usize) {
                     match server.accept() {
-                        Ok(tls) => self.begin(conn, tls.into(), self.inner.now_ns()),
+                        Ok(tls) => {
+                            let now_ns = self.inner.now_ns();
+                            self.begin(conn, tls.into(), now_ns);
+                            self.handshaking
+                                .push_back((now_ns + self.handshake_ns, conn));
+                        }
                         Err(_) => {
                             self.inner.close(conn);
                             return None;
@@ -308,6 +325,23 @@ impl<I: Io> Secure<I> {
         }
     }
 
+    /// Fails the sessions whose handshakes take too long.
+    fn limit_handshakes(&mut self) {
+        let now_ns = match self.handshaking.is_empty() {
+            true => return,
+            false => self.inner.coarse_now_ns(),
+        };
+        while let Some(&(until, conn)) = self.handshaking.front()
+            && now_ns >= until
+        {
+            self.handshaking.pop_front();
+            let is_late = |session: &Session| !session.is_established() && !session.is_lingering;
+            if self.session(conn).is_some_and(is_late) {
+                self.fail(conn, "the TLS handshake took too long".into());
+            }
+        }
+    }
+
     fn close_lingering(&mut self) {
         let now_ns = match self.lingering.is_empty() {
             true => return,
@@ -348,7 +382,19 @@ impl<I: Io> Io for Secure<I> {
     }
 
     fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
-        self.inner.add_target(address, sources)
+        self.add_tls_target(address, sources, None)
+    }
+
+    fn add_tls_target(
+        &mut self,
+        address: &Address,
+        sources: &[SocketAddr],
+        tls: Option<u32>,
+    ) -> TargetId {
+        let id = self.inner.add_target(address, sources);
+        debug_assert_eq!(id.number(), self.targets.len());
+        self.targets.push(tls);
+        id
     }
 
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
@@ -359,7 +405,9 @@ impl<I: Io> Io for Secure<I> {
     }
 
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
-        let Some(Some(client)) = self.clients.get(target.number()) else {
+        let settings = self.targets.get(target.number()).copied().flatten();
+        let Some(Some(client)) = settings.and_then(|number| self.clients.get(number as usize))
+        else {
             return self.inner.connect(target, first);
         };
         let mut tls = client.open().map_err(io::Error::other)?;
@@ -524,6 +572,7 @@ impl<I: Io> Io for Secure<I> {
     fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
         self.flush_unsent();
         self.close_lingering();
+        self.limit_handshakes();
         let wait_ns = match self.ready.is_empty() {
             true => wait_ns,
             false => Some(0),

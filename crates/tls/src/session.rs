@@ -6,6 +6,7 @@ use net::{ConnId, Handshake};
 use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
 use crate::provider::{group_name, suite_name};
+use crate::words::words;
 
 /// A session, and how far it is.
 pub(crate) struct Session {
@@ -53,7 +54,7 @@ impl Session {
         self.tls.read_tls(input).map_err(|e| e.to_string())?;
         match self.tls.process_new_packets() {
             Ok(state) => Ok(state.peer_has_closed()),
-            Err(e) => Err(e.to_string()),
+            Err(e) => Err(words(&e)),
         }
     }
 

@@ -1,12 +1,14 @@
 //! Sessions over the real event loops, client and server in one thread each.
 #![allow(clippy::unwrap_used)]
 
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use net::{Epoll, Event, Handshake, Io, IoOptions, TLS_FAILED, Uring, os};
+use rustls::{ClientConnection, HandshakeKind, StreamOwned};
 use tls::{
     Authority, ClientSettings, ClientTls, KeyType, Secure, ServerSettings, ServerTls, Trust,
     Version,
@@ -126,7 +128,7 @@ fn client<I: Io>(settings: &ClientSettings, to: SocketAddr) -> (Secure<I>, net::
     let tls = ClientTls::new(settings).unwrap();
     let mut io =
         Secure::over(I::open(options()).unwrap(), &options()).with_clients(vec![Some(tls)]);
-    let target = io.add_target(&to.into(), &[]);
+    let target = io.add_tls_target(&to.into(), &[], Some(0));
     (io, target)
 }
 
@@ -193,6 +195,30 @@ fn sessions_are_resumed_only_where_that_was_asked_for() {
     }
 }
 
+/// As when a load turns to another subject and back: all connections are opened again at once.
+#[test]
+fn connections_that_open_at_the_same_time_are_all_resumed() {
+    const CONNECTIONS: usize = 12;
+    let mut pair = pair();
+    pair.settings.resumption = true;
+    let to = echo::<Epoll>(&pair.server);
+    let client = ClientTls::new(&pair.settings).unwrap();
+    let ask = |stream: &mut StreamOwned<ClientConnection, TcpStream>| {
+        stream.write_all(b"x").unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+        stream.conn.handshake_kind() == Some(HandshakeKind::Resumed)
+    };
+    for number in 0..CONNECTIONS {
+        let mut stream = client.connect(to).unwrap();
+        assert_eq!(ask(&mut stream), number > 0);
+    }
+    let mut streams: Vec<_> = (0..CONNECTIONS)
+        .map(|_| client.connect(to).unwrap())
+        .collect();
+    let resumed = streams.iter_mut().filter_map(|one| ask(one).then_some(()));
+    assert_eq!(resumed.count(), CONNECTIONS);
+}
+
 #[test]
 fn a_certificate_of_another_name_or_authority_is_refused_unless_anything_is_accepted() {
     let mut pair = pair();
@@ -230,6 +256,36 @@ fn what_both_sides_cannot_agree_on_is_told() {
         panic!("agreed");
     };
     assert!(why.contains("ProtocolVersion"), "{why}");
+}
+
+#[test]
+fn a_client_that_does_not_shake_hands_is_given_up() {
+    use std::io::Read;
+    let pair = pair();
+    let tls = ServerTls::new(&pair.server, "the test").unwrap();
+    let listener = os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap();
+    let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let io = Epoll::open(options()).unwrap();
+    let mut io = Secure::over(io, &options())
+        .with_servers(vec![Some(tls)])
+        .with_handshake_limit(Duration::from_millis(50));
+    io.listen(listener).unwrap();
+    let start = Instant::now();
+    let mut failure = None;
+    while failure.is_none() && start.elapsed() < LIMIT {
+        io.poll(Some(10_000_000)).unwrap();
+        while let Some(event) = io.next_event() {
+            if let Event::Failed { conn, errno } = event {
+                assert_eq!(errno, TLS_FAILED);
+                failure = io.failure(conn).map(str::to_owned);
+                io.close(conn);
+            }
+        }
+    }
+    assert_eq!(failure.as_deref(), Some("the TLS handshake took too long"));
+    assert!(start.elapsed() >= Duration::from_millis(50));
+    client.set_read_timeout(Some(LIMIT)).unwrap();
+    assert_eq!(client.read(&mut [0; 64]).unwrap_or(0), 0);
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::shift::shifts;
 use crate::slices::SliceBias;
 use crate::table::table;
 use crate::tiers::tiers;
+use crate::tls::{self, TlsSummary};
 use crate::warnings::warnings;
 use crate::withhold;
 use crate::{
@@ -63,6 +64,8 @@ pub struct Analysis {
     pub curves: Vec<LatencyCurves>,
     /// What sampling servers and machine cost.
     pub probes: Option<ProbesCost>,
+    /// What the TLS sessions of subjects agreed on.
+    pub tls: Vec<TlsSummary>,
     /// How the compared servers were set.
     pub settings: Vec<SideBySide>,
     /// The CPUs of client and servers; several where they were drawn for each block.
@@ -151,7 +154,9 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
     }
     hold_against_floor(&noise_floor, &mut comparisons);
     withhold::by_floor(rules, &mut comparisons, &noise_floor);
-    let warnings = warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
+    let mut warnings = warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
+    let tls = tls::summaries(cells);
+    warnings.extend(tls::warnings(&tls));
     let failures = failures(cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {
@@ -172,6 +177,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         rates: Vec::new(),
         curves: Vec::new(),
         probes: machine::cost(cells),
+        tls,
         settings: Vec::new(),
         placements: Vec::new(),
     }

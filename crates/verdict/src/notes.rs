@@ -128,7 +128,7 @@ pub struct FullRateOf {
 }
 
 /// A subject under a condition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Place {
     pub subject: String,
     pub condition: Condition,
@@ -143,6 +143,15 @@ pub enum Warning {
         text: String,
         /// The trials; 1 for the run's.
         trials: usize,
+    },
+    /// Subjects under one condition do not use the same TLS.
+    TlsDiffers {
+        /// The first subject with TLS.
+        at: Place,
+        /// The first one that agreed on something else.
+        other: String,
+        /// What the sessions of the two agreed on.
+        agreed: [readings::Negotiated; 2],
     },
     /// The baseline differs from itself by more than what matters.
     BiasedBaseline {

@@ -258,7 +258,7 @@ fn reopening(load: &LoadReading) -> u64 {
     if end_s <= 0.0 {
         return 0;
     }
-    let typical = load.connects as f64 / end_s * load.connect.quantile_us(0.5) / 1e6;
+    let typical = load.connects as f64 / end_s * load.opening_us_p50() / 1e6;
     (typical + 3.0 * typical.sqrt()).ceil() as u64
 }
 

@@ -62,6 +62,7 @@ fn not_started(error: BalancerError) -> Failure {
 fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
     let config = read(file)?;
     if args.check {
+        config.check_tls().map_err(not_started)?;
         check(file, &config);
         return Ok(0);
     }

@@ -57,6 +57,12 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
     if let Some(rate) = args.rate {
         builder.option(&format!("--rate {rate}"), &["load", "rate"], rate);
     }
+    if let Some(file) = &args.ca {
+        builder.option(&format!("--ca {file}"), &["load", "tls_ca"], file.as_str());
+    }
+    if args.insecure {
+        builder.option("--insecure", &["load", "tls_insecure"], true);
+    }
     if args.curve {
         builder.option("--curve", &["load", "curve"], true);
     }

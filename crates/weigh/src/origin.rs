@@ -75,8 +75,8 @@ fn note_accept_failure(error: &std::io::Error, connections: u32) {
             "weigh: a thread has reached its limit of {connections} connections; further ones are closed (--connections)"
         ),
         _ => eprintln!(
-            "weigh: clients wait, as none can be accepted: {error}; they go on when a connection \
-             closes; the limit of open files is {} (ulimit -n)",
+            "weigh: cannot accept clients: {error}; they wait until a connection closes; the limit \
+             of open files is {} (ulimit -n)",
             net::os::open_files()
         ),
     }

@@ -46,8 +46,8 @@ pub fn note_line(text: Arguments<'_>) {
 pub fn note_fallback() {
     if net::uring_lacked_memory() {
         note_line(format_args!(
-            "weigh: io_uring gets no memory, so epoll is used; raise the limit of locked memory \
-             (ulimit -l), or ask for a loop by --io"
+            "weigh: io_uring cannot lock enough memory, so epoll is used; raise the limit of locked \
+             memory (ulimit -l), or ask for a loop by --io"
         ));
     }
 }

@@ -241,6 +241,7 @@ fn say_what_is_kept(folder: &Path, bytes_before: u64) {
 
 /// Measures; returns the exit status where a signal stopped it.
 pub fn carry_out(wanted: &Wanted<'_>) -> Result<Option<u8>, Failure> {
+    crate::tls::check_authorities(wanted.experiment)?;
     let signals = Signals::listen()?;
     signals.before_the_end(agent::end_all);
     let weigh = own_program()?;

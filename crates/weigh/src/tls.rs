@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use experiment::Experiment;
 use tls::{Authority, ClientSettings, Identity, ServerSettings, ServerTls, Trust};
 
-use crate::cli::{OriginTlsArgs, TlsArgs};
+use crate::cli::{HttpVersion, OriginTlsArgs, TlsArgs};
 use crate::failure::Failure;
 
 fn read(option: &str, path: &Path) -> Result<String, Failure> {
@@ -23,7 +24,7 @@ fn identity(chain: Option<&Path>, key: Option<&Path>) -> Result<Option<Identity>
 }
 
 /// The client's settings for a server of this host, which may have a port.
-pub fn client(args: &TlsArgs, host: &str) -> Result<ClientSettings, Failure> {
+pub fn client(args: &TlsArgs, host: &str, http: HttpVersion) -> Result<ClientSettings, Failure> {
     let name = match &args.tls_name {
         Some(name) => name.clone(),
         None => without_port(host).to_string(),
@@ -32,7 +33,10 @@ pub fn client(args: &TlsArgs, host: &str) -> Result<ClientSettings, Failure> {
         version: args.tls_version,
         suites: args.tls_suites.clone(),
         groups: args.tls_groups.clone(),
-        alpn: vec!["http/1.1".into()],
+        alpn: vec![match http {
+            HttpVersion::Http1 => "http/1.1".into(),
+            HttpVersion::Http2 => "h2".into(),
+        }],
         resumption: args.tls_resume,
         trust: match &args.ca {
             _ if args.insecure => Trust::Anything,
@@ -45,6 +49,25 @@ pub fn client(args: &TlsArgs, host: &str) -> Result<ClientSettings, Failure> {
     // Wrong names and certificates are shown before anything is measured.
     tls::ClientTls::new(&settings).map_err(Failure::words)?;
     Ok(settings)
+}
+
+/// Reads the files of authorities that an experiment's loads trust, before anything is measured.
+pub fn check_authorities(experiment: &Experiment) -> Result<(), Failure> {
+    let loads = experiment.conditions().into_iter();
+    let mut files: Vec<String> = loads
+        .filter_map(|condition| experiment.under(&condition).load.tls.ca)
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    for file in files {
+        let settings = ClientSettings {
+            trust: Trust::Authorities(read("load.tls_ca (--ca)", Path::new(&file))?),
+            ..ClientSettings::new("localhost")
+        };
+        tls::ClientTls::new(&settings)
+            .map_err(|e| Failure::words(format!("load.tls_ca (--ca) {file}: {e}")))?;
+    }
+    Ok(())
 }
 
 fn without_port(host: &str) -> &str {
@@ -88,7 +111,7 @@ pub fn server(args: &OriginTlsArgs, ip: std::net::IpAddr) -> Result<Option<Serve
         version: args.tls_version,
         suites: args.tls_suites.clone(),
         groups: args.tls_groups.clone(),
-        alpn: vec!["http/1.1".into()],
+        alpn: vec!["h2".into(), "http/1.1".into()],
         ..ServerSettings::new(identity)
     };
     ServerTls::new(&settings, &place)

@@ -57,7 +57,7 @@ fn prefixes(name: &str, text: &str) -> Result<Vec<Prefix>, ConfigError> {
                             start: at,
                             end: at + word.len(),
                         },
-                        format!("`{}` is no address prefix: {error}", shown(word)),
+                        format!("`{}` is not an address prefix: {error}", shown(word)),
                         "expected a prefix",
                     )
                     .help("a prefix is such as 10/8, 192.168.1.7 or 2001:db8::/32"),

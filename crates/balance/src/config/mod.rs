@@ -10,6 +10,7 @@ mod lists;
 pub mod model;
 mod native;
 mod template;
+pub mod tls;
 mod validate;
 mod warning;
 pub mod write;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::template::Template;
+pub use super::tls::{BackendTls, ServiceTls};
 use crate::access::Prefix;
 use crate::health::State;
 pub use crate::http::EditKind;
@@ -88,6 +89,8 @@ pub struct Service {
     /// connections of others are closed, and their `Forwarded`, `X-Forwarded-For` and similar
     /// fields are dropped. Default: none, and requests keep these fields, as in other proxies.
     pub trusted_proxies: Vec<Prefix>,
+    /// TLS to clients. Default: none.
+    pub tls: Option<ServiceTls>,
     /// Time limits.
     pub timeouts: Timeouts,
     /// Whether clients send a PROXY protocol header. Default no: believing anybody's header would
@@ -137,6 +140,7 @@ impl Service {
             backlog: 4096,
             access: Access::default(),
             trusted_proxies: Vec::new(),
+            tls: None,
             timeouts: Timeouts::default(),
             proxy_protocol_in: false,
             resends: 2,
@@ -408,6 +412,8 @@ pub struct Backend {
     pub session_timeout: Duration,
     /// Version of the PROXY protocol header it is sent. Default none: it has to expect one.
     pub proxy_protocol_out: Option<ProxyVersion>,
+    /// TLS to it. Default: none.
+    pub tls: Option<BackendTls>,
     /// Its initial state. Default: available.
     pub initial_state: State,
 }
@@ -429,6 +435,7 @@ impl Backend {
             header_edits: Vec::new(),
             session_timeout: Duration::ZERO,
             proxy_protocol_out: None,
+            tls: None,
             initial_state: State::Available,
         }
     }

@@ -10,7 +10,7 @@ use ::config::tree::Place;
 
 pub(super) use crate::sticky::is_name as is_field_name;
 
-use super::model::{Config, Dispatch, HashKey, Service, ServiceKind};
+use super::model::{Check, Config, Dispatch, HashKey, Service, ServiceKind};
 
 /// A service with source locations.
 #[derive(Debug)]
@@ -55,6 +55,7 @@ pub(super) fn check(
             only_http(reader, located, terms);
         }
         same_cookie(reader, located);
+        tls_combinations(reader, located);
         for (address, place) in service.listen.iter().zip(&located.listen) {
             if address.port() == 0 {
                 continue;
@@ -97,6 +98,38 @@ pub(super) fn check(
             format!("the service `{name}` and the Prometheus page both listen on {prometheus}"),
             "expected another address than that of `prometheus`",
         ));
+    }
+}
+
+/// Reports what is not possible together with TLS.
+fn tls_combinations(reader: &mut Reader, located: &LocatedService) {
+    let service = &located.service;
+    if service.tls.is_some() && service.proxy_protocol_in {
+        reader.report(Problem::at(
+            located.kind,
+            format!(
+                "`{}` has TLS and `proxy_protocol_in`: a header before the handshake is not \
+                 supported",
+                service.name
+            ),
+            "expected one of the two",
+        ));
+    }
+    let probes_http = matches!(service.check, Check::Http { .. });
+    for (backend, places) in service.backends.iter().zip(&located.backends) {
+        if backend.tls.is_some() && probes_http {
+            reader.report(
+                Problem::at(
+                    places.address,
+                    format!(
+                        "the back end `{}` has TLS, and HTTP probes do not",
+                        backend.name
+                    ),
+                    "not possible with an HTTP check",
+                )
+                .help("use check = { kind = \"tcp\" }"),
+            );
+        }
     }
 }
 

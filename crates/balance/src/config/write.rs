@@ -7,8 +7,8 @@ use std::time::Duration;
 use ::config::units::duration_text;
 
 use super::model::{
-    Backend, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect, LogFormat, Probing,
-    ProxyVersion, Recipient, Service, ServiceKind, Weight,
+    Backend, BackendTls, Check, Config, Dispatch, EditKind, HashKey, HeaderEdit, Inspect,
+    LogFormat, Probing, ProxyVersion, Recipient, Service, ServiceKind, Weight,
 };
 use super::template::Template;
 
@@ -136,6 +136,17 @@ fn service(out: &mut Writer, service: &Service) {
     out.duration("upstream_answer", timeouts.upstream_answer);
     out.duration("write_stall", timeouts.write_stall);
 
+    if let Some(tls) = &service.tls {
+        out.table(&[top[0], top[1], "tls"]);
+        out.line("certificate", path(&tls.certificate));
+        out.line("key", path(&tls.key));
+        let version = tls.version.map(|version| quoted(version.name()));
+        out.optional("version", version, "1.2 and 1.3");
+        out.line("suites", list(tls.suites.iter().cloned()));
+        out.line("groups", list(tls.groups.iter().cloned()));
+        out.line("tickets", tls.tickets);
+    }
+
     for one in &service.backends {
         out.table(&[top[0], top[1], "backends", &one.name]);
         backend(out, one);
@@ -189,7 +200,20 @@ fn backend(out: &mut Writer, backend: &Backend) {
         ProxyVersion::V2 => quoted("v2"),
     });
     out.optional("proxy_protocol_out", version, "none");
+    let tls = backend.tls.as_ref().map(backend_tls);
+    out.optional("tls", tls, "none");
     out.line("initial_state", quoted(backend.initial_state.word()));
+}
+
+fn backend_tls(tls: &BackendTls) -> String {
+    let name = tls
+        .name
+        .iter()
+        .map(|name| format!("name = {}", quoted(name)));
+    let ca = tls.ca.iter().map(|ca| format!("ca = {}", path(ca)));
+    let insecure = format!("insecure = {}", tls.insecure);
+    let all: Vec<String> = name.chain(ca).chain([insecure]).collect();
+    format!("{{ {} }}", all.join(", "))
 }
 
 fn dispatch(dispatch: &Dispatch) -> String {

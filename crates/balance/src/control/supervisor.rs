@@ -22,7 +22,7 @@ use crate::config::model::Weight;
 use crate::config::{Config, ConfigError, Warning, parse_file};
 use crate::engine::shared::Shared;
 use crate::engine::state::ServiceState;
-use crate::engine::{Balancer, BalancerError, Stats, WorkerGivenUp};
+use crate::engine::{Balancer, BalancerError, Stats, ThreadFailed};
 use crate::health::{HealthEvent, State};
 
 /// Old configurations with clients, at most; each has its threads and buffers.
@@ -190,8 +190,8 @@ impl Supervisor {
         self.current().balancer.io()
     }
 
-    /// The first worker that was given up because it failed too often, if any.
-    pub fn failure(&self) -> Option<WorkerGivenUp> {
+    /// The first thread that failed too often and is not restarted, if any.
+    pub fn failure(&self) -> Option<ThreadFailed> {
         self.current().balancer.failure()
     }
 

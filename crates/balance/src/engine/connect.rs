@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind};
 
 use net::{Buf, ConnId, Io, proxy_protocol};
 
-use super::connection::{Connection, Role};
+use super::connection::{Client, Connection, Role};
 use super::events::Event;
 use super::http::choose_held;
 use super::service_worker::Choice;
@@ -105,6 +105,7 @@ impl<I: Io> Worker<I> {
             self.state(service as usize).overflowed.add(1);
             return self.reject_client(client);
         };
+        self.announce_before_handshake(client, conn, backend);
         let connection = self.connection(client);
         connection.peer = Some(conn);
         connection.backend = backend as u32;
@@ -118,6 +119,18 @@ impl<I: Io> Worker<I> {
             since_ns,
             ..Connection::default()
         };
+    }
+
+    /// Announces the client by the PROXY protocol where TLS follows.
+    fn announce_before_handshake(&mut self, client: ConnId, server: ConnId, backend: usize) {
+        let connection = &self.connections[client.slot()];
+        let slot = &self.services[connection.service as usize].backends[backend];
+        if slot.has_tls()
+            && let Some(client) = &connection.client
+        {
+            let header = announcement(slot.proxy_out, client);
+            self.io.send_before_handshake(server, &header);
+        }
     }
 
     /// An attempt failed: retry the same back end as configured, then another one.
@@ -208,14 +221,10 @@ impl<I: Io> Worker<I> {
         let service_worker = &services[service];
         let backend_slot = &service_worker.backends[backend];
         if let Some(client) = &connections[client.slot()].client {
-            let (src, dst, mut header) = (client.address, client.local, Vec::new());
-            match backend_slot.proxy_out {
-                None => {}
-                Some(ProxyVersion::V1) => proxy_protocol::encode_v1(src, dst, &mut header),
-                Some(ProxyVersion::V2) => proxy_protocol::encode_v2(src, dst, &mut header),
-            }
-            if !header.is_empty() {
-                io.send_copy(conn, &header);
+            let src = client.address;
+            // With TLS it was sent before the handshake.
+            if backend_slot.proxy_out.is_some() && !backend_slot.has_tls() {
+                io.send_copy(conn, &announcement(backend_slot.proxy_out, client));
             }
             if service_worker.emits_events {
                 shared.emit(Event::ConnectionOpened {
@@ -264,6 +273,21 @@ impl<I: Io> Worker<I> {
             self.io.resume(client);
         }
     }
+}
+
+/// The PROXY protocol header for a client; empty without a version.
+fn announcement(version: Option<ProxyVersion>, client: &Client) -> Vec<u8> {
+    let mut header = Vec::new();
+    match version {
+        None => {}
+        Some(ProxyVersion::V1) => {
+            proxy_protocol::encode_v1(client.address, client.local, &mut header);
+        }
+        Some(ProxyVersion::V2) => {
+            proxy_protocol::encode_v2(client.address, client.local, &mut header);
+        }
+    }
+    header
 }
 
 /// Whether this machine caused the failure: no free port, or no memory.

@@ -14,6 +14,7 @@ use net::wait::{Watch, wait};
 use super::events::{Event, emits_events};
 use super::lookups::{self, LookupFn, Lookups};
 use super::probe::{Probe, ProbeSettings};
+use super::restarts::restart_on_panic;
 use super::shared::Shared;
 use crate::config::model::{Config, Host};
 use crate::health::{HealthEvent, State};
@@ -47,12 +48,15 @@ impl HealthChecker {
         lookup_interval: Duration,
     ) -> HealthChecker {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut check_loop = CheckLoop::new(config, shared.clone(), look_up, lookup_interval);
-        let stopped = stop.clone();
+        let (stopped, state) = (stop.clone(), shared.clone());
         let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Acquire) {
-                check_loop.go();
-            }
+            restart_on_panic("the health checker", &state, || {
+                let (config, shared) = (config.clone(), state.clone());
+                let mut check_loop = CheckLoop::new(config, shared, look_up, lookup_interval);
+                while !stopped.load(Ordering::Acquire) {
+                    check_loop.go();
+                }
+            });
         });
         HealthChecker {
             stop,
@@ -102,7 +106,8 @@ impl CheckLoop {
         lookup_interval: Duration,
     ) -> CheckLoop {
         let mut slots = Vec::new();
-        // The thread of an earlier configuration may have left probes under way.
+        // The thread of an earlier configuration, or one that panicked, may have left probes under
+        // way.
         let now_ns = os::now_ns();
         for backend_state in shared.services.iter().flat_map(|one| &one.backends) {
             backend_state.probe_lost(now_ns);
@@ -136,6 +141,9 @@ impl CheckLoop {
 
     /// One iteration: does what is due, then sleeps.
     fn go(&mut self) {
+        #[cfg(test)]
+        self.shared
+            .meet_panic(super::shared::Fault::HealthCheckerPanic);
         self.take_addresses();
         let again = Instant::now() >= self.next_lookup;
         if again {

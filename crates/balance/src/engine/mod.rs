@@ -27,6 +27,7 @@ pub mod shared;
 mod simulated;
 pub mod state;
 mod threads;
+mod tls_setup;
 pub mod waker;
 mod worker;
 
@@ -45,9 +46,11 @@ use crate::config::{ConfigError, access_rules};
 use events::Event;
 use external::ExternalPrograms;
 use health_checker::HealthChecker;
-pub use restarts::WorkerGivenUp;
+pub use restarts::ThreadFailed;
+pub(crate) use restarts::restart_on_panic;
 use shared::{ListeningCount, Shared};
 use threads::{Copies, WorkerSpec};
+use tls_setup::WorkerTls;
 
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +82,13 @@ pub enum BalancerError {
         service: String,
         /// The errors, with their locations.
         source: Box<ConfigError>,
+    },
+    /// The TLS of a service or of a back end cannot be set up.
+    #[error("service `{service}`: {source}")]
+    Tls {
+        service: String,
+        #[source]
+        source: tls::TlsError,
     },
     /// The threads that run external choosers cannot be started.
     #[error("cannot start the threads of external choosers: {0}")]
@@ -177,6 +187,7 @@ impl Balancer {
                 })?,
             );
         }
+        let tls = Arc::new(WorkerTls::open(config)?);
         let listeners = match earlier {
             None => threads::listen(config, &[], &[])?,
             Some(earlier) => {
@@ -216,6 +227,7 @@ impl Balancer {
                 config: config.clone(),
                 shared: shared.clone(),
                 rules: rules.clone(),
+                tls: tls.clone(),
                 listeners: Some(listeners),
                 copies: balancer.listeners.clone(),
                 external_chooser: balancer
@@ -297,9 +309,9 @@ impl Balancer {
         self.io
     }
 
-    /// The first worker that was given up because it failed too often, if any. Only the other
-    /// workers serve clients then.
-    pub fn failure(&self) -> Option<WorkerGivenUp> {
+    /// The first thread that failed too often and is not restarted, if any. If it is
+    /// a worker, only the others serve clients then.
+    pub fn failure(&self) -> Option<ThreadFailed> {
         self.shared.failure()
     }
 

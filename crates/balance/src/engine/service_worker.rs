@@ -49,15 +49,22 @@ pub(super) struct BackendSlot {
     pub idle: u64,
     pub proxy_out: Option<ProxyVersion>,
     pub traced: bool,
+    /// Number of its TLS among those of all back ends; `None` without TLS.
+    tls_profile: Option<u32>,
 }
 
 impl BackendSlot {
+    /// Whether connections to it speak TLS.
+    pub fn has_tls(&self) -> bool {
+        self.tls_profile.is_some()
+    }
+
     /// The current target.
     pub fn target<I: Io>(&mut self, state: &BackendState, io: &mut I) -> TargetId {
         let address_version = state.address_version();
         if address_version != self.address_version {
             self.address_version = address_version;
-            self.target = io.add_target(&state.address().into(), &[]);
+            self.target = io.add_tls_target(&state.address().into(), &[], self.tls_profile);
         }
         self.target
     }
@@ -123,6 +130,7 @@ impl ServiceWorker {
         state: &ServiceState,
         rules: AccessRules,
         http: Option<HttpServiceWorker>,
+        first_profile: u32,
         io: &mut I,
     ) -> ServiceWorker {
         let limits = Limits {
@@ -140,9 +148,12 @@ impl ServiceWorker {
             .backends
             .iter()
             .zip(&state.backends)
-            .map(|(backend, one)| BackendSlot {
+            .zip(first_profile..)
+            .map(|((backend, one), profile)| (backend, one, backend.tls.as_ref().map(|_| profile)))
+            .map(|(backend, one, tls_profile)| BackendSlot {
+                tls_profile,
                 address_version: one.address_version(),
-                target: io.add_target(&one.address().into(), &[]),
+                target: io.add_tls_target(&one.address().into(), &[], tls_profile),
                 most: backend.connections_max.unwrap_or(u32::MAX),
                 reserved: 0,
                 retries: backend.retries,

@@ -11,7 +11,7 @@ use net::os;
 use super::counters::Counter;
 use super::events::{EVENTS_MAX, Event, LINE_BYTES_MAX, TRAFFIC_BYTES_MAX};
 use super::notices::Notices;
-use super::restarts::WorkerGivenUp;
+use super::restarts::ThreadFailed;
 use super::state::ServiceState;
 use super::waker::Waker;
 use crate::config::model::Config;
@@ -36,22 +36,20 @@ pub struct Shared {
     pub process: Arc<ProcessState>,
     /// Wakes the health checker.
     pub waker: Arc<Waker>,
-    /// Set when a worker was given up.
-    failure: Mutex<Option<WorkerGivenUp>>,
     sender: SyncSender<Event>,
     receiver: Mutex<Option<Receiver<Event>>>,
-    /// Failures to inject into the next turns of workers.
-    #[cfg(test)]
-    pub(super) faults: Mutex<std::collections::VecDeque<Fault>>,
 }
 
 /// A failure that a test injects.
 #[cfg(test)]
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Fault {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A worker panics.
     Panic,
-    /// An error of the event loop.
+    /// A worker's event loop fails.
     Loop,
+    HealthCheckerPanic,
+    LogPanic,
 }
 
 /// A worker's part of [`Shared::listening`], until it has closed its listening sockets.
@@ -98,9 +96,48 @@ pub struct ProcessState {
     pub worker_restarts: Counter,
     /// Messages for the operator.
     pub notices: Notices,
+    /// Set when a thread failed too often and is not restarted.
+    failure: Mutex<Option<ThreadFailed>>,
+    /// Failures to inject into the next turns of threads.
+    #[cfg(test)]
+    pub(super) faults: Mutex<std::collections::VecDeque<Fault>>,
 }
 
 impl ProcessState {
+    /// The first thread that failed too often, if any.
+    pub(super) fn failure(&self) -> Option<ThreadFailed> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone()
+    }
+
+    pub(super) fn set_failure(&self, thread: ThreadFailed) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(thread);
+    }
+
+    /// Fails or panics if a test has injected such a failure into workers.
+    #[cfg(test)]
+    pub(super) fn meet_fault(&self) -> std::io::Result<()> {
+        match self.take_fault(&[Fault::Panic, Fault::Loop]) {
+            None => Ok(()),
+            Some(Fault::Loop) => Err(std::io::Error::other("injected")),
+            Some(_) => panic!("injected"),
+        }
+    }
+
+    /// Panics if a test has injected this.
+    #[cfg(test)]
+    pub(crate) fn meet_panic(&self, fault: Fault) {
+        assert!(self.take_fault(&[fault]).is_none(), "injected");
+    }
+
+    #[cfg(test)]
+    fn take_fault(&self, of: &[Fault]) -> Option<Fault> {
+        let mut faults = self.faults.lock().unwrap();
+        let at = faults.iter().position(|fault| of.contains(fault))?;
+        faults.remove(at)
+    }
+
     /// Counts a failure to accept a client, and reports it at most once a minute.
     #[cold]
     pub(super) fn note_accept_failure(&self, errno: i32) {
@@ -113,12 +150,12 @@ impl ProcessState {
         }
         self.accept_noticed_ns.store(now_ns, Ordering::Relaxed);
         self.notices.push(match errno {
-            net::SLOTS_FULL => "a worker has no place for another client; those beyond are closed \
-                                (`connections`)"
+            net::SLOTS_FULL => "a worker has reached its limit of connections (`connections`); \
+                                further clients are closed"
                 .to_owned(),
             errno => format!(
-                "clients wait, as none can be accepted: {}; they go on when a connection closes; \
-                 the limit of open files is {} (ulimit -n)",
+                "cannot accept clients: {}; they wait until a connection closes; the limit of open \
+                 files is {} (ulimit -n)",
                 std::io::Error::from_raw_os_error(errno),
                 os::open_files()
             ),
@@ -186,11 +223,8 @@ impl Shared {
             earlier_listening: None,
             process,
             waker,
-            failure: Mutex::new(None),
             sender,
             receiver: Mutex::new(Some(receiver)),
-            #[cfg(test)]
-            faults: Mutex::default(),
         }
     }
 
@@ -201,28 +235,6 @@ impl Shared {
     /// Whether workers are to end.
     pub(super) fn is_ending(&self) -> bool {
         self.is_draining() || self.stop.load(Ordering::Relaxed)
-    }
-
-    /// The first worker that was given up, if any.
-    pub(super) fn failure(&self) -> Option<WorkerGivenUp> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.clone()
-    }
-
-    pub(super) fn set_failure(&self, worker: WorkerGivenUp) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.get_or_insert(worker);
-    }
-
-    /// Fails or panics if a test has injected a failure.
-    #[cfg(test)]
-    pub(super) fn meet_fault(&self) -> std::io::Result<()> {
-        let fault = self.faults.lock().unwrap().pop_front();
-        match fault {
-            None => Ok(()),
-            Some(Fault::Loop) => Err(std::io::Error::other("injected")),
-            Some(Fault::Panic) => panic!("injected"),
-        }
     }
 
     /// Sends an event; never blocks.

@@ -9,14 +9,16 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
+use tls::Secure;
 
 use super::BalancerError;
 use super::counters::set_worker_shard;
 use super::external::ExternalChooser;
 use super::http::{HttpServiceWorker, IDLE_MAX};
-use super::restarts::{PAUSE, Restarts, WorkerError, WorkerGivenUp};
+use super::restarts::{PAUSE, Restarts, ThreadError, ThreadFailed};
 use super::service_worker::ServiceWorker;
 use super::shared::{ListeningCount, Shared};
+use super::tls_setup::WorkerTls;
 use super::worker::{Worker, WorkerParts};
 use crate::access::AccessRules;
 use crate::config::model::{Config, ServiceKind};
@@ -185,6 +187,7 @@ pub(super) struct WorkerSpec {
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
     pub rules: Vec<AccessRules>,
+    pub tls: Arc<WorkerTls>,
     /// Its listening sockets, until it has begun to listen.
     pub listeners: Option<Vec<Listener>>,
     pub copies: Arc<Copies>,
@@ -216,11 +219,11 @@ fn keep_running<I: Io>(mut spec: WorkerSpec) {
         let failure = match ended {
             Ok(Ok(())) => break,
             Ok(Err(failure)) => failure,
-            Err(payload) => WorkerError::of_panic(&*payload),
+            Err(payload) => ThreadError::of_panic(&*payload),
         };
-        let worker = number + 1;
+        let thread = format!("worker {}", number + 1);
         if shared.is_ending() {
-            let notice = format!("worker {worker} failed while it drained: {failure}");
+            let notice = format!("{thread} failed while it drained: {failure}");
             shared.notices.push(notice);
             break;
         }
@@ -228,22 +231,23 @@ fn keep_running<I: Io>(mut spec: WorkerSpec) {
             // On a listening socket that nobody accepts from, clients would wait for ever.
             spec.copies.lock().retain(|one| one.worker != number);
             let last = failure.to_string();
-            if let Some(opened) = spec.opened.take() {
-                let _ = opened.send(Err(io::Error::other(last.clone())));
+            match spec.opened.take() {
+                // Then the balancer does not start; an earlier one goes on.
+                Some(opened) => drop(opened.send(Err(io::Error::other(last)))),
+                None => shared.set_failure(ThreadFailed { thread, last }),
             }
-            shared.set_failure(WorkerGivenUp { worker, last });
             break;
         }
         shared.worker_restarts.add(1);
         shared.notices.push(format!(
-            "worker {worker} failed and is started again, its clients were cut off: {failure}"
+            "{thread} failed and is restarted; its clients' connections are closed: {failure}"
         ));
         std::thread::sleep(PAUSE);
     }
     spec.listening_count.end();
 }
 
-fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
+fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), ThreadError> {
     let http = spec.config.services.iter();
     let http = http.filter(|service| service.kind != ServiceKind::Tcp);
     let backends: usize = http.map(|service| service.backends.len()).sum();
@@ -267,10 +271,13 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
         None => spec
             .copies
             .of_worker(spec.number)
-            .map_err(WorkerError::Open)?,
+            .map_err(ThreadError::Open)?,
     };
-    let listener_services = listeners.iter().map(|one| one.service).collect();
-    let opened = I::open(options).and_then(|mut io| {
+    let listener_services: Vec<usize> = listeners.iter().map(|one| one.service).collect();
+    let servers = spec.tls.of_listeners(&listener_services);
+    let opened = I::open(options).and_then(|io| {
+        let io = Secure::over(io, &options).with_servers(servers);
+        let mut io = io.with_clients(spec.tls.of_backends());
         for listener in listeners {
             io.listen(listener.socket)?;
         }
@@ -286,8 +293,9 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
             let _ = opened.send(Err(error));
             return Ok(());
         }
-        (Err(error), None) => return Err(WorkerError::Open(error)),
+        (Err(error), None) => return Err(ThreadError::Open(error)),
     };
+    let mut first_profile = 0;
     let services = spec
         .config
         .services
@@ -296,7 +304,9 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
         .zip(&spec.shared.services)
         .map(|((service, rules), state)| {
             let http = HttpServiceWorker::new(service, state, backends);
-            ServiceWorker::new(service, state, rules, http, &mut io)
+            let worker = ServiceWorker::new(service, state, rules, http, first_profile, &mut io);
+            first_profile += service.backends.len() as u32;
+            worker
         })
         .collect();
     let worker_parts = WorkerParts {
@@ -311,5 +321,5 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), WorkerError> {
     if let Some(opened) = spec.opened.take() {
         let _ = opened.send(Ok(()));
     }
-    worker.run().map_err(WorkerError::Loop)
+    worker.run().map_err(ThreadError::Loop)
 }

@@ -1,4 +1,4 @@
-//! The corpora of the fuzz targets hold without a fuzzer too, and so do spoilt copies of them.
+//! The corpora of the fuzz targets hold without a fuzzer too, and so do mutated copies of them.
 
 use crate::balance_checks::CHECKS;
 use crate::replay;
@@ -11,9 +11,9 @@ fn every_file_of_the_corpora_holds() {
 }
 
 #[test]
-fn spoilt_copies_hold() {
+fn mutated_copies_hold() {
     for (name, check) in CHECKS {
-        replay::spoilt_copies_hold(&[&format!("fuzz/corpus/{name}")], check, 60);
+        replay::mutated_copies_hold(&[&format!("fuzz/corpus/{name}")], check, 60);
     }
 }
 

@@ -244,7 +244,7 @@ fn mistakes_are_shown_in_their_lines_with_what_to_write() {
             "",
             "takes a number from 0 to 4294967295",
         ),
-        ("allowfrom 10.256;", "", "`10.256` is no address prefix"),
+        ("allowfrom 10.256;", "", "`10.256` is not an address prefix"),
         (
             "useraccount ;",
             "",

@@ -287,7 +287,7 @@ fn mistakes_are_shown_in_their_lines_with_what_to_write() {
         ("backlog = 99999999999999999999", "out of range"),
         (
             "access = { allow = [\"10.0.0.300/8\"] }",
-            "`10.0.0.300/8` is no address prefix",
+            "`10.0.0.300/8` is not an address prefix",
         ),
         (
             "check = { path = \"/x\" }",

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use balance::access::Prefix;
 use balance::config::model::{
-    Access, Address, Backend, Check, Config, Dispatch, EditKind, Ejection, HashKey, HeaderEdit,
-    Hooks, Host, Inspect, LogFormat, Probing, ProxyVersion, Queue, Recipient, Service, ServiceKind,
-    StickyCookie, Timeouts, Weight,
+    Access, Address, Backend, BackendTls, Check, Config, Dispatch, EditKind, Ejection, HashKey,
+    HeaderEdit, Hooks, Host, Inspect, LogFormat, Probing, ProxyVersion, Queue, Recipient, Service,
+    ServiceKind, ServiceTls, StickyCookie, Timeouts, Weight,
 };
 use balance::config::{Syntax, Template, parse_text, write};
 use balance::health::State;
@@ -137,14 +137,19 @@ fn backend() -> impl Strategy<Value = Backend> {
             option::of(path()),
             option::of(path()),
         ),
-        (option::of(cookie), vec(edit, 0..3), duration()),
+        (
+            option::of(cookie),
+            vec(edit, 0..3),
+            duration(),
+            backend_tls(),
+        ),
         option::of(select(&[ProxyVersion::V1, ProxyVersion::V2][..])),
         select(&[State::Available, State::Unavailable, State::Down][..]),
     )
         .prop_map(|(first, second, third, version, initial_state)| {
             let (name, host, port, weight, decay_percent) = first;
             let (connections_max, retries, hooks, traffic_log, throughput_log) = second;
-            let (sticky_cookie, header_edits, session_timeout) = third;
+            let (sticky_cookie, header_edits, session_timeout, tls) = third;
             Backend {
                 weight,
                 decay_percent,
@@ -157,6 +162,7 @@ fn backend() -> impl Strategy<Value = Backend> {
                 header_edits,
                 session_timeout,
                 proxy_protocol_out: version,
+                tls,
                 initial_state,
                 ..Backend::new(&name, Address { host, port })
             }
@@ -225,7 +231,13 @@ fn service() -> impl Strategy<Value = Service> {
             any::<bool>(),
             option::of("[a-z]{1,8}"),
         ),
-        (prefixes(), 0..=100u32, any::<bool>(), any::<u32>()),
+        (
+            prefixes(),
+            0..=100u32,
+            any::<bool>(),
+            any::<u32>(),
+            service_tls(),
+        ),
         vec(backend(), 1..4),
     )
         .prop_map(|(first, second, third, fourth, fifth, backends)| {
@@ -239,12 +251,13 @@ fn service() -> impl Strategy<Value = Service> {
             };
             let (connections_max, queue, backlog, access, timeouts) = third;
             let (proxy_protocol_in, verbosity, access_log, combined, user_account) = fourth;
-            let (trusted_proxies, resends, half_close, body_rate_min) = fifth;
+            let (trusted_proxies, resends, half_close, body_rate_min, tls) = fifth;
             Service {
                 trusted_proxies,
                 resends,
                 half_close,
                 body_rate_min,
+                tls,
                 name: String::new(),
                 listen,
                 kind,
@@ -274,6 +287,37 @@ fn service() -> impl Strategy<Value = Service> {
         })
 }
 
+fn service_tls() -> impl Strategy<Value = Option<ServiceTls>> {
+    let suites = vec(select(tls::suite_names()), 0..3);
+    let groups = vec(select(tls::group_names()), 0..3);
+    let version = option::of(select(vec![tls::Version::Tls12, tls::Version::Tls13]));
+    let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+    let parts = (
+        "[a-z]{1,8}",
+        "[a-z]{1,8}",
+        version,
+        suites,
+        groups,
+        any::<bool>(),
+    );
+    option::of(parts.prop_map(
+        move |(certificate, key, version, suites, groups, tickets)| ServiceTls {
+            certificate: certificate.into(),
+            key: key.into(),
+            version,
+            suites: owned(suites),
+            groups: owned(groups),
+            tickets,
+        },
+    ))
+}
+
+fn backend_tls() -> impl Strategy<Value = Option<BackendTls>> {
+    let path = option::of("[a-z]{1,8}".prop_map(PathBuf::from));
+    let parts = (option::of("[a-z]{1,8}"), path, any::<bool>());
+    option::of(parts.prop_map(|(name, ca, insecure)| BackendTls { name, ca, insecure }))
+}
+
 /// Makes a service one that a file may hold: names of their own, and of HTTP only what HTTP can.
 fn settle(service: &mut Service, number: usize) {
     service.name = format!("s.{number}");
@@ -281,7 +325,13 @@ fn settle(service: &mut Service, number: usize) {
         // Each listens on a port of its own.
         address.set_port(u16::try_from(1 + number * 10 + at).unwrap());
     }
+    if service.tls.is_some() {
+        service.proxy_protocol_in = false;
+    }
     for (at, backend) in service.backends.iter_mut().enumerate() {
+        if matches!(service.check, Check::Http { .. }) {
+            backend.tls = None;
+        }
         backend.name.push_str(&at.to_string());
         backend.address.port = backend.address.port.max(100);
         if let Some(cookie) = &mut backend.sticky_cookie {

@@ -1,30 +1,18 @@
 //! The corpora of the fuzz targets hold without a fuzzer too, and so do inputs that are made of
 //! their pieces.
 
-use std::fs;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
 
 use crate::proxy_checks::{CHECKS, proxy_request, proxy_response};
+use crate::replay;
 
 /// The files of a check's corpus, and of the codec's corpus of the same kind.
 fn corpus(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    let mut files = Vec::new();
-    for folder in [name, name.trim_start_matches("proxy_")] {
-        let folder = corpus.join(folder);
-        let before = files.len();
-        for entry in fs::read_dir(&folder).expect("the folder of a corpus") {
-            let path = entry.expect("an entry of a corpus").path();
-            let data = fs::read(&path).expect("a file of a corpus");
-            files.push((path, data));
-        }
-        assert!(files.len() >= before + 20, "{}", folder.display());
-    }
-    // The order of a folder is not the same everywhere.
-    files.sort();
-    files
+    let folders = [name, name.trim_start_matches("proxy_")];
+    let folders = folders.map(|folder| format!("fuzz/corpus/{folder}"));
+    replay::files(&folders.each_ref().map(String::as_str))
 }
 
 #[test]

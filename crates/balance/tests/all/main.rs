@@ -41,3 +41,4 @@ mod leaks;
 mod proxy_protocol;
 mod relaying;
 mod socket_takeover;
+mod tls;

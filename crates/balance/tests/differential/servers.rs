@@ -25,6 +25,16 @@ impl Kind {
         }
     }
 
+    /// The package of Debian's that has it.
+    pub fn package(self) -> &'static str {
+        match self {
+            Kind::Nginx => "nginx-light",
+            Kind::Apache => "apache2-bin",
+            Kind::Node => "nodejs",
+            Kind::Haproxy => "haproxy",
+        }
+    }
+
     /// Its configuration, or its program.
     fn text(self) -> &'static str {
         match self {

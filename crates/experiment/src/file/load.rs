@@ -76,6 +76,8 @@ pub(super) fn load_change(
         }
         "rate" => LoadChange::Rate(rate(reader, node, path)?),
         "driver" => LoadChange::Driver(drivers::named(reader, node, path, recipes)?),
+        "http" => LoadChange::Http2(http_version(reader, node, path)?),
+        "streams" => LoadChange::Streams(small(reader.integer(node, path, 1..=10_000)?)),
         "tls_version" => LoadChange::TlsVersion(tls_version(reader, node, path)?),
         "tls_suites" => LoadChange::TlsSuites(tls_names(reader, node, path, &tls::suite_names())?),
         "tls_groups" => LoadChange::TlsGroups(tls_names(reader, node, path, &tls::group_names())?),
@@ -98,6 +100,23 @@ fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
         "expected capital letters, such as \"GET\" or \"POST\"",
     ));
     None
+}
+
+/// Whether it is HTTP/2.
+fn http_version(reader: &mut Reader, node: &Node, path: &str) -> Option<bool> {
+    let text = reader.text(node, path)?;
+    match text.as_str() {
+        "1.1" => Some(false),
+        "2" => Some(true),
+        _ => {
+            reader.report(Problem::at(
+                node.place,
+                format!("`{path}` is not a version of HTTP: `{}`", shown(&text)),
+                "expected \"1.1\" or \"2\"",
+            ));
+            None
+        }
+    }
 }
 
 fn tls_version(reader: &mut Reader, node: &Node, path: &str) -> Option<Option<tls::Version>> {

@@ -14,7 +14,7 @@ pub(super) const LOAD_FACTOR: &str = "load";
 pub(super) const LOAD_HOST_FACTOR: &str = "from";
 
 /// The keys of `[load]` that a factor can vary.
-pub(super) const VARIED_LOAD_KEYS: [&str; 15] = [
+pub(super) const VARIED_LOAD_KEYS: [&str; 17] = [
     "connections",
     "threads",
     "keepalive",
@@ -24,6 +24,8 @@ pub(super) const VARIED_LOAD_KEYS: [&str; 15] = [
     "timeout",
     "rate",
     "driver",
+    "http",
+    "streams",
     "tls_version",
     "tls_suites",
     "tls_groups",

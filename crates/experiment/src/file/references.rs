@@ -6,7 +6,9 @@ use super::subjects::path_problem;
 use super::{drivers, events, hosts, machines};
 use crate::recipe::RecipeError;
 use crate::recipes::Recipes;
-use crate::spec::{Effect, Experiment, LoadChange, ResolvedCondition, Server, Target, Upstream};
+use crate::spec::{
+    Effect, Experiment, LoadChange, ResolvedCondition, Server, SubjectSpec, Target, Upstream,
+};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -219,6 +221,33 @@ pub(super) fn check_conditions(
         drivers::check(reader, top, experiment, &resolved, recipes);
         events::check_load(reader, top, &resolved);
         let load = &resolved.load;
+        let is_h1 = |one: &&SubjectSpec| one.streams.is_none();
+        let uses = |name: &str| {
+            let subject = experiment.subjects.iter().find(|one| one.name == name);
+            subject
+                .and_then(|one| one.load.streams)
+                .unwrap_or(load.streams)
+                > 1
+        };
+        let unused = resolved
+            .subjects
+            .iter()
+            .filter(is_h1)
+            .find(|one| uses(&one.name));
+        if let Some(subject) =
+            unused.filter(|_| resolved.subjects.iter().all(|one| one.streams.is_none()))
+        {
+            let place = top.place_of(&["load", "streams"]);
+            let place = place.or(top.place_of(&["subjects", &subject.name]));
+            reader.report(
+                Problem::at(
+                    place.unwrap_or_default(),
+                    "`streams` needs HTTP/2",
+                    "under one of the conditions the load is HTTP/1.1",
+                )
+                .help("add http = \"2\""),
+            );
+        }
         if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
             reader.report(
                 Problem::of_the_file(

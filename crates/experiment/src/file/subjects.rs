@@ -1,11 +1,12 @@
 //! `[subjects]`: names and URLs.
 
 use super::drivers;
+use super::load::load_change;
 use super::names::MOST_NAMES;
 use super::placeholders::placeholders;
 use super::written_factors::{WrittenFactor, factor_names};
 use crate::recipes::Recipes;
-use crate::spec::{Choice, Subject, Target};
+use crate::spec::{Choice, LoadChange, Subject, SubjectLoad, Target};
 use config::nearest::{suggestion, suggestion_or};
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -57,12 +58,15 @@ pub(super) fn subjects(
             ));
         }
         let path = format!("subjects.{name}");
-        let (url, place, driver) = match &entry.node.tree {
+        let (url, place, driver, load) = match &entry.node.tree {
             Tree::Table(_) => match described(reader, entry, path, recipes) {
                 Some(found) => found,
                 None => continue,
             },
-            Tree::Text(url) => (url.clone(), entry.node.place, None),
+            Tree::Text(url) => {
+                let load = SubjectLoad::default();
+                (url.clone(), entry.node.place, None, load)
+            }
             _ => {
                 let form = "a URL, or a table such as { url = \"http://…\", driver = \"…\" }";
                 reader.expected(&entry.node, &path, form);
@@ -77,25 +81,47 @@ pub(super) fn subjects(
                 target,
                 path,
                 driver,
+                load,
             });
         }
     }
     subjects
 }
 
-/// A subject that is written as a table: its URL, where that stands, and its driver.
+/// A subject that is written as a table: its URL, where that stands, its driver, and its own load.
 fn described(
     reader: &mut Reader,
     entry: &Entry,
     path: String,
     recipes: &Recipes,
-) -> Option<(String, Place, Option<Choice>)> {
+) -> Option<(String, Place, Option<Choice>, SubjectLoad)> {
     let section = reader.section(entry, path)?;
-    section.only(reader, &["url", "driver", "with"]);
+    section.only(
+        reader,
+        &["url", "driver", "with", "connections", "http", "streams"],
+    );
     let driver = drivers::chosen(reader, &section, recipes);
     let url = section.required_text(reader, "url", "\"http://backend/\"")?;
     let place = section.value_place("url");
-    Some((url, place, driver))
+    let mut load = SubjectLoad::default();
+    for key in ["connections", "http", "streams"] {
+        if let Some((entry, path)) = section.entry(key) {
+            match load_change(reader, key, &entry.node, &path, recipes) {
+                Some(LoadChange::Connections(count)) => load.connections = Some(count),
+                Some(LoadChange::Http2(is)) => load.http2 = Some(is),
+                Some(LoadChange::Streams(count)) => load.streams = Some(count),
+                _ => {}
+            }
+            if driver.as_ref().is_some_and(|driver| !driver.is_engine()) {
+                reader.report(Problem::at(
+                    entry.place,
+                    format!("`{path}` is for the built-in engine"),
+                    "this subject has another driver",
+                ));
+            }
+        }
+    }
+    Some((url, place, driver, load))
 }
 
 fn target(

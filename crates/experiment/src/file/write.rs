@@ -6,7 +6,7 @@ use toml::{Table, Value as Toml};
 
 use crate::spec::{
     Apart, BodyCheck, Choice, Design, Effect, EventFault, Experiment, LoadSpec, ParamValue, Rate,
-    SameAnswers, Server, SliceLength, Target, TlsSpec, Upstream,
+    SameAnswers, Server, SliceLength, SubjectLoad, Target, TlsSpec, Upstream,
 };
 use config::units;
 use readings::{Access, HostSpec};
@@ -34,12 +34,15 @@ impl Experiment {
                 Target::Server(name) | Target::Address(name) => name,
             };
             let url = format!("{}://{authority}{}", subject.scheme, subject.path);
-            let value = match &subject.driver {
-                None => Toml::String(url),
-                Some(driver) => {
-                    let mut table = Table::new();
+            let mut table = Table::new();
+            if let Some(driver) = &subject.driver {
+                put_driver(&mut table, driver);
+            }
+            put_subject_load(&mut table, subject.load);
+            let value = match table.is_empty() {
+                true => Toml::String(url),
+                false => {
                     put(&mut table, "url", Toml::String(url));
-                    put_driver(&mut table, driver);
                     Toml::Table(table)
                 }
             };
@@ -201,6 +204,17 @@ fn put_driver(table: &mut Table, driver: &Choice) {
     put_table(table, "with", with.collect());
 }
 
+fn put_subject_load(table: &mut Table, load: SubjectLoad) {
+    for (key, count) in [("connections", load.connections), ("streams", load.streams)] {
+        if let Some(count) = count {
+            put(table, key, i64::from(count).into());
+        }
+    }
+    if let Some(http2) = load.http2 {
+        put(table, "http", text(if http2 { "2" } else { "1.1" }));
+    }
+}
+
 fn put_tls(table: &mut Table, tls: &TlsSpec) {
     let names = |names: &[String]| Toml::Array(names.iter().map(|name| text(name)).collect());
     if let Some(version) = tls.version {
@@ -271,6 +285,10 @@ fn load(load: &LoadSpec) -> Table {
         let bounds = curve.bounds.iter().map(|one| units::duration_text(*one));
         let bounds = bounds.map(Toml::String).collect();
         put(&mut table, "bounds", Toml::Array(bounds));
+    }
+    if load.http2 {
+        put(&mut table, "http", text("2"));
+        put(&mut table, "streams", i64::from(load.streams).into());
     }
     put_tls(&mut table, &load.tls);
     let headers = load

@@ -218,6 +218,20 @@ fn certificate_files(certificates: &Certificates) -> Vec<RenderedFile> {
     files
 }
 
+/// The parameters as templates see them: those without a value are none.
+fn params_seen<'r>(
+    recipe: &'r Recipe,
+    params: &BTreeMap<String, Value>,
+) -> BTreeMap<&'r str, minijinja::Value> {
+    let value = |name: &String| {
+        let value = params.get(name);
+        value.map_or(minijinja::Value::from(()), Value::to_template)
+    };
+    let all = recipe.params.iter();
+    all.map(|param| (param.name.as_str(), value(&param.name)))
+        .collect()
+}
+
 /// [`Recipe::tls`].
 pub(super) fn tls(
     recipe: &Recipe,
@@ -226,10 +240,7 @@ pub(super) fn tls(
     let Some(tls) = &recipe.tls else {
         return Ok(None);
     };
-    let seen: BTreeMap<&str, minijinja::Value> = params
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.to_template()))
-        .collect();
+    let seen = params_seen(recipe, params);
     let environment = environment();
     let filled = |place: &str, text: &str| {
         let names = context! { params => seen };
@@ -267,16 +278,7 @@ impl<'r> Filler<'r> {
     fn new(recipe: &'r Recipe, ctx: &RenderContext) -> Result<Self, RecipeError> {
         let dir = usable_dir(recipe, &ctx.dir)?;
         let params = recipe.fill(&ctx.params)?;
-        let params_seen: BTreeMap<&str, minijinja::Value> = recipe
-            .params
-            .iter()
-            .map(|param| {
-                let value = params
-                    .get(&param.name)
-                    .map_or(minijinja::Value::from(()), Value::to_template);
-                (param.name.as_str(), value)
-            })
-            .collect();
+        let params_seen = params_seen(recipe, &params);
         let programs: BTreeMap<&str, String> = recipe
             .programs
             .iter()

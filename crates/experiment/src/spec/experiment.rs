@@ -147,6 +147,17 @@ pub struct Subject {
     pub path: String,
     /// What makes its load, where that is not the load's driver.
     pub driver: Option<Choice>,
+    /// What of the load is its own.
+    pub load: SubjectLoad,
+}
+
+/// Settings of the load that a subject has for itself, as where versions of HTTP are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubjectLoad {
+    pub connections: Option<u32>,
+    /// HTTP/2 instead of HTTP/1.1.
+    pub http2: Option<bool>,
+    pub streams: Option<u32>,
 }
 
 /// Who a subject's requests go to.

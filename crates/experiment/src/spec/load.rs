@@ -34,6 +34,10 @@ pub struct LoadSpec {
     pub curve: Option<CurveSpec>,
     /// What makes the load of subjects that name no driver.
     pub driver: Choice,
+    /// HTTP/2 instead of HTTP/1.1: agreed on by ALPN with TLS, and spoken from the first byte without.
+    pub http2: bool,
+    /// Streams that each HTTP/2 connection has open at once.
+    pub streams: u32,
     /// How it speaks TLS to subjects with an https URL.
     pub tls: TlsSpec,
 }
@@ -71,6 +75,8 @@ impl Default for LoadSpec {
             rate: Rate::Auto,
             curve: None,
             driver: Choice::engine(),
+            http2: false,
+            streams: 1,
             tls: TlsSpec::default(),
         }
     }
@@ -142,6 +148,10 @@ pub enum LoadChange {
     Driver(Choice),
     /// `from`: the host it is made on.
     Host(String),
+    /// `http`: whether it is HTTP/2.
+    Http2(bool),
+    /// `streams`
+    Streams(u32),
     /// `tls_version`
     TlsVersion(Option<Version>),
     /// `tls_suites`
@@ -169,6 +179,8 @@ impl LoadChange {
             Self::Rate(rate) => load.rate = *rate,
             Self::Driver(driver) => load.driver.clone_from(driver),
             Self::Host(host) => load.host = Some(host.clone()),
+            Self::Http2(value) => load.http2 = *value,
+            Self::Streams(count) => load.streams = *count,
             Self::TlsVersion(version) => load.tls.version = *version,
             Self::TlsSuites(names) => load.tls.suites.clone_from(names),
             Self::TlsGroups(names) => load.tls.groups.clone_from(names),

@@ -69,6 +69,10 @@ pub struct SubjectSpec {
     pub through: Vec<String>,
     /// What makes its load.
     pub driver: Choice,
+    /// Connections that are open at once.
+    pub connections: u32,
+    /// Streams that each connection has open at once, with HTTP/2.
+    pub streams: Option<u32>,
 }
 
 impl Experiment {
@@ -122,6 +126,12 @@ impl Experiment {
                     path: self.filled(&subject.path, condition),
                     through: self.through(&subject.target),
                     driver: subject.driver.as_ref().unwrap_or(&load.driver).clone(),
+                    connections: subject.load.connections.unwrap_or(load.connections),
+                    streams: subject
+                        .load
+                        .http2
+                        .unwrap_or(load.http2)
+                        .then(|| subject.load.streams.unwrap_or(load.streams)),
                 })
                 .collect(),
             load,

@@ -57,6 +57,15 @@ fn the_example_of_hosts_can_be_run() {
 }
 
 #[test]
+fn the_examples_of_tls_can_be_run() {
+    let examples = blocks(&document("how-to/tls.md"), "toml");
+    let conditions = examples
+        .iter()
+        .map(|text| good(parse(text)).conditions().len());
+    assert_eq!(conditions.collect::<Vec<_>>(), [4, 2]);
+}
+
+#[test]
 fn the_example_of_a_recipe_can_be_loaded() {
     let text = document("reference/recipes.md");
     let dir = scratch("documented-recipe");

@@ -15,6 +15,18 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     #[inline]
     pub(super) fn handle(&mut self, event: Event) {
         match event {
+            Event::Data { conn, buf } if self.worker.is_link(conn) => {
+                self.link_data(conn, &buf);
+                self.worker.io.recycle(buf);
+            }
+            Event::Connected { conn } if self.worker.is_link(conn) => self.link_connected(conn),
+            Event::ConnectFailed { conn, errno } if self.worker.is_link(conn) => {
+                self.link_connect_failed(conn, errno);
+            }
+            Event::Eof { conn } if self.worker.is_link(conn) => self.link_ended(conn, 0),
+            Event::Failed { conn, errno } if self.worker.is_link(conn) => {
+                self.link_ended(conn, errno);
+            }
             Event::Data { conn, buf } => {
                 self.data(conn, &buf);
                 self.worker.io.recycle(buf);
@@ -103,6 +115,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             Ok(Parsing::Done { .. }) => {
                 // If the request was sent only in part, the rest would be taken for the next one.
                 let is_partly_sent = worker.io.queued(id) > 0;
+                conn.head = conn.parser.head();
                 self.complete(number, (arrived, now), is_partly_sent);
             }
             Err(e) => self.protocol_error(number, &e.to_string()),
@@ -114,7 +127,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     pub(super) fn complete(&mut self, number: usize, (arrived, now): (u64, u64), last: bool) {
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
-        let head = conn.parser.head();
+        let head = conn.head;
         let request = &worker.job.targets[self.target].requests[conn.request as usize];
         let wrong = request
             .expect
@@ -169,7 +182,9 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
         let most = worker.job.requests_per_connection;
-        if last || !head.keep_alive || most.is_some_and(|most| conn.requests >= most) {
+        if conn.link.is_some() {
+            conn.state = State::Idle;
+        } else if last || !head.keep_alive || most.is_some_and(|most| conn.requests >= most) {
             worker.close(number);
         } else {
             conn.state = State::Idle;

@@ -75,7 +75,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// As [`Self::fail`], and the connection goes on to the next request.
-    fn fail_and_free(
+    pub(super) fn fail_and_free(
         &mut self,
         number: usize,
         count: impl Fn(&mut ErrorCounts) -> &mut u64,
@@ -140,6 +140,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let failure = worker.io.failure(id).map(str::to_owned);
         if errno == 0 && conn.parser.end() {
             let now = worker.clock.now_ns();
+            conn.head = conn.parser.head();
             self.complete(number, (now, now), true);
             return;
         }

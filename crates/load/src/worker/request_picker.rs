@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use net::{Io, PayloadId, TargetId};
 
+use crate::h2::EncodedRequest;
 use crate::job::Job;
 use crate::target::{Choice, Target};
 
@@ -12,6 +13,8 @@ use crate::target::{Choice, Target};
 pub(super) struct RequestPicker {
     pub(super) id: TargetId,
     pub(super) payloads: Vec<PayloadId>,
+    /// With HTTP/2: the requests as header blocks.
+    pub(super) encoded: Vec<EncodedRequest>,
     /// Whether one of the requests is HEAD: the parser has to know.
     pub(super) has_head: bool,
     /// Cumulative weights; empty for one request, or for requests in order.
@@ -22,7 +25,8 @@ pub(super) struct RequestPicker {
 }
 
 impl RequestPicker {
-    pub(super) fn new<I: Io>(target: &Target, job: &Job, thread: usize, io: &mut I) -> Self {
+    pub(super) fn new<I: Io>(number: usize, job: &Job, thread: usize, io: &mut I) -> Self {
+        let target = &job.targets[number];
         let payloads = target
             .requests
             .iter()
@@ -34,8 +38,13 @@ impl RequestPicker {
             Choice::Weighted => (cumulative_weights(target), 0),
         };
         Self {
-            id: io.add_target(&target.address, &sources(job, thread)),
+            id: io.add_tls_target(
+                &target.address,
+                &sources(job, thread),
+                target.tls.as_ref().map(|_| number as u32),
+            ),
             payloads,
+            encoded: encoded(target),
             has_head: target.requests.iter().any(|request| request.is_head()),
             sums,
             // Of N threads each takes every Nth request, starting at its own number.
@@ -61,6 +70,15 @@ impl RequestPicker {
         }
         next
     }
+}
+
+/// The requests as header blocks; none with HTTP/1.1. [`Job::validate`] has seen that all can be
+/// encoded.
+fn encoded(target: &Target) -> Vec<EncodedRequest> {
+    let requests = target.requests.iter().filter(|_| target.http2.is_some());
+    requests
+        .filter_map(|request| EncodedRequest::of(&request.bytes, target.scheme()))
+        .collect()
 }
 
 /// The source addresses of a thread's connections, so that over all threads each has its turn.

@@ -79,6 +79,9 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         conn.request = request as u32;
         self.busy += 1;
         self.presence.worked(WORK_NS);
+        if let Some(link) = conn.link {
+            return self.start_stream(number, link as usize, now);
+        }
         if let Some(id) = conn.id {
             conn.state = State::Waiting;
             conn.sent = now;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use net::{Io, WireBytes};
 
 use super::open_loop::{Offer, Presence};
-use super::{EMPTY_POLL_NS_MAX, SCAN_NS, STOP_DRAIN_NS, TICK_NS, WORK_NS, Worker};
+use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, WORK_NS, Worker};
 use crate::clock::Clock;
-use crate::conn::State;
+use crate::conn::{Conn, State};
 use crate::job::Wait;
 use crate::ns;
 use crate::pacing::Pacer;
@@ -225,6 +225,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
                 return Ok(());
             }
             let wait = self.wait_ns(is_over);
+            self.worker.flush_links();
             self.worker.io.poll(Some(wait)).map_err(LoadError::Loop)?;
             was_empty_poll = wait == 0 && !issued;
             self.presence.polled(wait, self.busy);
@@ -281,14 +282,19 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
         }
         if self.closed.is_none() && self.now >= self.window.end {
             self.closed = Some(edge(self));
+            let links = self.open_links();
             let conns = &self.worker.conns[self.worker.conns_of[self.target].clone()];
+            let has_tls = self.worker.job.targets[self.target].tls.is_some();
+            let is_open = |conn: &&Conn| match conn.state {
+                State::Idle | State::Waiting => true,
+                State::Connecting => has_tls && conn.since + REOPENING_NS > self.now,
+                State::Closed | State::Resting => false,
+            };
             self.open = match S::COUNTS {
+                _ if let Some(links) = links => links,
                 // After the last of a number of requests connections are no longer needed.
                 true => conns.len() as u64,
-                false => conns
-                    .iter()
-                    .filter(|conn| matches!(conn.state, State::Idle | State::Waiting))
-                    .count() as u64,
+                false => conns.iter().filter(is_open).count() as u64,
             };
             self.report(Progress::WindowCloses {
                 segment: self.number,

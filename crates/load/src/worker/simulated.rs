@@ -10,13 +10,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use net::simulated::{Driver, Network, SimIo};
+use net::simulated::{Driver, Network, SimIo, try_random};
 use net::{ConnId, IoOptions};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::{FileFailurePersistence, TestRunner};
 use readings::Pacing;
 
 use super::sim::MS;
@@ -388,7 +387,14 @@ fn go_through(job: &Job, steps: Vec<Step>) -> Vec<String> {
     let mut recorders = worker.into_recorders();
     let mut good = 0;
     for (segment, recorder) in job.segments.iter().zip(recorders.drain(..)) {
-        let reading = merge(vec![recorder], Default::default(), connections, "sim", &[]);
+        let reading = merge(
+            vec![recorder],
+            Default::default(),
+            connections,
+            None,
+            "sim",
+            &[],
+        );
         let Some(reading) = reading else { continue };
         good += reading.requests_all;
         let ended = reading.requests + reading.errors.total();
@@ -419,29 +425,7 @@ const CASES: u32 = 150;
 
 #[test]
 fn whatever_servers_do_every_wait_ends_and_every_request_is_counted_once() {
-    let seconds = std::env::var("WEIGH_SIMULATED_S").ok();
-    let seconds = seconds.map_or(0, |text| text.parse().unwrap());
-    let end = Instant::now() + Duration::from_secs(seconds);
-    loop {
-        let mut runner = TestRunner::new(ProptestConfig {
-            cases: CASES,
-            max_shrink_iters: 20_000,
-            failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel(
-                "proptest-regressions",
-            ))),
-            source_file: Some(file!()),
-            ..ProptestConfig::default()
-        });
-        let held = runner.run(&(job(), steps()), |(job, steps)| {
-            let found = go_through(&job, steps);
-            prop_assert!(found.is_empty(), "{found:#?}");
-            Ok(())
-        });
-        if let Err(error) = held {
-            panic!("{error}");
-        }
-        if Instant::now() >= end {
-            return;
-        }
-    }
+    try_random(CASES, file!(), &(job(), steps()), |(job, steps)| {
+        go_through(&job, steps)
+    });
 }

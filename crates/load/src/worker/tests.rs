@@ -69,7 +69,7 @@ fn run_thread(job: &Job, thread: usize, change: impl FnOnce(&mut SimIo)) -> Done
     let recorders = worker.into_recorders();
     let connections = u64::from(job.targets[0].connections);
     Done {
-        reading: merge(recorders, Default::default(), connections, "sim", &[]).unwrap(),
+        reading: merge(recorders, Default::default(), connections, None, "sim", &[]).unwrap(),
         sent: sent.borrow().iter().map(|(at, _)| *at).collect(),
         messages,
         end: clock.now_ns(),

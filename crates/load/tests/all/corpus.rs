@@ -14,6 +14,6 @@ fn links_of_every_page_can_be_asked_for() {
 }
 
 #[test]
-fn links_of_spoilt_pages_can_too() {
-    replay::spoilt_copies_hold(CRAWL_PAGE, crawl_checks::crawl_page, 200);
+fn links_of_mutated_pages_can_too() {
+    replay::mutated_copies_hold(CRAWL_PAGE, crawl_checks::crawl_page, 200);
 }

@@ -6,6 +6,7 @@ mod bodies;
 mod connections;
 mod corpus;
 mod heads;
+mod http2;
 mod lengths;
 mod loads;
 mod memory;

@@ -21,7 +21,7 @@ const WATCHDOG: Duration = Duration::from_secs(30);
 /// Time limit of an answer where the server lets it pass.
 const SHORT: Duration = Duration::from_millis(100);
 /// Time limit of an answer where the server does something that must be noticed before.
-const LONG: Duration = Duration::from_secs(20);
+pub const LONG: Duration = Duration::from_secs(20);
 /// Good requests before and after the hostile ones.
 const BESIDE: (u64, u64) = (20, 30);
 

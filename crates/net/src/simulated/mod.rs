@@ -8,6 +8,7 @@
 
 mod connection;
 mod io;
+mod random;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 pub use connection::Fate;
 use connection::{Ended, SimConnection};
+pub use random::try_random;
 
 use crate::io::{Buf, ConnId, Event, IoOptions};
 
@@ -180,13 +182,6 @@ impl Network {
         if one.ended == Ended::No {
             one.inbox.extend(bytes);
         }
-    }
-
-    /// Whether the next poll has nothing to report so far.
-    pub fn is_quiet(&self) -> bool {
-        let mut open = self.connections.iter().filter(|one| one.is_open);
-        let is_told = |ended| matches!(ended, Ended::No | Ended::EofTold | Ended::Told);
-        self.ready.is_empty() && open.all(|one| one.inbox.is_empty() && is_told(one.ended))
     }
 
     /// Whether a connection has data, its end or a failure that the program does not know yet.

@@ -15,7 +15,7 @@ impl Uring {
             return;
         };
         #[cfg(test)]
-        if self.accept_errors.meet(listener) {
+        if self.accept_errors.inject(listener) {
             return;
         }
         let entry = opcode::AcceptMulti::new(fd)

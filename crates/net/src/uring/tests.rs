@@ -7,24 +7,24 @@ use crate::io::{Event, Io};
 /// Errors to inject into accepts.
 #[derive(Default)]
 pub(super) struct AcceptErrors {
-    coming: VecDeque<i32>,
+    to_inject: VecDeque<i32>,
     /// Errors of accepts of these listeners, whose completions are still to be reported.
-    met: VecDeque<(usize, i32)>,
+    injected: VecDeque<(usize, i32)>,
 }
 
 impl AcceptErrors {
     /// Takes the next error; returns whether an accept fails instead of being submitted.
-    pub(super) fn meet(&mut self, listener: usize) -> bool {
-        let errno = self.coming.pop_front();
-        self.met.extend(errno.map(|errno| (listener, errno)));
+    pub(super) fn inject(&mut self, listener: usize) -> bool {
+        let errno = self.to_inject.pop_front();
+        self.injected.extend(errno.map(|errno| (listener, errno)));
         errno.is_some()
     }
 }
 
 impl Uring {
     /// The event of the next injected failure, if it has one.
-    pub(super) fn met_error(&mut self) -> Option<Event> {
-        while let Some((listener, errno)) = self.accept_errors.met.pop_front() {
+    pub(super) fn injected_error(&mut self) -> Option<Event> {
+        while let Some((listener, errno)) = self.accept_errors.injected.pop_front() {
             if let Some(event) = self.accepted(listener, -errno, 0) {
                 return Some(event);
             }
@@ -41,6 +41,6 @@ impl FailAccepts for Uring {
             self.poll(Some(1_000_000)).unwrap();
             while self.next_event().is_some() {}
         }
-        self.accept_errors.coming.extend(errnos);
+        self.accept_errors.to_inject.extend(errnos);
     }
 }

@@ -210,6 +210,7 @@ fn figures(analysis: &Analysis) -> String {
         .rates
         .iter()
         .map(sentence::rate_choice)
+        .chain(analysis.tls.iter().map(sentence::tls))
         .chain(probes)
         .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(&text)))
         .collect();

@@ -1,6 +1,6 @@
 //! Interactions, in sentences.
 
-use verdict::text::{counted, fraction, number};
+use verdict::text::{counted, fraction, number, rate};
 use verdict::{Dependence, Interaction, Level, Metric};
 
 use super::amount::{absolute, shown_change, size_of_end};
@@ -19,8 +19,9 @@ pub(crate) fn interaction(i: &Interaction) -> String {
     );
     match i.dependence {
         Dependence::Differs => format!(
-            "{} (one ratio over the other: {changed}){over}.",
-            differs(i)
+            "{} ({}one ratio over the other: {changed}){over}.",
+            differs(i),
+            throughputs(i)
         ),
         Dependence::Same => format!(
             "{about}: no difference that matters (within {}) between the two ratios: {changed}{over}.",
@@ -83,6 +84,23 @@ fn differs(i: &Interaction) -> String {
             )
         }
     }
+}
+
+/// The throughputs at both levels, the subject's beside the baseline's: where the baseline has less
+/// as well, as from far away, something else than the subject is the limit.
+fn throughputs(i: &Interaction) -> String {
+    if i.metric != Metric::RequestsPerS {
+        return String::new();
+    }
+    let both = |level: &Level| {
+        format!(
+            "{} against {} requests/s at {}",
+            rate(level.subject_value),
+            rate(level.baseline_value),
+            level.level
+        )
+    };
+    format!("{}, {}; ", both(&i.level), both(&i.reference))
 }
 
 /// `0.15 to 0.43 ms (2.8 times)`.
@@ -162,13 +180,14 @@ mod tests {
     #[test]
     fn a_cost_that_depends_on_a_factor() {
         let rps = |here: f64, there: f64| {
-            let of = |ratio| (ratio, 1e4, 1e4 * ratio);
-            interaction(&found(Metric::RequestsPerS, of(here), of(there)))
+            let of = |ratio, baseline| (ratio, baseline, baseline * ratio);
+            interaction(&found(Metric::RequestsPerS, of(here, 2e4), of(there, 1e4)))
         };
         assert_eq!(
             rps(0.69, 0.88),
             "balance costs more at connections=128 than at 16: 31% against 12% of the throughput \
-             (one ratio over the other: -22% [-26%, -18%]), over 10 blocks."
+             (13,800 against 20,000 requests/s at 128, 8,800 against 10,000 requests/s at 16; one \
+             ratio over the other: -22% [-26%, -18%]), over 10 blocks."
         );
         assert!(rps(0.88, 0.69).starts_with("balance costs less at connections=128 than at 16: "));
         assert!(

@@ -13,6 +13,7 @@ mod placement;
 pub(crate) mod plan;
 mod run;
 mod tiers;
+mod tls;
 mod warning;
 
 use readings::Condition;
@@ -31,6 +32,7 @@ pub(crate) use pauses::without_pauses;
 pub(crate) use placement::placement;
 pub(crate) use run::{probes, rate_choice, stage};
 pub(crate) use tiers::tiers;
+pub(crate) use tls::tls;
 pub(crate) use warning::warning;
 
 /// The sentences on interactions: those that differ, then what the others came to.

@@ -9,7 +9,7 @@ use crate::settings;
 
 /// What a reader should know before trusting a result.
 pub(crate) fn warning(warning: &Warning) -> String {
-    let name = |one: &verdict::Place| format!("{}{}", one.subject, at(&one.condition));
+    let name = place;
     match warning {
         Warning::Recorded { text, trials: 1 } => text.clone(),
         Warning::Recorded { text, trials } => format!("{text} (in {trials} trials)"),
@@ -134,6 +134,14 @@ pub(crate) fn warning(warning: &Warning) -> String {
             rate(*busy),
             grouped(*connections)
         ),
+        Warning::TlsDiffers { at, other, agreed } => format!(
+            "{} and {} do not use the same TLS, so their difference is not that of the servers \
+             alone: {} and {}",
+            name(at),
+            other,
+            agreed[0].words(),
+            agreed[1].words()
+        ),
         Warning::LostSyns {
             at,
             late,
@@ -183,4 +191,8 @@ fn setting(difference: &SettingDifference, conditions: &[Condition]) -> String {
             one.subjects.join(", ")
         ))
     )
+}
+/// A subject under its condition.
+pub(super) fn place(one: &verdict::Place) -> String {
+    format!("{}{}", one.subject, at(&one.condition))
 }

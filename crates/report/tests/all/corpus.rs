@@ -14,6 +14,6 @@ fn every_journal_is_refused_or_reported() {
 }
 
 #[test]
-fn spoilt_journals_are_too() {
-    replay::spoilt_copies_hold(JOURNAL, journal_checks::journal, 20);
+fn mutated_journals_are_too() {
+    replay::mutated_copies_hold(JOURNAL, journal_checks::journal, 20);
 }

@@ -37,7 +37,7 @@ pub fn status(status: &Value) -> String {
         ("events_lost", "events without room for logs and commands"),
         ("log_failures", "lines that could not be written to logs"),
         ("command_failures", "commands that failed"),
-        ("accept_failures", "times that no client could be accepted"),
+        ("accept_failures", "failures to accept a client"),
         (
             "worker_restarts",
             "workers that failed and were started again",

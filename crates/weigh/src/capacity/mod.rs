@@ -165,6 +165,7 @@ fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
         body_varies: args.body_varies,
         io: args.io,
         cpus: args.cpus.clone(),
+        tls: args.tls.clone(),
         quiet: args.quiet,
         ..plain
     })

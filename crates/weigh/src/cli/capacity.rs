@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use net::IoKind;
 
-use super::{Arrivals, Wait};
+use super::{Arrivals, TlsArgs, Wait};
 use crate::units;
 
 /// `weigh capacity`.
@@ -95,6 +95,8 @@ pub struct CapacityArgs {
     /// Do not compare the content of answers.
     #[arg(long)]
     pub body_varies: bool,
+    #[command(flatten)]
+    pub tls: TlsArgs,
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,

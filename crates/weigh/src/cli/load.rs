@@ -151,6 +151,13 @@ pub struct LoadArgs {
     /// Most links that --crawl follows one after the other.
     #[arg(long, value_name = "N", requires = "site", default_value_t = 5)]
     pub depth: u32,
+    /// The version of HTTP. HTTP/2 is agreed on by ALPN for https:// URLs, and spoken from the first
+    /// byte for http:// URLs.
+    #[arg(long, value_name = "VERSION", value_enum, default_value_t)]
+    pub http: HttpVersion,
+    /// Streams that each HTTP/2 connection has open at once.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub streams: u32,
     #[command(flatten)]
     pub tls: TlsArgs,
     /// Interval of the rows that the load reports.
@@ -168,6 +175,18 @@ pub struct LoadArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// The version of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    #[value(name = "1.1", alias = "1")]
+    Http1,
+    /// HTTP/2.
+    #[value(name = "2")]
+    Http2,
 }
 
 /// When the requests of an open loop are due.

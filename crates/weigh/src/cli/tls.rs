@@ -39,6 +39,24 @@ pub struct TlsArgs {
     pub tls_key: Option<PathBuf>,
 }
 
+impl TlsArgs {
+    /// The first of these options that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--ca", self.ca.is_some()),
+            ("--insecure", self.insecure),
+            ("--tls-version", self.tls_version.is_some()),
+            ("--tls-suites", !self.tls_suites.is_empty()),
+            ("--tls-groups", !self.tls_groups.is_empty()),
+            ("--tls-resume", self.tls_resume),
+            ("--tls-name", self.tls_name.is_some()),
+            ("--tls-cert", self.tls_cert.is_some()),
+        ];
+        all.into_iter()
+            .find_map(|(name, given)| given.then_some(name))
+    }
+}
+
 /// How `weigh origin` speaks TLS.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "TLS")]

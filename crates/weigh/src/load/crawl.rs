@@ -75,6 +75,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         choice: Choice::InOrder,
         proxy_header: None,
         tls,
+        http2: None,
     };
     let readings = if signals.stopped() {
         eprintln!("weigh: stopped while looking for pages, after {pages}");

@@ -4,12 +4,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use load::{
-    BodyRule, Choice, Expect, Job, PrepareError, ProxyHeader, ProxyVersion, ReferenceError,
+    BodyRule, Choice, Expect, Http2, Job, PrepareError, ProxyHeader, ProxyVersion, ReferenceError,
     Request, StatusRule, Target,
 };
+use net::fetch::FetchError;
 use net::{Address, UnixPath};
 
-use crate::cli::{LoadArgs, ProxyProtocol};
+use crate::cli::{HttpVersion, LoadArgs, ProxyProtocol};
 use crate::failure::Failure;
 use crate::signals::Signals;
 
@@ -108,8 +109,33 @@ pub(super) fn address(args: &LoadArgs, to: &Url) -> Result<Address, Failure> {
 /// The TLS settings for a URL.
 pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSettings>, Failure> {
     match to.is_tls {
-        true => crate::tls::client(&args.tls, &to.host).map(Some),
-        false => Ok(None),
+        true => crate::tls::client(&args.tls, &to.host, args.http).map(Some),
+        false => match args.tls.given() {
+            Some(option) => Err(Failure::words(format!(
+                "{option}: the URL has no TLS; expected https://{}{}",
+                to.host, to.path
+            ))),
+            None => Ok(None),
+        },
+    }
+}
+
+/// The streams, with HTTP/2.
+fn http2(args: &LoadArgs) -> Result<Option<Http2>, Failure> {
+    let streams = args.streams;
+    match args.http {
+        HttpVersion::Http2 if args.crawl => Err(Failure::words("--crawl is for HTTP/1.1")),
+        HttpVersion::Http2 if args.proxy.is_some() => {
+            Err(Failure::words("--proxy is for HTTP/1.1"))
+        }
+        HttpVersion::Http2 if args.each_connection.is_some() => {
+            Err(Failure::words("--each-connection is for HTTP/1.1"))
+        }
+        HttpVersion::Http2 => Ok(Some(Http2 { streams })),
+        HttpVersion::Http1 if streams > 1 => {
+            Err(Failure::words("--streams is for HTTP/2: add --http 2"))
+        }
+        HttpVersion::Http1 => Ok(None),
     }
 }
 
@@ -265,6 +291,7 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
     let target = Target {
         address: address(args, first)?,
         tls: tls(args, first)?,
+        http2: http2(args)?,
         connections: args.connections,
         requests: wanted
             .iter()
@@ -312,7 +339,12 @@ pub fn prepare(job: &mut Job, signals: &Signals) -> Result<Vec<String>, Failure>
             "{address}: {request} answers with status {status}; give --expect-status {status} if \
              that is intended"
         ))),
-        Err(e) => Err(Failure::failed(e)),
+        Err(e) => Err(Failure::failed(match &e.cause {
+            ReferenceError::Fetch(FetchError::Io(cause)) if tls::is_untrusted(cause) => {
+                format!("{e}; name its authority with --ca FILE, or use --insecure")
+            }
+            _ => e.to_string(),
+        })),
     }
 }
 

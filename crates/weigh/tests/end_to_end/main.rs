@@ -40,6 +40,7 @@ mod scarce;
 mod ssh;
 mod started;
 mod stop;
+mod tls;
 mod unwritten;
 mod words;
 mod wrong_answers;

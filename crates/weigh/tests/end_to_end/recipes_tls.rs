@@ -70,7 +70,7 @@ fn every_server_with_tls_shows_the_certificate_of_the_run() {
 }
 
 /// Those that speak TLS to upstreams.
-const PROXIES: [&str; 4] = ["nginx", "haproxy", "caddy", "apache"];
+const PROXIES: [&str; 5] = ["nginx", "haproxy", "caddy", "apache", "balance"];
 
 /// Servers over an upstream, and subjects that reach it through them.
 fn proxies_over(upstream: &str) -> (String, usize) {

@@ -255,7 +255,7 @@ fn prefixes(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Vec<Pre
                 Problem::at(
                     statement.value_place,
                     format!(
-                        "`{}`: `{}` is no address prefix: {error}",
+                        "`{}`: `{}` is not an address prefix: {error}",
                         statement.keyword,
                         shown(word)
                     ),

@@ -7,8 +7,8 @@ use ::config::section::Section;
 use ::config::tree::{Entry, Node, Place, Tree};
 use ::config::units::shown;
 
-use super::fields;
 use super::service::required;
+use super::{fields, tls};
 use crate::config::address;
 use crate::config::model::{
     Address, Backend, EditKind, HeaderEdit, Hooks, ProxyVersion, Recipient, StickyCookie, Weight,
@@ -17,7 +17,7 @@ use crate::config::validate::{self, BackendPlaces};
 use crate::health::State;
 use crate::sticky;
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "address",
     "weight",
     "penalty",
@@ -33,6 +33,7 @@ const KEYS: [&str; 16] = [
     "headers",
     "session_timeout",
     "proxy_protocol_out",
+    "tls",
     "initial_state",
 ];
 
@@ -104,6 +105,7 @@ fn fill(reader: &mut Reader, section: &Section<'_>, backend: &mut Backend) {
             "v1" => ProxyVersion::V1,
             _ => ProxyVersion::V2,
         });
+    backend.tls = tls::of_backend(reader, section);
     // A back end never starts as `waking`.
     let states = ["available", "up", "unavailable", "down"];
     if let Some(state) = section

@@ -9,7 +9,7 @@ use ::config::tree::{Place, Tree};
 use ::config::units::shown;
 
 use super::fields;
-use super::{NAMES_MAX, backend};
+use super::{NAMES_MAX, backend, tls};
 use crate::access::Prefix;
 use crate::config::model::{
     Access, Check, Dispatch, Ejection, HashKey, Inspect, LogFormat, PEAK_EWMA_DECAY, Probing,
@@ -17,7 +17,7 @@ use crate::config::model::{
 };
 use crate::config::validate::{self, LocatedService};
 
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 27] = [
     "listen",
     "kind",
     "inspect",
@@ -34,6 +34,7 @@ const KEYS: [&str; 26] = [
     "access",
     "trusted_proxies",
     "timeouts",
+    "tls",
     "proxy_protocol_in",
     "resends",
     "half_close",
@@ -98,6 +99,7 @@ pub(super) fn service(
     service.access = access(reader, section);
     service.trusted_proxies = prefixes(reader, section, "trusted_proxies");
     timeouts(reader, section, &mut service);
+    service.tls = tls::of_service(reader, section);
     fields::count(reader, section, "resends", 0..=100, &mut service.resends);
     fields::boolean(reader, section, "half_close", &mut service.half_close);
     fields::count(
@@ -442,7 +444,7 @@ fn prefixes(reader: &mut Reader, section: &Section<'_>, key: &str) -> Vec<Prefix
             Err(error) => reader.report(
                 Problem::at(
                     place,
-                    format!("`{}` is no address prefix: {error}", shown(&text)),
+                    format!("`{}` is not an address prefix: {error}", shown(&text)),
                     "expected a prefix",
                 )
                 .help("a prefix is such as \"10.0.0.0/8\", \"192.168.1.7\" or \"2001:db8::/32\""),

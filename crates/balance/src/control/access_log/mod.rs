@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::config::model::{Backend, Config, ServiceKind};
 use crate::config::{Placeholders, Template};
 use crate::engine::events::Event;
+use crate::engine::restart_on_panic;
 use crate::engine::shared::ProcessState;
 
 use file::LogFile;
@@ -39,8 +40,11 @@ pub fn spawn(
     process: Arc<ProcessState>,
     events: Receiver<Event>,
 ) -> JoinHandle<()> {
-    let mut access_log = AccessLog::new(config, process);
-    std::thread::spawn(move || access_log.run(&events))
+    // It stays open when the thread panics: the process may no longer be allowed to open it.
+    let mut access_log = AccessLog::new(config, process.clone());
+    std::thread::spawn(move || {
+        restart_on_panic("the log thread", &process, || access_log.run(&events));
+    })
 }
 
 /// Unix time; 0 if the clock is set before 1970.
@@ -112,14 +116,14 @@ impl AccessLog {
     }
 
     fn run(&mut self, events: &Receiver<Event>) {
+        // What was left in the buffers by a panic.
+        self.write();
         while let Ok(event) = events.recv() {
             self.take(&event);
             loop {
                 std::thread::sleep(FLUSH_INTERVAL);
                 let taken = events.try_iter().map(|event| self.take(&event)).count();
-                for file in &mut self.files {
-                    file.write(&self.process);
-                }
+                self.write();
                 if taken == 0 {
                     break;
                 }
@@ -127,7 +131,17 @@ impl AccessLog {
         }
     }
 
+    /// Writes the buffers of all files.
+    fn write(&mut self) {
+        for file in &mut self.files {
+            file.write(&self.process);
+        }
+    }
+
     fn take(&mut self, event: &Event) {
+        #[cfg(test)]
+        self.process
+            .meet_panic(crate::engine::shared::Fault::LogPanic);
         match event {
             Event::ConnectionOpened {
                 service,

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use net::IoKind;
@@ -9,8 +10,10 @@ use net::IoKind;
 use super::*;
 use crate::config::Config;
 use crate::config::model::{Backend, Inspect, Service, ServiceKind};
+use crate::control::Supervisor;
 use crate::engine::Balancer;
 use crate::engine::shared::Fault;
+use crate::health::HealthEvent;
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -65,7 +68,13 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 fn inject(balancer: &Balancer, fault: Fault, count: usize) {
     let shared = balancer.shared();
-    let mut faults = shared.faults.lock().unwrap();
+    inject_into(&shared.process, fault, count);
+    // The health checker may sleep for long.
+    shared.waker.wake();
+}
+
+fn inject_into(process: &ProcessState, fault: Fault, count: usize) {
+    let mut faults = process.faults.lock().unwrap();
     faults.extend(std::iter::repeat_n(fault, count));
 }
 
@@ -94,7 +103,7 @@ fn a_worker_that_fails_is_started_again() {
         for (fault, words) in [
             (
                 Fault::Panic,
-                "a panic, which is a defect of the program: injected",
+                "it panicked, which is a bug in weigh: injected",
             ),
             (Fault::Loop, "the event loop failed: "),
         ] {
@@ -152,15 +161,15 @@ fn requests_under_way_release_their_back_end_when_a_worker_fails() {
 }
 
 #[test]
-fn a_worker_that_fails_again_and_again_is_given_up_and_nothing_listens_any_more() {
+fn a_worker_that_fails_too_often_is_not_restarted_and_nothing_listens_any_more() {
     on_both(|io| {
         let balancer = start(io, service());
         inject(&balancer, Fault::Loop, RESTARTS_MAX + 1);
-        until("it is given up", || balancer.failure().is_some());
+        until("it is not restarted", || balancer.failure().is_some());
         let failure = balancer.failure().unwrap();
-        assert_eq!(failure.worker, 1);
+        assert_eq!(failure.thread, "worker 1");
         let message = failure.to_string();
-        assert!(message.starts_with("worker 1 was given up after 6 failures within 60 s"));
+        assert!(message.starts_with("worker 1 failed 6 times within 60 s and is not restarted"));
         until("the thread has ended", || balancer.is_done());
         until("clients are refused", || {
             let refused = TcpStream::connect(balancer.address()).err();
@@ -184,6 +193,72 @@ fn a_worker_that_fails_while_it_drains_ends() {
         assert_eq!(balancer.failure(), None);
         assert_eq!(balancer.shared().worker_restarts.get(), 0);
     });
+}
+
+#[test]
+fn a_health_checker_that_panics_is_restarted_and_revives_back_ends() {
+    let mut service = service();
+    service.reviving_interval = Duration::from_millis(1);
+    let balancer = start(IoKind::Epoll, service);
+    let shared = balancer.shared();
+    let words = "the health checker failed and is restarted: it panicked, which is a bug in weigh: \
+                 injected";
+    for _ in 0..2 {
+        inject(&balancer, Fault::HealthCheckerPanic, 1);
+        let mut said = Vec::new();
+        until("it is restarted", || {
+            said.extend(shared.notices.take());
+            said.iter().any(|one| one == words)
+        });
+        shared.note(0, 0, HealthEvent::ConnectFailed);
+        until("the back end is revived", || {
+            shared.services[0].backends[0].usable()
+        });
+    }
+    assert_eq!(balancer.failure(), None);
+
+    inject(&balancer, Fault::HealthCheckerPanic, RESTARTS_MAX + 1);
+    until("it is not restarted", || balancer.failure().is_some());
+    let failure = balancer.failure().unwrap();
+    assert_eq!(failure.thread, "the health checker");
+}
+
+#[test]
+fn a_log_thread_that_panics_is_restarted_and_loses_one_line() {
+    let log = format!("weigh-log-panic-{}", std::process::id());
+    let log = std::env::temp_dir().join(log);
+    let mut service = service();
+    service.access_log = Some(log.clone());
+    let mut config = Config::new();
+    config.connections_per_thread = 64;
+    config.services.push(service);
+    let supervisor = Supervisor::start(&config, Path::new("x.toml"), IoKind::Epoll).unwrap();
+    let process = supervisor.shared().process.clone();
+    let lines = || std::fs::read_to_string(&log).unwrap().lines().count();
+    let client = || {
+        let mut stream = TcpStream::connect(supervisor.addresses()[0].1).unwrap();
+        assert!(echoes(&mut stream));
+    };
+    client();
+    until("a line is written", || lines() == 1);
+    inject_into(&process, Fault::LogPanic, 1);
+    client();
+    until("it is restarted", || {
+        let said = process.notices.take();
+        said.iter()
+            .any(|one| one.starts_with("the log thread failed and is restarted: "))
+    });
+    client();
+    until("lines are written again", || lines() >= 2);
+    assert_eq!(supervisor.failure(), None);
+
+    inject_into(&process, Fault::LogPanic, RESTARTS_MAX + 1);
+    until("it is not restarted", || {
+        client();
+        supervisor.failure().is_some()
+    });
+    assert_eq!(supervisor.failure().unwrap().thread, "the log thread");
+    std::fs::remove_file(&log).unwrap();
 }
 
 #[test]

@@ -10,12 +10,10 @@ mod peers;
 mod steps;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use net::simulated::SimIo;
+use net::simulated::{SimIo, try_random};
 use net::{IoOptions, os};
-use proptest::prelude::*;
-use proptest::test_runner::{FileFailurePersistence, TestRunner};
 
 use super::connection::Role;
 use super::http::HttpServiceWorker;
@@ -104,7 +102,7 @@ fn go_through(steps: Vec<Step>) -> Vec<String> {
         .map(|(service, state)| {
             let rules = access_rules(&service.access).unwrap();
             let http = HttpServiceWorker::new(service, state, backends);
-            ServiceWorker::new(service, state, rules, http, &mut io)
+            ServiceWorker::new(service, state, rules, http, 0, &mut io)
         })
         .collect();
     let parts = WorkerParts {
@@ -145,31 +143,7 @@ const CASES: u32 = 300;
 
 #[test]
 fn whatever_happens_places_come_back_bytes_stay_apart_and_waits_end() {
-    let seconds = std::env::var("WEIGH_SIMULATED_S").ok();
-    let seconds = seconds.map_or(0, |text| text.parse().unwrap());
-    let end = Instant::now() + Duration::from_secs(seconds);
-    loop {
-        let mut runner = TestRunner::new(ProptestConfig {
-            cases: CASES,
-            max_shrink_iters: 20_000,
-            failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel(
-                "proptest-regressions",
-            ))),
-            source_file: Some(file!()),
-            ..ProptestConfig::default()
-        });
-        let held = runner.run(&steps(), |steps| {
-            let found = go_through(steps);
-            prop_assert!(found.is_empty(), "{found:#?}");
-            Ok(())
-        });
-        if let Err(error) = held {
-            panic!("{error}");
-        }
-        if Instant::now() >= end {
-            return;
-        }
-    }
+    try_random(CASES, file!(), &steps(), go_through);
 }
 
 /// A service that inspects only first messages: what a client sends after its first one may be

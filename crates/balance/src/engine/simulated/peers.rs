@@ -21,8 +21,6 @@ use crate::health::{HealthEvent, State};
 /// How long everything may take to end once all peers are silent, ns: the longest chain of time
 /// limits of the configuration.
 const SILENCE_NS: u64 = 15_000_000_000;
-/// Whether a stray answer may arrive in the turn in which a request is sent on its connection.
-const STRAYS_RACE: bool = true;
 
 /// A client's connection, or one to a back end.
 struct Peer {
@@ -223,18 +221,8 @@ impl Peers {
         };
         let Some((tag, is_head)) = next else { return };
         let what = match what {
-            // Surplus bytes are restricted as stray answers are.
-            Answer::Surplus
-                if back.is_raw
-                    || !(STRAYS_RACE || back.peer.outgoing.is_empty() && network.is_quiet()) =>
-            {
-                Answer::Length { bytes: 10 }
-            }
+            Answer::Surplus if back.is_raw => Answer::Length { bytes: 10 },
             what => what,
-        };
-        let bytes = match what {
-            Answer::Surplus if !STRAYS_RACE => u16::MAX,
-            _ => bytes,
         };
         let text = match is_tcp {
             true => tag.text().into_bytes(),
@@ -489,19 +477,7 @@ impl Driver for Peers {
         if wait_ns == 0 {
             return Ok(());
         }
-        let mut is_first = true;
         while let Some(step) = self.steps.pop_front() {
-            // It comes alone in a turn, unless it may come in the turn in which a request is sent.
-            if matches!(step, Step::Stray { .. }) && !STRAYS_RACE {
-                if !is_first {
-                    self.steps.push_front(step);
-                } else if network.is_quiet() {
-                    self.carry_out(network, step);
-                }
-                network.advance(1_000);
-                return Ok(());
-            }
-            is_first = false;
             if let Step::Turn {
                 ms,
                 is_late,

@@ -116,7 +116,7 @@ fn server(words: &[&str]) -> StartServer {
 
 #[test]
 fn stopping_a_server_that_has_ended_kills_no_other_process() {
-    if !is_inside("reused_numbers::stopping_a_server_that_has_ended_kills_no_other_process") {
+    if !is_inside("reused_pids::stopping_a_server_that_has_ended_kills_no_other_process") {
         return;
     }
     let mut servers = Servers::new().unwrap();
@@ -137,7 +137,7 @@ fn stopping_a_server_that_has_ended_kills_no_other_process() {
 
 #[test]
 fn an_agent_that_is_lost_takes_no_other_process_with_it() {
-    if !is_inside("reused_numbers::an_agent_that_is_lost_takes_no_other_process_with_it") {
+    if !is_inside("reused_pids::an_agent_that_is_lost_takes_no_other_process_with_it") {
         return;
     }
     // The agent leaves one server behind, and has reported another that ended long ago.

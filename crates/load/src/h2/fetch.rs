@@ -1,0 +1,60 @@
+//! One request over HTTP/2, blocking.
+
+use std::io;
+use std::time::Duration;
+
+use net::Address;
+use net::fetch::{Answer as Whole, FetchError};
+use tls::ClientTls;
+
+use super::{Answer, EncodedRequest, Session};
+
+/// As [`tls::fetch`], over HTTP/2; with TLS it has to be agreed on.
+///
+/// # Errors
+/// As there.
+pub(crate) fn fetch(
+    address: &Address,
+    tls: Option<&ClientTls>,
+    greeting: &[u8],
+    request: &EncodedRequest,
+    limit: Duration,
+    body_bytes_max: usize,
+) -> Result<Whole, FetchError> {
+    let mut channel = tls::open(address, tls, greeting, limit)?;
+    let mut session = Session::new(1);
+    // The first stream of a session is never refused.
+    let _ = session.request(0, &request.block, &request.body);
+    let mut whole = Whole {
+        status: 0,
+        fields: Vec::new(),
+        body: Vec::new(),
+    };
+    let (mut is_done, mut failure) = (false, None);
+    let mut buffer = vec![0; 64 * 1024];
+    while !is_done {
+        channel.say(&session.out)?;
+        session.out.clear();
+        let n = channel.hear(&mut buffer)?;
+        if n == 0 {
+            return Err(FetchError::Short);
+        }
+        let fed = session.feed(&buffer[..n], |answer| match answer {
+            Answer::Head { status, .. } => whole.status = status,
+            Answer::Body { bytes, .. } => whole.body.extend_from_slice(bytes),
+            Answer::End { .. } => is_done = true,
+            Answer::Reset { code, .. } => failure = Some(format!("the stream was reset ({code})")),
+            Answer::NotProcessed { .. } => failure = Some("the request was refused".into()),
+        });
+        if let Err(error) = fed {
+            failure = Some(format!("the answer is no HTTP/2: {error}"));
+        }
+        if let Some(why) = failure {
+            return Err(io::Error::other(why).into());
+        }
+        if whole.body.len() > body_bytes_max {
+            return Err(FetchError::Large(body_bytes_max));
+        }
+    }
+    Ok(whole)
+}

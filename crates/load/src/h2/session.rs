@@ -1,0 +1,385 @@
+//! One HTTP/2 connection as a client, without I/O.
+
+use std::sync::Arc;
+
+use net::h2::{
+    ErrorCode, Event, FRAME_HEAD, FrameReader, H2Error, PREFACE, frame, hpack, settings,
+};
+
+/// What the server may send before it has to wait: all of most bodies, so that the result is not
+/// that of a small window. Announced in SETTINGS and in the result.
+pub(crate) const WINDOW: u32 = (1 << 31) - 1;
+/// The connection's window is opened again when so much of it was used.
+const WINDOW_STEP: u32 = 1 << 30;
+/// The window of a connection at its start (RFC 9113 6.9.2).
+const WINDOW_AT_START: u32 = 65_535;
+const FRAME_MAX: u32 = 16 * 1024;
+/// Most bytes of an answer's header block.
+const BLOCK_MAX: usize = 64 * 1024;
+/// The last stream that a client can open on a connection.
+const STREAM_MAX: u32 = (1 << 31) - 1;
+
+/// What a session tells of its streams; `place` is the number that the request was sent with.
+#[derive(Debug)]
+pub(crate) enum Answer<'a> {
+    /// The head of the final answer.
+    Head { place: u32, status: u16, bytes: u64 },
+    /// A piece of the body.
+    Body { place: u32, bytes: &'a [u8] },
+    /// The answer is complete.
+    End { place: u32 },
+    /// The server has reset the stream.
+    Reset { place: u32, code: u32 },
+    /// The server has not processed the request (RFC 9113 8.7): it can be sent again.
+    NotProcessed { place: u32 },
+}
+
+/// Why no request can be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The server's limit of concurrent streams.
+    Full,
+    /// The connection ends: a GOAWAY, or no stream numbers are left.
+    Ending,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    /// 0 while the place has no request.
+    id: u32,
+    has_head: bool,
+    /// What of the request's body may be sent.
+    window: i64,
+    /// How much of the body is sent.
+    sent: usize,
+}
+
+pub(crate) struct Session {
+    reader: FrameReader,
+    decoder: hpack::Decoder,
+    /// Bytes to send.
+    pub(crate) out: Vec<u8>,
+    streams: Vec<Stream>,
+    /// Place by stream, at half its number modulo the length; a slow stream's entry may have been
+    /// taken by a later one.
+    places: Vec<u32>,
+    next: u32,
+    active: u32,
+    active_max: u32,
+    is_ending: bool,
+    /// What the server lets be sent on the connection, and at first on each stream.
+    window: i64,
+    stream_window: i64,
+    frame_max: u32,
+    /// Bytes received since the connection's window was opened.
+    received: u32,
+    /// Places whose body waits for a window, with the body.
+    unsent: Vec<(u32, Arc<[u8]>)>,
+}
+
+impl Session {
+    /// A session with so many places, whose opening frames are in `out`.
+    pub(crate) fn new(places: u32) -> Self {
+        let mut out = PREFACE.to_vec();
+        frame::settings(
+            &mut out,
+            &[
+                (settings::HEADER_TABLE_SIZE, 0),
+                (settings::ENABLE_PUSH, 0),
+                (settings::INITIAL_WINDOW_SIZE, WINDOW),
+            ],
+        );
+        frame::window_update(&mut out, 0, WINDOW - WINDOW_AT_START);
+        let table = (places as usize * 4).next_power_of_two();
+        Self {
+            reader: FrameReader::new(FRAME_MAX, BLOCK_MAX),
+            decoder: hpack::Decoder::new(0, BLOCK_MAX),
+            out,
+            streams: vec![Stream::default(); places as usize],
+            places: vec![0; table],
+            next: 1,
+            active: 0,
+            active_max: u32::MAX,
+            is_ending: false,
+            window: i64::from(WINDOW_AT_START),
+            stream_window: i64::from(WINDOW_AT_START),
+            frame_max: FRAME_MAX,
+            received: 0,
+            unsent: Vec::new(),
+        }
+    }
+
+    /// Number of streams that are not answered.
+    pub(crate) fn active(&self) -> u32 {
+        self.active
+    }
+
+    /// Whether no further request can be sent.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// Opens no further streams.
+    pub(crate) fn end(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// Sends a request on a free place.
+    pub(crate) fn request(
+        &mut self,
+        place: u32,
+        block: &[u8],
+        body: &Arc<[u8]>,
+    ) -> Result<(), Refusal> {
+        if self.next > STREAM_MAX - 2 {
+            self.is_ending = true;
+        }
+        if self.is_ending {
+            return Err(Refusal::Ending);
+        }
+        if self.active >= self.active_max {
+            return Err(Refusal::Full);
+        }
+        let id = self.next;
+        self.next += 2;
+        self.active += 1;
+        self.streams[place as usize] = Stream {
+            id,
+            has_head: false,
+            window: self.stream_window,
+            sent: 0,
+        };
+        let at = self.at(id);
+        self.places[at] = place;
+        frame::headers(&mut self.out, id, block, body.is_empty(), self.frame_max);
+        if !body.is_empty() {
+            self.unsent.push((place, body.clone()));
+            self.send_bodies();
+        }
+        Ok(())
+    }
+
+    /// Gives a request up.
+    pub(crate) fn cancel(&mut self, place: u32) {
+        let id = self.streams[place as usize].id;
+        if id != 0 {
+            frame::reset(&mut self.out, id, ErrorCode::Cancel);
+            self.free(place);
+        }
+    }
+
+    fn at(&self, id: u32) -> usize {
+        (id as usize >> 1) & (self.places.len() - 1)
+    }
+
+    fn free(&mut self, place: u32) {
+        self.streams[place as usize] = Stream::default();
+        self.active -= 1;
+        self.unsent.retain(|(other, _)| *other != place);
+    }
+
+    fn send_bodies(&mut self) {
+        let mut at = 0;
+        while at < self.unsent.len() && self.window > 0 {
+            let (place, body) = &self.unsent[at];
+            let stream = &mut self.streams[*place as usize];
+            while stream.sent < body.len() && self.window > 0 && stream.window > 0 {
+                let left = (body.len() - stream.sent) as i64;
+                let most = i64::from(self.frame_max)
+                    .min(self.window)
+                    .min(stream.window);
+                let end = stream.sent + left.min(most) as usize;
+                let is_last = end == body.len();
+                frame::data(&mut self.out, stream.id, &body[stream.sent..end], is_last);
+                let sent = (end - stream.sent) as i64;
+                stream.sent = end;
+                stream.window -= sent;
+                self.window -= sent;
+            }
+            match stream.sent == body.len() {
+                true => drop(self.unsent.remove(at)),
+                false => at += 1,
+            }
+        }
+    }
+
+    /// Takes received bytes.
+    ///
+    /// # Errors
+    /// When they are no HTTP/2; a GOAWAY with the reason is in `out`.
+    pub(crate) fn feed(
+        &mut self,
+        input: &[u8],
+        mut told: impl FnMut(Answer<'_>),
+    ) -> Result<(), H2Error> {
+        // The reader lends its events while the rest of the session handles them.
+        let mut reader = std::mem::replace(&mut self.reader, FrameReader::new(0, 0));
+        let fed = reader.feed(input, |event| self.event(event, &mut told));
+        self.reader = reader;
+        if self.received >= WINDOW_STEP {
+            frame::window_update(&mut self.out, 0, self.received);
+            self.received = 0;
+        }
+        if let Err(error) = fed {
+            frame::go_away(&mut self.out, 0, error.code);
+            self.is_ending = true;
+        }
+        fed
+    }
+
+    fn place(&self, id: u32) -> Option<u32> {
+        let place = self.places[self.at(id)];
+        if self.streams[place as usize].id == id {
+            return Some(place);
+        }
+        let found = self.streams.iter().position(|stream| stream.id == id);
+        found.map(|place| place as u32)
+    }
+
+    fn event(
+        &mut self,
+        event: Event<'_>,
+        told: &mut impl FnMut(Answer<'_>),
+    ) -> Result<(), H2Error> {
+        match event {
+            Event::Headers {
+                stream,
+                end_stream,
+                block,
+            } => self.headers(stream, end_stream, block, told),
+            Event::Data {
+                stream,
+                bytes,
+                flow,
+                end_stream,
+            } => {
+                self.received += flow;
+                let Some(place) = self.place(stream) else {
+                    // Of a stream that was given up.
+                    return Ok(());
+                };
+                if !bytes.is_empty() {
+                    told(Answer::Body { place, bytes });
+                }
+                if end_stream {
+                    self.free(place);
+                    told(Answer::End { place });
+                }
+                Ok(())
+            }
+            Event::Reset { stream, code } => {
+                if let Some(place) = self.place(stream) {
+                    self.free(place);
+                    told(match code == ErrorCode::RefusedStream as u32 {
+                        true => Answer::NotProcessed { place },
+                        false => Answer::Reset { place, code },
+                    });
+                }
+                Ok(())
+            }
+            Event::StreamError { stream, code } => {
+                if let Some(place) = self.place(stream) {
+                    self.cancel(place);
+                    let code = code as u32;
+                    told(Answer::Reset { place, code });
+                }
+                Ok(())
+            }
+            Event::GoAway { last_stream, .. } => {
+                self.is_ending = true;
+                for place in 0..self.streams.len() as u32 {
+                    if self.streams[place as usize].id > last_stream {
+                        self.free(place);
+                        told(Answer::NotProcessed { place });
+                    }
+                }
+                Ok(())
+            }
+            Event::Settings { ack: true, .. } | Event::Ping { ack: true, .. } => Ok(()),
+            Event::Settings { values, .. } => {
+                for (id, value) in values {
+                    self.setting(id, value);
+                }
+                frame::settings_ack(&mut self.out);
+                self.send_bodies();
+                Ok(())
+            }
+            Event::Ping { data, .. } => {
+                frame::ping_ack(&mut self.out, data);
+                Ok(())
+            }
+            Event::WindowUpdate { stream, increment } => {
+                match (stream, self.place(stream)) {
+                    (0, _) => self.window += i64::from(increment),
+                    (_, Some(place)) => {
+                        self.streams[place as usize].window += i64::from(increment);
+                    }
+                    (_, None) => {}
+                }
+                self.send_bodies();
+                Ok(())
+            }
+        }
+    }
+
+    fn headers(
+        &mut self,
+        stream: u32,
+        end_stream: bool,
+        block: &[u8],
+        told: &mut impl FnMut(Answer<'_>),
+    ) -> Result<(), H2Error> {
+        let mut status = 0;
+        // Also of a stream that was given up: with a dynamic table the decoder has to see it.
+        self.decoder.decode(block, |name, value| {
+            if name == b":status" {
+                status = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|text| text.parse().ok())
+                    .unwrap_or(0);
+            }
+            Ok(())
+        })?;
+        let Some(place) = self.place(stream) else {
+            return Ok(());
+        };
+        let one = &mut self.streams[place as usize];
+        // Informational answers come before the final one, trailers after it.
+        let is_final = !one.has_head && !(100..200).contains(&status);
+        if is_final {
+            if !(200..1000).contains(&status) {
+                return Err(H2Error {
+                    code: ErrorCode::ProtocolError,
+                    what: "an answer has no valid status",
+                });
+            }
+            one.has_head = true;
+            let bytes = (FRAME_HEAD + block.len()) as u64;
+            told(Answer::Head {
+                place,
+                status,
+                bytes,
+            });
+        }
+        if end_stream {
+            self.free(place);
+            told(Answer::End { place });
+        }
+        Ok(())
+    }
+
+    fn setting(&mut self, id: u16, value: u32) {
+        match id {
+            settings::MAX_CONCURRENT_STREAMS => self.active_max = value,
+            settings::MAX_FRAME_SIZE => self.frame_max = value,
+            settings::INITIAL_WINDOW_SIZE => {
+                let change = i64::from(value) - self.stream_window;
+                self.stream_window += change;
+                for stream in &mut self.streams {
+                    stream.window += change;
+                }
+            }
+            _ => {}
+        }
+    }
+}

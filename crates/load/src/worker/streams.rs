@@ -1,0 +1,455 @@
+//! Connections that carry several requests at once: HTTP/2.
+//!
+//! Each stream that may be open has a [`Conn`](crate::conn::Conn) of its own, its *place*, with the
+//! same states as a connection of HTTP/1.1, so that pacing, stop rules, checks and recording are
+//! common to both. A [`Link`] is the connection below the places.
+
+use std::ops::Range;
+
+use net::h2::ErrorCode;
+use net::http::ResponseHead;
+use net::{Buf, ConnId, Io};
+use readings::WrongKind;
+
+use super::segment::SegmentRun;
+use super::{REOPENING_NS, Worker};
+use crate::clock::Clock;
+use crate::conn::State;
+use crate::h2::{Answer, Refusal, Session};
+use crate::job::Job;
+use crate::pacing::Pacer;
+use crate::stop::StopRule;
+
+/// Marks the number of a link in the table of slots.
+pub(super) const LINK: u32 = 1 << 31;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkState {
+    Closed,
+    Connecting,
+    Open,
+}
+
+/// An HTTP/2 connection, open or not.
+pub(super) struct Link {
+    pub(super) target: usize,
+    pub(super) places: Range<usize>,
+    pub(super) state: LinkState,
+    id: Option<ConnId>,
+    since: u64,
+    session: Option<Box<Session>>,
+    /// Places whose request waits for the connection, or for a stream.
+    waiting: u32,
+    /// Requests since it was opened.
+    requests: u64,
+    is_dirty: bool,
+}
+
+/// How a stream ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Over {
+    Done,
+    Reset(u32),
+    NotProcessed,
+}
+
+/// The links of all targets with HTTP/2, and for each place its link.
+pub(super) fn links(job: &Job, places_of: &[Range<usize>]) -> (Vec<Link>, Vec<Option<u32>>) {
+    let mut links = Vec::new();
+    let mut of_places = Vec::new();
+    for (target, places) in places_of.iter().enumerate() {
+        let Some(streams) = job.targets[target].streams() else {
+            of_places.extend(places.clone().map(|_| None));
+            continue;
+        };
+        for first in places.clone().step_by(streams as usize) {
+            let own = first..first + streams as usize;
+            of_places.extend(own.clone().map(|_| Some(links.len() as u32)));
+            links.push(Link {
+                target,
+                places: own,
+                state: LinkState::Closed,
+                id: None,
+                since: 0,
+                session: None,
+                waiting: 0,
+                requests: 0,
+                is_dirty: false,
+            });
+        }
+    }
+    (links, of_places)
+}
+
+impl<I: Io, C: Clock> Worker<I, C> {
+    fn dirty(&mut self, link: usize) {
+        if !std::mem::replace(&mut self.links[link].is_dirty, true) {
+            self.dirty.push(link as u32);
+        }
+    }
+
+    /// Sends what the requests and answers of this turn have left to send, with one call for each
+    /// connection.
+    #[inline]
+    pub(super) fn flush_links(&mut self) {
+        while let Some(number) = self.dirty.pop() {
+            let link = &mut self.links[number as usize];
+            link.is_dirty = false;
+            if let (Some(id), Some(session)) = (link.id, &mut link.session)
+                && !session.out.is_empty()
+            {
+                self.io.send_copy(id, &session.out);
+                session.out.clear();
+            }
+        }
+    }
+
+    /// Gives up the request of a place.
+    pub(super) fn close_place(&mut self, number: usize, link: usize) {
+        let state = std::mem::replace(&mut self.conns[number].state, State::Closed);
+        let one = &mut self.links[link];
+        match state {
+            State::Connecting => one.waiting = one.waiting.saturating_sub(1),
+            State::Waiting => {
+                if let Some(session) = &mut one.session {
+                    session.cancel((number - one.places.start) as u32);
+                    self.dirty(link);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn close_link(&mut self, number: usize) {
+        let link = &mut self.links[number];
+        (link.state, link.session, link.requests) = (LinkState::Closed, None, 0);
+        link.waiting = 0;
+        if let Some(id) = link.id.take() {
+            self.io.close(id);
+        }
+    }
+
+    /// The link of a slot, if it is the one with this connection.
+    fn link_of(&self, id: ConnId) -> Option<usize> {
+        let number = (self.by_slot[id.slot()] & !LINK) as usize;
+        (self.links.get(number)?.id == Some(id)).then_some(number)
+    }
+
+    /// Handles bytes that no request waits for: the server's settings and pings.
+    pub(super) fn link_data_at_rest(&mut self, id: ConnId, buf: &Buf) {
+        let Some(number) = self.link_of(id) else {
+            return;
+        };
+        let bytes = self.io.bytes(buf);
+        let session = &mut self.links[number].session;
+        let fed = session.as_mut().map(|session| session.feed(bytes, |_| {}));
+        match fed {
+            Some(Ok(())) => self.dirty(number),
+            _ => self.close_link(number),
+        }
+    }
+
+    /// Handles the end of a connection that has no requests.
+    pub(super) fn link_ended_at_rest(&mut self, id: ConnId) {
+        if let Some(number) = self.link_of(id) {
+            self.close_link(number);
+        }
+    }
+}
+
+impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+    /// Sends the request of a place, or lets it wait for its connection.
+    pub(super) fn start_stream(&mut self, number: usize, link: usize, now: u64) {
+        let conn = &mut self.worker.conns[number];
+        conn.since = now;
+        conn.state = State::Connecting;
+        let one = &mut self.worker.links[link];
+        one.waiting += 1;
+        match one.state {
+            LinkState::Open => self.send_on(number, link, now),
+            LinkState::Closed => self.open_link(link, now),
+            LinkState::Connecting => {}
+        }
+    }
+
+    fn open_link(&mut self, number: usize, now: u64) {
+        let worker = &mut *self.worker;
+        let link = &mut worker.links[number];
+        match worker.io.connect(worker.pickers[link.target].id, None) {
+            Ok(id) => {
+                worker.by_slot[id.slot()] = LINK | number as u32;
+                (link.id, link.since, link.state) = (Some(id), now, LinkState::Connecting);
+                let target = &worker.job.targets[link.target];
+                if target.tls.is_some() && target.proxy_header.is_some() {
+                    worker.preamble.clear();
+                    target.preamble(worker.openings, &mut worker.preamble);
+                    worker.openings += worker.job.threads as u64;
+                    worker.io.send_before_handshake(id, &worker.preamble);
+                }
+            }
+            Err(e) => self.link_could_not_connect(number, e.raw_os_error().unwrap_or(0), None),
+        }
+    }
+
+    /// Opens a stream for the request of a place that waits.
+    fn send_on(&mut self, number: usize, link: usize, now: u64) {
+        let worker = &mut *self.worker;
+        let most = worker.job.requests_per_connection;
+        let one = &mut worker.links[link];
+        let Some(session) = &mut one.session else {
+            return;
+        };
+        if most.is_some_and(|most| one.requests >= most) {
+            session.end();
+        }
+        let conn = &mut worker.conns[number];
+        let request = &worker.pickers[one.target].encoded[conn.request as usize];
+        let place = (number - one.places.start) as u32;
+        match session.request(place, &request.block, &request.body) {
+            Ok(()) => {
+                one.waiting -= 1;
+                one.requests += 1;
+                conn.state = State::Waiting;
+                conn.sent = now;
+                conn.requests = one.requests;
+                worker.dirty(link);
+            }
+            // It waits for a stream, or for the next connection.
+            Err(Refusal::Full) => {}
+            Err(Refusal::Ending) => self.end_link_at_rest(link, now),
+        }
+    }
+
+    /// Closes a connection that takes no further requests once it has none, and opens the next one
+    /// for those that wait.
+    fn end_link_at_rest(&mut self, number: usize, now: u64) {
+        let link = &mut self.worker.links[number];
+        let is_at_rest = |session: &Session| session.is_ending() && session.active() == 0;
+        if link.session.as_deref().is_some_and(is_at_rest) {
+            let waiting = link.waiting;
+            self.worker.close_link(number);
+            self.worker.links[number].waiting = waiting;
+            if waiting > 0 {
+                self.open_link(number, now);
+            }
+        }
+    }
+
+    /// Opens streams for the requests that wait.
+    fn serve_waiting(&mut self, number: usize, now: u64) {
+        let link = &self.worker.links[number];
+        if link.waiting == 0 {
+            return;
+        }
+        for place in link.places.clone() {
+            let link = &self.worker.links[number];
+            if link.waiting == 0 || link.state != LinkState::Open {
+                return;
+            }
+            if self.worker.conns[place].state == State::Connecting {
+                self.send_on(place, number, now);
+            }
+        }
+    }
+
+    pub(super) fn link_connected(&mut self, id: ConnId) {
+        let Some(number) = self.worker.link_of(id) else {
+            return;
+        };
+        let worker = &mut *self.worker;
+        let now = worker.clock.now_ns();
+        let link = &mut worker.links[number];
+        let handshake = worker.io.handshake(id).copied();
+        let target = &worker.job.targets[link.target];
+        if target.tls.is_some() && handshake.is_none_or(|one| one.alpn != Some("h2")) {
+            let why = "the server does not offer HTTP/2 (ALPN)".to_string();
+            return self.link_could_not_connect(number, 0, Some(why));
+        }
+        let recorder = &mut worker.recorders[self.recorder];
+        recorder.connects += 1;
+        let is_inside = self.window.contains(now);
+        let mut opened = now;
+        if let Some(handshake) = handshake {
+            opened = handshake.opened_ns.max(link.since);
+            recorder.handshake(&handshake, is_inside);
+        }
+        if is_inside {
+            recorder.connect.record_ns(opened - link.since);
+        }
+        let places = link.places.len() as u32;
+        link.session = Some(Box::new(Session::new(places)));
+        link.state = LinkState::Open;
+        if target.tls.is_none() && target.proxy_header.is_some() {
+            worker.preamble.clear();
+            target.preamble(worker.openings, &mut worker.preamble);
+            worker.openings += worker.job.threads as u64;
+            worker.io.send_copy(id, &worker.preamble);
+        }
+        worker.dirty(number);
+        self.serve_waiting(number, now);
+    }
+
+    pub(super) fn link_connect_failed(&mut self, id: ConnId, errno: i32) {
+        if let Some(number) = self.worker.link_of(id) {
+            let why = self.worker.io.failure(id).map(str::to_owned);
+            self.link_could_not_connect(number, errno, why);
+        }
+    }
+
+    fn link_could_not_connect(&mut self, number: usize, errno: i32, why: Option<String>) {
+        for place in self.take_busy(number) {
+            match &why {
+                Some(why) => self.could_not_shake_hands(place, why),
+                None => self.could_not_connect(place, errno),
+            }
+        }
+    }
+
+    /// Closes a link. Returns the places that had requests.
+    fn take_busy(&mut self, number: usize) -> Vec<usize> {
+        self.worker.close_link(number);
+        let places = self.worker.links[number].places.clone();
+        let conns = &mut self.worker.conns;
+        let busy: Vec<usize> = places.filter(|place| conns[*place].is_busy()).collect();
+        for place in &busy {
+            // The requests are lost; nothing of them is to be cancelled.
+            conns[*place].state = State::Idle;
+        }
+        busy
+    }
+
+    /// The connection was closed by its peer, or broke.
+    pub(super) fn link_ended(&mut self, id: ConnId, errno: i32) {
+        let Some(number) = self.worker.link_of(id) else {
+            return;
+        };
+        let found = match (self.worker.io.failure(id), errno) {
+            (Some(why), _) => why.to_owned(),
+            (None, 0) => "the connection closed before an answer".to_owned(),
+            (None, errno) => std::io::Error::from_raw_os_error(errno).to_string(),
+        };
+        if self.worker.links[number].target != self.target {
+            return self.worker.close_link(number);
+        }
+        for place in self.take_busy(number) {
+            let expected = "a complete answer";
+            self.fail_and_free(
+                place,
+                |e| &mut e.read,
+                WrongKind::Connection,
+                expected,
+                &found,
+            );
+        }
+    }
+
+    pub(super) fn link_data(&mut self, id: ConnId, buf: &Buf) {
+        let Some(number) = self.worker.link_of(id) else {
+            return;
+        };
+        if self.worker.links[number].target != self.target {
+            return self.worker.link_data_at_rest(id, buf);
+        }
+        let worker = &mut *self.worker;
+        let now = worker.clock.now_ns();
+        let mut arrived = now;
+        if let Some(arrived_ns) = buf.arrived_ns() {
+            arrived = arrived_ns.min(now);
+            let recorder = &mut worker.recorders[self.recorder];
+            if now >= self.window.from {
+                recorder.receive_lag.record_ns(now - arrived);
+            }
+        }
+        let mut over = std::mem::take(&mut worker.over);
+        let link = &mut worker.links[number];
+        let first = link.places.start;
+        let requests = &worker.job.targets[link.target].requests;
+        let conns = &mut worker.conns;
+        let Some(session) = &mut link.session else {
+            return;
+        };
+        let fed = session.feed(worker.io.bytes(buf), |answer| match answer {
+            Answer::Head {
+                place,
+                status,
+                bytes,
+            } => {
+                let conn = &mut conns[first + place as usize];
+                let keep_alive = true;
+                conn.head = ResponseHead { status, keep_alive };
+                conn.bytes += bytes;
+                if conn.first_byte == 0 {
+                    conn.first_byte = arrived.max(conn.sent);
+                }
+            }
+            Answer::Body { place, bytes } => {
+                let conn = &mut conns[first + place as usize];
+                conn.bytes += bytes.len() as u64;
+                let rule = &requests[conn.request as usize].expect.body;
+                conn.check.take(rule, bytes);
+            }
+            Answer::End { place } => over.push((first + place as usize, Over::Done)),
+            Answer::Reset { place, code } => over.push((first + place as usize, Over::Reset(code))),
+            Answer::NotProcessed { place } => {
+                over.push((first + place as usize, Over::NotProcessed));
+            }
+        });
+        if !session.out.is_empty() {
+            worker.dirty(number);
+        }
+        for (place, how) in over.drain(..) {
+            let sent = self.worker.conns[place].sent;
+            self.stream_over(place, how, (arrived.max(sent), now));
+        }
+        self.worker.over = over;
+        if let Err(error) = fed {
+            // The server learns why before the connection is closed.
+            self.worker.flush_links();
+            for place in self.take_busy(number) {
+                self.protocol_error(place, error.what);
+            }
+            return;
+        }
+        self.serve_waiting(number, now);
+        self.end_link_at_rest(number, now);
+    }
+
+    fn stream_over(&mut self, place: usize, how: Over, (arrived, now): (u64, u64)) {
+        if self.worker.conns[place].state != State::Waiting {
+            return;
+        }
+        match how {
+            Over::Done => self.complete(place, (arrived, now), false),
+            Over::Reset(code) => {
+                let name = ErrorCode::of(code).map_or("an unknown reason", ErrorCode::name);
+                let found = format!("the server reset the stream: {name}");
+                let (kind, expected) = (WrongKind::Connection, "a complete answer");
+                // It is over, so there is nothing to cancel.
+                self.worker.conns[place].state = State::Idle;
+                self.fail_and_free(place, |e| &mut e.read, kind, expected, found);
+            }
+            Over::NotProcessed => {
+                self.worker.recorders[self.recorder].resent += 1;
+                if let Some(link) = self.worker.conns[place].link {
+                    self.start_stream(place, link as usize, now);
+                }
+            }
+        }
+    }
+
+    /// Number of open connections of the segment's target.
+    pub(super) fn open_links(&self) -> Option<u64> {
+        self.worker.job.targets[self.target].streams()?;
+        let own = self
+            .worker
+            .links
+            .iter()
+            .filter(|link| link.target == self.target);
+        let open = own.filter(|link| match link.state {
+            LinkState::Open => true,
+            LinkState::Connecting => link.since + REOPENING_NS > self.now,
+            LinkState::Closed => false,
+        });
+        Some(open.count() as u64)
+    }
+}

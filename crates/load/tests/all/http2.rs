@@ -1,0 +1,273 @@
+//! Loads over HTTP/2, in the clear and over TLS, on both event loops.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::support::{BOTH, LONG, job, one, origin, target};
+use load::{BodyRule, Expect, Http2, Job, Segment, Stop, Target};
+use net::IoKind;
+use net::h2::{ErrorCode, Event, FrameReader, frame, hpack};
+use origin::{Origin, OriginOptions};
+use tls::{Authority, ClientSettings, KeyType, ServerSettings, ServerTls, Trust};
+
+fn over_h2(target: Target, streams: u32) -> Target {
+    Target {
+        http2: Some(Http2 { streams }),
+        ..target
+    }
+}
+
+/// An origin with TLS, and how it is spoken to.
+fn secure_origin(alpn: &[&str]) -> (Origin, ClientSettings) {
+    let authority = Authority::new().unwrap();
+    let issued = authority.issue(&["localhost".into()], KeyType::EcdsaP256);
+    let server = ServerSettings {
+        alpn: alpn.iter().map(|one| one.to_string()).collect(),
+        ..ServerSettings::new(issued.unwrap().identity)
+    };
+    let origin = Origin::start(&OriginOptions {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        threads: 1,
+        io: IoKind::best(),
+        backlog: 1024,
+        connections: 64,
+        spin: false,
+        tls: Some(ServerTls::new(&server, "the test").unwrap()),
+    });
+    let client = ClientSettings {
+        trust: Trust::Authorities(authority.certificate()),
+        alpn: vec!["h2".into()],
+        ..ClientSettings::new("localhost")
+    };
+    (origin.unwrap(), client)
+}
+
+#[test]
+fn each_connection_carries_as_many_streams_as_asked_for() {
+    for io in BOTH {
+        let origin = origin();
+        // Each answer takes 20 ms, so that the streams show in the throughput.
+        let target = over_h2(target(origin.address(), "/delay/constant/20ms"), 8);
+        let after = Stop::After(Duration::from_millis(500));
+        let reading = one(&job(io, target, 2, 1, after));
+        assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+        assert_eq!((reading.connects, reading.streams), (2, Some(8)));
+        assert_eq!(origin.stats().connections, 2);
+        let busy = reading.requests_per_s() * reading.service.quantiles().mean / 1e6;
+        assert!(
+            (busy / 16.0 - 1.0).abs() < 0.1,
+            "{io:?}: {busy} streams busy"
+        );
+    }
+}
+
+#[test]
+fn bodies_are_compared_and_counted_over_tls() {
+    for io in BOTH {
+        let (origin, client) = secure_origin(&["h2", "http/1.1"]);
+        let mut target = over_h2(target(origin.address(), "/bytes/100000"), 4);
+        target.tls = Some(client);
+        target.requests[0].expect.body = BodyRule::Same;
+        let reading = one(&job(io, target, 3, 1, Stop::Requests(200)));
+        assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+        assert_eq!(reading.requests, 200);
+        assert!(reading.bytes_read > 200 * 100_000);
+        let tls = reading.tls.unwrap();
+        assert_eq!(tls.handshakes, 3);
+        assert_eq!(tls.negotiated[0].alpn.as_deref(), Some("h2"));
+    }
+}
+
+#[test]
+fn a_server_without_http2_is_told() {
+    let (origin, client) = secure_origin(&[]);
+    let mut target = over_h2(target(origin.address(), "/"), 1);
+    target.tls = Some(client);
+    target.requests[0].expect = Expect {
+        status: load::StatusRule::Exactly(200),
+        body: BodyRule::Any,
+    };
+    let after = Stop::After(Duration::from_millis(100));
+    let reading = one(&job(IoKind::Epoll, target, 1, 1, after));
+    assert_eq!(reading.requests_all, 0);
+    let found = &reading.wrong[0].found;
+    assert!(found.contains("does not offer HTTP/2"), "{found}");
+}
+
+#[test]
+fn an_open_loop_gives_each_stream_its_due_time() {
+    for io in BOTH {
+        let origin = origin();
+        // One answer of fifty takes 50 ms, the others 1 ms: with 16 streams the slow one delays no
+        // other.
+        let path = "/delay/bimodal/1ms/50ms/2";
+        let target = over_h2(target(origin.address(), path), 16).with_connections(1);
+        let segment = Segment::open(300.0, Stop::After(Duration::from_secs(2)));
+        let job = Job {
+            io: Some(io),
+            timeout: LONG,
+            ..Job::to(target).segment(segment)
+        };
+        let reading = one(&job);
+        assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+        assert!(
+            (500..700).contains(&reading.requests),
+            "{}",
+            reading.requests
+        );
+        let quantile_ms = |q| reading.response.quantile_us(q) / 1e3;
+        assert!(
+            (0.9..20.0).contains(&quantile_ms(0.9)),
+            "{}",
+            quantile_ms(0.9)
+        );
+        assert!(quantile_ms(0.999) >= 49.0, "{}", quantile_ms(0.999));
+    }
+}
+
+#[test]
+fn request_bodies_wait_for_the_servers_windows() {
+    let origin = origin();
+    let body = vec![b'x'; 300_000];
+    let mut bytes = net::fetch::request(
+        "POST",
+        "origin",
+        "/",
+        &[("Content-Length".into(), body.len().to_string())],
+    );
+    bytes.extend_from_slice(&body);
+    for io in BOTH {
+        let target = Target::new(origin.address(), bytes.clone(), Expect::default());
+        let reading = one(&job(io, over_h2(target, 3), 2, 1, Stop::Requests(20)));
+        assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+        assert_eq!(reading.requests, 20);
+    }
+}
+
+/// What a server of the test does with a stream, by its place on the connection.
+enum Do {
+    Answer,
+    Refuse,
+    Reset,
+    /// Answers, and takes no further streams.
+    AnswerAndGoAway,
+    /// Takes no further streams, this one included.
+    GoAway,
+}
+
+/// A server that speaks HTTP/2 in the clear; `each` says what it does with the nth stream of a
+/// connection.
+fn server(each: impl Fn(u32) -> Do + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let each = Arc::new(each);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let each = each.clone();
+            std::thread::spawn(move || serve(stream, &*each));
+        }
+    });
+    address
+}
+
+fn serve(mut stream: TcpStream, each: &dyn Fn(u32) -> Do) {
+    let mut reader = FrameReader::of_server(16_384, 65_536);
+    let mut out = Vec::new();
+    frame::settings(&mut out, &[]);
+    let mut block = Vec::new();
+    hpack::encode(&mut block, b":status", b"200");
+    let mut input = vec![0; 65_536];
+    let mut is_over = false;
+    while stream.write_all(&out).is_ok() && !is_over {
+        out.clear();
+        let Ok(n @ 1..) = stream.read(&mut input) else {
+            return;
+        };
+        let fed = reader.feed(&input[..n], |event| {
+            match event {
+                Event::Headers { .. } if is_over => {}
+                Event::Headers { stream, .. } => match each(stream / 2) {
+                    Do::Answer => frame::headers(&mut out, stream, &block, true, 16_384),
+                    Do::Refuse => frame::reset(&mut out, stream, ErrorCode::RefusedStream),
+                    Do::Reset => frame::reset(&mut out, stream, ErrorCode::InternalError),
+                    Do::AnswerAndGoAway => {
+                        frame::headers(&mut out, stream, &block, true, 16_384);
+                        frame::go_away(&mut out, stream, ErrorCode::NoError);
+                        is_over = true;
+                    }
+                    Do::GoAway => {
+                        frame::go_away(&mut out, stream - 2, ErrorCode::NoError);
+                        is_over = true;
+                    }
+                },
+                Event::Settings { ack: false, .. } => frame::settings_ack(&mut out),
+                _ => {}
+            }
+            Ok(())
+        });
+        fed.unwrap();
+    }
+    let _ = stream.write_all(&out);
+    // The client ends it.
+    while matches!(stream.read(&mut input), Ok(1..)) {}
+}
+
+#[test]
+fn a_server_that_ends_connections_loses_no_request() {
+    for io in BOTH {
+        // As nginx does after so many requests, in both ways.
+        for include_last in [false, true] {
+            let address = server(move |nth| match nth {
+                ..10 => Do::Answer,
+                _ if include_last => Do::AnswerAndGoAway,
+                _ => Do::GoAway,
+            });
+            let target = over_h2(target(address, "/"), 4);
+            let reading = one(&job(io, target, 2, 1, Stop::Requests(300)));
+            assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+            assert_eq!(reading.requests, 300);
+            assert!(reading.connects >= 300 / 11, "{}", reading.connects);
+            assert!(reading.resent > 0);
+        }
+    }
+}
+
+#[test]
+fn a_refused_stream_is_asked_again_and_a_reset_one_is_an_error() {
+    for io in BOTH {
+        let address = server(|nth| match nth % 5 {
+            4 => Do::Refuse,
+            _ => Do::Answer,
+        });
+        let reading = one(&job(
+            io,
+            over_h2(target(address, "/"), 3),
+            1,
+            1,
+            Stop::Requests(100),
+        ));
+        assert_eq!((reading.requests, reading.errors_all.total()), (100, 0));
+        assert!((20..=30).contains(&reading.resent), "{}", reading.resent);
+        let address = server(|nth| match nth {
+            // The requests before the load come on connections of their own.
+            3 => Do::Reset,
+            _ => Do::Answer,
+        });
+        let reading = one(&job(
+            io,
+            over_h2(target(address, "/"), 3),
+            1,
+            1,
+            Stop::Requests(100),
+        ));
+        assert_eq!((reading.requests, reading.errors.read), (99, 1));
+        assert!(
+            reading.wrong[0].found.contains("INTERNAL_ERROR"),
+            "{:?}",
+            reading.wrong
+        );
+        assert_eq!(reading.connects, 1);
+    }
+}

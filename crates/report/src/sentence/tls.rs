@@ -1,0 +1,32 @@
+//! What a subject's TLS sessions agreed on.
+
+use verdict::TlsSummary;
+use verdict::text::{counted, grouped};
+
+use super::warning::place;
+use crate::units::time;
+
+/// In one sentence: what was agreed on, and how long handshakes took.
+pub(crate) fn tls(summary: &TlsSummary) -> String {
+    let mut text = format!("{}: {}", place(&summary.at), summary.negotiated.words());
+    if summary.others > 0 {
+        text.push_str(&format!(
+            "; {} agreed on something else",
+            counted(summary.others as usize, "session")
+        ));
+    }
+    let kinds = [
+        ("full handshakes", &summary.handshake_us),
+        ("resumed handshakes", &summary.resumed_handshake_us),
+    ];
+    for (what, took) in kinds {
+        if took.count > 0 {
+            text.push_str(&format!(
+                "; {} {what} took {} in the median",
+                grouped(took.count),
+                time(took.p50)
+            ));
+        }
+    }
+    text
+}
