@@ -1,10 +1,12 @@
-// One page over HTTP, by one process or by several of node's cluster. Its settings are in the
+// One page over HTTP or HTTPS, by one process or by several of node's cluster. Its settings are in the
 // JSON file that is named.
 'use strict';
 
 const cluster = require('node:cluster');
 const fs = require('node:fs');
 const http = require('node:http');
+const https = require('node:https');
+const { SSL_OP_NO_TICKET } = require('node:crypto').constants;
 
 const settings = JSON.parse(fs.readFileSync(process.argv[2], 'utf8'));
 const page = Buffer.from(
@@ -12,8 +14,24 @@ const page = Buffer.from(
     'A page of 129 bytes, from memory, the same for whoever asks for it now.\n'
 );
 
+// What https needs besides what http needs.
+function secure(tls) {
+  const one = tls.version !== 'any';
+  return {
+    cert: fs.readFileSync(tls.chain),
+    key: fs.readFileSync(tls.key),
+    minVersion: one ? `TLSv${tls.version}` : 'TLSv1.2',
+    maxVersion: one ? `TLSv${tls.version}` : 'TLSv1.3',
+    secureOptions: tls.tickets ? 0 : SSL_OP_NO_TICKET,
+  };
+}
+
+function create(answer) {
+  return settings.tls ? https.createServer(secure(settings.tls), answer) : http.createServer(answer);
+}
+
 function serve() {
-  const server = http.createServer((request, response) => {
+  const server = create((request, response) => {
     if (request.url !== '/') {
       response.writeHead(404, { 'Content-Length': 0 });
       response.end();

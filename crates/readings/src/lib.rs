@@ -53,4 +53,4 @@ pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quantiles::Quantiles;
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};
 pub use tls::{Negotiated, TlsReading};
-pub use tool::{FigureTable, ProcessLine, Tool, ToolLatency, ToolReading};
+pub use tool::{FigureTable, ProcessLine, Tool, ToolLatency, ToolReading, ToolTls};

@@ -26,6 +26,7 @@ pub enum Tool {
     Oha,
     K6,
     RedisBenchmark,
+    Siege,
     /// Our own engine, by the command line: `weigh load`.
     Weigh,
     /// The shell's `time`, or GNU time.
@@ -34,7 +35,7 @@ pub enum Tool {
 
 impl Tool {
     /// All of them.
-    pub const ALL: [Tool; 11] = [
+    pub const ALL: [Tool; 12] = [
         Tool::Wrk,
         Tool::Wrk2,
         Tool::Ab,
@@ -44,6 +45,7 @@ impl Tool {
         Tool::Oha,
         Tool::K6,
         Tool::RedisBenchmark,
+        Tool::Siege,
         Tool::Weigh,
         Tool::Time,
     ];
@@ -60,6 +62,7 @@ impl Tool {
             Tool::Oha => "oha",
             Tool::K6 => "k6",
             Tool::RedisBenchmark => "redis-benchmark",
+            Tool::Siege => "siege",
             Tool::Weigh => "weigh",
             Tool::Time => "time",
         }
@@ -99,6 +102,19 @@ pub struct ToolLatency {
     pub quantiles_us: Vec<(f64, f64)>,
 }
 
+/// How a tool's connections were encrypted, as it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolTls {
+    /// The version, such as `1.3`.
+    pub version: Option<String>,
+    /// The cipher suite by the name that the tool prints.
+    pub suite: Option<String>,
+    /// The group of the key exchange, such as `X25519`.
+    pub group: Option<String>,
+    /// The protocol that was agreed on by ALPN, such as `h2`.
+    pub alpn: Option<String>,
+}
+
 /// What one run of a tool said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolReading {
@@ -113,6 +129,9 @@ pub struct ToolReading {
     pub command: Option<String>,
     /// Where the load went.
     pub url: Option<String>,
+    /// How its connections were encrypted, where it says so.
+    #[serde(default)]
+    pub tls: Option<ToolTls>,
     /// What was asked for, where the tool measures several things (`GET` of redis-benchmark).
     pub operation: Option<String>,
     /// Threads of the tool.
@@ -155,6 +174,7 @@ impl ToolReading {
             lines: (0, 0),
             command: None,
             url: None,
+            tls: None,
             operation: None,
             threads: None,
             connections: None,

@@ -103,7 +103,7 @@ fn capital(text: &str) -> String {
 
 type Cell = fn(&ToolReading) -> Option<String>;
 
-const COLUMNS: [(&str, bool, Cell); 13] = [
+const COLUMNS: [(&str, bool, Cell); 14] = [
     ("lines", false, |r| {
         let (first, last) = r.lines;
         let lines = match last {
@@ -121,6 +121,12 @@ const COLUMNS: [(&str, bool, Cell); 13] = [
     }),
     ("target", false, |r| {
         r.url.as_ref().map(|url| shortened(url, TARGET))
+    }),
+    ("TLS", false, |r| {
+        let tls = r.tls.as_ref()?;
+        let parts = [&tls.version, &tls.suite, &tls.group, &tls.alpn];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        Some(parts.join(" "))
     }),
     ("conns", true, |r| r.connections.map(grouped)),
     ("threads", true, |r| r.threads.map(grouped)),

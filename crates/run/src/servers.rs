@@ -16,7 +16,7 @@ use crate::start_failures::GroupFailure;
 use agent::AgentError;
 use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use experiment::plan::Group;
-use experiment::recipe::{Behind, RenderContext, Rendered, TLS_FOLDER};
+use experiment::recipe::{Behind, RenderContext, Rendered, is_certificate};
 use experiment::{ResolvedCondition, ServerSpec, Upstream};
 use tls::ClientSettings;
 
@@ -180,7 +180,7 @@ fn record_configuration(
         .map(|file| {
             // Content can be large, and its recipe can generate it again.
             let text = match file.bytes.len() {
-                _ if file.path.starts_with(TLS_FOLDER) => "(made for this run)".to_owned(),
+                _ if is_certificate(&file.path) => "(made for this run)".to_owned(),
                 ..=CONFIGURATION_BYTES_MAX => String::from_utf8_lossy(&file.bytes).into_owned(),
                 bytes => format!("({bytes} bytes)"),
             };

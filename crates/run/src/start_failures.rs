@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::context::Context;
 use crate::copies::original;
 use crate::group::GroupResult;
+use experiment::recipe::is_certificate;
 
 /// Larger files of a server are content, not configuration.
 const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
@@ -99,7 +100,9 @@ fn configuration(folder: &Path, server: &str, start: &StartServer, words: &str) 
         };
         let path = folder.join(&file.path);
         let parent = path.parent().unwrap_or(&folder);
-        let is_configuration = bytes.len() <= CONFIGURATION_BYTES_MAX;
+        // A private key is for its server only.
+        let is_configuration =
+            bytes.len() <= CONFIGURATION_BYTES_MAX && !is_certificate(&file.path);
         if is_configuration
             && fs::create_dir_all(parent).is_ok()
             && fs::write(&path, &bytes).is_ok()
@@ -135,6 +138,31 @@ fn line_named<'t>(words: &str, name: &str, text: &'t str) -> Option<(usize, &'t 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_private_key_is_kept() {
+        let folder = std::env::temp_dir().join(format!("weigh-not-started-{}", std::process::id()));
+        let file = |path: &str| agent::wire::FileToWrite {
+            path: path.into(),
+            content: STANDARD.encode("x"),
+            mode: 0o600,
+        };
+        let start = StartServer {
+            server: "front".into(),
+            dirs: Vec::new(),
+            files: vec![file("tls/key.pem"), file("front.conf")],
+            command: vec!["front".into(), "/d/front.conf".into()],
+            env: Vec::new(),
+            setuid_programs: false,
+            cpus: Vec::new(),
+            logs: Vec::new(),
+        };
+        let said = configuration(&folder, "front", &start, "");
+        let kept = folder.join(FOLDER).join("front");
+        let there = ["front.conf", "tls"].map(|name| kept.join(name).exists());
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(there, [true, false], "{said}");
+    }
 
     #[test]
     fn the_line_that_a_server_complains_of_is_found() {

@@ -17,7 +17,7 @@
 use super::lines::Line;
 use super::mark::Mark;
 use super::reading::{Figures, set_quantile, sum};
-use super::{Tool, ToolLatency, ToolReading, units};
+use super::{Tool, ToolLatency, ToolReading, ToolTls, tls, units};
 
 pub(super) const EXPECTED: &str = "`This is ApacheBench` or `Requests per second: ...`";
 pub(super) const RESULT: &str = "`Requests per second: 123.45 [#/sec] (mean)`";
@@ -121,7 +121,7 @@ struct Said {
     host: Option<String>,
     port: Option<String>,
     path: Option<String>,
-    encrypted: bool,
+    tls: Option<ToolTls>,
     /// Whether the counts are whole, so that a missing line means that it was not printed.
     complete: bool,
     transferred: bool,
@@ -162,7 +162,14 @@ fn read_line(
     match label {
         "Server Hostname" => said.host = text(),
         "Server Port" => said.port = text(),
-        "SSL/TLS Protocol" => said.encrypted = true,
+        "SSL/TLS Protocol" => {
+            // `TLSv1.3,TLS_AES_256_GCM_SHA384,256,256`
+            let mut parts = rest.split(',');
+            let tls = said.tls.get_or_insert_default();
+            tls.version = parts.next().and_then(tls::version);
+            tls.suite = parts.next().map(str::to_owned);
+        }
+        "Server Temp Key" => said.tls.get_or_insert_default().group = tls::group(rest),
         "Document Path" => said.path = text(),
         "Concurrency Level" => reading.connections = count(),
         "Complete requests" => {
@@ -269,8 +276,9 @@ fn read_kinds(line: &Line, figures: &mut Figures) -> [u64; 4] {
 
 impl Said {
     fn complete(self, reading: &mut ToolReading) {
+        reading.tls.clone_from(&self.tls);
         if let Some(host) = self.host {
-            let scheme = if self.encrypted { "https" } else { "http" };
+            let scheme = if self.tls.is_some() { "https" } else { "http" };
             let port = self.port.map_or(String::new(), |port| format!(":{port}"));
             let path = self.path.unwrap_or_default();
             reading.url = Some(format!("{scheme}://{host}{port}{path}"));

@@ -250,6 +250,15 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
             command.connections = Asked::new(amount(&["u", "vus"]), None);
             command.duration_s = value(&["d", "duration"]).and_then(units::duration_s);
         }
+        Tool::Siege => {
+            target?;
+            // Whether connections are kept stands in its file of settings.
+            command.connections = Asked::new(amount(&["c", "concurrent"]), Some(25));
+            let time = value(&["t", "time"]).map(str::to_ascii_lowercase);
+            command.duration_s = time.as_deref().and_then(units::duration_s);
+            let reps = amount(&["r", "reps"]).filter(|_| time.is_none());
+            command.requests = reps.zip(command.connections.value).map(|(r, c)| r * c);
+        }
         Tool::Weigh => return None,
         Tool::Time => {
             // Of a load generator's command the generator's own reading is made. Without a place

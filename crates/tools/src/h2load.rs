@@ -14,7 +14,7 @@
 use super::lines::Line;
 use super::mark::Mark;
 use super::reading::{Figures, set_quantile, sum};
-use super::{Tool, ToolLatency, ToolReading, units};
+use super::{Tool, ToolLatency, ToolReading, ToolTls, tls, units};
 
 pub(super) const EXPECTED: &str = "`finished in 1.00s, 123.45 req/s, 1.23MB/s`";
 pub(super) const RESULT: &str = EXPECTED;
@@ -96,8 +96,10 @@ pub(super) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut names = vec!["min", "max", "mean", "sd"];
     let mut spawned = Vec::new();
     let mut seen = Requests::default();
+    let mut encrypted = ToolTls::default();
     for &line in lines {
         let text = line.text.as_str();
+        read_tls(&mut encrypted, text);
         if text.starts_with("spawning thread #") {
             spawned.push(clients(line, figures).unwrap_or(0));
         } else if let Some(rest) = line.after("finished in") {
@@ -137,7 +139,22 @@ pub(super) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
         reading.connections = Some(sum(spawned));
     }
     seen.complete(&mut reading);
+    // Without TLS it prints the protocol only.
+    reading.tls = encrypted.version.is_some().then_some(encrypted);
     vec![reading]
+}
+
+fn read_tls(encrypted: &mut ToolTls, text: &str) {
+    let Some((label, rest)) = text.split_once(": ") else {
+        return;
+    };
+    match label {
+        "TLS Protocol" => encrypted.version = tls::version(rest),
+        "Cipher" => encrypted.suite = Some(rest.to_owned()),
+        "Server Temp Key" => encrypted.group = tls::group(rest),
+        "Application protocol" => encrypted.alpn = Some(rest.to_owned()),
+        _ => {}
+    }
 }
 
 /// `spawning thread #0: 5 total client(s). 500 total requests`.

@@ -23,8 +23,10 @@ mod read;
 mod reading;
 mod redis_benchmark;
 mod scan;
+mod siege;
 mod table;
 mod time;
+mod tls;
 mod units;
 mod weigh;
 mod wrk;
@@ -33,4 +35,4 @@ mod wrk2;
 pub use error::ReadError;
 pub use read::{ReadText, looked_for, read_all, read_output, read_text};
 
-pub use readings::{FigureTable, ProcessLine, Tool, ToolLatency, ToolReading};
+pub use readings::{FigureTable, ProcessLine, Tool, ToolLatency, ToolReading, ToolTls};

@@ -90,6 +90,9 @@ fn grammar(tool: Tool) -> Grammar {
                 "connection-inactivity-timeout",
                 "npn-list",
                 "alpn-list",
+                "ciphers",
+                "tls13-ciphers",
+                "groups",
             ],
         ),
         Tool::Hey => (
@@ -120,6 +123,21 @@ fn grammar(tool: Tool) -> Grammar {
         Tool::K6 => (
             "udiseo",
             &["vus", "duration", "iterations", "stage", "env", "out"],
+        ),
+        Tool::Siege => (
+            "crtdRmHAfT",
+            &[
+                "concurrent",
+                "reps",
+                "time",
+                "delay",
+                "rc",
+                "mark",
+                "header",
+                "user-agent",
+                "file",
+                "content-type",
+            ],
         ),
         // Its document says all.
         Tool::Weigh => ("", &[]),

@@ -4,7 +4,7 @@ use super::reading::{Figures, has_figures, settle};
 use super::scan::{self, Block};
 use super::{
     FigureTable, ProcessLine, ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha,
-    process, redis_benchmark, table, time, weigh, wrk,
+    process, redis_benchmark, siege, table, time, weigh, wrk,
 };
 
 /// A command may stand so many lines above the output that nothing else ties to it.
@@ -17,7 +17,7 @@ const COMMANDS: usize = 16;
 /// The text is what the tool printed, perhaps with its command line above, and with lines of other
 /// programs or of a script between. redis-benchmark gives a reading for each operation; so does a
 /// text that holds several runs for each run. wrk2's output is read as wrk2's also when wrk's was
-/// asked for. oha and k6 may be text or JSON, redis-benchmark its long form, `-q` or `--csv`.
+/// asked for. oha, k6 and siege may be text or JSON, redis-benchmark its long form, `-q` or `--csv`.
 ///
 /// # Errors
 ///
@@ -172,6 +172,7 @@ fn has_result(reading: &ToolReading) -> bool {
 fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut readings = match &block.json {
         Some(json) if block.tool == Tool::K6 => vec![k6::read_document(json)],
+        Some(json) if block.tool == Tool::Siege => vec![siege::read_document(json)],
         Some(json) => vec![oha::read_document(json)],
         None => {
             let own: Vec<&Line> = block.own.iter().map(|&at| &lines[at]).collect();
@@ -184,6 +185,7 @@ fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolR
                 Tool::Oha => oha::read(&own, figures),
                 Tool::K6 => k6::read(&own, figures),
                 Tool::RedisBenchmark => redis_benchmark::read(&own, figures),
+                Tool::Siege => siege::read(&own, figures),
                 // Its document is read as a whole.
                 Tool::Weigh => Vec::new(),
                 Tool::Time => time::read(&own, figures),
@@ -296,6 +298,7 @@ fn words(tool: Tool) -> Words {
             redis_benchmark::RESULT,
             redis_benchmark::GIVES_UP,
         ),
+        Tool::Siege => (siege::EXPECTED, siege::RESULT, siege::GIVES_UP),
         Tool::Weigh => (weigh::EXPECTED, weigh::EXPECTED, weigh::GIVES_UP),
     };
     Words {

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::lines::Line;
 use super::mark::Mark;
-use super::{Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, time, wrk};
+use super::{Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, siege, time, wrk};
 
 /// Most foreign lines within an output: what a script of the tool printed, or a heading that
 /// somebody added.
 const GAP_LINES: usize = 3;
 
 /// The tools in the order in which they are tried; wrk2 prints wrk's lines.
-const ASKED: [Tool; 9] = [
+const ASKED: [Tool; 10] = [
     Tool::Wrk,
     Tool::Ab,
     Tool::Httperf,
@@ -25,6 +25,7 @@ const ASKED: [Tool; 9] = [
     Tool::Hey,
     Tool::K6,
     Tool::RedisBenchmark,
+    Tool::Siege,
     Tool::Time,
 ];
 
@@ -40,6 +41,7 @@ pub(super) fn mark(tool: Tool, lines: &[Line], at: usize) -> Option<Mark> {
         Tool::Oha => oha::mark(lines, at),
         Tool::K6 => k6::mark(line),
         Tool::RedisBenchmark => redis_benchmark::mark(line),
+        Tool::Siege => siege::mark(line),
         Tool::Weigh => None,
         Tool::Time => time::mark(line),
     }
@@ -187,7 +189,7 @@ impl Document {
             text.push_str(&line.text);
             text.push('\n');
         }
-        let keys = [oha::KEY, k6::KEY];
+        let keys = [oha::KEY, k6::KEY, siege::KEY];
         let last_key = keys.iter().filter_map(|key| text.rfind(key)).max();
         Self {
             text,
@@ -206,11 +208,12 @@ impl Document {
         let mut documents =
             serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<Value>();
         let json = documents.next()?.ok()?;
-        let tool = [Tool::Oha, Tool::K6]
+        let tool = [Tool::Oha, Tool::K6, Tool::Siege]
             .into_iter()
             .filter(|tool| tools.contains(tool))
             .find(|tool| match tool {
                 Tool::Oha => oha::is_document(&json),
+                Tool::Siege => siege::is_document(&json),
                 _ => k6::is_document(&json),
             })?;
         let end = start + documents.byte_offset();

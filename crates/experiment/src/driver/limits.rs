@@ -15,7 +15,7 @@ pub struct Refusal {
 }
 
 /// What `[cannot]` may speak of: a key of `[load]`, or `no_keepalive`.
-pub(super) const WORDS: [&str; 9] = [
+pub(super) const WORDS: [&str; 14] = [
     "threads",
     "keepalive",
     "no_keepalive",
@@ -25,6 +25,11 @@ pub(super) const WORDS: [&str; 9] = [
     "headers",
     "body",
     "timeout",
+    "tls_version",
+    "tls_suites",
+    "tls_groups",
+    "tls_resumption",
+    "tls_ca",
 ];
 
 impl Driver {
@@ -88,6 +93,31 @@ impl Driver {
                 "timeout",
                 load.timeout != usual.timeout,
                 "it cannot set a timeout",
+            ),
+            (
+                "tls_version",
+                load.tls.version.is_some(),
+                "it cannot choose a version of TLS",
+            ),
+            (
+                "tls_suites",
+                !load.tls.suites.is_empty(),
+                "it cannot choose cipher suites",
+            ),
+            (
+                "tls_groups",
+                !load.tls.groups.is_empty(),
+                "it cannot choose key exchange groups",
+            ),
+            (
+                "tls_resumption",
+                load.tls.resumption,
+                "it does not say whether sessions are resumed",
+            ),
+            (
+                "tls_ca",
+                load.tls.ca.is_some(),
+                "it does not verify certificates",
             ),
         ];
         for (key, asked, what) in asks {

@@ -8,12 +8,13 @@ use minijinja::{Environment, context};
 
 use super::{Driver, DriverError};
 use crate::manifest::{Value, complaint, environment};
+use crate::spec::TlsSpec;
 
 /// The word of a command in whose place the headers come.
 pub(super) const HEADERS: &str = "{{ headers }}";
 
 /// The names that templates of `[run]` may use, besides `params`, `programs` and `weigh`.
-pub(super) const NAMES: [&str; 20] = [
+pub(super) const NAMES: [&str; 25] = [
     "url",
     "scheme",
     "host",
@@ -34,6 +35,11 @@ pub(super) const NAMES: [&str; 20] = [
     "expect_status",
     "expect_contains",
     "headers",
+    "tls_version",
+    "tls_suites",
+    "tls_groups",
+    "tls_resumption",
+    "tls_ca",
 ];
 
 /// The values for one run of a driver.
@@ -73,6 +79,8 @@ pub struct RunContext {
     pub expect_status: u16,
     /// A text that a good response contains.
     pub expect_contains: Option<String>,
+    /// How it speaks TLS where the scheme is `https`.
+    pub tls: TlsSpec,
     /// The driver's parameters, complete.
     pub params: BTreeMap<String, Value>,
     /// The programs that [`Driver::available`] found.
@@ -177,6 +185,11 @@ impl Filler {
             body => run.body,
             expect_status => run.expect_status,
             expect_contains => run.expect_contains,
+            tls_version => run.tls.version.map_or("any", |version| version.name()),
+            tls_suites => run.tls.suites,
+            tls_groups => run.tls.groups,
+            tls_resumption => run.tls.resumption,
+            tls_ca => run.tls.ca,
             params => params,
             ..self.names.clone()
         };

@@ -295,6 +295,7 @@ fn check_schemes(
         );
         reader.report(match recipe.param("tls") {
             Some(_) => problem.help(format!("`servers.{name}.with.tls` says whether it does")),
+            None if speaks_tls => problem,
             None => problem.help(format!(
                 "the recipe `{}` has no parameter `tls`; put a server that ends TLS in front of it",
                 server.recipe

@@ -22,7 +22,9 @@ use crate::manifest::{Param, Value, Version, fill};
 
 pub use error::RecipeError;
 pub(crate) use load::recipes;
-pub use render::{Behind, Certificates, Ready, RenderContext, Rendered, RenderedFile, TLS_FOLDER};
+pub use render::{
+    Behind, Certificates, Ready, RenderContext, Rendered, RenderedFile, is_certificate,
+};
 
 /// One kind of server.
 #[derive(Clone, Debug, PartialEq)]

@@ -46,7 +46,7 @@ pub struct Certificates {
 }
 
 /// The folder of the certificates inside the server's folder.
-pub const TLS_FOLDER: &str = "tls";
+const TLS_FOLDER: &str = "tls";
 /// A private key is for its server only.
 const KEY_MODE: u32 = 0o600;
 
@@ -194,6 +194,11 @@ impl Recipe {
             settings,
         })
     }
+}
+
+/// Whether a path inside a server's folder is that of a certificate or a key.
+pub fn is_certificate(path: &str) -> bool {
+    Path::new(path).starts_with(TLS_FOLDER)
 }
 
 /// The files that the names under `tls` in templates stand for.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::{assert_shown, good, parse, parse_set, recipes, rendered, scratch};
 use experiment::driver::{Driver, Drivers, RunContext};
 use experiment::plan::Plan;
-use experiment::{Experiment, ExperimentError};
+use experiment::{Experiment, ExperimentError, LoadSpec, TlsSpec};
 
 const GOOD: &str = r#"title = "two ways"
 [servers.origin]
@@ -74,6 +74,7 @@ fn context(driver: &Driver) -> RunContext {
         body: None,
         expect_status: 200,
         expect_contains: None,
+        tls: TlsSpec::default(),
         params: driver.fill(&BTreeMap::new()).unwrap(),
         programs: driver
             .programs
@@ -122,10 +123,47 @@ fn every_driver_of_the_program_can_be_filled_in_for_all_that_it_can_do() {
             };
             assert_eq!(changes, can, "{}: {name}", driver.name);
         }
+        if driver.schemes.contains(&"https".to_owned()) {
+            run.scheme = "https".into();
+            let usual = driver.command(&run).unwrap();
+            run.tls.version = Some(tls::Version::Tls12);
+            let changes = driver.command(&run).unwrap() != usual;
+            assert_eq!(changes, driver.uses("tls_version"), "{}", driver.name);
+        }
         assert!(!driver.title.is_empty() && !driver.notes.is_empty());
         let needs = driver.available();
         assert!(needs.is_complete() || needs.install_command.is_some());
     }
+}
+
+#[test]
+fn how_tls_is_spoken_is_refused_where_a_driver_cannot_choose_it() {
+    let recipes = recipes();
+    let load = LoadSpec {
+        tls: TlsSpec {
+            version: Some(tls::Version::Tls13),
+            suites: vec!["TLS_AES_128_GCM_SHA256".into()],
+            groups: vec!["x25519".into()],
+            resumption: true,
+            ca: Some("ca.pem".into()),
+            insecure: true,
+        },
+        ..LoadSpec::default()
+    };
+    let refused = |name: &str| {
+        let refusals = recipes.driver(name).unwrap().refusals(&load);
+        refusals.iter().map(|one| one.key).collect::<Vec<_>>()
+    };
+    let all = [
+        "tls_version",
+        "tls_suites",
+        "tls_groups",
+        "tls_resumption",
+        "tls_ca",
+    ];
+    assert!(refused("weigh").is_empty(), "{:?}", refused("weigh"));
+    assert_eq!(refused("wrk"), all);
+    assert_eq!(refused("ab"), all[1..]);
 }
 
 #[test]

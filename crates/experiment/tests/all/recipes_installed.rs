@@ -8,13 +8,34 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::recipes;
 use experiment::manifest::Value;
-use experiment::recipe::{Behind, RenderContext};
+use experiment::recipe::{Behind, Certificates, RenderContext, Upstreams};
 
 /// Renders a recipe into a folder and asks its program whether it can start with it. In the words
 /// of `check`, `DIR` is the folder.
 ///
 /// Where the program is not installed the test says so and passes.
 fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str]) {
+    accepted_with(recipe, params, proxy, None, check);
+}
+
+/// The same with TLS, and towards the upstream, too, where there is one.
+fn accepted_with_tls(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str]) {
+    let authority = tls::Authority::new().unwrap();
+    let issued = authority.issue(&["web".to_owned()], tls::KeyType::EcdsaP256);
+    let certificates = Certificates {
+        authority: authority.certificate(),
+        own: Some(issued.unwrap().identity),
+    };
+    accepted_with(recipe, params, proxy, Some(certificates), check);
+}
+
+fn accepted_with(
+    recipe: &str,
+    params: &[(&str, Value)],
+    proxy: bool,
+    certificates: Option<Certificates>,
+    check: &[&str],
+) {
     let recipes = recipes();
     let recipe = recipes.get(recipe).unwrap();
     let available = recipe.available();
@@ -37,7 +58,7 @@ fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str])
             name: "backend".to_owned(),
             addr: "127.0.0.1:8081".parse().unwrap(),
             dir: Some(PathBuf::from("/behind")),
-            tls: false,
+            tls: certificates.is_some() && recipe.upstreams != Upstreams::One,
         }]
     } else {
         Vec::new()
@@ -57,7 +78,7 @@ fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str])
             programs: available.programs.clone(),
             weigh: PathBuf::from("weigh"),
             cpus: 1,
-            certificates: None,
+            certificates,
         })
         .unwrap();
     for folder in &out.dirs {
@@ -310,5 +331,71 @@ fn varnish_compiles_its_language() {
             ];
             accepted("varnish", &all, true, &check);
         }
+    }
+}
+
+/// All that a recipe can be with TLS.
+fn tls_params() -> Vec<Vec<(&'static str, Value)>> {
+    let mut all = vec![vec![("tls", ON)]];
+    for version in ["any", "1.2", "1.3"] {
+        all.push(vec![
+            ("tls", ON),
+            ("tls_version", text(version)),
+            ("tls_tickets", OFF),
+            ("http2", ON),
+        ]);
+    }
+    all
+}
+
+#[test]
+fn servers_accept_tls_on_both_sides() {
+    let nginx = ["-t", "-p", "DIR", "-c", "DIR/nginx.conf", "-e", "DIR/e.log"];
+    let lighttpd = ["-tt", "-f", "DIR/lighttpd.conf"];
+    for params in tls_params() {
+        for proxy in [false, true] {
+            accepted_with_tls("nginx", &params, proxy, &nginx);
+            accepted_with_tls("apache", &params, proxy, &["-t", "-f", "DIR/apache.conf"]);
+        }
+        accepted_with_tls("haproxy", &params, true, &["-c", "-f", "DIR/haproxy.cfg"]);
+        if Path::new("/usr/lib/lighttpd/mod_openssl.so").exists() {
+            accepted_with_tls("lighttpd", &params, false, &lighttpd);
+        } else {
+            skip("lighttpd-mod-openssl is not installed");
+        }
+    }
+}
+
+#[test]
+fn caddy_and_hitch_accept_what_they_can_be() {
+    let caddy = [
+        "validate",
+        "--adapter",
+        "caddyfile",
+        "--config",
+        "DIR/Caddyfile",
+    ];
+    accepted("caddy", &[("access_log", ON)], false, &caddy);
+    accepted(
+        "caddy",
+        &[("answer", text(r#"a "$b" \ {c}"#))],
+        false,
+        &caddy,
+    );
+    for balance in ["round_robin", "random", "least_conn", "ip_hash", "first"] {
+        let proxy = [
+            ("balance", text(balance)),
+            ("upstream_keepalive", Value::Integer(0)),
+        ];
+        accepted("caddy", &proxy, true, &caddy);
+    }
+    for version in ["any", "1.2", "1.3"] {
+        let version = ("tls_version", text(version));
+        let both = [("tls", ON), ("http2", ON), version.clone()];
+        for proxy in [false, true] {
+            accepted_with_tls("caddy", &both, proxy, &caddy);
+        }
+        let hitch = ["--test", "--config=DIR/hitch.conf"];
+        accepted_with_tls("hitch", &[version], true, &hitch);
     }
 }

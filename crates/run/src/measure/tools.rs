@@ -298,6 +298,7 @@ fn run_context(
         body: load.body.clone(),
         expect_status: expect.status,
         expect_contains: expect.contains.clone(),
+        tls: load.tls.clone(),
         params: subject.driver.params.clone(),
         programs: tool_trial.programs.clone(),
         weigh: cx

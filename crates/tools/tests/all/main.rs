@@ -7,3 +7,4 @@ mod corpus;
 mod http_tools;
 mod other_tools;
 mod support;
+mod tls_and_siege;

@@ -188,8 +188,15 @@ fn known(readings: &[ToolReading], i: usize) -> Option<String> {
 }
 
 /// The time that a connection took to open, where that accounts for the latency, and how many times
-/// it is in it. A handshake is answered by the kernel, whatever the server does.
+/// it is in it. A handshake is answered by the kernel, whatever the server does; that of TLS is not.
 fn round_trip(r: &ToolReading) -> Option<(f64, f64)> {
+    if r.tls.is_some()
+        || r.url
+            .as_ref()
+            .is_some_and(|url| url.starts_with("https://"))
+    {
+        return None;
+    }
     let connect = &r.connect;
     let median = connect
         .quantiles_us

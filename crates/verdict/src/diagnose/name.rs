@@ -158,7 +158,9 @@ pub(super) fn in_flight(reading: &ToolReading) -> Option<f64> {
         }
         Tool::RedisBenchmark => option(reading, "-P").unwrap_or(1.0),
         Tool::Oha if words(reading).any(|w| w.starts_with("--http2") || w == "-p") => return None,
-        Tool::Wrk | Tool::Ab | Tool::Hey | Tool::Oha | Tool::Weigh => 1.0,
+        // Without this option its users may pause.
+        Tool::Siege if !words(reading).any(|w| w == "-b" || w == "--benchmark") => return None,
+        Tool::Wrk | Tool::Ab | Tool::Hey | Tool::Oha | Tool::Siege | Tool::Weigh => 1.0,
     };
     Some(connections * each)
 }

@@ -61,7 +61,7 @@ pub(super) fn finding(readings: &[ToolReading], i: usize) -> Option<Finding> {
 /// and k6 time connecting on its own, and redis-benchmark connects beforehand.
 fn holds_connecting(tool: Tool) -> bool {
     match tool {
-        Tool::Ab | Tool::Hey | Tool::Oha => true,
+        Tool::Ab | Tool::Hey | Tool::Oha | Tool::Siege => true,
         Tool::Wrk
         | Tool::Wrk2
         | Tool::H2load

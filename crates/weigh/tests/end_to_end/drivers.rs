@@ -399,3 +399,37 @@ fn a_driver_does_not_outlive_the_program() {
         place.left().is_empty() && crate::common::control_groups(&agents).is_empty()
     });
 }
+
+#[test]
+fn drivers_load_a_server_over_tls() {
+    let place = Place::new();
+    let known = ["wrk", "ab", "h2load", "httperf", "weigh"];
+    let there: Vec<&str> = known
+        .into_iter()
+        .filter(|one| is_there(&place, one))
+        .collect();
+    let subjects: Vec<String> = there
+        .iter()
+        .map(|name| format!("{name} = {{ url = \"https://origin/\", driver = \"{name}\" }}\n"))
+        .collect();
+    place.write(
+        "x.toml",
+        &format!(
+            "title = \"TLS\"\n[servers.origin]\nrecipe = \"origin\"\nwith = {{ tls = true }}\n\
+             [subjects]\n{}[load]\nconnections = 4\n\
+             [design]\nwarmup = \"0s\"\nblocks = 1\nwindow = \"1s\"\nretries = 0\n",
+            subjects.concat()
+        ),
+    );
+    let done = run(&place);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
+    // The baseline is measured twice.
+    assert_eq!(document["trials"]["done"], there.len() + 1, "{}", done.err);
+    for trial in trials(&place.path("r")) {
+        let reading = &trial["outcome"]["done"]["throughput"];
+        assert!(reading["requests"].as_u64().unwrap() > 10, "{trial}");
+        let errors = reading["errors"].as_object().unwrap();
+        assert!(errors.values().all(|count| count == 0), "{trial}");
+    }
+}

@@ -34,6 +34,7 @@ mod recipes;
 mod recipes_apps;
 mod recipes_crossroads;
 mod recipes_php;
+mod recipes_tls;
 mod run_folder;
 mod same;
 mod scarce;

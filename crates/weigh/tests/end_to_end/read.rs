@@ -339,6 +339,7 @@ fn a_text_without_outputs_is_told_what_was_looked_for() {
         "oha",
         "k6",
         "redis-benchmark",
+        "siege",
         "time",
     ] {
         done.says(&[&format!("{tool}: `")]);

@@ -104,6 +104,34 @@ fn nginx_asks_its_upstream_once_for_what_it_keeps() {
 }
 
 #[test]
+fn caddy_serves_files_and_a_fixed_answer_and_balances() {
+    let Some(server) = Started::start("caddy", &[], &[]) else {
+        return;
+    };
+    let hello = ask(server.address, "/hello.txt");
+    assert_eq!((hello.status, hello.body.as_str()), (200, "Hello, world!"));
+    assert_eq!(ask(server.address, "/absent").status, 404);
+    server.stop();
+
+    let words = r#"it costs "$5", \o/ {x}"#;
+    let params = [
+        ("answer", text(words)),
+        ("access_log", Value::Boolean(true)),
+    ];
+    let mut server = Started::start("caddy", &params, &[]).unwrap();
+    let fixed = ask(server.address, "/any/thing");
+    assert_eq!((fixed.status, fixed.body.as_str()), (200, words));
+    server.until_logged("access.log", "/any/thing");
+    server.stop();
+
+    let (connections, requests) = sum(balances("caddy", &[]).unwrap());
+    assert_eq!(requests, 5);
+    assert!(connections <= 2, "{connections} connections for {requests}");
+    let close = [("upstream_keepalive", Value::Integer(0))];
+    assert_eq!(sum(balances("caddy", &close).unwrap()), (5, 5));
+}
+
+#[test]
 fn the_stream_module_of_nginx_relays() {
     let params = [("reuseport", Value::Boolean(true))];
     let Some(counts) = balances("nginx-stream", &params) else {

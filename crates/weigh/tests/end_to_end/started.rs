@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use experiment::Recipes;
 use experiment::manifest::Value;
-use experiment::recipe::{Behind, RenderContext};
+use experiment::recipe::{Behind, Recipe, RenderContext};
 use net::http::{Progress, ResponseParser};
 
 use crate::common::{LIMIT, Turn, descendants, skip, wait_until, with_text};
@@ -134,6 +134,23 @@ fn serve(mut client: TcpStream, name: &str, heads: &Mutex<Vec<String>>) {
     }
 }
 
+/// The programs of a recipe; `None` where it is not installed, which counts as skipped.
+pub fn installed(recipe: &Recipe) -> Option<BTreeMap<String, PathBuf>> {
+    let available = recipe.available();
+    let Some(sentence) = available.sentence() else {
+        return Some(available.programs);
+    };
+    // What nobody wanted installed is not skipped, nor what no package has.
+    let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
+    let left_out: Vec<&str> = left_out.split(' ').collect();
+    match available.install_command {
+        None => println!("not run: {sentence}"),
+        Some(wanted) if wanted.split(' ').any(|one| left_out.contains(&one)) => {}
+        Some(_) => skip(&sentence),
+    }
+    None
+}
+
 /// A server that answers as its recipe says.
 pub struct Started {
     agent: Agent,
@@ -171,22 +188,8 @@ impl Started {
     pub fn over(name: &str, params: &[(&str, Value)], upstreams: Vec<Behind>) -> Option<Self> {
         let recipes = Recipes::embedded().unwrap();
         let recipe = recipes.get(name).unwrap();
-        let available = recipe.available();
-        if let Some(sentence) = available.sentence() {
-            // What nobody wanted installed is not skipped, nor what no package has.
-            let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
-            let left_out: Vec<&str> = left_out.split(' ').collect();
-            let Some(wanted) = available.install_command else {
-                println!("not run: {sentence}");
-                return None;
-            };
-            if !wanted.split(' ').any(|package| left_out.contains(&package)) {
-                skip(&sentence);
-            }
-            return None;
-        }
-        let words: Vec<String> = available
-            .programs
+        let programs = installed(recipe)?;
+        let words: Vec<String> = programs
             .values()
             .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
             .chain(name.split('-').next().map(str::to_owned))
@@ -214,7 +217,7 @@ impl Started {
                     .iter()
                     .map(|(name, value)| ((*name).to_owned(), value.clone()))
                     .collect(),
-                programs: available.programs,
+                programs,
                 weigh,
                 cpus: 1,
                 certificates: None,
