@@ -240,7 +240,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Whether a connection is kept after an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ConnectionReuse {
     /// It is closed, and the answer says so.
     Closed,

@@ -249,7 +249,8 @@ struct Client {
 struct Worker<I: Io> {
     io: I,
     clients: Vec<Client>,
-    pages: HashMap<Vec<u8>, PayloadId>,
+    /// By method, target and what becomes of the connection.
+    pages: HashMap<(String, ConnectionReuse), PayloadId>,
     /// By method and target.
     h2_pages: HashMap<String, H2Page>,
     /// Requests of the bytes that are being read.
@@ -482,6 +483,15 @@ impl<I: Io> Worker<I> {
         let persist = ConnectionReuse::of(request);
         let head_only = request.method == "HEAD";
         client.closing = persist.closes();
+        let key = (format!("{} {}", request.method, request.target), persist);
+        if let Some(&payload) = self.pages.get(&key) {
+            if !client.last.is_empty() {
+                client.last_page = Some(payload);
+                client.last_keep_alive = !persist.closes();
+            }
+            self.io.send_ordered(conn, payload);
+            return;
+        }
         match page(request) {
             Page::Own(bytes) => {
                 client.last.clear();
@@ -524,19 +534,13 @@ impl<I: Io> Worker<I> {
                 self.io.send_copy(conn, &bytes);
             }
             Page::Fixed(bytes) => {
-                let payload = match self.pages.get(&bytes) {
-                    Some(&payload) => payload,
-                    None if self.pages.len() >= PAGES_MAX => {
-                        client.last.clear();
-                        self.io.send_copy(conn, &bytes);
-                        return;
-                    }
-                    None => {
-                        let payload = self.io.add_payload(Arc::from(bytes.as_slice()));
-                        self.pages.insert(bytes, payload);
-                        payload
-                    }
-                };
+                if self.pages.len() >= PAGES_MAX {
+                    client.last.clear();
+                    self.io.send_copy(conn, &bytes);
+                    return;
+                }
+                let payload = self.io.add_payload(Arc::from(bytes.as_slice()));
+                self.pages.insert(key, payload);
                 if !client.last.is_empty() {
                     client.last_page = Some(payload);
                     client.last_keep_alive = !persist.closes();

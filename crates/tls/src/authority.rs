@@ -104,10 +104,13 @@ impl Authority {
     /// Where no key can be made.
     pub fn new() -> Result<Self, TlsError> {
         let mut params = CertificateParams::default();
-        params.distinguished_name = named("Weighstation's authority of one run");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyType::EcdsaP256.generate().map_err(make)?;
+        // By its name a certificate of another run is told apart from one that was tampered with.
+        let part = key.public_key_raw().iter().skip(1).take(4);
+        let part: String = part.map(|byte| format!("{byte:02x}")).collect();
+        params.distinguished_name = named(&format!("Weighstation's authority of one run, {part}"));
         Ok(Self {
             issuer: CertifiedIssuer::self_signed(params, key).map_err(make)?,
         })

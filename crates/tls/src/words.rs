@@ -10,7 +10,7 @@ pub(crate) fn words(error: &Error) -> String {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "a certificate by an authority that is not trusted (UnknownIssuer)".into()
         }
-        // Authorities of the same name, as this program makes them, differ in their keys.
+        // Another authority of the same name.
         Error::InvalidCertificate(CertificateError::BadSignature) => {
             "a certificate that the trusted authority has not signed (BadSignature)".into()
         }

@@ -15,7 +15,7 @@ pub struct Refusal {
 }
 
 /// What `[cannot]` may speak of: a key of `[load]`, or `no_keepalive`.
-pub(super) const WORDS: [&str; 14] = [
+pub(super) const WORDS: [&str; 15] = [
     "threads",
     "keepalive",
     "no_keepalive",
@@ -25,6 +25,7 @@ pub(super) const WORDS: [&str; 14] = [
     "headers",
     "body",
     "timeout",
+    "http",
     "tls_version",
     "tls_suites",
     "tls_groups",
@@ -94,6 +95,7 @@ impl Driver {
                 load.timeout != usual.timeout,
                 "it cannot set a timeout",
             ),
+            ("http", load.http2, "it speaks HTTP/1.1"),
             (
                 "tls_version",
                 load.tls.version.is_some(),

@@ -108,7 +108,7 @@ fn a_certificate_of_a_stranger_is_refused_unless_any_is_accepted() {
     place.write("stranger.pem", &stranger.certificate());
     let small = ["load", &origin.url, "-n", "10", "-c", "1", "-q"];
     let with = |more: &str| place.run(&[&small[..], &words(more)].concat());
-    let strange = "the trusted authority has not signed (BadSignature)";
+    let strange = "an authority that is not trusted (UnknownIssuer)";
     let remedies = ["--ca FILE", "--insecure"];
     let refused = with("--ca stranger.pem").expect(1);
     refused.says(&[strange]).says(&remedies);
