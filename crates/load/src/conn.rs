@@ -1,4 +1,4 @@
-//! One connection's state.
+//! The state of a place for one request at a time: an HTTP/1.1 connection, or an HTTP/2 stream.
 
 use net::ConnId;
 use net::http::{ResponseHead, ResponseParser};
@@ -18,7 +18,8 @@ pub(crate) enum State {
     Resting,
 }
 
-/// A connection of the load, open or not; times in ns of the worker's clock.
+/// An HTTP/1.1 connection of the load, open or not, or one of the streams that an HTTP/2 connection
+/// may have open; times in ns of the worker's clock.
 #[derive(Debug)]
 pub(crate) struct Conn {
     pub(crate) id: Option<ConnId>,
@@ -42,7 +43,7 @@ pub(crate) struct Conn {
     pub(crate) parser: ResponseParser,
     /// The head of the answer.
     pub(crate) head: ResponseHead,
-    /// The connection that it is a stream of, with HTTP/2.
+    /// With HTTP/2: the number of the connection that carries the stream.
     pub(crate) link: Option<u32>,
     pub(crate) check: BodyCheck,
 }

@@ -179,7 +179,7 @@ pub enum JobError {
     /// A number that must be at least one is zero.
     #[error("expected at least one {0}, found 0")]
     Zero(&'static str),
-    /// HTTP/2 with a request that is none of HTTP.
+    /// HTTP/2 with bytes that are not an HTTP request.
     #[error("HTTP/2 needs requests with a method, a path and header fields")]
     NotHttp,
     /// A segment on a target that does not exist.

@@ -73,7 +73,7 @@ pub struct ProxyHeader {
     pub clients: Vec<IpAddr>,
 }
 
-/// HTTP/2, agreed on by ALPN with TLS and spoken from the first byte without.
+/// HTTP/2: negotiated by ALPN with TLS, spoken from the first byte without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Http2 {
     /// Streams that each connection has open at once, at most; at least 1.

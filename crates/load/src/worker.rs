@@ -33,7 +33,7 @@ use crate::run::{LoadError, Message, Progress};
 use crate::stop::{AfterEach, AfterRequests, AfterTime};
 use request_picker::RequestPicker;
 use segment::SegmentRun;
-use streams::{LINK, Link, Over};
+use streams::{LINK, Link, StreamEnd};
 
 /// Interval of the checks for timeouts.
 const SCAN_NS: u64 = 20_000_000;
@@ -48,8 +48,8 @@ const PAUSE_NS: u64 = 1_000_000;
 /// The most that sending a request or handling an event takes, and the end of a row.
 const WORK_NS: u64 = 20_000;
 const ROW_WORK_NS: u64 = 2_000_000;
-/// A TLS connection that ended is open again after this time, unless the server takes no more: many
-/// that end together, as after the same number of requests, wait for each other's handshakes.
+/// How long a TLS or HTTP/2 connection that is being opened still counts as open: connections that
+/// end together, as after the same number of requests, wait for each other's handshakes.
 const REOPENING_NS: u64 = 900_000_000;
 /// How long outstanding answers are awaited after a stop from outside.
 const STOP_DRAIN_NS: u64 = 200_000_000;
@@ -67,14 +67,15 @@ pub(crate) struct Worker<I: Io, C: Clock> {
     conns: Vec<Conn>,
     /// The connections of each target.
     conns_of: Vec<Range<usize>>,
-    /// Connection by slot of the event loop, or link with the mark [`LINK`].
+    /// By slot of the event loop: the number of the connection, or that of the link with the bit
+    /// [`LINK`].
     by_slot: Vec<u32>,
     /// HTTP/2 connections.
     links: Vec<Link>,
     /// Links with bytes to send.
     dirty: Vec<u32>,
     /// Streams that ended with the bytes that are being read.
-    over: Vec<(usize, Over)>,
+    ended_streams: Vec<(usize, StreamEnd)>,
     /// One per reading, and a last one for warm-ups.
     recorders: Vec<Recorder>,
 }
@@ -149,7 +150,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
             by_slot: vec![0; io_options(&job, thread).slots()],
             links,
             dirty: Vec::new(),
-            over: Vec::new(),
+            ended_streams: Vec::new(),
             recorders,
             job,
         }

@@ -75,13 +75,13 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// A socket with a deadline for all that is done with it.
-struct Talk {
+/// A socket with one deadline for all reads and writes.
+struct TimedSocket {
     stream: Stream,
     end: Instant,
 }
 
-impl Talk {
+impl TimedSocket {
     fn begin(address: &Address, limit: Duration) -> Result<Self, FetchError> {
         let end = Instant::now() + limit;
         let late = |e| late(e, limit);
@@ -98,11 +98,11 @@ impl Talk {
     }
 }
 
-impl Channel for Talk {}
+impl Channel for TimedSocket {}
 
-// The time is set each time: a peer that takes or gives a little now and then must not exceed the
-// deadline.
-impl Read for Talk {
+// The timeout is set before each call: a peer that reads or writes a little now and then must not
+// exceed the deadline.
+impl Read for TimedSocket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = Some(left(self.end)?);
         match &mut self.stream {
@@ -116,7 +116,7 @@ impl Read for Talk {
     }
 }
 
-impl Write for Talk {
+impl Write for TimedSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let left = Some(left(self.end)?);
         match &mut self.stream {
@@ -134,16 +134,16 @@ impl Write for Talk {
     }
 }
 
-/// `Interrupted`, as where the program was stopped for a while and goes on, is tried again.
-fn say(channel: &mut dyn Channel, bytes: &[u8], limit: Duration) -> Result<(), FetchError> {
+/// Sends all bytes. `Interrupted`, as after the program was stopped for a while, is tried again.
+fn send(channel: &mut dyn Channel, bytes: &[u8], limit: Duration) -> Result<(), FetchError> {
     match channel.write_all(bytes).and_then(|()| channel.flush()) {
         Err(e) if e.kind() == io::ErrorKind::WriteZero => Err(FetchError::Short),
-        said => said.map_err(|e| late(e, limit)),
+        sent => sent.map_err(|e| late(e, limit)),
     }
 }
 
-/// Zero bytes where the peer has closed.
-fn hear(
+/// Receives bytes; 0 where the peer has closed.
+fn receive(
     channel: &mut dyn Channel,
     buffer: &mut [u8],
     limit: Duration,
@@ -151,9 +151,9 @@ fn hear(
     loop {
         match channel.read(buffer) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // TLS without its closing message.
+            // TLS without `close_notify`.
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(FetchError::Short),
-            heard => return heard.map_err(|e| late(e, limit)),
+            received => return received.map_err(|e| late(e, limit)),
         }
     }
 }
@@ -183,18 +183,18 @@ pub fn exchange(
     limit: Duration,
     bytes_max: usize,
 ) -> Result<Vec<u8>, FetchError> {
-    let mut talk = Talk::begin(address, limit)?;
-    say(&mut talk, bytes, limit)?;
-    let mut heard = Vec::new();
+    let mut socket = TimedSocket::begin(address, limit)?;
+    send(&mut socket, bytes, limit)?;
+    let mut received = Vec::new();
     let mut buffer = [0; 4096];
     loop {
-        let n = hear(&mut talk, &mut buffer, limit)?;
-        heard.extend_from_slice(&buffer[..n]);
-        let found = wanted.is_empty() || heard.windows(wanted.len()).any(|part| part == wanted);
+        let n = receive(&mut socket, &mut buffer, limit)?;
+        received.extend_from_slice(&buffer[..n]);
+        let found = wanted.is_empty() || received.windows(wanted.len()).any(|part| part == wanted);
         if n == 0 || found {
-            return Ok(heard);
+            return Ok(received);
         }
-        if heard.len() > bytes_max {
+        if received.len() > bytes_max {
             return Err(FetchError::Large(bytes_max));
         }
     }
@@ -220,38 +220,38 @@ pub fn fetch(
 /// As [`fetch`].
 pub fn fetch_after(
     address: &Address,
-    greeting: &[u8],
+    preamble: &[u8],
     request: &[u8],
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
     let plain = |channel| Ok(channel);
-    fetch_over(address, greeting, &plain, request, limit, body_bytes_max)
+    fetch_over(address, preamble, &plain, request, limit, body_bytes_max)
 }
 
 /// What makes the socket of a [`fetch_over`] into the channel that requests pass through.
 pub type Encrypt<'a> = &'a dyn Fn(Box<dyn Channel>) -> io::Result<Box<dyn Channel>>;
 
-/// A connection that is asked and heard, with a time limit for all of it.
-pub struct Conversation {
+/// A blocking connection, with one time limit for all that is done with it.
+pub struct BlockingConnection {
     channel: Box<dyn Channel>,
     limit: Duration,
 }
 
-impl Conversation {
-    /// Connects and sends the greeting; what follows passes through what `encrypt` makes of the
+impl BlockingConnection {
+    /// Connects and sends the preamble; what follows passes through what `encrypt` makes of the
     /// socket.
     ///
     /// # Errors
     /// When the connection fails.
     pub fn begin(
         address: &Address,
-        greeting: &[u8],
+        preamble: &[u8],
         encrypt: Encrypt<'_>,
         limit: Duration,
     ) -> Result<Self, FetchError> {
-        let mut socket = Talk::begin(address, limit)?;
-        say(&mut socket, greeting, limit)?;
+        let mut socket = TimedSocket::begin(address, limit)?;
+        send(&mut socket, preamble, limit)?;
         let channel = encrypt(Box::new(socket))?;
         Ok(Self { channel, limit })
     }
@@ -260,40 +260,40 @@ impl Conversation {
     ///
     /// # Errors
     /// When the connection fails, or the time is over.
-    pub fn say(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
-        say(&mut *self.channel, bytes, self.limit)
+    pub fn send(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
+        send(&mut *self.channel, bytes, self.limit)
     }
 
     /// Receives bytes; 0 where the peer has closed.
     ///
     /// # Errors
-    /// As [`Conversation::say`].
-    pub fn hear(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
-        hear(&mut *self.channel, buffer, self.limit)
+    /// As [`BlockingConnection::send`].
+    pub fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
+        receive(&mut *self.channel, buffer, self.limit)
     }
 }
 
-/// As [`fetch_after`], through what `encrypt` makes of the socket after the greeting.
+/// As [`fetch_after`], through what `encrypt` makes of the socket after the preamble.
 ///
 /// # Errors
 /// As [`fetch`], and those of `encrypt`.
 pub fn fetch_over(
     address: &Address,
-    greeting: &[u8],
+    preamble: &[u8],
     encrypt: Encrypt<'_>,
     request: &[u8],
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
-    let mut channel = Conversation::begin(address, greeting, encrypt, limit)?;
-    channel.say(request)?;
+    let mut channel = BlockingConnection::begin(address, preamble, encrypt, limit)?;
+    channel.send(request)?;
     let mut parser = ResponseParser::new(request.starts_with(b"HEAD "));
     // What has come up to the end of the head, and some of the body behind it.
     let mut head = Vec::new();
     let mut body = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let n = channel.hear(&mut buffer)?;
+        let n = channel.receive(&mut buffer)?;
         if n == 0 {
             if parser.end() {
                 break;

@@ -186,7 +186,7 @@ pub struct Handshake {
     pub suite: &'static str,
     /// The key exchange group, if the keys were exchanged anew.
     pub group: Option<&'static str>,
-    /// The protocol that was agreed on by ALPN.
+    /// The protocol that was negotiated by ALPN.
     pub alpn: Option<&'static str>,
     /// The key type of the peer's certificate, if it showed one.
     pub key: Option<&'static str>,

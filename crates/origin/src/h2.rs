@@ -16,8 +16,8 @@ const WINDOW_MAX: i64 = (1 << 31) - 1;
 const TABLE: usize = 4096;
 /// Most bytes of a header block, and of the fields in it.
 const BLOCK_MAX: usize = 32 * 1024;
-/// Frames beyond those of requests that a client may send, besides two for each request: a bound on
-/// floods of resets, pings and settings.
+/// Frames without requests (RST_STREAM, PING, SETTINGS and so on) that a client may send, in addition
+/// to two for each answered request: a bound on floods.
 const OVERHEAD_MAX: u64 = 10_000;
 /// How much of the answers is encoded while the socket still has unsent bytes.
 const OUT_MAX: usize = 64 * 1024;
@@ -59,7 +59,7 @@ struct Stream {
     request: Option<Request>,
     /// The length that the request announced.
     length: Option<u64>,
-    /// What may be sent on it.
+    /// How many bytes the client lets be sent on it.
     window: i64,
     body: Option<Arc<[u8]>>,
     sent: usize,
@@ -198,7 +198,7 @@ impl H2Server {
                     .get_mut(&stream)
                     .filter(|one| one.request.is_some())
                 else {
-                    return self.of_closed(stream);
+                    return self.unexpected_data(stream);
                 };
                 if flow > 0 && !end_stream {
                     frame::window_update(&mut self.out, stream, flow);
@@ -240,8 +240,8 @@ impl H2Server {
         }
     }
 
-    /// A frame of a stream that takes none.
-    fn of_closed(&mut self, stream: u32) -> Result<(), H2Error> {
+    /// DATA on a stream that takes none.
+    fn unexpected_data(&mut self, stream: u32) -> Result<(), H2Error> {
         if stream > self.last {
             return Err(error(ErrorCode::ProtocolError, "DATA on an idle stream"));
         }

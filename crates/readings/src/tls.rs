@@ -1,4 +1,4 @@
-//! What a load saw of TLS.
+//! The TLS sessions of a load: handshakes, what was negotiated, bytes over the network.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct TlsReading {
     pub handshakes: u64,
     /// Those of them that resumed an earlier session.
     pub resumed: u64,
-    /// What client and server agreed on, the most frequent first.
+    /// What client and server negotiated, the most frequent first.
     pub negotiated: Vec<Negotiated>,
     /// Bytes that passed over the network inside the measured windows, TLS included.
     pub wire_bytes_read: u64,
@@ -24,7 +24,7 @@ pub struct TlsReading {
     pub wire_bytes_sent: u64,
 }
 
-/// What the sessions of a load agreed on, and how many of them.
+/// What the sessions of a load negotiated, and how many of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Negotiated {
     /// `1.2` or `1.3`.
@@ -34,7 +34,7 @@ pub struct Negotiated {
     /// The key exchange group; none where a session was resumed without a new exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The protocol that was agreed on by ALPN.
+    /// The protocol that was negotiated by ALPN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpn: Option<String>,
     /// The key type of the server's certificate.

@@ -160,7 +160,7 @@ fn doubtful(q: &Quantiles, quantile: f64, value: f64) -> String {
     format!("{}{doubt}", time(value))
 }
 
-/// What the TLS sessions agreed on, and what passed over the network.
+/// What the TLS sessions negotiated, and what passed over the network.
 pub(crate) fn tls(reading: &LoadReading) -> String {
     let Some(tls) = &reading.tls else {
         return String::new();

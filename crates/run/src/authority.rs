@@ -32,7 +32,8 @@ impl RunAuthority {
         self.with(|authority| Ok(authority.certificate()))
     }
 
-    /// What a server gets that speaks TLS with a key of this type, or has upstreams that do.
+    /// The authority's certificate, for a server that speaks TLS or whose upstreams do, and with a key
+    /// type the server's own certificate.
     pub(crate) fn certificates(
         &self,
         server: &str,
@@ -58,7 +59,7 @@ impl RunAuthority {
         Ok(identity)
     }
 
-    /// How the run itself asks one of its servers.
+    /// The client settings for one of the run's servers.
     pub(crate) fn client_of_server(&self, server: &str) -> Result<ClientSettings, TlsError> {
         Ok(ClientSettings {
             trust: Trust::Authorities(self.certificate()?),
@@ -67,10 +68,10 @@ impl RunAuthority {
         })
     }
 
-    /// How a load speaks TLS to a subject; `None` for one without TLS.
+    /// The client settings of a load on a subject; `None` for one without TLS.
     ///
     /// # Errors
-    /// In words.
+    /// When an authority's file cannot be read, or no certificate can be made.
     pub(crate) fn client(
         &self,
         load: &LoadSpec,
@@ -111,7 +112,7 @@ impl RunAuthority {
     }
 }
 
-/// Whose certificates are trusted of a server that the run did not start.
+/// Which certificates are accepted from a server that the run did not start.
 fn outside_trust(load: &LoadSpec) -> Result<Trust, String> {
     match &load.tls.ca {
         _ if load.tls.insecure => Ok(Trust::Anything),

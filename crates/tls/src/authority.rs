@@ -87,7 +87,7 @@ pub struct Issued {
     pub key_type: KeyType,
 }
 
-fn make(error: rcgen::Error) -> TlsError {
+fn cannot_make(error: rcgen::Error) -> TlsError {
     TlsError::Make(error.to_string())
 }
 
@@ -106,17 +106,17 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let key = KeyType::EcdsaP256.generate().map_err(make)?;
+        let key = KeyType::EcdsaP256.generate().map_err(cannot_make)?;
         // By its name a certificate of another run is told apart from one that was tampered with.
         let part = key.public_key_raw().iter().skip(1).take(4);
         let part: String = part.map(|byte| format!("{byte:02x}")).collect();
         params.distinguished_name = named(&format!("Weighstation's authority of one run, {part}"));
         Ok(Self {
-            issuer: CertifiedIssuer::self_signed(params, key).map_err(make)?,
+            issuer: CertifiedIssuer::self_signed(params, key).map_err(cannot_make)?,
         })
     }
 
-    /// Its own certificate in PEM form, for those who shall trust it.
+    /// Its own certificate in PEM form, for clients to trust.
     pub fn certificate(&self) -> String {
         self.issuer.pem()
     }
@@ -124,7 +124,7 @@ impl Authority {
     /// A certificate of a server with these host names and IP addresses.
     ///
     /// # Errors
-    /// Where a name is none, or no key can be made.
+    /// When a name is not a DNS name, or no key can be made.
     pub fn issue(&self, names: &[String], key_type: KeyType) -> Result<Issued, TlsError> {
         let mut params = CertificateParams::default();
         let first = names.first().map_or("localhost", String::as_str);
@@ -132,15 +132,15 @@ impl Authority {
         for name in names {
             let name = match name.parse::<IpAddr>() {
                 Ok(ip) => SanType::IpAddress(ip),
-                Err(_) => SanType::DnsName(name.clone().try_into().map_err(make)?),
+                Err(_) => SanType::DnsName(name.clone().try_into().map_err(cannot_make)?),
             };
             params.subject_alt_names.push(name);
         }
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = key_type.generate().map_err(make)?;
-        let certificate = params.signed_by(&key, &self.issuer).map_err(make)?;
+        let key = key_type.generate().map_err(cannot_make)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(cannot_make)?;
         Ok(Issued {
             identity: Identity {
                 chain: certificate.pem(),

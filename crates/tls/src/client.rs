@@ -11,7 +11,7 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
 
-use crate::error::TlsError;
+use crate::error::{CA_CERTIFICATE, CLIENT_CERTIFICATE, TlsError};
 use crate::kept_sessions::KeptSessions;
 use crate::provider::{provider, versions};
 use crate::settings::{ClientSettings, Identity, Trust};
@@ -43,10 +43,10 @@ impl ClientTls {
         let mut config = match &settings.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => {
-                let (chain, key) = parse(identity, "the client's certificate")?;
+                let (chain, key) = parse(identity, CLIENT_CERTIFICATE)?;
                 builder
                     .with_client_auth_cert(chain, key)
-                    .map_err(|e| refused("the client's certificate", &e))?
+                    .map_err(|e| refused(CLIENT_CERTIFICATE, &e))?
             }
         };
         config.resumption = match settings.resumption {
@@ -112,10 +112,8 @@ fn verifier(
     match trust {
         Trust::Anything => return Ok(Arc::new(NoVerification(provider))),
         Trust::Authorities(pem) => {
-            for one in certificates(pem, "the authority's certificate")? {
-                roots
-                    .add(one)
-                    .map_err(|e| refused("the authority's certificate", &e))?;
+            for one in certificates(pem, CA_CERTIFICATE)? {
+                roots.add(one).map_err(|e| refused(CA_CERTIFICATE, &e))?;
             }
         }
         Trust::Platform => {
@@ -129,7 +127,7 @@ fn verifier(
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
         .map_err(|e| TlsError::Refused {
-            place: "the authority's certificate".into(),
+            place: CA_CERTIFICATE.into(),
             why: e.to_string(),
         })?;
     Ok(verifier)

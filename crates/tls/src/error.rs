@@ -2,6 +2,11 @@
 
 use std::path::PathBuf;
 
+/// [`TlsError`]'s place of the certificates in [`crate::Trust::Authorities`].
+pub const CA_CERTIFICATE: &str = "the authority's certificate";
+/// [`TlsError`]'s place of the certificate in [`crate::ClientSettings::identity`].
+pub const CLIENT_CERTIFICATE: &str = "the client's certificate";
+
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {

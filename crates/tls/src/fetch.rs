@@ -5,26 +5,26 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use net::Address;
-use net::fetch::{Answer, Channel, Conversation, FetchError, fetch_over};
+use net::fetch::{Answer, BlockingConnection, Channel, FetchError, fetch_over};
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::client::ClientTls;
 use crate::words::in_words;
 
-/// As [`net::fetch::fetch_after`], with a TLS session after the greeting if there is `tls`.
+/// As [`net::fetch::fetch_after`], with a TLS session after the preamble if there is `tls`.
 ///
 /// # Errors
 /// As there; a failed handshake is an I/O error that says what was found.
 pub fn fetch(
     address: &Address,
     tls: Option<&ClientTls>,
-    greeting: &[u8],
+    preamble: &[u8],
     request: &[u8],
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Answer, FetchError> {
     let encrypt = |channel| encrypted(tls, channel);
-    fetch_over(address, greeting, &encrypt, request, limit, body_bytes_max)
+    fetch_over(address, preamble, &encrypt, request, limit, body_bytes_max)
 }
 
 /// A connection for other exchanges than one HTTP/1.1 request.
@@ -34,11 +34,11 @@ pub fn fetch(
 pub fn open(
     address: &Address,
     tls: Option<&ClientTls>,
-    greeting: &[u8],
+    preamble: &[u8],
     limit: Duration,
-) -> Result<Conversation, FetchError> {
+) -> Result<BlockingConnection, FetchError> {
     let encrypt = |channel| encrypted(tls, channel);
-    Conversation::begin(address, greeting, &encrypt, limit)
+    BlockingConnection::begin(address, preamble, &encrypt, limit)
 }
 
 fn encrypted(tls: Option<&ClientTls>, channel: Box<dyn Channel>) -> io::Result<Box<dyn Channel>> {

@@ -1,6 +1,6 @@
 //! TLS for the event loops, with rustls: [`Secure`] makes any [`net::Io`] one whose connections may
-//! be TLS sessions, so that load, origin and balancer need no second code path. What rustls is asked
-//! for and what it answers stays in this crate.
+//! be TLS sessions, so that load, origin and balancer need no second code path. No type of rustls
+//! leaves this crate, but for [`ClientTls::connect`].
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod authority;
@@ -18,10 +18,10 @@ mod words;
 
 pub use authority::{Authority, Issued, KeyType};
 pub use client::ClientTls;
-pub use error::TlsError;
+pub use error::{CA_CERTIFICATE, CLIENT_CERTIFICATE, TlsError};
 pub use fetch::{fetch, open};
 pub use provider::{group_names, suite_names};
 pub use secure::Secure;
 pub use server::ServerTls;
 pub use settings::{ClientSettings, Identity, ServerSettings, Trust, Version};
-pub use words::is_untrusted;
+pub use words::{CertificateFault, certificate_fault};

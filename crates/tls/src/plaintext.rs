@@ -2,10 +2,10 @@
 
 use net::{Buf, LoopId};
 
-/// Bytes of each buffer: a record of TLS has at most as many.
-const SIZE: usize = 16 * 1024;
-/// The most buffers; memory is taken only for those that are needed.
-const MOST: usize = 16 * 1024;
+/// Bytes of each buffer: the most that a TLS record holds.
+const BUFFER_BYTES: usize = 16 * 1024;
+/// Most buffers; they are allocated as they are needed.
+const BUFFERS_MAX: usize = 16 * 1024;
 
 /// Buffers that are lent with data and given back, allocated as they are needed.
 pub(crate) struct PlaintextBuffers {
@@ -34,12 +34,12 @@ impl PlaintextBuffers {
     pub(crate) fn fill(&mut self, read: impl FnOnce(&mut [u8]) -> usize) -> Option<Buf> {
         let id = match self.free.pop() {
             Some(id) => id,
-            None if self.all.len() == MOST => {
+            None if self.all.len() == BUFFERS_MAX => {
                 self.is_exhausted = true;
                 return None;
             }
             None => {
-                self.all.push(vec![0; SIZE].into_boxed_slice());
+                self.all.push(vec![0; BUFFER_BYTES].into_boxed_slice());
                 (self.all.len() - 1) as u16
             }
         };
@@ -59,7 +59,7 @@ impl PlaintextBuffers {
 
     /// Whether more than half of all buffers are lent.
     pub(crate) fn is_scarce(&self) -> bool {
-        self.all.len() - self.free.len() > MOST / 2
+        self.all.len() - self.free.len() > BUFFERS_MAX / 2
     }
 
     #[inline]

@@ -15,8 +15,8 @@ pub(crate) struct Session {
     pub(crate) is_client: bool,
     /// When the connection below was open, ns of the loop's clock; 0 before.
     pub(crate) opened_ns: u64,
-    /// Sent before the handshake.
-    pub(crate) preface: Vec<u8>,
+    /// Bytes to send before the handshake: a PROXY protocol header.
+    pub(crate) before_handshake: Vec<u8>,
     pub(crate) handshake: Option<Handshake>,
     /// Why it failed.
     pub(crate) failure: Option<String>,
@@ -35,7 +35,7 @@ impl Session {
             is_client: matches!(tls, Connection::Client(_)),
             tls,
             opened_ns,
-            preface: Vec::new(),
+            before_handshake: Vec::new(),
             handshake: None,
             failure: None,
             is_ended: false,
@@ -43,13 +43,13 @@ impl Session {
         }
     }
 
-    /// Whether requests and answers can pass.
+    /// Whether the handshake is complete.
     #[inline]
     pub(crate) fn is_established(&self) -> bool {
         self.handshake.is_some()
     }
 
-    /// Takes received bytes. Returns whether the peer has ended its data.
+    /// Reads received bytes. Returns whether the peer has sent `close_notify`.
     pub(crate) fn take(&mut self, input: &mut &[u8]) -> Result<bool, String> {
         self.tls.read_tls(input).map_err(|e| e.to_string())?;
         match self.tls.process_new_packets() {
@@ -58,7 +58,7 @@ impl Session {
         }
     }
 
-    /// Notes a handshake that has just ended. True once.
+    /// Records the handshake if it has just ended; true only then.
     #[inline]
     pub(crate) fn notes_handshake(&mut self, now_ns: u64) -> bool {
         if self.handshake.is_some() || self.tls.is_handshaking() {

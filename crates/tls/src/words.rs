@@ -1,10 +1,10 @@
-//! rustls' errors in the words of a user.
+//! rustls' errors, as messages for users.
 
 use std::io;
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// What was found where a session was expected.
+/// What was found in place of a session, or of its next record.
 pub(crate) fn words(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
@@ -29,6 +29,9 @@ pub(crate) fn words(error: &Error) -> String {
             | AlertDescription::InsufficientSecurity => format!(
                 "the alert {alert:?}: no version, cipher suite or group that both sides accept"
             ),
+            AlertDescription::NoApplicationProtocol => format!(
+                "the alert {alert:?}: the server does not speak the offered version of HTTP (ALPN)"
+            ),
             _ => format!("the alert {alert:?}"),
         },
         _ => error.to_string(),
@@ -46,7 +49,7 @@ pub(crate) fn in_words(error: io::Error) -> io::Error {
         Some(cause) => io::Error::new(
             error.kind(),
             NoSession {
-                is_untrusted: matches!(cause, Error::InvalidCertificate(_)),
+                certificate: certificate_fault_of(cause),
                 found: words(cause),
             },
         ),
@@ -54,18 +57,44 @@ pub(crate) fn in_words(error: io::Error) -> io::Error {
     }
 }
 
-/// A session that did not come about.
+/// A failed handshake, or a session that failed after it.
 #[derive(Debug, thiserror::Error)]
 #[error("expected a TLS session, found {found}")]
 struct NoSession {
     found: String,
-    is_untrusted: bool,
+    certificate: Option<CertificateFault>,
 }
 
-/// Whether a request failed because the server's certificate is not accepted.
-pub fn is_untrusted(error: &io::Error) -> bool {
-    let cause = error.get_ref().and_then(|e| e.downcast_ref::<NoSession>());
-    cause.is_some_and(|one| one.is_untrusted)
+/// Why a server's certificate is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateFault {
+    /// No trusted authority has signed it.
+    Untrusted,
+    /// It does not bear the expected name.
+    WrongName,
+    /// It is expired, not one for servers, or the like.
+    Invalid,
+}
+
+fn certificate_fault_of(error: &Error) -> Option<CertificateFault> {
+    let Error::InvalidCertificate(why) = error else {
+        return None;
+    };
+    Some(match why {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            CertificateFault::Untrusted
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            CertificateFault::WrongName
+        }
+        _ => CertificateFault::Invalid,
+    })
+}
+
+/// Why the server's certificate is not accepted, if a request failed for that.
+pub fn certificate_fault(error: &io::Error) -> Option<CertificateFault> {
+    let cause = error.get_ref()?.downcast_ref::<NoSession>()?;
+    cause.certificate
 }
 
 #[cfg(test)]
@@ -76,7 +105,7 @@ mod tests {
     fn errors_say_what_was_found() {
         let untrusted = Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let error = in_words(io::Error::other(untrusted));
-        assert!(is_untrusted(&error));
+        assert_eq!(certificate_fault(&error), Some(CertificateFault::Untrusted));
         assert_eq!(
             error.to_string(),
             "expected a TLS session, found a certificate by an authority that is not trusted \
@@ -86,9 +115,11 @@ mod tests {
         assert!(words(&expired).starts_with("an invalid peer certificate: "));
         let refused = words(&Error::AlertReceived(AlertDescription::HandshakeFailure));
         assert!(refused.contains("that both sides accept"), "{refused}");
-        assert!(!is_untrusted(&in_words(io::Error::other(
-            Error::DecryptError
-        ))));
-        assert!(!is_untrusted(&io::ErrorKind::TimedOut.into()));
+        let fault = |error| certificate_fault(&in_words(io::Error::other(error)));
+        assert_eq!(fault(expired), Some(CertificateFault::Invalid));
+        let name = Error::InvalidCertificate(CertificateError::NotValidForName);
+        assert_eq!(fault(name), Some(CertificateFault::WrongName));
+        assert_eq!(fault(Error::DecryptError), None);
+        assert_eq!(certificate_fault(&io::ErrorKind::TimedOut.into()), None);
     }
 }

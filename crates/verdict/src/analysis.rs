@@ -64,7 +64,7 @@ pub struct Analysis {
     pub curves: Vec<LatencyCurves>,
     /// What sampling servers and machine cost.
     pub probes: Option<ProbesCost>,
-    /// What the TLS sessions of subjects agreed on.
+    /// What the TLS sessions of subjects negotiated.
     pub tls: Vec<TlsSummary>,
     /// How the compared servers were set.
     pub settings: Vec<SideBySide>,

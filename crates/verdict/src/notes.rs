@@ -148,9 +148,9 @@ pub enum Warning {
     TlsDiffers {
         /// The first subject with TLS.
         at: Place,
-        /// The first one that agreed on something else.
+        /// The first one that negotiated something else.
         other: String,
-        /// What the sessions of the two agreed on.
+        /// What the sessions of the two negotiated.
         agreed: [readings::Negotiated; 2],
     },
     /// The baseline differs from itself by more than what matters.

@@ -1,4 +1,4 @@
-//! What the TLS sessions of each subject agreed on, and how long their handshakes took.
+//! What the TLS sessions of each subject negotiated, and how long their handshakes took.
 
 use readings::{Histogram, Negotiated, Quantiles, TlsReading};
 use serde::Serialize;
@@ -11,12 +11,12 @@ use crate::{Place, Warning};
 pub struct TlsSummary {
     #[serde(flatten)]
     pub at: Place,
-    /// What most of its sessions agreed on.
+    /// What most of its sessions negotiated.
     pub negotiated: Negotiated,
-    /// Sessions that agreed on something else.
+    /// Sessions that negotiated something else.
     pub others: u64,
     /// Full handshakes inside the measured windows, us: of the open loop if it opened connections,
-    /// else of the closed loop, where they wait for each other.
+    /// else of the closed loop.
     pub handshake_us: Quantiles,
     /// As above, of handshakes that resumed an earlier session, us.
     pub resumed_handshake_us: Quantiles,
@@ -51,10 +51,10 @@ fn summary<'c, 'j: 'c>(
         closed.extend(cell.throughput().and_then(|load| load.tls.as_ref()));
         open.extend(cell.latency().and_then(|load| load.tls.as_ref()));
     }
-    let shakes_hands =
+    let has_handshakes =
         |one: &&TlsReading| one.handshake.count() + one.resumed_handshake.count() > 0;
-    // In a closed loop a handshake waits for the others: its time is that of a queue.
-    let timed = match open.iter().any(shakes_hands) {
+    // In a closed loop handshakes wait for each other, which is part of their time.
+    let timed = match open.iter().any(has_handshakes) {
         true => &open,
         false => &closed,
     };
@@ -86,7 +86,7 @@ fn summary<'c, 'j: 'c>(
     })
 }
 
-/// Subjects that are compared under one condition and agreed on different things: the costs of
+/// Subjects that are compared under one condition and negotiated different things: the costs of
 /// suites, groups and key types differ by more than those of servers.
 pub(crate) fn warnings(summaries: &[TlsSummary]) -> Vec<Warning> {
     let mut found = Vec::new();

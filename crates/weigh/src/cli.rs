@@ -183,11 +183,11 @@ pub struct CompareArgs {
     /// Compare latency, too; `--latency=false` leaves the open loops out.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
     pub latency: bool,
-    /// Of https:// URLs, trust only the authorities whose certificates are in this PEM file
+    /// For https:// URLs: trust only the authorities whose certificates are in this PEM file
     /// [default: those that this machine trusts].
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub ca: Option<String>,
-    /// Accept any certificate.
+    /// For https:// URLs: accept any certificate.
     #[arg(long)]
     pub insecure: bool,
     /// CPUs that the load has for itself, such as 1 or 2,3: it polls there in the latency part,

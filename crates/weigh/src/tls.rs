@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use experiment::Experiment;
-use tls::{Authority, ClientSettings, Identity, ServerSettings, ServerTls, Trust};
+use tls::{
+    Authority, CA_CERTIFICATE, CLIENT_CERTIFICATE, ClientSettings, Identity, ServerSettings,
+    ServerTls, TlsError, Trust,
+};
 
 use crate::cli::{HttpVersion, OriginTlsArgs, TlsArgs};
 use crate::failure::Failure;
@@ -47,8 +50,25 @@ pub fn client(args: &TlsArgs, host: &str, http: HttpVersion) -> Result<ClientSet
         ..ClientSettings::new(name)
     };
     // Wrong names and certificates are shown before anything is measured.
-    tls::ClientTls::new(&settings).map_err(Failure::words)?;
+    tls::ClientTls::new(&settings).map_err(|e| Failure::words(with_file(args, e)))?;
     Ok(settings)
+}
+
+/// The error with the option and file of the certificate that it is about.
+fn with_file(args: &TlsArgs, error: TlsError) -> String {
+    let place = match &error {
+        TlsError::Pem { place, .. } | TlsError::Refused { place, .. } => place.as_str(),
+        _ => "",
+    };
+    let (option, file) = match place {
+        CA_CERTIFICATE => ("--ca", &args.ca),
+        CLIENT_CERTIFICATE => ("--tls-cert", &args.tls_cert),
+        _ => return error.to_string(),
+    };
+    match file {
+        Some(file) => format!("{option} {}: {error}", file.display()),
+        None => error.to_string(),
+    }
 }
 
 /// Reads the files of authorities that an experiment's loads trust, before anything is measured.

@@ -8,7 +8,7 @@ use tls::{
 
 use super::model::{Backend, Host};
 
-/// How a service speaks TLS to its clients. The files are read when the balancer starts and when it
+/// TLS on a service's connections with its clients. The files are read when the balancer starts and when it
 /// reloads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceTls {
@@ -60,7 +60,7 @@ impl ServiceTls {
     }
 }
 
-/// How a back end is spoken to over TLS.
+/// TLS on the connections to a back end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendTls {
     /// The name that its certificate must bear. Default: the host of its address.

@@ -258,7 +258,7 @@ pub(super) fn check_conditions(
         }
     }
 }
-/// Checks that a subject's URL begins with what its first server speaks.
+/// Checks that a subject's URL is an https one if its server speaks TLS, and only then.
 fn check_schemes(
     reader: &mut Reader,
     top: &Section<'_>,
@@ -285,7 +285,7 @@ fn check_schemes(
         let does = if speaks_tls {
             "speaks TLS"
         } else {
-            "speaks no TLS"
+            "does not speak TLS"
         };
         let problem = Problem::at(
             top.place_of(&["subjects", &subject.name])
@@ -294,7 +294,7 @@ fn check_schemes(
             format!("expected {wanted}://"),
         );
         reader.report(match recipe.param("tls") {
-            Some(_) => problem.help(format!("`servers.{name}.with.tls` says whether it does")),
+            Some(_) => problem.help(format!("`servers.{name}.with.tls` decides whether it does")),
             None if speaks_tls => problem,
             None => problem.help(format!(
                 "the recipe `{}` has no parameter `tls`; put a server that ends TLS in front of it",

@@ -148,7 +148,7 @@ fn target(
                 .any(|driver| driver.schemes.iter().any(|one| one == scheme))
     };
     let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| known(scheme)) else {
-        reader.report(wrong("this is not a URL", "expected http://…").help(FORM));
+        reader.report(wrong("this is not a URL", "expected http://… or https://…").help(FORM));
         return None;
     };
     let end = rest.find(['/', '?', '#', '{']).unwrap_or(rest.len());

@@ -147,7 +147,7 @@ pub struct Subject {
     pub path: String,
     /// What makes its load, where that is not the load's driver.
     pub driver: Option<Choice>,
-    /// What of the load is its own.
+    /// The settings of the load that it has for itself.
     pub load: SubjectLoad,
 }
 

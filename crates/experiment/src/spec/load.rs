@@ -34,7 +34,7 @@ pub struct LoadSpec {
     pub curve: Option<CurveSpec>,
     /// What makes the load of subjects that name no driver.
     pub driver: Choice,
-    /// HTTP/2 instead of HTTP/1.1: agreed on by ALPN with TLS, and spoken from the first byte without.
+    /// HTTP/2 instead of HTTP/1.1: negotiated by ALPN with TLS, spoken from the first byte without.
     pub http2: bool,
     /// Streams that each HTTP/2 connection has open at once.
     pub streams: u32,
@@ -53,8 +53,8 @@ pub struct TlsSpec {
     pub groups: Vec<String>,
     /// Whether connections that are opened again resume an earlier session.
     pub resumption: bool,
-    /// A file with the certificates of the authorities to trust, for servers that already run;
-    /// those of the experiment are trusted by the run's own authority.
+    /// A file with the certificates of the authorities to trust, for servers that already run. The
+    /// experiment's own servers have certificates from the run's authority.
     pub ca: Option<String>,
     /// Whether servers that already run may have any certificate.
     pub insecure: bool,

@@ -80,8 +80,8 @@ struct Next {
 
 /// Fetches the page at `start` and, page by page in the order of discovery, all that it links to
 /// on the same host and below the folder of `start`. `host` is the name with its port as links
-/// spell it, `tls` the session of an https site; `request` makes the bytes of a request for a path. Once `stop` is set no further page
-/// is fetched, and what was found until then is returned.
+/// spell it; an https site has `tls`; `request` makes the bytes of a request for a path. Once `stop`
+/// is set no further page is fetched, and what was found until then is returned.
 ///
 /// Redirects on the same host are followed, and the page at their end counts as found. If the first
 /// page is redirected out of the folder of `start`, the folder at the end of the redirects counts.

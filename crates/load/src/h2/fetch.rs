@@ -9,19 +9,19 @@ use tls::ClientTls;
 
 use super::{Answer, EncodedRequest, Session};
 
-/// As [`tls::fetch`], over HTTP/2; with TLS it has to be agreed on.
+/// As [`tls::fetch`], over HTTP/2.
 ///
 /// # Errors
 /// As there.
 pub(crate) fn fetch(
     address: &Address,
     tls: Option<&ClientTls>,
-    greeting: &[u8],
+    preamble: &[u8],
     request: &EncodedRequest,
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Whole, FetchError> {
-    let mut channel = tls::open(address, tls, greeting, limit)?;
+    let mut channel = tls::open(address, tls, preamble, limit)?;
     let mut session = Session::new(1);
     // The first stream of a session is never refused.
     let _ = session.request(0, &request.block, &request.body);
@@ -33,9 +33,9 @@ pub(crate) fn fetch(
     let (mut is_done, mut failure) = (false, None);
     let mut buffer = vec![0; 64 * 1024];
     while !is_done {
-        channel.say(&session.out)?;
+        channel.send(&session.out)?;
         session.out.clear();
-        let n = channel.hear(&mut buffer)?;
+        let n = channel.receive(&mut buffer)?;
         if n == 0 {
             return Err(FetchError::Short);
         }
@@ -47,7 +47,13 @@ pub(crate) fn fetch(
             Answer::NotProcessed { .. } => failure = Some("the request was refused".into()),
         });
         if let Err(error) = fed {
-            failure = Some(format!("the answer is no HTTP/2: {error}"));
+            failure = Some(match tls {
+                Some(_) => format!("the answer is not HTTP/2: {error}"),
+                None => format!(
+                    "the answer is not HTTP/2: {error}; without TLS the server has to expect \
+                     HTTP/2 from the first byte"
+                ),
+            });
         }
         if let Some(why) = failure {
             return Err(io::Error::other(why).into());

@@ -24,7 +24,7 @@ pub(crate) struct EncodedRequest {
 }
 
 impl EncodedRequest {
-    /// Converts the bytes of an HTTP/1.1 request; `None` where they are none.
+    /// Converts the bytes of an HTTP/1.1 request; `None` if they are not one.
     pub(crate) fn of(bytes: &[u8], scheme: &str) -> Option<Self> {
         let mut fields = [httparse::EMPTY_HEADER; 256];
         let mut head = httparse::Request::new(&mut fields);

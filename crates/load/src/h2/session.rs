@@ -6,10 +6,10 @@ use net::h2::{
     ErrorCode, Event, FRAME_HEAD, FrameReader, H2Error, PREFACE, frame, hpack, settings,
 };
 
-/// What the server may send before it has to wait: all of most bodies, so that the result is not
-/// that of a small window. Announced in SETTINGS and in the result.
+/// The flow-control window of each stream and of the connection: larger than almost all bodies, so
+/// that the result is not that of a small window. A stream's window is not opened again.
 pub(crate) const WINDOW: u32 = (1 << 31) - 1;
-/// The connection's window is opened again when so much of it was used.
+/// The connection's window is opened again when so many bytes of it were used.
 const WINDOW_STEP: u32 = 1 << 30;
 /// The window of a connection at its start (RFC 9113 6.9.2).
 const WINDOW_AT_START: u32 = 65_535;
@@ -19,7 +19,7 @@ const BLOCK_MAX: usize = 64 * 1024;
 /// The last stream that a client can open on a connection.
 const STREAM_MAX: u32 = (1 << 31) - 1;
 
-/// What a session tells of its streams; `place` is the number that the request was sent with.
+/// What arrived on a session's streams; `place` is the number that the request was sent with.
 #[derive(Debug)]
 pub(crate) enum Answer<'a> {
     /// The head of the final answer.
@@ -47,8 +47,9 @@ pub(crate) enum Refusal {
 struct Stream {
     /// 0 while the place has no request.
     id: u32,
+    /// Whether the head of the final answer has arrived.
     has_head: bool,
-    /// What of the request's body may be sent.
+    /// How many bytes of the request's body the server lets be sent.
     window: i64,
     /// How much of the body is sent.
     sent: usize,
@@ -60,25 +61,25 @@ pub(crate) struct Session {
     /// Bytes to send.
     pub(crate) out: Vec<u8>,
     streams: Vec<Stream>,
-    /// Place by stream, at half its number modulo the length; a slow stream's entry may have been
-    /// taken by a later one.
+    /// The place of each stream, at half the stream's number modulo the length. A later stream may
+    /// have overwritten the entry of a slow one, which is then searched for in `streams`.
     places: Vec<u32>,
     next: u32,
     active: u32,
     active_max: u32,
     is_ending: bool,
-    /// What the server lets be sent on the connection, and at first on each stream.
+    /// How many bytes the server lets be sent on the connection, and on each stream at its start.
     window: i64,
     stream_window: i64,
     frame_max: u32,
     /// Bytes received since the connection's window was opened.
     received: u32,
-    /// Places whose body waits for a window, with the body.
+    /// Places whose request body waits for a window, with the body.
     unsent: Vec<(u32, Arc<[u8]>)>,
 }
 
 impl Session {
-    /// A session with so many places, whose opening frames are in `out`.
+    /// A session with room for so many streams at once; its first frames are in `out`.
     pub(crate) fn new(places: u32) -> Self {
         let mut out = PREFACE.to_vec();
         frame::settings(
@@ -124,7 +125,7 @@ impl Session {
         self.is_ending = true;
     }
 
-    /// Sends a request on a free place.
+    /// Sends a request as the stream of a place that has none.
     pub(crate) fn request(
         &mut self,
         place: u32,
@@ -159,7 +160,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives a request up.
+    /// Resets the stream of a request that is given up.
     pub(crate) fn cancel(&mut self, place: u32) {
         let id = self.streams[place as usize].id;
         if id != 0 {
@@ -206,15 +207,15 @@ impl Session {
     /// Takes received bytes.
     ///
     /// # Errors
-    /// When they are no HTTP/2; a GOAWAY with the reason is in `out`.
+    /// When they are not HTTP/2; a GOAWAY with the reason is in `out`.
     pub(crate) fn feed(
         &mut self,
         input: &[u8],
-        mut told: impl FnMut(Answer<'_>),
+        mut each: impl FnMut(Answer<'_>),
     ) -> Result<(), H2Error> {
         // The reader lends its events while the rest of the session handles them.
         let mut reader = std::mem::replace(&mut self.reader, FrameReader::new(0, 0));
-        let fed = reader.feed(input, |event| self.event(event, &mut told));
+        let fed = reader.feed(input, |event| self.event(event, &mut each));
         self.reader = reader;
         if self.received >= WINDOW_STEP {
             frame::window_update(&mut self.out, 0, self.received);
@@ -239,14 +240,14 @@ impl Session {
     fn event(
         &mut self,
         event: Event<'_>,
-        told: &mut impl FnMut(Answer<'_>),
+        each: &mut impl FnMut(Answer<'_>),
     ) -> Result<(), H2Error> {
         match event {
             Event::Headers {
                 stream,
                 end_stream,
                 block,
-            } => self.headers(stream, end_stream, block, told),
+            } => self.headers(stream, end_stream, block, each),
             Event::Data {
                 stream,
                 bytes,
@@ -259,18 +260,18 @@ impl Session {
                     return Ok(());
                 };
                 if !bytes.is_empty() {
-                    told(Answer::Body { place, bytes });
+                    each(Answer::Body { place, bytes });
                 }
                 if end_stream {
                     self.free(place);
-                    told(Answer::End { place });
+                    each(Answer::End { place });
                 }
                 Ok(())
             }
             Event::Reset { stream, code } => {
                 if let Some(place) = self.place(stream) {
                     self.free(place);
-                    told(match code == ErrorCode::RefusedStream as u32 {
+                    each(match code == ErrorCode::RefusedStream as u32 {
                         true => Answer::NotProcessed { place },
                         false => Answer::Reset { place, code },
                     });
@@ -281,7 +282,7 @@ impl Session {
                 if let Some(place) = self.place(stream) {
                     self.cancel(place);
                     let code = code as u32;
-                    told(Answer::Reset { place, code });
+                    each(Answer::Reset { place, code });
                 }
                 Ok(())
             }
@@ -290,7 +291,7 @@ impl Session {
                 for place in 0..self.streams.len() as u32 {
                     if self.streams[place as usize].id > last_stream {
                         self.free(place);
-                        told(Answer::NotProcessed { place });
+                        each(Answer::NotProcessed { place });
                     }
                 }
                 Ok(())
@@ -327,10 +328,10 @@ impl Session {
         stream: u32,
         end_stream: bool,
         block: &[u8],
-        told: &mut impl FnMut(Answer<'_>),
+        each: &mut impl FnMut(Answer<'_>),
     ) -> Result<(), H2Error> {
         let mut status = 0;
-        // Also of a stream that was given up: with a dynamic table the decoder has to see it.
+        // Also for a stream that was given up: the decoder needs all header blocks.
         self.decoder.decode(block, |name, value| {
             if name == b":status" {
                 status = std::str::from_utf8(value)
@@ -355,7 +356,7 @@ impl Session {
             }
             one.has_head = true;
             let bytes = (FRAME_HEAD + block.len()) as u64;
-            told(Answer::Head {
+            each(Answer::Head {
                 place,
                 status,
                 bytes,
@@ -363,7 +364,7 @@ impl Session {
         }
         if end_stream {
             self.free(place);
-            told(Answer::End { place });
+            each(Answer::End { place });
         }
         Ok(())
     }

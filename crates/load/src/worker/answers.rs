@@ -36,7 +36,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                 let number = self.worker.by_slot[id.slot()] as usize;
                 if self.worker.conns[number].id == Some(id) {
                     match self.worker.io.failure(id).map(str::to_owned) {
-                        Some(why) => self.could_not_shake_hands(number, &why),
+                        Some(why) => self.handshake_failed(number, &why),
                         None => self.could_not_connect(number, errno),
                     }
                 }

@@ -89,7 +89,10 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     pub(super) fn protocol_error(&mut self, number: usize, found: &str) {
-        let expected = "an HTTP/1.1 answer";
+        let expected = match self.worker.conns[number].link {
+            None => "an HTTP/1.1 answer",
+            Some(_) => "an HTTP/2 answer",
+        };
         self.fail_and_free(
             number,
             |e| &mut e.read,
@@ -101,15 +104,15 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
 
     pub(super) fn could_not_connect(&mut self, number: usize, errno: i32) {
         let found = describe_connect_error(&std::io::Error::from_raw_os_error(errno));
-        self.has_no_connection(number, "an open connection", found);
+        self.opening_failed(number, "an open connection", found);
     }
 
     /// The TLS handshake failed.
-    pub(super) fn could_not_shake_hands(&mut self, number: usize, why: &str) {
-        self.has_no_connection(number, "a TLS session", why.to_string());
+    pub(super) fn handshake_failed(&mut self, number: usize, why: &str) {
+        self.opening_failed(number, "a TLS session", why.to_string());
     }
 
-    fn has_no_connection(&mut self, number: usize, expected: &str, found: String) {
+    fn opening_failed(&mut self, number: usize, expected: &str, found: String) {
         self.fail(
             number,
             |e| &mut e.connect,
@@ -176,10 +179,17 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         self.scanned = self.now;
         let connect = ns(self.worker.job.connect_timeout);
         let answer = ns(self.worker.job.timeout);
+        self.give_up_links(connect);
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &self.worker.conns[number];
             let (is_late, what, limit) = match conn.state {
-                State::Connecting => (self.now > conn.since + connect, "a connection", connect),
+                State::Connecting => {
+                    let what = match conn.link {
+                        None => "a connection",
+                        Some(_) => "a connection with a free stream",
+                    };
+                    (self.now > conn.since + connect, what, connect)
+                }
                 State::Waiting => (self.now > conn.sent + answer, "a complete answer", answer),
                 State::Resting if self.now >= conn.since => {
                     self.worker.conns[number].state = State::Closed;

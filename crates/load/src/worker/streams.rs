@@ -1,8 +1,8 @@
-//! Connections that carry several requests at once: HTTP/2.
+//! HTTP/2: connections that carry several requests at once.
 //!
-//! Each stream that may be open has a [`Conn`](crate::conn::Conn) of its own, its *place*, with the
-//! same states as a connection of HTTP/1.1, so that pacing, stop rules, checks and recording are
-//! common to both. A [`Link`] is the connection below the places.
+//! Each stream that may be open has a [`Conn`](crate::conn::Conn), its *place*, with the same states
+//! as an HTTP/1.1 connection, so that pacing, stop rules, checks and recording are common to both. A
+//! [`Link`] is the HTTP/2 connection that carries the streams of its places.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use crate::job::Job;
 use crate::pacing::Pacer;
 use crate::stop::StopRule;
 
-/// Marks the number of a link in the table of slots.
+/// In the table of slots, the bit that marks a number as that of a link.
 pub(super) const LINK: u32 = 1 << 31;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +38,17 @@ pub(super) struct Link {
     id: Option<ConnId>,
     since: u64,
     session: Option<Box<Session>>,
-    /// Places whose request waits for the connection, or for a stream.
+    /// Number of places whose request waits for the connection, or for a stream.
     waiting: u32,
     /// Requests since it was opened.
     requests: u64,
+    /// Whether it is among the worker's dirty links.
     is_dirty: bool,
 }
 
 /// How a stream ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Over {
+pub(super) enum StreamEnd {
     Done,
     Reset(u32),
     NotProcessed,
@@ -88,8 +89,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
         }
     }
 
-    /// Sends what the requests and answers of this turn have left to send, with one call for each
-    /// connection.
+    /// Sends the frames that this turn of the loop has queued, with one call per connection.
     #[inline]
     pub(super) fn flush_links(&mut self) {
         while let Some(number) = self.dirty.pop() {
@@ -135,7 +135,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
         (self.links.get(number)?.id == Some(id)).then_some(number)
     }
 
-    /// Handles bytes that no request waits for: the server's settings and pings.
+    /// Handles bytes on a connection whose target has no segment now: SETTINGS, PING and so on.
     pub(super) fn link_data_at_rest(&mut self, id: ConnId, buf: &Buf) {
         let Some(number) = self.link_of(id) else {
             return;
@@ -149,7 +149,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
         }
     }
 
-    /// Handles the end of a connection that has no requests.
+    /// Handles the end of a connection whose target has no segment now.
     pub(super) fn link_ended_at_rest(&mut self, id: ConnId) {
         if let Some(number) = self.link_of(id) {
             self.close_link(number);
@@ -158,7 +158,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
 }
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
-    /// Sends the request of a place, or lets it wait for its connection.
+    /// Sends the request of a place, or opens the connection first.
     pub(super) fn start_stream(&mut self, number: usize, link: usize, now: u64) {
         let conn = &mut self.worker.conns[number];
         conn.since = now;
@@ -236,7 +236,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Opens streams for the requests that wait.
-    fn serve_waiting(&mut self, number: usize, now: u64) {
+    fn send_waiting(&mut self, number: usize, now: u64) {
         let link = &self.worker.links[number];
         if link.waiting == 0 {
             return;
@@ -286,7 +286,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             worker.io.send_copy(id, &worker.preamble);
         }
         worker.dirty(number);
-        self.serve_waiting(number, now);
+        self.send_waiting(number, now);
     }
 
     pub(super) fn link_connect_failed(&mut self, id: ConnId, errno: i32) {
@@ -296,10 +296,25 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
     }
 
+    /// Gives up connections that take too long to open.
+    pub(super) fn give_up_links(&mut self, limit: u64) {
+        for number in 0..self.worker.links.len() {
+            let link = &self.worker.links[number];
+            let is_late = link.state == LinkState::Connecting && self.now > link.since + limit;
+            if link.target != self.target || !is_late {
+                continue;
+            }
+            for place in self.take_busy(number) {
+                let (kind, expected) = (WrongKind::Connection, "an open connection in time");
+                self.fail_and_free(place, |e| &mut e.timeout, kind, expected, "none");
+            }
+        }
+    }
+
     fn link_could_not_connect(&mut self, number: usize, errno: i32, why: Option<String>) {
         for place in self.take_busy(number) {
             match &why {
-                Some(why) => self.could_not_shake_hands(place, why),
+                Some(why) => self.handshake_failed(place, why),
                 None => self.could_not_connect(place, errno),
             }
         }
@@ -360,7 +375,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                 recorder.receive_lag.record_ns(now - arrived);
             }
         }
-        let mut over = std::mem::take(&mut worker.over);
+        let mut ended = std::mem::take(&mut worker.ended_streams);
         let link = &mut worker.links[number];
         let first = link.places.start;
         let requests = &worker.job.targets[link.target].requests;
@@ -388,20 +403,22 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                 let rule = &requests[conn.request as usize].expect.body;
                 conn.check.take(rule, bytes);
             }
-            Answer::End { place } => over.push((first + place as usize, Over::Done)),
-            Answer::Reset { place, code } => over.push((first + place as usize, Over::Reset(code))),
+            Answer::End { place } => ended.push((first + place as usize, StreamEnd::Done)),
+            Answer::Reset { place, code } => {
+                ended.push((first + place as usize, StreamEnd::Reset(code)))
+            }
             Answer::NotProcessed { place } => {
-                over.push((first + place as usize, Over::NotProcessed));
+                ended.push((first + place as usize, StreamEnd::NotProcessed));
             }
         });
         if !session.out.is_empty() {
             worker.dirty(number);
         }
-        for (place, how) in over.drain(..) {
+        for (place, end) in ended.drain(..) {
             let sent = self.worker.conns[place].sent;
-            self.stream_over(place, how, (arrived.max(sent), now));
+            self.stream_ended(place, end, (arrived.max(sent), now));
         }
-        self.worker.over = over;
+        self.worker.ended_streams = ended;
         if let Err(error) = fed {
             // The server learns why before the connection is closed.
             self.worker.flush_links();
@@ -410,17 +427,17 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             }
             return;
         }
-        self.serve_waiting(number, now);
+        self.send_waiting(number, now);
         self.end_link_at_rest(number, now);
     }
 
-    fn stream_over(&mut self, place: usize, how: Over, (arrived, now): (u64, u64)) {
+    fn stream_ended(&mut self, place: usize, end: StreamEnd, (arrived, now): (u64, u64)) {
         if self.worker.conns[place].state != State::Waiting {
             return;
         }
-        match how {
-            Over::Done => self.complete(place, (arrived, now), false),
-            Over::Reset(code) => {
+        match end {
+            StreamEnd::Done => self.complete(place, (arrived, now), false),
+            StreamEnd::Reset(code) => {
                 let name = ErrorCode::of(code).map_or("an unknown reason", ErrorCode::name);
                 let found = format!("the server reset the stream: {name}");
                 let (kind, expected) = (WrongKind::Connection, "a complete answer");
@@ -428,7 +445,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                 self.worker.conns[place].state = State::Idle;
                 self.fail_and_free(place, |e| &mut e.read, kind, expected, found);
             }
-            Over::NotProcessed => {
+            StreamEnd::NotProcessed => {
                 self.worker.recorders[self.recorder].resent += 1;
                 if let Some(link) = self.worker.conns[place].link {
                     self.start_stream(place, link as usize, now);

@@ -1,4 +1,4 @@
-//! A frame's head, RFC 9113 section 4.1.
+//! The header of a frame, RFC 9113 section 4.1; *head* in this module's names, since HEADERS is a frame.
 
 use super::FRAME_HEAD;
 

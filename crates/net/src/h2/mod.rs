@@ -1,7 +1,7 @@
 //! HTTP/2 (RFC 9113) and HPACK (RFC 7541) without I/O: [`FrameReader`] splits a connection's bytes
 //! into [`Event`]s, [`mod@frame`] writes frames, [`hpack`] codes header blocks.
 //!
-//! The reader knows frames, not streams: stream states and flow-control windows are its user's.
+//! The reader knows frames, not streams: its user keeps stream states and flow-control windows.
 
 mod error;
 pub mod frame;
@@ -14,9 +14,9 @@ mod tests;
 pub use error::{ErrorCode, H2Error};
 pub use reader::{Event, FrameReader, SettingsIter};
 
-/// What a client sends first.
+/// The connection preface: what a client sends first.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Length of a frame's head.
+/// Length of a frame header.
 pub const FRAME_HEAD: usize = 9;
 
 /// Identifiers of SETTINGS, RFC 9113 section 6.5.2.

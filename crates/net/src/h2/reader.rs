@@ -21,11 +21,11 @@ const TOO_SHORT: H2Error = H2Error::size("a frame too short for its fields");
 /// What the next byte belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Next {
-    /// The preface; so many bytes of it came.
+    /// The preface, of which so many bytes have arrived.
     Preface(usize),
-    /// The head of a frame.
+    /// A frame header.
     Head,
-    /// The first bytes of a payload, which are needed at once.
+    /// The first bytes of a payload, which are collected until all needed ones have arrived.
     Payload { head: Head, needed: usize },
     /// The length of a DATA frame's padding.
     PadLength(Head),
@@ -38,7 +38,7 @@ enum Next {
         flow: u32,
         end_stream: bool,
     },
-    /// Bytes that nobody needs, at least one.
+    /// Bytes to skip, at least one.
     Skipped(u32),
 }
 
@@ -60,14 +60,14 @@ pub struct FrameReader {
     block_max: usize,
     of_server: bool,
     next: Next,
-    /// Whether the peer's SETTINGS came, which are the first frame.
+    /// Whether the first frame has come, which has to be SETTINGS.
     has_settings: bool,
     head: [u8; FRAME_HEAD],
     head_len: usize,
-    /// The beginning of a payload that is needed at once.
+    /// What has arrived of a payload that is incomplete.
     payload: Vec<u8>,
     open: Option<OpenBlock>,
-    /// The open block up to now.
+    /// What has arrived of the open block.
     block: Vec<u8>,
     overhead: u32,
     failed: Option<H2Error>,
@@ -102,7 +102,7 @@ impl FrameReader {
         }
     }
 
-    /// Takes all of the input. Stops at the first error that `each` or the protocol gives.
+    /// Reads all of the input. Stops at the first error, of the protocol or from `each`.
     ///
     /// # Errors
     /// An error of the connection; from then on each call returns it again.
@@ -160,7 +160,7 @@ impl FrameReader {
         let wanted = &PREFACE[at..];
         let (taken, rest) = input.split_at(input.len().min(wanted.len()));
         if !wanted.starts_with(taken) {
-            return Err(H2Error::protocol("no HTTP/2 preface"));
+            return Err(H2Error::protocol("no HTTP/2 connection preface"));
         }
         self.next = match at + taken.len() {
             at if at < PREFACE.len() => Next::Preface(at),

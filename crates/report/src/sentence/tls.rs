@@ -1,4 +1,4 @@
-//! What a subject's TLS sessions agreed on.
+//! What a subject's TLS sessions negotiated.
 
 use verdict::TlsSummary;
 use verdict::text::{counted, grouped};
@@ -6,12 +6,12 @@ use verdict::text::{counted, grouped};
 use super::warning::place;
 use crate::units::time;
 
-/// In one sentence: what was agreed on, and how long handshakes took.
+/// In one sentence: what was negotiated, and how long handshakes took.
 pub(crate) fn tls(summary: &TlsSummary) -> String {
     let mut text = format!("{}: {}", place(&summary.at), summary.negotiated.words());
     if summary.others > 0 {
         text.push_str(&format!(
-            "; {} agreed on something else",
+            "; {} negotiated something else",
             counted(summary.others as usize, "session")
         ));
     }

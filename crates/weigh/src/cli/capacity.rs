@@ -95,8 +95,6 @@ pub struct CapacityArgs {
     /// Do not compare the content of answers.
     #[arg(long)]
     pub body_varies: bool,
-    #[command(flatten)]
-    pub tls: TlsArgs,
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,
@@ -115,6 +113,9 @@ pub struct CapacityArgs {
     /// Where to write the result [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    // The last ones: clap would put further options under their heading.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 /// The forms of a capacity.

@@ -151,15 +151,13 @@ pub struct LoadArgs {
     /// Most links that --crawl follows one after the other.
     #[arg(long, value_name = "N", requires = "site", default_value_t = 5)]
     pub depth: u32,
-    /// The version of HTTP. HTTP/2 is agreed on by ALPN for https:// URLs, and spoken from the first
+    /// The version of HTTP. HTTP/2 is negotiated by ALPN for https:// URLs, and spoken from the first
     /// byte for http:// URLs.
     #[arg(long, value_name = "VERSION", value_enum, default_value_t)]
     pub http: HttpVersion,
-    /// Streams that each HTTP/2 connection has open at once.
+    /// Streams that each connection has open at once, with --http 2.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub streams: u32,
-    #[command(flatten)]
-    pub tls: TlsArgs,
     /// Interval of the rows that the load reports.
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::row)]
     pub interval: Duration,
@@ -175,6 +173,9 @@ pub struct LoadArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    // The last ones: clap would put further options under their heading.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 /// The version of HTTP.

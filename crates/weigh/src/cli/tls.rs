@@ -25,10 +25,11 @@ pub struct TlsArgs {
     /// Key exchange groups to offer, in order of preference, such as x25519,secp256r1.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub tls_groups: Vec<String>,
-    /// Resume earlier sessions where connections are opened again [default: full handshakes].
+    /// Resume an earlier session when a connection is opened again [default: full handshakes].
     #[arg(long)]
     pub tls_resume: bool,
-    /// The name that the server's certificate must bear, sent as SNI [default: the URL's host].
+    /// The name that the server's certificate must bear; a host name is sent as SNI [default: the
+    /// URL's host].
     #[arg(long, value_name = "NAME")]
     pub tls_name: Option<String>,
     /// The client's own certificate in PEM form, with those that it depends on.
@@ -93,7 +94,7 @@ pub struct OriginTlsArgs {
 }
 
 impl OriginTlsArgs {
-    /// Whether TLS was asked for, be it by its certificate.
+    /// Whether --tls or --tls-cert was given.
     pub fn is_asked(&self) -> bool {
         self.tls || self.tls_cert.is_some()
     }

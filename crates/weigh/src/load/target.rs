@@ -9,6 +9,7 @@ use load::{
 };
 use net::fetch::FetchError;
 use net::{Address, UnixPath};
+use tls::CertificateFault;
 
 use crate::cli::{HttpVersion, LoadArgs, ProxyProtocol};
 use crate::failure::Failure;
@@ -112,7 +113,7 @@ pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSetting
         true => crate::tls::client(&args.tls, &to.host, args.http).map(Some),
         false => match args.tls.given() {
             Some(option) => Err(Failure::words(format!(
-                "{option}: the URL has no TLS; expected https://{}{}",
+                "{option} needs an https:// URL; expected https://{}{}",
                 to.host, to.path
             ))),
             None => Ok(None),
@@ -124,16 +125,18 @@ pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSetting
 fn http2(args: &LoadArgs) -> Result<Option<Http2>, Failure> {
     let streams = args.streams;
     match args.http {
-        HttpVersion::Http2 if args.crawl => Err(Failure::words("--crawl is for HTTP/1.1")),
+        HttpVersion::Http2 if args.crawl => {
+            Err(Failure::words("--crawl needs HTTP/1.1: leave out --http 2"))
+        }
         HttpVersion::Http2 if args.proxy.is_some() => {
-            Err(Failure::words("--proxy is for HTTP/1.1"))
+            Err(Failure::words("--proxy needs HTTP/1.1: leave out --http 2"))
         }
-        HttpVersion::Http2 if args.each_connection.is_some() => {
-            Err(Failure::words("--each-connection is for HTTP/1.1"))
-        }
+        HttpVersion::Http2 if args.each_connection.is_some() => Err(Failure::words(
+            "--each-connection needs HTTP/1.1: leave out --http 2",
+        )),
         HttpVersion::Http2 => Ok(Some(Http2 { streams })),
         HttpVersion::Http1 if streams > 1 => {
-            Err(Failure::words("--streams is for HTTP/2: add --http 2"))
+            Err(Failure::words("--streams needs HTTP/2: add --http 2"))
         }
         HttpVersion::Http1 => Ok(None),
     }
@@ -339,12 +342,24 @@ pub fn prepare(job: &mut Job, signals: &Signals) -> Result<Vec<String>, Failure>
             "{address}: {request} answers with status {status}; give --expect-status {status} if \
              that is intended"
         ))),
-        Err(e) => Err(Failure::failed(match &e.cause {
-            ReferenceError::Fetch(FetchError::Io(cause)) if tls::is_untrusted(cause) => {
-                format!("{e}; name its authority with --ca FILE, or use --insecure")
-            }
-            _ => e.to_string(),
-        })),
+        Err(e) => Err(Failure::failed(format!("{e}{}", remedy(&e)))),
+    }
+}
+
+/// The options that accept a certificate that was not accepted.
+fn remedy(error: &PrepareError) -> &'static str {
+    let ReferenceError::Fetch(FetchError::Io(cause)) = &error.cause else {
+        return "";
+    };
+    match tls::certificate_fault(cause) {
+        Some(CertificateFault::Untrusted) => {
+            "; name its authority with --ca FILE, or use --insecure"
+        }
+        Some(CertificateFault::WrongName) => {
+            "; give a name that it bears with --tls-name, or use --insecure"
+        }
+        Some(CertificateFault::Invalid) => "; --insecure accepts any certificate",
+        None => "",
     }
 }
 

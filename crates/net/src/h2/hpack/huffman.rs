@@ -1,7 +1,7 @@
 //! The Huffman code, RFC 7541 section 5.2 and appendix B.
 //!
 //! The code is canonical: codes of one length follow each other in the order of their symbols, and
-//! those of the next length follow them. So the lengths say all.
+//! those of the next length follow them. So the lengths determine all codes.
 
 use crate::h2::H2Error;
 

@@ -1,4 +1,4 @@
-//! What can be checked of a frame by its head, and the values of SETTINGS.
+//! Checks of frame headers and of the values of SETTINGS.
 
 use super::{
     BLOCK_TOO_LONG, CONTINUATIONS_MAX, FrameReader, H2Error, Head, LOW_31, SettingsIter, TOO_SHORT,
@@ -8,7 +8,7 @@ use crate::h2::{ErrorCode, settings as ids};
 
 /// Most values of one SETTINGS frame (CVE-2020-11080).
 const SETTINGS_VALUES_MAX: u32 = 64;
-/// What HEADERS have beside the block at most: padding with its length, and priority.
+/// Most bytes of HEADERS beside the block: the padding's length, padding, and priority.
 const BESIDE_BLOCK_MAX: usize = 1 + 255 + 5;
 
 impl FrameReader {
@@ -43,12 +43,14 @@ impl FrameReader {
             (
                 kind::DATA | kind::HEADERS | kind::PRIORITY | kind::RST_STREAM | kind::CONTINUATION,
                 0,
-            ) => return Err(H2Error::protocol("a frame of stream 0 that needs another")),
+            ) => return Err(H2Error::protocol("a frame of this type on stream 0")),
             (kind::SETTINGS | kind::PING | kind::GOAWAY, 1..) => {
-                return Err(H2Error::protocol("a frame of a stream that needs stream 0"));
+                return Err(H2Error::protocol(
+                    "a frame of this type on a stream other than 0",
+                ));
             }
             (kind::PUSH_PROMISE, _) if self.of_server => {
-                return Err(H2Error::protocol("PUSH_PROMISE of a client"));
+                return Err(H2Error::protocol("PUSH_PROMISE from a client"));
             }
             (kind::PUSH_PROMISE, _) => {
                 return Err(H2Error::protocol("PUSH_PROMISE, which was not enabled"));
@@ -75,20 +77,20 @@ impl FrameReader {
             kind::SETTINGS if head.has(flag::ACK) && length != 0 => {
                 Err(H2Error::size("an acknowledgement of SETTINGS with values"))
             }
-            kind::SETTINGS if !length.is_multiple_of(6) => {
-                Err(H2Error::size("SETTINGS that are no multiple of 6 bytes"))
-            }
+            kind::SETTINGS if !length.is_multiple_of(6) => Err(H2Error::size(
+                "SETTINGS whose length is not a multiple of 6",
+            )),
             kind::SETTINGS if length / 6 > SETTINGS_VALUES_MAX => {
                 Err(H2Error::calm("SETTINGS of more than 64 values"))
             }
-            kind::PING if length != 8 => Err(H2Error::size("PING of other than 8 bytes")),
+            kind::PING if length != 8 => Err(H2Error::size("PING whose length is not 8")),
             kind::RST_STREAM if length != 4 => {
-                Err(H2Error::size("RST_STREAM of other than 4 bytes"))
+                Err(H2Error::size("RST_STREAM whose length is not 4"))
             }
             kind::WINDOW_UPDATE if length != 4 => {
-                Err(H2Error::size("WINDOW_UPDATE of other than 4 bytes"))
+                Err(H2Error::size("WINDOW_UPDATE whose length is not 4"))
             }
-            kind::GOAWAY if length < 8 => Err(H2Error::size("GOAWAY of less than 8 bytes")),
+            kind::GOAWAY if length < 8 => Err(H2Error::size("GOAWAY shorter than 8 bytes")),
             _ => Ok(()),
         }
     }
@@ -102,7 +104,7 @@ pub(super) fn settings(values: SettingsIter<'_>, of_server: bool) -> Result<(), 
                 return Err(H2Error::protocol("SETTINGS_ENABLE_PUSH other than 0 and 1"));
             }
             (ids::ENABLE_PUSH, 1) if !of_server => {
-                return Err(H2Error::protocol("SETTINGS_ENABLE_PUSH of a server"));
+                return Err(H2Error::protocol("SETTINGS_ENABLE_PUSH of 1 from a server"));
             }
             (ids::INITIAL_WINDOW_SIZE, value) if value > LOW_31 => {
                 return Err(H2Error::new(

@@ -99,7 +99,10 @@ fn preface() {
         for pieces in [&[&wrong[..]][..], &[&wrong[..cut], &wrong[cut..=cut]]] {
             let server = FrameReader::of_server(16_384, 1000);
             let (_, result, _) = read(server, pieces);
-            assert_eq!(result, Err(H2Error::protocol("no HTTP/2 preface")));
+            assert_eq!(
+                result,
+                Err(H2Error::protocol("no HTTP/2 connection preface"))
+            );
         }
         let server = FrameReader::of_server(16_384, 1000);
         let settings = raw(4, 0, 0, &[]);
