@@ -41,7 +41,8 @@ fn a_slow_reader_holds_up_the_writer_and_nothing_is_lost() {
     on_both(|io| {
         let balancer = start(io, service(&[echo("")]));
         let mut stream = TcpStream::connect(balancer.address()).unwrap();
-        // More than the buffers of all sockets on the way hold: eight, of 6 MB at most by default.
+        // More than the sockets on the way have come to hold by then, also where they may grow to
+        // 32 MB each.
         let sent: Vec<u8> = (0..253).collect::<Vec<u8>>().repeat(320_000);
         let mut writer = stream.try_clone().unwrap();
         let bytes = sent.clone();
