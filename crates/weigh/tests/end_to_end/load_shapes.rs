@@ -89,7 +89,7 @@ fn a_mistake_in_a_file_of_requests_is_shown_with_its_line() {
             ["line 2", "another server than `127.0.0.1:1`"],
         ),
         ("path", "/a\n", ["line 1", "server as URL before --urls"]),
-        ("tls", "https://h/\n", ["line 1", "TLS is not supported"]),
+        ("scheme", "ftp://h/\n", ["line 1", "expected a URL such as"]),
         ("empty", "# nothing\n", ["empty", "found none"]),
     ] {
         place.write(name, text);

@@ -98,7 +98,7 @@ fn all_mistakes_of_an_experiment_are_shown_at_once() {
     let place = Place::new();
     let text = GOOD
         .replace("blocks = 1", "blocks = 0")
-        .replace("http://origin/", "https://origin/")
+        .replace("http://origin/", "ftp://origin/")
         .replace("\"0s\"", "\"0\"");
     refused(
         &place,
@@ -284,7 +284,7 @@ fn wrong_words_of_load_and_compare_are_named() {
     let url = "http://127.0.0.1:9/";
     for (arguments, says) in [
         (vec!["load", "127.0.0.1:9"], "127.0.0.1:9: expected a URL"),
-        (vec!["load", "https://127.0.0.1/"], "TLS"),
+        (vec!["load", "ftp://127.0.0.1/"], "expected a URL"),
         (vec!["load", "http://no host/"], "expected a URL"),
         (vec!["load", url, "-d", "10"], "the unit is missing"),
         (vec!["load", url, "-d", "10x"], "'10x'"),
