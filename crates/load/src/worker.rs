@@ -250,6 +250,22 @@ impl<I: Io, C: Clock> Worker<I, C> {
         Ok(())
     }
 
+    /// Makes the PROXY protocol header of the next connection.
+    fn next_preamble(&mut self, target: usize) {
+        self.preamble.clear();
+        self.job.targets[target].preamble(self.openings, &mut self.preamble);
+        self.openings += self.job.threads as u64;
+    }
+
+    /// Sends the PROXY protocol header of a connection whose TLS handshake follows it.
+    fn announce_before_handshake(&mut self, target: usize, id: ConnId) {
+        let settings = &self.job.targets[target];
+        if settings.tls.is_some() && settings.proxy_header.is_some() {
+            self.next_preamble(target);
+            self.io.send_before_handshake(id, &self.preamble);
+        }
+    }
+
     fn close_id(&mut self, id: ConnId) {
         let number = self.by_slot[id.slot()] as usize;
         if self.conns[number].id == Some(id) {

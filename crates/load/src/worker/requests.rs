@@ -99,13 +99,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             Ok(id) => {
                 conn.id = Some(id);
                 worker.by_slot[id.slot()] = number as u32;
-                let target = &worker.job.targets[self.target];
-                if target.tls.is_some() && target.proxy_header.is_some() {
-                    worker.preamble.clear();
-                    target.preamble(worker.openings, &mut worker.preamble);
-                    worker.openings += worker.job.threads as u64;
-                    worker.io.send_before_handshake(id, &worker.preamble);
-                }
+                worker.announce_before_handshake(self.target, id);
             }
             Err(e) => self.could_not_connect(number, e.raw_os_error().unwrap_or(0)),
         }
@@ -124,10 +118,9 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             worker.io.send(id, payload);
             return;
         }
-        worker.preamble.clear();
-        target.preamble(worker.openings, &mut worker.preamble);
-        worker.openings += worker.job.threads as u64;
-        let request = &target.requests[conn.request as usize];
+        let request = conn.request as usize;
+        worker.next_preamble(self.target);
+        let request = &worker.job.targets[self.target].requests[request];
         worker.preamble.extend_from_slice(&request.bytes);
         worker.io.send_copy(id, &worker.preamble);
     }

@@ -179,13 +179,8 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             Ok(id) => {
                 worker.by_slot[id.slot()] = LINK | number as u32;
                 (link.id, link.since, link.state) = (Some(id), now, LinkState::Connecting);
-                let target = &worker.job.targets[link.target];
-                if target.tls.is_some() && target.proxy_header.is_some() {
-                    worker.preamble.clear();
-                    target.preamble(worker.openings, &mut worker.preamble);
-                    worker.openings += worker.job.threads as u64;
-                    worker.io.send_before_handshake(id, &worker.preamble);
-                }
+                let target = link.target;
+                worker.announce_before_handshake(target, id);
             }
             Err(e) => self.link_could_not_connect(number, e.raw_os_error().unwrap_or(0), None),
         }
@@ -280,9 +275,8 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         link.session = Some(Box::new(Session::new(places)));
         link.state = LinkState::Open;
         if target.tls.is_none() && target.proxy_header.is_some() {
-            worker.preamble.clear();
-            target.preamble(worker.openings, &mut worker.preamble);
-            worker.openings += worker.job.threads as u64;
+            let target = link.target;
+            worker.next_preamble(target);
             worker.io.send_copy(id, &worker.preamble);
         }
         worker.dirty(number);
