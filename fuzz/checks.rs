@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 
 use net::h2::{Event, FrameReader, H2Error, hpack};
+use net::h3;
 use net::http::{HttpError, Progress, Request, RequestParser, ResponseParser};
 use net::proxy_protocol::{self, Header, Parsed};
 
@@ -21,12 +22,13 @@ pub enum Cuts {
 pub type Check = fn(&[u8], Cuts);
 
 /// The checks by name, which is also that of the fuzz target and of the folder of its corpus.
-pub const CHECKS: [(&str, Check); 5] = [
+pub const CHECKS: [(&str, Check); 6] = [
     ("proxy_protocol", proxy_protocol),
     ("response", response),
     ("request", request),
     ("chunked", chunked),
     ("http2", http2),
+    ("http3", http3),
 ];
 
 /// The bytes are the start of a client's connection on which a PROXY protocol header is expected.
@@ -133,6 +135,73 @@ pub fn chunked(data: &[u8], cuts: Cuts) {
         (Decoded::Partial { .. }, Ok((_, false))) | (Decoded::Malformed, Err(_)) => {}
         _ => panic!("expected {expected:?}, found {found:?}"),
     }
+}
+
+/// HTTP/3: a request's stream gives the same frames however it is split, and so do unidirectional
+/// streams; a field section that decodes is encoded to one that decodes to the same.
+pub fn http3(data: &[u8], cuts: Cuts) {
+    let (frames, _) = same_in_any_pieces(data, cuts, read_request_frames);
+    let content: usize = frames.iter().map(Vec::len).sum();
+    assert!(content <= 2 * data.len() + 16 * frames.len(), "frames grew");
+    for side in [h3::Side::Client, h3::Side::Server] {
+        same_in_any_pieces(data, cuts, |pieces| read_uni(pieces, side));
+    }
+    let decode = |section: &[u8]| {
+        let mut fields = Vec::new();
+        let done = h3::qpack::decode(section, 65_536, &mut Vec::new(), |name, value| {
+            fields.push((name.to_vec(), value.to_vec()));
+            Ok(())
+        });
+        done.map(|()| fields)
+    };
+    if let Ok(fields) = decode(data) {
+        let mut section = Vec::new();
+        h3::qpack::begin(&mut section);
+        for (name, value) in &fields {
+            h3::qpack::encode(&mut section, name, value);
+        }
+        assert_eq!(decode(&section), Ok(fields));
+    }
+}
+
+fn read_request_frames(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, Option<h3::H3Error>) {
+    let mut reader = h3::FrameReader::of_request(4096);
+    let mut seen: Vec<Vec<u8>> = Vec::new();
+    let mut is_data = false;
+    for piece in pieces {
+        let fed = reader.feed(piece, |event| {
+            match event {
+                h3::Event::Data(bytes) => match seen.last_mut() {
+                    Some(all) if is_data => all.extend_from_slice(bytes),
+                    _ => seen.push(bytes.to_vec()),
+                },
+                h3::Event::Headers(section) => seen.push(section.to_vec()),
+                h3::Event::Control { payload, .. } => seen.push(payload.to_vec()),
+            }
+            is_data = matches!(event, h3::Event::Data(_));
+            Ok(())
+        });
+        if let Err(error) = fed {
+            return (seen, Some(error));
+        }
+    }
+    let end = reader.finish().err();
+    (seen, end)
+}
+
+fn read_uni(pieces: &[&[u8]], side: h3::Side) -> (Vec<h3::UniEvent>, Option<h3::H3Error>) {
+    let mut reader = h3::UniReader::new(side);
+    let mut seen = Vec::new();
+    for piece in pieces {
+        let fed = reader.feed(piece, |event| {
+            seen.push(event);
+            Ok(())
+        });
+        if let Err(error) = fed {
+            return (seen, Some(error));
+        }
+    }
+    (seen, None)
 }
 
 /// The bytes are what a peer sends on an HTTP/2 connection.

@@ -16,6 +16,7 @@ pub fn journal(data: &[u8]) {
         assert!(!report::terminal(header, &analysis, width, true, None).is_empty());
     }
     assert!(!report::markdown(header, &analysis).is_empty());
-    assert!(!report::html(&journal, &analysis).is_empty());
+    let facts = report::RunFacts::default();
+    assert!(!report::html(&journal, &analysis, &facts).is_empty());
     assert!(!report::csv(&journal).is_empty());
 }

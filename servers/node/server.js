@@ -1,18 +1,20 @@
-// One page over HTTP or HTTPS, by one process or by several of node's cluster. Its settings are in the
-// JSON file that is named.
+// One page over HTTP/1.1 or HTTP/2, with or without TLS, by one process or by several of node's cluster.
+// Its settings are in the JSON file that is named.
 'use strict';
 
 const cluster = require('node:cluster');
 const fs = require('node:fs');
 const http = require('node:http');
+const http2 = require('node:http2');
 const https = require('node:https');
 const { SSL_OP_NO_TICKET } = require('node:crypto').constants;
 
 const settings = JSON.parse(fs.readFileSync(process.argv[2], 'utf8'));
-const page = Buffer.from(
+const full =
   '<!doctype html>\n<title>weigh</title>\n<p>weigh: it works. ' +
-    'A page of 129 bytes, from memory, the same for whoever asks for it now.\n'
-);
+  'A page of 129 bytes, from memory, the same for whoever asks for it now.\n';
+const text = settings.bytes < full.length ? 'weigh: it works' : full;
+const page = Buffer.from(text.padEnd(settings.bytes, '.'));
 
 // What https needs besides what http needs.
 function secure(tls) {
@@ -23,10 +25,20 @@ function secure(tls) {
     minVersion: one ? `TLSv${tls.version}` : 'TLSv1.2',
     maxVersion: one ? `TLSv${tls.version}` : 'TLSv1.3',
     secureOptions: tls.tickets ? 0 : SSL_OP_NO_TICKET,
+    ...(tls.authority && {
+      requestCert: true,
+      rejectUnauthorized: true,
+      ca: fs.readFileSync(tls.authority),
+    }),
   };
 }
 
 function create(answer) {
+  if (settings.http2) {
+    const options = { settings: { maxConcurrentStreams: settings.http2 } };
+    if (!settings.tls) return http2.createServer(options, answer);
+    return http2.createSecureServer({ ...options, ...secure(settings.tls), allowHTTP1: true }, answer);
+  }
   return settings.tls ? https.createServer(secure(settings.tls), answer) : http.createServer(answer);
 }
 
@@ -38,7 +50,8 @@ function serve() {
       return;
     }
     const head = { 'Content-Type': 'text/html', 'Content-Length': page.length };
-    if (!settings.keepalive) head.Connection = 'close';
+    // HTTP/2 has no such field.
+    if (!settings.keepalive && request.httpVersionMajor === 1) head.Connection = 'close';
     response.writeHead(200, head);
     response.end(page);
   });

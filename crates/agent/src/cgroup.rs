@@ -3,11 +3,15 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::cgroup_hierarchy::Hierarchy;
-use crate::leftovers::{HOST_PREFIX, kill_and_remove};
+use crate::leftovers::{HIERARCHIES, HOST_PREFIX, kill_and_remove};
 use crate::signals::kill_listed;
+
+/// Where hierarchies are mounted.
+const ALL_HIERARCHIES: &str = "/sys/fs/cgroup";
 
 /// A server's group. Removed when dropped.
 pub(super) struct Cgroup {
@@ -115,11 +119,31 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         remove(&self.folder);
+        remove_elsewhere(&self.folder);
     }
 }
 
-/// The processes in a group.
+/// The processes in a group and in the groups inside it, such as a container's.
 pub(super) fn processes_in(folder: &Path) -> Vec<i32> {
+    let mut processes = own_processes(folder);
+    // The number of links is that of folders inside, and two.
+    if fs::metadata(folder).is_ok_and(|about| about.nlink() > 2) {
+        for inner in inner_groups(folder) {
+            processes.extend(processes_in(&inner));
+        }
+    }
+    processes
+}
+
+fn inner_groups(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+fn own_processes(folder: &Path) -> Vec<i32> {
     let list = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     // 0 is listed for a process of another pid namespace; `kill` would take it for this process's
     // own process group.
@@ -141,8 +165,7 @@ pub(super) fn kill_in(folder: &Path) {
 /// Kills what is left in the control groups of an agent that was killed, and removes the groups.
 /// Their names begin with that of the agent's folder.
 pub(super) fn remove_all(agent: &str) {
-    let [time, v2] = Hierarchy::OF_TIME;
-    let places = [time, Hierarchy::V1("cpu"), v2].map(Hierarchy::places);
+    let places = HIERARCHIES.map(Hierarchy::places);
     for place in places.into_iter().flatten() {
         let Ok(entries) = fs::read_dir(place) else {
             continue;
@@ -164,8 +187,33 @@ pub(super) fn remove_all(agent: &str) {
     }
 }
 
-/// Removes a group once it is empty: a killed process leaves its group a moment later.
+/// Removes groups of the same path in other hierarchies of version 1. A container's runtime makes
+/// groups in all of them.
+fn remove_elsewhere(folder: &Path) {
+    let all = Path::new(ALL_HIERARCHIES);
+    let own = folder.strip_prefix(all).unwrap_or(Path::new(""));
+    let mut parts = own.components();
+    let (Some(own), inside) = (parts.next(), parts.as_path()) else {
+        return;
+    };
+    // In version 2 the first part is a group itself.
+    if inside.as_os_str().is_empty() || all.join("cgroup.procs").exists() {
+        return;
+    }
+    for hierarchy in inner_groups(all) {
+        let same = hierarchy.join(inside);
+        if hierarchy != all.join(own) && same.exists() {
+            remove(&same);
+        }
+    }
+}
+
+/// Removes a group, with those inside it, once it is empty: a killed process leaves its group a
+/// moment later.
 pub(super) fn remove(folder: &Path) {
+    for inner in inner_groups(folder) {
+        remove(&inner);
+    }
     for _ in 0..40 {
         if fs::remove_dir(folder).is_ok() || !folder.exists() {
             return;

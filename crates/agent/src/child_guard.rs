@@ -11,6 +11,7 @@ use net::os;
 use net::process::{HeldProcess, reap_child};
 
 use super::cgroup;
+use crate::pipe::{FrameSender, Kind};
 use crate::sampling::proc_files::children_in_sessions;
 use crate::signals::SIGKILL;
 
@@ -35,9 +36,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What goes into a child.
+enum Input {
+    Lines(ChildStdin),
+    Frames(FrameSender),
+}
+
 struct Guarded {
     child: Child,
-    orders: Option<ChildStdin>,
+    orders: Option<Input>,
     /// What it has started and not ended: a name, and the process that leads the session. It is
     /// killed here unless the child ends with status 0.
     started: Vec<(String, i32)>,
@@ -47,9 +54,17 @@ struct Guarded {
 }
 
 impl Guarded {
+    /// Ends the conversation and closes its input.
+    fn close(&mut self) {
+        if let Some(Input::Frames(sender)) = self.orders.take() {
+            // A pipe that has failed ends the child as well.
+            let _ = sender.send(Kind::End, Vec::new());
+        }
+    }
+
     /// Closes its input, and at `end` kills it with all that it has started.
     fn end(&mut self, end: Instant) {
-        self.orders = None;
+        self.close();
         loop {
             match self.child.try_wait() {
                 Ok(None) if Instant::now() < end => sleep(POLL),
@@ -107,11 +122,21 @@ impl ChildGuard {
     /// Guards a child that was started with piped input and output. From then on this process
     /// adopts the orphans of its children.
     pub fn new(mut child: Child) -> Self {
+        let orders = child.stdin.take().map(Input::Lines);
+        Self::with_input(child, orders)
+    }
+
+    /// The same for a child whose messages are frames.
+    pub(super) fn of_agent(child: Child, sender: FrameSender) -> Self {
+        Self::with_input(child, Some(Input::Frames(sender)))
+    }
+
+    fn with_input(child: Child, orders: Option<Input>) -> Self {
         os::adopt_orphans();
         let pid = child.id();
         let held = HeldProcess::open(pid as i32);
         let guarded = Arc::new(Mutex::new(Guarded {
-            orders: child.stdin.take(),
+            orders,
             child,
             started: Vec::new(),
             folder: None,
@@ -128,11 +153,27 @@ impl ChildGuard {
         self.pid
     }
 
-    /// Writes a line into its input.
+    /// Writes a line into its input, or sends it as a message.
     pub fn send(&self, line: &[u8]) -> io::Result<()> {
         match &mut locked(&self.guarded).orders {
-            Some(pipe) => pipe.write_all(line),
+            Some(Input::Lines(pipe)) => pipe.write_all(line),
+            Some(Input::Frames(sender)) => sender.send(Kind::Message, line.to_vec()),
             None => Err(io::Error::other("the pipe is closed")),
+        }
+    }
+
+    /// What kills the child from any thread, without waiting for its user.
+    pub(super) fn killer(&self) -> impl FnOnce() + Send + use<> {
+        let all = locked(&ALL);
+        let own = all
+            .iter()
+            .find(|one| Arc::ptr_eq(&one.guarded, &self.guarded));
+        let held = own.map(|one| one.held.clone());
+        move || {
+            if let Some(Some(child)) = held.as_deref() {
+                // It fails only where the child has ended.
+                let _ = child.signal(SIGKILL);
+            }
         }
     }
 
@@ -184,7 +225,7 @@ pub fn end_all() {
     }
     // All inputs first, so that they end in parallel.
     for guarded in &mut free {
-        guarded.orders = None;
+        guarded.close();
     }
     for guarded in &mut free {
         guarded.end(end);

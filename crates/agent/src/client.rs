@@ -3,21 +3,25 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
 
 use net::os::{self, ChildSetup};
 
 use super::child_guard::ChildGuard;
 use super::clock;
 use super::handle::LoadObserver;
+use super::pipe::{self, FrameReader, FrameSender, Incoming, Liveness, PipeFault, Side};
 use super::reply_timeout::ReplyTimeout;
-use super::ssh::LastWords;
+use super::stderr_tail::StderrTail;
 use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
 /// Longest wait for an answer before `stop` is checked.
 const WAIT: Duration = Duration::from_millis(50);
+/// How long a pipe may take to end after a fault was found, so that its command can say why.
+const STATUS_WAIT: Duration = Duration::from_millis(200);
 /// Exchanges that an offset between clocks is measured by.
 const CLOCK_EXCHANGES: usize = 12;
 /// The name of a driver among the servers that an agent has started; theirs have no dots.
@@ -41,16 +45,19 @@ pub enum AgentError {
 /// An agent and the pipe to it. Dropping it closes the pipe, which makes the agent kill all that
 /// it started.
 pub struct Agent {
-    child: ChildGuard,
-    pub(super) answers: Receiver<io::Result<String>>,
+    pub(super) child: ChildGuard,
+    pub(super) incoming: Receiver<Result<Incoming, PipeFault>>,
+    pub(super) liveness: Arc<Liveness>,
     /// Why it was killed.
     killed: Option<String>,
-    folder: PathBuf,
-    program: PathBuf,
-    network: String,
+    /// The first fault of its pipe.
+    fault: Option<PipeFault>,
+    pub(super) folder: PathBuf,
+    pub(super) program: PathBuf,
+    pub(super) network: String,
     /// On another machine: the host's name, and errors that its pipe printed. Its pids and paths
     /// mean nothing here.
-    elsewhere: Option<(String, LastWords)>,
+    pub(super) elsewhere: Option<(String, StderrTail)>,
 }
 
 /// The offset of another machine's clocks to this one's.
@@ -92,23 +99,37 @@ impl Agent {
         let lost =
             |e: io::Error| AgentError::Lost(format!("cannot start {}: {e}", program.display()));
         let mut agent = Self::of_child(command.spawn().map_err(lost)?, None)?;
-        let answer = agent.ask(&Order::Hello)?;
-        agent.greeted(answer)?;
-        Ok(agent)
+        // On this machine the kernel closes a pipe with its owner, so silence needs no limit.
+        match agent.greet(None, None)? {
+            None => Ok(agent),
+            Some(line) => Err(AgentError::Lost(format!("unexpected greeting: {line}"))),
+        }
     }
 
     /// The agent at the other end of a child's pipe.
     pub(super) fn of_child(
         mut child: Child,
-        elsewhere: Option<(String, LastWords)>,
+        elsewhere: Option<(String, StderrTail)>,
     ) -> Result<Self, AgentError> {
-        let Some(output) = child.stdout.take() else {
-            return Err(AgentError::Lost("it has no output".into()));
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(AgentError::Lost("it has no pipe".into()));
         };
+        // It reads faster than this, or its output ends: a failure shows there.
+        let interval = pipe::limit() / pipe::BEATS;
+        let sender = FrameSender::start(input, Side::Coordinator, interval, || {});
+        let leader = child.id() as i32;
+        let child = ChildGuard::of_agent(child, sender);
+        if elsewhere.is_some() {
+            // It leads a session, so what its command leaves behind is killed with it.
+            child.has_started("pipe", leader);
+        }
+        let liveness = Arc::new(Liveness::default());
         Ok(Self {
-            child: ChildGuard::new(child),
-            answers: read_answers(output),
+            child,
+            incoming: read_frames(output, liveness.clone()),
+            liveness,
             killed: None,
+            fault: None,
             folder: PathBuf::new(),
             program: PathBuf::new(),
             network: String::new(),
@@ -116,28 +137,15 @@ impl Agent {
         })
     }
 
-    pub(super) fn greeted(&mut self, answer: Answer) -> Result<(), AgentError> {
-        match answer {
-            Answer::Hello {
-                version,
-                folder,
-                program,
-                network,
-                ..
-            } if version == env!("CARGO_PKG_VERSION") => {
-                self.folder = PathBuf::from(folder);
-                if !self.is_elsewhere() {
-                    self.child.owns_folder(&self.folder);
-                }
-                self.program = PathBuf::from(program);
-                self.network = network;
-                Ok(())
+    /// The exit status of the pipe's command, if it ends soon.
+    pub(super) fn status(&self) -> Option<i32> {
+        let end = Instant::now() + STATUS_WAIT;
+        loop {
+            match self.child.ended() {
+                Ok(Some(status)) => return status.code(),
+                Ok(None) if Instant::now() < end => std::thread::sleep(STATUS_WAIT / 20),
+                _ => return None,
             }
-            Answer::Hello { version, .. } => Err(AgentError::Failed(format!(
-                "its weigh is version {version}; expected {}",
-                env!("CARGO_PKG_VERSION")
-            ))),
-            other => Err(AgentError::Lost(format!("unexpected greeting: {other:?}"))),
         }
     }
 
@@ -196,12 +204,69 @@ impl Agent {
         })
     }
 
+    /// The error of a fault in its pipe.
+    pub(super) fn fault(&mut self, fault: PipeFault) -> AgentError {
+        let fault = match fault {
+            _ if self.liveness.is_silent() => PipeFault::Silent {
+                seconds: pipe::limit().as_secs(),
+            },
+            // For a pipe on this machine, the message says enough.
+            PipeFault::Ended { .. } if self.is_elsewhere() => PipeFault::Ended {
+                status: self.status(),
+            },
+            fault => fault,
+        };
+        // Nothing that follows in this pipe can be trusted.
+        let fault = self.fault.get_or_insert(fault).clone();
+        self.child.kill();
+        self.lost(fault)
+    }
+
     /// Why it is gone, if it is. Needs no order.
     pub fn gone(&mut self) -> Option<AgentError> {
-        match self.child.ended() {
-            Ok(None) if self.killed.is_none() => None,
-            _ => Some(self.lost("it ended")),
+        if let Some(fault) = self.fault.clone() {
+            return Some(self.lost(fault));
         }
+        // Between orders an agent sends nothing.
+        let fault = loop {
+            match self.incoming.try_recv() {
+                Err(TryRecvError::Empty) => break None,
+                Ok(Err(fault)) => break Some(fault),
+                Ok(Ok(Incoming::Fault(reason))) => break Some(PipeFault::AtAgent { reason }),
+                // An answer to an order that was given up.
+                Ok(Ok(_)) => {}
+                Err(TryRecvError::Disconnected) => break Some(PipeFault::Ended { status: None }),
+            }
+        };
+        if let Some(fault) = fault {
+            return Some(self.fault(fault));
+        }
+        match self.child.ended() {
+            Ok(None) if self.killed.is_none() && !self.liveness.is_silent() => None,
+            _ => Some(self.fault(PipeFault::Ended { status: None })),
+        }
+    }
+
+    /// Ends the agent and all that it has started. If it does not confirm that, returns its folder,
+    /// which identifies it.
+    pub fn end(self) -> Option<PathBuf> {
+        let Self {
+            child,
+            liveness,
+            folder,
+            incoming,
+            ..
+        } = self;
+        drop(child);
+        // The confirmation may still be queued in this program.
+        let end = Instant::now() + STATUS_WAIT;
+        while !liveness.has_ended() {
+            let left = end.saturating_duration_since(Instant::now());
+            if incoming.recv_timeout(left).is_err() {
+                break;
+            }
+        }
+        (!liveness.has_ended()).then_some(folder)
     }
 
     /// Records a process that the agent started and that leads a session. An agent on another
@@ -218,14 +283,16 @@ impl Agent {
     }
 
     pub(super) fn send(&mut self, order: &Order) -> Result<(), AgentError> {
-        let mut line = serde_json::to_vec(order).map_err(|e| AgentError::Lost(e.to_string()))?;
-        line.push(b'\n');
-        self.child.send(&line).map_err(|e| self.lost(e))
+        let message = serde_json::to_vec(order).map_err(|e| AgentError::Lost(e.to_string()))?;
+        match self.child.send(&message) {
+            Ok(()) => Ok(()),
+            // Its output says why, if it says anything.
+            Err(error) => Err(self.gone().unwrap_or_else(|| self.lost(error))),
+        }
     }
 
-    fn answer(line: io::Result<String>) -> Result<Answer, AgentError> {
-        let line = line.map_err(|e| AgentError::Lost(e.to_string()))?;
-        serde_json::from_str(&line)
+    pub(super) fn answer(message: &str) -> Result<Answer, AgentError> {
+        serde_json::from_str(message)
             .map_err(|e| AgentError::Lost(format!("its answer cannot be read: {e}")))
     }
 
@@ -241,10 +308,22 @@ impl Agent {
             timeout.cancel();
             self.send(&Order::Cancel)?;
         }
-        match self.answers.recv_timeout(wait) {
-            Ok(line) => {
+        if let Some(fault) = self.fault.clone() {
+            return Err(self.lost(fault));
+        }
+        match self.incoming.recv_timeout(wait) {
+            Ok(Ok(Incoming::Message(message))) => {
                 timeout.answered();
-                Self::answer(line).map(Some)
+                Self::answer(&message).map(Some)
+            }
+            Ok(Ok(Incoming::Heartbeat)) => Ok(None),
+            Ok(Ok(Incoming::End)) => Err(self.lost("it ended before it was told to")),
+            Ok(Ok(Incoming::Fault(reason))) => Err(self.fault(PipeFault::AtAgent { reason })),
+            // The reader returns none after the first frame.
+            Ok(Ok(Incoming::Foreign(text))) => Err(self.fault(PipeFault::Foreign { text })),
+            Ok(Err(fault)) => Err(self.fault(fault)),
+            Err(RecvTimeoutError::Timeout) if self.liveness.is_silent() => {
+                Err(self.fault(PipeFault::Ended { status: None }))
             }
             Err(RecvTimeoutError::Timeout) => match timeout.is_over_after(wait) {
                 None => Ok(None),
@@ -255,7 +334,9 @@ impl Agent {
                     Err(self.lost("it was killed"))
                 }
             },
-            Err(RecvTimeoutError::Disconnected) => Err(self.lost("it ended")),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(self.fault(PipeFault::Ended { status: None }))
+            }
         }
     }
 
@@ -295,17 +376,25 @@ impl Agent {
     /// When the agent is lost or says that it cannot.
     pub fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
         self.converse(order, stop, WAIT, |agent, answer| {
-            match (order, &answer) {
-                (Order::Start(order), Some(Answer::Started { pid, .. })) => {
-                    agent.has_started(&order.server, *pid);
-                }
-                (Order::Stop { server, .. }, Some(Answer::Stopped { .. })) => {
-                    agent.child.has_ended(server);
-                }
-                _ => {}
+            if let Some(answer) = &answer {
+                agent.record(order, answer);
             }
             Ok(answer)
         })
+    }
+
+    /// Records servers that it has started or stopped.
+    fn record(&self, order: &Order, answer: &Answer) {
+        match (order, answer) {
+            (Order::Start(order), Answer::Started { pid, .. }) => {
+                self.has_started(&order.server, *pid);
+            }
+            (Order::Stop { server, .. }, Answer::Stopped { .. }) => self.child.has_ended(server),
+            (Order::Timed { of: order, .. }, Answer::Timed { of: answer, .. }) => {
+                self.record(order, answer);
+            }
+            _ => {}
+        }
     }
 
     /// Has a load made. When `stop` is set the load is cut short and what was measured is
@@ -318,7 +407,10 @@ impl Agent {
     ) -> Result<Loaded, AgentError> {
         let wait = observer.interval();
         self.converse(&Order::Load(order), stop, wait, |_, answer| {
-            observer.tick(matches!(answer, Some(Answer::WindowOpens { .. })));
+            observer.tick(match answer {
+                Some(Answer::WindowOpens { at_ns, .. }) => Some(at_ns),
+                _ => None,
+            });
             match answer {
                 None | Some(Answer::WindowOpens { .. }) => {}
                 Some(Answer::Progress {
@@ -355,6 +447,37 @@ impl Agent {
 
 fn unexpected(answer: &Answer) -> AgentError {
     AgentError::Lost(format!("unexpected answer: {answer:?}"))
+}
+
+/// Reads an agent's frames on a thread of its own. Heartbeats are counted, not returned. After a
+/// fault nothing more comes.
+fn read_frames(
+    output: impl Read + Send + 'static,
+    liveness: Arc<Liveness>,
+) -> Receiver<Result<Incoming, PipeFault>> {
+    let (sender, receiver) = mpsc::sync_channel(ANSWERS_MAX);
+    std::thread::spawn(move || {
+        let input = BufReader::new(output);
+        let mut frames = FrameReader::new(input, Side::Agent, ANSWER_BYTES_MAX);
+        loop {
+            let frame = frames.read();
+            liveness.frame_came();
+            if frame == Ok(Incoming::Heartbeat) {
+                continue;
+            }
+            if frame == Ok(Incoming::End) {
+                liveness.end_came();
+            }
+            let is_last = frame.is_err();
+            liveness.hold_up(true);
+            let sent = sender.send(frame);
+            liveness.hold_up(false);
+            if sent.is_err() || is_last {
+                break;
+            }
+        }
+    });
+    receiver
 }
 
 /// Reads a child's lines on a thread of its own. After an error nothing more comes.

@@ -1,6 +1,6 @@
 //! The interface by which a run uses an agent; a fake implements it in tests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ pub trait LoadObserver {
     /// Good answers and failures of a segment since the last call, a few times a second.
     fn progress(&mut self, segment: usize, requests: u64, errors: u64);
 
-    /// Called at least once in the observer's interval; `opened` says that a measured window has
-    /// just opened.
-    fn tick(&mut self, opened: bool) {
-        let _ = opened;
+    /// Called at least once in the observer's interval. `opened_ns` is given once a measured window
+    /// has opened: when, by CLOCK_MONOTONIC of the load's machine.
+    fn tick(&mut self, opened_ns: Option<i64>) {
+        let _ = opened_ns;
     }
 
     /// The longest time between two ticks.
@@ -34,7 +34,7 @@ impl<F: FnMut(usize, u64, u64)> LoadObserver for F {
 }
 
 /// An agent, as a run sees it.
-pub trait AgentHandle {
+pub trait AgentHandle: Send {
     /// Gives an order and waits for its answer; waiting for a server ends when `stop` is set.
     ///
     /// # Errors
@@ -76,6 +76,10 @@ pub trait AgentHandle {
     /// Why it is gone, if it is.
     fn gone(&mut self) -> Option<AgentError>;
 
+    /// Ends it with all that it has started. If it does not confirm that, returns its folder, which
+    /// identifies it.
+    fn end(self: Box<Self>) -> Option<PathBuf>;
+
     /// Identifies the network namespace that it is in, on any machine: `BOOT_ID/INODE`.
     fn network(&self) -> &str;
 
@@ -107,6 +111,10 @@ impl AgentHandle for Agent {
 
     fn gone(&mut self) -> Option<AgentError> {
         Agent::gone(self)
+    }
+
+    fn end(self: Box<Self>) -> Option<PathBuf> {
+        Agent::end(*self)
     }
 
     fn network(&self) -> &str {

@@ -6,6 +6,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,11 +14,22 @@ use crate::cgroup;
 use crate::cgroup_hierarchy::Hierarchy;
 use crate::sampling::proc_files::Process;
 
-/// Where agents and hosts make control groups.
-const HIERARCHIES: [Hierarchy; 4] = [
+/// Where agents and hosts make control groups, and the runtimes of containers inside them.
+pub(crate) const HIERARCHIES: [Hierarchy; 15] = [
     Hierarchy::V1("cpuacct"),
     Hierarchy::V1("cpu"),
     Hierarchy::V1("cpuset"),
+    Hierarchy::V1("memory"),
+    Hierarchy::V1("pids"),
+    Hierarchy::V1("blkio"),
+    Hierarchy::V1("devices"),
+    Hierarchy::V1("freezer"),
+    Hierarchy::V1("hugetlb"),
+    Hierarchy::V1("misc"),
+    Hierarchy::V1("perf_event"),
+    Hierarchy::V1("rdma"),
+    Hierarchy::V1("systemd"),
+    Hierarchy::V1("unified"),
     Hierarchy::V2,
 ];
 
@@ -102,6 +114,21 @@ fn boot() -> u32 {
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     let first = digits.get(..8).unwrap_or_default();
     u32::from_str_radix(first, 16).unwrap_or(0)
+}
+
+/// Waits until the agent of a folder has ended, at most for a time that it needs to notice that it
+/// is alone. Returns whether it has ended: an agent that this process cannot see has by then.
+pub fn await_end(folder: &str, within: Duration, stop: &AtomicBool) -> bool {
+    let owner = owner_of(folder);
+    let is_here = owner.is_some_and(|it| it.boot == boot() && it.pids == pid_namespace());
+    let end = Instant::now() + within + TIDYING;
+    while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+        if is_here && owner.is_some_and(|owner| owner.is_dead()) {
+            return true;
+        }
+        sleep(POLL);
+    }
+    !is_here
 }
 
 fn owner_of(name: &str) -> Option<Owner> {

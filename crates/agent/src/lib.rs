@@ -1,8 +1,9 @@
 //! What happens on a host: servers, load, samples.
 //!
 //! An agent is a process that reads orders from its standard input and writes answers to its
-//! standard output, a JSON document a line. When its input ends, it kills everything that it
-//! started and removes its folder, so that a machine stays clean even when `weigh` is killed.
+//! standard output, a JSON document in each frame. When its input ends, or brings no heartbeat any
+//! more, it kills everything that it started and removes its folder, so that a machine stays clean
+//! even when `weigh` is killed.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -13,6 +14,7 @@ mod client;
 mod clock;
 pub mod cpu_quota;
 mod drive;
+mod greeting;
 mod handle;
 pub mod leftovers;
 mod link;
@@ -20,9 +22,14 @@ mod listening;
 mod load;
 pub mod machine;
 pub mod netlink;
+mod pipe;
+mod pipe_command;
 mod ports;
+mod profile;
+mod program;
 mod quota_guard;
 mod readiness;
+mod reload;
 mod reply_timeout;
 #[cfg(test)]
 mod reused_pids;
@@ -30,18 +37,21 @@ pub mod route;
 mod sampling;
 mod serve;
 mod server_folder;
+mod server_quota;
 mod server_user;
 mod servers;
 mod signals;
-mod ssh;
+mod stderr_tail;
 pub mod wire;
 
 pub use child_guard::{ChildGuard, end_all};
 pub use client::{Agent, AgentError, Clock, read_answers};
 pub use clock::Window;
 pub use handle::{AgentHandle, LoadObserver};
-pub use listening::listening_at;
+pub use listening::{Listener, listener_at, listening_at};
+pub use pipe::{PipeFault, limit as heartbeat_limit};
+pub use pipe_command::{PipeCommand, piped};
 pub use ports::{parse_port_range, port_range, port_reuse};
+pub use program::Program;
 pub use sampling::timeline::{Measured, Spans};
 pub use serve::serve;
-pub use ssh::{Far, Program};

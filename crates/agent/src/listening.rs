@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cgroup::processes_in;
 use crate::cgroup_hierarchy::Hierarchy;
-use crate::sampling::proc_files::{Process, tree};
+use crate::sampling::proc_files::{Process, numbers_in, tree};
 use crate::wire::OtherServer;
 
 /// Process 1, which may hold sockets for services that it starts.
@@ -19,28 +19,52 @@ const INIT: i32 = 1;
 /// where this user may not see who does, and where this process is one of the server's.
 pub fn listening_at(address: SocketAddr) -> Option<OtherServer> {
     is_of_this_machine(address.ip()).then_some(())?;
-    let tables = [("/proc/self/net/tcp", 4), ("/proc/self/net/tcp6", 16)];
-    let inodes: BTreeSet<u64> = tables
-        .into_iter()
-        .flat_map(|(path, bytes)| {
-            let text = fs::read_to_string(path).unwrap_or_default();
-            listeners(&text, bytes, address)
-        })
-        .collect();
-    let roots = roots(&holders(&inodes));
+    let roots = roots(&holders(&sockets_at(address)));
     let (&pid, also) = roots.split_first()?;
     let all: BTreeSet<i32> = roots.iter().flat_map(|root| tree(*root)).collect();
     if all.contains(&(std::process::id() as i32)) {
         return None;
     }
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let group = own_group(pid, &all);
     Some(OtherServer {
-        server: format!("{}:{}", name.trim(), address.port()),
+        server: format!("{}:{}", name_of(pid)?, address.port()),
         pid,
         also: also.to_vec(),
         group: group.map(|folder| folder.display().to_string()),
     })
+}
+
+/// What listens at an address of this network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Number and name of a process that holds the socket, if this user may see it.
+    pub process: Option<(i32, String)>,
+}
+
+/// What listens where a connection to this address arrives; `None` where nothing does.
+pub fn listener_at(address: SocketAddr) -> Option<Listener> {
+    let sockets = sockets_at(address);
+    (!sockets.is_empty()).then_some(())?;
+    let mut pids = numbers_in("/proc").into_iter();
+    let process = pids.find(|pid| holds(*pid, &sockets));
+    Some(Listener {
+        process: process.and_then(|pid| Some((pid, name_of(pid)?))),
+    })
+}
+
+fn name_of(pid: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim().to_owned())
+}
+
+/// The inodes of the sockets that a connection to `address` may reach.
+fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
+    let tables = [("/proc/self/net/tcp", 4), ("/proc/self/net/tcp6", 16)];
+    let sockets = tables.into_iter().flat_map(|(path, bytes)| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        listeners(&text, bytes, address)
+    });
+    sockets.collect()
 }
 
 /// An address of this machine is one that a socket can be bound to.
@@ -94,8 +118,7 @@ fn holders(inodes: &BTreeSet<u64>) -> Vec<Process> {
     if inodes.is_empty() {
         return Vec::new();
     }
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let pids = numbers_in("/proc").into_iter();
     pids.filter(|pid| *pid != INIT && holds(*pid, inodes))
         .filter_map(Process::read)
         .collect()

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use load::{Job, Progress, ReferenceError, Stop};
 use readings::LoadReading;
 
+use super::clock;
 use super::wire::{Answer, LoadOrder, Loaded};
 use crate::sampling::load_sampler::{LoadSampler, SampledSegment};
 use crate::sampling::timeline::Measured;
@@ -40,6 +42,7 @@ pub(super) fn carry_out(
     stop: &Arc<AtomicBool>,
     mut tell: impl FnMut(Answer),
 ) -> Result<Loaded, String> {
+    let begun = Instant::now();
     let mut job = order.job.clone();
     keep_off(&job.cpus);
     let varying = prepare(&mut job, stop)?;
@@ -57,16 +60,30 @@ pub(super) fn carry_out(
         }
     };
     let mut sampler = LoadSampler::start(order, servers, job.readings());
+    let mut late_ns = 0;
+    let mut timing = LoadTiming::default();
     let readings = load::run(&job, stop, |progress| match progress {
-        Progress::SegmentBegins { segment } => sampler.segment_begins(sampled(segment)),
-        Progress::SegmentEnds { segment } => sampler.segment_ends(sampled(segment)),
+        Progress::SegmentBegins { segment } => {
+            timing.ready_ns.get_or_insert_with(|| ns_since(begun));
+            sampler.segment_begins(sampled(segment));
+        }
+        Progress::SegmentEnds { segment } => {
+            if job.segments[segment].reading.is_some() {
+                timing.recorded_segment_ends();
+            }
+            sampler.segment_ends(sampled(segment));
+        }
         Progress::WindowOpens { segment } => {
             if order.report_windows {
-                tell(Answer::WindowOpens { segment });
+                let at_ns = clock::monotonic_ns();
+                tell(Answer::WindowOpens { segment, at_ns });
             }
             sampler.window_opens(sampled(segment));
         }
-        Progress::WindowCloses { segment } => sampler.window_closes(sampled(segment)),
+        Progress::WindowCloses { segment } => {
+            timing.closed = Some(Instant::now());
+            sampler.window_closes(sampled(segment));
+        }
         Progress::Tick {
             segment,
             requests,
@@ -77,6 +94,14 @@ pub(super) fn carry_out(
             requests,
             errors,
         }),
+        Progress::StartsLate {
+            segment,
+            late_ns: by,
+        } => {
+            if job.segments[segment].reading.is_some() {
+                late_ns = late_ns.max(by);
+            }
+        }
         Progress::Row(_) => {}
     })
     .map_err(|e| e.to_string())?;
@@ -89,7 +114,31 @@ pub(super) fn carry_out(
         measured,
         varying,
         seen,
+        profiles: Vec::new(),
+        late_ns,
+        ready_ns: timing.ready_ns.unwrap_or_default(),
+        drain_ns: timing.drain_ns,
     })
+}
+
+fn ns_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Times from which a later load learns how long to wait before and between its segments.
+#[derive(Default)]
+struct LoadTiming {
+    ready_ns: Option<u64>,
+    /// When the last window closed.
+    closed: Option<Instant>,
+    drain_ns: u64,
+}
+
+impl LoadTiming {
+    fn recorded_segment_ends(&mut self) {
+        let drained = self.closed.take().map_or(0, ns_since);
+        self.drain_ns = self.drain_ns.max(drained);
+    }
 }
 
 /// Adds the good answers of the windows that were sampled in full.

@@ -25,15 +25,22 @@ impl Quota {
     pub(super) fn set(name: &str, pids: &[i32], cpus: f64) -> Result<Self, String> {
         let refused = |what: &str, e: std::io::Error| format!("{what}: {e}");
         let base = hierarchy().base();
-        let folder = base.join(name);
-        fs::create_dir(&folder).map_err(|e| refused("no control group can be made", e))?;
+        // A server on a host with a group goes below that group, whose quota then holds as well.
+        let mut made = Err(std::io::ErrorKind::NotFound.into());
+        for parent in hierarchy().places() {
+            made = fs::create_dir(parent.join(name)).map(|()| parent);
+            if made.is_ok() {
+                break;
+            }
+        }
+        let parent = made.map_err(|e| refused("no control group can be made", e))?;
         let mut quota = Self {
-            folder,
+            folder: parent.join(name),
             moved: Vec::new(),
         };
         if hierarchy() == Hierarchy::V2 {
             // The parent must delegate the controller; often it does already.
-            let _ = fs::write(base.join("cgroup.subtree_control"), "+cpu");
+            let _ = fs::write(parent.join("cgroup.subtree_control"), "+cpu");
         }
         cpu_quota::set(&quota.folder, Some(cpus))
             .map_err(|e| refused("CPU time cannot be limited", e))?;

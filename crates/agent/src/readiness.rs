@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use load::Fetcher;
 use net::fetch::{Answer, exchange};
-use tls::ClientTls;
 
 use super::wire::{AnswerSummary, AwaitServer};
 
@@ -16,6 +16,37 @@ pub(super) fn ask(
     limit: Duration,
     stop: &AtomicBool,
 ) -> Option<Result<Option<AnswerSummary>, String>> {
+    Some(answer_to(order, limit, stop)?.and_then(|answer| {
+        let summary = (!order.raw).then(|| summary(&answer));
+        fits(order, &answer).map(|()| summary)
+    }))
+}
+
+/// Whether the answer has a text in a header field or in its body, in any letter case; false if no
+/// answer comes.
+pub(super) fn answer_has(
+    order: &AwaitServer,
+    text: &str,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> bool {
+    let Some(Ok(answer)) = answer_to(order, limit, stop) else {
+        return false;
+    };
+    let wanted = text.to_ascii_lowercase();
+    let has = |text: String| text.to_ascii_lowercase().contains(&wanted);
+    let field = |(name, value): &(String, Vec<u8>)| {
+        has(format!("{name}: {}", String::from_utf8_lossy(value)))
+    };
+    answer.fields.iter().any(field) || has(String::from_utf8_lossy(&answer.body).into_owned())
+}
+
+/// Asks once. `None` as soon as `stop` is set.
+fn answer_to(
+    order: &AwaitServer,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> Option<Result<Answer, String>> {
     // The bound on reference bodies.
     const BYTES_MAX: usize = 64 << 20;
     let (sender, receiver) = mpsc::channel();
@@ -23,28 +54,31 @@ pub(super) fn ask(
     let request = order.request.clone().into_bytes();
     let wanted = order.contains.clone().unwrap_or_default().into_bytes();
     let raw = order.raw;
-    let tls = match order.tls.as_ref().map(ClientTls::new).transpose() {
-        Ok(tls) => tls,
-        Err(error) => return Some(Err(error.to_string())),
+    let fetcher = match raw {
+        true => None,
+        false => match Fetcher::new(order.http, order.tls.as_ref(), request.clone()) {
+            Ok(fetcher) => Some(fetcher),
+            Err(error) => return Some(Err(error.to_string())),
+        },
     };
+    let mut preamble = Vec::new();
+    if order.proxy_protocol {
+        // With addresses: Varnish refuses a header that says UNKNOWN.
+        net::proxy_protocol::encode_v1(order.address, order.address, &mut preamble);
+    }
     std::thread::spawn(move || {
-        sender.send(if raw {
-            exchange(&address, &request, &wanted, limit, BYTES_MAX).map(|body| Answer {
+        sender.send(match fetcher {
+            Some(fetcher) => fetcher.fetch(&address, &preamble, limit, BYTES_MAX),
+            None => exchange(&address, &request, &wanted, limit, BYTES_MAX).map(|body| Answer {
                 status: 0,
                 fields: Vec::new(),
                 body,
-            })
-        } else {
-            tls::fetch(&address, tls.as_ref(), &[], &request, limit, BYTES_MAX)
+            }),
         })
     });
     while !stop.load(Ordering::Relaxed) {
         match receiver.recv_timeout(Duration::from_millis(20)) {
-            Ok(Err(error)) => return Some(Err(error.to_string())),
-            Ok(Ok(answer)) => {
-                let summary = (!order.raw).then(|| summary(&answer));
-                return Some(fits(order, &answer).map(|()| summary));
-            }
+            Ok(answer) => return Some(answer.map_err(|error| error.to_string())),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,
         }

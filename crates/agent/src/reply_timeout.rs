@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use load::Stop;
 
+use super::serve::AHEAD_MAX;
 use super::wire::Order;
 
 /// An agent that has not answered so long after its order's time limit counts as lost.
@@ -24,10 +25,17 @@ fn late() -> Duration {
 
 /// How long an agent may be silent while it carries out an order.
 fn silence(order: &Order) -> Duration {
-    let own_ms = match order {
+    late().saturating_add(Duration::from_millis(own_ms(order)))
+}
+
+/// The time limit of an order itself, ms.
+fn own_ms(order: &Order) -> u64 {
+    match order {
+        Order::Timed { of, .. } => own_ms(of).saturating_add(AHEAD_MAX.as_millis() as u64),
         Order::Await(order) => order.timeout_ms,
         Order::SampleScheduling { duration_ms, .. } => *duration_ms,
         Order::Drive(order) => order.limit_ms,
+        Order::AwaitEnd { within_ms, .. } => *within_ms,
         Order::Stop { signals, .. } => signals
             .iter()
             .fold(0, |sum: u64, (_, wait_ms)| sum.saturating_add(*wait_ms)),
@@ -43,8 +51,7 @@ fn silence(order: &Order) -> Duration {
             longest_ms.saturating_add(timeout_ms.saturating_mul(asked))
         }
         _ => 0,
-    };
-    late().saturating_add(Duration::from_millis(own_ms))
+    }
 }
 
 /// How long it may be silent after its first answer: a load reports progress a few times a second.

@@ -107,6 +107,8 @@ fn server(words: &[&str]) -> StartServer {
         command: words.iter().map(|word| (*word).to_owned()).collect(),
         env: Vec::new(),
         cpus: Vec::new(),
+        cwd: None,
+        inherit_env: false,
         setuid_programs: false,
         dirs: Vec::new(),
         files: Vec::new(),

@@ -4,17 +4,19 @@ use std::io::{self, BufRead, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use super::clock;
 use super::drive;
 use super::link;
 use super::load;
+use super::pipe::{self, FrameReader, FrameSender, Incoming, Kind, Liveness, PipeFault, Side};
 use super::ports::{PortRangeGuard, connections_at};
+use super::profile::{self, Profiler};
 use super::quota_guard::Quota;
 use super::servers::Servers;
-use super::wire::{Answer, Order, QuotaOrder};
+use super::wire::{Answer, Loaded, Order, QuotaOrder};
 use crate::leftovers;
 use crate::sampling::network_counters::namespace_id;
 use crate::sampling::sample::{Parts, SampleReader};
@@ -23,79 +25,182 @@ use crate::sampling::timeline::Timeline;
 use installed::Need;
 use readings::BottleneckSample;
 
-/// Carries orders out until the input ends; then kills everything that was started.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The most bytes of an order: a configuration with its files.
+const ORDER_BYTES_MAX: usize = 256 << 20;
+/// How long sending the last frames may take.
+const LEAVES_WITHIN: Duration = Duration::from_secs(2);
+/// How far ahead an order may be given.
+pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(10);
+/// How often a wait for such an order's moment checks whether the conversation has ended.
+const WAIT: Duration = Duration::from_millis(10);
+
+/// What comes in through the pipe.
+enum Event {
+    Order(Box<Result<Order, String>>),
+    /// The coordinator has ended the conversation.
+    End,
+    /// The pipe or the coordinator is gone.
+    Gone,
+    /// The pipe had a fault: what came cannot be trusted.
+    Fault(PipeFault),
+}
+
+/// Carries orders out until the coordinator ends the conversation, the input ends or brings no
+/// heartbeat any more; then kills everything that was started.
 ///
 /// # Errors
-/// When its folder cannot be made, or its output is closed.
-pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io::Result<()> {
+/// When its folder cannot be made, its output is closed, or what came was damaged on the way.
+pub fn serve(
+    input: impl BufRead + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> io::Result<()> {
     net::os::adopt_orphans();
     net::os::raise_open_files();
     let mut servers = Servers::new()?;
     let stop = Arc::new(AtomicBool::new(false));
     let ended = Arc::new(AtomicBool::new(false));
-    let orders = read_orders(input, stop.clone(), ended.clone());
-    let result = work(&orders, &mut servers, &stop, &ended, &mut output);
+    let liveness = Arc::new(Liveness::default());
+    let (sender, events) = mpsc::channel();
+    let give_up = {
+        let (sender, stop, ended) = (sender.clone(), stop.clone(), ended.clone());
+        move || {
+            ended.store(true, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
+            // Fails only where all is over.
+            let _ = sender.send(Event::Gone);
+        }
+    };
+    let interval = pipe::limit() / pipe::BEATS;
+    let frames = FrameSender::start(output, Side::Agent, interval, give_up.clone());
+    read_orders(input, sender, liveness.clone(), stop.clone(), ended.clone());
+    let result = AgentSession {
+        servers: &mut servers,
+        stop: &stop,
+        ended: &ended,
+        frames: &frames,
+        silence: Some(Box::new(|limit| pipe::watch(&liveness, limit, give_up))),
+    }
+    .work(&events);
     servers.kill_all();
-    result
+    drop(servers);
+    match result {
+        Ended::Confirmed => {
+            // Only now: nothing is left.
+            let _ = frames.send(Kind::End, Vec::new());
+            frames.finish(LEAVES_WITHIN);
+            Ok(())
+        }
+        Ended::Gone => Ok(()),
+        Ended::Fault => {
+            frames.finish(LEAVES_WITHIN);
+            Err(io::Error::other("the pipe to the coordinator is at fault"))
+        }
+    }
+}
+
+/// How a conversation ended.
+enum Ended {
+    Confirmed,
+    Gone,
+    Fault,
 }
 
 /// Reads orders on a thread of its own. [`Order::Cancel`] sets `stop`, which cuts a load short; the
 /// end of the input sets `ended` as well, and then nothing is waited for.
 fn read_orders(
     input: impl BufRead + Send + 'static,
+    sender: Sender<Event>,
+    liveness: Arc<Liveness>,
     stop: Arc<AtomicBool>,
     ended: Arc<AtomicBool>,
-) -> Receiver<Result<Order, String>> {
-    let (sender, receiver) = mpsc::channel();
+) {
     std::thread::spawn(move || {
-        for line in input.lines() {
-            let Ok(line) = line else { break };
-            let order = serde_json::from_str::<Order>(&line).map_err(|e| e.to_string());
+        let mut frames = FrameReader::new(input, Side::Coordinator, ORDER_BYTES_MAX);
+        let last = loop {
+            let frame = frames.read();
+            liveness.frame_came();
+            let order = match frame {
+                Ok(Incoming::Heartbeat) => continue,
+                Ok(Incoming::Message(message)) => {
+                    serde_json::from_str::<Order>(&message).map_err(|e| e.to_string())
+                }
+                Ok(Incoming::End) => break Event::End,
+                Ok(Incoming::Foreign(text)) => break Event::Fault(PipeFault::Foreign { text }),
+                Ok(Incoming::Fault(_)) | Err(PipeFault::Ended { .. }) => break Event::Gone,
+                Err(fault) => break Event::Fault(fault),
+            };
             if order == Ok(Order::Cancel) {
                 stop.store(true, Ordering::Relaxed);
-            } else if sender.send(order).is_err() {
-                break;
+            } else if sender.send(Event::Order(Box::new(order))).is_err() {
+                return;
             }
-        }
+        };
         ended.store(true, Ordering::Relaxed);
         stop.store(true, Ordering::Relaxed);
+        // Fails only where all is over.
+        let _ = sender.send(last);
     });
-    receiver
 }
 
-fn work(
-    orders: &Receiver<Result<Order, String>>,
-    servers: &mut Servers,
-    stop: &Arc<AtomicBool>,
-    ended: &AtomicBool,
-    output: &mut impl Write,
-) -> io::Result<()> {
-    for order in orders {
-        let mut lost = None;
-        let answer = match order {
-            Err(e) => Answer::Failed {
-                reason: format!("not an order: {e}"),
-            },
-            Ok(order) => carry_out(order, servers, stop, ended, &mut |answer| {
-                if let Err(e) = write_answer(output, &answer) {
-                    lost = Some(e);
-                    stop.store(true, Ordering::Relaxed);
+struct AgentSession<'a> {
+    servers: &'a mut Servers,
+    stop: &'a Arc<AtomicBool>,
+    ended: &'a AtomicBool,
+    frames: &'a FrameSender,
+    /// Limits the coordinator's silence.
+    silence: Option<Box<dyn FnOnce(Duration) + 'a>>,
+}
+
+impl AgentSession<'_> {
+    fn work(mut self, events: &Receiver<Event>) -> Ended {
+        for event in events {
+            let order = match event {
+                Event::Order(order) => *order,
+                Event::End => return Ended::Confirmed,
+                Event::Gone => return Ended::Gone,
+                Event::Fault(fault) => {
+                    let reason = fault.to_string().into_bytes();
+                    // If that does not arrive either, the coordinator sees the end of the pipe.
+                    let _ = self.frames.send(Kind::Fault, reason);
+                    return Ended::Fault;
                 }
-            })
-            .unwrap_or_else(|reason| Answer::Failed { reason }),
-        };
-        if let Some(e) = lost {
-            return Err(e);
+            };
+            let answer = match order {
+                Err(e) => Err(format!("not an order: {e}")),
+                Ok(order) => {
+                    self.limit_silence(&order);
+                    let frames = self.frames;
+                    carry_out(order, self.servers, self.stop, self.ended, &mut |answer| {
+                        // A closed output is reported as an event.
+                        let _ = send_answer(frames, &answer);
+                    })
+                }
+            };
+            let answer = answer.unwrap_or_else(|reason| Answer::Failed { reason });
+            if send_answer(self.frames, &answer).is_err() {
+                return Ended::Gone;
+            }
         }
-        write_answer(output, &answer)?;
+        Ended::Gone
     }
-    Ok(())
+
+    fn limit_silence(&mut self, order: &Order) {
+        if let Order::Hello {
+            silence_ms: Some(silence_ms),
+            ..
+        } = order
+            && let Some(limit) = self.silence.take()
+        {
+            let silence = Duration::from_millis(*silence_ms);
+            self.frames.beat_every(silence / pipe::BEATS);
+            limit(silence);
+        }
+    }
 }
 
-fn write_answer(output: &mut impl Write, answer: &Answer) -> io::Result<()> {
-    serde_json::to_writer(&mut *output, answer)?;
-    output.write_all(b"\n")?;
-    output.flush()
+fn send_answer(frames: &FrameSender, answer: &Answer) -> io::Result<()> {
+    frames.send(Kind::Message, serde_json::to_vec(answer)?)
 }
 
 fn carry_out(
@@ -106,8 +211,11 @@ fn carry_out(
     tell: &mut impl FnMut(Answer),
 ) -> Result<Answer, String> {
     match order {
-        Order::Hello => Ok(Answer::Hello {
-            version: env!("CARGO_PKG_VERSION").to_string(),
+        Order::Hello { version, .. } if !version.is_empty() && version != VERSION => Err(format!(
+            "its weigh is version {VERSION}; expected {version}"
+        )),
+        Order::Hello { .. } => Ok(Answer::Hello {
+            version: VERSION.to_owned(),
             pid: std::process::id() as i32,
             folder: servers.folder().display().to_string(),
             program: std::env::current_exe()
@@ -121,6 +229,13 @@ fn carry_out(
         Order::Sweep => {
             leftovers::sweep();
             Ok(Answer::Done)
+        }
+        Order::AwaitEnd { folder, within_ms } => {
+            let within = Duration::from_millis(within_ms);
+            match leftovers::await_end(&folder, within, stop) {
+                true => Ok(Answer::Done),
+                false => Err("an agent of an earlier connection still runs there".to_owned()),
+            }
         }
         Order::Describe => Ok(Answer::Machine {
             machine: crate::machine::describe(),
@@ -145,13 +260,31 @@ fn carry_out(
         Order::IsFree { address } => Ok(Answer::Free {
             free: TcpListener::bind(address).is_ok(),
         }),
-        Order::StartSampling => {
-            servers.start_sampling();
+        Order::Timed { at_ns, of } => {
+            if matches!(*of, Order::Timed { .. } | Order::Load(_) | Order::Drive(_)) {
+                return Err("such an order has no moment".to_owned());
+            }
+            wait_until(at_ns, ended)?;
+            let began_ns = clock::monotonic_ns();
+            let answer = carry_out(*of, servers, stop, ended, tell)?;
+            Ok(Answer::Timed {
+                began_ns,
+                ended_ns: clock::monotonic_ns(),
+                of: Box::new(answer),
+            })
+        }
+        Order::StartSampling {
+            servers: of,
+            scheduling,
+        } => {
+            servers.start_sampling(of.as_ref(), scheduling);
             Ok(Answer::Done)
         }
-        Order::StopSampling { readings } => Ok(Answer::Measured {
-            readings: servers.stop_sampling(readings),
-        }),
+        Order::StopSampling { readings } => {
+            let (readings, seen) = servers.stop_sampling(readings);
+            let seen = seen.map(Box::new);
+            Ok(Answer::Measured { readings, seen })
+        }
         Order::Folder { server, user } => {
             servers
                 .make_folder(&server, user.as_deref())
@@ -162,6 +295,7 @@ fn carry_out(
         Order::Start(order) => servers.start(&order).map(|pid| Answer::Started {
             pid,
             group: servers.group_of(&order.server),
+            tcp_congestion: net::os::tcp_congestion(),
         }),
         Order::Await(order) => servers
             .wait_until_ready(&order, stop)
@@ -179,7 +313,17 @@ fn carry_out(
                 })
                 .ok_or_else(|| format!("`{server}` does not run"))
         }
-        Order::Freeze { server, frozen } => servers.freeze(&server, frozen).map(|()| Answer::Done),
+        Order::Suspend { server, suspended } => {
+            servers.suspend(&server, suspended).map(|()| Answer::Done)
+        }
+        Order::Reload(order) => {
+            let signal = order.signal.as_deref().map(signal).transpose()?;
+            servers.reload(&order, signal).map(|()| Answer::Done)
+        }
+        Order::IsReloaded(probe) => servers
+            .is_reloaded(&probe, stop)
+            .map(|in_effect| Answer::Reloaded { in_effect }),
+        Order::Quota { server, cpus } => servers.set_quota(&server, cpus).map(|()| Answer::Done),
         Order::Link { up, routed } => link::set(up, routed)
             .map(|()| Answer::Done)
             .map_err(|e| format!("cannot switch the link of this host: {e}")),
@@ -215,7 +359,26 @@ fn carry_out(
                 .ports
                 .map(|(low, high)| PortRangeGuard::set(low, high));
             let ports = ports.transpose()?;
-            let loaded = load::carry_out(&order, watched, stop, tell)?;
+            let mut profiler = match &order.profile {
+                Some(profile) => {
+                    let folder = servers.make_own_folder(profile::FOLDER);
+                    let folder =
+                        folder.map_err(|e| format!("cannot make a folder for perf: {e}"))?;
+                    Some(Profiler::start(profile, &watched, &folder))
+                }
+                None => None,
+            };
+            // A load for profiles is good for nothing else. Where hosts share it, the others wait.
+            if order.job.part.is_none()
+                && let Some(in_vain) = profiler.take_if(|one| one.is_in_vain())
+            {
+                return Ok(Answer::Loaded(Box::new(Loaded {
+                    profiles: in_vain.end(),
+                    ..Loaded::default()
+                })));
+            }
+            let mut loaded = load::carry_out(&order, watched, stop, tell)?;
+            loaded.profiles = profiler.map_or_else(Vec::new, Profiler::end);
             drop((quota, ports));
             match servers.ended() {
                 Some(reason) => Err(reason),
@@ -224,7 +387,11 @@ fn carry_out(
         }
         Order::Drive(order) => {
             let driven = drive::carry_out(&order, servers, stop, |pid| {
-                tell(Answer::Started { pid, group: None });
+                tell(Answer::Started {
+                    pid,
+                    group: None,
+                    tcp_congestion: None,
+                });
             })?;
             match servers.ended() {
                 Some(reason) => Err(reason),
@@ -233,6 +400,22 @@ fn carry_out(
         }
         Order::Cancel => Ok(Answer::Done),
     }
+}
+
+/// Waits until a moment of CLOCK_MONOTONIC.
+fn wait_until(at_ns: i64, ended: &AtomicBool) -> Result<(), String> {
+    let left_ns = || at_ns.saturating_sub(clock::monotonic_ns());
+    if left_ns() > AHEAD_MAX.as_nanos() as i64 {
+        let seconds = AHEAD_MAX.as_secs();
+        return Err(format!("expected a moment within the next {seconds} s"));
+    }
+    while let Ok(left_ns @ 1..) = u64::try_from(left_ns()) {
+        if ended.load(Ordering::Relaxed) {
+            return Err("the conversation has ended".to_owned());
+        }
+        std::thread::sleep(WAIT.min(Duration::from_nanos(left_ns)));
+    }
+    Ok(())
 }
 
 /// Samples scheduling at the beginning and at the end of a time.
@@ -276,4 +459,55 @@ fn signal(name: &str) -> Result<i32, String> {
             ));
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(order: Order) -> Result<Answer, String> {
+        let mut servers = Servers::new().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let ended = AtomicBool::new(false);
+        let answer = carry_out(order, &mut servers, &stop, &ended, &mut |_| ());
+        // No server was started. `kill_all` would kill the processes of other tests.
+        std::fs::remove_dir_all(servers.folder()).unwrap();
+        answer
+    }
+
+    #[test]
+    fn a_timed_order_begins_at_its_moment_and_not_before() {
+        let timed = |at_ns, of| {
+            let of = Box::new(of);
+            ask(Order::Timed { at_ns, of })
+        };
+        let at_ns = clock::monotonic_ns() + 30_000_000;
+        let Ok(Answer::Timed {
+            began_ns,
+            ended_ns,
+            of,
+        }) = timed(at_ns, Order::Clock)
+        else {
+            panic!("it was not timed");
+        };
+        assert!(began_ns >= at_ns && ended_ns >= began_ns);
+        assert!(matches!(*of, Answer::Clock { monotonic_ns, .. }
+            if (began_ns..=ended_ns).contains(&monotonic_ns)));
+        // What is late is done at once.
+        assert!(timed(0, Order::Clock).is_ok());
+        let far_ns = clock::monotonic_ns() + 2 * AHEAD_MAX.as_nanos() as i64;
+        assert!(timed(far_ns, Order::Clock).is_err());
+        let of = Box::new(Order::Clock);
+        assert!(timed(0, Order::Timed { at_ns: 0, of }).is_err());
+    }
+
+    #[test]
+    fn a_failure_of_a_timed_order_is_that_of_the_order() {
+        let of = Box::new(Order::Suspend {
+            server: "nobody".into(),
+            suspended: true,
+        });
+        let answer = ask(Order::Timed { at_ns: 0, of });
+        assert_eq!(answer.unwrap_err(), "`nobody` does not run");
+    }
 }

@@ -14,7 +14,7 @@ use net::folder::Folder;
 use net::os;
 
 use super::server_user::ServerUser;
-use super::wire::StartServer;
+use super::wire::{FileToWrite, StartServer};
 
 /// The file for what a server prints; its own log files come on top.
 pub(super) const OUTPUT: &str = "output.log";
@@ -66,13 +66,7 @@ impl ServerFolder {
         if self.is_filled {
             return Ok(());
         }
-        let give = |folder: &Folder| {
-            folder.set_mode(INNER_FOLDER)?;
-            match self.user {
-                Some(user) => folder.give_to(user.user, user.group),
-                None => Ok(()),
-            }
-        };
+        let give = |folder: &Folder| self.give(folder);
         for inner in &order.dirs {
             let made = self.folder.open_or_make(Path::new(inner), give);
             made.map_err(|e| naming(inner, &e))?;
@@ -94,6 +88,34 @@ impl ServerFolder {
         Ok(())
     }
 
+    /// Gives an inner folder to the server's user.
+    fn give(&self, folder: &Folder) -> io::Result<()> {
+        folder.set_mode(INNER_FOLDER)?;
+        match self.user {
+            Some(user) => folder.give_to(user.user, user.group),
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces files, or adds those that do not exist.
+    pub(super) fn replace(&self, files: &[FileToWrite]) -> io::Result<()> {
+        for file in files {
+            let path = Path::new(&file.path);
+            let bytes = STANDARD.decode(&file.content).map_err(io::Error::other)?;
+            let parent = path.parent().unwrap_or(Path::new(""));
+            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+            self.folder
+                .open_or_make(parent, |new| self.give(new))
+                .and_then(|folder| match folder.remove(name) {
+                    Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+                    _ => folder.create(Path::new(name)),
+                })
+                .and_then(|new| self.write(&new, &bytes, file.mode))
+                .map_err(|e| naming(&file.path, &e))?;
+        }
+        Ok(())
+    }
+
     fn write(&self, file: &File, bytes: &[u8], mode: u32) -> io::Result<()> {
         file.write_all_at(bytes, 0)?;
         if let Some(user) = self.user {
@@ -109,6 +131,22 @@ impl ServerFolder {
         self.output.set_len(0)?;
         self.output.rewind()?;
         self.output.try_clone()
+    }
+
+    /// The file of the server's output, to which another program can append.
+    pub(super) fn shared_output(&self) -> io::Result<File> {
+        self.output.try_clone()
+    }
+
+    /// How much the server has printed, bytes.
+    pub(super) fn output_bytes(&self) -> u64 {
+        self.output.metadata().map_or(0, |about| about.len())
+    }
+
+    /// What the server has printed after the first `from` bytes; only the end of it if it is long.
+    pub(super) fn output_since(&self, from: u64) -> String {
+        let text = read_from(&self.output, from);
+        text.unwrap_or_default()
     }
 
     /// The end of one of its logs, or why it was not read; `None` where there is none.
@@ -165,8 +203,13 @@ fn naming(path: &str, error: &io::Error) -> io::Error {
 
 /// Reads the end of a file, without moving its position.
 fn read_end(file: &File) -> io::Result<String> {
+    read_from(file, 0)
+}
+
+/// Reads the end of a file from `from` on, without moving its position.
+fn read_from(file: &File, from: u64) -> io::Result<String> {
     let length = file.metadata()?.len();
-    let from = length.saturating_sub(LOG_BYTES_MAX);
+    let from = from.max(length.saturating_sub(LOG_BYTES_MAX)).min(length);
     let mut bytes = vec![0; (length - from) as usize];
     let mut filled = 0;
     while filled < bytes.len() {
@@ -190,7 +233,6 @@ pub(super) fn read_end_of(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::FileToWrite;
     use std::io::Write as _;
     use std::os::unix::fs::symlink;
     use std::process::Command;
@@ -230,6 +272,8 @@ mod tests {
             files: files.iter().map(file).collect(),
             command: vec![],
             env: vec![],
+            cwd: None,
+            inherit_env: false,
             setuid_programs: false,
             cpus: vec![],
             logs: vec![],
@@ -259,6 +303,28 @@ mod tests {
         let conf = at("conf");
         server.fill(&order).unwrap();
         assert_eq!(fs::read_to_string(conf).unwrap(), "changed");
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_what_a_link_in_its_place_leads_to_stays() {
+        let place = Place::new("replace");
+        let mut server = place.server();
+        server.fill(&order(&["conf", "a/b"], &[])).unwrap();
+        let at = |name: &str| server.path().join(name);
+        fs::write(place.0.join("other"), "kept").unwrap();
+        fs::remove_file(at("a/b")).unwrap();
+        symlink(place.0.join("other"), at("a/b")).unwrap();
+        let mut files = order(&["conf", "a/b"], &[]).files;
+        for file in &mut files {
+            file.content = STANDARD.encode("new");
+        }
+        server.replace(&files).unwrap();
+        for name in ["conf", "a/b"] {
+            assert_eq!(fs::read_to_string(at(name)).unwrap(), "new", "{name}");
+        }
+        assert_eq!(fs::read_to_string(place.0.join("other")).unwrap(), "kept");
+        let outside = order(&["../x"], &[]).files;
+        assert!(server.replace(&outside).is_err());
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 use net::os;
 
+use crate::sampling::proc_files::numbers_in;
+
 /// The user IDs for servers. systemd's list of user IDs leaves the first range unused. The second
 /// is for containers with only 65,536 IDs: systemd uses it for dynamic users of services.
 const RANGES: [RangeInclusive<u32>; 2] = [1_879_048_192..=2_147_352_575, 61_184..=65_519];
@@ -94,14 +96,8 @@ fn draw(range: RangeInclusive<u32>, used: &BTreeSet<u32>) -> Option<u32> {
 
 /// The users that processes of this machine run as.
 fn users_of_processes() -> BTreeSet<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = entries.filter(|entry| {
-        let name = entry.file_name();
-        name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
-    });
-    processes
-        .filter_map(|entry| Some(entry.metadata().ok()?.uid()))
-        .collect()
+    let user = |pid: i32| Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid());
+    numbers_in("/proc").into_iter().filter_map(user).collect()
 }
 
 /// The IDs of all users and groups in `/etc/passwd` and `/etc/group`.

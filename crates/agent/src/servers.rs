@@ -1,6 +1,6 @@
 //! The servers that an agent has started.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::net::TcpStream;
@@ -14,10 +14,13 @@ use std::time::{Duration, Instant};
 use net::folder::{self, Folder};
 use net::os::{self, ChildSetup};
 use net::process::status_unreaped;
+use readings::BottleneckSample;
 
 use super::cgroup::Cgroup;
 use super::readiness;
+use super::reload::Reloading;
 use super::server_folder::{OUTPUT, ServerFolder};
+use super::server_quota::ServerQuota;
 use super::server_user::{self, ServerUser};
 use super::wire::{AnswerSummary, AwaitServer, OtherServer, StartServer};
 use crate::leftovers::Owner;
@@ -30,22 +33,28 @@ use crate::signals::{SIGKILL, kill_listed, signal_listed};
 
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Lines of a server's output in an error message.
-const LAST_WORDS_LINES: usize = 12;
+const LAST_OUTPUT_LINES: usize = 12;
 /// Mode of the folder for all servers: other users can pass through it, but not list it.
 const FOLDER_MODE: u32 = 0o711;
 const SIGCONT: i32 = 18;
 const SIGSTOP: i32 = 19;
 
-struct Server {
+pub(super) struct Server {
     child: Child,
     logs: Vec<String>,
     ended: Option<ExitStatus>,
     /// With everything that the server starts, where the system has control groups.
-    group: Option<Cgroup>,
+    pub(super) group: Option<Cgroup>,
+    /// Whether its processes are suspended.
+    is_suspended: bool,
+    /// The limit on its CPU time, if it has one.
+    pub(super) quota: Option<ServerQuota>,
+    /// Its latest reload.
+    pub(super) reload: Option<Reloading>,
 }
 
 impl Server {
-    fn pid(&self) -> i32 {
+    pub(super) fn pid(&self) -> i32 {
         self.child.id() as i32
     }
 
@@ -58,12 +67,12 @@ impl Server {
 
 /// All servers of an agent, and their folder.
 pub(super) struct Servers {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Belongs to this process's user.
     folder: Folder,
     /// The folders of servers, also of stopped ones.
-    folders: BTreeMap<String, ServerFolder>,
-    running: BTreeMap<String, Server>,
+    pub(super) folders: BTreeMap<String, ServerFolder>,
+    pub(super) running: BTreeMap<String, Server>,
     /// Runs while a load is made on another machine.
     sampler: Option<Sampler>,
 }
@@ -85,9 +94,11 @@ impl Servers {
         })
     }
 
-    /// Starts sampling all servers.
-    pub(super) fn start_sampling(&mut self) {
-        let servers = self.running.iter().map(|(name, one)| OtherServer {
+    /// Starts sampling servers: these, or all.
+    pub(super) fn start_sampling(&mut self, of: Option<&BTreeSet<String>>, scheduling: bool) {
+        let running = self.running.iter();
+        let sampled = running.filter(|(name, _)| of.is_none_or(|of| of.contains(*name)));
+        let servers = sampled.map(|(name, one)| OtherServer {
             server: name.clone(),
             pid: one.pid(),
             also: Vec::new(),
@@ -95,16 +106,22 @@ impl Servers {
         });
         let servers: Vec<OtherServer> = servers.collect();
         let watched = self.all_watched(&[], &servers);
-        self.sampler = Some(Sampler::always(watched, SystemSources::remote(&servers)));
+        let system = SystemSources::remote(&servers);
+        self.sampler = Some(Sampler::always(watched, system, scheduling));
     }
 
-    /// Stops sampling; returns what was measured in each reading.
-    pub(super) fn stop_sampling(&mut self, readings: Vec<Spans>) -> Vec<Measured> {
+    /// Stops sampling; returns what was measured in each reading, and scheduling in the last
+    /// window, if that was sampled.
+    pub(super) fn stop_sampling(
+        &mut self,
+        readings: Vec<Spans>,
+    ) -> (Vec<Measured>, Option<BottleneckSample>) {
         let timeline = self.sampler.take().map(Sampler::end).unwrap_or_default();
-        readings
-            .into_iter()
-            .map(|spans| timeline.cut(spans))
-            .collect()
+        let last = readings.iter().filter_map(|spans| spans.windows.last());
+        let seen = last.max_by_key(|window| window.to_ns);
+        let seen = seen.and_then(|window| timeline.bottleneck_in(*window));
+        let measured = readings.into_iter();
+        (measured.map(|spans| timeline.cut(spans)).collect(), seen)
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -168,13 +185,22 @@ impl Servers {
             .command
             .split_first()
             .ok_or_else(|| format!("the recipe of `{}` names no program to start", order.server))?;
-        let mut command = Command::new(program);
+        let cwd = order.cwd.as_deref().unwrap_or(folder.path()).to_owned();
+        if !cwd.is_dir() {
+            return Err(format!(
+                "cannot start `{}`: there is no folder {}",
+                order.server,
+                cwd.display()
+            ));
+        }
+        let mut command = Command::new(program_path(program, &cwd));
+        if !order.inherit_env {
+            command.env_clear().envs(environment(folder.path()));
+        }
         command
             .args(arguments)
-            .env_clear()
-            .envs(environment(folder.path()))
             .envs(order.env.iter().map(|(k, v)| (k, v)))
-            .current_dir(folder.path())
+            .current_dir(&cwd)
             .stdin(Stdio::null())
             .stdout(output.try_clone().map_err(|e| e.to_string())?)
             .stderr(output);
@@ -198,9 +224,14 @@ impl Servers {
             ..ChildSetup::default()
         };
         os::set_up_child(&mut command, setup);
-        let child = command
-            .spawn()
-            .map_err(|e| format!("cannot start {program} for `{}`: {e}", order.server))?;
+        let child = command.spawn().map_err(|e| {
+            let folder = order
+                .cwd
+                .as_ref()
+                .map(|cwd| format!(" in {}", cwd.display()));
+            let folder = folder.unwrap_or_default();
+            format!("cannot start {program} for `{}`{folder}: {e}", order.server)
+        })?;
         let pid = child.id() as i32;
         // A group that the server could not enter counts nothing.
         let group = group.filter(|group| group.has_taken(pid));
@@ -211,6 +242,9 @@ impl Servers {
                 logs: order.logs.clone(),
                 ended: None,
                 group,
+                is_suspended: false,
+                quota: None,
+                reload: None,
             },
         );
         Ok(pid)
@@ -246,7 +280,7 @@ impl Servers {
             };
             self.must_be_alive(order.server.as_deref())?;
             if Instant::now() >= end {
-                let words = order.server.as_deref().map(|s| self.last_words(s));
+                let words = order.server.as_deref().map(|s| self.last_output(s));
                 return Err(format!(
                     "`{name}` did not answer as expected within {} ms: {found}{}",
                     order.timeout_ms,
@@ -257,7 +291,7 @@ impl Servers {
         }
     }
 
-    fn must_be_alive(&mut self, server: Option<&str>) -> Result<(), String> {
+    pub(super) fn must_be_alive(&mut self, server: Option<&str>) -> Result<(), String> {
         let Some(name) = server else { return Ok(()) };
         let Some(one) = self.running.get_mut(name) else {
             return Err(format!("`{name}` was not started"));
@@ -270,7 +304,7 @@ impl Servers {
             Some(status) => Err(format!(
                 "`{name}` ended by itself ({}){}",
                 describe(status),
-                self.last_words(name)
+                self.last_output(name)
             )),
         }
     }
@@ -300,7 +334,7 @@ impl Servers {
         own.chain(others).collect()
     }
 
-    fn watched(&self, server: &str) -> Watched {
+    pub(super) fn watched(&self, server: &str) -> Watched {
         match self.running.get(server) {
             None => Watched::Processes(Vec::new()),
             Some(one) => match &one.group {
@@ -311,13 +345,14 @@ impl Servers {
     }
 
     /// Suspends all processes of a server (SIGSTOP), or resumes them.
-    pub(super) fn freeze(&self, server: &str, frozen: bool) -> Result<(), String> {
+    pub(super) fn suspend(&mut self, server: &str, suspended: bool) -> Result<(), String> {
         const ATTEMPTS: usize = 100;
-        let signal = if frozen { SIGSTOP } else { SIGCONT };
+        let signal = if suspended { SIGSTOP } else { SIGCONT };
         let one = self
             .running
-            .get(server)
+            .get_mut(server)
             .ok_or_else(|| format!("`{server}` does not run"))?;
+        one.is_suspended = suspended;
         let root = one.pid();
         // A process that was forked meanwhile gets the signal in the next round.
         let mut done: Vec<i32> = Vec::new();
@@ -358,7 +393,13 @@ impl Servers {
         signals: &[(i32, Duration)],
         hurry: &AtomicBool,
     ) -> Option<(bool, bool)> {
+        if !signals.is_empty() && self.running.get(server)?.is_suspended {
+            // Suspended processes would only be killed. Fails only if the server has ended.
+            let _ = self.suspend(server, false);
+        }
         let mut one = self.running.remove(server)?;
+        // The limit ends first: throttled processes end slowly.
+        one.quota = None;
         let pid = one.pid();
         let family = tree(pid);
         let ended_before = one.ended.is_some() || one.status().is_some();
@@ -393,7 +434,7 @@ impl Servers {
     }
 
     /// The last lines that a server wrote, for a message.
-    fn last_words(&self, server: &str) -> String {
+    pub(super) fn last_output(&self, server: &str) -> String {
         let (Some(one), Some(folder)) = (self.running.get(server), self.folders.get(server)) else {
             return String::new();
         };
@@ -406,8 +447,8 @@ impl Servers {
         if lines.is_empty() {
             return "; it wrote nothing".to_string();
         }
-        let from = lines.len().saturating_sub(LAST_WORDS_LINES);
-        format!("; its last words:\n  {}", lines[from..].join("\n  "))
+        let from = lines.len().saturating_sub(LAST_OUTPUT_LINES);
+        format!("; its last output:\n  {}", lines[from..].join("\n  "))
     }
 
     /// Kills everything and removes the folder.
@@ -455,8 +496,17 @@ pub(super) fn kill_family(child: &mut Child, group: Option<&Cgroup>, family: Vec
     let _ = child.wait();
 }
 
+/// The path of a program: a relative one is below the folder that it is started in, and a name is
+/// looked up in PATH.
+pub(super) fn program_path(program: &str, cwd: &Path) -> PathBuf {
+    if program.contains('/') {
+        return cwd.join(program);
+    }
+    PathBuf::from(program)
+}
+
 /// The environment of a server, besides what its recipe declares.
-fn environment(folder: &Path) -> [(&'static str, OsString); 4] {
+pub(super) fn environment(folder: &Path) -> [(&'static str, OsString); 4] {
     let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
     [
         ("HOME", folder.into()),
@@ -466,7 +516,7 @@ fn environment(folder: &Path) -> [(&'static str, OsString); 4] {
     ]
 }
 
-fn describe(status: ExitStatus) -> String {
+pub(super) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("status {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

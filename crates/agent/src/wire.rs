@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use readings::{BottleneckSample, LoadReading};
+use readings::{BottleneckSample, HttpVersion, LoadReading};
 use serde::{Deserialize, Serialize};
 
 use crate::sampling::timeline::{Measured, Spans};
@@ -14,7 +14,15 @@ use crate::sampling::timeline::{Measured, Spans};
 #[serde(rename_all = "snake_case", tag = "order")]
 pub enum Order {
     /// Greet.
-    Hello,
+    Hello {
+        /// The coordinator's version; must equal the agent's.
+        #[serde(default)]
+        version: String,
+        /// After this time without a heartbeat, the agent ends itself and all that it started, ms;
+        /// `None` if the pipe ends with its owner.
+        #[serde(default)]
+        silence_ms: Option<u64>,
+    },
     /// Make an empty folder for a server; answered with its path.
     Folder {
         server: String,
@@ -34,10 +42,21 @@ pub enum Order {
         signals: Vec<(String, u64)>,
     },
     /// Suspend all processes of a server, or resume them.
-    Freeze {
+    Suspend {
         server: String,
         /// Whether to suspend them.
-        frozen: bool,
+        suspended: bool,
+    },
+    /// Replace files of a server and have it read its configuration again. Answered when the reload
+    /// has begun.
+    Reload(ReloadServer),
+    /// Report whether the latest reload is in effect.
+    IsReloaded(ReloadProbe),
+    /// Limit the CPU time of a server.
+    Quota {
+        server: String,
+        /// CPUs; `None` ends the limit.
+        cpus: Option<f64>,
     },
     /// Set the link of this agent's host up or down.
     Link {
@@ -72,14 +91,34 @@ pub enum Order {
     Clock,
     /// Remove what killed programs have left on this machine.
     Sweep,
+    /// Wait until an agent that did not confirm its end has ended.
+    AwaitEnd {
+        /// The name of that agent's folder.
+        folder: String,
+        /// How long it may take until it ends itself, ms.
+        within_ms: u64,
+    },
     /// Describe this machine.
     Describe,
     /// Look for what a recipe or a driver needs.
     Find(FindOrder),
     /// Report whether a server could listen at an address.
     IsFree { address: SocketAddr },
+    /// Carry an order out at a given moment; answered by [`Answer::Timed`].
+    Timed {
+        /// When, by CLOCK_MONOTONIC of the agent's machine, ns; at once if that is past.
+        at_ns: i64,
+        /// Any order but this one, a load and a driver's run.
+        of: Box<Order>,
+    },
     /// Start sampling the servers of this agent, while a load is made elsewhere.
-    StartSampling,
+    StartSampling {
+        /// The servers to sample; `None` for all.
+        servers: Option<BTreeSet<String>>,
+        /// Whether to sample scheduling as well.
+        #[serde(default)]
+        scheduling: bool,
+    },
     /// Stop sampling, and send what was measured.
     StopSampling {
         /// When each reading was measured, by this machine's clock.
@@ -91,7 +130,7 @@ pub enum Order {
 }
 
 /// How to start a server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartServer {
     pub server: String,
     /// Folders to make below its folder.
@@ -102,6 +141,12 @@ pub struct StartServer {
     pub command: Vec<String>,
     /// Variables to set.
     pub env: Vec<(String, String)>,
+    /// The folder that it is started in, absolute; if absent, its own folder.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    /// Whether it also gets the agent's environment.
+    #[serde(default)]
+    pub inherit_env: bool,
     /// Whether programs that it starts may gain privileges.
     pub setuid_programs: bool,
     /// The CPUs that it may use; empty for all.
@@ -119,6 +164,40 @@ pub struct FileToWrite {
     pub content: String,
     /// Permission bits.
     pub mode: u32,
+}
+
+/// How a server is reloaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadServer {
+    pub server: String,
+    /// Files to replace below its folder.
+    pub files: Vec<FileToWrite>,
+    /// A signal to its first process, such as `HUP`.
+    pub signal: Option<String>,
+    /// A command to run in its folder, as its user; empty for none.
+    pub command: Vec<String>,
+}
+
+/// How a reload shows that it is in effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadProbe {
+    pub server: String,
+    pub sign: ReloadSign,
+    /// The request that [`ReloadSign::Answer`] is about.
+    pub ask: AwaitServer,
+}
+
+/// What shows that a reload is in effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReloadSign {
+    /// A header field or the body of an answer on a new connection has this text, in any letter
+    /// case.
+    Answer(String),
+    /// The server has printed this text since the reload began.
+    Output(String),
+    /// The server has a process that it did not have before.
+    NewProcess,
 }
 
 /// When a server counts as ready.
@@ -139,6 +218,12 @@ pub struct AwaitServer {
     pub contains: Option<String>,
     /// How it is asked where it speaks TLS.
     pub tls: Option<tls::ClientSettings>,
+    /// The version of HTTP that it is asked in.
+    #[serde(default)]
+    pub http: HttpVersion,
+    /// Whether it expects a PROXY protocol header first.
+    #[serde(default)]
+    pub proxy_protocol: bool,
     /// How long it may take, ms.
     pub timeout_ms: u64,
 }
@@ -166,6 +251,51 @@ pub struct LoadOrder {
     /// Whether to report when a measured window opens.
     #[serde(default)]
     pub report_windows: bool,
+    /// Servers to profile during the load.
+    #[serde(default)]
+    pub profile: Option<ProfileOrder>,
+}
+
+/// How servers are profiled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileOrder {
+    /// Servers that are sampled by the load.
+    pub servers: Vec<String>,
+    /// Samples per second of CPU time.
+    pub frequency_hz: u32,
+    pub call_graph: CallGraph,
+}
+
+/// How the callers of a function are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallGraph {
+    /// By frame pointers: cheap, and complete where programs are built with them.
+    Fp,
+    /// By debug information and a copy of the stack: for programs without frame pointers.
+    Dwarf,
+}
+
+impl CallGraph {
+    /// The word for perf.
+    pub fn word(self) -> &'static str {
+        match self {
+            CallGraph::Fp => "fp",
+            CallGraph::Dwarf => "dwarf",
+        }
+    }
+}
+
+/// Where a server spent its CPU time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerProfile {
+    pub server: String,
+    /// Stacks, a line each: frames separated by `;`, a space, the CPU time in `unit`.
+    pub folded: String,
+    /// `ns` or `cycles`.
+    pub unit: String,
+    /// Why there are none.
+    pub failed: Option<String>,
 }
 
 /// A limit on the CPU time of servers.
@@ -262,6 +392,16 @@ pub enum Answer {
     Measured {
         /// By the numbers of the readings.
         readings: Vec<Measured>,
+        /// Scheduling in the last window, where that was sampled.
+        seen: Option<Box<BottleneckSample>>,
+    },
+    /// An order was carried out, at these times by CLOCK_MONOTONIC of the agent's machine.
+    Timed {
+        /// When it began, ns.
+        began_ns: i64,
+        /// When it was done, ns.
+        ended_ns: i64,
+        of: Box<Answer>,
     },
     /// A folder was made.
     Folder {
@@ -275,11 +415,16 @@ pub enum Answer {
         /// The folder of its control group, if it has one.
         #[serde(default)]
         group: Option<String>,
+        /// The congestion control that the kernel gives TCP connections in its network namespace.
+        #[serde(default)]
+        tcp_congestion: Option<String>,
     },
     /// The order was carried out.
     Done,
     /// What a server that was waited for answered; [`Self::Done`] where it is no HTTP.
     Ready(AnswerSummary),
+    /// Whether a reload is in effect.
+    Reloaded { in_effect: bool },
     /// The server was stopped.
     Stopped {
         /// Whether it had to be killed.
@@ -305,6 +450,8 @@ pub enum Answer {
     WindowOpens {
         /// Number of the segment.
         segment: usize,
+        /// When, by CLOCK_MONOTONIC of the agent's machine, ns.
+        at_ns: i64,
     },
     /// What a server has used so far.
     Usage {
@@ -348,6 +495,18 @@ pub struct Loaded {
     pub varying: Vec<usize>,
     /// Scheduling in the last segment's window, where that was asked for.
     pub seen: Option<BottleneckSample>,
+    /// Profiles of the servers in [`LoadOrder::profile`].
+    #[serde(default)]
+    pub profiles: Vec<ServerProfile>,
+    /// The most by which a recorded segment began late, if its start was given, ns.
+    #[serde(default)]
+    pub late_ns: u64,
+    /// Time from the order until the first segment could begin, ns.
+    #[serde(default)]
+    pub ready_ns: u64,
+    /// The longest time from the end of a window until its last answer, ns.
+    #[serde(default)]
+    pub drain_ns: u64,
 }
 
 /// The result of one run of an outside driver.
@@ -399,8 +558,22 @@ mod tests {
         assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), order);
         let answer = Answer::Measured {
             readings: vec![Measured::default()],
+            seen: None,
         };
         let text = serde_json::to_string(&answer).unwrap();
         assert_eq!(serde_json::from_str::<Answer>(&text).unwrap(), answer);
+    }
+
+    #[test]
+    fn a_timed_order_contains_another() {
+        let order = Order::Timed {
+            at_ns: -5,
+            of: Box::new(Order::Suspend {
+                server: "a".into(),
+                suspended: true,
+            }),
+        };
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), order);
     }
 }

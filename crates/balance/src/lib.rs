@@ -1,4 +1,4 @@
-//! The built-in balancer, for TCP and HTTP/1.1.
+//! The built-in balancer, for TCP, and for HTTP/1.1 and HTTP/2 with HTTP/1.1 back ends.
 //!
 //! It forwards data from its receive buffers. A client whose back end refuses the connection is
 //! given another one in the same attempt. [`Balancer`] runs a [`Config`]; [`engine`] says how. It
@@ -14,8 +14,10 @@ pub mod config;
 pub mod control;
 pub mod dispatch;
 pub mod engine;
+mod h2;
 pub mod health;
 pub mod http;
+mod sni;
 pub mod sticky;
 
 pub use config::{Config, ConfigError, Syntax, Warning, parse_file, parse_text};

@@ -142,6 +142,16 @@ impl From<Vec<u32>> for Tree {
     }
 }
 
+impl From<Vec<String>> for Tree {
+    fn from(texts: Vec<String>) -> Self {
+        let node = |text: String| Node {
+            place: Place::default(),
+            tree: Tree::Text(text),
+        };
+        Tree::Array(texts.into_iter().map(node).collect())
+    }
+}
+
 impl From<bool> for Tree {
     fn from(value: bool) -> Self {
         Tree::Boolean(value)

@@ -51,7 +51,7 @@ fn places(machine: &Machine, needs: &Needs) -> Finding {
             Level::Warning,
             count,
             "two or more, so that the load and the servers each have their own",
-            "What the load takes, the servers lack: throughput and latency are those of the pair.",
+            "They take CPU time from each other: throughput and latency are those of the pair.",
         );
     }
     let apart = "the load and the servers on CPUs of their own";
@@ -67,7 +67,7 @@ fn places(machine: &Machine, needs: &Needs) -> Finding {
             Level::Warning,
             format!("the load and the servers share CPU {}", list(&shared)),
             apart,
-            "What the load takes, the servers lack. Give them hosts with different `cpus`.",
+            "They take CPU time from each other. Give them hosts with different `cpus`.",
         );
     }
     let found = if load.is_empty() || servers.is_empty() {
@@ -84,7 +84,7 @@ fn places(machine: &Machine, needs: &Needs) -> Finding {
         Level::Fine,
         found,
         apart,
-        "What the load takes, the servers would lack.",
+        "They would take CPU time from each other.",
     )
 }
 

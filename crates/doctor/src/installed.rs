@@ -1,9 +1,9 @@
 //! Whether what an experiment starts is installed, and the ports that it names are free.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
-use super::machine;
 use super::{Finding, Level, Topic, sudo};
 use experiment::Experiment;
 use experiment::Recipes;
@@ -117,12 +117,11 @@ pub(super) fn ports(ports: &[(String, u16)]) -> Vec<Finding> {
     if ports.is_empty() {
         return Vec::new();
     }
-    let listeners = machine::listeners();
     let mut findings: Vec<Finding> = ports
         .iter()
         .filter_map(|(server, port)| {
-            let listener = listeners.iter().find(|one| one.port == *port)?;
-            Some(held(server, *port, machine::holder(listener.inode)))
+            let listener = agent::listener_at((Ipv4Addr::LOCALHOST, *port).into())?;
+            Some(held(server, *port, listener.process))
         })
         .collect();
     if findings.is_empty() {
@@ -138,7 +137,7 @@ pub(super) fn ports(ports: &[(String, u16)]) -> Vec<Finding> {
     findings
 }
 
-fn held(server: &str, port: u16, holder: Option<(u32, String)>) -> Finding {
+fn held(server: &str, port: u16, holder: Option<(i32, String)>) -> Finding {
     let by = match &holder {
         Some((pid, name)) => format!("{name} (process {pid})"),
         None => "a program that this user may not see".to_owned(),

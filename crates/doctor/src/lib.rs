@@ -9,6 +9,7 @@
 
 mod activity;
 mod cpus;
+mod hosted;
 mod installed;
 pub mod listing;
 mod machine;
@@ -108,6 +109,8 @@ pub enum Topic {
     Sysctl,
     /// Network namespaces and virtual interfaces.
     Namespaces,
+    /// A runner of continuous integration.
+    Runner,
 }
 
 impl Topic {
@@ -137,6 +140,7 @@ impl Topic {
             Self::Conntrack => "conntrack",
             Self::Sysctl => "sysctl",
             Self::Namespaces => "namespaces",
+            Self::Runner => "CI runner",
         }
     }
 }
@@ -239,6 +243,7 @@ fn judge(
     };
     findings.extend(installed::ports(&needs.ports));
     findings.extend(cpus::findings(machine, &needs));
+    findings.extend(hosted::finding(machine));
     findings.extend(machine.pauses.map(pauses::finding));
     findings.extend(resources::findings(machine, &needs));
     findings.extend(network::findings(machine, &needs));

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::activity::Activity;
+use super::hosted::Runner;
 use super::pauses::Pauses;
 use super::proc::{self, Memory};
 use agent::cgroup_hierarchy::Hierarchy;
@@ -33,6 +34,8 @@ pub(super) struct Machine {
     pub governors: BTreeMap<String, Vec<u32>>,
     pub turbo: Option<Turbo>,
     pub is_virtual: bool,
+    /// The runner of continuous integration that this is.
+    pub runner: Option<Runner>,
     pub activity: Option<Activity>,
     pub pauses: Option<Pauses>,
     pub load_average: Option<f64>,
@@ -110,6 +113,7 @@ impl Machine {
             quota_cpus: quota(),
             governors: governors(&cpus),
             turbo: turbo(),
+            runner: Runner::of(|name| std::env::var(name).ok()),
             is_virtual: text("/proc/cpuinfo").is_some_and(|text| proc::is_virtual(&text)),
             load_average: text("/proc/loadavg").and_then(|text| proc::load_average(&text)),
             // The second look keeps CPUs busy, which the first would see.
@@ -200,39 +204,4 @@ fn clock() -> Option<Clock> {
             .to_owned(),
         available: available.split_whitespace().map(str::to_owned).collect(),
     })
-}
-
-/// The process that owns a socket, if this user may see it: its number and its name.
-pub(super) fn holder(inode: u64) -> Option<(u32, String)> {
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    for process in processes {
-        let Some(pid) = process
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let Ok(files) = fs::read_dir(process.path().join("fd")) else {
-            continue;
-        };
-        let holds = files.flatten().any(|file| {
-            fs::read_link(file.path())
-                .is_ok_and(|target| proc::socket_inode(&target.to_string_lossy()) == Some(inode))
-        });
-        if holds {
-            let name = text(process.path().join("comm")).unwrap_or_default();
-            return Some((pid, name.trim().to_owned()));
-        }
-    }
-    None
-}
-
-/// Every socket that waits for connections on this machine.
-pub(super) fn listeners() -> Vec<proc::Listener> {
-    ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
-        .filter_map(text)
-        .flat_map(|table| proc::listeners(&table))
-        .collect()
 }

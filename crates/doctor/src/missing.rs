@@ -7,7 +7,7 @@ use experiment::{Experiment, Recipes};
 pub fn missing(experiment: &Experiment, recipes: &Recipes) -> Vec<String> {
     let mut sentences = Vec::new();
     let servers = experiment.start_order();
-    let here = |host: &Option<String>| !experiment.is_behind_ssh(host.as_deref());
+    let here = |host: &Option<String>| !experiment.is_elsewhere(host.as_deref());
     for server in servers.into_iter().filter(|server| here(&server.host)) {
         let sentence = recipes
             .get(&server.recipe)

@@ -28,7 +28,11 @@ impl Needs {
         let most = experiment
             .conditions()
             .iter()
-            .map(|condition| experiment.under(condition).load.connections)
+            .map(|condition| {
+                let resolved = experiment.under(condition);
+                let beside = resolved.beside.iter().map(|one| one.load.connections);
+                beside.fold(resolved.load.connections, u32::saturating_add)
+            })
             .max()
             .unwrap_or(LoadSpec::default().connections);
         // Every subject is up at the same time, and the baseline twice.
@@ -36,7 +40,7 @@ impl Needs {
         let absent_cpus = experiment
             .hosts
             .iter()
-            .filter(|host| host.ssh.is_none())
+            .filter(|host| !host.is_elsewhere())
             .flat_map(|host| host.cpus.iter().map(|&cpu| (host.name.clone(), cpu)))
             .filter(|(_, cpu)| !have.contains(cpu))
             .collect();
@@ -53,7 +57,7 @@ impl Needs {
             ports: experiment
                 .start_order()
                 .iter()
-                .filter(|server| !experiment.is_behind_ssh(server.host.as_deref()))
+                .filter(|server| !experiment.is_elsewhere(server.host.as_deref()))
                 .filter_map(|server| Some((server.name.clone(), server.port?)))
                 .collect(),
             sysctls: experiment.sysctls.clone(),

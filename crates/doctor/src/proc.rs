@@ -151,42 +151,6 @@ pub(super) fn capabilities(status: &str) -> Option<u64> {
     u64::from_str_radix(hex.trim(), 16).ok()
 }
 
-/// A socket that waits for connections which 127.0.0.1 would reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Listener {
-    pub port: u16,
-    pub inode: u64,
-}
-
-/// The listeners of `/proc/net/tcp` or `/proc/net/tcp6`.
-pub(super) fn listeners(table: &str) -> Vec<Listener> {
-    // Addresses are hexadecimal words in the machine's byte order.
-    let loopback = format!("{:08X}", u32::from_ne_bytes([127, 0, 0, 1]));
-    let reached = |address: &str| address.bytes().all(|byte| byte == b'0') || address == loopback;
-    table
-        .lines()
-        .filter_map(|line| {
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            let (address, port) = fields.get(1)?.split_once(':')?;
-            let listens = *fields.get(3)? == "0A";
-            (listens && reached(address)).then_some(())?;
-            Some(Listener {
-                port: u16::from_str_radix(port, 16).ok()?,
-                inode: fields.get(9)?.parse().ok()?,
-            })
-        })
-        .collect()
-}
-
-/// The inode in the target of a link in `/proc/PID/fd`, such as `socket:[536]`.
-pub(super) fn socket_inode(target: &str) -> Option<u64> {
-    target
-        .strip_prefix("socket:[")?
-        .strip_suffix(']')?
-        .parse()
-        .ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,43 +245,5 @@ mod tests {
             Some(0x1ff_ffff_ffff)
         );
         assert_eq!(capabilities("Name:\tx\n"), None);
-    }
-
-    /// A line of `/proc/net/tcp`.
-    fn line(local: &str, state: &str, inode: u64) -> String {
-        format!(
-            "   0: {local} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        \
-             0 {inode} 1 00000000d192f3a7 100 0 0 10 0\n"
-        )
-    }
-
-    #[test]
-    fn only_listeners_that_a_local_connection_reaches() {
-        let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n";
-        let loopback = format!("{:08X}", u32::from_ne_bytes([127, 0, 0, 1]));
-        let other = format!("{:08X}", u32::from_ne_bytes([10, 0, 0, 1]));
-        let table = [
-            head.to_owned(),
-            line("00000000:1F90", "0A", 11),
-            line(&format!("{loopback}:1F91"), "0A", 12),
-            line(&format!("{other}:1F92"), "0A", 13),
-            line(&format!("{loopback}:1F93"), "01", 14),
-            line("00000000000000000000000000000000:1F94", "0A", 15),
-            "nonsense\n".to_owned(),
-        ]
-        .concat();
-        let found: Vec<(u16, u64)> = listeners(&table)
-            .iter()
-            .map(|one| (one.port, one.inode))
-            .collect();
-        assert_eq!(found, [(8080, 11), (8081, 12), (8084, 15)]);
-    }
-
-    #[test]
-    fn sockets_among_open_files() {
-        assert_eq!(socket_inode("socket:[536]"), Some(536));
-        for other in ["pipe:[536]", "/dev/null", "socket:[x]", ""] {
-            assert_eq!(socket_inode(other), None, "{other:?}");
-        }
     }
 }

@@ -3,8 +3,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod catalogue;
+mod command_words;
+pub mod describe;
 pub mod driver;
+mod estimate;
 mod file;
+mod gate;
 pub mod manifest;
 pub mod plan;
 pub mod recipe;
@@ -12,13 +16,17 @@ mod recipes;
 mod spec;
 pub mod within;
 
-pub use config::units;
+pub use command_words::{CommandWords, command_words, names_a_port};
 pub use config::{Mistake, Mistakes, OpenError};
+pub use config::{nearest, units};
+pub use estimate::SEARCH;
 pub use file::{ExperimentBuilder, ExperimentError};
+pub use gate::{GateError, check_gate, parse_capacity_gate, parse_gate};
 pub use recipes::{LoadError, Recipes};
 pub use spec::{
-    Apart, BodyCheck, CurveSpec, Design, Effect, Event, EventFault, EventSpec, Expect, Experiment,
-    Factor, Fault, Level, LoadChange, LoadPart, LoadSpec, ParamValue, Published, Rate,
-    ResolvedCondition, Role, SameAnswers, Server, ServerSpec, SliceLength, Subject, SubjectLoad,
-    SubjectSpec, Target, TlsSpec, Upstream,
+    Apart, BodyCheck, CurveSpec, Design, Effect, Event, EventKind, EventSettings, EventSpec,
+    EventTarget, EventWhat, Expect, Experiment, Factor, HttpVersion, Level, LoadBeside, LoadChange,
+    LoadPart, LoadRole, LoadSpec, NamedLoad, ParamValue, Published, Rate, ResolvedCondition, Role,
+    SameAnswers, Server, ServerSpec, SliceLength, Subject, SubjectLoad, SubjectSpec, Target,
+    TlsSpec, Upstream,
 };

@@ -4,14 +4,8 @@ use std::time::Duration;
 
 use readings::Condition;
 
-use crate::spec::{CurveSpec, Experiment};
+use crate::spec::Experiment;
 
-/// Estimated time to start one server: write its files, start it, see it answer.
-const START: Duration = Duration::from_millis(500);
-/// Estimated time to stop one server.
-const STOP: Duration = Duration::from_millis(300);
-/// Duration of a load as a multiple of its measured time: the edges of slices are not measured.
-const EDGES: f64 = 1.15;
 /// Most groups that [`Plan::describe`] lists.
 const GROUPS_SHOWN: usize = 30;
 
@@ -34,10 +28,13 @@ pub struct Plan {
     pub servers: Vec<String>,
     /// Servers of the experiment that no subject reaches; they are not started.
     pub unused_servers: Vec<String>,
-    /// About how long the run will take.
+    /// About how long the blocks will take.
     pub estimated: Duration,
-    /// Load on one subject in one group: warm-up, closed loop and open loop.
-    pub per_trial: Duration,
+    /// About how long the searches for bottlenecks after them will take.
+    pub searches: Duration,
+    /// Whether the estimate is a lower limit, as with several loads: the time between their slices
+    /// depends on how long answers take.
+    pub is_least: bool,
     /// What makes the load: each driver with its parameters, and the subjects that it is for.
     pub drivers: Vec<DriverUse>,
 }
@@ -112,36 +109,19 @@ impl Plan {
             .filter(|name| !servers.contains(name))
             .cloned()
             .collect();
-        let design = &experiment.design;
-        let points = experiment.load.curve.as_ref().map_or(0, CurveSpec::points);
-        let curve = design.curve_window.mul_f64(points as f64 * EDGES);
-        let loops = (design.window + design.latency_window).mul_f64(EDGES);
-        let per_trial = design.warmup + loops + curve;
-        let trials = u32::try_from(experiment.subjects.len() + 1).unwrap_or(u32::MAX);
-        let mut started = servers.len();
-        if !experiment.events.is_empty() {
-            // Each trial starts its servers afresh.
-            let resolved = conditions.first().map(|one| experiment.under(one));
-            let subjects = resolved.map(|one| one.subjects).unwrap_or_default();
-            started = subjects.iter().map(|one| one.through.len()).sum();
-        }
-        let started = u32::try_from(started).unwrap_or(u32::MAX);
-        let group = per_trial
-            .saturating_mul(trials)
-            .saturating_add((START + STOP).saturating_mul(started));
-        let groups = u32::try_from(conditions.len())
-            .unwrap_or(u32::MAX)
-            .saturating_mul(design.blocks);
         Self {
             title: experiment.title.clone(),
             seed,
-            baseline: design.baseline.clone(),
+            baseline: experiment.design.baseline.clone(),
             conditions,
             blocks,
             servers,
             unused_servers,
-            estimated: group.saturating_mul(groups),
-            per_trial,
+            estimated: experiment
+                .block_time()
+                .saturating_mul(experiment.design.blocks),
+            searches: experiment.searches_time(),
+            is_least: experiment.has_loads_together(),
             drivers: drivers(experiment),
         }
     }
@@ -173,11 +153,7 @@ impl Plan {
             count(self.conditions.len(), "condition"),
             count(self.trials_per_group(), "trial"),
         ));
-        out.push_str(&format!(
-            "about {}; seed {}\n",
-            rough(self.estimated),
-            self.seed
-        ));
+        out.push_str(&format!("{}; seed {}\n", self.time(), self.seed));
         if self.servers.is_empty() {
             out.push_str("no servers to start: what is measured runs already\n");
         } else {
@@ -223,6 +199,11 @@ impl Plan {
             }
         }
         out
+    }
+
+    /// About how long the run will take, as `about 20 min`.
+    pub fn time(&self) -> String {
+        time_words(self.is_least, self.estimated + self.searches)
     }
 
     fn trials_per_group(&self) -> usize {
@@ -314,6 +295,12 @@ fn line(block: u32, group: &Group) -> String {
         format!("{condition}: ")
     };
     format!("block {block:>3}, {trials}: {condition}{subjects}\n")
+}
+
+/// A rounded duration as an estimate, such as `about 20 min`.
+pub(crate) fn time_words(is_least: bool, time: Duration) -> String {
+    let about = if is_least { "at least" } else { "about" };
+    format!("{about} {}", rough(time))
 }
 
 /// A rounded duration.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::plan::Plan;
 use crate::spec::Experiment;
 
 /// The fewest blocks that are planned where the time allows them.
@@ -23,8 +22,6 @@ const STEP: Duration = Duration::from_millis(100);
 const AROUND: Duration = Duration::from_secs(1);
 /// Share of the time that is left for trials that have to be repeated.
 const RESERVE: f64 = 0.05;
-/// Estimated time of one search for a bottleneck.
-pub const SEARCH: Duration = Duration::from_secs(15);
 
 /// What was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,11 +67,7 @@ impl Experiment {
     /// When even three blocks with the shortest windows take longer.
     pub fn fit(&mut self, within: Duration, kept_search: bool) -> Result<Fit, TooShort> {
         let declared = self.design.clone();
-        let searches = self.conditions().len() * self.subjects.len();
-        let search = match declared.bottleneck {
-            true => SEARCH.saturating_mul(u32::try_from(searches).unwrap_or(u32::MAX)),
-            false => Duration::ZERO,
-        };
+        let search = self.searches_time();
         let must = AROUND + if kept_search { search } else { Duration::ZERO };
         let time = within.mul_f64(1.0 - RESERVE).saturating_sub(must);
         let blocks_at = |one: &Self| {
@@ -112,7 +105,7 @@ impl Experiment {
             });
         }
         chosen.design.blocks = blocks;
-        let blocks_time = Plan::new(&chosen, 0).estimated;
+        let blocks_time = chosen.block_time().saturating_mul(blocks);
         let has_time = blocks_time + search + AROUND <= within.mul_f64(1.0 - RESERVE);
         let without_bottlenecks = declared.bottleneck && !kept_search && !has_time;
         if without_bottlenecks {
@@ -120,24 +113,14 @@ impl Experiment {
         }
         chosen.design.within = Some(within);
         self.design = chosen.design;
-        let searched = match self.design.bottleneck {
-            true => search,
-            false => Duration::ZERO,
-        };
         Ok(Fit {
             within,
             blocks,
             window: self.design.window,
             latency_window: self.design.latency_window,
-            estimated: blocks_time + searched + AROUND,
+            estimated: blocks_time + self.searches_time() + AROUND,
             without_bottlenecks,
         })
-    }
-
-    fn block_time(&self) -> Duration {
-        let mut one = self.clone();
-        one.design.blocks = 1;
-        Plan::new(&one, 0).estimated
     }
 
     /// Sets the windows to a share of the declared ones, but not below the shortest. Around events
@@ -187,6 +170,7 @@ fn largest(low: f64, high: f64, mut good: impl FnMut(f64) -> bool) -> Option<f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
     use crate::recipes::Recipes;
 
     fn experiment(design: &str) -> Experiment {
@@ -205,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_is_chosen_fits_and_five_blocks_come_before_long_windows() {
-        for within_s in [20, 30, 45, 60, 90, 240, 600, 3600] {
+        for within_s in [25, 30, 45, 60, 90, 240, 600, 3600] {
             let mut one = experiment(COMPARE);
             let fit = one.fit(secs(within_s), false).unwrap();
             assert!(fit.estimated <= fit.within, "{fit:?}");

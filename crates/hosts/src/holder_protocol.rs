@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SettingError;
 use readings::HostSpec;
-use readings::{LinkCounters, LinkKind};
+use readings::{LinkCounters, LinkKind, LinkSpec};
 
 /// An order; each has one answer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,6 +29,12 @@ pub(super) enum HolderOrder {
     Rates {
         /// Host number, in the order of `Build`, and bits per second.
         rates: Vec<(usize, u64)>,
+    },
+    /// Change the link of a host.
+    Change {
+        /// Host number, in the order of `Build`.
+        host: usize,
+        link: LinkSpec,
     },
 }
 

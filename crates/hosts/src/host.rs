@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use agent::{AgentError, AgentHandle};
 use readings::{Access, LinkSpec};
@@ -22,6 +23,25 @@ pub struct OutgoingPorts {
     pub are_reused: bool,
     /// Whether the range is the host's alone, so that it may be changed.
     pub are_own: bool,
+}
+
+/// An agent that did not confirm its end, so that it may still run.
+#[derive(Clone, Debug)]
+pub struct Unconfirmed {
+    /// Its folder there, which names it.
+    pub folder: PathBuf,
+    /// When its pipe was closed.
+    pub since: Instant,
+}
+
+impl Unconfirmed {
+    /// An agent whose pipe was closed just now.
+    pub fn now(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            since: Instant::now(),
+        }
+    }
 }
 
 /// A host of an experiment: its agent, and its properties.
@@ -82,6 +102,11 @@ pub trait Host {
         &[]
     }
 
+    /// The CPUs that programs on its machine may use.
+    fn usable_cpus(&self) -> Vec<u32> {
+        net::os::allowed_cpus().unwrap_or_default()
+    }
+
     /// The path of `weigh` on its machine, if that is another machine.
     fn remote_program(&self) -> Option<PathBuf> {
         None
@@ -114,6 +139,17 @@ pub trait Host {
     fn set_cpu_quota(&self, cpus: Option<f64>) -> io::Result<()> {
         let _ = cpus;
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Ends its agent with all that it has started. Returns the agents that have not confirmed that,
+    /// and whose end the kernel does not see to.
+    fn close(&mut self) -> Vec<Unconfirmed> {
+        Vec::new()
+    }
+
+    /// Records a further agent that did not confirm its end: the next agent waits for that.
+    fn has_left(&mut self, agent: Unconfirmed) {
+        let _ = agent;
     }
 
     /// Its description for `hosts.json`.

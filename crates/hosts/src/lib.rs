@@ -1,5 +1,5 @@
 //! Where the servers and loads of an experiment run: this machine, namespaces with links, or
-//! machines behind ssh. A run sees one as [`Host`], all as [`Hosts`].
+//! machines behind a pipe, of ssh or another command. A run sees one as [`Host`], all as [`Hosts`].
 //!
 //! Hosts on one machine are network namespaces, joined by links. A process, `weigh netns-holder`,
 //! creates a network namespace for the links, and for each host network, mount and UTS namespaces.
@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod engine;
 mod groups;
 mod holder_protocol;
 mod host;
@@ -25,7 +26,7 @@ use std::net::Ipv4Addr;
 
 use crate::link::router::Addresses;
 
-pub use host::{Host, OutgoingPorts};
+pub use host::{Host, OutgoingPorts, Unconfirmed};
 pub use lacking::lacking;
 pub use netns_holder::serve;
 pub use set::{Hosts, HostsError, HostsSpec, Links};

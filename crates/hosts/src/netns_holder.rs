@@ -32,24 +32,35 @@ impl HeldTopology {
             return Err(io::Error::other("they have no rate"));
         }
         for &(number, rate) in rates {
-            let (Some(host), Some(&spec)) = (self.hosts.get(number), self.specs.get(number)) else {
+            let Some(&spec) = self.specs.get(number) else {
                 return Err(io::ErrorKind::NotFound.into());
             };
-            let spec = LinkSpec {
-                rate_bits_per_s: Some(rate),
-                ..spec
-            };
-            let change = move |route: &mut Route, index: u32| {
-                route.change_discipline(index, netem::KIND, |message| {
-                    netem::options(&spec, message);
-                })
-            };
-            let mut route = Route::open()?;
-            let index = route.index(&wire(number))?;
-            change(&mut route, index)?;
-            host_namespace::change_pair(host, change)?;
+            self.change(
+                number,
+                LinkSpec {
+                    rate_bits_per_s: Some(rate),
+                    ..spec
+                },
+            )?;
         }
         Ok(())
+    }
+
+    /// Changes the netem link of a host.
+    fn change(&self, number: usize, spec: LinkSpec) -> io::Result<()> {
+        if self.kind != LinkKind::Netem {
+            return Err(io::Error::other("the kernel's bridge is no link"));
+        }
+        let host = self.hosts.get(number).ok_or(io::ErrorKind::NotFound)?;
+        let change = move |route: &mut Route, index: u32| {
+            route.change_discipline(index, netem::KIND, |message| {
+                netem::options(&spec, message);
+            })
+        };
+        let mut route = Route::open()?;
+        let index = route.index(&wire(number))?;
+        change(&mut route, index)?;
+        host_namespace::change_pair(host, change)
     }
 }
 
@@ -114,6 +125,15 @@ fn carry_out(line: &str, held: &mut Option<HeldTopology>) -> Result<HolderAnswer
                 None => held.set_rates(&rates),
             };
             set.map_err(|e| format!("cannot change the rates of links: {e}"))?;
+            Ok(HolderAnswer::Done)
+        }
+        HolderOrder::Change { host, link: spec } => {
+            let held = held.as_mut().ok_or("there are no hosts")?;
+            let changed = match &mut held.link {
+                Some(link) => link.change(host, spec),
+                None => held.change(host, spec),
+            };
+            changed.map_err(|e| format!("cannot change the link of a host: {e}"))?;
             Ok(HolderAnswer::Done)
         }
         HolderOrder::Counters => {

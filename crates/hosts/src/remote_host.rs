@@ -1,84 +1,132 @@
-//! A host that is a machine: behind ssh, or this one beside such machines.
+//! A host that is a machine: behind a pipe, or this one beside such machines.
 
+use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
 
 use agent::wire::{Answer, Order};
-use agent::{Agent, AgentError, AgentHandle, Clock, Far, Program};
+use agent::{Agent, AgentError, AgentHandle, Clock, Program, heartbeat_limit};
 use readings::{Access, HostSpec};
 use serde_json::{Value, json};
 
-use crate::host::{Host, is_free_there};
+use crate::engine::{Engines, HostAccess};
+use crate::host::{Host, OutgoingPorts, Unconfirmed, is_free_there};
+
+/// What hosts of a run share.
+pub(crate) type Shared = Rc<RefCell<Engines>>;
 
 pub(crate) struct RemoteHost {
     spec: HostSpec,
     weigh: PathBuf,
+    engines: Shared,
     /// The agent, or why there is none.
     agent: Result<Agent, String>,
+    /// The way to it; `None` on this machine.
+    access: Option<HostAccess>,
     /// The machine's clock against this one's, at the agent's start.
     clock: Clock,
     /// The machine's description of itself.
     about: Value,
+    /// Earlier agents, while they may still run there.
+    before: Vec<Unconfirmed>,
 }
 
 impl RemoteHost {
     /// Starts its agent and reads the machine's description.
-    pub(crate) fn open(spec: &HostSpec, weigh: &Path) -> Result<Self, AgentError> {
-        let mut agent = start(spec, weigh)?;
-        if spec.ssh.is_some() {
+    pub(crate) fn open(
+        spec: &HostSpec,
+        weigh: &Path,
+        engines: &Shared,
+    ) -> Result<Self, AgentError> {
+        let mut host = Self::absent(spec, weigh, engines, Vec::new());
+        host.connect()?;
+        Ok(host)
+    }
+
+    /// A host without an agent.
+    pub(crate) fn absent(
+        spec: &HostSpec,
+        weigh: &Path,
+        engines: &Shared,
+        before: Vec<Unconfirmed>,
+    ) -> Self {
+        Self {
+            spec: spec.clone(),
+            weigh: weigh.to_path_buf(),
+            engines: engines.clone(),
+            agent: Err(format!("there is none on host `{}`", spec.name)),
+            access: None,
+            clock: Clock::default(),
+            about: Value::Null,
+            before,
+        }
+    }
+
+    fn connect(&mut self) -> Result<(), AgentError> {
+        let (mut agent, access) = self.start()?;
+        if access.is_some() {
+            self.await_end_of_earlier(&mut agent)?;
             agent.ask(&Order::Sweep)?;
         }
-        let clock = agent.clock()?;
+        self.clock = agent.clock()?;
         let Answer::Machine { machine } = agent.ask(&Order::Describe)? else {
             return Err(AgentError::Lost(
                 "it sent no description of its machine".into(),
             ));
         };
-        Ok(Self {
-            spec: spec.clone(),
-            weigh: weigh.to_path_buf(),
-            agent: Ok(agent),
-            clock,
-            about: machine,
-        })
+        self.about = machine;
+        self.agent = Ok(agent);
+        self.access = access;
+        Ok(())
     }
 
-    /// A host without an agent.
-    pub(crate) fn absent(spec: &HostSpec, weigh: &Path) -> Self {
-        Self {
-            spec: spec.clone(),
-            weigh: weigh.to_path_buf(),
-            agent: Err(format!("there is none on host `{}`", spec.name)),
-            clock: Clock::default(),
-            about: Value::Null,
-        }
+    fn start(&self) -> Result<(Agent, Option<HostAccess>), AgentError> {
+        let Some(reach) = &self.spec.reach else {
+            return Ok((Agent::start(&self.weigh)?, None));
+        };
+        let path = self.spec.binary.as_deref().unwrap_or(&self.weigh);
+        let program = Program::read(path).map_err(AgentError::Failed)?;
+        let access = self
+            .engines
+            .borrow_mut()
+            .open(&self.spec, reach, &program)?;
+        let agent = Agent::open(&access.command, &program)?;
+        Ok((agent, Some(access)))
     }
 
-    pub(crate) fn reopen(&mut self) -> Result<(), AgentError> {
-        match Self::open(&self.spec, &self.weigh) {
-            Ok(opened) => *self = opened,
-            Err(error) => {
-                let (AgentError::Lost(why) | AgentError::Failed(why)) = &error;
-                let name = &self.spec.name;
-                self.agent = Err(format!("host `{name}` cannot be reached any more: {why}"));
-                return Err(error);
-            }
+    /// An agent whose pipe broke may run on until it misses the heartbeat; its load and servers
+    /// would disturb what is measured next.
+    fn await_end_of_earlier(&mut self, agent: &mut Agent) -> Result<(), AgentError> {
+        while let Some(before) = self.before.last() {
+            // It counts from its last heartbeat, and one more may have passed.
+            let within = heartbeat_limit().mul_f64(1.5);
+            let left = within.saturating_sub(before.since.elapsed());
+            let folder = before.folder.file_name().unwrap_or_default();
+            agent.ask(&Order::AwaitEnd {
+                folder: folder.to_string_lossy().into_owned(),
+                within_ms: left.max(Duration::from_millis(1)).as_millis() as u64,
+            })?;
+            self.before.pop();
         }
         Ok(())
     }
-}
 
-fn start(spec: &HostSpec, weigh: &Path) -> Result<Agent, AgentError> {
-    let Some(destination) = &spec.ssh else {
-        return Agent::start(weigh);
-    };
-    let path = spec.ssh_binary.as_deref().unwrap_or(weigh);
-    let program = Program::read(path).map_err(AgentError::Failed)?;
-    let far = Far {
-        host: &spec.name,
-        destination,
-    };
-    Agent::start_over_ssh(far, &program)
+    /// The declared address, or what its engine knows it by.
+    fn known_address(&self) -> Option<IpAddr> {
+        let found = self.access.as_ref().and_then(|it| it.address);
+        self.spec.address.or(found)
+    }
+
+    pub(crate) fn reopen(&mut self) -> Result<(), AgentError> {
+        let connected = self.connect();
+        if let Err(AgentError::Lost(why) | AgentError::Failed(why)) = &connected {
+            let name = &self.spec.name;
+            self.agent = Err(format!("host `{name}` cannot be reached any more: {why}"));
+        }
+        connected
+    }
 }
 
 impl Host for RemoteHost {
@@ -94,7 +142,12 @@ impl Host for RemoteHost {
     }
 
     fn start_agent(&self) -> Result<Box<dyn AgentHandle>, AgentError> {
-        Ok(Box::new(start(&self.spec, &self.weigh)?))
+        let Some(access) = &self.access else {
+            return Ok(Box::new(Agent::start(&self.weigh)?));
+        };
+        let path = self.spec.binary.as_deref().unwrap_or(&self.weigh);
+        let program = Program::read(path).map_err(AgentError::Failed)?;
+        Ok(Box::new(Agent::open(&access.command, &program)?))
     }
 
     fn machine(&self) -> &str {
@@ -102,7 +155,8 @@ impl Host for RemoteHost {
     }
 
     fn address(&self, _: &str, _: Access) -> IpAddr {
-        self.spec.address.unwrap_or(Ipv4Addr::LOCALHOST.into())
+        let address = self.known_address();
+        address.unwrap_or(Ipv4Addr::LOCALHOST.into())
     }
 
     fn is_free(&mut self, port: u16) -> bool {
@@ -118,14 +172,51 @@ impl Host for RemoteHost {
         agent.is_elsewhere().then(|| agent.program().to_path_buf())
     }
 
+    fn usable_cpus(&self) -> Vec<u32> {
+        let cpus = self.about["cpus"].as_array();
+        let numbers = cpus.into_iter().flatten().filter_map(Value::as_u64);
+        numbers.filter_map(|cpu| cpu.try_into().ok()).collect()
+    }
+
+    /// As the machine described itself.
+    fn outgoing_ports(&self) -> Option<OutgoingPorts> {
+        let setting = |name: &str| self.about["sysctls"][name].as_str();
+        let reuse = setting("net.ipv4.tcp_tw_reuse");
+        Some(OutgoingPorts {
+            range: agent::parse_port_range(setting("net.ipv4.ip_local_port_range")?)?,
+            are_reused: reuse.is_some_and(|value| value == "1"),
+            are_own: false,
+        })
+    }
+
+    fn has_left(&mut self, agent: Unconfirmed) {
+        if self.spec.reach.is_some() {
+            self.before.push(agent);
+        }
+    }
+
+    fn close(&mut self) -> Vec<Unconfirmed> {
+        let name = &self.spec.name;
+        let agent = std::mem::replace(&mut self.agent, Err(format!("host `{name}` is closed")));
+        let is_here = self.spec.reach.is_none();
+        let folder = agent.ok().and_then(Agent::end).filter(|_| !is_here);
+        let mut unconfirmed = std::mem::take(&mut self.before);
+        unconfirmed.extend(folder.map(Unconfirmed::now));
+        unconfirmed
+    }
+
     fn inventory(&self) -> Value {
-        json!({
-            "ssh": self.spec.ssh,
-            "address": self.spec.address,
+        let mut inventory = json!({
+            "address": self.known_address(),
             "cpus": self.spec.cpus,
             "clock_ahead_s": self.clock.ahead_ns as f64 / 1e9,
             "clock_round_trip_s": self.clock.round_trip_ns as f64 / 1e9,
             "machine": self.about,
-        })
+        });
+        let about = self.access.as_ref().and_then(|it| it.about.as_object());
+        for (key, value) in about.into_iter().flatten() {
+            inventory[key] = value.clone();
+        }
+        inventory
     }
 }

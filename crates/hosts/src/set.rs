@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use agent::{AgentError, AgentHandle};
-use readings::{HostSpec, LinkKind};
+use agent::{AgentError, AgentHandle, heartbeat_limit};
+use readings::{HostSpec, LinkKind, LinkSpec};
 use serde_json::{Value, json};
 
 use crate::host::{Host, LocalHost};
 use crate::namespace_host::NamespaceHost;
-use crate::remote_host::RemoteHost;
+use crate::remote_host::{RemoteHost, Shared};
 use crate::topology::{Topology, TopologyError, TopologyOptions};
 
 /// Mean lateness above which a link is reported, ns.
@@ -41,7 +41,7 @@ pub enum HostsSpec {
         /// Options of their links.
         options: TopologyOptions,
     },
-    /// Machines: behind ssh, or this one.
+    /// Machines: behind pipes, or this one.
     Machines(Vec<HostSpec>),
 }
 
@@ -76,6 +76,12 @@ pub trait Links {
     /// When the kernel refuses, or the holder process is gone.
     fn scale_rates(&mut self, factor: f64) -> Result<(), AgentError>;
 
+    /// Changes the link of a host; `None` restores the declared one.
+    ///
+    /// # Errors
+    /// When there is no such host, the kernel refuses, or the holder process is gone.
+    fn change(&mut self, host: &str, spec: Option<LinkSpec>) -> Result<(), AgentError>;
+
     /// Whether the holder process has ended.
     fn are_lost(&mut self) -> bool;
 }
@@ -86,6 +92,7 @@ pub struct Hosts {
     weigh: PathBuf,
     hosts: BTreeMap<String, Box<dyn Host>>,
     links: Option<Box<dyn Links>>,
+    engines: Shared,
     loss_grace: Duration,
 }
 
@@ -97,6 +104,7 @@ impl Hosts {
     pub fn open(spec: HostsSpec, weigh: &Path) -> Result<Self, HostsError> {
         let mut hosts: BTreeMap<String, Box<dyn Host>> = BTreeMap::new();
         let mut links: Option<Box<dyn Links>> = None;
+        let engines = Shared::default();
         match &spec {
             HostsSpec::Local => {
                 hosts.insert(String::new(), Box::new(LocalHost::open(weigh)?));
@@ -115,7 +123,7 @@ impl Hosts {
             }
             HostsSpec::Machines(specs) => {
                 for one in specs {
-                    let host = RemoteHost::open(one, weigh).map_err(|error| {
+                    let host = RemoteHost::open(one, weigh, &engines).map_err(|error| {
                         let (AgentError::Lost(why) | AgentError::Failed(why)) = error;
                         HostsError::Machine {
                             host: one.name.clone(),
@@ -131,6 +139,7 @@ impl Hosts {
             weigh: weigh.to_path_buf(),
             hosts,
             links,
+            engines,
             loss_grace: LOSS_GRACE,
         })
     }
@@ -144,6 +153,7 @@ impl Hosts {
             weigh: PathBuf::new(),
             hosts: hosts.into_iter().map(by_name).collect(),
             links,
+            engines: Shared::default(),
             loss_grace: Duration::ZERO,
         }
     }
@@ -160,9 +170,12 @@ impl Hosts {
             drop(self);
             return Self::open(spec, &weigh);
         };
-        self.hosts.clear();
+        // The old ones keep what their engines have given until the new ones have it.
+        let mut old = std::mem::take(&mut self.hosts);
         for spec in specs {
-            let mut host = RemoteHost::absent(&spec, &self.weigh);
+            let before = old.get_mut(&spec.name).map(|host| host.close());
+            let before = before.unwrap_or_default();
+            let mut host = RemoteHost::absent(&spec, &self.weigh, &self.engines, before);
             let mut opened = host.reopen();
             for pause in RETRY_AFTER {
                 if opened.is_ok() || !wait(pause, stop) {
@@ -173,6 +186,21 @@ impl Hosts {
             self.hosts.insert(spec.name, Box::new(host));
         }
         Ok(self)
+    }
+
+    /// Ends all agents. Returns the hosts whose agents did not confirm that, a sentence each.
+    pub fn close(&mut self) -> Vec<String> {
+        let unconfirmed = self.hosts.iter_mut().filter_map(|(name, host)| {
+            if host.close().is_empty() {
+                return None;
+            }
+            let seconds = heartbeat_limit().as_secs();
+            Some(format!(
+                "host `{name}`: its agent did not confirm its end; without a heartbeat it ends \
+                 within {seconds} s"
+            ))
+        });
+        unconfirmed.collect()
     }
 
     /// A host by name; where hosts are not separate, this machine for every name.
@@ -264,6 +292,17 @@ impl Hosts {
         }
     }
 
+    /// Changes the link of a host; `None` restores the declared one.
+    ///
+    /// # Errors
+    /// When there are no links, or the change fails.
+    pub fn change_link(&mut self, host: &str, spec: Option<LinkSpec>) -> Result<(), AgentError> {
+        match &mut self.links {
+            Some(links) => links.change(host, spec),
+            None => Err(AgentError::Failed("there are no links".into())),
+        }
+    }
+
     /// Warnings at the start of a run.
     pub fn notices(&self) -> Vec<String> {
         let Some(links) = &self.links else {
@@ -325,6 +364,11 @@ impl Links for Rc<RefCell<Topology>> {
     fn scale_rates(&mut self, factor: f64) -> Result<(), AgentError> {
         let scaled = self.borrow_mut().scale_rates(factor);
         scaled.map_err(|e| AgentError::Failed(e.to_string()))
+    }
+
+    fn change(&mut self, host: &str, spec: Option<LinkSpec>) -> Result<(), AgentError> {
+        let changed = self.borrow_mut().change_link(host, spec);
+        changed.map_err(|e| AgentError::Failed(e.to_string()))
     }
 
     fn are_lost(&mut self) -> bool {

@@ -19,7 +19,7 @@ use super::{HOSTS_MAX, SettingError, addresses};
 use agent::leftovers;
 use agent::{self, Agent, AgentError, ChildGuard};
 use readings::{Access, HostSpec};
-use readings::{LinkCounters, LinkKind};
+use readings::{LinkCounters, LinkKind, LinkSpec};
 
 /// Time limit of the holder's answers. Creating hosts takes a second or two.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -282,6 +282,24 @@ impl Topology {
         });
         let rates = rates.collect();
         match self.holder.ask(&HolderOrder::Rates { rates })? {
+            HolderAnswer::Done => Ok(()),
+            other => Err(TopologyError::Lost(format!("unexpected answer: {other:?}"))),
+        }
+    }
+
+    /// Changes the link of a host; `None` restores the declared one.
+    ///
+    /// # Errors
+    /// When there is no such host, the kernel refuses, or the holder process is gone.
+    pub fn change_link(&mut self, name: &str, spec: Option<LinkSpec>) -> Result<(), TopologyError> {
+        let found = self.hosts.iter().position(|host| host.spec.name == name);
+        let number = found.ok_or_else(|| TopologyError::NoHost(name.to_string()))?;
+        let declared = self.hosts[number].spec.link.unwrap_or_default();
+        let order = HolderOrder::Change {
+            host: number,
+            link: spec.unwrap_or(declared),
+        };
+        match self.holder.ask(&order)? {
             HolderAnswer::Done => Ok(()),
             other => Err(TopologyError::Lost(format!("unexpected answer: {other:?}"))),
         }

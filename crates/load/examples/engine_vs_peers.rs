@@ -167,6 +167,8 @@ fn main() {
         connections: 8192,
         spin: false,
         tls: None,
+        http3: false,
+        quic_congestion: None,
     })
     .unwrap();
     let url = given.unwrap_or_else(|| format!("http://{}/", origin.address()));

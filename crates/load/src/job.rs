@@ -63,6 +63,15 @@ pub struct Segment {
     pub stop: Stop,
     /// Number of the reading that it is recorded to; `None` for a warm-up.
     pub reading: Option<usize>,
+    /// Time without load before it. Only for jobs with a [`Part`], whose segments begin at given
+    /// times.
+    #[serde(
+        rename = "idle_before_ns",
+        with = "serde_as::ns",
+        default,
+        skip_serializing_if = "Duration::is_zero"
+    )]
+    pub idle_before: Duration,
 }
 
 impl Segment {
@@ -75,6 +84,7 @@ impl Segment {
             ramp_up: Duration::ZERO,
             stop,
             reading: Some(0),
+            idle_before: Duration::ZERO,
         }
     }
 
@@ -134,6 +144,23 @@ pub enum TimestampSource {
     Userspace,
 }
 
+/// Which part of a load over several machines a job makes. It also synchronizes several loads, so
+/// that they begin their segments at the same time. Connections and rates of the job are those of
+/// the whole load. Its threads are numbered through over all machines, so that every machine makes
+/// its exact share, with its due times between those of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Number of the first of its threads among those of all machines.
+    pub first_thread: usize,
+    /// Threads of all machines.
+    pub all_threads: usize,
+    /// Start of the first segment by this machine's CLOCK_MONOTONIC, ns.
+    pub start_ns: u64,
+    /// Time for the last answers between the end of a segment and the start of the next, which is
+    /// at the same time on all machines, ns.
+    pub gap_ns: u64,
+}
+
 /// A whole load, with defaults for all but targets and segments ([`Job::to`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -168,6 +195,9 @@ pub struct Job {
     pub rows: Option<Duration>,
     /// Seed of random arrivals and of the choice between requests.
     pub seed: u64,
+    /// The part of a load over several machines that it is; `None` for a whole load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
 }
 
 /// A job that makes no sense.
@@ -180,8 +210,11 @@ pub enum JobError {
     #[error("expected at least one {0}, found 0")]
     Zero(&'static str),
     /// HTTP/2 with bytes that are not an HTTP request.
-    #[error("HTTP/2 needs requests with a method, a path and header fields")]
+    #[error("HTTP/2 and HTTP/3 need requests with a method, a path and header fields")]
     NotHttp,
+    /// HTTP/3 without what it needs.
+    #[error("HTTP/3 needs TLS and an IP address, and has no PROXY protocol headers")]
+    NotQuic,
     /// A segment on a target that does not exist.
     #[error("segment {segment} is on target {target}, but there are {targets} targets")]
     Target {
@@ -207,6 +240,9 @@ pub enum JobError {
              connection takes the next request"
     )]
     EachConnection,
+    /// A part with a segment that ends by count, or with fewer threads in all than its own.
+    #[error("a load over several machines must end by time, and count the threads of all of them")]
+    Part,
     /// Rows shorter than [`ROW_MIN`].
     #[error("expected rows of at least 10 ms, found {0:?}")]
     Rows(Duration),
@@ -269,6 +305,7 @@ impl Job {
             timestamps: TimestampSource::default(),
             rows: None,
             seed: 1,
+            part: None,
         }
     }
 
@@ -308,11 +345,21 @@ impl Job {
                 return Err(JobError::Zero("connection"));
             }
             let is_http = |request: &Request| EncodedRequest::of(&request.bytes, "http").is_some();
-            if target.http2.is_some() && !target.requests.iter().all(is_http) {
+            let is_quic = target.tls.is_some()
+                && target.address.inet().is_some()
+                && target.proxy_header.is_none()
+                && target.http2.is_none();
+            if target.http3.is_some() && !is_quic {
+                return Err(JobError::NotQuic);
+            }
+            if target.streams().is_some() && !target.requests.iter().all(is_http) {
                 return Err(JobError::NotHttp);
             }
             if target.streams() == Some(0) {
                 return Err(JobError::Zero("stream"));
+            }
+            if target.requests_per_connection == Some(0) {
+                return Err(JobError::Zero("request per connection"));
             }
             if target.requests.iter().all(|request| request.weight == 0) {
                 return Err(JobError::Requests);
@@ -323,6 +370,13 @@ impl Job {
         }
         if self.requests_per_connection == Some(0) {
             return Err(JobError::Zero("request per connection"));
+        }
+        if let Some(part) = self.part {
+            let by_time = |segment: &Segment| matches!(segment.stop, Stop::After(_));
+            let fits = part.first_thread + self.threads <= part.all_threads;
+            if !fits || !self.segments.iter().all(by_time) {
+                return Err(JobError::Part);
+            }
         }
         for (number, segment) in self.segments.iter().enumerate() {
             if segment.target >= self.targets.len() {
@@ -343,11 +397,41 @@ impl Job {
         numbers.max().map_or(0, |most| most + 1)
     }
 
+    /// Threads of all machines.
+    pub(crate) fn all_threads(&self) -> usize {
+        self.part.map_or(self.threads, |part| part.all_threads)
+    }
+
+    /// The number of one of this job's threads among those of all machines.
+    pub(crate) fn number_of(&self, thread: usize) -> usize {
+        self.part.map_or(0, |part| part.first_thread) + thread
+    }
+
+    /// When a segment begins; `None` if the job has no given times.
+    pub(crate) fn start_of(&self, segment: usize) -> Option<u64> {
+        let part = self.part?;
+        let before = self.segments[..segment].iter().map(|one| {
+            let window = match one.stop {
+                Stop::After(window) => window,
+                Stop::Requests(_) | Stop::EachConnection(_) => Duration::ZERO,
+            };
+            (one.idle_before + one.ramp_up + window).as_nanos() as u64 + part.gap_ns
+        });
+        let idle_ns = self.segments[segment].idle_before.as_nanos() as u64;
+        Some(part.start_ns + before.sum::<u64>() + idle_ns)
+    }
+
+    /// The connections to a target that this job's threads have.
+    pub(crate) fn own_connections(&self, target: usize) -> u64 {
+        let shares = (0..self.threads).map(|thread| self.share(target, thread));
+        shares.map(ThreadShare::own_connections).sum()
+    }
+
     /// A thread's share of a target's connections and requests.
     pub(crate) fn share(&self, target: usize, thread: usize) -> ThreadShare {
         ThreadShare {
-            thread: thread as u64,
-            threads: self.threads as u64,
+            thread: self.number_of(thread) as u64,
+            threads: self.all_threads() as u64,
             connections: u64::from(self.targets[target].connections),
         }
     }
@@ -360,6 +444,32 @@ mod tests {
     use super::*;
     use crate::expect::{BodyRule, Expect, StatusRule};
     use crate::target::{ProxyHeader, ProxyVersion};
+
+    #[test]
+    fn segments_of_a_part_begin_at_given_times_with_the_idle_time_before_them() {
+        let target = Target::new(
+            "[::1]:80".parse::<SocketAddr>().unwrap(),
+            Vec::new(),
+            Expect::default(),
+        );
+        let ms = Duration::from_millis;
+        let mut job = Job::to(target)
+            .segment(Segment::closed(Stop::After(ms(100))))
+            .segment(Segment {
+                idle_before: ms(30),
+                ramp_up: ms(10),
+                ..Segment::closed(Stop::After(ms(50)))
+            })
+            .segment(Segment::closed(Stop::After(ms(1))));
+        job.part = Some(Part {
+            first_thread: 0,
+            all_threads: 1,
+            start_ns: 1_000_000,
+            gap_ns: 5_000_000,
+        });
+        let starts: Vec<u64> = (0..3).filter_map(|it| job.start_of(it)).collect();
+        assert_eq!(starts, [1_000_000, 136_000_000, 201_000_000]);
+    }
 
     #[test]
     fn a_job_survives_being_written_and_read() {

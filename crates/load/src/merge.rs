@@ -81,7 +81,11 @@ pub(crate) fn merge(
         offered: open_loop.map(OpenRecorder::offered),
         peaks: open_loop.map_or_else(Peaks::default, |open| open.peaks.reading()),
         pauses: open_loop.and_then(|open| open.pauses.reading()),
+        hosts: Vec::new(),
         tls: sum.tls.map(|tls| *tls),
+        // The caller knows it.
+        tcp_congestion: None,
+        quic: sum.quic.map(|quic| *quic),
     })
 }
 

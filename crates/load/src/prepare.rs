@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use net::Address;
 use net::fetch::FetchError;
 use readings::NO_PORT;
-use tls::{ClientTls, TlsError};
 
 use crate::expect::{BodyRule, Expect, StatusRule};
-use crate::h2::{self, EncodedRequest};
+use crate::fetcher::{Fetcher, FetcherError};
 use crate::job::Job;
 use crate::target::{Request, Target};
 
@@ -53,9 +52,9 @@ pub enum ReferenceError {
     /// No answer.
     #[error("does not answer: {}", describe_fetch(.0))]
     Fetch(#[from] FetchError),
-    /// The TLS settings cannot be used.
-    #[error("cannot be asked: {0}")]
-    Tls(#[from] TlsError),
+    /// The request cannot be sent.
+    #[error("cannot be sent: {0}")]
+    Fetcher(#[from] FetcherError),
     /// An error status that is not expected.
     #[error("answers with status {0}, which is no success; expect it if that is intended")]
     Status(u16),
@@ -63,10 +62,10 @@ pub enum ReferenceError {
     #[error("should have the same body each time, but its bodies differ")]
     Varies,
     /// The stop flag was set.
-    #[error("was not answered before the stop")]
+    #[error("was not answered before the load was stopped")]
     Stopped,
     /// The thread that fetched died.
-    #[error("was asked on a thread that died; this is a defect of the program")]
+    #[error("was sent by a thread that panicked; this is a defect of the program")]
     Thread,
 }
 
@@ -154,20 +153,11 @@ fn fetch_unless_stopped(
     let (address, request) = (target.address.clone(), target.requests[number].clone());
     let mut preamble = Vec::new();
     target.preamble(number as u64, &mut preamble);
-    let tls = target.tls.as_ref().map(ClientTls::new).transpose()?;
-    let encoded = target
-        .http2
-        .and_then(|_| EncodedRequest::of(&request.bytes, target.scheme()));
+    let fetcher = Fetcher::new(target.http(), target.tls.as_ref(), request.bytes.clone())?;
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         // There is no receiver after a stop.
-        let _ = sender.send(reference(
-            &address,
-            tls.as_ref(),
-            &preamble,
-            (&request, encoded.as_ref()),
-            limit,
-        ));
+        let _ = sender.send(reference(&address, &fetcher, &preamble, &request, limit));
     });
     loop {
         match receiver.recv_timeout(STOP_CHECK) {
@@ -182,21 +172,15 @@ fn fetch_unless_stopped(
 /// The rules for a request's answers, and whether its bodies differ although they are compared.
 fn reference(
     address: &Address,
-    tls: Option<&ClientTls>,
+    fetcher: &Fetcher,
     preamble: &[u8],
-    (request, encoded): (&Request, Option<&EncodedRequest>),
+    request: &Request,
     limit: Duration,
 ) -> Result<(Expect, bool), ReferenceError> {
     let mut bodies = Vec::new();
     let mut expect = request.expect.clone();
     for _ in 0..FETCHES {
-        let fetch = || {
-            let most = REFERENCE_BYTES_MAX;
-            match encoded {
-                None => tls::fetch(address, tls, preamble, &request.bytes, limit, most),
-                Some(encoded) => h2::fetch(address, tls, preamble, encoded, limit, most),
-            }
-        };
+        let fetch = || fetcher.fetch(address, preamble, limit, REFERENCE_BYTES_MAX);
         let answer = retry_without_port(fetch, limit)?;
         if expect.status == StatusRule::Success {
             if !(200..400).contains(&answer.status) {

@@ -2,8 +2,8 @@
 
 use net::Handshake;
 use readings::{
-    ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, RequestReading, Slice, StageReading,
-    TlsReading, Wrong,
+    ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, QuicReading, RequestReading, Slice,
+    StageReading, TlsReading, Wrong,
 };
 
 use crate::job::Stage;
@@ -85,6 +85,8 @@ pub(crate) struct Recorder {
     pub(crate) open_loop: Option<Box<OpenRecorder>>,
     /// Of a target with TLS.
     pub(crate) tls: Option<Box<TlsReading>>,
+    /// Of a target with HTTP/3.
+    pub(crate) quic: Option<Box<QuicReading>>,
     /// Whether the thread polls, so that it always wants a CPU.
     pub(crate) polls: bool,
 }
@@ -116,6 +118,9 @@ impl Recorder {
         }
         if self.tls.is_none() && target.tls.is_some() {
             self.tls = Some(Box::default());
+        }
+        if self.quic.is_none() && target.http3.is_some() {
+            self.quic = Some(Box::default());
         }
         let count = target.requests.len();
         if count > 1 && self.per_request.is_empty() {
@@ -238,26 +243,12 @@ impl Recorder {
             sum.merge(part);
         }
         if let (Some(sum), Some(part)) = (&mut self.tls, part.tls) {
-            merge_tls(sum, *part);
+            sum.add(*part);
+        }
+        if let (Some(sum), Some(part)) = (&mut self.quic, part.quic) {
+            sum.add(&part);
         }
     }
-}
-
-fn merge_tls(sum: &mut TlsReading, part: TlsReading) {
-    sum.handshake.merge(&part.handshake);
-    sum.resumed_handshake.merge(&part.resumed_handshake);
-    sum.handshakes += part.handshakes;
-    sum.resumed += part.resumed;
-    sum.wire_bytes_read += part.wire_bytes_read;
-    sum.wire_bytes_sent += part.wire_bytes_sent;
-    for own in part.negotiated {
-        match sum.negotiated.iter_mut().find(|one| one.is_like(&own)) {
-            Some(known) => known.sessions += own.sessions,
-            None => sum.negotiated.push(own),
-        }
-    }
-    sum.negotiated
-        .sort_by_key(|one| std::cmp::Reverse(one.sessions));
 }
 
 impl StageStats {

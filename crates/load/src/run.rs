@@ -26,6 +26,13 @@ pub enum Progress {
         /// Number of the segment.
         segment: usize,
     },
+    /// A segment begins later than at the time that several machines have in common (as the first
+    /// thread sees it).
+    StartsLate {
+        /// Number of the segment.
+        segment: usize,
+        late_ns: u64,
+    },
     /// A segment has ended with its last answer (as the first thread sees it).
     SegmentEnds {
         /// Number of the segment.
@@ -96,7 +103,7 @@ pub enum LoadError {
         source: io::Error,
     },
     /// A thread died.
-    #[error("a load thread died; this is a defect of the program")]
+    #[error("a load thread panicked; this is a defect of the program")]
     Thread,
 }
 
@@ -133,8 +140,12 @@ fn run_job(
     report: &mut dyn FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
     job.validate()?;
-    clients(job)?;
+    quic_clients(job, &clients(job)?)?;
     let mut job = job.clone();
+    // Once for all threads and for the result.
+    for http3 in job.targets.iter_mut().filter_map(|one| one.http3.as_mut()) {
+        http3.congestion = Some(quic::congestion(http3.congestion));
+    }
     prepare(&mut job, stop)?;
     net::os::raise_open_files();
     let job = Arc::new(job);
@@ -196,21 +207,29 @@ fn run_on(
     if let Some(e) = failure {
         return Err(e);
     }
+    let tcp_congestion = net::os::tcp_congestion();
     Ok(recordings
         .into_iter()
         .zip(rows.readings)
         .filter_map(|(parts, rows)| {
-            let target = parts.first()?.target;
-            let connections = u64::from(job.targets[target].connections);
-            let streams = job.targets[target].streams();
-            merge(
+            let number = parts.first()?.target;
+            let connections = job.own_connections(number);
+            let target = &job.targets[number];
+            let mut reading = merge(
                 parts,
                 rows,
                 connections,
-                streams,
+                target.streams(),
                 &io.to_string(),
                 &job.cpus,
-            )
+            )?;
+            if target.address.inet().is_some() {
+                reading.tcp_congestion.clone_from(&tcp_congestion);
+            }
+            if let (Some(quic), Some(http3)) = (&mut reading.quic, target.http3) {
+                quic.congestion = http3.congestion.map(|one| one.name().to_owned());
+            }
+            Some(reading)
         })
         .collect())
 }
@@ -245,8 +264,31 @@ fn work<I: Io>(
             .sum(),
         source,
     })?;
+    let quic = quic_clients(job, &clients)?;
     let io = Secure::over(io, &options).with_clients(clients);
-    Worker::new(io, Monotonic::of_this_thread(), job.clone(), thread, events).run(barrier, stop)
+    Worker::new(io, Monotonic::of_this_thread(), job.clone(), thread, events)
+        .with_quic(quic)
+        .run(barrier, stop)
+}
+
+/// The QUIC of each target with HTTP/3.
+fn quic_clients(
+    job: &Job,
+    clients: &[Option<ClientTls>],
+) -> Result<Vec<Option<quic::ClientSettings>>, LoadError> {
+    let both = job.targets.iter().zip(clients);
+    both.map(|(target, tls)| {
+        let Some(tls) = tls.as_ref().filter(|_| target.http3.is_some()) else {
+            return Ok(None);
+        };
+        let congestion = quic::congestion(target.http3.and_then(|http3| http3.congestion));
+        let settings = quic::ClientSettings::new(tls, congestion);
+        settings.map(Some).map_err(|source| LoadError::Tls {
+            address: target.address.clone(),
+            source,
+        })
+    })
+    .collect()
 }
 
 /// The TLS of each target.

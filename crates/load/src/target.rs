@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use net::Address;
+use readings::{HttpVersion, QuicCongestion};
 use serde::{Deserialize, Serialize};
 
 use crate::expect::Expect;
@@ -80,6 +81,27 @@ pub struct Http2 {
     pub streams: u32,
 }
 
+/// HTTP/3: QUIC with TLS over UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http3 {
+    /// As [`Http2::streams`].
+    pub streams: u32,
+    /// The congestion control of its connections; `None` for the one that matches TCP's in the
+    /// network namespace in which the load is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<QuicCongestion>,
+}
+
+impl Http3 {
+    /// With this many streams, and the congestion control that matches TCP's.
+    pub fn new(streams: u32) -> Self {
+        Self {
+            streams,
+            congestion: None,
+        }
+    }
+}
+
 /// A server, the connections to it and the requests on them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
@@ -99,6 +121,12 @@ pub struct Target {
     /// HTTP/2 instead of HTTP/1.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2>,
+    /// HTTP/3 instead of HTTP/1.1; needs TLS and an IP address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http3: Option<Http3>,
+    /// Requests after which a connection is closed and opened anew; `None`: as the job says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_connection: Option<u64>,
 }
 
 impl Target {
@@ -112,6 +140,8 @@ impl Target {
             proxy_header: None,
             tls: None,
             http2: None,
+            http3: None,
+            requests_per_connection: None,
         }
     }
 
@@ -123,9 +153,19 @@ impl Target {
         }
     }
 
+    /// The version of HTTP.
+    pub(crate) fn http(&self) -> HttpVersion {
+        match (self.http2, self.http3) {
+            (Some(_), _) => HttpVersion::Http2,
+            (None, Some(_)) => HttpVersion::Http3,
+            (None, None) => HttpVersion::Http1,
+        }
+    }
+
     /// Streams of each connection; `None` with HTTP/1.1.
     pub(crate) fn streams(&self) -> Option<u32> {
-        self.http2.map(|http2| http2.streams)
+        let http2 = self.http2.map(|http2| http2.streams);
+        http2.or(self.http3.map(|http3| http3.streams))
     }
 
     /// With this number of connections.

@@ -9,9 +9,13 @@ use net::{ConnId, Event, Io, IoOptions, os};
 use readings::Pacing;
 
 mod answers;
+mod carrier;
 mod failures;
 mod finish;
+#[cfg(test)]
+mod flights;
 mod open_loop;
+mod quic_links;
 mod request_picker;
 mod requests;
 mod segment;
@@ -31,6 +35,7 @@ use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::record::Recorder;
 use crate::run::{LoadError, Message, Progress};
 use crate::stop::{AfterEach, AfterRequests, AfterTime};
+use quic_links::QuicLinks;
 use request_picker::RequestPicker;
 use segment::SegmentRun;
 use streams::{LINK, Link, StreamEnd};
@@ -70,12 +75,14 @@ pub(crate) struct Worker<I: Io, C: Clock> {
     /// By slot of the event loop: the number of the connection, or that of the link with the bit
     /// [`LINK`].
     by_slot: Vec<u32>,
-    /// HTTP/2 connections.
+    /// HTTP/2 and HTTP/3 connections.
     links: Vec<Link>,
     /// Links with bytes to send.
     dirty: Vec<u32>,
     /// Streams that ended with the bytes that are being read.
-    ended_streams: Vec<(usize, StreamEnd)>,
+    ended_streams: Vec<(usize, StreamEnd, u64)>,
+    /// With HTTP/3.
+    quic: Option<Box<QuicLinks>>,
     /// One per reading, and a last one for warm-ups.
     recorders: Vec<Recorder>,
 }
@@ -143,7 +150,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
             thread,
             events,
             pickers,
-            openings: thread as u64,
+            openings: job.number_of(thread) as u64,
             preamble: Vec::new(),
             conns: link_of.into_iter().map(Conn::new).collect(),
             conns_of,
@@ -151,6 +158,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
             links,
             dirty: Vec::new(),
             ended_streams: Vec::new(),
+            quic: None,
             recorders,
             job,
         }
@@ -165,7 +173,8 @@ impl<I: Io, C: Clock> Worker<I, C> {
         for number in 0..self.job.segments.len() {
             // Events of idle connections are handled before the common start.
             self.settle()?;
-            let Some(start) = barrier.wait() else { break };
+            let Some(ready) = barrier.wait() else { break };
+            let start = self.common_start(number, ready);
             self.segment(number, start, stop)?;
             if stop.load(Ordering::Relaxed) {
                 barrier.abort();
@@ -175,8 +184,21 @@ impl<I: Io, C: Clock> Worker<I, C> {
         Ok(self.into_recorders())
     }
 
+    /// The start of a segment for which all threads of this machine are `ready`.
+    fn common_start(&self, segment: usize, ready: u64) -> u64 {
+        let Some(at) = self.job.start_of(segment) else {
+            return ready;
+        };
+        if ready > at && self.thread == 0 {
+            let late_ns = ready - at;
+            self.report(Progress::StartsLate { segment, late_ns });
+        }
+        at.max(ready)
+    }
+
     /// The recordings of the readings.
     fn into_recorders(mut self) -> Vec<Recorder> {
+        self.close_quic();
         self.recorders.pop();
         for recorder in &mut self.recorders {
             if let Some(open) = &mut recorder.open_loop {
@@ -236,6 +258,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
                     self.link_data_at_rest(conn, &buf);
                     self.io.recycle(buf);
                 }
+                Event::Readable { conn } => self.readable_at_rest(conn),
                 Event::Eof { conn } | Event::Failed { conn, .. } if self.is_link(conn) => {
                     self.link_ended_at_rest(conn);
                 }
@@ -247,6 +270,8 @@ impl<I: Io, C: Clock> Worker<I, C> {
                 _ => {}
             }
         }
+        self.expire_at_rest();
+        self.flush_links();
         Ok(())
     }
 
@@ -254,7 +279,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     fn next_preamble(&mut self, target: usize) {
         self.preamble.clear();
         self.job.targets[target].preamble(self.openings, &mut self.preamble);
-        self.openings += self.job.threads as u64;
+        self.openings += self.job.all_threads() as u64;
     }
 
     /// Sends the PROXY protocol header of a connection whose TLS handshake follows it.

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::accepting::Pausing;
 use crate::address::{self, Address, RawAddress};
+use crate::datagrams::Datagrams;
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, LoopId, PayloadId, TargetId};
 use crate::os::{self, check};
 use crate::stamps::{self, Kept};
@@ -31,6 +32,8 @@ struct Slot {
     socket: Option<OwnedFd>,
     outgoing: bool,
     connecting: bool,
+    /// A UDP socket, whose user reads it.
+    is_watched: bool,
     first: Option<PayloadId>,
     paused: bool,
     /// May be readable.
@@ -49,6 +52,7 @@ struct TargetAddress {
     address: RawAddress,
     sources: Vec<RawAddress>,
     turn: usize,
+    no_delay: bool,
 }
 
 /// The event loop on epoll; see [`Io`].
@@ -93,7 +97,7 @@ impl Epoll {
         (slot.socket.is_some() && slot.generation == conn.generation).then_some(slot)
     }
 
-    fn watch(&self, fd: i32, conn: ConnId) -> io::Result<()> {
+    fn register(&self, fd: i32, conn: ConnId) -> io::Result<()> {
         let mut event = libc::epoll_event {
             events: (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32,
             u64: (u64::from(conn.generation) << 32) | u64::from(conn.index),
@@ -239,8 +243,13 @@ impl Io for Epoll {
             address: address.raw(),
             sources: sources.iter().map(address::inet).collect(),
             turn: 0,
+            no_delay: self.files,
         });
         TargetId(self.targets.len() as u32 - 1)
+    }
+
+    fn set_no_delay(&mut self, target: TargetId) {
+        self.targets[target.number()].no_delay = true;
     }
 
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
@@ -253,7 +262,7 @@ impl Io for Epoll {
         let target = &mut self.targets[target_number];
         let socket = os::stream_socket(target.family, true)?;
         let fd = socket.as_raw_fd();
-        if self.files && target.family != libc::AF_UNIX {
+        if target.no_delay && target.family != libc::AF_UNIX {
             os::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
         }
         if self.stamps {
@@ -287,11 +296,36 @@ impl Io for Epoll {
             self.events.push_back(Event::ConnectFailed { conn, errno });
             return Ok(conn);
         }
-        if let Err(e) = self.watch(fd, conn) {
+        if let Err(e) = self.register(fd, conn) {
             self.close(conn);
             return Err(e);
         }
         Ok(conn)
+    }
+
+    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+        let own = socket.as_fd().try_clone_to_owned()?;
+        let fd = own.as_raw_fd();
+        let Some(index) = self.free_outgoing.pop() else {
+            return Err(io::Error::other("all connection slots are in use"));
+        };
+        let conn = self.occupy(index, own, true);
+        self.slots[index as usize].is_watched = true;
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+            u64: (u64::from(conn.generation) << 32) | u64::from(conn.index),
+        };
+        // SAFETY: `event` is valid; both descriptors are open.
+        let added = check(unsafe {
+            libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event)
+        });
+        match added {
+            Ok(_) => Ok(conn),
+            Err(e) => {
+                self.close(conn);
+                Err(e)
+            }
+        }
     }
 
     fn send(&mut self, conn: ConnId, payload: PayloadId) {
@@ -397,6 +431,20 @@ impl Io for Epoll {
         let index = conn.index as usize;
         self.discard_sends(index);
         let slot = &mut self.slots[index];
+        if slot.is_watched
+            && let Some(socket) = &slot.socket
+        {
+            // Its user still has a descriptor of it, so that closing this one is not enough.
+            // SAFETY: both descriptors are open; no event is read for a removal.
+            unsafe {
+                libc::epoll_ctl(
+                    self.epoll.as_raw_fd(),
+                    libc::EPOLL_CTL_DEL,
+                    socket.as_raw_fd(),
+                    std::ptr::null_mut(),
+                )
+            };
+        }
         slot.socket = None;
         if slot.outgoing {
             self.free_outgoing.push(conn.index);
@@ -459,6 +507,7 @@ impl Io for Epoll {
                     Event::ConnectFailed { conn, .. }
                     | Event::Connected { conn }
                     | Event::Failed { conn, .. }
+                    | Event::Readable { conn }
                     | Event::Drained { conn } => self.slot(*conn).is_none(),
                     _ => false,
                 };

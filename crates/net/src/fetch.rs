@@ -40,6 +40,11 @@ pub enum FetchError {
     /// The answer is a record of TLS.
     #[error("the answer is a TLS record: this server speaks TLS, which takes an https URL")]
     Tls,
+    /// The answer is a frame of HTTP/2.
+    #[error(
+        "the answer is a frame of HTTP/2: this server speaks only HTTP/2 (http = \"2\", --http 2)"
+    )]
+    Http2,
     /// The connection ended early.
     #[error("the connection ended before the answer was complete")]
     Short,
@@ -310,6 +315,7 @@ pub fn fetch_over(
         });
         let progress = match progress {
             Err(_) if is_tls_record(&head) => return Err(FetchError::Tls),
+            Err(_) if is_http2_settings(&head) => return Err(FetchError::Http2),
             other => other?,
         };
         if body.len() > body_bytes_max {
@@ -329,6 +335,11 @@ pub fn fetch_over(
 /// Whether bytes begin with an alert or a handshake message of TLS (RFC 8446, 5.1).
 fn is_tls_record(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15 | 0x16, 0x03, ..])
+}
+
+/// Whether bytes begin with a SETTINGS frame, the first frame of an HTTP/2 server (RFC 9113, 3.4).
+fn is_http2_settings(bytes: &[u8]) -> bool {
+    matches!(bytes, [0, _, _, 4, 0, 0, 0, 0, 0, ..])
 }
 
 #[cfg(test)]
@@ -351,6 +362,14 @@ mod tests {
         let found = fetch(&address.into(), &bytes, Duration::from_secs(5), 100);
         assert!(matches!(found, Err(FetchError::Tls)), "{found:?}");
         server.join().unwrap();
+    }
+
+    #[test]
+    fn a_server_that_speaks_only_http2_is_recognised_by_its_settings() {
+        // One setting: at most 100 streams at once.
+        let address = peer(&[&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]]);
+        let found = fetch(&address, b"ping", LONG, 100);
+        assert!(matches!(found, Err(FetchError::Http2)), "{found:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::address::Address;
+use crate::datagrams::Datagrams;
 use crate::os;
 
 /// A connection of one event loop. Ids are not reused: a stale one names nothing.
@@ -17,7 +18,7 @@ pub struct ConnId {
 
 impl ConnId {
     /// The id of a slot's connection with this generation, for event loops outside of this crate.
-    pub fn new(slot: u32, generation: u32) -> Self {
+    pub const fn new(slot: u32, generation: u32) -> Self {
         Self {
             index: slot,
             generation,
@@ -203,6 +204,34 @@ pub struct WireBytes {
 /// [`Io::failure`] has the reason.
 pub const TLS_FAILED: i32 = libc::EPROTO;
 
+/// The `errno` of [`Event::Failed`] on a stream whose request the server has not processed, so that
+/// it may be sent again.
+pub const NOT_PROCESSED: i32 = libc::ECANCELED;
+
+/// The `errno` of [`Event::ConnectFailed`] on a stream for which this side has no connection with a
+/// free place.
+pub const NO_PLACE: i32 = libc::ENOBUFS;
+
+/// The `errno` of [`Event::Failed`] where the peer broke a rule of HTTP/2.
+pub const MALFORMED: i32 = libc::EBADMSG;
+
+/// The number of the listener in [`Event::Accepted`] if the connection is a stream of another one;
+/// see [`Io::carrier`].
+pub const STREAM: u32 = u32::MAX;
+
+/// A connection that carries streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CarrierState {
+    /// The number of open streams.
+    pub streams: usize,
+    /// Whether any stream has ever been opened.
+    pub has_begun: bool,
+    /// Whether the peer has been told that there will be no more.
+    pub is_draining: bool,
+    /// Malformed requests since the last call.
+    pub malformed: u64,
+}
+
 /// An event of a connection or a listener.
 #[derive(Debug)]
 pub enum Event {
@@ -250,6 +279,12 @@ pub enum Event {
         conn: ConnId,
         /// The error's number.
         errno: i32,
+    },
+    /// A socket of [`Io::watch`] has datagrams or an error. The caller reads until there are none;
+    /// only then are further ones reported.
+    Readable {
+        /// The socket.
+        conn: ConnId,
     },
     /// All sends by [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] are in the kernel.
     Drained {
@@ -351,6 +386,26 @@ pub trait Io: Sized {
         self.add_target(address, sources)
     }
 
+    /// As [`Io::add_tls_target`], but each connection to it is a stream on an HTTP/2 connection.
+    /// The loop opens as many HTTP/2 connections as are needed. The user of a stream sends one
+    /// request and gets its response, both in HTTP/1.1. A loop that cannot carry streams opens
+    /// ordinary connections.
+    fn add_stream_target(
+        &mut self,
+        address: &Address,
+        sources: &[SocketAddr],
+        tls: Option<u32>,
+    ) -> TargetId {
+        self.add_tls_target(address, sources, tls)
+    }
+
+    /// Connections to a target get `TCP_NODELAY`: otherwise a short segment waits until the one before
+    /// is acknowledged, a round trip later (Nagle's algorithm, RFC 9293 3.7.4). For targets to which
+    /// several sends may be under way; connections to it are files of the process then.
+    fn set_no_delay(&mut self, target: TargetId) {
+        let _ = target;
+    }
+
     /// Registers bytes to send.
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId;
 
@@ -359,6 +414,17 @@ pub trait Io: Sized {
     /// # Errors
     /// When there is no free slot or no socket.
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId>;
+
+    /// Watches a UDP socket, which takes the slot of a connection that the loop opens:
+    /// [`Event::Readable`] comes when it has datagrams. Sending and receiving are up to the caller,
+    /// who keeps the socket open until [`Io::close`].
+    ///
+    /// # Errors
+    /// When there is no free slot or descriptor, or the loop has no datagrams.
+    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+        let _ = socket;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Gives a connection that is being opened the bytes that come before its TLS handshake: a PROXY
     /// protocol header. False where there is no TLS on it, and nothing is done.
@@ -378,6 +444,46 @@ pub trait Io: Sized {
     fn failure(&self, conn: ConnId) -> Option<&str> {
         let _ = conn;
         None
+    }
+
+    /// Begins to carry streams on an accepted connection, with the bytes that were received on it
+    /// so far. Each stream is then a connection, accepted from listener [`STREAM`]. False, without
+    /// any effect, if the loop cannot carry streams.
+    fn carry_streams(&mut self, conn: ConnId, bytes: &[u8]) -> bool {
+        let _ = (conn, bytes);
+        false
+    }
+
+    /// The connection that carries a stream; `None` for other connections.
+    fn carrier(&self, conn: ConnId) -> Option<ConnId> {
+        let _ = conn;
+        None
+    }
+
+    /// Whether a connection is an outgoing stream on an HTTP/2 connection that carried others
+    /// before.
+    fn is_reused(&self, conn: ConnId) -> bool {
+        let _ = conn;
+        false
+    }
+
+    /// Whether a connection that is being opened is a stream that waits until one of the HTTP/2
+    /// connections of its target has a place for it.
+    fn waits_for_place(&self, conn: ConnId) -> bool {
+        let _ = conn;
+        false
+    }
+
+    /// The state of a connection that carries streams.
+    fn carrier_state(&mut self, conn: ConnId) -> CarrierState {
+        let _ = conn;
+        CarrierState::default()
+    }
+
+    /// Tells the peer that a connection carries no further streams. Without `now`, those in flight
+    /// are still served. [`Event::Eof`] follows when none is open.
+    fn end_streams(&mut self, conn: ConnId, now: bool) {
+        let _ = (conn, now);
     }
 
     /// Bytes of all TLS connections so far, as they passed over the network.

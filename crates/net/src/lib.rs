@@ -9,12 +9,17 @@
 mod accepting;
 mod address;
 mod choose;
+mod datagrams;
 mod epoll;
 pub mod fetch;
+mod field_section;
 pub mod folder;
 pub mod h2;
+pub mod h3;
 pub mod http;
 mod io;
+mod lent_buffers;
+mod lingering;
 pub mod namespace;
 pub mod os;
 pub mod process;
@@ -28,9 +33,13 @@ pub mod wait;
 
 pub use address::{Address, AddressError, UnixPath, UnixPathError};
 pub use choose::{IoKind, uring_lacked_memory, uring_unavailable};
+pub use datagrams::{Arrival, Datagrams, Received, SendError};
 pub use epoll::Epoll;
+pub use field_section::FieldSection;
 pub use io::{
-    Buf, ConnId, Event, Handshake, Io, IoOptions, LoopId, PayloadId, SLOTS_FULL, TLS_FAILED,
-    TargetId, WireBytes,
+    Buf, CarrierState, ConnId, Event, Handshake, Io, IoOptions, LoopId, MALFORMED, NO_PLACE,
+    NOT_PROCESSED, PayloadId, SLOTS_FULL, STREAM, TLS_FAILED, TargetId, WireBytes,
 };
+pub use lent_buffers::LentBuffers;
+pub use lingering::Lingering;
 pub use uring::Uring;

@@ -231,6 +231,13 @@ fn listen_once(address: SocketAddr, backlog: i32, share_port: bool) -> io::Resul
     Ok(TcpListener::from(fd))
 }
 
+/// The congestion control that the kernel gives new TCP connections in the network namespace of this
+/// thread (`net.ipv4.tcp_congestion_control`), such as `cubic`; `None` if there are no sockets.
+pub fn tcp_congestion() -> Option<String> {
+    let socket = stream_socket(libc::AF_INET, false).ok()?;
+    sockopt::tcp_congestion(&socket).ok()
+}
+
 /// Maps zeroed memory that is allocated when it is touched; [`unmap_memory`] frees it.
 pub(crate) fn map_memory(bytes: usize) -> io::Result<*mut u8> {
     // SAFETY: a new mapping, of no file, wherever there is room.

@@ -7,14 +7,15 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::sync::Arc;
 
-use io_uring::types::{CancelBuilder, Fixed};
+use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::accepting::Pausing;
-use crate::address::{self, Address, RawAddress};
+use crate::address::Address;
+use crate::datagrams::Datagrams;
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
@@ -30,6 +31,7 @@ mod stamped;
 mod tests;
 mod wait;
 use buffers::BufferRing;
+use connect::TargetAddress;
 use entries::File;
 use op::Op;
 use stamped::Stamps;
@@ -85,13 +87,6 @@ enum Outgoing {
     Shared(Arc<[u8]>, usize),
     Own(Vec<u8>, usize),
     Lent(Buf, usize),
-}
-
-struct TargetAddress {
-    family: i32,
-    address: Box<RawAddress>,
-    sources: Vec<RawAddress>,
-    turn: usize,
 }
 
 /// The event loop on io_uring; see [`Io`].
@@ -183,6 +178,18 @@ impl Uring {
             Some(stamps) => file.receive_stamped(stamps.room(), group),
         }
         .user_data(user_data(Op::Recv, conn.generation, conn.index));
+        self.push(entry);
+    }
+
+    /// Asks for the readiness of a UDP socket until it is closed.
+    fn watch_again(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        let Some(fd) = slot.descriptor else { return };
+        slot.pending += 1;
+        let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32)
+            .multi(true)
+            .build()
+            .user_data(user_data(Op::Watch, conn.generation, conn.index));
         self.push(entry);
     }
 
@@ -360,13 +367,12 @@ impl Io for Uring {
     }
 
     fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
-        self.targets.push(TargetAddress {
-            family: address.family(),
-            address: Box::new(address.raw()),
-            sources: sources.iter().map(address::inet).collect(),
-            turn: 0,
-        });
+        self.targets.push(TargetAddress::new(address, sources));
         TargetId(self.targets.len() as u32 - 1)
+    }
+
+    fn set_no_delay(&mut self, target: TargetId) {
+        self.targets[target.number()].is_descriptor = true;
     }
 
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
@@ -376,6 +382,25 @@ impl Io for Uring {
 
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
         self.open_connection(target, first)
+    }
+
+    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+        let own = socket.as_fd().try_clone_to_owned()?;
+        let Some(index) = self.free.pop() else {
+            return Err(io::Error::other("all connection slots are in use"));
+        };
+        let slot = &mut self.slots[index as usize];
+        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
+        *slot = Slot {
+            generation,
+            open: true,
+            outgoing: true,
+            descriptor: Some(own.into_raw_fd()),
+            ..Slot::default()
+        };
+        let conn = ConnId { index, generation };
+        self.watch_again(conn);
+        Ok(conn)
     }
 
     fn send(&mut self, conn: ConnId, payload: PayloadId) {

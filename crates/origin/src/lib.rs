@@ -4,7 +4,9 @@
 //! own event loop and listening socket.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod fields;
 mod h2;
+mod h3;
 mod pages;
 mod server;
 

@@ -239,6 +239,12 @@ fn escape(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
+/// An answer in the form in which HTTP/2 or HTTP/3 sends it on a stream.
+pub(crate) trait StreamPage: Clone {
+    /// Converts the bytes of an HTTP/1.1 answer.
+    fn of(answer: &[u8]) -> Self;
+}
+
 /// Whether a connection is kept after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ConnectionReuse {

@@ -7,16 +7,20 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use net::http::RequestParser;
-use net::{Buf, ConnId, Epoll, Event, Io, IoKind, IoOptions, PayloadId, Uring, os};
+use net::{
+    ConnId, Datagrams, Epoll, Event, Io, IoKind, IoOptions, Lingering, PayloadId, Uring, os,
+};
 
-use readings::Histogram;
+use readings::{Histogram, QuicCongestion};
 use tls::{Secure, ServerTls};
 
 use crate::h2::{H2Page, H2Request, H2Server};
-use crate::pages::{ConnectionReuse, HELLO, Page, answer, page};
+use crate::pages::{ConnectionReuse, HELLO, StreamPage, answer};
+use held::{AnswerKey, AnswerTo};
+use quic_clients::QuicClients;
+use stream_pages::StreamPages;
 
 /// How to run an origin.
 #[derive(Clone, Debug)]
@@ -37,6 +41,11 @@ pub struct OriginOptions {
     pub spin: bool,
     /// TLS on all connections.
     pub tls: Option<ServerTls>,
+    /// HTTP/3 on the same port of UDP. Needs TLS.
+    pub http3: bool,
+    /// The congestion control of HTTP/3; `None` for the one that matches TCP's in the network
+    /// namespace in which the origin runs.
+    pub quic_congestion: Option<QuicCongestion>,
 }
 
 /// Why an origin does not start.
@@ -52,6 +61,9 @@ pub enum OriginError {
     /// Its event loop cannot be opened.
     #[error("cannot open an event loop: {0}")]
     Loop(#[source] io::Error),
+    /// HTTP/3 without TLS, or with TLS that QUIC cannot use.
+    #[error("cannot serve HTTP/3: {0}")]
+    Quic(String),
 }
 
 /// A thread of an origin ended before it was asked to. Its listening socket is closed.
@@ -94,6 +106,8 @@ pub struct Origin {
 const TURN_NS: u64 = 50_000_000;
 /// Fixed pages that a thread caches.
 const PAGES_MAX: usize = 64;
+/// How many connections of a thread may linger, see [`Lingering`].
+const LINGERING_MAX: u32 = 64;
 
 impl Origin {
     /// Starts an origin.
@@ -101,30 +115,22 @@ impl Origin {
     /// # Errors
     /// When it cannot listen there, or no event loop can be had.
     pub fn start(options: &OriginOptions) -> Result<Origin, OriginError> {
-        let mut address = options.listen;
-        let mut listeners = Vec::new();
-        for _ in 0..options.threads.max(1) {
-            let listener = os::listen(address, options.backlog, options.threads > 1)
-                .map_err(|source| OriginError::Listen { address, source })?;
-            address = listener
-                .local_addr()
-                .map_err(|source| OriginError::Listen { address, source })?;
-            listeners.push(listener);
-        }
+        let (address, listeners) = sockets::open(options)?;
         let stop = Arc::new(AtomicBool::new(false));
         let counters: Vec<Arc<Counters>> = listeners.iter().map(|_| Arc::default()).collect();
         let (opened, failures) = std::sync::mpsc::channel();
         let threads = listeners
             .into_iter()
             .enumerate()
-            .map(|(number, listener)| {
+            .map(|(number, (listener, datagrams))| {
                 let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
                 let (kind, connections, spin) = (options.io, options.connections, options.spin);
-                let tls = options.tls.clone();
+                let (tls, congestion) = (options.tls.clone(), options.quic_congestion);
                 std::thread::spawn(move || {
                     let io_options = IoOptions {
-                        outgoing: 0,
-                        accepted: connections,
+                        // The UDP socket.
+                        outgoing: u32::from(datagrams.is_some()),
+                        accepted: connections.saturating_add(LINGERING_MAX),
                         buffers: 256,
                         buffers_max: 0,
                         buffer_size: 4096,
@@ -132,20 +138,22 @@ impl Origin {
                         stamps: spin,
                     };
                     match kind {
-                        IoKind::Uring => match start_loop::<Uring>(io_options, listener, tls) {
-                            Ok(io) => {
-                                let _ = opened.send(Ok(()));
-                                Worker::new(io, connections, number, all).run(&stop, spin)?;
-                            }
-                            Err(e) => drop(opened.send(Err(e))),
-                        },
-                        IoKind::Epoll => match start_loop::<Epoll>(io_options, listener, tls) {
-                            Ok(io) => {
-                                let _ = opened.send(Ok(()));
-                                Worker::new(io, connections, number, all).run(&stop, spin)?;
-                            }
-                            Err(e) => drop(opened.send(Err(e))),
-                        },
+                        IoKind::Uring => {
+                            let io = start_loop::<Uring>(io_options, listener, tls.clone());
+                            let worker = io.and_then(|io| {
+                                let worker = Worker::new(io, io_options, number, all, connections);
+                                worker.with_quic(datagrams, tls.as_ref(), connections, congestion)
+                            });
+                            run_worker(worker, &opened, &stop, spin)?;
+                        }
+                        IoKind::Epoll => {
+                            let io = start_loop::<Epoll>(io_options, listener, tls.clone());
+                            let worker = io.and_then(|io| {
+                                let worker = Worker::new(io, io_options, number, all, connections);
+                                worker.with_quic(datagrams, tls.as_ref(), connections, congestion)
+                            });
+                            run_worker(worker, &opened, &stop, spin)?;
+                        }
                     }
                     Ok(())
                 })
@@ -230,6 +238,26 @@ fn start_loop<I: Io>(
     Ok(io)
 }
 
+/// Runs a thread's worker, after it has said whether it could be made.
+fn run_worker<I: Io>(
+    worker: io::Result<Worker<I>>,
+    opened: &std::sync::mpsc::Sender<io::Result<()>>,
+    stop: &AtomicBool,
+    spin: bool,
+) -> io::Result<()> {
+    match worker {
+        Ok(mut worker) => {
+            // The receiver is gone if another thread could not begin.
+            let _ = opened.send(Ok(()));
+            worker.run(stop, spin)
+        }
+        Err(e) => {
+            let _ = opened.send(Err(e));
+            Ok(())
+        }
+    }
+}
+
 #[derive(Default)]
 struct Client {
     conn: Option<ConnId>,
@@ -239,7 +267,12 @@ struct Client {
     last: Vec<u8>,
     last_page: Option<PayloadId>,
     last_keep_alive: bool,
+    /// Whether it is closed once everything is sent. What the client still sends is discarded.
     closing: bool,
+    /// Whether the client may still be sending then.
+    may_send: bool,
+    /// Whether everything was sent, and the client has not closed yet.
+    is_lingering: bool,
     /// The session, with HTTP/2.
     h2: Option<Box<H2Server>>,
     /// Whether it has sent anything.
@@ -251,45 +284,35 @@ struct Worker<I: Io> {
     clients: Vec<Client>,
     /// By method, target and what becomes of the connection.
     pages: HashMap<(String, ConnectionReuse), PayloadId>,
-    /// By method and target.
-    h2_pages: HashMap<String, H2Page>,
+    h2_pages: StreamPages<H2Page>,
     /// Requests of the bytes that are being read.
     h2_requests: Vec<H2Request>,
     number: usize,
     all: Vec<Arc<Counters>>,
+    /// The number of open connections, without those that linger, and its limit.
+    open: u32,
+    connections_max: u32,
+    lingering: Lingering,
     connections: u64,
     requests: u64,
     /// Delayed answers: when each is due, and when its request arrived, ns.
-    held: BinaryHeap<Reverse<(u64, u64, ConnKey)>>,
+    held: BinaryHeap<Reverse<(u64, u64, AnswerKey)>>,
     delays: Histogram,
     random: fastrand::Rng,
-}
-
-/// An arbitrary order, for the heap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ConnKey {
-    conn: ConnId,
-    persist: ConnectionReuse,
-    /// With HTTP/2.
-    stream: Option<u32>,
-}
-
-impl PartialOrd for ConnKey {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for ConnKey {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.conn.slot().cmp(&other.conn.slot())
-    }
+    /// With HTTP/3.
+    quic: Option<Box<QuicClients>>,
 }
 
 impl<I: Io> Worker<I> {
-    fn new(io: I, connections: u32, number: usize, all: Vec<Arc<Counters>>) -> Self {
+    fn new(
+        io: I,
+        options: IoOptions,
+        number: usize,
+        all: Vec<Arc<Counters>>,
+        connections_max: u32,
+    ) -> Self {
         let mut clients = Vec::new();
-        clients.resize_with(connections as usize, Client::default);
+        clients.resize_with(options.slots(), Client::default);
         Self {
             io,
             clients,
@@ -298,12 +321,33 @@ impl<I: Io> Worker<I> {
             h2_requests: Vec::new(),
             number,
             all,
+            open: 0,
+            connections_max,
+            lingering: Lingering::new(LINGERING_MAX as usize),
             connections: 0,
             requests: 0,
             held: BinaryHeap::new(),
             delays: Histogram::new(),
             random: fastrand::Rng::new(),
+            quic: None,
         }
+    }
+
+    /// With HTTP/3 on this socket.
+    fn with_quic(
+        mut self,
+        socket: Option<Datagrams>,
+        tls: Option<&ServerTls>,
+        connections: u32,
+        congestion: Option<QuicCongestion>,
+    ) -> io::Result<Self> {
+        if let (Some(socket), Some(tls)) = (socket, tls) {
+            let quic = QuicClients::new(socket, tls, connections, congestion, self.io.now_ns());
+            let mut quic = quic.map_err(io::Error::other)?;
+            quic.watch(&mut self.io)?;
+            self.quic = Some(Box::new(quic));
+        }
+        Ok(self)
     }
 
     fn run(&mut self, stop: &AtomicBool, spin: bool) -> io::Result<()> {
@@ -318,16 +362,25 @@ impl<I: Io> Worker<I> {
             if !self.held.is_empty() {
                 self.answer_due();
             }
+            if self.quic.is_some() {
+                self.turn_quic();
+            }
+            if !self.lingering.is_empty() {
+                self.close_overdue();
+            }
             self.publish();
         }
+        self.close_quic();
         Ok(())
     }
 
     /// How long to wait for events: until an answer is due.
     fn wait(&self) -> u64 {
-        match self.held.peek() {
+        let held = self.held.peek().map(|Reverse((due, _, _))| *due);
+        let quic = self.quic.as_ref().and_then(|quic| quic.next_ns());
+        match held.into_iter().chain(quic).min() {
             None => TURN_NS,
-            Some(Reverse((due, _, _))) => due.saturating_sub(os::now_ns()).min(TURN_NS),
+            Some(due) => due.saturating_sub(os::now_ns()).min(TURN_NS),
         }
     }
 
@@ -339,23 +392,37 @@ impl<I: Io> Worker<I> {
                 break;
             }
             self.held.pop();
-            let client = &mut self.clients[key.conn.slot()];
-            if client.conn != Some(key.conn) {
-                continue; // It has gone meanwhile.
+            if self.answer_held(key) {
+                self.delays.record_ns(now - came);
             }
-            let bytes = answer(200, "text/plain", HELLO, false, key.persist);
-            match (&mut client.h2, key.stream) {
-                (Some(h2), Some(stream)) => {
-                    h2.answer(stream, &H2Page::of(&bytes));
-                    self.send_h2(key.conn);
-                }
-                _ => {
-                    client.closing = key.persist.closes();
-                    self.io.send_copy(key.conn, &bytes);
-                }
-            }
-            self.delays.record_ns(now - came);
         }
+    }
+
+    /// Sends a delayed answer; false if its client has gone meanwhile.
+    fn answer_held(&mut self, key: AnswerKey) -> bool {
+        let bytes = answer(200, "text/plain", HELLO, false, key.persist);
+        let (conn, stream) = match key.to {
+            AnswerTo::Http1(conn) => (conn, None),
+            AnswerTo::Http2(conn, stream) => (conn, Some(stream)),
+            AnswerTo::Http3 { number, id, stream } => {
+                return self.answer_h3(number, id, stream, &bytes);
+            }
+        };
+        let client = &mut self.clients[conn.slot()];
+        if client.conn != Some(conn) {
+            return false;
+        }
+        match (&mut client.h2, stream) {
+            (Some(h2), Some(stream)) => {
+                h2.answer(stream, &H2Page::of(&bytes));
+                self.send_h2(conn);
+            }
+            _ => {
+                client.closing = key.persist.closes();
+                self.io.send_copy(conn, &bytes);
+            }
+        }
+        true
     }
 
     fn publish(&mut self) {
@@ -372,24 +439,12 @@ impl<I: Io> Worker<I> {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Accepted { conn, .. } => {
-                self.connections += 1;
-                self.clients[conn.slot()] = Client {
-                    conn: Some(conn),
-                    ..Client::default()
-                };
-            }
+            Event::Accepted { conn, .. } => self.accepted(conn),
             Event::Data { conn, buf } => {
                 self.data(conn, &buf);
                 self.io.recycle(buf);
             }
-            Event::Eof { conn } => {
-                if self.io.queued(conn) == 0 {
-                    self.io.close(conn);
-                } else {
-                    self.clients[conn.slot()].closing = true;
-                }
-            }
+            Event::Eof { conn } => self.client_ended(conn),
             Event::Drained { conn }
                 if self.clients[conn.slot()].h2.is_some() && !self.clients[conn.slot()].closing =>
             {
@@ -397,71 +452,23 @@ impl<I: Io> Worker<I> {
             }
             Event::Drained { conn } => {
                 if self.clients[conn.slot()].closing && self.io.queued(conn) == 0 {
-                    self.io.close(conn);
+                    self.end(conn);
                 }
             }
-            Event::Failed { conn, .. } => self.io.close(conn),
-            Event::AcceptFailed { errno } => {
-                let own = &self.all[self.number];
-                own.accept_errno.store(errno, Ordering::Relaxed);
+            Event::Failed { conn, .. } => self.close(conn),
+            Event::AcceptFailed { errno } => self.note_accept_failure(errno),
+            Event::Readable { conn } => {
+                if let Some(quic) = &mut self.quic {
+                    quic.readable(conn);
+                }
             }
             Event::Connected { .. } | Event::ConnectFailed { .. } => {}
         }
     }
 
-    fn data(&mut self, conn: ConnId, buf: &Buf) {
-        let slot = conn.slot();
-        if self.clients[slot].closing {
-            return;
-        }
-        let is_first = !std::mem::replace(&mut self.clients[slot].has_begun, true);
-        if is_first {
-            self.begin_h2(conn, buf);
-        }
-        if self.clients[slot].h2.is_some() {
-            return self.h2_data(conn, buf);
-        }
-        let mut at = 0;
-        while at < buf.len() && !self.clients[slot].closing {
-            let bytes = &self.io.bytes(buf)[at..];
-            let client = &mut self.clients[slot];
-            let at_start = client.parser.at_start();
-            if let Some(payload) = client.last_page
-                && at_start
-                && bytes == client.last
-            {
-                client.closing = !client.last_keep_alive;
-                self.requests += 1;
-                self.io.send_ordered(conn, payload);
-                return;
-            }
-            let whole = at == 0 && at_start;
-            match client.parser.feed(bytes) {
-                Ok((taken, false)) => at += taken.max(1),
-                Ok((taken, true)) => {
-                    client.last.clear();
-                    client.last_page = None;
-                    if whole && taken == bytes.len() {
-                        client.last.extend_from_slice(bytes);
-                    }
-                    at += taken;
-                    self.requests += 1;
-                    self.respond(conn, buf.arrived_ns());
-                }
-                Err(e) => {
-                    let text = format!("{e}\n");
-                    let bytes = answer(
-                        400,
-                        "text/plain",
-                        text.as_bytes(),
-                        false,
-                        ConnectionReuse::Closed,
-                    );
-                    client.closing = true;
-                    self.io.send_copy(conn, &bytes);
-                }
-            }
-        }
+    fn note_accept_failure(&self, errno: i32) {
+        let own = &self.all[self.number];
+        own.accept_errno.store(errno, Ordering::Relaxed);
     }
 
     /// The actual delays of all threads.
@@ -475,82 +482,14 @@ impl<I: Io> Worker<I> {
         }
         sum
     }
-
-    /// `arrived_ns` is the kernel timestamp of the request, if there is one.
-    fn respond(&mut self, conn: ConnId, arrived_ns: Option<u64>) {
-        let client = &mut self.clients[conn.slot()];
-        let request = client.parser.request();
-        let persist = ConnectionReuse::of(request);
-        let head_only = request.method == "HEAD";
-        client.closing = persist.closes();
-        let key = (format!("{} {}", request.method, request.target), persist);
-        if let Some(&payload) = self.pages.get(&key) {
-            if !client.last.is_empty() {
-                client.last_page = Some(payload);
-                client.last_keep_alive = !persist.closes();
-            }
-            self.io.send_ordered(conn, payload);
-            return;
-        }
-        match page(request) {
-            Page::Own(bytes) => {
-                client.last.clear();
-                self.io.send_copy(conn, &bytes);
-            }
-            Page::Delayed(delay) => {
-                client.last.clear();
-                let now = os::now_ns();
-                let came = arrived_ns.map_or(now, |at| at.min(now));
-                let due = came + delay.draw(&mut self.random);
-                let stream = None;
-                let key = ConnKey {
-                    conn,
-                    persist,
-                    stream,
-                };
-                // Pipelined requests may be answered in any order: load generators wait for each
-                // answer.
-                client.closing = false;
-                self.held.push(Reverse((due, came, key)));
-            }
-            Page::Delays => {
-                client.last.clear();
-                let sum = self.all_delays();
-                let text = sum.to_base64();
-                let bytes = answer(200, "text/plain", text.as_bytes(), head_only, persist);
-                self.io.send_copy(conn, &bytes);
-            }
-            Page::Stall(ms) => {
-                client.last.clear();
-                std::thread::sleep(Duration::from_millis(ms));
-                let bytes = answer(200, "text/plain", b"stood still\n", head_only, persist);
-                self.io.send_copy(conn, &bytes);
-            }
-            Page::Stats => {
-                client.last.clear();
-                self.publish();
-                let text = serde_json::to_string(&stats(&self.all)).unwrap_or_default();
-                let bytes = answer(200, "application/json", text.as_bytes(), head_only, persist);
-                self.io.send_copy(conn, &bytes);
-            }
-            Page::Fixed(bytes) => {
-                if self.pages.len() >= PAGES_MAX {
-                    client.last.clear();
-                    self.io.send_copy(conn, &bytes);
-                    return;
-                }
-                let payload = self.io.add_payload(Arc::from(bytes.as_slice()));
-                self.pages.insert(key, payload);
-                if !client.last.is_empty() {
-                    client.last_page = Some(payload);
-                    client.last_keep_alive = !persist.closes();
-                }
-                self.io.send_ordered(conn, payload);
-            }
-        }
-    }
 }
 
+mod closing;
+mod held;
+mod http1;
+mod quic_clients;
+mod sockets;
+mod stream_pages;
 mod streams;
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,8 @@ fn origin(io: IoKind, threads: usize) -> Origin {
         connections: 64,
         spin: false,
         tls: None,
+        http3: false,
+        quic_congestion: None,
     })
     .unwrap()
 }
@@ -190,5 +192,68 @@ fn a_client_of_http_1_0_that_asks_to_keep_its_connection_is_told_that_it_may() {
         let closed = ask(&origin, "");
         assert_eq!(closed.matches("\r\nConnection: close\r\n").count(), 1);
         assert_eq!(closed.matches("Hello, world!").count(), 1, "{closed}");
+    }
+}
+
+/// What the origin answers at once, and then closes, although more is coming.
+const LAST_REQUESTS: [(&[u8], &[u8]); 3] = [
+    (b"no request\r\n\r\n", b"HTTP/1.1 400 "),
+    (
+        b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"Hello, world!",
+    ),
+    // HTTP/2, of which the first frame is not SETTINGS: GOAWAY.
+    (
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x08\x06\0\0\0\0\0",
+        b"\0\0\x08\x07\0\0\0\0\0",
+    ),
+];
+
+#[test]
+fn a_client_that_is_still_sending_gets_the_last_answer_and_no_reset() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 1);
+        for (request, answer) in LAST_REQUESTS {
+            for _ in 0..20 {
+                let mut stream = TcpStream::connect(origin.address()).unwrap();
+                stream
+                    .set_read_timeout(Some(Duration::from_secs(20)))
+                    .unwrap();
+                let sent = [request, &vec![b'x'; 600_000]].concat();
+                stream.write_all(&sent).unwrap();
+                let mut got = Vec::new();
+                let ended = stream.read_to_end(&mut got);
+                assert!(ended.is_ok(), "{io}: {ended:?}");
+                let has_answer = got.windows(answer.len()).any(|part| part == answer);
+                assert!(has_answer, "{io}: {:?}", String::from_utf8_lossy(&got));
+            }
+        }
+    }
+}
+
+#[test]
+fn clients_that_do_not_close_take_no_place_and_are_bounded() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        // Has 64 places.
+        let origin = origin(io, 1);
+        let held: Vec<_> = (0..150)
+            .map(|_| {
+                let mut stream = TcpStream::connect(origin.address()).unwrap();
+                stream.write_all(b"no request\r\n\r\n").unwrap();
+                let mut got = Vec::new();
+                stream.read_to_end(&mut got).unwrap();
+                assert!(got.starts_with(b"HTTP/1.1 400 "), "{io}");
+                stream
+            })
+            .collect();
+        let more: Vec<_> = (0..60)
+            .map(|_| {
+                let mut stream = TcpStream::connect(origin.address()).unwrap();
+                stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+                assert_ne!(stream.read(&mut [0; 512]).unwrap(), 0, "{io}");
+                stream
+            })
+            .collect();
+        drop((held, more));
     }
 }

@@ -18,11 +18,17 @@ pub struct BottleneckReading {
     pub client_threads: u32,
     /// CPUs of the load; empty when it is not bound.
     pub client_cpus: Vec<u32>,
-    /// CPUs that the servers may use.
+    /// CPUs that the servers on the load's machine may use.
     pub server_cpus: Vec<u32>,
-    /// The same for each server; empty in journals of older versions.
+    /// The CPUs that each server may use, on its machine; empty in journals of older versions.
     #[serde(default)]
     pub cpus_of_servers: BTreeMap<String, Vec<u32>>,
+    /// Where hosts are machines: the host of each server.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, String>,
+    /// Where hosts are machines: the load's host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_host: Option<String>,
     /// Whether a connection carries more than one request.
     pub keepalive: bool,
     /// What the link between client and servers lets through, bits per second; absent where
@@ -42,6 +48,14 @@ pub struct BottleneckReading {
     /// Ports of the load's host that connections in TIME_WAIT held then.
     #[serde(default)]
     pub waiting_at_failure: Option<u64>,
+}
+
+impl BottleneckReading {
+    /// The host of a server on another machine than the load's.
+    pub fn apart(&self, server: &str) -> Option<&str> {
+        let host = self.hosts.get(server)?;
+        (self.load_host.as_ref() != Some(host)).then_some(host.as_str())
+    }
 }
 
 /// What was changed for one load.
@@ -110,8 +124,11 @@ pub struct BottleneckSample {
     /// For how much of the time the client's busiest thread wanted a CPU, 0 to 1.
     #[serde(default)]
     pub client_wanted: f64,
-    /// How busy each CPU of the machine was.
+    /// How busy each CPU of the load's machine was.
     pub cpus: Vec<CpuSample>,
+    /// The same of servers' other machines, by host.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_cpus: BTreeMap<String, Vec<CpuSample>>,
     /// What the kernel counted in the network namespaces of the load and of the watched servers,
     /// together.
     pub kernel: KernelSample,

@@ -31,13 +31,17 @@ pub struct EventsReading {
     pub events: Vec<EventReading>,
 }
 
-/// Something that happened to a server, at times since the measured window began.
+/// Something that happened to a server or a host, at times since the measured window began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventReading {
+    /// The server that it happened to; empty if it happened to a host.
     pub server: String,
-    /// What was done: `kill`, `stop` or `cut`.
+    /// The host that it happened to as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// What was done, in the word of an experiment file: `kill`, `reload` and so on.
     pub what: String,
-    /// When it had been done.
+    /// When it had been done; of a reload and of a rolling restart, when it was ordered.
     pub at_s: f64,
     /// When it had been undone; absent where that came after the window's end.
     pub back_s: Option<f64>,
@@ -49,4 +53,47 @@ pub struct EventReading {
     /// The most connections that were open at a server while it was stopped: requests that had
     /// been sent to it and waited there.
     pub connections_max: Option<u64>,
+    /// Of a reload: time from `at_s` until the new configuration was seen to be in effect; absent
+    /// if that was not seen before the reload was undone or the window ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_effect_after_s: Option<f64>,
+    /// The load while the event lasted; absent in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<DuringEvent>,
+}
+
+impl EventReading {
+    /// The name of the server or the host.
+    pub fn target(&self) -> &str {
+        self.host.as_deref().unwrap_or(&self.server)
+    }
+
+    /// Whether this is a reload, which takes no server out of rotation.
+    pub fn is_reload(&self) -> bool {
+        self.what == RELOAD
+    }
+
+    /// Whether the event can take a server out of rotation.
+    pub fn has_rotation(&self) -> bool {
+        self.host.is_none() && !self.is_reload()
+    }
+}
+
+/// The word for a reload.
+const RELOAD: &str = "reload";
+
+/// The load while an event lasted, from its interval rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DuringEvent {
+    /// Start and end of these rows, since the measured window began.
+    pub start_s: f64,
+    pub end_s: f64,
+    /// Good answers that came in these rows.
+    pub requests: u64,
+    /// Failures in these rows.
+    pub errors: u64,
+    /// The longest response time of the good answers.
+    pub response_us_max: f64,
+    /// The largest of the rows' 99th percentiles.
+    pub row_p99_us_max: f64,
 }

@@ -312,8 +312,8 @@ impl Histogram {
         };
         // This encodes the lowest 64-bit number, which the crate's reader would overflow on
         // negating.
-        let mut parts = plain.as_deref().unwrap_or(&bytes).windows(9);
-        if parts.any(|part| part == [0xff; 9]) {
+        let mut runs = plain.as_deref().unwrap_or(&bytes).split(|b| *b != 0xff);
+        if runs.any(|run| run.len() >= 9) {
             return Err(damaged());
         }
         let own = plain.and_then(own_counts);

@@ -31,15 +31,126 @@ pub struct HostSpec {
     pub access: Access,
     /// Settings of the kernel's network, such as `net.core.somaxconn`, and their values.
     pub settings: Vec<(String, String)>,
-    /// What `ssh` calls the machine that it is, such as `user@host`; `None` for this machine.
+    /// How it is reached, if it is another machine than this one.
     #[serde(default)]
-    pub ssh: Option<String>,
+    pub reach: Option<Reach>,
     /// A `weigh` for that machine, where it needs another one than this.
     #[serde(default)]
-    pub ssh_binary: Option<PathBuf>,
+    pub binary: Option<PathBuf>,
     /// The address by which other machines reach its servers.
     #[serde(default)]
     pub address: Option<IpAddr>,
+}
+
+impl HostSpec {
+    /// Whether it is reached through a pipe, as another machine.
+    pub fn is_elsewhere(&self) -> bool {
+        self.reach.is_some()
+    }
+
+    /// The name that it was declared by: its own, or that of a preset for several hosts.
+    pub fn declared_name(&self) -> &str {
+        match &self.reach {
+            Some(Reach::Slurm(member)) => &member.preset,
+            Some(Reach::Kubernetes(member)) => &member.preset,
+            Some(Reach::Nomad(member)) => &member.preset,
+            _ => &self.name,
+        }
+    }
+
+    /// Whether it is the first host of those that it was declared with.
+    pub fn is_first(&self) -> bool {
+        match &self.reach {
+            Some(Reach::Slurm(member)) => member.number == 1,
+            Some(Reach::Kubernetes(member)) => member.number == 1,
+            Some(Reach::Nomad(member)) => member.number == 1,
+            _ => true,
+        }
+    }
+}
+
+/// What opens a pipe to a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// The system's `ssh`, with what it calls the machine, such as `user@host`.
+    Ssh(String),
+    /// A command that runs `weigh agent` there.
+    Exec(Vec<String>),
+    /// A container.
+    Podman(Podman),
+    /// A node of an allocation.
+    Slurm(Member<Slurm>),
+    /// A pod.
+    Kubernetes(Member<Kubernetes>),
+    /// An allocation of a job.
+    Nomad(Member<Nomad>),
+}
+
+impl Reach {
+    /// The key that declares it.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Reach::Ssh(_) => "ssh",
+            Reach::Exec(_) => "exec",
+            Reach::Podman(_) => "podman",
+            Reach::Slurm(_) => "slurm",
+            Reach::Kubernetes(_) => "kubernetes",
+            Reach::Nomad(_) => "nomad",
+        }
+    }
+}
+
+/// One of the hosts that a preset stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member<T> {
+    /// The name in the experiment that stands for all of them.
+    pub preset: String,
+    /// Its number among them, from 1.
+    pub number: u32,
+    /// How many there are; `None` for one that has the preset's own name.
+    pub count: Option<u32>,
+    pub spec: T,
+}
+
+/// A container that runs, or one that is made from an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Podman {
+    pub source: ContainerSource,
+    /// Further options of `podman run` or `podman exec`.
+    pub options: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContainerSource {
+    Container(String),
+    Image(String),
+}
+
+/// Nodes of an allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slurm {
+    pub partition: Option<String>,
+    /// Further options of `salloc`.
+    pub options: Vec<String>,
+}
+
+/// Pods of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kubernetes {
+    pub image: String,
+    pub namespace: Option<String>,
+    /// Further options of `kubectl run`.
+    pub options: Vec<String>,
+}
+
+/// Running allocations of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nomad {
+    pub job: String,
+    pub task: Option<String>,
+    pub namespace: Option<String>,
 }
 
 /// The largest IP packet on a link, as on Ethernet.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BottleneckReading, CurveChoice, CurvePoint, DriverReading, EventsReading, LoadReading,
-    SettingsReading, SystemMetrics,
+    BesideReading, BottleneckReading, CurveChoice, CurvePoint, DeclaredLoad, DriverReading,
+    EventsReading, Gate, LoadReading, SettingsReading, SystemMetrics,
 };
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
@@ -120,6 +120,8 @@ fn last_of_each<'a, K: Ord, V>(
 /// A line of a run's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "row")]
+// A journal has one header.
+#[expect(clippy::large_enum_variant)]
 pub enum JournalRow {
     /// The first line: what run this is.
     Run(RunHeader),
@@ -189,6 +191,47 @@ pub struct RunHeader {
     /// cannot differ between their levels. Old journals name none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_loop_factors: Vec<String>,
+    /// The loads, if several are made at the same time. The fields of a [`Reading`] are those of
+    /// the first compared one; the others are in [`Reading::beside`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<DeclaredLoad>,
+    /// Bounds that fail the run; none in old journals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<Gate>,
+    /// What the user calls this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The commit of the git repository that the run was started in, with `+changes` where tracked
+    /// files differed from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
+impl Default for RunHeader {
+    /// A run of one block without subjects, with the bounds of an experiment that sets none.
+    fn default() -> Self {
+        Self {
+            weigh_version: String::new(),
+            experiment: String::new(),
+            title: String::new(),
+            seed: 1,
+            baseline: String::new(),
+            subjects: Vec::new(),
+            conditions: vec![Condition::new()],
+            blocks: 1,
+            matters: 0.03,
+            matters_failures: one_in_a_thousand(),
+            matters_ms: None,
+            max_error: one_percent(),
+            started_unix_s: 0,
+            published: Vec::new(),
+            open_loop_factors: Vec::new(),
+            loads: Vec::new(),
+            gates: Vec::new(),
+            label: None,
+            revision: None,
+        }
+    }
 }
 
 fn one_in_a_thousand() -> f64 {
@@ -267,7 +310,7 @@ pub enum Outcome {
     Done(Box<Reading>),
     /// It could not be measured.
     Failed {
-        /// Why, with the server's own last words where there are any.
+        /// Why, with the server's last output, if there is any.
         reason: String,
         /// Who caused it.
         #[serde(default, skip_serializing_if = "FailureCause::is_subject")]
@@ -332,6 +375,9 @@ pub struct Reading {
     /// subjects are compared, then those at shares of this subject's own capacity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<CurvePoint>,
+    /// The other loads that were made at the same time, by name; empty with one load.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub beside: BTreeMap<String, BesideReading>,
 }
 
 /// What one server did while a trial's load ran on it.

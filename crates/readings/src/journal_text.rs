@@ -13,6 +13,7 @@ const LINES_PER_THREAD_MIN: usize = 64;
 const SUM_BEGINS: &[u8] = b",\"crc32\":\"";
 const SUM_ENDS: &[u8] = b"\"}";
 const SUM_DIGITS: usize = 8;
+const TRIAL_BEGINS: &[u8] = b"{\"row\":\"trial\",";
 /// The most damaged lines that are named one by one.
 const NAMED_MAX: usize = 10;
 
@@ -48,7 +49,7 @@ pub struct Salvaged {
     pub left_out: Vec<(usize, String)>,
 }
 
-/// The kind of a row, parsed first: serde would buffer a tagged enum before it parses it.
+/// The kind of a row, known first: serde would buffer a tagged enum before it parses it.
 #[derive(Deserialize)]
 struct Kind<'a> {
     #[serde(borrow)]
@@ -90,10 +91,9 @@ impl JournalRow {
     }
 
     fn read(line: &[u8]) -> serde_json::Result<Self> {
-        let kind: Kind<'_> = serde_json::from_slice(line)?;
-        let row = match &*kind.row {
-            "trial" => JournalRow::Trial(serde_json::from_slice(line)?),
-            _ => serde_json::from_slice(line)?,
+        let row = match is_trial(line)? {
+            true => JournalRow::Trial(serde_json::from_slice(line)?),
+            false => serde_json::from_slice(line)?,
         };
         if let Some((field, number)) = first_above_limit(line) {
             return Err(serde::de::Error::custom(format_args!(
@@ -102,6 +102,16 @@ impl JournalRow {
         }
         Ok(row)
     }
+}
+
+/// Whether a line is a trial's. Trials are most of a journal, and begin with their kind as this
+/// program writes them; of other lines the kind is parsed.
+fn is_trial(line: &[u8]) -> serde_json::Result<bool> {
+    if line.starts_with(TRIAL_BEGINS) {
+        return Ok(true);
+    }
+    let kind: Kind<'_> = serde_json::from_slice(line)?;
+    Ok(kind.row == "trial")
 }
 
 /// The bytes that a line's checksum covers, and the checksum; `None` if the line has none.

@@ -11,18 +11,24 @@ mod curve;
 mod driver;
 mod errors;
 mod events;
+mod gate;
 mod histogram;
 pub mod hlog;
 mod host;
+mod http;
 mod journal;
 mod journal_text;
 mod load;
+mod loads;
+mod merge;
 mod metrics;
 mod open_loop;
 mod quantiles;
+mod quic;
 mod settings;
 mod tls;
 mod tool;
+mod utc;
 
 pub use bottleneck::{
     BottleneckReading, BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe,
@@ -31,26 +37,32 @@ pub use bottleneck::{
 pub use curve::{CurveChoice, CurvePoint};
 pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
-pub use events::{EventReading, EventsReading};
+pub use events::{DuringEvent, EventReading, EventsReading};
+pub use gate::{Gate, GateBound, GateMetric};
 pub use histogram::{Histogram, HistogramError};
 pub use host::{
-    Access, DirectionCounters, HostSpec, LinkCounters, LinkKind, LinkSpec, PACKET_BYTES_MAX,
+    Access, ContainerSource, DirectionCounters, HostSpec, Kubernetes, LinkCounters, LinkKind,
+    LinkSpec, Member, Nomad, PACKET_BYTES_MAX, Podman, Reach, Slurm,
 };
+pub use http::HttpVersion;
 pub use journal::{
     Condition, FailureCause, Journal, JournalRow, Outcome, Placement, Published, RateChoice,
     Reading, RunHeader, ServerReading, Trial,
 };
 pub use journal_text::{JournalTextError, Salvaged, UnwritableRow};
 pub use load::{
-    ClientReading, Fairness, LATE_S, LoadReading, LoadRow, NO_PORT, Pacing, RequestReading,
-    Silence, Slice, StageReading, StatusCount, ThreadReading, Wrong, WrongKind,
+    ClientReading, Fairness, HostReading, LATE_S, LoadReading, LoadRow, NO_PORT, Pacing,
+    RequestReading, Silence, Slice, StageReading, StatusCount, ThreadReading, Wrong, WrongKind,
 };
+pub use loads::{BesideReading, DeclaredLoad, LOAD_KEY, condition_of_load, trials_by_load};
 pub use metrics::{
     InterfaceMetrics, MachineMetrics, NetworkMetrics, ServerMetrics, SocketMetrics, SystemMetrics,
     ThreadMetrics,
 };
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quantiles::Quantiles;
+pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};
 pub use tls::{Negotiated, TlsReading};
 pub use tool::{FigureTable, ProcessLine, Tool, ToolLatency, ToolReading, ToolTls};
+pub use utc::Utc;

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles, TlsReading};
+use crate::{
+    ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles, QuicReading, TlsReading,
+};
 
 /// A good answer is late if it took longer than this: see [`LoadRow::late`].
 pub const LATE_S: f64 = 0.3;
@@ -105,9 +107,20 @@ pub struct LoadReading {
     /// The pauses of the client; of an open loop in which there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses: Option<ClientPauses>,
+    /// What each host contributed, where several made the load together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostReading>,
     /// Its TLS sessions; `None` without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReading>,
+    /// The congestion control that the kernel gives the client's TCP connections
+    /// (`net.ipv4.tcp_congestion_control`), also where the load is over QUIC; several where hosts that
+    /// make the load together differ. `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_congestion: Option<String>,
+    /// Of a load over HTTP/3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicReading>,
 }
 
 impl LoadReading {
@@ -137,6 +150,14 @@ impl LoadReading {
             _ => tls.handshake.quantile_us(0.5),
         });
         self.connect.quantile_us(0.5) + handshake.unwrap_or(0.0)
+    }
+
+    /// The congestion control of the client's connections: QUIC's with HTTP/3, otherwise TCP's.
+    pub fn congestion(&self) -> Option<&str> {
+        match &self.quic {
+            Some(quic) => quic.congestion.as_deref(),
+            None => self.tcp_congestion.as_deref(),
+        }
     }
 
     /// How many occasions stand behind the response latencies from a threshold on, of which a pause
@@ -306,6 +327,22 @@ pub struct StatusCount {
     pub status: u16,
     /// How often.
     pub count: u64,
+}
+
+/// The part of one host in a load that several hosts made together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostReading {
+    pub host: String,
+    pub connections: u64,
+    /// Good answers inside the measured windows.
+    pub requests: u64,
+    /// Failures inside the measured windows.
+    pub errors: u64,
+    pub response_us: Quantiles,
+    /// How late its client handled each due request (open loop only).
+    pub schedule_lag_us: Quantiles,
+    /// Whether one of its threads was saturated.
+    pub saturated: bool,
 }
 
 /// What the load cost the machine that made it.

@@ -116,6 +116,38 @@ impl Peaks {
         self.steps.is_empty()
     }
 
+    /// Takes the larger of both in each bucket. The coarser buckets are kept: a length is a power of
+    /// two of a common one.
+    pub(crate) fn merge(&mut self, other: &Peaks) {
+        if other.is_empty() {
+            return;
+        }
+        if self.is_empty() {
+            return self.clone_from(other);
+        }
+        let mut other = other.clone();
+        while self.bucket_s * 1.5 < other.bucket_s {
+            self.halve();
+        }
+        while other.bucket_s * 1.5 < self.bucket_s {
+            other.halve();
+        }
+        let count = self.steps.len().max(other.steps.len());
+        self.steps.resize(count, 0);
+        for (step, one) in self.steps.iter_mut().zip(&other.steps) {
+            *step = (*step).max(*one);
+        }
+    }
+
+    /// Joins each two buckets.
+    fn halve(&mut self) {
+        let joined = self.steps.chunks(2);
+        self.steps = joined
+            .map(|two| two.iter().copied().max().unwrap_or(0))
+            .collect();
+        self.bucket_s *= 2.0;
+    }
+
     /// Length of a bucket.
     pub fn bucket_s(&self) -> f64 {
         self.bucket_s

@@ -19,7 +19,7 @@ type Cell = fn(&SubjectRow) -> Option<String>;
 /// A figure of a row.
 pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
-const ALL: [(&str, bool, Cell); 24] = [
+const ALL: [(&str, bool, Cell); 25] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -56,6 +56,15 @@ const ALL: [(&str, bool, Cell); 24] = [
     (IN_ROTATION, true, |r| {
         let e = r.events.as_ref().filter(|e| e.were_back > 0)?;
         Some(after(e.in_rotation_after_s, e.not_in_rotation, e.were_back))
+    }),
+    (IN_EFFECT, true, |r| {
+        let e = r.events.as_ref().filter(|e| e.reloads > 0)?;
+        let took = e.in_effect_after_s.map(|seconds| time(seconds * 1e6));
+        Some(match (took, e.not_in_effect) {
+            (None, _) => "not".to_owned(),
+            (Some(took), 0) => took,
+            (Some(took), not) => format!("{took}, {not} of {} not", e.reloads),
+        })
     }),
     (WAITED, true, |r| {
         r.events.as_ref()?.connections_max.map(grouped)
@@ -103,6 +112,7 @@ const FULL_RATE: &str = "full rate after";
 const SILENCE: &str = "longest silence";
 const RESPONSE: &str = "longest response";
 const IN_ROTATION: &str = "in rotation after";
+const IN_EFFECT: &str = "in effect after";
 const WAITED: &str = "at stopped";
 
 /// `5 of 20,000 (0.025%)`; with none, how many there can be.
@@ -237,6 +247,10 @@ pub(crate) fn legend(columns: &Columns) -> String {
         (
             IN_ROTATION,
             "mean time until a server that was back had its share of the load again",
+        ),
+        (
+            IN_EFFECT,
+            "mean time until a reload was seen to be in effect",
         ),
         (
             WAITED,

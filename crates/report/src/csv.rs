@@ -1,6 +1,8 @@
 //! A run's trials as CSV.
 
-use readings::{DriverReading, Journal, LoadReading, Outcome, ServerMetrics, SystemMetrics};
+use readings::{
+    DriverReading, Journal, LOAD_KEY, LoadReading, Outcome, ServerMetrics, SystemMetrics,
+};
 use verdict::{latest, machine_reasons, reasons};
 
 use crate::visible::visible;
@@ -9,6 +11,7 @@ use crate::visible::visible;
 /// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment. Text
 /// that a spreadsheet would take for a formula begins with an apostrophe.
 pub fn csv(journal: &Journal) -> String {
+    let journal = &*journal.by_load();
     let header = &journal.header;
     let rows = latest(header, journal.trials());
     let mut factors: Vec<&String> = Vec::new();
@@ -23,7 +26,9 @@ pub fn csv(journal: &Journal) -> String {
     let mut out = String::from("trial,block,subject,again");
     for name in &factors {
         out.push(',');
-        out.push_str(&field(name));
+        // The name `load` is taken: that column says whether it is the closed or the open loop.
+        let is_load = header.main_load().is_some() && *name == LOAD_KEY;
+        out.push_str(&field(if is_load { "load_name" } else { name.as_str() }));
     }
     out.push_str(
         ",load,requests,duration_s,requests_per_s,latency_us_p50,latency_us_p99,\

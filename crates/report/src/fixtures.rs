@@ -24,13 +24,8 @@ pub fn header() -> RunHeader {
         subjects: vec!["direct".into(), "balance".into(), "lighttpd".into()],
         conditions: vec![condition()],
         blocks: 6,
-        matters: 0.03,
-        matters_failures: 0.001,
-        matters_ms: None,
-        max_error: 0.01,
         started_unix_s: 1_700_000_000,
-        published: Vec::new(),
-        open_loop_factors: Vec::new(),
+        ..RunHeader::default()
     }
 }
 
@@ -220,7 +215,6 @@ pub fn curve_journal() -> Journal {
     let header = RunHeader {
         baseline: "nginx".into(),
         subjects: vec!["nginx".into(), "haproxy".into()],
-        conditions: vec![Condition::new()],
         blocks: 4,
         ..header()
     };

@@ -72,43 +72,39 @@ fn stacked(columns: &Columns) -> String {
 }
 
 fn len(text: &str) -> usize {
-    text.chars().count()
+    textwrap::core::display_width(text)
 }
 
-/// The words of a text; an interval such as `[8.0%, 10.2%]` is one word.
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
+/// A text with single spaces between words. A no-break space keeps an interval such as
+/// `[8.0%, 10.2%]` together.
+fn words(text: &str) -> String {
+    let mut out = String::new();
+    let mut last = "";
     for word in text.split_whitespace() {
-        match words.last_mut() {
-            Some(last) if last.starts_with('[') && last.ends_with(',') => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => words.push(word.to_owned()),
+        let inside = last.starts_with('[') && last.ends_with(',');
+        match (out.is_empty(), inside) {
+            (true, _) => {}
+            (false, true) => out.push('\u{a0}'),
+            (false, false) => out.push(' '),
         }
+        out.push_str(word);
+        last = word;
     }
-    words
+    out
 }
 
 /// Breaks text at spaces so that no line is wider than `width`, as far as its words allow; later
 /// lines are indented. The first line's `lead` stands before the text and is not part of it.
 pub(crate) fn wrapped(lead: &str, text: &str, indent: usize, width: usize) -> String {
-    let mut out = lead.to_owned();
-    let mut column = indent;
-    for (i, word) in words(text).iter().enumerate() {
-        if i > 0 && column + 1 + len(word) > width {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if i > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += len(word);
-    }
-    out.push('\n');
-    out
+    let space = " ".repeat(indent);
+    let options = textwrap::Options::new(width)
+        .initial_indent(&space)
+        .subsequent_indent(&space)
+        .break_words(false)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    let lines = textwrap::fill(&words(text), options).replace('\u{a0}', " ");
+    format!("{lead}{}\n", lines.get(indent..).unwrap_or_default())
 }
 
 #[cfg(test)]

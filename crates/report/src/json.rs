@@ -9,7 +9,7 @@ use crate::sentence;
 
 /// A run's result as one JSON document: the text of `summary.json`.
 ///
-/// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `comparisons` (ratios
+/// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `gates`, `comparisons` (ratios
 /// are subject over baseline; figures that do not exist are `null`), `tiers`, `interactions`,
 /// `noise_floor`, `shifts` (the latency quantile by quantile), `pauses` (of the client, by
 /// block), `table`, `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
@@ -58,6 +58,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "matters": header.matters,
         "matters_failures": header.matters_failures,
         "stage": with_sentence(&analysis.stage, sentence::stage(&analysis.stage)),
+        "gates": crate::gates::gates_json(&analysis.gates),
         "comparisons": comparisons.collect::<Value>(),
         "tiers": tiers.collect::<Value>(),
         "interactions": interactions.collect::<Value>(),
@@ -70,6 +71,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "rates": rates.collect::<Value>(),
         "curves": curves.collect::<Value>(),
         "tls": analysis.tls.iter().map(|one| with_sentence(one, sentence::tls(one))).collect::<Vec<_>>(),
+        "congestion": analysis.congestion,
         "probes": probes.map(|cost| with_sentence(cost, sentence::probes(cost))),
         "settings": analysis.settings,
         "warnings": warnings.collect::<Value>(),

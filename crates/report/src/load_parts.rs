@@ -1,11 +1,11 @@
 //! The parts of a load's text that only some loads have.
 
-use readings::{Fairness, LoadReading, LoadRow, Quantiles};
+use readings::{Fairness, LoadReading, LoadRow, Quantiles, is_same_congestion};
 use verdict::text::{counted, grouped, rate};
 
 use crate::units::{bytes, time};
 
-/// Below this Jain index the connections were served so unevenly that it is said.
+/// Below this Jain index, the text says that the connections were served unevenly.
 const UNEVEN: f64 = 0.9;
 
 /// One row of a running load as a line. A row without length has the answers that came after the
@@ -183,6 +183,35 @@ pub(crate) fn tls(reading: &LoadReading) -> String {
         bytes(tls.wire_bytes_read as f64),
         bytes(tls.wire_bytes_sent as f64)
     ));
+    out
+}
+
+/// The packets of a load over HTTP/3.
+pub(crate) fn quic(reading: &LoadReading) -> String {
+    let Some(quic) = &reading.quic else {
+        return String::new();
+    };
+    let batch = quic.gso_batch().unwrap_or(0.0);
+    let offload = match (quic.gso, quic.gso_failed) {
+        (_, true) => "; the network refused GSO, so datagrams were sent one by one",
+        (false, false) => "; this kernel has no GSO",
+        (true, false) => "",
+    };
+    let mut out = format!(
+        "  QUIC: {} packets sent, {} of them lost; {batch:.1} datagrams per send{offload}\n",
+        grouped(quic.packets_sent),
+        grouped(quic.packets_lost),
+    );
+    if let Some(own) = &quic.congestion {
+        let tcp = match &reading.tcp_congestion {
+            Some(tcp) if is_same_congestion(own, tcp) => ", as TCP has here".to_owned(),
+            Some(tcp) => format!("; TCP has {tcp} here"),
+            None => String::new(),
+        };
+        out.push_str(&format!(
+            "  QUIC: the client's congestion control is {own}{tcp}\n"
+        ));
+    }
     out
 }
 

@@ -38,6 +38,7 @@ pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
         out.push_str(&format!("  Errors: {}\n", errors(&reading.errors)));
     }
     out.push_str(&parts::tls(reading));
+    out.push_str(&parts::quic(reading));
     if reading.resent > 0 {
         out.push_str(&format!(
             "  {} sent again, as the server had not processed them\n",

@@ -68,6 +68,7 @@ fn against_rate(analysis: &Analysis) -> String {
 /// A run's result as Markdown: the text of `summary.md`.
 pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     let mut out = format!("# {}\n\n", escaped(&header.title));
+    out.push_str(&crate::gates::markdown(&analysis.gates));
     for c in by_metric(analysis) {
         out.push_str(&format!(
             "- **{}**: {}\n",
@@ -95,14 +96,16 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         out.push_str(&table(&columns));
         out.push_str(&format!("\n({})\n", escaped(&legend(&columns))));
     }
-    if !analysis.rates.is_empty() || analysis.probes.is_some() || !analysis.tls.is_empty() {
+    let rates = analysis.rates.iter().map(sentence::rate_choice);
+    let texts: Vec<String> = rates
+        .chain(analysis.tls.iter().map(sentence::tls))
+        .chain(sentence::congestion(&analysis.congestion))
+        .chain(analysis.probes.iter().map(sentence::probes))
+        .collect();
+    if !texts.is_empty() {
         out.push('\n');
     }
-    let rates = analysis.rates.iter().map(sentence::rate_choice);
-    for text in rates
-        .chain(analysis.tls.iter().map(sentence::tls))
-        .chain(analysis.probes.iter().map(sentence::probes))
-    {
+    for text in texts {
         out.push_str(&format!("- {}\n", escaped(&text)));
     }
     out.push_str(&against_rate(analysis));

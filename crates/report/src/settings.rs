@@ -1,12 +1,13 @@
 //! The settings of the compared servers as a table.
 
+use readings::ServerSettings;
 use verdict::SideBySide;
 use verdict::text::condition;
 
 use crate::columns::Columns;
 
 /// The settings in the order in which they are shown, with their heads.
-const HEADS: [(&str, &str); 7] = [
+const HEADS: [(&str, &str); 9] = [
     ("workers", "workers"),
     ("keepalive_client", "keep-alive to clients"),
     ("keepalive_upstream", "keep-alive to upstreams"),
@@ -14,6 +15,8 @@ const HEADS: [(&str, &str); 7] = [
     ("caching", "caching"),
     ("compression", "compression"),
     ("tls", "TLS"),
+    (ServerSettings::TCP_CONGESTION, "congestion (TCP)"),
+    (ServerSettings::QUIC_CONGESTION, "congestion (QUIC)"),
 ];
 
 /// What a setting is called.

@@ -26,6 +26,7 @@ pub fn terminal(
     let width = width.max(40);
     let paint = Paint { colour };
     let mut out = String::new();
+    out.push_str(&crate::gates::terminal(&analysis.gates, width, &paint));
     for c in by_metric(analysis) {
         let (mark, code) = mark(c.verdict);
         let lead = format!("{} ", paint.with(code, mark));
@@ -48,6 +49,9 @@ pub fn terminal(
     out.push_str(&figures(analysis, width, &paint));
     for summary in &analysis.tls {
         out.push_str(&wrapped("  ", &sentence::tls(summary), 4, width));
+    }
+    for text in sentence::congestion(&analysis.congestion) {
+        out.push_str(&wrapped("  ", &text, 4, width));
     }
     for choice in &analysis.rates {
         out.push_str(&wrapped("  ", &sentence::rate_choice(choice), 4, width));
@@ -249,12 +253,17 @@ fn mark(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
-struct Paint {
-    colour: bool,
+pub(crate) struct Paint {
+    pub colour: bool,
 }
 
 impl Paint {
-    fn with(&self, code: &str, text: &str) -> String {
+    #[cfg(test)]
+    pub fn plain() -> Self {
+        Self { colour: false }
+    }
+
+    pub fn with(&self, code: &str, text: &str) -> String {
         if self.colour {
             format!("\x1b[{code}m{text}\x1b[0m")
         } else {

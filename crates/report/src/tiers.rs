@@ -97,7 +97,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
-        let page = html(&journal, &analysis);
+        let page = html(&journal, &analysis, &crate::RunFacts::default());
         for part in [
             "<h2>Tiers</h2>",
             "<td>throughput</td><td>1</td><td>direct</td>",

@@ -1,4 +1,6 @@
-//! Times, sizes and names as they are read best.
+//! Times, sizes and names in readable form.
+
+use readings::Utc;
 
 /// A time in microseconds as `412us`, `1.23ms` or `2.10s`: three significant digits.
 pub fn time(us: f64) -> String {
@@ -50,6 +52,47 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     format!("{kept}…")
 }
 
+/// A text cut to a number of characters, with an ellipsis in its middle if it was longer: names
+/// often differ at their end.
+pub(crate) fn ends_kept(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most || most < 3 {
+        return shortened(text, most);
+    }
+    let (begin, end) = ((most - 1).div_ceil(2), (most - 1) / 2);
+    let first: String = text.chars().take(begin).collect();
+    let last: String = text.chars().skip(count - end).collect();
+    format!("{first}…{last}")
+}
+
+/// Seconds since 1970 as `23 November 2026, 04:12 UTC`.
+pub(crate) fn utc(unix_s: u64) -> String {
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    let Utc {
+        year,
+        month,
+        day,
+        hour,
+        minute,
+        ..
+    } = Utc::of(unix_s);
+    let month = MONTHS[(month as usize - 1) % 12];
+    format!("{day} {month} {year}, {hour:02}:{minute:02} UTC")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +117,21 @@ mod tests {
         assert_eq!(bytes(812.0), "812B");
         assert_eq!(bytes(1536.0), "1.50KB");
         assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3.00MB");
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(utc(0), "1 January 1970, 00:00 UTC");
+        assert_eq!(utc(951_827_696), "29 February 2000, 12:34 UTC");
+        assert_eq!(utc(u64::MAX / 1_000_000).split(' ').count(), 5);
+    }
+
+    #[test]
+    fn the_ends_of_a_long_name_stay() {
+        assert_eq!(ends_kept("abcdefgh", 8), "abcdefgh");
+        assert_eq!(ends_kept("abcdefghi", 6), "abc…hi");
+        assert_eq!(ends_kept("äöüß", 3), "ä…ß");
+        assert_eq!(ends_kept("abc", 2), "a…");
     }
 
     #[test]

@@ -16,6 +16,8 @@ use experiment::{LoadSpec, SubjectSpec, Target};
 pub(crate) struct RunAuthority {
     authority: RefCell<Option<Authority>>,
     issued: RefCell<BTreeMap<(String, &'static str, IpAddr), Identity>>,
+    /// The load's client certificates, by key type.
+    clients: RefCell<BTreeMap<&'static str, Identity>>,
 }
 
 impl RunAuthority {
@@ -59,6 +61,18 @@ impl RunAuthority {
         Ok(identity)
     }
 
+    /// The client certificate that a load presents.
+    pub(crate) fn client_identity(&self, key_type: KeyType) -> Result<Identity, TlsError> {
+        if let Some(identity) = self.clients.borrow().get(key_type.name()) {
+            return Ok(identity.clone());
+        }
+        let issued = self.with(|authority| authority.issue_client("weigh", key_type))?;
+        let identity = issued.identity;
+        let mut clients = self.clients.borrow_mut();
+        clients.insert(key_type.name(), identity.clone());
+        Ok(identity)
+    }
+
     /// The client settings for one of the run's servers.
     pub(crate) fn client_of_server(&self, server: &str) -> Result<ClientSettings, TlsError> {
         Ok(ClientSettings {
@@ -81,8 +95,16 @@ impl RunAuthority {
             return Ok(None);
         }
         let spec = &load.tls;
+        let identity = spec.client_key.map(|key| self.client_identity(key));
         let settings = match &subject.target {
             Target::Server(name) => self.client_of_server(name).map_err(|e| e.to_string())?,
+            Target::Address(_) if identity.is_some() => {
+                return Err(
+                    "load.tls_client_key is for servers of the experiment: others do not trust the \
+                     run's certificate authority"
+                        .into(),
+                );
+            }
             Target::Address(text) => {
                 let host = text
                     .rsplit_once(':')
@@ -99,14 +121,8 @@ impl RunAuthority {
             suites: spec.suites.clone(),
             groups: spec.groups.clone(),
             resumption: spec.resumption,
-            alpn: vec![
-                if subject.streams.is_some() {
-                    "h2"
-                } else {
-                    "http/1.1"
-                }
-                .into(),
-            ],
+            identity: identity.transpose().map_err(|e| e.to_string())?,
+            alpn: vec![subject.http.alpn().into()],
             ..settings
         }))
     }
@@ -137,6 +153,9 @@ mod tests {
         assert_eq!(first, of("front.copy", Some(KeyType::EcdsaP256)));
         assert_ne!(first, of("other", Some(KeyType::EcdsaP256)));
         assert_ne!(first, of("front", Some(KeyType::EcdsaP384)));
+        let client = |key| authority.client_identity(key).unwrap();
+        assert_eq!(client(KeyType::EcdsaP256), client(KeyType::EcdsaP256));
+        assert_ne!(client(KeyType::EcdsaP256), client(KeyType::Rsa2048));
         let without = of("plain", None);
         assert_eq!((without.own, without.authority), (None, first.authority));
     }

@@ -12,12 +12,13 @@ use readings::{
 use crate::context::Context;
 use crate::group::{GroupResult, ReadySubject, ready_subjects};
 use crate::measure::schedule;
+use crate::path_limits::ServerQuota;
 use crate::sequential;
 use crate::servers::{start_servers, stop_servers};
 use agent::AgentError;
 use agent::wire::{Answer, LoadOrder, Order, QuotaOrder};
 use experiment::plan::{Group, PlannedTrial};
-use experiment::{Experiment, ResolvedCondition};
+use experiment::{ResolvedCondition, ServerSpec};
 
 /// Probes of each perturbation.
 const ROUNDS: usize = 3;
@@ -34,19 +35,6 @@ const WARM_UP_MAX: Duration = Duration::from_millis(1_000);
 /// Share of a CPU below which a thread counts as idle.
 const WORKING: f64 = 0.05;
 
-/// The subjects to probe: under every condition each subject whose load the engine makes.
-pub(crate) fn searches(experiment: &Experiment) -> Vec<(Condition, String)> {
-    let mut all = Vec::new();
-    for condition in experiment.conditions() {
-        for subject in experiment.under(&condition).subjects {
-            if subject.driver.is_engine() {
-                all.push((condition.clone(), subject.name));
-            }
-        }
-    }
-    all
-}
-
 /// Factor on the rates of links for [`Change::TwiceTheLinkRate`].
 const LINK_FACTOR: f64 = 2.0;
 
@@ -60,6 +48,8 @@ struct Perturbation {
     hosts: Vec<(String, f64)>,
     /// CPU quota of servers whose hosts have none.
     quota: Option<QuotaOrder>,
+    /// CPU quotas of servers where hosts are machines, CPUs each.
+    servers: Vec<ServerQuota>,
     ports: Option<(u16, u16)>,
     /// Factor on the declared link rates.
     link_factor: f64,
@@ -71,6 +61,7 @@ impl Perturbation {
         let of_hosts = self.hosts.iter().map(|(_, cpus)| *cpus);
         let all: Vec<f64> = of_hosts
             .chain(self.quota.iter().map(|one| one.cpus))
+            .chain(self.servers.iter().map(|one| one.cpus))
             .collect();
         (!all.is_empty()).then(|| all.iter().sum())
     }
@@ -91,12 +82,21 @@ pub(crate) fn search(
         }],
     };
     let resolved = sequential::resolve_group(cx.options.experiment, &group);
+    let load_host = resolved.load.host.as_deref();
+    let (hosts, load_host) = match cx.options.experiment.hosts_are_machines() {
+        true => (
+            cx.testbed.machines_of(&resolved)?,
+            Some(cx.testbed.hosts.key(load_host)),
+        ),
+        false => (BTreeMap::new(), None),
+    };
     let mut reading = BottleneckReading {
         condition: condition.clone(),
         subject: subject.to_owned(),
         client_cpus: cx.placement.load_cpus.clone(),
-        server_cpus: server_cpus(cx, &resolved),
         cpus_of_servers: cpus_of_servers(cx, &resolved),
+        hosts,
+        load_host,
         keepalive: resolved.load.keepalive && resolved.load.requests_per_connection != Some(1),
         link_bits_per_s: resolved
             .subjects
@@ -107,6 +107,7 @@ pub(crate) fn search(
         server_ports: cx.testbed.ports_of_servers(&resolved),
         ..BottleneckReading::default()
     };
+    reading.server_cpus = server_cpus(&reading);
     let mut random = fastrand::Rng::with_seed(cx.seed);
     let mut result = GroupResult::default();
     let mut up = Vec::new();
@@ -164,23 +165,24 @@ fn waiting_ports(cx: &mut Context<'_>, host: Option<&str>) -> Result<u64, AgentE
     }
 }
 
-fn server_cpus(cx: &Context<'_>, resolved: &ResolvedCondition) -> Vec<u32> {
-    let mut cpus: Vec<u32> = cpus_of_servers(cx, resolved)
-        .into_values()
-        .flatten()
-        .collect();
+/// The CPUs of the servers on the load's machine.
+fn server_cpus(reading: &BottleneckReading) -> Vec<u32> {
+    let servers = reading.cpus_of_servers.iter();
+    let beside = servers.filter(|(server, _)| reading.apart(server).is_none());
+    let mut cpus: Vec<u32> = beside.flat_map(|(_, cpus)| cpus).copied().collect();
     cpus.sort_unstable();
     cpus.dedup();
     cpus
 }
 
-/// The CPUs that each server may use: all allowed ones where it is not bound.
+/// The CPUs that each server may use: all allowed ones of its machine where it is not bound.
 fn cpus_of_servers(cx: &Context<'_>, resolved: &ResolvedCondition) -> BTreeMap<String, Vec<u32>> {
-    let of = |own: &[u32]| -> Vec<u32> {
+    let of = |server: &ServerSpec| -> Vec<u32> {
+        let own = &server.cpus;
         let mut cpus = match (own.is_empty(), cx.placement.server_cpus.is_empty()) {
-            (false, _) => own.to_vec(),
+            (false, _) => own.clone(),
             (true, false) => cx.placement.server_cpus.clone(),
-            (true, true) => net::os::allowed_cpus().unwrap_or_default(),
+            (true, true) => cx.testbed.usable_cpus(server.host.as_deref()),
         };
         cpus.sort_unstable();
         cpus.dedup();
@@ -188,7 +190,7 @@ fn cpus_of_servers(cx: &Context<'_>, resolved: &ResolvedCondition) -> BTreeMap<S
     };
     let servers = resolved.servers.iter();
     servers
-        .map(|server| (server.name.clone(), of(&server.cpus)))
+        .map(|server| (server.name.clone(), of(server)))
         .collect()
 }
 
@@ -236,7 +238,7 @@ fn make_probes(
             match probe_once(cx, &base, ready, perturbation) {
                 Ok(probe) => reading.probes.push(probe),
                 Err(AgentError::Failed(why)) if perturbation.change != Change::None => {
-                    let why = format!("{}: {why}", description(perturbation.change));
+                    let why = not_tried(perturbation.change, &why);
                     if !reading.not_tried.contains(&why) {
                         reading.not_tried.push(why);
                     }
@@ -256,6 +258,7 @@ fn unchanged(order: &LoadOrder) -> Perturbation {
         cpus: order.job.cpus.clone(),
         hosts: Vec::new(),
         quota: None,
+        servers: Vec::new(),
         ports: None,
         link_factor: 1.0,
     }
@@ -271,12 +274,10 @@ fn perturbations(
 ) -> Vec<Perturbation> {
     let mut perturbations = Vec::new();
     let connections = order.job.targets[0].connections;
-    let not_tried = &mut reading.not_tried;
-    let mut skip = |change, why: &str| {
-        not_tried.push(format!("{}: {why}", description(change)));
-    };
+    let mut skipped = Vec::new();
+    let mut skip = |change, why: &str| skipped.push(not_tried(change, why));
     // A CPU for one more thread, preferably one without servers.
-    let mut others = net::os::allowed_cpus().unwrap_or_default();
+    let mut others = cx.testbed.usable_cpus(resolved.load.host.as_deref());
     let of_host = cx.testbed.cpus_of(resolved.load.host.as_deref());
     others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
     others.retain(|cpu| !order.job.cpus.contains(cpu));
@@ -331,14 +332,9 @@ fn perturbations(
             "no server of the path was started here",
         );
     } else {
-        perturbations.push(half_the_server_cpu(
-            cx,
-            resolved,
-            order,
-            first,
-            reading.server_cpus.len(),
-        ));
+        perturbations.push(half_the_server_cpu(cx, resolved, order, first, reading));
     }
+    reading.not_tried.append(&mut skipped);
     let wider = cx.testbed.wider_ports(resolved.load.host.as_deref());
     if let Some(ports) = wider.filter(|_| first.no_port > 0) {
         perturbations.push(Perturbation {
@@ -346,6 +342,18 @@ fn perturbations(
             ports: Some(ports),
             ..unchanged(order)
         });
+    }
+    if !reading.hosts.is_empty() {
+        if first.no_port > 0 {
+            let why = "the ports of a machine are not the run's own";
+            reading.not_tried.push(not_tried(Change::MorePorts, why));
+        }
+        let why = "the network between the machines cannot be changed";
+        let why = not_tried(Change::TwiceTheLinkRate, why);
+        let is_apart = |server: &String| reading.apart(server).is_some();
+        if reading.hosts.keys().any(is_apart) {
+            reading.not_tried.push(why);
+        }
     }
     if reading.link_bits_per_s.is_some() {
         perturbations.push(Perturbation {
@@ -363,11 +371,31 @@ fn half_the_server_cpu(
     resolved: &ResolvedCondition,
     order: &LoadOrder,
     first: &Probe,
-    server_cpus: usize,
+    reading: &BottleneckReading,
 ) -> Perturbation {
+    if !reading.hosts.is_empty() {
+        // Each by the agent that has started it.
+        let half = |server: &ServerSpec| {
+            let cpus = reading
+                .cpus_of_servers
+                .get(&server.name)
+                .map_or(1, Vec::len);
+            let of = BTreeSet::from([server.name.clone()]);
+            ServerQuota {
+                host: server.host.clone(),
+                server: server.name.clone(),
+                cpus: usable_cpus(first, &of, cpus) / 2.0,
+            }
+        };
+        return Perturbation {
+            change: Change::HalfTheServerCpu,
+            servers: resolved.servers.iter().map(half).collect(),
+            ..unchanged(order)
+        };
+    }
     let (mut hosts, mut quota) = (Vec::new(), None);
     for group in cx.testbed.quota_groups(resolved) {
-        let could = usable_cpus(first, &group.servers, server_cpus);
+        let could = usable_cpus(first, &group.servers, reading.server_cpus.len());
         let half = group.quota.unwrap_or(could) / 2.0;
         match group.host {
             Some(host) => hosts.push((host, half)),
@@ -409,9 +437,11 @@ fn probe_once(
     };
     let loaded = scaled
         .and_then(|()| cx.testbed.set_host_quotas(&perturbation.hosts, true))
+        .and_then(|()| cx.testbed.set_server_quotas(&perturbation.servers, true))
         .and_then(|()| cx.load_order(order, ready));
-    // Restore both, whatever failed.
+    // Restore all, whatever failed.
     let unbound = cx.testbed.set_host_quotas(&perturbation.hosts, false);
+    let unbound = unbound.and(cx.testbed.set_server_quotas(&perturbation.servers, false));
     let unscaled = match scales_links {
         true => cx.testbed.hosts.scale_link_rates(1.0),
         false => Ok(()),
@@ -446,6 +476,10 @@ fn usable_cpus(first: &Probe, of: &BTreeSet<String>, server_cpus: usize) -> f64 
         return 1.0;
     }
     (used / wanted).min(most)
+}
+
+fn not_tried(change: Change, why: &str) -> String {
+    format!("{}: {why}", description(change))
 }
 
 fn description(change: Change) -> &'static str {

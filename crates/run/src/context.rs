@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::authority::RunAuthority;
 use crate::copies::original;
+use crate::fleet_load::{self, LoadOrders, Timing};
 use crate::group::ReadySubject;
 use crate::measure::schedule;
 use crate::sequential::Sequential;
@@ -17,7 +18,9 @@ use crate::testbed::Testbed;
 use crate::{CpuPlacement, RunEvent, RunOptions};
 use agent::AgentError;
 use agent::wire::{LoadOrder, Loaded};
-use experiment::{BodyCheck, Expect, LoadSpec, ResolvedCondition, SubjectSpec, Target};
+use experiment::{
+    BodyCheck, Expect, HttpVersion, LoadSpec, ResolvedCondition, SubjectSpec, Target,
+};
 
 pub(crate) struct Context<'a> {
     pub(crate) options: &'a RunOptions<'a>,
@@ -58,13 +61,28 @@ impl Context<'_> {
             Target::Server(name) => self
                 .testbed
                 .address_of(experiment, from, name, addresses)
-                .ok_or_else(|| format!("server `{name}` is not up")),
+                .ok_or_else(|| format!("server `{name}` is not running")),
             Target::Address(text) => text
                 .to_socket_addrs()
                 .map_err(|e| format!("{text} cannot be resolved: {e}"))?
                 .next()
                 .ok_or_else(|| format!("{text} has no address")),
         }
+    }
+
+    /// The address of a subject as seen from each of the further hosts that make the load.
+    pub(crate) fn resolve_elsewhere(
+        &self,
+        resolved: &ResolvedCondition,
+        target: &Target,
+        addresses: &BTreeMap<String, SocketAddr>,
+    ) -> Result<Vec<(String, SocketAddr)>, String> {
+        let hosts = resolved.load.more_hosts.iter();
+        let resolve = |host: &String| {
+            let address = self.resolve(Some(host), target, addresses)?;
+            Ok((host.clone(), address))
+        };
+        hosts.map(resolve).collect()
     }
 
     pub(crate) fn order(
@@ -95,7 +113,8 @@ impl Context<'_> {
             connect_timeout: load.timeout,
             timeout: load.timeout,
             cpus,
-            wait: match self.placement.load_alone {
+            // Several hosts may have CPUs in common.
+            wait: match self.placement.load_alone && load.more_hosts.is_empty() {
                 true => Wait::Spin,
                 false => Wait::Sleep,
             },
@@ -110,6 +129,7 @@ impl Context<'_> {
             quota: None,
             ports: None,
             report_windows: false,
+            profile: None,
         }
     }
 
@@ -176,11 +196,31 @@ impl Context<'_> {
             });
         };
         let from = ready.first().and_then(|one| one.from.as_deref());
-        let remote = self.testbed.start_remote_sampling(from)?;
-        let agent = self.testbed.agent(from)?;
-        let mut loaded = agent.load(order, self.stop, &mut progress)?;
-        self.testbed
+        let remote = match order.sample_scheduling {
+            true => self.testbed.start_remote_scheduling(from)?,
+            false => self.testbed.start_remote_sampling(from)?,
+        };
+        let mut loaded = match ready.first().is_some_and(|one| !one.also_from.is_empty()) {
+            true => {
+                let timing = Timing::of(&order.job.segments);
+                let declared = &self.options.experiment.hosts;
+                let hosts = fleet_load::parts(order, ready, declared, timing.gap);
+                let load = LoadOrders { name: None, hosts };
+                let (stop, testbed) = (self.stop, &mut *self.testbed);
+                let made = fleet_load::carry_out(testbed, vec![load], timing, stop, &mut progress);
+                made?.pop().unwrap_or_default()
+            }
+            false => self
+                .testbed
+                .agent(from)?
+                .load(order, self.stop, &mut progress)?,
+        };
+        let there = self
+            .testbed
             .add_remote_samples(from, remote, &mut loaded.measured)?;
+        if let Some(seen) = &mut loaded.seen {
+            there.into_iter().for_each(|one| one.add_to(seen));
+        }
         Ok(loaded)
     }
 }
@@ -224,9 +264,15 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
         },
     };
     let request = request(&one.subject, load, &fields).into_bytes();
+    let streams_of = |version| (one.subject.streams).filter(|_| one.subject.http == version);
     load::Target {
         tls: one.tls.clone(),
-        http2: one.subject.streams.map(|streams| load::Http2 { streams }),
+        http2: streams_of(HttpVersion::Http2).map(|streams| load::Http2 { streams }),
+        http3: streams_of(HttpVersion::Http3).map(|streams| load::Http3 {
+            streams,
+            congestion: load.quic_congestion,
+        }),
+        requests_per_connection: one.subject.requests_per_connection,
         ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
     }
 }

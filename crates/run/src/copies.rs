@@ -24,44 +24,30 @@ pub(crate) fn is_copy(name: &str) -> bool {
 }
 
 /// Adds the servers of the baseline's copy to a group's condition.
-///
-/// Those are the servers that no other subject of the group uses. Where others use all of them, as
-/// the back end that the baseline asks directly, they are all copied. Nothing is copied where the
-/// subjects have one path in common, so that their ratios contain no start either; where a server
-/// has a fixed port; and with events, which happen to one server.
 pub(crate) fn add(resolved: &mut ResolvedCondition, group: &Group) {
     let Some(copy) = group.trials.iter().find(|planned| planned.baseline_copy) else {
         return;
     };
-    let is_first = |planned: &PlannedTrial| planned.subject == copy.subject;
-    let first = |planned: &&PlannedTrial| is_first(planned) && !planned.baseline_copy;
-    let path = |name: &str| {
-        let subject = resolved.subjects.iter().find(|one| one.name == name);
-        subject.map_or(&[][..], |one| one.through.as_slice())
-    };
-    let own_path = path(&copy.subject);
-    let others = group.trials.iter().filter(|planned| !is_first(planned));
-    let others: Vec<&[String]> = others.map(|planned| path(&planned.subject)).collect();
-    let one_path = !others.is_empty() && others.iter().all(|path| *path == own_path);
-    if group.trials.iter().find(first).is_none() || one_path || !resolved.events.is_empty() {
+    let (first, others): (Vec<&PlannedTrial>, Vec<&PlannedTrial>) = group
+        .trials
+        .iter()
+        .filter(|planned| !planned.baseline_copy)
+        .partition(|planned| planned.subject == copy.subject);
+    if first.is_empty() {
         return;
     }
-    let is_shared = |server: &&String| others.iter().any(|path| path.contains(server));
-    let mut own: BTreeSet<&String> = own_path.iter().filter(|one| !is_shared(one)).collect();
-    if own.is_empty() {
-        own = own_path.iter().collect();
-    }
-    let specs = resolved
-        .servers
+    let others: Vec<&str> = others
         .iter()
-        .filter(|one| own.contains(&one.name));
+        .map(|planned| planned.subject.as_str())
+        .collect();
+    let own = resolved.servers_of_copy(&copy.subject, &others);
+    let specs = resolved.servers.iter();
+    let specs = specs.filter(|one| own.contains(&one.name));
     let copies: Vec<ServerSpec> = specs.map(|spec| copied(spec, &own)).collect();
-    if copies.iter().all(|one| one.port.is_none()) {
-        resolved.servers.extend(copies);
-    }
+    resolved.servers.extend(copies);
 }
 
-fn copied(spec: &ServerSpec, own: &BTreeSet<&String>) -> ServerSpec {
+fn copied(spec: &ServerSpec, own: &BTreeSet<String>) -> ServerSpec {
     let upstreams = spec.upstreams.iter().map(|upstream| match upstream {
         Upstream::Server(name) if own.contains(name) => Upstream::Server(copy_of(name)),
         other => other.clone(),

@@ -37,7 +37,7 @@ impl CpuPlacement {
     /// [`Self::of`] for a load on the given host.
     fn from_host(experiment: &Experiment, load_host: Option<String>) -> Result<Self, RunError> {
         let allowed = net::os::allowed_cpus().unwrap_or_default();
-        for host in experiment.hosts.iter().filter(|host| host.ssh.is_none()) {
+        for host in experiment.hosts.iter().filter(|host| !host.is_elsewhere()) {
             if let Some(&cpu) = host.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
                 let list: Vec<String> = allowed.iter().map(u32::to_string).collect();
                 return Err(RunError::Cpu {
@@ -81,22 +81,30 @@ impl CpuPlacement {
                 load_cpus.extend(free.last().copied());
             }
         }
-        let server_cpus: Vec<u32> = allowed
-            .iter()
-            .copied()
+        let loads = experiment.loads.iter();
+        let of_loads: Vec<u32> = loads
+            .flat_map(|one| cpus_of(one.load.host.as_ref()))
+            .collect();
+        let without_load = allowed.iter().copied();
+        let without_load: Vec<u32> = without_load
             .filter(|cpu| !load_cpus.contains(cpu))
             .collect();
+        let mut server_cpus = without_load.clone();
+        server_cpus.retain(|cpu| !of_loads.contains(cpu));
+        if server_cpus.is_empty() {
+            server_cpus = without_load;
+        }
         let mut warnings = Vec::new();
         let shared = load_cpus.iter().any(|cpu| named_servers.contains(cpu));
         if allowed.len() < 2 {
             warnings.push(
-                "load and servers share the only CPU: what the load uses, the servers lack, and \
+                "load and servers share the only CPU: they take CPU time from each other, and \
                  throughput and latency include the client's cost"
                     .to_string(),
             );
         } else if shared || load_cpus.is_empty() {
             warnings.push(
-                "load and servers share a CPU: what the load uses, the servers lack".to_string(),
+                "load and servers share a CPU, and take CPU time from each other".to_string(),
             );
         }
         Ok(Self {
@@ -128,8 +136,7 @@ impl CpuPlacement {
             // Load and servers of one host have the same CPUs.
             let host = load_host.map_or("", String::as_str);
             warnings.push(format!(
-                "load and servers share the CPUs of host `{host}`: what the load uses, the servers \
-                 lack"
+                "load and servers share the CPUs of host `{host}`, and take CPU time from each other"
             ));
         }
         Self {
@@ -200,6 +207,20 @@ impl LoadHostPlacements {
 
     pub(crate) fn first(&self) -> &CpuPlacement {
         &self.all[0].1
+    }
+
+    /// Warnings about the hosts of several loads, beyond those of the first placement.
+    pub(crate) fn warnings_beside(&self, experiment: &Experiment) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        let hosts = experiment.loads.iter().map(|one| one.load.host.clone());
+        for host in hosts.filter(Option::is_some) {
+            let placement = CpuPlacement::from_host(experiment, host);
+            let warnings = placement.map(|one| one.warnings).unwrap_or_default();
+            found.extend(warnings);
+        }
+        found.retain(|one| !self.first().warnings.contains(one));
+        found.dedup();
+        found
     }
 
     /// The placement for a load on the given host.

@@ -51,8 +51,8 @@ impl Deadline {
         self.longest_block = self.longest_block.max(took);
         (spent + self.longest_block > within).then(|| {
             format!(
-                "the run's time of {} s allowed {done} of {planned} blocks: another would have ended \
-                 later, since a block took up to {:.0} s",
+                "the time limit of {} s allowed {done} of {planned} blocks: a block took up to {:.0} s, \
+                 so another would have exceeded it",
                 within.as_secs_f64(),
                 self.longest_block.as_secs_f64().max(1.0)
             )

@@ -15,8 +15,10 @@ pub enum RunEvent {
         groups_per_block: usize,
         /// Blocks of the whole run at most.
         blocks: u32,
-        /// Estimated duration, s.
+        /// Estimated duration of these groups, s.
         estimated_s: f64,
+        /// Estimated duration of what comes after them, s: the searches for bottlenecks.
+        after_s: f64,
         /// The run's folder.
         folder: PathBuf,
     },

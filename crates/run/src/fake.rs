@@ -1,15 +1,14 @@
 //! A fake agent: it answers by a script and logs its orders.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::rc::Rc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use agent::wire::{Answer, AnswerSummary, DriveOrder, Driven, LoadOrder, Loaded, Order};
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
-use hosts::Host;
-use readings::{BottleneckSample, LoadReading, ServerSample, Slice};
+use hosts::{Host, Links};
+use readings::{BottleneckSample, CpuSample, LinkKind, LinkSpec, LoadReading, ServerSample, Slice};
 
 /// The behaviour of a test's agents, and a log of their orders.
 pub(crate) struct Script {
@@ -24,16 +23,38 @@ pub(crate) struct Script {
     pub(crate) loads: usize,
     /// The load, counted from 1, during which the agent dies.
     pub(crate) dies_in_load: Option<usize>,
-    /// The load that fails after its faults were injected.
+    /// The load that fails after its events have begun.
     pub(crate) fails_in_load: Option<usize>,
+    /// Whether a load fails.
+    pub(crate) fails: fn(&LoadOrder) -> bool,
+    /// How late a load begins, ns.
+    pub(crate) late_ns: Box<dyn FnMut(&LoadOrder) -> u64 + Send>,
+    /// The orders of all loads so far.
+    pub(crate) orders: Vec<LoadOrder>,
     /// Idle CPU shares of servers.
     pub(crate) idle_cpus: BTreeMap<String, f64>,
+    /// How often servers were sampled without load.
+    pub(crate) idle_samples: usize,
     pub(crate) rate_per_s: fn(&LoadOrder) -> f64,
     /// CPU time of the client in each load, s.
     pub(crate) client_cpu_s: f64,
-    /// Whether frozen servers stay frozen.
-    pub(crate) thaw_fails: bool,
+    /// Whether suspended servers cannot be resumed.
+    pub(crate) resume_fails: bool,
+    /// The check, counted from 1, at which a reload is in effect.
+    pub(crate) in_effect_at_check: usize,
+    /// How far the clocks of hosts that are machines are ahead, ns.
+    pub(crate) ahead_ns: BTreeMap<String, i64>,
+    /// Whether CPU time cannot be limited.
+    pub(crate) quota_fails: bool,
+    /// Factor on the rate of loads while the CPU time of a server is limited by itself.
+    pub(crate) limited_rate: f64,
+    limited: BTreeSet<String>,
+    reload_checks: usize,
     running: BTreeSet<String>,
+    /// Where servers were started last.
+    hosts: BTreeMap<String, String>,
+    /// Hosts that sample their servers, and whether they sample scheduling.
+    sampling: BTreeMap<String, bool>,
     is_dead: bool,
 }
 
@@ -47,36 +68,80 @@ impl Default for Script {
             loads: 0,
             dies_in_load: None,
             fails_in_load: None,
+            fails: |_| false,
+            late_ns: Box::new(|_| 0),
+            orders: Vec::new(),
             idle_cpus: BTreeMap::new(),
+            idle_samples: 0,
             rate_per_s: |_| 10_000.0,
             client_cpu_s: 0.0,
-            thaw_fails: false,
+            resume_fails: false,
+            in_effect_at_check: 1,
+            ahead_ns: BTreeMap::new(),
+            quota_fails: false,
+            limited_rate: 1.0,
+            limited: BTreeSet::new(),
+            reload_checks: 0,
             running: BTreeSet::new(),
+            hosts: BTreeMap::new(),
+            sampling: BTreeMap::new(),
             is_dead: false,
         }
     }
 }
 
-pub(crate) type SharedScript = Rc<RefCell<Script>>;
+/// A script that the hosts and agents of a test share.
+#[derive(Clone, Default)]
+pub(crate) struct SharedScript(Arc<Mutex<Script>>);
+
+impl SharedScript {
+    pub(crate) fn borrow(&self) -> MutexGuard<'_, Script> {
+        self.0.lock().unwrap()
+    }
+
+    pub(crate) fn borrow_mut(&self) -> MutexGuard<'_, Script> {
+        self.borrow()
+    }
+}
 
 pub(crate) struct FakeHost {
+    /// Of a machine; empty for this one where hosts are not separate.
+    name: String,
     agent: FakeAgent,
 }
 
 impl FakeHost {
     /// A new host; a dead agent is alive again.
     pub(crate) fn open(script: &SharedScript) -> Box<dyn Host> {
+        Self::machine(script, "")
+    }
+
+    /// A new host behind a pipe.
+    pub(crate) fn machine(script: &SharedScript, name: &str) -> Box<dyn Host> {
         script.borrow_mut().is_dead = false;
         script.borrow_mut().running.clear();
         Box::new(Self {
-            agent: FakeAgent(script.clone()),
+            name: name.to_owned(),
+            agent: FakeAgent::on(script, name),
         })
     }
 }
 
 impl Host for FakeHost {
     fn name(&self) -> &str {
-        ""
+        &self.name
+    }
+
+    fn machine(&self) -> &str {
+        &self.name
+    }
+
+    fn remote_program(&self) -> Option<PathBuf> {
+        (!self.name.is_empty()).then(|| PathBuf::from("/fake/weigh"))
+    }
+
+    fn usable_cpus(&self) -> Vec<u32> {
+        vec![0, 1]
     }
 
     fn agent(&mut self) -> Result<&mut dyn AgentHandle, AgentError> {
@@ -84,17 +149,84 @@ impl Host for FakeHost {
     }
 
     fn start_agent(&self) -> Result<Box<dyn AgentHandle>, AgentError> {
-        Ok(Box::new(FakeAgent(self.agent.0.clone())))
+        Ok(Box::new(FakeAgent::on(&self.agent.script, &self.name)))
     }
 
     fn is_free(&mut self, _: u16) -> bool {
         true
     }
+
+    fn set_cpu_quota(&self, cpus: Option<f64>) -> std::io::Result<()> {
+        let mut script = self.agent.script.borrow_mut();
+        script.log.push(format!("quota of the host {cpus:?}"));
+        Ok(())
+    }
 }
 
-struct FakeAgent(SharedScript);
+/// Links whose changes are only logged.
+pub(crate) struct FakeLinks(SharedScript);
+
+impl FakeLinks {
+    pub(crate) fn of(script: &SharedScript) -> Box<dyn Links> {
+        Box::new(Self(script.clone()))
+    }
+}
+
+impl Links for FakeLinks {
+    fn kind(&self) -> LinkKind {
+        LinkKind::UserSpace
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn late(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn scale_rates(&mut self, _: f64) -> Result<(), AgentError> {
+        Ok(())
+    }
+
+    fn change(&mut self, host: &str, spec: Option<LinkSpec>) -> Result<(), AgentError> {
+        let link = spec.map(|spec| format!("{} ms, {}", spec.rtt_ns / 1_000_000, spec.loss));
+        let link = link.unwrap_or_else(|| "as declared".to_owned());
+        self.0.borrow_mut().log.push(format!("link {host} {link}"));
+        Ok(())
+    }
+
+    fn are_lost(&mut self) -> bool {
+        false
+    }
+}
+
+struct FakeAgent {
+    script: SharedScript,
+    host: String,
+    network: String,
+}
 
 impl FakeAgent {
+    fn on(script: &SharedScript, host: &str) -> Self {
+        let machine = if host.is_empty() { "fake" } else { host };
+        Self {
+            script: script.clone(),
+            host: host.to_owned(),
+            network: format!("{machine}/1"),
+        }
+    }
+
+    /// Its CLOCK_MONOTONIC.
+    fn now_ns(&self) -> i64 {
+        net::os::now_ns() as i64 + self.ahead_ns()
+    }
+
+    fn ahead_ns(&self) -> i64 {
+        let script = self.script.borrow();
+        script.ahead_ns.get(&self.host).copied().unwrap_or(0)
+    }
+
     fn failed(reason: impl Into<String>) -> AgentError {
         AgentError::Failed(reason.into())
     }
@@ -102,24 +234,70 @@ impl FakeAgent {
 
 impl AgentHandle for FakeAgent {
     fn ask_unless(&mut self, order: &Order, _: &AtomicBool) -> Result<Answer, AgentError> {
-        let mut script = self.0.borrow_mut();
+        if let Order::Timed { at_ns, of } = order {
+            while self.now_ns() < *at_ns {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            let began_ns = self.now_ns();
+            let of = Box::new(self.ask(of)?);
+            return Ok(Answer::Timed {
+                began_ns,
+                ended_ns: self.now_ns(),
+                of,
+            });
+        }
+        let mut script = self.script.borrow_mut();
         if script.is_dead {
             return Err(AgentError::Lost("it ended".into()));
         }
         Ok(match order {
+            Order::Find(_) => Answer::Found {
+                programs: BTreeMap::new(),
+                missing: None,
+            },
+            Order::StartSampling {
+                servers,
+                scheduling,
+            } => {
+                let named = |servers: &BTreeSet<String>| {
+                    let names: Vec<&str> = servers.iter().map(String::as_str).collect();
+                    names.join("+")
+                };
+                let which = servers.as_ref().map_or("all".to_owned(), named);
+                script.log.push(format!("sample {which} on {}", self.host));
+                script.sampling.insert(self.host.clone(), *scheduling);
+                Answer::Done
+            }
+            Order::StopSampling { readings } => {
+                let scheduling = script.sampling.remove(&self.host).unwrap_or(false);
+                let here = |server: &&String| script.hosts.get(*server) == Some(&self.host);
+                let servers = script.running.iter().filter(here);
+                let seen = BottleneckSample {
+                    duration_s: 1.0,
+                    servers: servers.map(|name| (name.clone(), busy(1.0))).collect(),
+                    cpus: vec![CpuSample { cpu: 0, busy: 1.0 }],
+                    ..BottleneckSample::default()
+                };
+                Answer::Measured {
+                    readings: vec![agent::Measured::default(); readings.len()],
+                    seen: scheduling.then(|| Box::new(seen)),
+                }
+            }
             Order::Folder { server, .. } => Answer::Folder {
                 path: format!("/fake/{server}"),
             },
             Order::Start(start) => {
                 script.log.push(format!("start {}", start.server));
                 if script.broken.contains(&start.server) {
-                    let words = "its last words:\n  no such directive";
+                    let words = "its last output:\n  no such directive";
                     return Err(Self::failed(format!("it ended by itself; {words}")));
                 }
                 script.running.insert(start.server.clone());
+                script.hosts.insert(start.server.clone(), self.host.clone());
                 Answer::Started {
                     pid: 1,
                     group: None,
+                    tcp_congestion: None,
                 }
             }
             Order::Await(ready) => {
@@ -151,14 +329,38 @@ impl AgentHandle for FakeAgent {
                     ended_before: false,
                 }
             }
-            Order::Freeze {
+            Order::Suspend {
                 server,
-                frozen: false,
-            } if script.thaw_fails => {
+                suspended: false,
+            } if script.resume_fails => {
                 return Err(Self::failed(format!("{server} does not go on")));
             }
-            Order::Freeze { server, frozen } => {
-                script.log.push(format!("freeze {server} {frozen}"));
+            Order::Suspend { server, suspended } => {
+                script.log.push(format!("suspend {server} {suspended}"));
+                Answer::Done
+            }
+            Order::Reload(order) => {
+                let paths: Vec<&str> = order.files.iter().map(|file| file.path.as_str()).collect();
+                let signal = order.signal.as_deref().unwrap_or_default();
+                let line = format!("reload {} {signal} {}", order.server, paths.join(" "));
+                script.log.push(line);
+                Answer::Done
+            }
+            Order::IsReloaded(_) => {
+                script.reload_checks += 1;
+                Answer::Reloaded {
+                    in_effect: script.reload_checks >= script.in_effect_at_check,
+                }
+            }
+            Order::Quota { cpus: Some(_), .. } if script.quota_fails => {
+                return Err(Self::failed("no control group can be made"));
+            }
+            Order::Quota { server, cpus } => {
+                script.log.push(format!("quota {server} {cpus:?}"));
+                match cpus {
+                    Some(_) => script.limited.insert(server.clone()),
+                    None => script.limited.remove(server),
+                };
                 Answer::Done
             }
             Order::Logs { .. } => Answer::Logs {
@@ -169,6 +371,7 @@ impl AgentHandle for FakeAgent {
                 connections: None,
             },
             Order::SampleScheduling { servers, .. } => {
+                script.idle_samples += 1;
                 let one = |name: &String| {
                     let cpus = script.idle_cpus.get(name).copied().unwrap_or(0.0);
                     (name.clone(), busy(cpus))
@@ -190,35 +393,46 @@ impl AgentHandle for FakeAgent {
         observer: &mut dyn LoadObserver,
     ) -> Result<Loaded, AgentError> {
         let number = {
-            let mut script = self.0.borrow_mut();
+            let mut script = self.script.borrow_mut();
             script.loads += 1;
             let running = script.running.iter().cloned().collect::<Vec<_>>().join("+");
             script.log.push(format!("load on {running}"));
+            script.orders.push(order.clone());
             script.loads
         };
-        let script = self.0.borrow();
+        let script = self.script.borrow();
         if script.dies_in_load == Some(number) {
             drop(script);
-            self.0.borrow_mut().is_dead = true;
+            self.script.borrow_mut().is_dead = true;
             return Err(AgentError::Lost("it ended".into()));
         }
-        let (rate_per_s, fails) = ((script.rate_per_s)(&order), script.fails_in_load);
+        let limited = match script.limited.is_empty() {
+            true => 1.0,
+            false => script.limited_rate,
+        };
+        let (rate_per_s, fails) = ((script.rate_per_s)(&order) * limited, script.fails_in_load);
         let client_cpu_s = script.client_cpu_s;
         drop(script);
         let rows = order.job.rows;
         if rows.is_some() {
-            observer.tick(true);
+            observer.tick(Some(self.now_ns()));
             let end = std::time::Instant::now() + std::time::Duration::from_millis(30);
             while std::time::Instant::now() < end {
-                observer.tick(false);
+                observer.tick(None);
             }
         }
-        if fails == Some(number) {
+        let (late_ns, breaks) = {
+            let mut script = self.script.borrow_mut();
+            ((script.late_ns)(&order), (script.fails)(&order))
+        };
+        if breaks || fails == Some(number) {
             return Err(Self::failed("the load broke off"));
         }
         let count = order.job.readings();
         let mut loaded = Loaded {
             readings: vec![LoadReading::default(); count],
+            late_ns,
+            drain_ns: 2 * late_ns,
             ..Loaded::default()
         };
         for segment in &order.job.segments {
@@ -261,16 +475,23 @@ impl AgentHandle for FakeAgent {
     }
 
     fn clock(&mut self) -> Result<Clock, AgentError> {
-        Ok(Clock::default())
+        Ok(Clock {
+            monotonic_ahead_ns: self.ahead_ns(),
+            ..Clock::default()
+        })
     }
 
     fn gone(&mut self) -> Option<AgentError> {
-        let is_dead = self.0.borrow().is_dead;
+        let is_dead = self.script.borrow().is_dead;
         is_dead.then(|| AgentError::Lost("it ended".into()))
     }
 
+    fn end(self: Box<Self>) -> Option<PathBuf> {
+        None
+    }
+
     fn network(&self) -> &str {
-        "fake/1"
+        &self.network
     }
 
     fn program(&self) -> &Path {

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use readings::Utc;
 use serde_json::{Value, json};
 
 use crate::journal::{self, JournalError, JournalWriter};
@@ -30,25 +31,11 @@ pub fn default_folder(experiment: &str) -> PathBuf {
     path
 }
 
-/// `YYYYMMDD-HHMMSS` of seconds since 1970, UTC (the civil calendar from days, after H. Hinnant).
+/// `YYYYMMDD-HHMMSS` of seconds since 1970, UTC.
 fn stamp(unix_s: u64) -> String {
-    let (days, seconds) = (unix_s / 86_400, unix_s % 86_400);
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let mp = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!(
-        "{year:04}{month:02}{day:02}-{:02}{:02}{:02}",
-        seconds / 3_600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
+    let utc = Utc::of(unix_s);
+    let date = format!("{:04}{:02}{:02}", utc.year, utc.month, utc.day);
+    format!("{date}-{:02}{:02}{:02}", utc.hour, utc.minute, utc.second)
 }
 
 const TRIALS: &str = "trials";

@@ -21,6 +21,9 @@ use tls::ClientSettings;
 
 /// How long a subject may take to answer as expected once its servers are ready.
 const SUBJECT_READY_MS: u64 = 5_000;
+/// The same for one whose server ran before: it is not about to become ready. As long as one request
+/// may take.
+const RUNNING_SUBJECT_MS: u64 = 2_000;
 
 /// The result of a group; empty when the run was stopped during it.
 #[derive(Default)]
@@ -101,10 +104,14 @@ pub(crate) struct ReadySubject {
     pub(crate) address: SocketAddr,
     /// The host of the load.
     pub(crate) from: Option<String>,
+    /// The other hosts that make the load together with it, and its address as they see it.
+    pub(crate) also_from: Vec<(String, SocketAddr)>,
     /// What answers, where it ran before on this machine.
     pub(crate) outside: Option<OtherServer>,
     /// How it is spoken to, if its URL is an https URL.
     pub(crate) tls: Option<ClientSettings>,
+    /// The subject for each other load of the condition; `None` if that load is not made on it.
+    pub(crate) beside: Vec<Option<ReadySubject>>,
 }
 
 /// Measures the trials of a group with all its servers up at once. `rate` is the common rate, if
@@ -283,6 +290,21 @@ pub(crate) fn ready_subjects(
             }
             Err(lost) => return Err(lost),
         }
+        let also_from = match cx.resolve_elsewhere(resolved, &subject.target, addresses) {
+            Ok(also_from) => also_from,
+            Err(reason) => {
+                fail(result, planned, &reason, FailureCause::Other);
+                continue;
+            }
+        };
+        let beside = match ready_beside(cx, resolved, planned, &subject, addresses) {
+            Ok(beside) => beside,
+            Err(AgentError::Failed(reason)) => {
+                fail(result, planned, &reason, FailureCause::Subject);
+                continue;
+            }
+            Err(lost) => return Err(lost),
+        };
         let outside = running_before(cx.options.experiment, &subject, address);
         let sampled = outside.iter().map(|one| one.server.clone());
         subject.through.extend(sampled);
@@ -291,12 +313,69 @@ pub(crate) fn ready_subjects(
             subject,
             address,
             from: resolved.load.host.clone(),
+            also_from,
             outside,
             tls,
+            beside,
         });
     }
     fail_those_that_differ(cx, resolved, &mut ready, result)?;
     Ok(ready)
+}
+
+/// A subject for each load other than the first one, after it has answered a request of that load.
+fn ready_beside(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    planned: &PlannedTrial,
+    subject: &SubjectSpec,
+    addresses: &BTreeMap<String, SocketAddr>,
+) -> Result<Vec<Option<ReadySubject>>, AgentError> {
+    let mut all = Vec::new();
+    for beside in &resolved.beside {
+        let own = beside.subjects.iter().find(|one| one.name == subject.name);
+        let Some(own) = own else {
+            all.push(None);
+            continue;
+        };
+        let failed = |why: String| AgentError::Failed(format!("load `{}`: {why}", beside.name));
+        // The servers of the baseline copy may be copies.
+        let subject = SubjectSpec {
+            target: subject.target.clone(),
+            through: subject.through.clone(),
+            ..own.clone()
+        };
+        let resolved = ResolvedCondition {
+            load: beside.load.clone(),
+            ..resolved.clone()
+        };
+        let from = beside.load.host.as_deref();
+        let address = cx
+            .resolve(from, &subject.target, addresses)
+            .map_err(failed)?;
+        let also_from = cx
+            .resolve_elsewhere(&resolved, &subject.target, addresses)
+            .map_err(failed)?;
+        let tls = cx
+            .authority
+            .client(&beside.load, &subject)
+            .map_err(failed)?;
+        match ask(cx, &resolved, &subject, address, &tls) {
+            Err(AgentError::Failed(why)) => return Err(failed(why)),
+            other => other?,
+        };
+        all.push(Some(ReadySubject {
+            planned: planned.clone(),
+            subject,
+            address,
+            from: beside.load.host.clone(),
+            also_from,
+            outside: None,
+            tls,
+            beside: Vec::new(),
+        }));
+    }
+    Ok(all)
 }
 
 fn fail(result: &mut GroupResult, planned: &PlannedTrial, reason: &str, cause: FailureCause) {
@@ -319,6 +398,10 @@ fn ask(
         "http" | "https" => request(subject, &resolved.load, &fields),
         _ => String::new(),
     };
+    let timeout_ms = match subject.target {
+        Target::Address(_) => RUNNING_SUBJECT_MS,
+        _ => SUBJECT_READY_MS,
+    };
     let order = Order::Await(AwaitServer {
         server: None,
         address,
@@ -326,11 +409,10 @@ fn ask(
         raw: false,
         status: Some(expect.status),
         contains: expect.contains.clone(),
-        tls: tls.clone().map(|tls| ClientSettings {
-            alpn: vec!["http/1.1".into()],
-            ..tls
-        }),
-        timeout_ms: SUBJECT_READY_MS,
+        tls: tls.clone(),
+        http: subject.http,
+        proxy_protocol: false,
+        timeout_ms,
     });
     let agent = cx.testbed.agent(resolved.load.host.as_deref())?;
     Ok(match agent.ask_unless(&order, cx.stop)? {

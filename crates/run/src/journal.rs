@@ -221,21 +221,11 @@ mod tests {
 
     fn header() -> RunHeader {
         RunHeader {
-            weigh_version: "0".into(),
             experiment: "e".into(),
             title: "t".into(),
-            seed: 1,
             baseline: "a".into(),
             subjects: vec!["a".into()],
-            conditions: vec![Default::default()],
-            blocks: 1,
-            matters: 0.03,
-            matters_failures: 0.001,
-            matters_ms: None,
-            max_error: 0.01,
-            started_unix_s: 0,
-            published: Vec::new(),
-            open_loop_factors: Vec::new(),
+            ..RunHeader::default()
         }
     }
 

@@ -14,6 +14,7 @@ mod cpu_placement;
 mod deadline;
 mod error;
 mod event;
+mod fleet_load;
 mod folder;
 mod group;
 mod inventory;
@@ -22,6 +23,7 @@ mod lock;
 mod measure;
 mod network_warnings;
 mod path_limits;
+mod profile;
 mod remote_programs;
 mod remote_samples;
 mod resume;
@@ -31,6 +33,7 @@ mod server_configs;
 mod servers;
 mod session;
 mod settings;
+mod several_loads;
 mod start_failures;
 mod testbed;
 mod upstream_connections;
@@ -43,9 +46,11 @@ mod tests;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use builds::Builds;
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsError, HostsSpec};
 
+pub use agent::wire::CallGraph;
 pub use cpu_placement::CpuPlacement;
 pub use error::RunError;
 pub use event::RunEvent;
@@ -65,10 +70,18 @@ pub struct RunOptions<'a> {
     pub folder: &'a Path,
     /// Whether to continue the run in the folder.
     pub resume: bool,
+    /// What the experiment's servers need before they are started: revisions and images.
+    pub builds: &'a Builds,
     /// The `weigh` program, for agents and the built-in servers.
     pub weigh: &'a Path,
     /// Decides when the run may end, and which trials to retry.
     pub stopping_rule: &'a dyn StoppingRule,
+    /// Whether servers are profiled after the last block, and how.
+    pub profile: Option<CallGraph>,
+    /// What the user calls a new run.
+    pub label: Option<&'a str>,
+    /// The commit that a new run is about.
+    pub revision: Option<&'a str>,
 }
 
 /// Opens hosts, or reopens them after a loss.
@@ -106,5 +119,6 @@ fn run_on(
         session.plan_next(block, &group)?;
     }
     session.find_bottlenecks()?;
+    session.profile()?;
     session.finish()
 }

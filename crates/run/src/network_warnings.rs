@@ -70,8 +70,8 @@ fn limited_by_rtt(
     (measured > BOUND_SHARE * bound).then(|| {
         format!(
             "from host `{from}`, `{subject}` answered {measured:.0} requests/s in block 1, {:.0}% \
-             of the {bound:.0} that {connections} connections can have in round trips of {:.0} ms: this \
-             is the distance, not what the servers can do",
+             of the {bound:.0} that {connections} connections allow at {:.0} ms per request: the \
+             network's delay limits this, not the servers",
             measured / bound * 1e2,
             rtt_s * 1e3
         )
@@ -97,8 +97,7 @@ fn retransmitted_syns(
         };
         format!(
             "{condition}{late} of {opened} connections to `{subject}` took a second longer to \
-             open: their SYNs were dropped and sent again, as where the queue of connections to \
-             accept is full"
+             open: their SYNs were lost and sent again, as happens when the accept queue is full"
         )
     })
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::testbed::Testbed;
 use agent::AgentError;
+use agent::wire::Order;
 use experiment::{ResolvedCondition, SubjectSpec, Upstream};
 
 const PORT_MIN: u16 = 1024;
@@ -16,6 +17,13 @@ pub(crate) struct QuotaGroup {
     /// CPUs; `None` for no quota.
     pub(crate) quota: Option<f64>,
     pub(crate) servers: BTreeSet<String>,
+}
+
+/// The CPU quota of a server, which its agent sets.
+pub(crate) struct ServerQuota {
+    pub(crate) host: Option<String>,
+    pub(crate) server: String,
+    pub(crate) cpus: f64,
 }
 
 impl Testbed {
@@ -90,6 +98,27 @@ impl Testbed {
                 .map_err(|e| AgentError::Failed(e.to_string()))?;
         }
         Ok(())
+    }
+
+    /// Sets the CPU quotas of servers, or ends them.
+    pub(crate) fn set_server_quotas(
+        &mut self,
+        servers: &[ServerQuota],
+        set: bool,
+    ) -> Result<(), AgentError> {
+        for one in servers {
+            self.agent(one.host.as_deref())?.ask(&Order::Quota {
+                server: one.server.clone(),
+                cpus: set.then_some(one.cpus),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The CPUs that programs on a host's machine may use.
+    pub(crate) fn usable_cpus(&self, host: Option<&str>) -> Vec<u32> {
+        let host = self.hosts.get(host);
+        host.map(|host| host.usable_cpus()).unwrap_or_default()
     }
 
     /// The rate of the slowest link that every answer to a subject passes, bits per second; `None`

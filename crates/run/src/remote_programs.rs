@@ -17,7 +17,7 @@ use experiment::{Experiment, Recipes};
 const VERSION_TIMEOUT_MS: u64 = 3_000;
 
 impl Testbed {
-    /// The requirements of an experiment that are missing on machines behind ssh, a sentence each.
+    /// The requirements of an experiment that are missing on machines behind a pipe, a sentence each.
     pub(crate) fn missing(
         &mut self,
         experiment: &Experiment,
@@ -29,7 +29,7 @@ impl Testbed {
             .iter()
             .map(|condition| experiment.under(condition).load.host)
             .collect();
-        let remote = experiment.hosts.iter().filter(|host| host.ssh.is_some());
+        let remote = experiment.hosts.iter().filter(|host| host.is_elsewhere());
         for host in remote {
             let name = Some(host.name.as_str());
             let mut wanted = Vec::new();
@@ -108,7 +108,7 @@ impl Testbed {
         driver.version_in(&self.output_of(host, words)?)
     }
 
-    /// The versions of servers on machines behind ssh, by recipe, from their configurations as this
+    /// The versions of servers on machines behind a pipe, by recipe, from their configurations as this
     /// process rendered them.
     pub(crate) fn versions(
         &mut self,
@@ -149,7 +149,7 @@ impl Testbed {
     }
 
     /// Whether a host's agent is on another machine, with files of its own.
-    fn is_remote(&self, host: Option<&str>) -> bool {
+    pub(crate) fn is_remote(&self, host: Option<&str>) -> bool {
         let host = self.hosts.get(host);
         host.is_none_or(|host| host.remote_program().is_some())
     }

@@ -1,9 +1,11 @@
 //! Samples of servers on other machines than that of the load.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent::wire::{Answer, Order};
 use agent::{AgentError, Measured, Spans};
+use experiment::ResolvedCondition;
+use readings::BottleneckSample;
 
 use crate::testbed::Testbed;
 
@@ -15,13 +17,54 @@ pub(crate) struct RemoteSampling {
     hosts: Vec<(String, i64)>,
 }
 
+/// Scheduling of servers on another machine.
+pub(crate) struct RemoteScheduling {
+    host: String,
+    new_network: bool,
+    new_machine: bool,
+    seen: BottleneckSample,
+}
+
 impl Testbed {
     /// Starts sampling on all machines but the load's; `None` if there are no others.
     pub(crate) fn start_remote_sampling(
         &mut self,
         from: Option<&str>,
     ) -> Result<Option<RemoteSampling>, AgentError> {
-        let remote = self.hosts_apart_from(from);
+        let hosts = self.hosts_apart_from(from);
+        self.start_sampling(from, hosts, None, false)
+    }
+
+    /// The same, with scheduling.
+    pub(crate) fn start_remote_scheduling(
+        &mut self,
+        from: Option<&str>,
+    ) -> Result<Option<RemoteSampling>, AgentError> {
+        let hosts = self.hosts_apart_from(from);
+        self.start_sampling(from, hosts, None, true)
+    }
+
+    /// Starts sampling on all machines that run these servers, the load's among them: those of the
+    /// servers that are to be sampled.
+    pub(crate) fn start_sampling_of(
+        &mut self,
+        from: Option<&str>,
+        servers: &BTreeSet<&str>,
+        is_sampled: impl Fn(&str) -> bool,
+    ) -> Result<Option<RemoteSampling>, AgentError> {
+        let hosts = self.hosts_of(|server| servers.contains(server));
+        let sampled = servers.iter().filter(|server| is_sampled(server));
+        let sampled = sampled.map(|server| (*server).to_owned()).collect();
+        self.start_sampling(from, hosts, Some(sampled), false)
+    }
+
+    fn start_sampling(
+        &mut self,
+        from: Option<&str>,
+        remote: BTreeSet<String>,
+        servers: Option<BTreeSet<String>>,
+        scheduling: bool,
+    ) -> Result<Option<RemoteSampling>, AgentError> {
         if remote.is_empty() {
             return Ok(None);
         }
@@ -30,7 +73,10 @@ impl Testbed {
         for host in remote {
             let agent = self.agent(Some(&host))?;
             let ahead_ns = agent.clock()?.monotonic_ahead_ns;
-            agent.ask(&Order::StartSampling)?;
+            agent.ask(&Order::StartSampling {
+                servers: servers.clone(),
+                scheduling,
+            })?;
             hosts.push((host, ahead_ns));
         }
         Ok(Some(RemoteSampling {
@@ -39,15 +85,17 @@ impl Testbed {
         }))
     }
 
-    /// Stops sampling, and adds what the other machines measured to each reading.
+    /// Stops sampling, and adds what the other machines measured to each reading. Returns
+    /// scheduling there, where it was sampled.
     pub(crate) fn add_remote_samples(
         &mut self,
         from: Option<&str>,
         remote: Option<RemoteSampling>,
         readings: &mut [Measured],
-    ) -> Result<(), AgentError> {
+    ) -> Result<Vec<RemoteScheduling>, AgentError> {
+        let mut scheduling = Vec::new();
         let Some(remote) = remote else {
-            return Ok(());
+            return Ok(scheduling);
         };
         // Clocks run at slightly different rates: the middle of before and after counts.
         let middle = |before: i64, after: i64| before + (after - before) / 2;
@@ -63,7 +111,11 @@ impl Testbed {
             let order = Order::StopSampling {
                 readings: readings_there,
             };
-            let Answer::Measured { readings: measured } = agent.ask(&order)? else {
+            let Answer::Measured {
+                readings: measured,
+                seen,
+            } = agent.ask(&order)?
+            else {
                 return Err(AgentError::Lost("it has sampled nothing".into()));
             };
             let network = agent.network().to_owned();
@@ -72,8 +124,62 @@ impl Testbed {
             for (reading, there) in readings.iter_mut().zip(measured) {
                 add(reading, there, &host, new_network, new_machine);
             }
+            scheduling.extend(seen.map(|seen| RemoteScheduling {
+                host,
+                new_network,
+                new_machine,
+                seen: *seen,
+            }));
         }
-        Ok(())
+        Ok(scheduling)
+    }
+
+    /// Of each server of a condition the host whose machine it shares: the load's, or the first in
+    /// the order of names. Machines are told by their kernels, as two hosts may be containers of
+    /// one machine.
+    pub(crate) fn machines_of(
+        &mut self,
+        resolved: &ResolvedCondition,
+    ) -> Result<BTreeMap<String, String>, AgentError> {
+        let load = self.hosts.key(resolved.load.host.as_deref());
+        let hosts = resolved.servers.iter().map(|server| {
+            let host = self.hosts.key(server.host.as_deref());
+            (server.name.clone(), host)
+        });
+        let mut hosts: BTreeMap<String, String> = hosts.collect();
+        let mut names: Vec<String> = hosts.values().cloned().collect();
+        names.sort_unstable();
+        names.insert(0, load);
+        let mut first = BTreeMap::new();
+        for name in names {
+            let network = self.agent(Some(&name))?.network().to_owned();
+            let machine = machine_of(&network).to_owned();
+            let known = first.entry(machine).or_insert_with(|| name.clone()).clone();
+            let same = hosts.values_mut().filter(|host| **host == name);
+            same.for_each(|host| host.clone_from(&known));
+        }
+        Ok(hosts)
+    }
+}
+
+impl RemoteScheduling {
+    /// Adds it to what the load's agent sampled; a network and a machine count once.
+    pub(crate) fn add_to(self, all: &mut BottleneckSample) {
+        let there = self.seen;
+        all.servers.extend(there.servers);
+        if self.new_machine {
+            all.other_cpus.insert(self.host, there.cpus);
+        }
+        if self.new_network {
+            let (sum, one) = (&mut all.kernel, there.kernel);
+            sum.accepted += one.accepted;
+            sum.listen_overflows += one.listen_overflows;
+            sum.listen_drops += one.listen_drops;
+            sum.retransmits += one.retransmits;
+            sum.segments += one.segments;
+            sum.time_wait += one.time_wait;
+            all.ports.extend(there.ports);
+        }
     }
 }
 
@@ -109,8 +215,7 @@ fn machine_of(network: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readings::{NetworkMetrics, ServerMetrics, SystemMetrics};
-    use std::collections::BTreeMap;
+    use readings::{CpuSample, KernelSample, NetworkMetrics, ServerMetrics, SystemMetrics};
 
     fn measured(server: &str, cpu_s: f64, accepted: Option<u64>) -> Measured {
         let metrics = SystemMetrics {
@@ -144,5 +249,33 @@ mod tests {
         let mut unsampled = Measured::default();
         add(&mut unsampled, measured("b", 2.0, Some(7)), "x", true, true);
         assert!(unsampled.metrics.is_none() && unsampled.cpu_s["b"] == 2.0);
+    }
+
+    #[test]
+    fn scheduling_of_two_hosts_on_one_machine_counts_its_cpus_once() {
+        let seen = |server: &str| BottleneckSample {
+            servers: BTreeMap::from([(server.to_owned(), readings::ServerSample::default())]),
+            cpus: vec![CpuSample { cpu: 0, busy: 0.5 }],
+            kernel: KernelSample {
+                listen_drops: 3,
+                ..KernelSample::default()
+            },
+            ports: vec![readings::PortsSample::default()],
+            ..BottleneckSample::default()
+        };
+        let mut all = seen("a");
+        for (host, server, is_new) in [("x", "b", true), ("y", "c", false)] {
+            let there = RemoteScheduling {
+                host: host.to_owned(),
+                new_network: is_new,
+                new_machine: is_new,
+                seen: seen(server),
+            };
+            there.add_to(&mut all);
+        }
+        assert_eq!(all.servers.len(), 3);
+        assert_eq!(all.other_cpus.keys().collect::<Vec<_>>(), ["x"]);
+        assert_eq!((all.kernel.listen_drops, all.ports.len()), (6, 2));
+        assert_eq!(all.cpus.len(), 1);
     }
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use readings::{
-    Condition, CurveChoice, Journal, JournalRow, Outcome, Published, RateChoice, RunHeader, Trial,
+    Condition, CurveChoice, DeclaredLoad, Journal, JournalRow, Outcome, Published, RateChoice,
+    RunHeader, Trial, condition_of_load,
 };
 
 use crate::folder::NewFolder;
 use crate::journal::JournalWriter;
 use crate::{RunError, RunOptions};
-use experiment::Rate;
 use experiment::plan::{Group, Plan};
+use experiment::{LoadRole, Rate};
 
 pub(crate) struct OpenedJournal {
     pub(crate) journal: JournalWriter,
@@ -66,12 +67,38 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError>
             .collect(),
         started_unix_s: now.map_or(0, |time| time.as_secs()),
         open_loop_factors: experiment.open_loop_factors(),
+        loads: experiment
+            .loads
+            .iter()
+            .map(|load| DeclaredLoad {
+                name: load.name.clone(),
+                background: load.role == LoadRole::Background,
+            })
+            .collect(),
+        gates: experiment.gates.clone(),
+        label: options.label.map(str::to_owned),
+        revision: options.revision.map(str::to_owned),
     };
     journal.append(&JournalRow::Run(header.clone()))?;
     if let Rate::PerSecond(rate_per_s) = experiment.load.rate {
         for condition in experiment.conditions() {
             journal.append(&JournalRow::Rate(RateChoice {
                 condition,
+                rate_per_s,
+                slowest_per_s: None,
+            }))?;
+        }
+    }
+    let main = experiment.main_load();
+    let others = experiment.loads.iter();
+    let others = others.filter(|load| load.role == LoadRole::Compared);
+    for load in others.filter(|load| main.is_some_and(|main| main.name != load.name)) {
+        let Rate::PerSecond(rate_per_s) = load.load.rate else {
+            continue;
+        };
+        for condition in experiment.conditions() {
+            journal.append(&JournalRow::Rate(RateChoice {
+                condition: condition_of_load(&condition, &load.name),
                 rate_per_s,
                 slowest_per_s: None,
             }))?;

@@ -194,21 +194,11 @@ mod tests {
 
     fn header() -> RunHeader {
         RunHeader {
-            weigh_version: String::new(),
-            experiment: String::new(),
-            title: String::new(),
             seed: 7,
             baseline: "a".into(),
             subjects: vec!["a".into()],
-            conditions: vec![Condition::new()],
             blocks: 30,
-            matters: 0.03,
-            matters_failures: 0.001,
-            matters_ms: None,
-            max_error: 0.01,
-            published: Vec::new(),
-            open_loop_factors: Vec::new(),
-            started_unix_s: 0,
+            ..RunHeader::default()
         }
     }
 

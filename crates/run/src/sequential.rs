@@ -17,7 +17,8 @@ use agent::wire::{Answer, Order};
 use experiment::plan::Group;
 use experiment::{Apart, Design, Experiment, Rate, ResolvedCondition};
 
-/// Length of a sample of the servers' idle load, ms; of two the lower counts.
+/// Length of a sample of the servers' idle load, ms. A server above the limit is sampled twice, and
+/// the lower sample counts.
 const SAMPLE_MS: u64 = 200;
 /// Share of a CPU below which an idle server disturbs nobody.
 const IDLE_SHARE_MIN: f64 = 0.005;
@@ -105,7 +106,9 @@ pub(crate) fn note_start_failure(
         && !share_one_path(resolved, group)
     {
         let reason = failure.reason();
-        result.disturbed = Some(format!("not all servers started side by side: {reason}"));
+        result.disturbed = Some(format!(
+            "not all servers could be started at the same time: {reason}"
+        ));
     }
 }
 
@@ -275,9 +278,14 @@ pub(crate) fn check_disturbance(
                 Answer::Scheduling(seen) => seen,
                 other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
             };
+            // The lower of two cannot be above the limit if the first is not.
+            let all_idle = seen.servers.values().all(|one| one.cpus <= limit);
             for (server, one) in seen.servers {
                 let least = quietest.entry(server).or_insert(f64::INFINITY);
                 *least = least.min(one.cpus);
+            }
+            if all_idle {
+                break;
             }
         }
     }

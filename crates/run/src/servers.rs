@@ -16,9 +16,12 @@ use crate::start_failures::GroupFailure;
 use agent::AgentError;
 use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use experiment::plan::Group;
-use experiment::recipe::{Behind, RenderContext, Rendered, is_certificate};
-use experiment::{ResolvedCondition, ServerSpec, Upstream};
-use tls::ClientSettings;
+use experiment::recipe::{
+    Behind, ReloadState, RenderContext, Rendered, RenderedFile, is_certificate,
+};
+use experiment::{EventKind, HttpVersion, ResolvedCondition, ServerSpec, Upstream};
+use readings::ServerSettings;
+use tls::{ClientSettings, KeyType, TlsError};
 
 /// Longer files are left out of a recorded configuration.
 const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
@@ -29,7 +32,10 @@ pub(crate) struct StartedServer {
     pub(crate) name: String,
     pub(crate) host: Option<String>,
     folder: PathBuf,
-    signals: Vec<(String, u64)>,
+    pub(crate) signals: Vec<(String, u64)>,
+    pub(crate) recipe: String,
+    /// The names and values that its recipe was rendered with.
+    pub(crate) context: RenderContext,
     /// The orders that started it and awaited it.
     pub(crate) start: StartServer,
     pub(crate) ready: AwaitServer,
@@ -79,6 +85,15 @@ fn start_server(
         Answer::Folder { path } => PathBuf::from(path),
         other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}")).into()),
     };
+    let built = match builds::revision_of(&server.params) {
+        Some(wanted) => Some(
+            cx.options
+                .builds
+                .get(&wanted)
+                .ok_or_else(|| failed(&format!("`{}` is not built", wanted.revision)))?,
+        ),
+        None => None,
+    };
     let cpus = if server.cpus.is_empty() {
         cx.placement.server_cpus.clone()
     } else {
@@ -87,8 +102,11 @@ fn start_server(
     let upstreams = upstreams(cx, server, addresses, up)?;
     let at_fault = |error| GroupFailure::of_server(error, &server.name);
     let filled = recipe.fill(&server.params);
-    let key_type = filled.and_then(|params| recipe.tls(&params));
-    let key_type = key_type.map_err(|e| at_fault(failed(&e)))?;
+    let secured = filled.and_then(|params| {
+        let key_type = recipe.tls(&params)?;
+        Ok((key_type, recipe.wants_client_certs(&params)?))
+    });
+    let (key_type, wants_client_certs) = secured.map_err(|e| at_fault(failed(&e)))?;
     let needs_certificates = key_type.is_some() || upstreams.iter().any(|one| one.tls);
     let certificates = needs_certificates
         .then(|| cx.authority.certificates(&server.name, address, key_type))
@@ -104,8 +122,19 @@ fn start_server(
         weigh: weigh.unwrap_or_else(|| cx.options.weigh.to_path_buf()),
         cpus: cpus.len().max(1),
         certificates,
+        checkout: built.map(|built| built.path().to_owned()),
+        reload: ReloadState {
+            is_expected: is_reloaded(cx, &server.name),
+            number: 0,
+        },
     };
-    let rendered = recipe.render(&context).map_err(|e| at_fault(failed(&e)))?;
+    let mut rendered = recipe.render(&context).map_err(|e| at_fault(failed(&e)))?;
+    if rendered.cwd.as_ref().is_some_and(|cwd| cwd.is_relative()) {
+        // Another machine has no such folder.
+        let here = (!cx.testbed.is_remote(host)).then(std::env::current_dir);
+        let here = here.transpose().map_err(|e| failed(&e))?;
+        rendered.cwd = here.map(|here| here.join(rendered.cwd.unwrap_or_default()));
+    }
     if !is_copy(&server.name) {
         record_configuration(cx, server, address, &cpus, &rendered);
     }
@@ -114,23 +143,47 @@ fn start_server(
         .iter()
         .map(|(signal, wait)| (signal.clone(), wait.as_millis() as u64))
         .collect();
-    let tls = key_type
-        .map(|_| cx.authority.client_of_server(&server.name))
-        .transpose()
-        .map_err(|e| failed(&e))?;
+    let tls = key_type.map(|_| {
+        let identity = wants_client_certs.then(|| cx.authority.client_identity(KeyType::default()));
+        Ok::<_, TlsError>(ClientSettings {
+            identity: identity.transpose()?,
+            ..cx.authority.client_of_server(&server.name)?
+        })
+    });
+    let tls = tls.transpose().map_err(|e| failed(&e))?;
     let (start, ready) = orders(server, address, cpus, rendered, tls);
     up.push(StartedServer {
         name: server.name.clone(),
         host: server.host.clone(),
         folder,
         signals,
+        recipe: server.recipe.clone(),
+        context,
         start: start.clone(),
         ready: ready.clone(),
     });
-    cx.testbed.start_server(host, start).map_err(at_fault)?;
+    let tcp_congestion = cx.testbed.start_server(host, start).map_err(at_fault)?;
+    record_congestion(cx, &server.name, tcp_congestion.as_deref());
     let order = Order::Await(ready);
     let ready = cx.testbed.agent(host)?.ask_unless(&order, cx.stop);
     ready.map(drop).map_err(at_fault)
+}
+
+/// Whether an event reloads a server, under any condition.
+fn is_reloaded(cx: &Context<'_>, server: &str) -> bool {
+    cx.options.experiment.events.iter().any(|event| {
+        let mut servers = event.target.servers().iter();
+        event.what.all().contains(&EventKind::Reload) && servers.any(|it| it == original(server))
+    })
+}
+
+/// A file as an agent writes it.
+pub(crate) fn to_write(file: &RenderedFile) -> FileToWrite {
+    FileToWrite {
+        path: file.path.clone(),
+        content: STANDARD.encode(&file.bytes),
+        mode: file.mode,
+    }
 }
 
 /// The upstreams of a server as its recipe sees them.
@@ -153,7 +206,7 @@ fn upstreams(
             dir: folder.map(|one| one.folder.clone()),
             tls: folder.is_some_and(|one| one.ready.tls.is_some()),
         });
-        behind.ok_or_else(|| failed(&format!("upstream `{name}` is not up")))
+        behind.ok_or_else(|| failed(&format!("upstream `{name}` is not running")))
     };
     let upstreams = server.upstreams.iter().map(|upstream| match upstream {
         Upstream::Server(name) => of_server(name),
@@ -187,19 +240,41 @@ fn record_configuration(
             (file.path.as_str(), text)
         })
         .collect();
-    cx.configurations.insert(
-        server.name.clone(),
-        json!({
-            "recipe": server.recipe,
-            "address": address.to_string(),
-            "host": server.host,
-            "cpus": cpus,
-            "command": rendered.command,
-            "version_command": rendered.version_command,
-            "settings": rendered.settings,
-            "files": files,
-        }),
-    );
+    let wanted = builds::revision_of(&server.params);
+    let built = wanted.and_then(|wanted| cx.options.builds.get(&wanted));
+    let image = builds::image_of(&server.params).and_then(|image| cx.options.builds.image(&image));
+    let mut configuration = json!({
+        "recipe": server.recipe,
+        "address": address.to_string(),
+        "host": server.host,
+        "cpus": cpus,
+        "command": rendered.command,
+        "version_command": rendered.version_command,
+        "settings": rendered.settings,
+        "files": files,
+    });
+    if let Some(built) = built {
+        configuration["revision"] = json!({
+            "name": built.revision(),
+            "commit": built.commit(),
+        });
+    }
+    if let Some(image) = image {
+        configuration["image"] = json!({ "name": image.name, "digest": image.digest });
+    }
+    cx.configurations.insert(server.name.clone(), configuration);
+}
+
+/// Adds the congestion control of a started server to its settings.
+fn record_congestion(cx: &mut Context<'_>, server: &str, tcp: Option<&str>) {
+    let settings = cx.configurations.get_mut(server);
+    let Some(settings) = settings.and_then(|one| one.get_mut("settings")) else {
+        return;
+    };
+    if let Ok(mut told) = serde_json::from_value::<BTreeMap<String, String>>(settings.clone()) {
+        ServerSettings::add_tcp_congestion(&mut told, tcp);
+        *settings = json!(told);
+    }
 }
 
 /// The servers that have ended, or do not answer any more as when they were started.
@@ -247,7 +322,7 @@ pub(crate) fn stop_servers(
             signals,
         }) {
             Ok(Answer::Stopped { killed: true, .. }) => result.warnings.push(format!(
-                "server `{name}` did not stop on its signals in block {} and was killed",
+                "server `{name}` did not stop after its signals in block {} and was killed",
                 cx.block
             )),
             Ok(_) | Err(AgentError::Failed(_)) => {}
@@ -274,24 +349,30 @@ fn orders(
     rendered: Rendered,
     tls: Option<ClientSettings>,
 ) -> (StartServer, AwaitServer) {
-    let files = rendered.files.iter().map(|file| FileToWrite {
-        path: file.path.clone(),
-        content: STANDARD.encode(&file.bytes),
-        mode: file.mode,
-    });
+    let files = rendered.files.iter().map(to_write);
     let start = StartServer {
         server: server.name.clone(),
         dirs: rendered.dirs,
         files: files.collect(),
         command: rendered.command,
         env: rendered.env,
+        cwd: rendered.cwd,
+        inherit_env: rendered.inherit_env,
         setuid_programs: rendered.setuid_programs,
         cpus,
         logs: rendered.logs,
     };
     let ready = rendered.ready;
     let raw = ready.send.is_some();
-    let request = ready.send.unwrap_or_else(|| {
+    // Without a path, an open port is enough.
+    let by_port = ready.path.is_empty().then(String::new);
+    let is_http = ready.send.is_none() && by_port.is_none();
+    let http = if is_http {
+        ready.http
+    } else {
+        HttpVersion::default()
+    };
+    let request = ready.send.or(by_port).unwrap_or_else(|| {
         let http = net::fetch::request(
             "GET",
             original(&server.name),
@@ -307,7 +388,12 @@ fn orders(
         raw,
         status: ready.status,
         contains: ready.contains,
-        tls,
+        tls: tls.map(|tls| ClientSettings {
+            alpn: vec![http.alpn().into()],
+            ..tls
+        }),
+        http,
+        proxy_protocol: ready.proxy_protocol,
         timeout_ms: ready.timeout.as_millis() as u64,
     };
     (start, ready)

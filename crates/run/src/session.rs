@@ -18,11 +18,12 @@ use crate::retries::RetryTracker;
 use crate::sequential::{Sequential, measure_group};
 use crate::testbed::{Testbed, hosts_spec};
 use crate::{
-    CpuPlacement, OpenHosts, RunError, RunEvent, RunOptions, bottleneck, folder, measure, resume,
-    settings,
+    CpuPlacement, OpenHosts, RunError, RunEvent, RunOptions, bottleneck, folder, measure, profile,
+    resume, settings, several_loads,
 };
+use agent::AgentError;
+use experiment::SEARCH;
 use experiment::plan::{Group, Plan, PlannedTrial};
-use experiment::within::SEARCH;
 
 pub(crate) struct Session<'a> {
     open: OpenHosts<'a>,
@@ -91,6 +92,13 @@ impl<'a> Session<'a> {
             Some(resumed) => resumed.into(),
             None => resume::begin(options)?,
         };
+        options
+            .builds
+            .record(options.folder)
+            .map_err(|e| RunError::Folder {
+                path: options.folder.to_path_buf(),
+                why: e.to_string(),
+            })?;
         let plan = Plan::new(experiment, header.seed);
         let earlier_results = EarlierResults::of(earlier.as_ref(), &plan);
         let retries = RetryTracker::of(
@@ -133,6 +141,7 @@ impl<'a> Session<'a> {
         session.report_begin(&plan);
         if let Err(error) = session.open_hosts() {
             if let Some(new_folder) = new_folder {
+                options.builds.unrecord(options.folder);
                 new_folder.remove(session.journal);
             }
             return Err(error);
@@ -151,6 +160,7 @@ impl<'a> Session<'a> {
             blocks: self.options.experiment.design.blocks,
             estimated_s: plan.estimated.as_secs_f64() * groups as f64
                 / plan.groups().count().max(1) as f64,
+            after_s: plan.searches.as_secs_f64(),
             folder: self.options.folder.to_path_buf(),
         });
     }
@@ -183,9 +193,11 @@ impl<'a> Session<'a> {
         let options = self.options;
         let drivers = options.recipes.drivers_of(options.experiment);
         let mut notices = self.placements.first().warnings.clone();
+        notices.extend(self.placements.warnings_beside(options.experiment));
         if !options.resume {
             let clocks = drivers.iter().filter_map(|one| measure::clock_notice(one));
             notices.extend(clocks);
+            notices.extend(several_loads::background_notice(options.experiment));
         }
         let first = plan.conditions.first();
         let load = first.map(|condition| options.experiment.under(condition).load);
@@ -483,12 +495,10 @@ impl<'a> Session<'a> {
     /// Searches for each subject's bottleneck, after the last block.
     pub(crate) fn find_bottlenecks(&mut self) -> Result<(), RunError> {
         let experiment = self.options.experiment;
-        // On other machines neither threads nor counters are visible, and nothing can be perturbed.
-        let here = self.testbed.as_ref().is_some_and(|it| it.hosts.are_here());
-        if !experiment.design.bottleneck || !here {
+        if !experiment.design.bottleneck {
             return Ok(());
         }
-        let mut searches = bottleneck::searches(experiment);
+        let mut searches = experiment.engine_subjects();
         searches.retain(|one| !self.earlier_results.bottlenecks.contains(one));
         searches.retain(|one| !self.left_out.contains(one));
         if self.nothing_left {
@@ -501,7 +511,7 @@ impl<'a> Session<'a> {
             if !self.deadline.allows(SEARCH) {
                 let left = searches.len() - number;
                 self.warn(format!(
-                    "the run's time was over before {left} of {} searches for a bottleneck",
+                    "the time limit was reached before {left} of {} searches for a bottleneck",
                     searches.len()
                 ))?;
                 break;
@@ -528,11 +538,53 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Profiles the servers of each subject under each condition, and draws what they show.
+    pub(crate) fn profile(&mut self) -> Result<(), RunError> {
+        let Some(call_graph) = self.options.profile else {
+            return Ok(());
+        };
+        if !self.testbed.as_ref().is_some_and(|it| it.hosts.are_here()) {
+            return self.warn("no profiles: servers on other machines are not profiled".to_owned());
+        }
+        let experiment = self.options.experiment;
+        let mut subjects = experiment.engine_subjects();
+        if subjects.is_empty() {
+            let text = "no profiles: profiling needs a single load, made by the built-in engine";
+            return self.warn(text.to_owned());
+        }
+        subjects.retain(|one| !self.left_out.contains(one));
+        let mut profiles = profile::Profiles::new(experiment);
+        for (number, (condition, subject)) in subjects.iter().enumerate() {
+            if self.is_stopped() || !self.deadline.allows(profile::TIME) {
+                break;
+            }
+            let load = experiment.under(condition).load;
+            let placement = self.placements.from(load.host.as_ref()).clone();
+            let seed = self.seed ^ (1 << 61) ^ (number as u64);
+            let found = self.with_context(0, seed, &placement, |cx| {
+                profile::measure(cx, condition, subject, call_graph)
+            });
+            match found {
+                Ok(found) => profiles.add(condition, subject, found),
+                Err(AgentError::Failed(why)) => profiles.fail(subject, why),
+                Err(AgentError::Lost(_)) => self.reopen_hosts()?,
+            }
+        }
+        for text in profiles.write(&self.options.folder.join(profile::FOLDER)) {
+            self.warn(text)?;
+        }
+        Ok(())
+    }
+
     /// Closes the hosts and ends the journal. Returns whether the run was completed: it was neither
     /// stopped, nor was nothing left to compare.
     pub(crate) fn finish(mut self) -> Result<bool, RunError> {
         let faults = self.testbed.as_mut().map(|it| it.hosts.link_faults());
         for text in faults.unwrap_or_default() {
+            self.warn(text)?;
+        }
+        let unconfirmed = self.testbed.as_mut().map(|it| it.hosts.close());
+        for text in unconfirmed.unwrap_or_default() {
             self.warn(text)?;
         }
         self.testbed = None;

@@ -42,14 +42,15 @@ impl ReportedSettings {
         let mut of_server = |server: &String| {
             let configuration = configurations.get(server)?;
             let recipe = recipes.get(configuration.get("recipe")?.as_str()?)?;
-            let version = self
-                .versions
-                .entry(recipe.name.clone())
-                .or_insert_with(|| folder::version(configuration, recipe));
+            let version = version_of_own(configuration).or_else(|| {
+                let by_recipe = self.versions.entry(recipe.name.clone());
+                let version = by_recipe.or_insert_with(|| folder::version(configuration, recipe));
+                version.clone()
+            });
             Some(ServerSettings {
                 server: server.clone(),
                 recipe: recipe.name.clone(),
-                version: version.clone(),
+                version,
                 settings: serde_json::from_value(configuration.get("settings")?.clone()).ok()?,
             })
         };
@@ -67,4 +68,15 @@ impl ReportedSettings {
             subjects,
         }))
     }
+}
+
+/// The commit or the digest of a server that was given as a revision or an image.
+fn version_of_own(configuration: &Value) -> Option<String> {
+    let text = |path: &str| configuration.pointer(path)?.as_str();
+    if let (Some(name), Some(commit)) = (text("/revision/name"), text("/revision/commit")) {
+        return Some(format!("{name} ({})", commit.get(..12).unwrap_or(commit)));
+    }
+    let (name, digest) = (text("/image/name")?, text("/image/digest")?);
+    let digest = digest.trim_start_matches("sha256:");
+    Some(format!("{name} ({})", digest.get(..12).unwrap_or(digest)))
 }

@@ -20,7 +20,7 @@ const NAMED_MAX: usize = 3;
 /// The folder of the files in the run's folder.
 const FOLDER: &str = "not-started";
 /// Begins what a server printed in an agent's error.
-const LAST_WORDS: &str = "; its last words:";
+const LAST_OUTPUT: &str = "; its last output:";
 
 /// Why a group's servers could not be started or measured.
 #[derive(Debug)]
@@ -60,7 +60,11 @@ impl GroupFailure {
     pub(crate) fn reason(&self) -> String {
         let text = self.error.to_string();
         match self.is_told {
-            true => text.split(LAST_WORDS).next().unwrap_or_default().to_owned(),
+            true => text
+                .split(LAST_OUTPUT)
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
             false => text,
         }
     }
@@ -89,8 +93,8 @@ pub(crate) fn tell(
     result.warnings.push(text);
 }
 
-/// Writes the files of a server into the run's folder and names those that its command names. A line
-/// that the server's last words name is shown.
+/// Writes the files of a server into the run's folder and names those that its command names. If
+/// the server's last output names a line of a file, that line is shown.
 fn configuration(folder: &Path, server: &str, start: &StartServer, words: &str) -> String {
     let folder = folder.join(FOLDER).join(server);
     let mut written: Vec<(PathBuf, String, bool)> = Vec::new();
@@ -153,6 +157,8 @@ mod tests {
             files: vec![file("tls/key.pem"), file("front.conf")],
             command: vec!["front".into(), "/d/front.conf".into()],
             env: Vec::new(),
+            cwd: None,
+            inherit_env: false,
             setuid_programs: false,
             cpus: Vec::new(),
             logs: Vec::new(),
@@ -175,8 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_a_line_and_the_last_words_stand_apart() {
-        let error = AgentError::Failed("`x` ended by itself; its last words:\n  oh\n  no".into());
+    fn the_reason_is_a_line_and_the_last_output_stands_apart() {
+        let error = AgentError::Failed("`x` ended by itself; its last output:\n  oh\n  no".into());
         let mut failure = GroupFailure::of_server(error, "x");
         assert!(failure.reason().ends_with("no"));
         failure.is_told = true;

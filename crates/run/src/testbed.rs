@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use agent::wire::{Answer, Order, OtherServer, StartServer};
 use agent::{AgentError, AgentHandle};
 use experiment::{Experiment, ResolvedCondition};
-use hosts::{Hosts, HostsError, HostsSpec, TopologyOptions};
+use hosts::{Hosts, HostsError, HostsSpec, TopologyOptions, Unconfirmed};
 
 use crate::copies::original;
 use crate::{CpuPlacement, RunError};
@@ -19,6 +19,9 @@ pub(crate) struct Testbed {
     pub(crate) hosts: Hosts,
     /// A second agent for loads, with its host.
     loader: Option<(Option<String>, Box<dyn AgentHandle>)>,
+    /// Further agents that make loads at the same time, by host and number; a host may have
+    /// several.
+    partners: BTreeMap<(Option<String>, usize), Box<dyn AgentHandle>>,
     /// The started servers, with their hosts.
     running: Vec<(String, OtherServer)>,
 }
@@ -57,36 +60,69 @@ impl Testbed {
         Self {
             hosts,
             loader: None,
+            partners: BTreeMap::new(),
             running: Vec::new(),
         }
     }
 
-    /// Returns the hosts, to be reopened.
+    /// Returns the hosts, to be reopened. They wait for the end of agents for loads that do not
+    /// confirm it, since those may go on.
     pub(crate) fn into_hosts(self) -> Hosts {
-        self.hosts
+        let Self {
+            mut hosts,
+            loader,
+            partners,
+            ..
+        } = self;
+        let partners = partners.into_iter().map(|((host, _), agent)| (host, agent));
+        for (host, agent) in loader.into_iter().chain(partners) {
+            if let (Some(folder), Ok(host)) = (agent.end(), hosts.at(host.as_deref())) {
+                host.has_left(Unconfirmed::now(folder));
+            }
+        }
+        hosts
     }
 
     pub(crate) fn agent(&mut self, host: Option<&str>) -> Result<&mut dyn AgentHandle, AgentError> {
         self.hosts.agent(host)
     }
 
+    /// Starts a server. Returns the congestion control of TCP on its host, if it is known.
     pub(crate) fn start_server(
         &mut self,
         host: Option<&str>,
         order: StartServer,
-    ) -> Result<(), AgentError> {
+    ) -> Result<Option<String>, AgentError> {
         let server = order.server.clone();
-        if let Answer::Started { pid, group } = self.agent(host)?.ask(&Order::Start(order))? {
-            self.running.retain(|(_, other)| other.server != server);
-            let other = OtherServer {
-                server,
-                pid,
-                also: Vec::new(),
-                group,
-            };
-            self.running.push((self.hosts.key(host), other));
-        }
-        Ok(())
+        let answer = self.agent(host)?.ask(&Order::Start(order))?;
+        Ok(self.record_start(host, &server, answer))
+    }
+
+    /// Records where a server runs since it was started. Returns the congestion control of TCP there,
+    /// if the agent knows it.
+    pub(crate) fn record_start(
+        &mut self,
+        host: Option<&str>,
+        server: &str,
+        answer: Answer,
+    ) -> Option<String> {
+        let Answer::Started {
+            pid,
+            group,
+            tcp_congestion,
+        } = answer
+        else {
+            return None;
+        };
+        self.running.retain(|(_, other)| other.server != server);
+        let other = OtherServer {
+            server: server.to_owned(),
+            pid,
+            also: Vec::new(),
+            group,
+        };
+        self.running.push((self.hosts.key(host), other));
+        tcp_congestion
     }
 
     /// The address of a server, as seen from the host `from`.
@@ -108,14 +144,51 @@ impl Testbed {
         &mut self,
         host: Option<&str>,
     ) -> Result<Box<dyn AgentHandle>, AgentError> {
-        match self.loader.take() {
-            Some((at, agent)) if at.as_deref() == host => Ok(agent),
-            _ => self.hosts.at(host)?.start_agent(),
+        if let Some((at, mut agent)) = self.loader.take()
+            && at.as_deref() == host
+            && agent.gone().is_none()
+        {
+            return Ok(agent);
         }
+        self.hosts.at(host)?.start_agent()
     }
 
     pub(crate) fn put_loader(&mut self, host: Option<&str>, agent: Box<dyn AgentHandle>) {
         self.loader = Some((host.map(str::to_owned), agent));
+    }
+
+    /// An agent for each of these hosts. For the first host it is its own agent, which has started
+    /// its servers; the others only make loads. A host that is named again gets another agent.
+    pub(crate) fn load_agents(
+        &mut self,
+        hosts: &[Option<&str>],
+    ) -> Result<Vec<&mut dyn AgentHandle>, AgentError> {
+        let Some((lead, others)) = hosts.split_first() else {
+            return Ok(Vec::new());
+        };
+        let mut keys: Vec<(Option<String>, usize)> = Vec::new();
+        for host in others {
+            let host = host.map(str::to_owned);
+            let before = keys.iter().filter(|(other, _)| *other == host).count();
+            keys.push((host, before));
+        }
+        for key in &keys {
+            let is_gone = |agent: &mut Box<dyn AgentHandle>| agent.gone().is_some();
+            if self.partners.get_mut(key).is_none_or(is_gone) {
+                let agent = self.hosts.at(key.0.as_deref())?.start_agent()?;
+                self.partners.insert(key.clone(), agent);
+            }
+        }
+        let partners = self.partners.iter_mut();
+        let mut partners: Vec<_> = partners
+            .filter_map(|(key, agent)| Some((keys.iter().position(|one| one == key)?, agent)))
+            .collect();
+        partners.sort_by_key(|(place, _)| *place);
+        let mut agents = vec![self.hosts.agent(*lead)?];
+        for (_, agent) in partners {
+            agents.push(&mut **agent);
+        }
+        Ok(agents)
     }
 
     /// Running servers, as an agent samples those that it has not started.
@@ -158,6 +231,13 @@ impl Testbed {
         views
             .filter(|(_, servers, others)| !servers.is_empty() || !others.is_empty())
             .collect()
+    }
+
+    /// Hosts that run servers of these names.
+    pub(crate) fn hosts_of(&self, is_one: impl Fn(&str) -> bool) -> BTreeSet<String> {
+        let running = self.running.iter();
+        let found = running.filter(|(_, one)| is_one(&one.server));
+        found.map(|(host, _)| host.clone()).collect()
     }
 
     /// Hosts with servers on other machines than that of the load.

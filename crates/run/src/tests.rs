@@ -1,9 +1,8 @@
 //! Whole runs on a fake agent.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
@@ -11,11 +10,14 @@ use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec};
 use readings::{Change, FailureCause, Journal, JournalRow, Outcome, RunHeader, Trial};
 
-use crate::fake::{FakeHost, SharedScript};
+use crate::fake::{FakeHost, FakeLinks, SharedScript};
 use crate::journal;
 use crate::{RunEvent, RunOptions, StoppingRule, run_on};
 
 mod damage;
+mod events;
+mod machines;
+mod several;
 
 /// Two servers side by side; two blocks of three trials, as the baseline `a` is measured twice.
 const TWO: &str = r#"title = "two servers"
@@ -118,7 +120,17 @@ fn run_in(
     let open = |before: Option<Hosts>, _: HostsSpec| {
         drop(before);
         opened.set(opened.get() + 1);
-        Ok(Hosts::of(vec![FakeHost::open(script)], None))
+        let links = text.contains("link = ").then(|| FakeLinks::of(script));
+        let hosts = match experiment.hosts_are_machines() {
+            true => {
+                let hosts = experiment.hosts.iter();
+                hosts
+                    .map(|one| FakeHost::machine(script, &one.name))
+                    .collect()
+            }
+            false => vec![FakeHost::open(script)],
+        };
+        Ok(Hosts::of(hosts, links))
     };
     let options = RunOptions {
         experiment: &experiment,
@@ -126,8 +138,12 @@ fn run_in(
         seed: 7,
         folder,
         resume,
+        builds: &builds::Builds::default(),
         weigh: Path::new("/fake/weigh"),
         stopping_rule: rule,
+        profile: None,
+        label: None,
+        revision: None,
     };
     let mut events = Vec::new();
     let stop = AtomicBool::new(false);
@@ -145,7 +161,7 @@ fn run(text: &str, script: &SharedScript, rule: &dyn StoppingRule) -> Finished {
 }
 
 fn script() -> SharedScript {
-    Rc::new(RefCell::default())
+    SharedScript::default()
 }
 
 const GOOD: Rule<fn(&Trial) -> bool> = Rule(|_| false);
@@ -506,6 +522,16 @@ fn subjects_that_disturb_each_other_are_measured_one_after_the_other() {
     assert_eq!((together, log.iter().filter(alone).count()), (1, 12));
 }
 
+#[test]
+fn idle_servers_are_sampled_once_and_those_above_the_limit_again() {
+    for (cpus, samples) in [(0.0, 1), (0.5, 2)] {
+        let script = script();
+        script.borrow_mut().idle_cpus.insert("b".into(), cpus);
+        run(TWO, &script, &GOOD);
+        assert_eq!(script.borrow().idle_samples, samples, "{cpus}");
+    }
+}
+
 /// [`TWO`] with the search for bottlenecks.
 fn with_search() -> String {
     TWO.replace("bottleneck = false", "bottleneck = true")
@@ -541,51 +567,4 @@ fn without_an_effect_no_bottleneck_is_confirmed() {
     let ran = run(&with_search(), &script(), &GOOD);
     let (_, standing) = bottleneck_of_a(&ran);
     assert_ne!(standing, verdict::Standing::Confirmed);
-}
-
-const STOPPED: &str = r#"title = "a server is stopped"
-[servers.a]
-recipe = "origin"
-[subjects]
-a = "http://a/"
-[[events]]
-at = "5ms"
-server = "a"
-what = "stop"
-[load]
-rate = "1000/s"
-[design]
-blocks = 1
-warmup = "0s"
-latency_window = "1s"
-retries = 0
-"#;
-
-#[test]
-fn a_fault_is_undone_after_a_failed_load() {
-    let script = script();
-    script.borrow_mut().fails_in_load = Some(1);
-    let ran = run(STOPPED, &script, &GOOD);
-    let log = &script.borrow().log;
-    let at = |what: &str| log.iter().position(|one| one == what);
-    assert!(at("freeze a true").is_some(), "{log:?}");
-    assert!(at("freeze a true") < at("freeze a false"), "{log:?}");
-    assert_eq!(
-        ran.failures().first().map(String::as_str),
-        Some("the load broke off")
-    );
-}
-
-#[test]
-fn a_fault_that_cannot_be_undone_costs_the_hosts() {
-    let script = script();
-    script.borrow_mut().fails_in_load = Some(1);
-    script.borrow_mut().thaw_fails = true;
-    let ran = run(STOPPED, &script, &GOOD);
-    let failures = ran.failures();
-    assert!(
-        failures.iter().any(|it| it.contains("could not be")),
-        "{failures:?}"
-    );
-    assert!(ran.opened > 1, "the server stays frozen");
 }

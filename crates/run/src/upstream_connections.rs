@@ -52,7 +52,10 @@ pub(crate) fn warning(
     }
     let settings = &cx.configurations.get(&front.name)?["settings"];
     let kept = settings["keepalive_upstream"].as_str()?;
-    told(front, kept, opened, load.requests_per_connection.is_none())
+    let each = subject
+        .requests_per_connection
+        .or(load.requests_per_connection);
+    told(front, kept, opened, each.is_none())
 }
 
 fn told(front: &ServerSpec, kept: &str, opened: f64, keeps_clients: bool) -> Option<String> {

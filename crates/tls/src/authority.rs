@@ -97,6 +97,16 @@ fn named(name: &str) -> DistinguishedName {
     distinguished
 }
 
+/// The part that certificates of servers and of clients have in common.
+fn leaf(name: &str, usage: ExtendedKeyUsagePurpose) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = named(name);
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![usage];
+    params
+}
+
 impl Authority {
     /// A new one.
     ///
@@ -126,9 +136,8 @@ impl Authority {
     /// # Errors
     /// When a name is not a DNS name, or no key can be made.
     pub fn issue(&self, names: &[String], key_type: KeyType) -> Result<Issued, TlsError> {
-        let mut params = CertificateParams::default();
         let first = names.first().map_or("localhost", String::as_str);
-        params.distinguished_name = named(first);
+        let mut params = leaf(first, ExtendedKeyUsagePurpose::ServerAuth);
         for name in names {
             let name = match name.parse::<IpAddr>() {
                 Ok(ip) => SanType::IpAddress(ip),
@@ -136,9 +145,18 @@ impl Authority {
             };
             params.subject_alt_names.push(name);
         }
-        params.use_authority_key_identifier_extension = true;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(params, key_type)
+    }
+
+    /// A certificate of a client with this name.
+    ///
+    /// # Errors
+    /// When no key can be made.
+    pub fn issue_client(&self, name: &str, key_type: KeyType) -> Result<Issued, TlsError> {
+        self.sign(leaf(name, ExtendedKeyUsagePurpose::ClientAuth), key_type)
+    }
+
+    fn sign(&self, params: CertificateParams, key_type: KeyType) -> Result<Issued, TlsError> {
         let key = key_type.generate().map_err(cannot_make)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(cannot_make)?;
         Ok(Issued {

@@ -20,8 +20,8 @@ use crate::settings::{ClientSettings, Identity, Trust};
 /// sessions, to resume them.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
-    config: Arc<ClientConfig>,
-    name: ServerName<'static>,
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) name: ServerName<'static>,
 }
 
 impl ClientTls {
@@ -90,6 +90,15 @@ fn certificates(pem: &str, place: &str) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
+/// The authorities in a PEM text that comes from `place`.
+pub(crate) fn authorities(pem: &str, place: &str) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for one in certificates(pem, place)? {
+        roots.add(one).map_err(|e| refused(place, &e))?;
+    }
+    Ok(roots)
+}
+
 /// The certificates and the key of an identity that comes from `place`.
 pub(crate) fn parse(
     identity: &Identity,
@@ -108,22 +117,19 @@ fn verifier(
     trust: &Trust,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    match trust {
+    let roots = match trust {
         Trust::Anything => return Ok(Arc::new(NoVerification(provider))),
-        Trust::Authorities(pem) => {
-            for one in certificates(pem, CA_CERTIFICATE)? {
-                roots.add(one).map_err(|e| refused(CA_CERTIFICATE, &e))?;
-            }
-        }
+        Trust::Authorities(pem) => authorities(pem, CA_CERTIFICATE)?,
         Trust::Platform => {
+            let mut roots = RootCertStore::empty();
             // Some machines have certificates that rustls cannot read; the others count.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err(TlsError::NoPlatformRoots);
             }
+            roots
         }
-    }
+    };
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
         .build()
         .map_err(|e| TlsError::Refused {

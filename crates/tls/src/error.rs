@@ -7,6 +7,9 @@ pub const CA_CERTIFICATE: &str = "the authority's certificate";
 /// [`TlsError`]'s place of the certificate in [`crate::ClientSettings::identity`].
 pub const CLIENT_CERTIFICATE: &str = "the client's certificate";
 
+/// [`TlsError`]'s place of the certificates in [`crate::ServerSettings::client_authorities`].
+pub const CLIENT_AUTHORITY: &str = "the certificate of the clients' authority";
+
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {

@@ -6,11 +6,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::{Buf, ConnId, Event, Io, IoOptions, LoopId, TLS_FAILED, WireBytes};
+use net::{Buf, ConnId, Event, Io, IoOptions, LentBuffers, LoopId, TLS_FAILED, WireBytes};
 use rustls::Connection;
 
 use crate::client::ClientTls;
-use crate::plaintext::PlaintextBuffers;
 use crate::server::ServerTls;
 use crate::session::Session;
 
@@ -32,6 +31,8 @@ pub struct Secure<I: Io> {
     targets: Vec<Option<u32>>,
     /// By number of the listener.
     servers: Vec<Option<ServerTls>>,
+    /// By number of the listener: whether clients send a PROXY protocol header first.
+    headers: Vec<bool>,
     payloads: Vec<Arc<[u8]>>,
     /// By slot.
     sessions: Vec<Option<Box<Session>>>,
@@ -39,7 +40,7 @@ pub struct Secure<I: Io> {
     /// A session with handshake messages or alerts to send; they wait, so that what its user sends
     /// next leaves with them.
     unsent: Option<ConnId>,
-    plaintext: PlaintextBuffers,
+    plaintext: LentBuffers,
     ciphertext: Vec<u8>,
     /// Closed sessions with unsent bytes, and when each is closed in any case.
     lingering: VecDeque<(u64, ConnId)>,
@@ -57,11 +58,12 @@ impl<I: Io> Secure<I> {
             clients: Vec::new(),
             targets: Vec::new(),
             servers: Vec::new(),
+            headers: Vec::new(),
             payloads: Vec::new(),
             sessions: (0..options.slots()).map(|_| None).collect(),
             ready: VecDeque::new(),
             unsent: None,
-            plaintext: PlaintextBuffers::new(LoopId::next()),
+            plaintext: LentBuffers::new(LoopId::next()),
             ciphertext: Vec::new(),
             lingering: VecDeque::new(),
             handshaking: VecDeque::new(),
@@ -81,6 +83,14 @@ impl<I: Io> Secure<I> {
     #[must_use]
     pub fn with_servers(mut self, servers: Vec<Option<ServerTls>>) -> Self {
         self.servers = servers;
+        self
+    }
+
+    /// Whether the clients of each listener send a PROXY protocol header before the handshake. It is
+    /// the first data of the connection then, by itself.
+    #[must_use]
+    pub fn with_headers(mut self, headers: Vec<bool>) -> Self {
+        self.headers = headers;
         self
     }
 
@@ -165,6 +175,19 @@ impl<I: Io> Secure<I> {
         if let Some(session) = self.sessions[conn.slot()].as_deref_mut()
             && !session.is_ended
         {
+            let (taken, header) = session.take_header(input);
+            input = &input[taken..];
+            if let Some(header) = header {
+                let filled = self.plaintext.fill(|bytes| {
+                    let count = header.len().min(bytes.len());
+                    bytes[..count].copy_from_slice(&header[..count]);
+                    count
+                });
+                if let Some(plain) = filled {
+                    let buf = plain.at(arrived_ns);
+                    self.ready.push_back(Event::Data { conn, buf });
+                }
+            }
             while !input.is_empty() {
                 let before = input.len();
                 match session.take(&mut input) {
@@ -210,6 +233,11 @@ impl<I: Io> Secure<I> {
                         Ok(tls) => {
                             let now_ns = self.inner.now_ns();
                             self.begin(conn, tls.into(), now_ns);
+                            if self.headers.get(listener as usize) == Some(&true)
+                                && let Some(session) = self.session_mut(conn)
+                            {
+                                session.header = Some(Vec::new());
+                            }
                             self.handshaking
                                 .push_back((now_ns + self.handshake_ns, conn));
                         }
@@ -227,10 +255,8 @@ impl<I: Io> Secure<I> {
                     return Some(event);
                 };
                 session.opened_ns = now_ns;
-                let bytes = std::mem::take(&mut session.before_handshake);
-                if !bytes.is_empty() {
-                    self.inner.send_copy(conn, &bytes);
-                }
+                // Before the ClientHello, and in one send with it.
+                self.ciphertext = std::mem::take(&mut session.before_handshake);
                 self.flush(conn);
                 None
             }
@@ -289,7 +315,9 @@ impl<I: Io> Secure<I> {
                 }
                 session.is_established().then_some(event)
             }
-            Event::ConnectFailed { .. } | Event::AcceptFailed { .. } => Some(event),
+            Event::ConnectFailed { .. } | Event::AcceptFailed { .. } | Event::Readable { .. } => {
+                Some(event)
+            }
         }
     }
 

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs::Ticketer;
-use rustls::server::NoServerSessionStorage;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ServerConfig, ServerConnection};
 
-use crate::client::{no_suite, parse, refused};
-use crate::error::TlsError;
+use crate::client::{authorities, no_suite, parse, refused};
+use crate::error::{CLIENT_AUTHORITY, TlsError};
 use crate::provider::{provider, versions};
 use crate::settings::ServerSettings;
 
 /// Accepts sessions. Threads that share one know each other's tickets.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
-    config: Arc<ServerConfig>,
+    pub(crate) config: Arc<ServerConfig>,
 }
 
 impl ServerTls {
@@ -25,10 +25,23 @@ impl ServerTls {
     pub fn new(settings: &ServerSettings, place: &str) -> Result<Self, TlsError> {
         let provider = provider(&settings.suites, &settings.groups)?;
         let (chain, key) = parse(&settings.identity, place)?;
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(versions(settings.version))
-            .map_err(|_| no_suite(settings.version))?
-            .with_no_client_auth()
+            .map_err(|_| no_suite(settings.version))?;
+        let builder = match &settings.client_authorities {
+            None => builder.with_no_client_auth(),
+            Some(pem) => {
+                let roots = Arc::new(authorities(pem, CLIENT_AUTHORITY)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
+                    .build()
+                    .map_err(|e| TlsError::Refused {
+                        place: CLIENT_AUTHORITY.into(),
+                        why: e.to_string(),
+                    })?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let mut config = builder
             .with_single_cert(chain, key)
             .map_err(|e| refused(place, &e))?;
         config.alpn_protocols = settings.alpn.iter().map(|one| one.clone().into()).collect();

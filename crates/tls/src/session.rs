@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 
+use net::proxy_protocol::{HEADER_BYTES_MAX, Parsed, parse};
 use net::{ConnId, Handshake};
 use rustls::{Connection, HandshakeKind, ProtocolVersion};
 
@@ -17,6 +18,9 @@ pub(crate) struct Session {
     pub(crate) opened_ns: u64,
     /// Bytes to send before the handshake: a PROXY protocol header.
     pub(crate) before_handshake: Vec<u8>,
+    /// The PROXY protocol header that a client sends before its handshake, so far; `None` when none is
+    /// awaited.
+    pub(crate) header: Option<Vec<u8>>,
     pub(crate) handshake: Option<Handshake>,
     /// Why it failed.
     pub(crate) failure: Option<String>,
@@ -36,6 +40,7 @@ impl Session {
             tls,
             opened_ns,
             before_handshake: Vec::new(),
+            header: None,
             handshake: None,
             failure: None,
             is_ended: false,
@@ -47,6 +52,26 @@ impl Session {
     #[inline]
     pub(crate) fn is_established(&self) -> bool {
         self.handshake.is_some()
+    }
+
+    /// Takes the PROXY protocol header at the front of received bytes, if one is awaited: how many of
+    /// them belong to it, and all of it once it is complete or malformed.
+    pub(crate) fn take_header(&mut self, input: &[u8]) -> (usize, Option<Vec<u8>>) {
+        let Some(header) = &mut self.header else {
+            return (0, None);
+        };
+        let before = header.len();
+        // A longer header is an error, and need not be seen whole.
+        header.extend_from_slice(&input[..input.len().min(HEADER_BYTES_MAX)]);
+        match parse(header) {
+            Ok(Parsed::More) => (input.len(), None),
+            Ok(Parsed::Done { taken, .. }) => {
+                header.truncate(taken);
+                (taken - before, self.header.take())
+            }
+            // Whoever reads it refuses it.
+            Err(_) => (input.len(), self.header.take()),
+        }
     }
 
     /// Reads received bytes. Returns whether the peer has sent `close_notify`.
@@ -78,12 +103,7 @@ impl Session {
                 .negotiated_cipher_suite()
                 .map_or("unknown", suite_name),
             group: self.tls.negotiated_key_exchange_group().map(group_name),
-            alpn: self.tls.alpn_protocol().map(|name| match name {
-                b"h2" => "h2",
-                b"http/1.1" => "http/1.1",
-                b"http/1.0" => "http/1.0",
-                _ => "another",
-            }),
+            alpn: self.tls.alpn_protocol().map(alpn_name),
             key: self.peer_key(),
         });
         true
@@ -118,6 +138,16 @@ impl Session {
     }
 }
 
+pub(crate) fn alpn_name(name: &[u8]) -> &'static str {
+    match name {
+        b"h3" => "h3",
+        b"h2" => "h2",
+        b"http/1.1" => "http/1.1",
+        b"http/1.0" => "http/1.0",
+        _ => "another",
+    }
+}
+
 /// DER of the object identifiers that name the algorithm of a public key.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
 const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
@@ -126,7 +156,7 @@ const ED25519: &[u8] = &[0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21];
 
 /// The key type of a certificate in DER form, by the identifiers in it: reading the certificate in
 /// full would take a library of its own.
-fn key_of(certificate: &[u8]) -> &'static str {
+pub(crate) fn key_of(certificate: &[u8]) -> &'static str {
     let has = |oid: &[u8]| certificate.windows(oid.len()).position(|part| part == oid);
     if has(P256).is_some() {
         return "ecdsa-p256";

@@ -121,6 +121,9 @@ pub struct ServerSettings {
     pub alpn: Vec<String>,
     /// Whether clients get tickets to resume their sessions with.
     pub tickets: bool,
+    /// Certificates of authorities, in PEM form: clients need a certificate that one of them has
+    /// issued. `None`: clients are asked for no certificate.
+    pub client_authorities: Option<String>,
 }
 
 impl ServerSettings {
@@ -133,6 +136,7 @@ impl ServerSettings {
             groups: Vec::new(),
             alpn: Vec::new(),
             tickets: true,
+            client_authorities: None,
         }
     }
 }

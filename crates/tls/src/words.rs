@@ -32,6 +32,9 @@ pub(crate) fn words(error: &Error) -> String {
             AlertDescription::NoApplicationProtocol => format!(
                 "the alert {alert:?}: the server does not speak the offered version of HTTP (ALPN)"
             ),
+            AlertDescription::CertificateRequired => {
+                format!("the alert {alert:?}: the server asks for a client's certificate")
+            }
             _ => format!("the alert {alert:?}"),
         },
         _ => error.to_string(),

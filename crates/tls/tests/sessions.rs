@@ -315,3 +315,38 @@ fn a_peer_that_does_not_speak_tls_or_closes_is_told() {
         "{end:?}"
     );
 }
+
+#[test]
+fn a_server_that_asks_for_a_certificate_refuses_clients_without_one_of_its_authority() {
+    let names = ["localhost".to_string()];
+    let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+    let issued = authority.issue(&names, KeyType::EcdsaP256).unwrap();
+    let server = ServerSettings {
+        client_authorities: Some(authority.certificate()),
+        ..ServerSettings::new(issued.identity)
+    };
+    let address = echo::<Epoll>(&server);
+    let client = |identity| ClientSettings {
+        trust: Trust::Authorities(authority.certificate()),
+        identity,
+        ..ClientSettings::new("localhost")
+    };
+    let ask = |settings: &ClientSettings| {
+        let mut stream = ClientTls::new(settings).unwrap().connect(address)?;
+        stream.write_all(b"hello")?;
+        let mut heard = [0; 5];
+        stream.read_exact(&mut heard)?;
+        assert_eq!(&heard, b"hello");
+        std::io::Result::Ok(())
+    };
+    for key_type in [KeyType::EcdsaP256, KeyType::Rsa2048] {
+        let own = authority.issue_client("a load", key_type).unwrap();
+        ask(&client(Some(own.identity))).unwrap();
+    }
+    assert!(ask(&client(None)).is_err());
+    let foreign = other.issue_client("a load", KeyType::EcdsaP256).unwrap();
+    assert!(ask(&client(Some(foreign.identity))).is_err());
+    // A certificate for servers is not valid for clients.
+    let wrong = authority.issue(&names, KeyType::EcdsaP256).unwrap();
+    assert!(ask(&client(Some(wrong.identity))).is_err());
+}

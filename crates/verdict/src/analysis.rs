@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, Journal, Outcome, Placement, RateChoice, RunHeader, Trial};
+use readings::{
+    Condition, Journal, Outcome, Placement, RateChoice, RunHeader, Trial, trials_by_load,
+};
 use serde::Serialize;
 
 use crate::bottleneck::Finding;
 use crate::cells::Cells;
 use crate::compare::comparisons;
+use crate::congestion::{self, CongestionSummary};
 use crate::floor::noise_floor;
 use crate::forecast::hold_against_floor;
+use crate::gates::{self, GateResult};
 use crate::interactions::interactions;
 use crate::latency_curve::{self, LatencyCurves};
 use crate::machine::{self, ProbesCost};
@@ -34,6 +38,8 @@ pub struct Analysis {
     pub stage: Stage,
     /// Every subject against the baseline: by condition, then metric, then subject, as declared.
     pub comparisons: Vec<Comparison>,
+    /// The gates, judged; in the order of the header, then by condition and subject.
+    pub gates: Vec<GateResult>,
     /// The subjects in tiers, where there are three or more; only in the analysis of a journal.
     pub tiers: Vec<Tiers>,
     /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
@@ -66,6 +72,8 @@ pub struct Analysis {
     pub probes: Option<ProbesCost>,
     /// What the TLS sessions of subjects negotiated.
     pub tls: Vec<TlsSummary>,
+    /// The congestion control of subjects' connections, where it is known.
+    pub congestion: Vec<CongestionSummary>,
     /// How the compared servers were set.
     pub settings: Vec<SideBySide>,
     /// The CPUs of client and servers; several where they were drawn for each block.
@@ -99,14 +107,19 @@ pub struct InvalidTrial {
 /// Says what a run's journal shows, by the rules that its header declares.
 ///
 /// Of rows for the same block, condition, subject and copy, the last valid one counts; where none
-/// is valid, the last that was measured.
+/// is valid, the last that was measured. Of several loads at the same time each compared one has
+/// comparisons of its own; background loads are in the table only.
 pub fn analyse(journal: &Journal) -> Analysis {
+    let journal = &*journal.by_load();
     let header = &journal.header;
     let rules = Rules::of(header);
     let cells = Cells::of(header, journal.trials());
     let mut analysis = analyse_cells(&rules, &cells);
+    analysis.gates = gates::judge(&rules, &cells, &header.gates, &analysis.noise_floor);
     analysis.tiers = tiers(&rules, &cells, &analysis.comparisons, &analysis.noise_floor);
     analysis.interactions = interactions(&rules, &cells);
+    let background = Cells::of_background(header, journal.trials());
+    analysis.table.extend(table(&background));
     let recorded = journal
         .warnings()
         .into_iter()
@@ -125,6 +138,9 @@ pub fn analyse(journal: &Journal) -> Analysis {
     }
     analysis.take_bottlenecks(&journal.bottlenecks());
     analysis.take_settings(&journal.settings());
+    analysis.congestion = congestion::summaries(&cells, &journal.settings());
+    let differences = congestion::warnings(&analysis.congestion);
+    analysis.warnings.extend(differences);
     analysis.placements = journal.placements().into_iter().cloned().collect();
     analysis
 }
@@ -135,7 +151,10 @@ pub fn analyse_with<'a>(
     header: &RunHeader,
     trials: impl IntoIterator<Item = &'a Trial>,
 ) -> Analysis {
-    analyse_cells(rules, &Cells::of(header, trials))
+    let cells = Cells::of(header, trials);
+    let mut analysis = analyse_cells(rules, &cells);
+    analysis.gates = gates::judge(rules, &cells, &header.gates, &analysis.noise_floor);
+    analysis
 }
 
 /// All but what only the whole journal tells, and what neither the stopping rule nor simulations
@@ -162,12 +181,13 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
     Analysis {
         stage: Stage::of(rules, cells),
         comparisons,
+        gates: Vec::new(),
         tiers: Vec::new(),
         interactions: Vec::new(),
         shifts: shifts(rules, cells),
         pauses: pauses::by_block(cells),
         table: table(cells),
-        trials_done: cells.counted().count() - trials_failed,
+        trials_done: cells.counted_trials().count() - trials_failed,
         trials_failed,
         failures,
         invalid: invalid(cells),
@@ -178,6 +198,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         curves: Vec::new(),
         probes: machine::cost(cells),
         tls,
+        congestion: Vec::new(),
         settings: Vec::new(),
         placements: Vec::new(),
     }
@@ -185,17 +206,30 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
 
 /// Whether a run may stop after these trials; blocks between the looks are not analysed.
 pub fn may_stop(header: &RunHeader, trials: &[Trial]) -> bool {
+    at_a_look(header, trials).is_some_and(|analysis| settled(&analysis))
+}
+
+/// The analysis of these trials where they end at one of the run's looks; `None` between the looks.
+pub fn at_a_look(header: &RunHeader, trials: &[Trial]) -> Option<Analysis> {
     let rules = Rules::of(header);
     let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
-    rules.looks.look_at(block).is_some() && settled(&analyse_with(&rules, header, trials))
+    rules.looks.look_at(block)?;
+    let analysis = match trials_by_load(header, trials) {
+        Some((header, trials)) => analyse_with(&rules, &header, &trials),
+        None => analyse_with(&rules, header, trials),
+    };
+    analysis.stage.look.is_some().then_some(analysis)
 }
 
 /// Whether a run may stop here: it stands at one of its looks, and every comparison is settled.
 ///
 /// Faster, slower and the same are settled. So is a comparison without a single usable block, since
 /// more blocks promise nothing. What servers cost is not waited for. A run with nothing to compare
-/// does not stop early.
+/// does not stop early. A run with gates is settled when they are: it was asked for them.
 pub fn settled(analysis: &Analysis) -> bool {
+    if !analysis.gates.is_empty() {
+        return analysis.stage.look.is_some() && gates::are_settled(&analysis.gates);
+    }
     analysis.stage.look.is_some()
         && !analysis.comparisons.is_empty()
         && analysis
@@ -212,7 +246,7 @@ pub fn settled(analysis: &Analysis) -> bool {
 fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {
     let mut found: Vec<FailureCount> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    for cell in cells.counted() {
+    for cell in cells.counted_trials() {
         let Outcome::Failed { reason, .. } = &cell.trial.outcome else {
             continue;
         };
@@ -251,6 +285,8 @@ fn invalid(cells: &Cells<'_>) -> Vec<InvalidTrial> {
 
 #[cfg(test)]
 mod driver_tests;
+#[cfg(test)]
+mod loads_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

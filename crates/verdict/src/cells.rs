@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use readings::{
-    Condition, FailureCause, LoadReading, Outcome, Reading, RunHeader, SystemMetrics, Trial,
+    Condition, FailureCause, LOAD_KEY, LoadReading, Outcome, Reading, RunHeader, SystemMetrics,
+    Trial,
 };
 
 use crate::machine;
 use crate::path;
-use crate::validity::{flaws, flaws_beside_failures};
+use crate::validity::{flaws, flaws_beside_failures, flaws_of_beside};
 
 /// The rows that count, in the order in which they were first seen.
 ///
@@ -51,7 +52,27 @@ fn worth(header: &RunHeader, trial: &Trial) -> u8 {
 /// Why a trial that was measured cannot be used or only in part, each reason with the load that
 /// it is about; empty for a valid trial, and for one that failed.
 pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<String> {
-    Cell::judge(trial, header.max_error, 0).reasons
+    let Some(by_load) = header.by_load() else {
+        return Cell::judge(trial, header.max_error, 0).reasons;
+    };
+    let mut reasons = Vec::new();
+    for row in trial.by_load(header) {
+        if by_load.is_background(&row.condition) {
+            continue;
+        }
+        let load = &row.condition[LOAD_KEY];
+        for reason in Cell::judge(&row, header.max_error, 0).reasons {
+            // A load's reasons include the flaws of the other loads, which are named already.
+            let named = match reason.starts_with("load `") {
+                true => reason,
+                false => format!("load `{load}`: {reason}"),
+            };
+            if !reasons.contains(&named) {
+                reasons.push(named);
+            }
+        }
+    }
+    reasons
 }
 
 /// One trial, judged.
@@ -118,7 +139,25 @@ impl<'a> Cell<'a> {
                 cell.throughput_flaws.push(flaw.reason.clone());
             }
         }
+        cell.add_flaws_beside(reading, max_error);
         cell
+    }
+
+    /// A load that failed makes the trial invalid for the others as well: the load beside them was
+    /// less than declared.
+    fn add_flaws_beside(&mut self, reading: &Reading, max_error: f64) {
+        for (name, beside) in &reading.beside {
+            for load in [&beside.throughput, &beside.latency].into_iter().flatten() {
+                for flaw in flaws_of_beside(load, max_error) {
+                    let reason = format!("load `{name}`: {}", flaw.reason);
+                    if !self.reasons.contains(&reason) {
+                        self.throughput_flaws.push(reason.clone());
+                        self.latency_flaws.push(reason.clone());
+                        self.reasons.push(reason);
+                    }
+                }
+            }
+        }
     }
 
     /// Ranks valid above measured above failed.
@@ -170,6 +209,8 @@ pub(crate) struct Cells<'a> {
     pub open_loop_factors: Vec<String>,
     /// How many pairs of condition and subject a complete block has rows for.
     declared: usize,
+    /// Of several loads the first compared one.
+    main_load: Option<String>,
 }
 
 type SubjectKey<'a> = (&'a Condition, &'a str, bool);
@@ -204,7 +245,25 @@ impl<'a> AttemptCounter<'a> {
 }
 
 impl<'a> Cells<'a> {
+    /// The trials of the compared loads.
     pub fn of(header: &RunHeader, trials: impl IntoIterator<Item = &'a Trial>) -> Self {
+        let trials = trials.into_iter();
+        let compared = trials.filter(|trial| !header.is_background(&trial.condition));
+        Self::of_all(header, compared)
+    }
+
+    /// The trials of the background loads.
+    pub fn of_background(header: &RunHeader, trials: impl IntoIterator<Item = &'a Trial>) -> Self {
+        let header = &RunHeader {
+            conditions: Vec::new(),
+            ..header.clone()
+        };
+        let trials = trials.into_iter();
+        let background = trials.filter(|trial| header.is_background(&trial.condition));
+        Self::of_all(header, background)
+    }
+
+    fn of_all(header: &RunHeader, trials: impl Iterator<Item = &'a Trial>) -> Self {
         let mut cells = Cells {
             rows: Vec::new(),
             counted: Vec::new(),
@@ -214,6 +273,7 @@ impl<'a> Cells<'a> {
             subjects: header.subjects.clone(),
             open_loop_factors: header.open_loop_factors.clone(),
             declared: header.conditions.len() * header.subjects.len(),
+            main_load: header.main_load().map(str::to_owned),
         };
         let mut conditions: BTreeSet<&Condition> = header.conditions.iter().collect();
         let mut attempts = AttemptCounter::default();
@@ -261,6 +321,20 @@ impl<'a> Cells<'a> {
     /// The rows that count.
     pub fn counted(&self) -> impl Iterator<Item = &Cell<'a>> {
         self.counted.iter().map(|at| &self.rows[*at])
+    }
+
+    /// The rows that count, with only one for each trial if several loads were made.
+    pub fn counted_trials(&self) -> impl Iterator<Item = &Cell<'a>> {
+        let is_first = |cell: &&Cell<'a>| match &self.main_load {
+            Some(main) => cell.trial.condition.get(LOAD_KEY) == Some(main),
+            None => true,
+        };
+        self.counted().filter(is_first)
+    }
+
+    /// Whether a key of a condition names one of several loads, and not a factor.
+    pub fn names_loads(&self, key: &str) -> bool {
+        self.main_load.is_some() && key == LOAD_KEY
     }
 
     /// How many blocks are complete, and how many were begun. A block is complete when every

@@ -141,10 +141,7 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
             }
             let others = cpus_of_others(cells, pool.members.iter().copied());
             let baseline = rules.baseline.as_str();
-            let floor_sd = others.and_then(|_| {
-                let copies = pool.pairs(cells, metric, (baseline, true), (baseline, false));
-                Some(copies.sample()?.sd)
-            });
+            let floor_sd = others.and_then(|_| floor_sd(cells, &pool, metric, baseline));
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
                 let pairs = pool.pairs(cells, metric, (subject, false), (&rules.baseline, false));
                 if is_left_out(cells, &pool, metric, subject, &pairs) {
@@ -159,10 +156,7 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
                     });
                     continue;
                 }
-                let sample = pairs.sample().map(|sample| match others {
-                    Some(_) => widened(sample, floor_sd, pairs.sd_of_slices()),
-                    None => sample,
-                });
+                let sample = widened_sample(&pairs, others, floor_sd);
                 drafts.push(Draft {
                     sample,
                     others,
@@ -188,6 +182,31 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
         .map(|((draft, p), adjusted)| draft.finish(rules, p, p.map(|_| adjusted), count))
         .collect();
     (comparisons, unresolved)
+}
+
+/// The standard deviation of the noise floor over blocks.
+pub(crate) fn floor_sd(
+    cells: &Cells<'_>,
+    pool: &Pool<'_>,
+    metric: Metric,
+    baseline: &str,
+) -> Option<f64> {
+    let copies = pool.pairs(cells, metric, (baseline, true), (baseline, false));
+    Some(copies.sample()?.sd)
+}
+
+/// The log ratios, summarised; beside other programs their spread is no smaller than that of the
+/// floor and of the slices.
+pub(crate) fn widened_sample(
+    pairs: &Pairs,
+    others: Option<f64>,
+    floor_sd: Option<f64>,
+) -> Option<Sample> {
+    let sample = pairs.sample()?;
+    Some(match others {
+        Some(_) => widened(sample, floor_sd, pairs.sd_of_slices()),
+        None => sample,
+    })
 }
 
 /// Whether a metric was not measured of a subject: its driver does not report it, or servers were

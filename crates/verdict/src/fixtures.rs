@@ -17,18 +17,11 @@ pub fn header(blocks: u32) -> RunHeader {
         weigh_version: "0.1.0".into(),
         experiment: "proxy-cost".into(),
         title: "What a balancer costs".into(),
-        seed: 1,
         baseline: "direct".into(),
         subjects: vec!["direct".into(), "balance".into()],
         conditions: vec![condition(96)],
         blocks,
-        matters: 0.03,
-        matters_failures: 0.001,
-        matters_ms: None,
-        max_error: 0.01,
-        started_unix_s: 0,
-        published: Vec::new(),
-        open_loop_factors: Vec::new(),
+        ..RunHeader::default()
     }
 }
 

@@ -92,7 +92,8 @@ pub(crate) fn interactions(rules: &Rules, cells: &Cells<'_>) -> Vec<Interaction>
         if pools.len() < 2 {
             continue;
         }
-        let contrasts = contrasts(&pools);
+        let mut contrasts = contrasts(&pools);
+        contrasts.retain(|(_, _, factor)| !cells.names_loads(factor));
         for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
             let costs: Vec<Pairs> = pools
                 .iter()

@@ -16,12 +16,14 @@ mod bound;
 pub mod capacity;
 mod cells;
 mod compare;
+mod congestion;
 mod decide;
 mod dependence;
 pub mod diagnose;
 mod events;
 mod floor;
 mod forecast;
+mod gates;
 mod holm;
 mod interactions;
 mod latency_curve;
@@ -61,16 +63,18 @@ mod withhold;
 mod fixtures;
 
 pub use analysis::{
-    Analysis, FailureCount, InvalidTrial, analyse, analyse_with, may_stop, settled,
+    Analysis, FailureCount, InvalidTrial, analyse, analyse_with, at_a_look, may_stop, settled,
 };
 pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks};
 pub use bound::Bound;
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison};
+pub use congestion::{CongestionSummary, Transport};
 pub use decide::{FEWEST_BLOCKS, Verdict};
 pub use events::{EventsRow, FailureScenario, FailureTally, simulate_failures};
 pub use floor::NoiseFloor;
 pub use forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
+pub use gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
 pub use interactions::{Dependence, Interaction, Level};
 pub use latency_curve::{
     BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, SubjectCurve,

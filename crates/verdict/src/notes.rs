@@ -3,6 +3,7 @@
 
 use readings::Condition;
 
+use crate::congestion::CongestionSummary;
 use crate::{Metric, NoiseFloor, SettingDifference, Starts, Verdict, WithoutPauses};
 
 /// What qualifies a verdict.
@@ -128,7 +129,7 @@ pub struct FullRateOf {
 }
 
 /// A subject under a condition.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Place {
     pub subject: String,
     pub condition: Condition,
@@ -152,6 +153,13 @@ pub enum Warning {
         other: String,
         /// What the sessions of the two negotiated.
         agreed: [readings::Negotiated; 2],
+    },
+    /// Subjects do not have the same congestion control.
+    CongestionDiffers {
+        /// The first subject, and the first one with another algorithm at one end or both.
+        sides: [CongestionSummary; 2],
+        /// Where; empty for all conditions.
+        conditions: Vec<Condition>,
     },
     /// The baseline differs from itself by more than what matters.
     BiasedBaseline {

@@ -28,7 +28,12 @@ fn of_trial(cell: &Cell<'_>) -> Option<f64> {
         return None;
     }
     let servers = seen.servers.values().map(|one| one.user_s + one.system_s);
-    let ours = servers.sum::<f64>() + load.client.cpu_s + seen.cpu_s;
+    let beside = reading
+        .beside
+        .values()
+        .filter_map(|one| one.throughput.as_ref());
+    let beside: f64 = beside.map(|load| load.client.cpu_s).sum();
+    let ours = servers.sum::<f64>() + load.client.cpu_s + beside + seen.cpu_s;
     let others = (seen.machine.busy_s? - ours).max(0.0) + seen.machine.steal_s;
     Some(others / seen.looked_s)
 }

@@ -1,6 +1,6 @@
 //! What a run will not be able to tell, said while there is still time to stop it.
 
-use readings::{RunHeader, Trial};
+use readings::{RunHeader, Trial, trials_by_load};
 
 use crate::cells::Cells;
 use crate::dependence::Widening;
@@ -29,6 +29,9 @@ pub struct Outlook {
 /// widest, if it is wider than what matters; `None` with fewer than five blocks and after the last
 /// one. The remaining blocks are assumed to have the spread of the blocks so far.
 pub fn outlook(header: &RunHeader, trials: &[Trial]) -> Option<Outlook> {
+    if let Some((header, trials)) = trials_by_load(header, trials) {
+        return outlook(&header, &trials);
+    }
     let rules = Rules::of(header);
     let cells = Cells::of(header, trials);
     let wide = noise_floor(&rules, &cells).into_iter().filter_map(|floor| {

@@ -1,6 +1,9 @@
 //! Pairs of subject and baseline, block by block.
 
+mod alone;
 mod pooled;
+
+pub(crate) use alone::Alone;
 
 use readings::{
     DriverReading, EventsReading, LoadReading, Outcome, Pacing, Quantiles, Reading, Slice,
@@ -410,6 +413,12 @@ fn figure(metric: Metric, reading: &Reading, load: &LoadReading) -> Option<Value
         }),
         // With events or outside clients of different kinds, the cost of servers says nothing.
         _ if metric.is_cost() && reading.events.is_some() => None,
+        // CPU time cannot be attributed to one of several loads.
+        Metric::ServerCpuUsPerRequest | Metric::ServerCpuUsPerRequestAtRate
+            if !reading.beside.is_empty() =>
+        {
+            None
+        }
         Metric::ServerCpuUsPerRequest => {
             let cpu_s: f64 = reading.servers.iter().map(|server| server.cpu_s).sum();
             let requests = load.requests as f64;

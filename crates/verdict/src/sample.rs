@@ -8,7 +8,7 @@ use crate::student::{t_below, t_quantile, t_two_sided_p};
 const FEWEST: usize = 3;
 /// Blocks that differ by less than this, as a standard deviation of log ratios, were rounded
 /// somewhere: nothing here is measured to 0.05%.
-const FINEST: f64 = 5e-4;
+pub(crate) const FINEST: f64 = 5e-4;
 /// From so many blocks on their skewness can be told from chance.
 const FEWEST_FOR_SKEWNESS: usize = 15;
 
@@ -113,6 +113,26 @@ impl Sample {
     pub fn p_beyond(&self, delta: f64) -> Option<f64> {
         let excess = self.mean.abs() - self.resolution - delta;
         (self.blocks >= FEWEST).then(|| t_below(excess / self.standard_error(), self.degrees()))
+    }
+
+    /// The same as seen from a bound; with `sign` -1 mirrored, so that less is more.
+    pub fn seen_from(&self, bound: f64, sign: f64) -> Self {
+        let seen = |x: &f64| sign * (x - bound);
+        Self {
+            mean: seen(&self.mean),
+            skewness: sign * self.skewness,
+            log_ratios: self.log_ratios.iter().map(seen).collect(),
+            ..self.clone()
+        }
+    }
+
+    pub fn mirrored(&self) -> Self {
+        self.seen_from(0.0, -1.0)
+    }
+
+    /// The one-sided p value of 'the mean is at most zero'; nothing for fewer than three blocks.
+    pub fn p_above_zero(&self) -> Option<f64> {
+        (self.blocks >= FEWEST).then(|| t_below(-self.t(), self.degrees()))
     }
 
     /// Whether a difference from zero at the level `alpha` is still one after Hall's transformation

@@ -1,6 +1,6 @@
 //! Whether a series, such as a load's throughput second by second, has settled.
 //!
-//! [`mser5`] is White's marginal standard error rule on means of five values: it cuts off as much
+//! MSER-5 is White's marginal standard error rule on means of five values: it cuts off as much
 //! of the beginning as makes the standard error of the mean of the rest smallest. Where it would
 //! cut off more than half there is no steady state in the series. The rule has that result by
 //! chance, too: of series of pure noise in 6 to 13 cases of a hundred (60 to 200 values, by
@@ -47,13 +47,6 @@ pub enum SteadyState {
         /// The mean of the rest.
         after: f64,
     },
-}
-
-/// Where MSER-5 would cut a series: the index of the first value that it keeps. Values after the
-/// last full batch of five are not looked at. Nothing for fewer than 60 values.
-pub fn mser5(series: &[f64]) -> Option<usize> {
-    let batches = batch_means(series)?;
-    Some(truncation(&batches) * BATCH)
 }
 
 /// Whether and where a series settles: MSER-5, and a check that 'never' is not chance.
@@ -123,40 +116,6 @@ pub fn memory(series: &[f64], series_looked_at: usize) -> Option<f64> {
     (r > limit).then_some(r)
 }
 
-/// The standard error of a series' mean from the means of `batches` equal parts, which holds also
-/// where neighbouring values are alike; nothing with fewer than two values in a batch.
-pub fn batch_means_error(series: &[f64], batches: usize) -> Option<f64> {
-    let length = series.len().checked_div(batches)?;
-    if batches < 2 || length < 2 {
-        return None;
-    }
-    let means: Vec<f64> = series
-        .chunks_exact(length)
-        .take(batches)
-        .map(mean)
-        .collect();
-    Some(standard_error(&means))
-}
-
-/// What a reader should know of a series whose values are not independent: how many times the
-/// standard error of its mean is what it would be if they were.
-pub fn memory_note(what: &str, series: &[f64]) -> Option<String> {
-    let r = memory(series, 1)?;
-    let plain = standard_error(series);
-    let text = format!(
-        "{what} correlates with its value just before (lag-1 autocorrelation {r:.2} over {} values)",
-        series.len()
-    );
-    let times = batch_means_error(series, 10).map(|e| e / plain);
-    Some(match times {
-        Some(times) if times >= 1.5 => format!(
-            "{text}: by batch means, its mean is {times:.1} times less certain than that of \
-             as many independent values"
-        ),
-        _ => text,
-    })
-}
-
 /// The means of batches of five; nothing where they are too few.
 fn batch_means(series: &[f64]) -> Option<Vec<f64>> {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
@@ -190,13 +149,6 @@ fn noise(values: &[f64]) -> f64 {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// The standard error of the mean of independent values.
-fn standard_error(values: &[f64]) -> f64 {
-    let (n, mean) = (values.len() as f64, mean(values));
-    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-    (squares / (n - 1.0) / n).sqrt()
 }
 
 #[cfg(test)]
@@ -236,7 +188,6 @@ mod tests {
         let series: Vec<f64> = (0..200)
             .map(|i| if i < 40 { 50.0 } else { 100.0 } + f64::from(i % 5))
             .collect();
-        assert_eq!(mser5(&series), Some(40));
         assert_eq!(steady_state(&series), SteadyState::From(40));
     }
 
@@ -303,28 +254,5 @@ mod tests {
         assert!((lag1(&[1.0, 2.0, 3.0, 4.0]).unwrap() - 0.25).abs() < 1e-12);
         assert_eq!(lag1(&[1.0, 1.0, 1.0, 1.0]), None);
         assert_eq!(lag1(&[1.0, 2.0, 3.0]), None);
-    }
-
-    #[test]
-    fn batch_means_see_what_neighbours_share() {
-        let mut normal = Normal::with_seed(2);
-        let mut last = 0.0;
-        let series: Vec<f64> = (0..2000)
-            .map(|_| {
-                last = 0.9 * last + normal.next();
-                100.0 + last
-            })
-            .collect();
-        // In the long run sqrt((1 + 0.9) / (1 - 0.9)) = 4.4 times.
-        let times = batch_means_error(&series, 10).unwrap() / standard_error(&series);
-        assert!((2.5..7.0).contains(&times), "{times}");
-        let note = memory_note("throughput", &series).unwrap();
-        assert!(note.starts_with("throughput correlates with its value just before"));
-        assert!(note.contains("times less certain"), "{note}");
-        assert_eq!(batch_means_error(&[1.0, 2.0], 10), None);
-        assert_eq!(batch_means_error(&[1.0, 2.0], 0), None);
-        // Worked: batches of two with means 1.5 and 3.5.
-        let error = batch_means_error(&[1.0, 2.0, 3.0, 4.0], 2).unwrap();
-        assert!((error - 1.0).abs() < 1e-12);
     }
 }

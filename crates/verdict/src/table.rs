@@ -192,7 +192,8 @@ fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
         let (Some(load), Some(reading)) = (cell.throughput(), cell.reading()) else {
             continue;
         };
-        if load.requests == 0 {
+        // CPU time cannot be attributed to one of several loads.
+        if load.requests == 0 || !reading.beside.is_empty() {
             continue;
         }
         for server in &reading.servers {
@@ -215,7 +216,8 @@ fn per_server(
 ) -> BTreeMap<String, f64> {
     let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for cell in trials.iter().filter(|cell| cell.throughput().is_some()) {
-        let Some(probed) = cell.reading().and_then(|reading| reading.probed.as_ref()) else {
+        let alone = cell.reading().filter(|reading| reading.beside.is_empty());
+        let Some(probed) = alone.and_then(|reading| reading.probed.as_ref()) else {
             continue;
         };
         for server in probed.servers.keys() {

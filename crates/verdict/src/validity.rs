@@ -145,6 +145,19 @@ pub(crate) fn flaws_beside_failures(load: &LoadReading) -> Vec<Flaw> {
         .collect()
 }
 
+/// The flaws of a load that make its trial invalid for the other loads too: it failed. Its answers
+/// may all take longer than the window.
+pub(crate) fn flaws_of_beside(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
+    let nothing = load.requests_all == 0 && load.errors_all.total() == 0;
+    let nothing = nothing.then(|| "no good answer came".to_owned());
+    wrong_answers(load)
+        .into_iter()
+        .chain(transport_errors(load, max_error))
+        .chain(nothing)
+        .map(Flaw::of_subject)
+        .collect()
+}
+
 fn wrong_answers(load: &LoadReading) -> Option<String> {
     let wrong = load.errors_all.wrong_answers();
     let answers = load.requests_all + wrong;

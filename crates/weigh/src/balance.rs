@@ -78,7 +78,7 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
     let page = page(args.metrics.or(config.prometheus), &supervisor)?;
     if let Some((user, group)) = user.flatten() {
         os::become_user(user, group)
-            .map_err(|e| Failure::failed(format!("cannot go on as another user: {e}")))?;
+            .map_err(|e| Failure::failed(format!("cannot switch to the user of --user: {e}")))?;
     }
     note_fallback();
     print_startup(&supervisor, socket.as_ref(), page.as_ref());
@@ -103,7 +103,7 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
 fn check(file: &Path, config: &Config) {
     let backends: usize = config.services.iter().map(|one| one.backends.len()).sum();
     eprintln!(
-        "{} is right: {} services, {backends} back ends",
+        "{} is valid: {} services, {backends} back ends",
         file.display(),
         config.services.len()
     );
@@ -218,7 +218,7 @@ fn socket_of(file: Option<&Path>, socket: Option<&Path>) -> Result<PathBuf, Fail
         return Ok(socket.to_path_buf());
     }
     let file = file.ok_or_else(|| {
-        Failure::words("which balancer? expected its configuration, or --socket PATH")
+        Failure::words("expected the configuration file of the balancer, or --socket PATH")
     })?;
     // The file may have errors by now; the balancer still runs.
     Ok(match balance::parse_file(file) {

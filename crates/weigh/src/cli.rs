@@ -6,19 +6,26 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use net::IoKind;
+use readings::QuicCongestion;
 
 use crate::units;
 
 mod balance;
 mod capacity;
+mod gates;
+mod history;
 mod load;
+mod own;
 mod plan;
 mod read;
 mod tls;
 
 pub use balance::{BalanceArgs, BalanceRequest};
 pub use capacity::{CapacityArgs, CapacityFormat};
+pub use gates::{GateArgs, Unsettled};
+pub use history::{HistoryArgs, HistoryFormat};
 pub use load::{Arrivals, HttpVersion, LoadArgs, ProxyProtocol, TimestampSource, Wait};
+pub use own::{BisectArgs, BisectMetric, OwnServerArgs, UpstreamArg};
 pub use plan::{PlanArgs, PlanFormat};
 pub use read::{ReadArgs, ReadFormat};
 pub use tls::{OriginTlsArgs, TlsArgs};
@@ -34,6 +41,7 @@ pub use tls::{OriginTlsArgs, TlsArgs};
 )]
 #[command(
     after_help = "Exit status: 0 done; 1 it could not be done; 2 wrong arguments or files; \
+    3 a gate was breached, or a change is confirmed (`history --fail-on-change`); \
     4 measured, but invalid; 129, 130 or 143 stopped by a signal."
 )]
 pub struct Cli {
@@ -49,20 +57,43 @@ pub enum Verb {
     Run(RunArgs),
     /// Say how many blocks an experiment needs here, from a pilot of a few.
     Plan(PlanArgs),
-    /// Compare URLs that already run.
-    Compare(CompareArgs),
+    /// Compare servers: commands, revisions of a git repository, and URLs that already run.
+    Compare(Box<CompareArgs>),
+    /// Measure the working tree against a good revision, as a step of `git bisect run`.
+    Bisect(Box<BisectArgs>),
     /// Put load on a URL, and report throughput and latency.
     Load(Box<LoadArgs>),
     /// Find the highest rate that meets an objective, or measure throughput over connections.
     Capacity(Box<CapacityArgs>),
     /// Read what other load generators printed, and say what it shows.
     Read(ReadArgs),
-    /// Show a run's folder again.
+    /// Show the result of a run again, or two runs beside each other.
     Report(ReportArgs),
+    /// Show what changed from run to run, over a folder of runs.
+    History(HistoryArgs),
     /// Check what on this machine would spoil a measurement, and how to fix it.
     Doctor(DoctorArgs),
     /// List experiments, recipes and drivers, and whether each can run here.
     List(ListArgs),
+    /// Print a JSON schema: of experiments, recipes and drivers for editors, or of results for
+    /// scripts.
+    Schema {
+        /// The kind of document.
+        #[arg(value_enum)]
+        of: SchemaKind,
+    },
+    /// Print a shell's completions.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Write the man pages into a folder (for packages).
+    #[command(hide = true)]
+    Man {
+        /// The folder, which must exist.
+        folder: PathBuf,
+    },
     /// Run the built-in back end.
     Origin(OriginArgs),
     /// Run the built-in balancer.
@@ -73,6 +104,29 @@ pub enum Verb {
     /// Hold the namespaces and links of hosts while standard input is open (used by `run`).
     #[command(hide = true)]
     NetnsHolder,
+}
+
+/// The documents that have schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaKind {
+    /// An experiment file.
+    Experiment,
+    /// A recipe.toml.
+    Recipe,
+    /// A driver.toml.
+    Driver,
+    /// A result: summary.json.
+    Result,
+    /// A line of journal.jsonl.
+    Journal,
+}
+
+/// Shells that completions are made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// How a result is printed.
@@ -98,8 +152,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Continue the run in this folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "bottleneck", "curve", "dry_run"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "out", "seed", "set", "bottleneck", "curve", "dry_run", "gates"])]
     pub resume: Option<PathBuf>,
+    /// What to call this run in a history [default: the commit of the current folder's git
+    /// repository].
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["resume", "dry_run", "plan"])]
+    pub label: Option<String>,
     /// Seed of every random choice.
     #[arg(long)]
     pub seed: Option<u64>,
@@ -122,12 +180,41 @@ pub struct RunArgs {
     /// Measure a pilot of a few blocks, and say how many the experiment needs here: `weigh plan`.
     #[arg(long, conflicts_with_all = ["resume", "dry_run", "bottleneck"])]
     pub plan: bool,
+    /// Folder of checkouts and builds of revisions [default: $XDG_CACHE_HOME/weigh or
+    /// ~/.cache/weigh].
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Profile each subject's servers with perf after the last block, and draw flame graphs and their
+    /// differences to the baseline into the run's folder; fp finds callers by frame pointers, dwarf
+    /// by debug information.
+    #[arg(long, value_name = "fp|dwarf", num_args = 0..=1, require_equals = true, default_missing_value = "fp", value_enum)]
+    pub profile: Option<Profile>,
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// Recipes and drivers of the user's own.
     #[command(flatten)]
     pub own: OwnFolders,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// How a profile finds the callers of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// By frame pointers.
+    Fp,
+    /// By debug information.
+    Dwarf,
+}
+
+impl From<Profile> for run::CallGraph {
+    fn from(profile: Profile) -> Self {
+        match profile {
+            Profile::Fp => run::CallGraph::Fp,
+            Profile::Dwarf => run::CallGraph::Dwarf,
+        }
+    }
 }
 
 /// Where recipes and drivers of the user's own are.
@@ -144,9 +231,20 @@ pub struct OwnFolders {
 /// `weigh compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Subjects as NAME=URL; the first is the baseline.
-    #[arg(required = true, num_args = 2.., value_name = "NAME=URL", value_parser = units::key_value)]
+    /// Subjects as NAME=URL, NAME=COMMAND or NAME=@REVISION; the first is the baseline. A command
+    /// has {port} in it, and may have {address}, {dir} (a folder of its own) and {upstream}. @. is
+    /// the working tree.
+    #[arg(required_unless_present = "clean", num_args = 2.., value_name = "NAME=SUBJECT", value_parser = units::key_value)]
     pub subjects: Vec<(String, String)>,
+    #[command(flatten)]
+    pub own: OwnServerArgs,
+    /// Remove all checkouts and builds from the cache, and do nothing else.
+    #[arg(
+        long,
+        conflicts_with = "subjects",
+        help_heading = "Servers of your own"
+    )]
+    pub clean: bool,
     /// Connections.
     #[arg(short, long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: u32,
@@ -180,9 +278,19 @@ pub struct CompareArgs {
     /// The time that it may take, such as 4m: blocks and windows are chosen so that it fits.
     #[arg(long, value_name = "TIME", value_parser = units::some_time, conflicts_with = "blocks")]
     pub within: Option<Duration>,
-    /// Compare latency, too; `--latency=false` leaves the open loops out.
+    /// Compare latency too; `--latency=false` leaves out the open loops.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true, action = clap::ArgAction::Set)]
     pub latency: bool,
+    /// The version of HTTP [default: 1.1]; 3 needs https:// URLs.
+    #[arg(long, value_enum)]
+    pub http: Option<HttpVersion>,
+    /// Streams that each connection has open at once, with --http 2 or 3.
+    #[arg(long, requires = "http", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub streams: Option<u32>,
+    /// The load's congestion control, with --http 3: cubic, bbr or newreno [default: that of this
+    /// machine's TCP, or cubic where QUIC has no match].
+    #[arg(long, requires = "http", value_name = "NAME")]
+    pub quic_congestion: Option<QuicCongestion>,
     /// For https:// URLs: trust only the authorities whose certificates are in this PEM file
     /// [default: those that this machine trusts].
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
@@ -190,20 +298,31 @@ pub struct CompareArgs {
     /// For https:// URLs: accept any certificate.
     #[arg(long)]
     pub insecure: bool,
-    /// CPUs that the load has for itself, such as 1 or 2,3: it polls there in the latency part,
-    /// which keeps its own delays small. Keep the servers off them.
+    /// CPUs reserved for the load, such as 1 or 2,3. It polls on them in the open loop, which keeps
+    /// its own delays small. Keep the servers off these CPUs.
     #[arg(long, value_delimiter = ',')]
     pub cpus: Vec<u32>,
     /// Search for each subject's bottleneck after the last block; `--bottleneck=false` skips that
     /// [default: true, with --within if there is time].
     #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub bottleneck: Option<bool>,
+    /// Profile each subject's servers with perf after the last block, and draw flame graphs and their
+    /// differences to the baseline into the run's folder; fp finds callers by frame pointers, dwarf
+    /// by debug information.
+    #[arg(long, value_name = "fp|dwarf", num_args = 0..=1, require_equals = true, default_missing_value = "fp", value_enum)]
+    pub profile: Option<Profile>,
     /// Folder of the run [default: weigh-runs/compare-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// What to call this run in a history [default: the commit of the current folder's git
+    /// repository].
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
     /// Seed of every random choice.
     #[arg(long)]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -214,6 +333,9 @@ pub struct CompareArgs {
 pub struct ReportArgs {
     /// The run's folder.
     pub folder: PathBuf,
+    /// A second run's folder: what differs between the two, and their ratios beside each other.
+    #[arg(conflicts_with = "salvage")]
+    pub other: Option<PathBuf>,
     /// The form of the report.
     #[arg(long, value_enum, default_value_t)]
     pub format: ReportFormat,
@@ -223,6 +345,8 @@ pub struct ReportArgs {
     /// Use the rows of a damaged journal that are whole, and say what was left out.
     #[arg(long)]
     pub salvage: bool,
+    #[command(flatten)]
+    pub gates: GateArgs,
 }
 
 /// The forms of a report.
@@ -259,12 +383,18 @@ pub struct DoctorArgs {
 /// `weigh list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
+    /// Show this recipe, driver or experiment whole: its parameters, what it needs, how long it
+    /// takes. An experiment may also be the path of a file.
+    pub name: Option<String>,
     /// Recipes and drivers of the user's own.
     #[command(flatten)]
     pub own: OwnFolders,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// The same as --format json.
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
 }
 
 /// `weigh origin`.
@@ -285,6 +415,10 @@ pub struct OriginArgs {
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,
+    /// The congestion control of HTTP/3: cubic, bbr or newreno [default: that of this machine's TCP,
+    /// or cubic where QUIC has no match].
+    #[arg(long, value_name = "NAME")]
+    pub quic_congestion: Option<QuicCongestion>,
     #[command(flatten)]
     pub tls: OriginTlsArgs,
 }

@@ -1,20 +1,26 @@
-//! `weigh compare`: an experiment over URLs that already run.
+//! `weigh compare`: an experiment over commands, revisions, and URLs that already run.
 
 use experiment::{Experiment, ExperimentBuilder, Recipes};
 use run::default_folder;
 
-use crate::cli::{CompareArgs, OwnFolders};
+use crate::builds::clean;
+use crate::cli::{CompareArgs, HttpVersion, OwnFolders};
 use crate::failure::Failure;
+use crate::own_servers::{OwnServers, SubjectValue, refuse_unused};
 use crate::recipes::recipes;
 use crate::run::{Wanted, fit_into, fit_words, measure};
 
 /// The host of a load that has CPUs of its own.
 const CLIENT: &str = "client";
 
-/// Compares URLs.
+/// Compares servers.
 pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
+    if args.clean {
+        return clean(args.own.cache.as_deref());
+    }
     let recipes = recipes(&OwnFolders::default())?;
     let mut experiment = experiment(args, &recipes)?;
+    crate::gates::add(&mut experiment, &args.gates, args.format)?;
     if let Some(within) = args.within {
         let fit = fit_into(&mut experiment, within, args.bottleneck)?;
         eprintln!("weigh: {}", fit_words(&fit));
@@ -30,6 +36,10 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
             .unwrap_or_else(|| default_folder("compare")),
         resume: false,
         format: args.format,
+        cache: args.own.cache.as_deref(),
+        profile: args.profile.map(Into::into),
+        gates: &args.gates,
+        label: args.label.as_deref(),
     })
 }
 
@@ -42,9 +52,18 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
         .collect();
     let mut builder = ExperimentBuilder::new("compare", "weigh compare");
     builder.set(&["title"], names.join(" against "));
-    for (name, url) in &args.subjects {
-        builder.option(&format!("{name}={url}"), &["subjects", name], url.as_str());
+    let mut own =
+        OwnServers::new(&args.own, &names)?.over_http2(args.http == Some(HttpVersion::Http2));
+    let mut all_run = true;
+    for (name, text) in &args.subjects {
+        let value = SubjectValue::of(name, text)?;
+        all_run &= matches!(value, SubjectValue::Url(_));
+        own.add(&mut builder, name, text, value)?;
     }
+    if all_run {
+        refuse_unused(&args.own)?;
+    }
+    own.finish(&mut builder);
     let written = format!("--connections {}", args.connections);
     builder.option(&written, &["load", "connections"], args.connections);
     if let Some(threads) = args.threads {
@@ -56,6 +75,19 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
     }
     if let Some(rate) = args.rate {
         builder.option(&format!("--rate {rate}"), &["load", "rate"], rate);
+    }
+    if let Some(version) = args.http {
+        let name = version.name();
+        builder.option(&format!("--http {name}"), &["load", "http"], name);
+    }
+    if let Some(streams) = args.streams {
+        let option = format!("--streams {streams}");
+        builder.option(&option, &["load", "streams"], streams);
+    }
+    if let Some(congestion) = args.quic_congestion {
+        let name = congestion.name();
+        let option = format!("--quic-congestion {name}");
+        builder.option(&option, &["load", "quic_congestion"], name);
     }
     if let Some(file) = &args.ca {
         builder.option(&format!("--ca {file}"), &["load", "tls_ca"], file.as_str());

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use builds::BuildError;
+
 use crate::output::coloured_note;
 
 /// Exit status when it could not be done.
@@ -17,6 +19,8 @@ pub enum Failure {
     Words(String),
     /// A file of the caller's is wrong, shown in the file.
     File(Box<miette::Report>),
+    /// What a server needs before the run cannot be prepared.
+    Build(Box<BuildError>),
     /// A signal came before there was anything to show; this is its exit status.
     Stopped(u8),
 }
@@ -41,7 +45,8 @@ impl Failure {
     pub fn status(&self) -> u8 {
         match self {
             Failure::Failed(_) => FAILED,
-            Failure::Words(_) | Failure::File(_) => WRONG_WORDS,
+            Failure::Build(error) if !error.is_callers() => FAILED,
+            Failure::Words(_) | Failure::File(_) | Failure::Build(_) => WRONG_WORDS,
             Failure::Stopped(status) => *status,
         }
     }
@@ -50,6 +55,7 @@ impl Failure {
     pub fn print(&self) {
         match self {
             Failure::Failed(text) | Failure::Words(text) => eprintln!("weigh: {text}"),
+            Failure::Build(error) => eprintln!("weigh: {error}"),
             Failure::File(report) => coloured_note(&format!("{report:?}")),
             Failure::Stopped(_) => eprintln!("weigh: stopped before anything was measured"),
         }

@@ -1,5 +1,7 @@
 //! `weigh list`: experiments, recipes and drivers, and whether each can run here.
 
+mod whole;
+
 use doctor::listing::{Listing, RecipeSource, list as listing};
 
 use crate::cli::{Format, ListArgs};
@@ -7,19 +9,27 @@ use crate::failure::Failure;
 use crate::output::{print_json, print_text};
 use crate::recipes::{own_program, recipes as own_recipes};
 
-/// Lists what can be run.
+/// Lists experiments, recipes and drivers, or shows one of them whole.
 pub fn list(args: &ListArgs) -> Result<u8, Failure> {
     let weigh = own_program()?;
-    let found = listing(&own_recipes(&args.own)?, &weigh);
-    match args.format {
+    let recipes = own_recipes(&args.own)?;
+    let format = match args.json {
+        true => Format::Json,
+        false => args.format,
+    };
+    if let Some(name) = &args.name {
+        return whole::show(name, &recipes, &weigh, format);
+    }
+    let found = listing(&recipes, &weigh);
+    match format {
         Format::Json => print_json(&serde_json::to_value(&found).unwrap_or_default()),
         Format::Text => print_text(&text(&found)),
     }
     Ok(0)
 }
 
-/// A listing for a person to read: a section for experiments, recipes and drivers each, and a
-/// sentence on what is missing.
+/// A listing for people: sections for experiments, recipes and drivers, and a sentence on what is
+/// missing.
 fn text(listing: &Listing) -> String {
     let mut out = String::new();
     section("experiments", &experiments(listing), &mut out);
@@ -27,6 +37,7 @@ fn text(listing: &Listing) -> String {
     section("drivers", &drivers(listing), &mut out);
     let ready = listing.experiments.iter().filter(|e| e.can_run).count();
     let all = listing.experiments.len();
+    out.push_str("weigh list NAME shows one of them whole, with all its parameters.\n");
     out.push_str(&match (ready, listing.experiments.first()) {
         (_, None) => "There are no experiments.\n".to_owned(),
         (0, _) => format!("None of {all} experiments can run here yet.\n"),
@@ -36,7 +47,7 @@ fn text(listing: &Listing) -> String {
     out
 }
 
-/// One row: a name, whether it is ready, what it is, and further lines on it.
+/// One row: a name, whether it is ready, what it is, and further lines.
 struct Row {
     name: String,
     ready: bool,
@@ -233,6 +244,7 @@ drivers
                  missing: tool
                  apt-get install tool
 
+weigh list NAME shows one of them whole, with all its parameters.
 1 of 2 experiments can run here.
 "
         );

@@ -8,20 +8,30 @@ mod output;
 
 mod agent;
 mod balance;
+mod bisect;
+mod builds;
 mod capacity;
 mod cli;
 mod compare;
+mod completions;
 mod doctor;
 mod failure;
+mod gates;
+mod history;
 mod list;
 mod load;
+mod man;
 mod origin;
+mod own_servers;
 mod plan;
 mod progress;
 mod read;
 mod recipes;
 mod report;
+mod revision;
 mod run;
+mod run_facts;
+mod schema;
 mod signals;
 mod tls;
 mod units;
@@ -33,6 +43,11 @@ use clap::Parser;
 
 use cli::{Cli, Verb};
 use failure::Failure;
+
+/// musl's own allocator has one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -46,7 +61,11 @@ fn main() -> ExitCode {
 fn not_parsed(e: &clap::Error) -> ExitCode {
     let printed = e.print().and_then(|()| std::io::stdout().flush());
     if e.use_stderr() {
-        return ExitCode::from(2);
+        // `git bisect run` would take 2 for a bad commit.
+        let bisects = std::env::args_os()
+            .nth(1)
+            .is_some_and(|verb| verb == "bisect");
+        return ExitCode::from(if bisects { bisect::ABORT } else { 2 });
     }
     output::keep(printed);
     ended(output::all_written().map(|()| 0))
@@ -67,14 +86,19 @@ fn carry_out(cli: Cli) -> Result<u8, Failure> {
         Verb::Run(args) => run::run(&args),
         Verb::Plan(args) => plan::plan(&args),
         Verb::Compare(args) => compare::compare(&args),
+        Verb::Bisect(args) => bisect::bisect(&args),
         Verb::Load(args) => load::load(&args),
         Verb::Capacity(args) => capacity::capacity(&args),
         Verb::Read(args) => read::read(&args),
         Verb::Report(args) => report::report(&args),
+        Verb::History(args) => history::history(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::List(args) => list::list(&args),
         Verb::Origin(args) => origin::origin(&args),
         Verb::Balance(args) => balance::balance(&args),
+        Verb::Schema { of } => schema::schema(of),
+        Verb::Completions { shell } => completions::completions(shell),
+        Verb::Man { folder } => man::man(&folder),
         Verb::Agent => agent::agent(),
         Verb::NetnsHolder => agent::netns_holder(),
     }

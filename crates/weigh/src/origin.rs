@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use net::IoKind;
 use origin::{Origin, OriginError, OriginOptions};
+use readings::QuicCongestion;
 
 use crate::cli::OriginArgs;
 use crate::failure::Failure;
@@ -20,6 +21,11 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
     let tls = crate::tls::server(&args.tls, args.listen.ip())?;
     let scheme = if tls.is_some() { "https" } else { "http" };
+    // QUIC needs TLS 1.3.
+    let http3 = tls.is_some() && args.tls.tls_version != Some(tls::Version::Tls12);
+    let congestion = args
+        .quic_congestion
+        .unwrap_or_else(|| QuicCongestion::like_tcp(net::os::tcp_congestion().as_deref()));
     let (mut origin, io) = IoKind::choose(args.io, refusal, |io| {
         let origin = Origin::start(&OriginOptions {
             listen: args.listen,
@@ -29,18 +35,24 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
             connections: args.connections,
             spin: false,
             tls: tls.clone(),
+            http3,
+            quic_congestion: Some(congestion),
         })?;
         Ok((origin, io))
     })
     .map_err(|e| match e {
-        OriginError::Listen { .. } => Failure::words(e),
+        OriginError::Listen { .. } | OriginError::Quic(_) => Failure::words(e),
         OriginError::Loop(_) => Failure::failed(e),
     })?;
     note_fallback();
     eprintln!(
-        "origin on {scheme}://{}/ ({io}, threads: {}); also /bytes/N, /status/N, /env",
+        "origin on {scheme}://{}/ ({io}, threads: {}{}); also /bytes/N, /status/N, /env",
         origin.address(),
-        args.threads
+        args.threads,
+        match http3 {
+            true => format!(", also HTTP/3 with {}", congestion.name()),
+            false => String::new(),
+        }
     );
     let mut said = false;
     while !signals.stopped() {
@@ -58,6 +70,10 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
         "{} connections, {} requests",
         stats.connections, stats.requests
     );
+    if !http3 {
+        // Its threads have nothing to say at the end: TCP connections end with the process.
+        std::mem::forget(origin);
+    }
     Ok(0)
 }
 
@@ -65,7 +81,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
 fn refusal(error: &OriginError) -> Option<&std::io::Error> {
     match error {
         OriginError::Loop(error) => Some(error),
-        OriginError::Listen { .. } => None,
+        OriginError::Listen { .. } | OriginError::Quic(_) => None,
     }
 }
 

@@ -7,7 +7,7 @@ use experiment::catalogue;
 use experiment::plan::Plan;
 use run::default_folder;
 
-use crate::cli::{PlanArgs, PlanFormat};
+use crate::cli::{GateArgs, PlanArgs, PlanFormat};
 use crate::failure::Failure;
 use crate::output::{print_json, print_text, width};
 use crate::recipes::recipes;
@@ -37,6 +37,10 @@ pub fn plan(args: &PlanArgs) -> Result<u8, Failure> {
         folder: folder.clone(),
         resume: false,
         format: crate::cli::Format::Text,
+        cache: None,
+        profile: None,
+        gates: &GateArgs::default(),
+        label: None,
     })?;
     let status = show(&folder, &recipes, args.format)?;
     Ok(stopped.unwrap_or(status))

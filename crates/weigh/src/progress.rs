@@ -51,6 +51,7 @@ impl Progress {
                 groups_per_block,
                 blocks,
                 estimated_s,
+                after_s,
                 folder,
             } => {
                 self.to_go = ToGo {
@@ -58,7 +59,9 @@ impl Progress {
                     groups: *groups,
                     groups_per_block: *groups_per_block,
                     made: 0,
+                    made_s: 0.0,
                     estimated_s: estimated_s / (*groups).max(1) as f64,
+                    after_s: *after_s,
                 };
                 let how_many = match self.to_go.looks.is_fixed() {
                     true => format!("{trials} trials"),
@@ -119,6 +122,7 @@ impl Progress {
             RunEvent::GroupEnds => {
                 self.to_go.groups = self.to_go.groups.saturating_sub(1);
                 self.to_go.made += 1;
+                self.to_go.made_s = self.started.elapsed().as_secs_f64();
                 self.show("");
             }
             RunEvent::Retry { reasons, left } => {
@@ -127,7 +131,7 @@ impl Progress {
                     self.line(reason);
                 }
                 self.line(&format!(
-                    "the condition is repeated: {left} {} left, this one included",
+                    "the condition is repeated ({left} {} left, including this one)",
                     if *left == 1 { "retry" } else { "retries" }
                 ));
             }
@@ -138,7 +142,10 @@ impl Progress {
             } => {
                 let condition: Vec<String> =
                     condition.iter().map(|(k, v)| format!(" {k}={v}")).collect();
-                self.step = format!("what limits {subject}{}, {left} left", condition.join(""));
+                self.step = format!(
+                    "searching for the bottleneck of {subject}{}, {left} left",
+                    condition.join("")
+                );
                 if !self.terminal {
                     eprintln!("{}", self.step);
                 }
@@ -188,8 +195,12 @@ struct ToGo {
     groups_per_block: usize,
     /// Groups that are done.
     made: usize,
+    /// When the last of them was done, since the start, s.
+    made_s: f64,
     /// Duration of one group by the plan, s.
     estimated_s: f64,
+    /// Duration of what comes after the last group by the plan, s.
+    after_s: f64,
 }
 
 impl Default for ToGo {
@@ -199,28 +210,26 @@ impl Default for ToGo {
             groups: 0,
             groups_per_block: 1,
             made: 0,
+            made_s: 0.0,
             estimated_s: 0.0,
+            after_s: 0.0,
         }
     }
 }
 
 impl ToGo {
     /// Estimated duration of one group: the mean of those that are done, once there are some.
-    fn group_s(&self, elapsed_s: f64) -> f64 {
+    fn group_s(&self) -> f64 {
         match self.made {
             0 => self.estimated_s,
-            // The current one is in the time, and partly in the count.
-            made => elapsed_s / (made as f64 + 0.5),
+            made => self.made_s / made as f64,
         }
     }
 
     /// To the end, if nothing settles before, s.
     fn most_s(&self, elapsed_s: f64) -> f64 {
-        let under_way = match self.made {
-            0 => elapsed_s.min(self.estimated_s),
-            _ => 0.0,
-        };
-        self.groups as f64 * self.group_s(elapsed_s) - under_way
+        let under_way = (elapsed_s - self.made_s).clamp(0.0, self.group_s());
+        self.groups as f64 * self.group_s() - under_way + self.after_s
     }
 
     /// Blocks to the next look, and to the end.
@@ -235,7 +244,7 @@ impl ToGo {
         let most_s = self.most_s(elapsed_s).max(0.0);
         let after = self.next_look().unwrap_or(self.looks.planned());
         let beyond = (self.looks.planned() - after) as usize * self.groups_per_block;
-        let least_s = (most_s - beyond as f64 * self.group_s(elapsed_s)).max(0.0);
+        let least_s = (most_s - beyond as f64 * self.group_s()).max(0.0);
         if beyond == 0 || self.groups == 0 {
             return time(most_s);
         }
@@ -268,16 +277,26 @@ mod tests {
             groups: 60,
             groups_per_block: 2,
             made: 0,
+            made_s: 0.0,
             estimated_s: 6.0,
+            after_s: 0.0,
         };
         assert_eq!(to_go.words(0.0), "2 min (look after block 10) to 6 min");
         // Each group took twice as long as planned: 18 blocks are done.
-        (to_go.groups, to_go.made) = (24, 36);
-        assert_eq!(to_go.words(438.0), "48 s (look after block 20) to 5 min");
-        (to_go.groups, to_go.made) = (4, 56);
-        assert_eq!(to_go.words(56.5 * 12.0), "48 s");
+        (to_go.groups, to_go.made, to_go.made_s) = (24, 36, 432.0);
+        assert_eq!(to_go.words(432.0), "48 s (look after block 20) to 5 min");
+        (to_go.groups, to_go.made, to_go.made_s) = (4, 56, 672.0);
+        assert_eq!(to_go.words(672.0), "48 s");
+        assert_eq!(
+            to_go.words(676.0),
+            "44 s",
+            "4 s of the current one are over"
+        );
         to_go.looks = Looks::of(5);
-        (to_go.groups, to_go.groups_per_block, to_go.made) = (5, 1, 0);
+        (to_go.groups, to_go.groups_per_block) = (5, 1);
+        (to_go.made, to_go.made_s) = (0, 0.0);
         assert_eq!(to_go.words(0.0), "30 s");
+        to_go.after_s = 15.0;
+        assert_eq!(to_go.words(0.0), "45 s", "with a search for a bottleneck");
     }
 }

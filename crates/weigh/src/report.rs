@@ -1,22 +1,37 @@
 //! `weigh report`.
 
+use std::path::Path;
+
+use history::store;
 use readings::Journal;
 use run::journal::{self, JournalError};
 
 use crate::cli::{ReportArgs, ReportFormat};
 use crate::failure::Failure;
+use crate::gates;
 use crate::output::{colour, json_text, print_text, width};
+use crate::run_facts::stored_run_facts;
 
-/// Shows a run's folder again.
+/// Exit status when two runs cannot be compared.
+const NOT_COMPARABLE: u8 = 2;
+
+/// Shows a run's folder again, or two beside each other.
 pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
-    let journal = read(args)?;
+    if let Some(other) = &args.other {
+        return report_pair(args, other);
+    }
+    let mut journal = read(args)?;
+    let given = gates::for_run(&args.gates, &journal.header)?;
+    if !given.is_empty() {
+        journal.header.gates = given;
+    }
     let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
     let text = match args.format {
         ReportFormat::Text => {
             let coloured = colour() && args.output.is_none();
             report::terminal(header, analysis, width(), coloured, None)
         }
-        ReportFormat::Html => report::html(&journal, analysis),
+        ReportFormat::Html => report::html(&journal, analysis, &stored_run_facts(&args.folder)),
         ReportFormat::Md => report::markdown(header, analysis),
         ReportFormat::Csv => report::csv(&journal),
         ReportFormat::Json => json_text(&report::json(header, analysis)) + "\n",
@@ -27,10 +42,45 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
             )
         })?,
     };
+    write(args, &text)?;
+    gates::write(&args.gates, header, analysis, &args.folder)?;
+    // Showing a run is no judgement, unless one was asked for.
+    match args.gates.gates.is_empty() && args.gates.unsettled.is_none() {
+        true => Ok(0),
+        false => Ok(gates::status(analysis, args.gates.unsettled_fails())),
+    }
+}
+
+fn write(args: &ReportArgs, text: &str) -> Result<(), Failure> {
     match &args.output {
-        None => print_text(&text),
-        Some(path) => std::fs::write(path, report::visible(&text).as_bytes())
+        None if args.gates.prints_markdown() => {}
+        None => print_text(text),
+        Some(path) => std::fs::write(path, report::visible(text).as_bytes())
             .map_err(|e| Failure::words(format!("cannot write {}: {e}", path.display())))?,
+    }
+    Ok(())
+}
+
+/// Shows two runs beside each other.
+fn report_pair(args: &ReportArgs, other: &Path) -> Result<u8, Failure> {
+    let load = |folder: &Path| store::load(folder).map_err(Failure::words);
+    let (first, second) = (load(&args.folder)?, load(other)?);
+    let name = |folder: &Path| folder.display().to_string();
+    let pair = history::pair((&name(&args.folder), &first), (&name(other), &second));
+    let text = match args.format {
+        ReportFormat::Text => history::pair_terminal(&pair),
+        ReportFormat::Html => history::pair_html(&pair),
+        ReportFormat::Json => json_text(&history::pair_json(&pair)) + "\n",
+        ReportFormat::Md | ReportFormat::Csv | ReportFormat::Svg => {
+            return Err(Failure::words(
+                "two runs are shown as text, html or json: expected one of these as --format",
+            ));
+        }
+    };
+    write(args, &text)?;
+    if let Some(why) = pair.refused {
+        eprintln!("weigh: the two runs cannot be compared: {why}");
+        return Ok(NOT_COMPARABLE);
     }
     Ok(0)
 }
@@ -41,6 +91,11 @@ fn read(args: &ReportArgs) -> Result<Journal, Failure> {
         return journal::read(&args.folder).map_err(|e| match e {
             JournalError::Text { .. } => Failure::words(format!(
                 "{e}; `weigh report --salvage {}` uses the intact rows",
+                args.folder.display()
+            )),
+            // It may be a folder of runs.
+            JournalError::Io { .. } if args.folder.is_dir() => Failure::words(format!(
+                "{e}; `weigh history {}` lists the runs below a folder",
                 args.folder.display()
             )),
             other => Failure::words(other),

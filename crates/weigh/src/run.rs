@@ -9,17 +9,21 @@ use experiment::Recipes;
 use experiment::catalogue;
 use experiment::plan::Plan;
 use experiment::within::Fit;
-use readings::{RunHeader, Trial};
-use run::{RunOptions, StoppingRule, default_folder};
+use readings::{Journal, RunHeader, Trial};
+use run::{CallGraph, RunOptions, StoppingRule, default_folder};
 use serde_json::{Value, json};
 use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
-use crate::cli::{Format, PlanArgs, RunArgs};
+use crate::builds::prepare;
+use crate::cli::{Format, GateArgs, PlanArgs, RunArgs};
 use crate::failure::Failure;
+use crate::gates;
 use crate::output::{colour, json_text, print_json, print_text, width};
 use crate::plan::plan;
 use crate::progress::Progress;
 use crate::recipes::{own_program, recipes};
+use crate::revision::revision;
+use crate::run_facts::run_facts;
 use crate::signals::Signals;
 
 /// Exit status when nothing could be measured.
@@ -43,6 +47,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
             folder: folder.clone(),
             resume: true,
             format: args.format,
+            cache: args.cache.as_deref(),
+            profile: args.profile.map(Into::into),
+            gates: &args.gates,
+            label: None,
         });
     }
     let name = args.experiment.as_deref().unwrap_or_default();
@@ -50,6 +58,11 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         catalogue::open_experiment(name, sets, args.quick, &recipes).map_err(Failure::file)
     };
     let mut experiment = open(&args.set)?;
+    if args.curve && !experiment.loads.is_empty() {
+        return Err(Failure::words(
+            "--curve needs one [load], and this experiment has several loads at the same time",
+        ));
+    }
     if args.curve && experiment.load.curve.is_none() {
         let curve = ("load.curve".to_owned(), "true".to_owned());
         experiment = open(&[args.set.as_slice(), &[curve]].concat())?;
@@ -57,6 +70,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     if let Some(bottleneck) = args.bottleneck {
         experiment.find_bottlenecks(bottleneck);
     }
+    gates::add(&mut experiment, &args.gates, args.format)?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     let within = args.within.or(experiment.design.within);
     let fit = match within {
@@ -79,6 +93,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
             .unwrap_or_else(|| default_folder(&experiment.name)),
         resume: false,
         format: args.format,
+        cache: args.cache.as_deref(),
+        profile: args.profile.map(Into::into),
+        gates: &args.gates,
+        label: args.label.as_deref(),
     })
 }
 
@@ -133,7 +151,8 @@ fn dry_run(
         Format::Json => print_json(&json!({
             "title": plan.title,
             "seed": plan.seed,
-            "estimated_s": plan.estimated.as_secs_f64(),
+            "estimated_s": (plan.estimated + plan.searches).as_secs_f64(),
+            "is_least": plan.is_least,
             "within": fit.map(|fit| json!({
                 "within_s": fit.within.as_secs_f64(),
                 "blocks": fit.blocks,
@@ -142,6 +161,7 @@ fn dry_run(
                 "without_bottlenecks": fit.without_bottlenecks,
                 "sentence": fit_words(&fit),
             })),
+            "gates": experiment.gates.iter().map(readings::Gate::full_text).collect::<Vec<_>>(),
             "missing": missing,
             "drivers": plan.drivers.iter().map(|driver| json!({
                 "driver": driver.name,
@@ -180,6 +200,11 @@ fn notes(experiment: &Experiment, recipes: &Recipes) -> String {
             after.join(", ")
         ));
     }
+    if !experiment.gates.is_empty() {
+        let gates = experiment.gates.iter().map(readings::Gate::full_text);
+        let gates: Vec<String> = gates.collect();
+        text.push_str(&format!("\ngates: {}\n", gates.join(", ")));
+    }
     for driver in recipes.drivers_of(experiment) {
         if !driver.notes.is_empty() {
             text.push_str(&format!("\nabout the driver {}:\n", driver.name));
@@ -204,13 +229,21 @@ pub struct Wanted<'a> {
     pub resume: bool,
     /// How the result is printed.
     pub format: Format,
+    /// The cache of revisions, where the user says so.
+    pub cache: Option<&'a Path>,
+    /// Whether servers are profiled after the last block, and how.
+    pub profile: Option<CallGraph>,
+    /// What is written beside it, and what unsettled gates come to.
+    pub gates: &'a GateArgs,
+    /// What the user calls a new run.
+    pub label: Option<&'a str>,
 }
 
 /// Measures, decides and shows.
 pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
     let before = journal_bytes(&wanted.folder);
     let stopped = carry_out(wanted).inspect_err(|_| say_what_is_kept(&wanted.folder, before))?;
-    let status = show(&wanted.folder, wanted.format)?;
+    let status = show(&wanted.folder, wanted.recipes, wanted.format, wanted.gates)?;
     if let Some(status) = stopped {
         eprintln!(
             "weigh: stopped; what was measured is kept; continue with: weigh run --resume {}",
@@ -232,8 +265,8 @@ fn say_what_is_kept(folder: &Path, bytes_before: u64) {
     let trials = journal.map_or(0, |journal| journal.trials().count());
     if trials > 0 && journal_bytes(folder) > bytes_before {
         eprintln!(
-            "weigh: the run ends here; {trials} trials are kept in {0}: show them with `weigh report \
-             {0}`, and go on with `weigh run --resume {0}`",
+            "weigh: the run ended early; {trials} trials are kept in {0}: show them with `weigh report \
+             {0}`, and continue with `weigh run --resume {0}`",
             folder.display()
         );
     }
@@ -241,18 +274,37 @@ fn say_what_is_kept(folder: &Path, bytes_before: u64) {
 
 /// Measures; returns the exit status where a signal stopped it.
 pub fn carry_out(wanted: &Wanted<'_>) -> Result<Option<u8>, Failure> {
+    carry_out_until(wanted, &Statistician)
+}
+
+/// [`carry_out`] with a stopping rule.
+pub fn carry_out_until(
+    wanted: &Wanted<'_>,
+    stopping_rule: &dyn StoppingRule,
+) -> Result<Option<u8>, Failure> {
     crate::tls::check_authorities(wanted.experiment)?;
     let signals = Signals::listen()?;
     signals.before_the_end(agent::end_all);
     let weigh = own_program()?;
+    let resumed = wanted.resume.then_some(wanted.folder.as_path());
+    let builds = prepare(wanted.experiment, wanted.cache, resumed, &signals.stop);
+    let builds = builds.map_err(|failure| match signals.status() {
+        Some(status) => Failure::Stopped(status),
+        None => failure,
+    })?;
+    let revision = if wanted.resume { None } else { revision() };
     let options = RunOptions {
         experiment: wanted.experiment,
         recipes: wanted.recipes,
         seed: wanted.seed,
         folder: &wanted.folder,
         resume: wanted.resume,
+        builds: &builds,
         weigh: &weigh,
-        stopping_rule: &Statistician,
+        stopping_rule,
+        profile: wanted.profile,
+        label: wanted.label,
+        revision: revision.as_deref(),
     };
     let mut progress = Progress::new();
     let result = run::run(&options, &signals.stop, |event| progress.event(&event));
@@ -268,7 +320,7 @@ pub fn carry_out(wanted: &Wanted<'_>) -> Result<Option<u8>, Failure> {
 }
 
 /// Judges the rows of a run by the statistics of `verdict`.
-struct Statistician;
+pub struct Statistician;
 
 impl StoppingRule for Statistician {
     fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool {
@@ -285,24 +337,18 @@ impl StoppingRule for Statistician {
 }
 
 /// Writes the summaries and prints the result; returns the exit status.
-fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
+fn show(
+    folder: &Path,
+    recipes: &Recipes,
+    format: Format,
+    gate_args: &GateArgs,
+) -> Result<u8, Failure> {
     let journal = run::journal::read(folder).map_err(Failure::words)?;
     let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
-    let document = report::json(header, analysis);
-    let files = [
-        ("summary.md", report::markdown(header, analysis)),
-        ("summary.json", json_text(&document) + "\n"),
-        ("report.html", report::html(&journal, analysis)),
-    ];
-    // The result is printed even if the disk is full.
-    let mut unwritten = None;
-    for (name, text) in files {
-        if let Err(e) = std::fs::write(folder.join(name), text) {
-            unwritten.get_or_insert_with(|| format!("{}: {e}", folder.join(name).display()));
-        }
-    }
+    let unwritten = write_summaries(folder, recipes, &journal, analysis);
     match format {
-        Format::Json => print_json(&document),
+        _ if gate_args.prints_markdown() => {}
+        Format::Json => print_json(&report::json(header, analysis)),
         Format::Text => {
             let place = folder.join("report.html").display().to_string();
             print_text(&report::terminal(
@@ -314,16 +360,45 @@ fn show(folder: &Path, format: Format) -> Result<u8, Failure> {
             ));
         }
     }
+    gates::write(gate_args, header, analysis, folder)?;
     match unwritten {
-        Some(why) => Err(Failure::failed(format!(
-            "{why}; the result above can be written again with `weigh report {}`",
+        Some((file, why)) => Err(Failure::failed(format!(
+            "{file}: {why}; the result above can be written again with `weigh report {}`",
             folder.display()
         ))),
-        None => Ok(status(analysis)),
+        None => Ok(status(analysis, gate_args.unsettled_fails())),
     }
 }
 
-fn status(analysis: &Analysis) -> u8 {
+/// Writes the summaries into a run's folder. The result is to be shown even if the disk is full:
+/// the first file that could not be written is returned.
+pub fn write_summaries(
+    folder: &Path,
+    recipes: &Recipes,
+    journal: &Journal,
+    analysis: &Analysis,
+) -> Option<(String, std::io::Error)> {
+    let header = &journal.header;
+    let document = report::json(header, analysis);
+    let files = [
+        ("summary.md", report::markdown(header, analysis)),
+        ("summary.json", json_text(&document) + "\n"),
+        (
+            "report.html",
+            report::html(journal, analysis, &run_facts(folder, recipes)),
+        ),
+    ];
+    let mut unwritten = None;
+    for (name, text) in files {
+        if let Err(e) = std::fs::write(folder.join(name), text) {
+            unwritten.get_or_insert_with(|| (folder.join(name).display().to_string(), e));
+        }
+    }
+    unwritten
+}
+
+/// A run with gates was made for them: then what they rest on has to be valid, and nothing else.
+fn status(analysis: &Analysis, unsettled_fails: bool) -> u8 {
     // A single stall of the machine spoils only the far tail.
     let invalid = analysis.comparisons.iter().any(|comparison| {
         comparison.verdict == Verdict::Invalid && comparison.metric != Metric::LatencyUsP99
@@ -331,6 +406,7 @@ fn status(analysis: &Analysis) -> u8 {
     let nothing = analysis.trials_done == 0 && analysis.trials_failed > 0;
     match (nothing, invalid) {
         (true, _) => FAILED,
+        _ if !analysis.gates.is_empty() => gates::status(analysis, unsettled_fails),
         (false, true) => INVALID,
         (false, false) => 0,
     }

@@ -39,6 +39,7 @@ pub fn client(args: &TlsArgs, host: &str, http: HttpVersion) -> Result<ClientSet
         alpn: vec![match http {
             HttpVersion::Http1 => "http/1.1".into(),
             HttpVersion::Http2 => "h2".into(),
+            HttpVersion::Http3 => net::h3::ALPN.into(),
         }],
         resumption: args.tls_resume,
         trust: match &args.ca {
@@ -50,7 +51,11 @@ pub fn client(args: &TlsArgs, host: &str, http: HttpVersion) -> Result<ClientSet
         ..ClientSettings::new(name)
     };
     // Wrong names and certificates are shown before anything is measured.
-    tls::ClientTls::new(&settings).map_err(|e| Failure::words(with_file(args, e)))?;
+    let client = tls::ClientTls::new(&settings);
+    let client = client.map_err(|e| Failure::words(with_file(args, e)))?;
+    if http == HttpVersion::Http3 {
+        client.quic().map_err(Failure::words)?;
+    }
     Ok(settings)
 }
 
@@ -127,7 +132,12 @@ pub fn server(args: &OriginTlsArgs, ip: std::net::IpAddr) -> Result<Option<Serve
                 .identity
         }
     };
+    let client_authorities = args.tls_client_ca.as_deref().map(|path| {
+        std::fs::read_to_string(path)
+            .map_err(|e| Failure::words(format!("--tls-client-ca {}: {e}", path.display())))
+    });
     let settings = ServerSettings {
+        client_authorities: client_authorities.transpose()?,
         version: args.tls_version,
         suites: args.tls_suites.clone(),
         groups: args.tls_groups.clone(),

@@ -164,7 +164,8 @@ pub(crate) fn threads_of(pid: i32) -> Vec<i32> {
     numbers_in(&format!("/proc/{pid}/task"))
 }
 
-fn numbers_in(folder: &str) -> Vec<i32> {
+/// The numbers among the names in a folder of `/proc`.
+pub(crate) fn numbers_in(folder: &str) -> Vec<i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
     entries.filter_map(number).collect()

@@ -92,6 +92,8 @@ enum Pace {
     Always {
         interval: Duration,
         counters_interval: Duration,
+        /// Whether samples of counters have scheduling as well.
+        scheduling: bool,
     },
 }
 
@@ -111,7 +113,7 @@ impl Sampler {
     }
 
     /// For a load of another machine.
-    pub(crate) fn always(servers: WatchedServers, system: SystemSources) -> Self {
+    pub(crate) fn always(servers: WatchedServers, system: SystemSources, scheduling: bool) -> Self {
         let reader = SampleReader::new(servers, system);
         let interval = match reader.cpu_files() {
             ..=FILES_FEW => INTERVAL,
@@ -120,6 +122,7 @@ impl Sampler {
         let pace = Pace::Always {
             interval,
             counters_interval: COUNTERS_INTERVAL,
+            scheduling,
         };
         Self::start(reader, pace)
     }
@@ -164,9 +167,14 @@ impl Sampler {
     /// Ends the thread; returns all samples.
     pub(crate) fn end(self) -> Timeline {
         let mut state = self.shared.locked();
-        if let Pace::Always { .. } = state.pace {
+        if let Pace::Always { scheduling, .. } = state.pace {
             // The load has ended before.
-            state.read(FULL, false);
+            let parts = Parts {
+                scheduling,
+                ports: scheduling,
+                ..FULL
+            };
+            state.read(parts, false);
         }
         state.ended = true;
         std::mem::take(&mut state.timeline)
@@ -255,6 +263,7 @@ impl State {
         if let Pace::Always {
             interval,
             counters_interval,
+            ..
         } = &mut self.pace
         {
             match thinned {
@@ -294,9 +303,11 @@ impl State {
                 ..Parts::default()
             },
             Pace::Always {
-                counters_interval, ..
+                counters_interval,
+                scheduling,
+                ..
             } => match self.counters.next(counters_interval, SHARE) <= now {
-                true => FULL,
+                true => Parts { scheduling, ..FULL },
                 false => BARE,
             },
         };
@@ -379,7 +390,7 @@ mod tests {
         let watched = BTreeMap::from([("busy".to_owned(), Watched::of_another(&other))]);
         let used_s = || process_cpu_s(other.pid);
         let system = SystemSources::remote(std::slice::from_ref(&other));
-        let sampler = Sampler::always(watched, system);
+        let sampler = Sampler::always(watched, system, true);
         let (from_ns, before_s) = (crate::clock::monotonic_ns(), used_s());
         // Other tests may keep it from the CPU for as long as they like.
         while used_s() - before_s < 0.2 {
@@ -402,5 +413,14 @@ mod tests {
         assert!(seen.looks >= 2 && server.rss_bytes_max > 0);
         assert!(seen.networks.iter().all(|network| !network.load));
         assert_eq!(timeline.cut(Spans::default()).metrics, None);
+        let seen = timeline.bottleneck_in(window).unwrap();
+        let server = &seen.servers["busy"];
+        assert!(
+            is_near(server.cpus * seen.duration_s) && server.wanted[0] > 0.0,
+            "{server:?} of {true_s} s in {} s",
+            seen.duration_s
+        );
+        // Ports are read once, at the end.
+        assert!(!seen.cpus.is_empty() && seen.ports.len() == 1);
     }
 }

@@ -66,6 +66,11 @@ impl Scheduling {
         self.ports = ports.collect();
     }
 
+    /// The ports that are taken, if they were read.
+    pub(crate) fn ports(&self) -> Option<&[PortsSample]> {
+        (!self.ports.is_empty()).then_some(&self.ports)
+    }
+
     /// The difference to an earlier sample. `cpu_s` is the CPU time of each server meanwhile.
     pub(crate) fn since(
         &self,
@@ -104,6 +109,7 @@ impl Scheduling {
                 .map(|(_, wanted)| *wanted)
                 .fold(0.0, f64::max),
             cpus: cpus.collect(),
+            other_cpus: BTreeMap::new(),
             kernel: KernelSample {
                 accepted: now.accepted.saturating_sub(before.accepted),
                 listen_overflows: now.listen_overflows.saturating_sub(before.listen_overflows),

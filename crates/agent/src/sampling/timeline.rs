@@ -148,7 +148,25 @@ impl Timeline {
     /// Scheduling between the first and the last sample that has it.
     pub(crate) fn bottleneck(&self) -> Option<BottleneckSample> {
         let mut with = self.samples.iter().filter(|one| one.scheduling.is_some());
-        let (first, last) = (with.next()?, with.next_back()?);
+        self.scheduling_between(with.next()?, with.next_back()?)
+    }
+
+    /// Scheduling between the samples that are nearest to the edges of a window; the ports are
+    /// those of the last sample that has them.
+    pub(crate) fn bottleneck_in(&self, window: Window) -> Option<BottleneckSample> {
+        let with = || self.samples.iter().filter(|one| one.scheduling.is_some());
+        let nearest = |ns: i64| with().min_by_key(|one| one.at_ns.abs_diff(ns));
+        let (first, last) = (nearest(window.from_ns)?, nearest(window.to_ns)?);
+        if first.at_ns >= last.at_ns {
+            return None;
+        }
+        let mut seen = self.scheduling_between(first, last)?;
+        let mut ports = with().filter_map(|one| one.scheduling.as_deref()?.ports());
+        seen.ports = ports.next_back().map(<[_]>::to_vec).unwrap_or_default();
+        Some(seen)
+    }
+
+    fn scheduling_between(&self, first: &Sample, last: &Sample) -> Option<BottleneckSample> {
         let (then, now) = (first.scheduling.as_deref()?, last.scheduling.as_deref()?);
         let cpu_s = |sample: &Sample, at: usize| Some(*sample.cpu_s.as_ref()?.get(at)?);
         let servers = self.servers.iter().enumerate().map(|(at, name)| {
@@ -277,7 +295,7 @@ impl Timeline {
 /// accepted connections; any other becomes empty.
 fn merge(earlier: &mut Sample, later: &mut Sample) {
     later.cost += std::mem::take(&mut earlier.cost);
-    earlier.counters = None;
+    (earlier.counters, earlier.scheduling) = (None, None);
     match (earlier.gauges.take(), &mut later.gauges) {
         (Some(gauges), Some(later)) => later.raise(&gauges),
         _ => (earlier.cpu_s, earlier.accepted) = (None, None),

@@ -1,9 +1,53 @@
 //! Addresses, as both syntaxes write them.
 
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
-use super::model::{Address, Host};
 use super::validate::is_host_name;
+
+/// A host and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    pub host: Host,
+    /// The port, from 1.
+    pub port: u16,
+}
+
+/// An address, or a name that is resolved when the balancer starts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// Its address.
+    Ip(IpAddr),
+    Name(String),
+}
+
+impl Address {
+    /// The socket address, unless the host is a name.
+    pub fn socket(&self) -> Option<SocketAddr> {
+        match self.host {
+            Host::Ip(ip) => Some(SocketAddr::new(ip, self.port)),
+            Host::Name(_) => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Address {
+        Address {
+            host: Host::Ip(address.ip()),
+            port: address.port(),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Ip(ip) => SocketAddr::new(*ip, self.port).fmt(f),
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
 
 /// An IP address, with or without brackets for IPv6, or a host name.
 pub(super) fn host(text: &str) -> Option<Host> {

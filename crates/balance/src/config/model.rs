@@ -2,11 +2,11 @@
 //!
 //! Each default gives its reason; both syntaxes share them.
 
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use super::address::{Address, Host};
 use super::template::Template;
 pub use super::tls::{BackendTls, ServiceTls};
 use crate::access::Prefix;
@@ -91,6 +91,12 @@ pub struct Service {
     pub trusted_proxies: Vec<Prefix>,
     /// TLS to clients. Default: none.
     pub tls: Option<ServiceTls>,
+    /// Back ends by the server name that clients of a TCP service ask for in TLS, which is not ended
+    /// here; the first rule that matches. Default: all back ends for all names, unread.
+    pub sni: Vec<SniRule>,
+    /// The versions of HTTP that clients of an HTTP service may speak. Default:
+    /// [`Service::http_versions`].
+    pub offered_versions: Option<HttpVersions>,
     /// Time limits.
     pub timeouts: Timeouts,
     /// Whether clients send a PROXY protocol header. Default no: believing anybody's header would
@@ -120,7 +126,47 @@ pub struct Service {
     pub backends: Vec<Backend>,
 }
 
+/// Back ends for server names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SniRule {
+    /// Names in lower case, `*.` and a domain for one label in front of it, or `*` for everything
+    /// else, clients without a name included.
+    pub names: Vec<String>,
+    /// Names of back ends of the service.
+    pub back_ends: Vec<String>,
+}
+
+/// Versions of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpVersions {
+    /// HTTP/1.1 and HTTP/1.0.
+    pub one: bool,
+    /// HTTP/2.
+    pub two: bool,
+}
+
 impl Service {
+    /// The versions of HTTP that its clients may speak. Both with TLS, where a client chooses by
+    /// ALPN; only HTTP/1.1 without, as a client has to know beforehand. HTTP/2 needs every message
+    /// inspected.
+    pub fn http_versions(&self) -> HttpVersions {
+        let ServiceKind::Http { inspect } = self.kind else {
+            return HttpVersions {
+                one: false,
+                two: false,
+            };
+        };
+        self.offered_versions.unwrap_or(HttpVersions {
+            one: true,
+            two: self.tls.is_some() && inspect == Inspect::EveryMessage,
+        })
+    }
+
+    /// Whether its clients may speak HTTP/2.
+    pub fn speaks_http_2(&self) -> bool {
+        self.http_versions().two
+    }
+
     /// A service without addresses and back ends, with every default.
     pub fn new(name: &str) -> Service {
         Service {
@@ -141,6 +187,8 @@ impl Service {
             access: Access::default(),
             trusted_proxies: Vec::new(),
             tls: None,
+            sni: Vec::new(),
+            offered_versions: None,
             timeouts: Timeouts::default(),
             proxy_protocol_in: false,
             resends: 2,
@@ -414,6 +462,10 @@ pub struct Backend {
     pub proxy_protocol_out: Option<ProxyVersion>,
     /// TLS to it. Default: none.
     pub tls: Option<BackendTls>,
+    /// The HTTP version of requests to it. Default 1.1, which every server speaks. HTTP/2 needs an
+    /// HTTP service that inspects every message, and excludes a PROXY protocol header, as a
+    /// connection carries the requests of many clients.
+    pub http: HttpVersion,
     /// Its initial state. Default: available.
     pub initial_state: State,
 }
@@ -436,51 +488,35 @@ impl Backend {
             session_timeout: Duration::ZERO,
             proxy_protocol_out: None,
             tls: None,
+            http: HttpVersion::One,
             initial_state: State::Available,
         }
     }
 }
 
-/// A host and a port.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Address {
-    pub host: Host,
-    /// The port, from 1.
-    pub port: u16,
-}
-
-/// An address, or a name that is resolved when the balancer starts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Host {
-    /// Its address.
-    Ip(IpAddr),
-    Name(String),
-}
-
-impl Address {
-    /// The socket address, unless the host is a name.
-    pub fn socket(&self) -> Option<SocketAddr> {
-        match self.host {
-            Host::Ip(ip) => Some(SocketAddr::new(ip, self.port)),
-            Host::Name(_) => None,
-        }
+impl Backend {
+    /// Whether it gets requests in HTTP/2.
+    pub fn speaks_http_2(&self) -> bool {
+        self.http == HttpVersion::Two
     }
 }
 
-impl From<SocketAddr> for Address {
-    fn from(address: SocketAddr) -> Address {
-        Address {
-            host: Host::Ip(address.ip()),
-            port: address.port(),
-        }
-    }
+/// A version of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    One,
+    /// HTTP/2.
+    Two,
 }
 
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.host {
-            Host::Ip(ip) => SocketAddr::new(*ip, self.port).fmt(f),
-            Host::Name(name) => write!(f, "{name}:{}", self.port),
+impl HttpVersion {
+    /// As configurations name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            HttpVersion::One => "1.1",
+            HttpVersion::Two => "2",
         }
     }
 }

@@ -6,7 +6,7 @@ use tls::{
     ClientSettings, ClientTls, Identity, ServerSettings, ServerTls, TlsError, Trust, Version,
 };
 
-use super::model::{Backend, Host};
+use super::model::{Backend, Host, Service};
 
 /// TLS on a service's connections with its clients. The files are read when the balancer starts and when it
 /// reloads.
@@ -25,6 +25,9 @@ pub struct ServiceTls {
     /// Whether clients get tickets to resume their sessions with; all threads know them. Default
     /// yes: a resumed handshake costs a fraction of a full one.
     pub tickets: bool,
+    /// A PEM file with authorities: clients need a certificate that one of them has issued.
+    /// Default: clients are asked for no certificate.
+    pub client_ca: Option<PathBuf>,
 }
 
 impl ServiceTls {
@@ -37,20 +40,31 @@ impl ServiceTls {
             suites: Vec::new(),
             groups: Vec::new(),
             tickets: true,
+            client_ca: None,
         }
     }
 
-    /// Reads the files.
+    /// Reads the files, for a service.
     ///
     /// # Errors
     /// When a file cannot be read, or holds nothing that can be used.
-    pub fn open(&self) -> Result<ServerTls, TlsError> {
+    pub fn open(&self, service: &Service) -> Result<ServerTls, TlsError> {
+        let versions = service.http_versions();
+        let mut alpn = Vec::new();
+        if versions.two {
+            alpn.push("h2".into());
+        }
+        // Of a TCP service nothing else is known either.
+        if versions.one || !versions.two {
+            alpn.push("http/1.1".into());
+        }
         let settings = ServerSettings {
             version: self.version,
             suites: self.suites.clone(),
             groups: self.groups.clone(),
             tickets: self.tickets,
-            alpn: vec!["http/1.1".into()],
+            client_authorities: self.client_ca.as_deref().map(read).transpose()?,
+            alpn,
             ..ServerSettings::new(Identity {
                 chain: read(&self.certificate)?,
                 key: read(&self.key)?,
@@ -89,7 +103,10 @@ impl BackendTls {
                 None => Trust::Platform,
                 Some(path) => Trust::Authorities(read(path)?),
             },
-            alpn: vec!["http/1.1".into()],
+            alpn: vec![match backend.speaks_http_2() {
+                true => "h2".into(),
+                false => "http/1.1".into(),
+            }],
             // Connections to back ends are kept; those that are opened again cost less.
             resumption: true,
             ..ClientSettings::new(name)

@@ -10,7 +10,7 @@ use ::config::tree::Place;
 
 pub(super) use crate::sticky::is_name as is_field_name;
 
-use super::model::{Check, Config, Dispatch, HashKey, Service, ServiceKind};
+use super::model::{Config, Dispatch, HashKey, Inspect, Service, ServiceKind};
 
 /// A service with source locations.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(super) struct LocatedService {
 pub(super) struct BackendPlaces {
     pub address: Place,
     pub sticky_cookie: Option<Place>,
+    pub http: Option<Place>,
+    pub proxy_protocol_out: Option<Place>,
     /// One per header edit.
     pub edits: Vec<Place>,
 }
@@ -55,7 +57,7 @@ pub(super) fn check(
             only_http(reader, located, terms);
         }
         same_cookie(reader, located);
-        tls_combinations(reader, located);
+        http_2(reader, located);
         for (address, place) in service.listen.iter().zip(&located.listen) {
             if address.port() == 0 {
                 continue;
@@ -101,38 +103,6 @@ pub(super) fn check(
     }
 }
 
-/// Reports what is not possible together with TLS.
-fn tls_combinations(reader: &mut Reader, located: &LocatedService) {
-    let service = &located.service;
-    if service.tls.is_some() && service.proxy_protocol_in {
-        reader.report(Problem::at(
-            located.kind,
-            format!(
-                "`{}` has TLS and `proxy_protocol_in`: a header before the handshake is not \
-                 supported",
-                service.name
-            ),
-            "expected one of the two",
-        ));
-    }
-    let probes_http = matches!(service.check, Check::Http { .. });
-    for (backend, places) in service.backends.iter().zip(&located.backends) {
-        if backend.tls.is_some() && probes_http {
-            reader.report(
-                Problem::at(
-                    places.address,
-                    format!(
-                        "the back end `{}` has TLS, and HTTP probes do not",
-                        backend.name
-                    ),
-                    "not possible with an HTTP check",
-                )
-                .help("use check = { kind = \"tcp\" }"),
-            );
-        }
-    }
-}
-
 /// Reports what a TCP service cannot do.
 fn only_http(reader: &mut Reader, located: &LocatedService, terms: &HelpTerms) {
     let mut fault = |place: Place, what: &str| {
@@ -160,6 +130,43 @@ fn only_http(reader: &mut Reader, located: &LocatedService, terms: &HelpTerms) {
         }
         for place in &places.edits {
             fault(*place, "changing a header");
+        }
+    }
+}
+
+/// Reports back ends that cannot get requests in HTTP/2.
+fn http_2(reader: &mut Reader, located: &LocatedService) {
+    for (backend, places) in located.service.backends.iter().zip(&located.backends) {
+        let Some(place) = places.http.filter(|_| backend.speaks_http_2()) else {
+            continue;
+        };
+        let message = format!("`{}` cannot get requests in HTTP/2", backend.name);
+        match (located.service.kind, places.proxy_protocol_out) {
+            (ServiceKind::Tcp, _) => reader.report(
+                Problem::at(place, message, "not possible in a TCP service")
+                    .and(located.kind, "this service")
+                    .help("make it an HTTP service, or leave `http` out"),
+            ),
+            (
+                ServiceKind::Http {
+                    inspect: Inspect::FirstMessage,
+                },
+                _,
+            ) => reader.report(
+                Problem::at(place, message, "HTTP/2 needs every message inspected")
+                    .and(located.kind, "this service")
+                    .help("leave `inspect` out, or leave `http` out"),
+            ),
+            (ServiceKind::Http { .. }, Some(proxy)) => reader.report(
+                Problem::at(
+                    place,
+                    message,
+                    "a connection carries requests of many clients",
+                )
+                .and(proxy, "and this announces one client per connection")
+                .help("announce clients in a header field: `headers`"),
+            ),
+            (ServiceKind::Http { .. }, None) => {}
         }
     }
 }

@@ -79,6 +79,12 @@ fn service(out: &mut Writer, service: &Service) {
             out.line("inspect", quoted(word));
         }
     }
+    let versions = service.offered_versions.map(|versions| {
+        let all = [(versions.one, "1.1"), (versions.two, "2")];
+        let offered = all.iter().filter(|(is_offered, _)| *is_offered);
+        list(offered.map(|(_, name)| (*name).to_owned()))
+    });
+    out.optional("http_versions", versions, "both with TLS, else 1.1");
     out.line("dispatch", dispatch(&service.dispatch));
     out.duration("reviving_interval", service.reviving_interval);
     out.duration("check_interval", service.check_interval);
@@ -115,6 +121,16 @@ fn service(out: &mut Writer, service: &Service) {
     let account = service.user_account.as_deref().map(quoted);
     out.optional("user_account", account, "the balancer's own");
 
+    let rules = service.sni.iter().map(|rule| {
+        let names = list(rule.names.iter().cloned());
+        let back_ends = list(rule.back_ends.iter().cloned());
+        format!("{{ names = {names}, back_ends = {back_ends} }}")
+    });
+    let rules: Vec<String> = rules.collect();
+    if !rules.is_empty() {
+        out.line("sni", format!("[{}]", rules.join(", ")));
+    }
+
     out.table(&[top[0], top[1], "queue"]);
     out.line("length", service.queue.length);
     out.duration("time_limit", service.queue.time_limit);
@@ -145,6 +161,7 @@ fn service(out: &mut Writer, service: &Service) {
         out.line("suites", list(tls.suites.iter().cloned()));
         out.line("groups", list(tls.groups.iter().cloned()));
         out.line("tickets", tls.tickets);
+        out.optional("client_ca", tls.client_ca.as_deref().map(path), "none");
     }
 
     for one in &service.backends {
@@ -202,6 +219,7 @@ fn backend(out: &mut Writer, backend: &Backend) {
     out.optional("proxy_protocol_out", version, "none");
     let tls = backend.tls.as_ref().map(backend_tls);
     out.optional("tls", tls, "none");
+    out.line("http", quoted(backend.http.name()));
     out.line("initial_state", quoted(backend.initial_state.word()));
 }
 

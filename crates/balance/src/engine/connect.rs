@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
-use net::{Buf, ConnId, Io, proxy_protocol};
+use net::{Buf, ConnId, Io, NO_PLACE, proxy_protocol};
 
 use super::connection::{Client, Connection, Role};
 use super::events::Event;
@@ -19,9 +19,21 @@ impl<I: Io> Worker<I> {
     /// Starts serving an accepted client.
     pub(super) fn begin(&mut self, client: ConnId) {
         let service = self.connection(client).service as usize;
+        if self.services[service].speaks_http_2 {
+            return self.connection(client).role = Role::Detecting;
+        }
         if self.services[service].http.is_some() {
             return self.http_begin(client);
         }
+        if !self.services[service].sni.is_empty() {
+            return self.connection(client).role = Role::Peeking;
+        }
+        self.seek_backend(client);
+    }
+
+    /// Chooses a back end for a client of a TCP service, unless others wait.
+    pub(super) fn seek_backend(&mut self, client: ConnId) {
+        let service = self.connection(client).service as usize;
         // First come, first served.
         if !self.services[service].queue.is_empty() && self.services[service].program.is_none() {
             return self.enqueue(client);
@@ -138,9 +150,11 @@ impl<I: Io> Worker<I> {
         let Some((client, service, backend)) = self.drop_attempt(conn) else {
             return;
         };
-        self.state(service).backends[backend]
-            .connect_failures
-            .add(1);
+        if errno != NO_PLACE {
+            self.state(service).backends[backend]
+                .connect_failures
+                .add(1);
+        }
         let retries = self.services[service].backends[backend].retries;
         if let Some(client_state) = &mut self.connection(client).client {
             if client_state.again < retries {
@@ -209,8 +223,11 @@ impl<I: Io> Worker<I> {
         let took_ns = now_ns.saturating_sub(connection.since_ns);
         let (service, backend) = connection.indexes();
         let state = &self.state(service).backends[backend];
-        state.connections.add(1);
-        state.connect_times.record_ns(took_ns);
+        // Only the first stream of a connection counts as one.
+        if !self.io.is_reused(conn) {
+            state.connections.add(1);
+            state.connect_times.record_ns(took_ns);
+        }
         let Worker {
             io,
             connections,
@@ -225,6 +242,10 @@ impl<I: Io> Worker<I> {
             // With TLS it was sent before the handshake.
             if backend_slot.proxy_out.is_some() && !backend_slot.has_tls() {
                 io.send_copy(conn, &announcement(backend_slot.proxy_out, client));
+            }
+            // A ClientHello that was read to choose the back end.
+            if !client.header.is_empty() {
+                io.send_copy(conn, &client.header);
             }
             if service_worker.emits_events {
                 shared.emit(Event::ConnectionOpened {
@@ -290,10 +311,11 @@ fn announcement(version: Option<ProxyVersion>, client: &Client) -> Vec<u8> {
     header
 }
 
-/// Whether this machine caused the failure: no free port, or no memory.
+/// Whether this machine caused the failure: no free port, no memory, or no place for a stream.
 fn is_local_error(errno: i32) -> bool {
-    matches!(
-        Error::from_raw_os_error(errno).kind(),
-        ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory | ErrorKind::WouldBlock
-    )
+    errno == NO_PLACE
+        || matches!(
+            Error::from_raw_os_error(errno).kind(),
+            ErrorKind::AddrNotAvailable | ErrorKind::OutOfMemory | ErrorKind::WouldBlock
+        )
 }

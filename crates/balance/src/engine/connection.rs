@@ -15,6 +15,12 @@ pub(super) enum Role {
     Free,
     /// A client whose PROXY protocol header is not complete.
     Greeting,
+    /// A client whose TLS ClientHello is not complete.
+    Peeking,
+    /// A client of an HTTP service that may speak HTTP/2 and has not sent enough to tell.
+    Detecting,
+    /// A client of an HTTP service that speaks HTTP/2. Its streams are connections of their own.
+    Carrier,
     /// A client whose back end is not connected yet.
     Waiting,
     /// A connection to a back end that is being opened.
@@ -27,8 +33,11 @@ pub(super) enum Role {
     HttpUpstream,
     /// An idle connection to a back end, in the pool.
     HttpIdle,
-    /// A client of an HTTP service whose last response has been sent or queued.
+    /// A client of an HTTP service whose last response is queued.
     HttpClosing,
+    /// A former client of an HTTP service that was sent everything and has not closed yet. It does
+    /// not count as a client. See [`net::Lingering`].
+    Lingering,
     /// A client of an HTTP service whose response was truncated: reset once the queue is empty.
     HttpCut,
     /// A connection whose peer was reset: it gets what is queued, then a reset.
@@ -92,7 +101,10 @@ pub(super) struct Client {
     pub local: SocketAddr,
     /// When it was accepted, ns.
     pub began_ns: u64,
-    /// The PROXY protocol header so far.
+    /// The connection that carries it, of a stream.
+    pub carrier: Option<ConnId>,
+    /// The PROXY protocol header so far; later what shows the version of HTTP, and the TLS
+    /// ClientHello until it is sent on.
     pub header: Vec<u8>,
     /// Data received before the back end was connected.
     pub held: Vec<Buf>,
@@ -112,6 +124,7 @@ impl Client {
             trusted: true,
             local,
             began_ns,
+            carrier: None,
             header: Vec::new(),
             held: Vec::new(),
             tried: Vec::new(),

@@ -35,8 +35,8 @@ pub struct RequestLine {
     pub method: Box<str>,
     /// The request target.
     pub target: Box<str>,
-    /// Of `HTTP/1.x`.
-    pub minor_version: u8,
+    /// Such as `1.1`.
+    pub version: &'static str,
     /// `Referer`, where the log format has it.
     pub referer: Option<Box<str>>,
     /// `User-Agent`, where the log format has it.

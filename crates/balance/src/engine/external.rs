@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use net::wait::{Watch, wait};
 use net::{ConnId, Io};
 
+use super::restarts::restart_on_panic;
 use super::shared::ProcessState;
 use super::worker::Worker;
 use crate::command::{Account, account, kill, shell};
@@ -116,9 +117,10 @@ impl ExternalPrograms {
                 stop: external_programs.stop.clone(),
             };
             let thread = std::thread::Builder::new().name("external".to_owned());
-            external_programs
-                .threads
-                .push(thread.spawn(move || runner.run())?);
+            external_programs.threads.push(thread.spawn(move || {
+                let thread = "a thread of external choosers";
+                restart_on_panic(thread, &runner.process, || runner.run());
+            })?);
         }
         Ok(Some(external_programs))
     }
@@ -162,6 +164,8 @@ impl ProgramRunner {
                 requests.unwrap_or_else(PoisonError::into_inner).recv()
             };
             let Ok(request) = next else { return };
+            #[cfg(test)]
+            self.process.meet_panic(super::shared::Fault::ChooserPanic);
             if self.stop.load(Ordering::Acquire) {
                 return;
             }
@@ -399,5 +403,55 @@ impl<I: Io> Worker<I> {
             return self.enqueue(client);
         }
         self.select_backend(client);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Template;
+    use crate::config::model::Backend;
+    use crate::engine::shared::Fault;
+
+    #[test]
+    fn a_thread_that_panics_is_restarted_and_its_client_gets_no_choice() {
+        let mut service = Service::new("web");
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 80));
+        service.backends.push(Backend::new("one", address.into()));
+        service.dispatch = Dispatch::External {
+            command: Template::parse("echo one").unwrap(),
+        };
+        let mut config = Config::new();
+        config.services.push(service);
+        let process = Arc::new(ProcessState::default());
+        let programs = ExternalPrograms::start(&config, &process).unwrap().unwrap();
+        let (to, replies) = channel();
+        let ask = |number| {
+            let request = ChoiceRequest {
+                number,
+                service: 0,
+                command: b"echo one".to_vec(),
+                asked: Instant::now(),
+                to: to.clone(),
+            };
+            programs.requests.as_ref().unwrap().send(request).unwrap();
+        };
+        process.inject(Fault::ChooserPanic);
+        for number in 0..20 {
+            ask(number);
+        }
+        let chosen: Vec<_> = (0..19)
+            .map(|_| replies.recv_timeout(Duration::from_secs(20)).unwrap())
+            .collect();
+        assert!(chosen.iter().all(|one| one.backend == Some(0)));
+        // The other threads may answer all of them before this one has ended.
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut said = process.notices.take();
+        while said.is_empty() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+            said = process.notices.take();
+        }
+        let words = "a thread of external choosers failed and is restarted: ";
+        assert!(said[0].starts_with(words), "{said:?}");
     }
 }

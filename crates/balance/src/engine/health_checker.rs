@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use net::os;
 use net::wait::{Watch, wait};
+use tls::ClientTls;
 
 use super::events::{Event, emits_events};
 use super::lookups::{self, LookupFn, Lookups};
@@ -33,17 +34,22 @@ pub struct HealthChecker {
 }
 
 impl HealthChecker {
-    /// Starts the thread.
+    /// Starts the thread. `tls`: of each back end, over all services.
     ///
     /// # Panics
     /// When the thread cannot be started, as [`std::thread::spawn`] does.
-    pub fn start(config: Arc<Config>, shared: Arc<Shared>) -> HealthChecker {
-        HealthChecker::start_with(config, shared, lookups::by_system, LOOKUP_INTERVAL)
+    pub fn start(
+        config: Arc<Config>,
+        shared: Arc<Shared>,
+        tls: Vec<Option<ClientTls>>,
+    ) -> HealthChecker {
+        HealthChecker::start_with(config, shared, tls, lookups::by_system, LOOKUP_INTERVAL)
     }
 
     fn start_with(
         config: Arc<Config>,
         shared: Arc<Shared>,
+        tls: Vec<Option<ClientTls>>,
         look_up: LookupFn,
         lookup_interval: Duration,
     ) -> HealthChecker {
@@ -52,7 +58,7 @@ impl HealthChecker {
         let thread = std::thread::spawn(move || {
             restart_on_panic("the health checker", &state, || {
                 let (config, shared) = (config.clone(), state.clone());
-                let mut check_loop = CheckLoop::new(config, shared, look_up, lookup_interval);
+                let mut check_loop = CheckLoop::new(config, shared, &tls, look_up, lookup_interval);
                 while !stopped.load(Ordering::Acquire) {
                     check_loop.go();
                 }
@@ -102,9 +108,11 @@ impl CheckLoop {
     fn new(
         config: Arc<Config>,
         shared: Arc<Shared>,
+        tls: &[Option<ClientTls>],
         look_up: LookupFn,
         lookup_interval: Duration,
     ) -> CheckLoop {
+        let mut tls = tls.iter();
         let mut slots = Vec::new();
         // The thread of an earlier configuration, or one that panicked, may have left probes under
         // way.
@@ -117,7 +125,7 @@ impl CheckLoop {
                 slots.push(CheckedBackend {
                     service,
                     backend,
-                    settings: ProbeSettings::new(one, two),
+                    settings: ProbeSettings::new(one, two, tls.next().and_then(Option::as_ref)),
                     probe: None,
                     name: match &two.address.host {
                         Host::Name(name) => Some((name.clone(), two.address.port)),
@@ -130,7 +138,7 @@ impl CheckLoop {
         }
         let named = slots.iter().any(|slot| slot.name.is_some());
         CheckLoop {
-            lookups: named.then(|| Lookups::start(look_up, &shared.waker)),
+            lookups: named.then(|| Lookups::start(look_up, &shared)),
             config,
             shared,
             slots,
@@ -318,7 +326,7 @@ mod tests {
         backends[1].set_address_overridden(true);
         let often = Duration::from_millis(1);
         let health_checker =
-            HealthChecker::start_with(Arc::new(config), shared.clone(), elsewhere, often);
+            HealthChecker::start_with(Arc::new(config), shared.clone(), vec![], elsewhere, often);
         let end = Instant::now() + Duration::from_secs(20);
         while backends[0].address() == at && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(1));
@@ -341,7 +349,7 @@ mod tests {
         let mut config = Config::new();
         config.services.push(Service::new("web"));
         let shared = Arc::new(Shared::new(&config, &[vec![]], 0));
-        let health_checker = HealthChecker::start(Arc::new(config), shared);
+        let health_checker = HealthChecker::start(Arc::new(config), shared, vec![]);
         // Nothing is ever due, so only the alarm can end its sleep.
         drop(health_checker);
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::BalancerError;
-use super::waker::Waker;
+use super::restarts::restart_on_panic;
+use super::shared::Shared;
 use crate::config::model::{Config, Host};
 
 /// Resolves a name.
@@ -62,19 +63,30 @@ pub(super) struct Lookups {
 
 impl Lookups {
     /// Starts the thread. It ends after the last lookup once this is dropped, and is not joined.
-    pub fn start(look_up: LookupFn, waker: &Arc<Waker>) -> Lookups {
+    pub fn start(look_up: LookupFn, shared: &Arc<Shared>) -> Lookups {
         let (asked, jobs) = channel::<Job>();
         let (sender, found) = channel();
-        let waker = waker.clone();
+        let shared = shared.clone();
         let thread = std::thread::Builder::new().name("lookups".to_owned());
         let started = thread.spawn(move || {
-            for job in jobs {
-                let found = look_up(&job.name, job.port);
-                if sender.send((job.index, found)).is_err() {
-                    return;
+            // The back end of the lookup under way.
+            let mut current = None;
+            restart_on_panic("the lookup thread", &shared, || {
+                if let Some(index) = current.take() {
+                    let failure = io::Error::other("the lookup thread failed");
+                    let _ = sender.send((index, Err(failure)));
+                    shared.waker.wake();
                 }
-                waker.wake();
-            }
+                for job in &jobs {
+                    current = Some(job.index);
+                    let found = look_up(&job.name, job.port);
+                    current = None;
+                    if sender.send((job.index, found)).is_err() {
+                        return;
+                    }
+                    shared.waker.wake();
+                }
+            });
         });
         Lookups {
             asked: started.is_ok().then_some(asked),
@@ -100,5 +112,45 @@ pub(super) fn choose(present: SocketAddr, found: &[SocketAddr]) -> Option<Socket
     match found.contains(&present) {
         true => Some(present),
         false => found.first().copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn fails_once(_: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        static FAILED: AtomicBool = AtomicBool::new(false);
+        assert!(FAILED.swap(true, Ordering::SeqCst), "injected");
+        Ok(vec![SocketAddr::from(([127, 0, 0, 9], port))])
+    }
+
+    #[test]
+    fn a_thread_that_panics_is_restarted_and_its_lookup_has_failed() {
+        let shared = Arc::new(Shared::new(&Config::new(), &[], 0));
+        let lookups = Lookups::start(fails_once, &shared);
+        let result = |number| {
+            lookups.ask((0, number), "back.example", 80);
+            let end = Instant::now() + Duration::from_secs(20);
+            while Instant::now() < end {
+                if let Some(result) = lookups.next() {
+                    return result;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            panic!("no result");
+        };
+        let (index, found) = result(1);
+        assert!(index == (0, 1) && found.is_err());
+        let (index, found) = result(2);
+        assert!(index == (0, 2) && found.is_ok());
+        let said = shared.notices.take();
+        assert!(
+            said[0].starts_with("the lookup thread failed and is restarted: "),
+            "{said:?}"
+        );
     }
 }

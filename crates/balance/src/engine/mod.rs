@@ -13,7 +13,9 @@ mod external;
 pub mod health_checker;
 mod http;
 mod lookups;
+mod multiplexed;
 pub mod notices;
+mod peek;
 mod places;
 mod probe;
 mod proxy_header;
@@ -26,6 +28,7 @@ pub mod shared;
 #[cfg(test)]
 mod simulated;
 pub mod state;
+mod streams;
 mod threads;
 mod tls_setup;
 pub mod waker;
@@ -41,7 +44,7 @@ use std::time::{Duration, Instant};
 
 use net::{IoKind, os};
 
-use crate::config::model::{Config, ServiceKind};
+use crate::config::model::{Backend, Config, Inspect, ServiceKind};
 use crate::config::{ConfigError, access_rules};
 use events::Event;
 use external::ExternalPrograms;
@@ -252,7 +255,7 @@ impl Balancer {
         if let Some(earlier) = earlier {
             earlier.health_checker().take();
         }
-        *balancer.health_checker() = Some(HealthChecker::start(config, shared));
+        *balancer.health_checker() = Some(HealthChecker::start(config, shared, tls.of_backends()));
         Ok(balancer)
     }
 
@@ -362,6 +365,21 @@ impl Drop for Balancer {
 
 /// Rejects a configuration that could be carried out only in part.
 fn check(config: &Config) -> Result<(), BalancerError> {
+    let every = ServiceKind::Http {
+        inspect: Inspect::EveryMessage,
+    };
+    for service in &config.services {
+        let is_bad = |one: &Backend| {
+            one.speaks_http_2() && (service.kind != every || one.proxy_protocol_out.is_some())
+        };
+        if service.backends.iter().any(is_bad) {
+            return Err(BalancerError::Unsupported {
+                service: service.name.clone(),
+                what: "HTTP/2 to a back end needs an HTTP service that inspects every message, and \
+                       no PROXY protocol header",
+            });
+        }
+    }
     let mut http_services = config
         .services
         .iter()

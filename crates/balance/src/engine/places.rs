@@ -69,10 +69,20 @@ impl<I: Io> Worker<I> {
     /// How long a client has been idle, ns; `None` if it may not be closed.
     fn idle_ns(&self, conn: ConnId, now_ns: u64) -> Option<u64> {
         let connection = &self.connections[conn.slot()];
-        let idle = connection.role == Role::HttpDownstream
-            && connection.conn == Some(conn)
-            && connection.downstream_is(|downstream| downstream.is_idle())
-            && self.io.queued(conn) == 0;
+        let may_go = match connection.role {
+            Role::HttpDownstream => {
+                connection.downstream_is(|downstream| downstream.is_idle())
+                    && connection
+                        .client
+                        .as_ref()
+                        .is_some_and(|client| client.carrier.is_none())
+            }
+            Role::Detecting => true,
+            // A scan found no streams; see `since_ns`.
+            Role::Carrier => connection.sends == 0,
+            _ => false,
+        };
+        let idle = may_go && connection.conn == Some(conn) && self.io.queued(conn) == 0;
         let idle_ns = now_ns.saturating_sub(connection.since_ns);
         (idle && idle_ns >= IDLE_NS).then_some(idle_ns)
     }

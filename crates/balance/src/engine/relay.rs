@@ -232,6 +232,6 @@ impl<I: Io> Worker<I> {
             });
         }
         self.release_backend(service, backend);
-        self.client_closed(service);
+        self.client_closed(service, client.carrier.is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! Periodic work of a worker: time limits and byte counters.
 
-use net::{ConnId, Io};
+use net::{ConnId, Io, NO_PLACE};
 
 use super::connection::Role;
 use super::worker::Worker;
@@ -13,6 +13,7 @@ impl<I: Io> Worker<I> {
     pub(super) fn scan(&mut self) {
         let now_ns = self.now();
         self.scan_queues(now_ns);
+        self.close_lingering(now_ns);
         for slot in 0..self.used {
             let connection = &self.connections[slot];
             let Some(conn) = connection.conn else {
@@ -21,17 +22,24 @@ impl<I: Io> Worker<I> {
             let limits = &self.services[connection.service as usize].limits;
             let passed = now_ns.saturating_sub(connection.since_ns);
             match connection.role {
-                Role::Greeting if passed >= limits.client_header => {
+                Role::Greeting | Role::Peeking | Role::Detecting
+                    if passed >= limits.client_header =>
+                {
                     self.state(self.connections[slot].service as usize)
                         .timeouts
                         .add(1);
                     self.end_client(conn);
                 }
+                Role::Carrier => self.scan_carrier(conn, now_ns),
                 Role::Connecting if passed >= limits.connect => {
                     self.state(self.connections[slot].service as usize)
                         .timeouts
                         .add(1);
-                    self.connect_failed(conn, 0);
+                    let errno = match self.io.waits_for_place(conn) {
+                        true => NO_PLACE,
+                        false => 0,
+                    };
+                    self.connect_failed(conn, errno);
                 }
                 Role::Connecting => self.scan_attempt(conn),
                 Role::Ending if passed >= limits.write_stall => self.end_by_reset(conn),

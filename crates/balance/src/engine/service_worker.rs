@@ -51,6 +51,8 @@ pub(super) struct BackendSlot {
     pub traced: bool,
     /// Number of its TLS among those of all back ends; `None` without TLS.
     tls_profile: Option<u32>,
+    /// Whether its connections are HTTP/2 streams.
+    speaks_http_2: bool,
 }
 
 impl BackendSlot {
@@ -64,9 +66,22 @@ impl BackendSlot {
         let address_version = state.address_version();
         if address_version != self.address_version {
             self.address_version = address_version;
-            self.target = io.add_tls_target(&state.address().into(), &[], self.tls_profile);
+            self.target = add_target(io, state, self.tls_profile, self.speaks_http_2);
         }
         self.target
+    }
+}
+
+fn add_target<I: Io>(
+    io: &mut I,
+    state: &BackendState,
+    tls_profile: Option<u32>,
+    speaks_http_2: bool,
+) -> TargetId {
+    let address = state.address().into();
+    match speaks_http_2 {
+        true => io.add_stream_target(&address, &[], tls_profile),
+        false => io.add_tls_target(&address, &[], tls_profile),
     }
 }
 
@@ -75,6 +90,11 @@ pub(super) struct ServiceWorker {
     pub rules: AccessRules,
     pub limits: Limits,
     pub proxy_in: bool,
+    /// Server names, and the back ends that clients who ask for them do not get.
+    pub sni: Vec<(Vec<String>, Vec<u32>)>,
+    /// Whether its clients may speak HTTP/2, and HTTP/1.1; an HTTP service's only.
+    pub speaks_http_2: bool,
+    pub speaks_http_1: bool,
     /// The proxies in front, if any were named.
     trusted: Option<AccessRules>,
     /// Client limit, over all threads.
@@ -124,6 +144,20 @@ pub(super) fn limit_ns(limit: Duration) -> u64 {
     }
 }
 
+/// See [`ServiceWorker::sni`].
+fn sni_rules(service: &Service) -> Vec<(Vec<String>, Vec<u32>)> {
+    let others = |named: &[String]| {
+        let backends = service.backends.iter().zip(0..);
+        let others = backends.filter(|(one, _)| !named.contains(&one.name));
+        others.map(|(_, at)| at).collect()
+    };
+    service
+        .sni
+        .iter()
+        .map(|rule| (rule.names.clone(), others(&rule.back_ends)))
+        .collect()
+}
+
 impl ServiceWorker {
     pub fn new<I: Io>(
         service: &Service,
@@ -153,7 +187,8 @@ impl ServiceWorker {
             .map(|(backend, one, tls_profile)| BackendSlot {
                 tls_profile,
                 address_version: one.address_version(),
-                target: io.add_tls_target(&one.address().into(), &[], tls_profile),
+                target: add_target(io, one, tls_profile, backend.speaks_http_2()),
+                speaks_http_2: backend.speaks_http_2(),
                 most: backend.connections_max.unwrap_or(u32::MAX),
                 reserved: 0,
                 retries: backend.retries,
@@ -185,6 +220,9 @@ impl ServiceWorker {
             rules,
             limits,
             proxy_in: service.proxy_protocol_in,
+            sni: sni_rules(service),
+            speaks_http_2: service.http_versions().two,
+            speaks_http_1: service.http_versions().one,
             trusted: (!service.trusted_proxies.is_empty())
                 .then(|| AccessRules::new(&service.trusted_proxies, &[])),
             most: service.connections_max.unwrap_or(u32::MAX),

@@ -50,6 +50,8 @@ pub(crate) enum Fault {
     Loop,
     HealthCheckerPanic,
     LogPanic,
+    HookPanic,
+    ChooserPanic,
 }
 
 /// A worker's part of [`Shared::listening`], until it has closed its listening sockets.
@@ -123,6 +125,11 @@ impl ProcessState {
             Some(Fault::Loop) => Err(std::io::Error::other("injected")),
             Some(_) => panic!("injected"),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn inject(&self, fault: Fault) {
+        self.faults.lock().unwrap().push_back(fault);
     }
 
     /// Panics if a test has injected this.
@@ -343,7 +350,7 @@ mod tests {
             line: Some(Box::new(RequestLine {
                 method: "GET".into(),
                 target: "x".repeat(1 << 20).into(),
-                minor_version: 1,
+                version: "1.1",
                 referer: None,
                 user_agent: None,
             })),

@@ -15,16 +15,19 @@ use super::BalancerError;
 use super::counters::set_worker_shard;
 use super::external::ExternalChooser;
 use super::http::{HttpServiceWorker, IDLE_MAX};
+use super::multiplexed::{Multiplexed, StreamsMax};
 use super::restarts::{PAUSE, Restarts, ThreadError, ThreadFailed};
 use super::service_worker::ServiceWorker;
 use super::shared::{ListeningCount, Shared};
 use super::tls_setup::WorkerTls;
 use super::worker::{Worker, WorkerParts};
 use crate::access::AccessRules;
-use crate::config::model::{Config, ServiceKind};
+use crate::config::model::{Backend, Config, Service, ServiceKind};
 
 /// Connection slots beyond the client limit, for connections that are closing.
 const SPARE: u32 = 64;
+/// Further slots, for clients that were sent their last response and may still be sending.
+const LINGERING_MAX: u32 = 256;
 
 /// Initial number of receive buffers: few, so that they stay in the cache.
 const BUFFERS: u16 = 128;
@@ -259,7 +262,7 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), ThreadError> {
     };
     let options = IoOptions {
         outgoing: spec.config.connections_per_thread + SPARE + idle,
-        accepted: spec.config.connections_per_thread + SPARE,
+        accepted: spec.config.connections_per_thread + SPARE + LINGERING_MAX,
         buffers: BUFFERS,
         buffers_max: buffers_max(spec.config.connections_per_thread),
         buffer_size: BUFFER_BYTES,
@@ -275,15 +278,20 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), ThreadError> {
     };
     let listener_services: Vec<usize> = listeners.iter().map(|one| one.service).collect();
     let servers = spec.tls.of_listeners(&listener_services);
+    let headers = listener_services
+        .iter()
+        .map(|&service| spec.config.services[service].proxy_protocol_in)
+        .collect();
     let opened = I::open(options).and_then(|io| {
         let io = Secure::over(io, &options).with_servers(servers);
+        let io = io.with_headers(headers);
         let mut io = io.with_clients(spec.tls.of_backends());
         for listener in listeners {
             io.listen(listener.socket)?;
         }
         Ok(io)
     });
-    let mut io = match (opened, spec.opened.take()) {
+    let io = match (opened, spec.opened.take()) {
         (Ok(io), opened) => {
             spec.opened = opened;
             io
@@ -295,6 +303,37 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), ThreadError> {
         }
         (Err(error), None) => return Err(ThreadError::Open(error)),
     };
+    // Without HTTP/2, requests do not pay for it.
+    let most = streams_max(&spec.config);
+    match most.incoming + most.outgoing {
+        0 => serve(spec, io, options.slots(), listener_services, backends),
+        streams => {
+            let io = Multiplexed::over(io, &options, most);
+            let slots = options.slots() + streams as usize;
+            serve(spec, io, slots, listener_services, backends)
+        }
+    }
+}
+
+/// How many streams there may be: as many of clients, and as many to back ends, as a thread may
+/// have clients; none where nothing speaks HTTP/2.
+fn streams_max(config: &Config) -> StreamsMax {
+    let streams = config.connections_per_thread + SPARE;
+    let if_any = |any| if any { streams } else { 0 };
+    let mut backends = config.services.iter().flat_map(|one| &one.backends);
+    StreamsMax {
+        incoming: if_any(config.services.iter().any(Service::speaks_http_2)),
+        outgoing: if_any(backends.any(Backend::speaks_http_2)),
+    }
+}
+
+fn serve<I: Io>(
+    spec: &mut WorkerSpec,
+    mut io: I,
+    slots: usize,
+    listener_services: Vec<usize>,
+    backends: usize,
+) -> Result<(), ThreadError> {
     let mut first_profile = 0;
     let services = spec
         .config
@@ -313,7 +352,8 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), ThreadError> {
         shared: spec.shared.clone(),
         clients_max: spec.config.connections_per_thread,
         listener_services,
-        slots: options.slots(),
+        slots,
+        lingering_max: LINGERING_MAX as usize,
         external_chooser: spec.external_chooser.as_ref().map(ExternalChooser::fresh),
         listening_count: spec.listening_count.clone(),
     };

@@ -33,7 +33,11 @@ impl WorkerTls {
         };
         let (mut servers, mut clients) = (Vec::new(), Vec::new());
         for service in &config.services {
-            let server = service.tls.as_ref().map(|one| one.open()).transpose();
+            let server = service
+                .tls
+                .as_ref()
+                .map(|one| one.open(service))
+                .transpose();
             servers.push(server.map_err(|e| failed(service, e))?);
             for backend in &service.backends {
                 let client = backend.tls.as_ref().map(|one| one.open(backend));

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use net::{Buf, ConnId, Event as IoEvent, Io};
+use net::{Buf, ConnId, Event as IoEvent, Io, Lingering, STREAM};
 
 use super::connection::{Client, Connection, Role};
 use super::external::ExternalChooser;
@@ -33,6 +33,8 @@ pub(super) struct WorkerParts {
     /// The service of each listener of the event loop.
     pub listener_services: Vec<usize>,
     pub slots: usize,
+    /// How many clients, after their last response, may be waited for until they close.
+    pub lingering_max: usize,
     pub external_chooser: Option<ExternalChooser>,
     pub listening_count: Arc<ListeningCount>,
 }
@@ -49,9 +51,12 @@ pub(super) struct Worker<I: Io> {
     pub(super) scratch: Vec<u8>,
     pub(super) values: Vec<u8>,
     listener_services: Vec<usize>,
-    clients_max: u32,
+    pub(super) clients_max: u32,
     pub(super) clients: u32,
+    /// Streams of clients that speak HTTP/2.
+    pub(super) streams: u32,
     pub(super) idle_clients: IdleClients,
+    pub(super) lingering: Lingering,
     /// Capacity was released in this iteration.
     pub(super) freed: bool,
     /// Time of this iteration, ns; read on first use.
@@ -81,7 +86,9 @@ impl<I: Io> Worker<I> {
             listener_services: worker_parts.listener_services,
             clients_max: worker_parts.clients_max,
             clients: 0,
+            streams: 0,
             idle_clients: IdleClients::default(),
+            lingering: Lingering::new(worker_parts.lingering_max),
             freed: false,
             now_ns: None,
             listening: true,
@@ -157,7 +164,9 @@ impl<I: Io> Worker<I> {
 
     fn is_done(&self) -> bool {
         let ending = |connection: &Connection| connection.role == Role::Ending;
-        self.clients == 0 && !self.connections[..self.used].iter().any(ending)
+        self.clients == 0
+            && self.lingering.is_empty()
+            && !self.connections[..self.used].iter().any(ending)
     }
 
     fn poll_once(&mut self, wait_ns: u64) -> io::Result<()> {
@@ -191,8 +200,10 @@ impl<I: Io> Worker<I> {
             IoEvent::Connected { conn } => self.connected(conn),
             IoEvent::ConnectFailed { conn, errno } => self.connect_failed(conn, errno),
             IoEvent::Eof { conn } => self.ended(conn),
-            IoEvent::Failed { conn, .. } => self.failed(conn),
+            IoEvent::Failed { conn, errno } => self.failed(conn, errno),
             IoEvent::AcceptFailed { errno } => self.shared.note_accept_failure(errno),
+            // No UDP sockets are watched.
+            IoEvent::Readable { .. } => {}
         }
     }
 
@@ -201,6 +212,8 @@ impl<I: Io> Worker<I> {
             Role::Relaying => self.relay(conn, buf),
             Role::Waiting => self.hold_data(conn, buf),
             Role::Greeting => self.proxy_header_data(conn, buf),
+            Role::Peeking => self.peek_data(conn, buf),
+            Role::Detecting => self.detect_http(conn, buf),
             Role::HttpDownstream => self.http_request(conn, buf),
             Role::HttpUpstream => self.http_response(conn, buf),
             Role::HttpIdle => {
@@ -208,7 +221,10 @@ impl<I: Io> Worker<I> {
                 self.close_idle(conn);
             }
             Role::HttpClosing => self.closing_data(conn, buf),
-            Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => self.io.recycle(buf),
+            Role::Lingering => self.lingering_data(conn, buf),
+            Role::Free | Role::Connecting | Role::Ending | Role::HttpCut | Role::Carrier => {
+                self.io.recycle(buf);
+            }
         }
     }
 
@@ -228,24 +244,29 @@ impl<I: Io> Worker<I> {
         match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_ended(conn),
             Role::Waiting => self.waiting_ended(conn),
-            Role::Greeting => self.end_client(conn),
+            Role::Greeting | Role::Peeking | Role::Detecting => self.end_client(conn),
+            Role::Carrier => self.http_close(conn),
             Role::HttpDownstream => self.downstream_ended(conn),
             Role::HttpUpstream => self.upstream_ended(conn),
             Role::HttpIdle => self.close_idle(conn),
             Role::HttpClosing => self.closing_ended(conn, true),
+            Role::Lingering => self.end_lingering(conn),
             Role::Free | Role::Connecting | Role::Ending | Role::HttpCut => {}
         }
     }
 
-    fn failed(&mut self, conn: ConnId) {
+    fn failed(&mut self, conn: ConnId, errno: i32) {
         match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_failed(conn),
-            Role::Waiting | Role::Greeting => self.end_client(conn),
+            Role::Waiting | Role::Greeting | Role::Peeking | Role::Detecting | Role::Carrier => {
+                self.end_client(conn)
+            }
             Role::Ending => self.end_by_reset(conn),
             Role::HttpDownstream => self.downstream_reset(conn),
-            Role::HttpUpstream => self.upstream_reset(conn),
+            Role::HttpUpstream => self.upstream_reset(conn, errno),
             Role::HttpIdle => self.close_idle(conn),
             Role::HttpClosing | Role::HttpCut => self.end_http_client(conn, false),
+            Role::Lingering => self.end_lingering(conn),
             // Failed attempts have their own event; this is a fallback.
             Role::Connecting => self.connect_failed(conn, 0),
             Role::Free => self.io.close(conn),
@@ -253,6 +274,9 @@ impl<I: Io> Worker<I> {
     }
 
     fn accepted(&mut self, conn: ConnId, listener: u32) {
+        if listener == STREAM {
+            return self.stream_accepted(conn);
+        }
         let service = self.listener_services[listener as usize];
         let now_ns = self.now();
         let Worker {
@@ -337,6 +361,7 @@ impl<I: Io> Worker<I> {
             self.io.close(server);
             self.release_backend(connection.service as usize, connection.backend as usize);
         }
+        let mut is_stream = false;
         if let Some(client) = connection.client {
             for buf in client.held {
                 self.io.recycle(buf);
@@ -344,9 +369,17 @@ impl<I: Io> Worker<I> {
             if client.queued_ns.is_some() {
                 self.left_queue(connection.service as usize, conn);
             }
+            is_stream = client.carrier.is_some();
+        }
+        // Since the last scan, of a client that speaks HTTP/2.
+        let malformed = self.io.carrier_state(conn).malformed;
+        if malformed > 0 {
+            self.state(connection.service as usize)
+                .bad_requests
+                .add(malformed);
         }
         self.io.close(conn);
-        self.client_closed(connection.service as usize);
+        self.client_closed(connection.service as usize, is_stream);
     }
 
     /// Rejects a client for which there is no back end.
@@ -357,7 +390,11 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    pub(super) fn client_closed(&mut self, service: usize) {
+    pub(super) fn client_closed(&mut self, service: usize, is_stream: bool) {
+        if is_stream {
+            self.streams -= 1;
+            return;
+        }
         self.clients -= 1;
         self.services[service].clients -= 1;
         self.state(service).release(1);

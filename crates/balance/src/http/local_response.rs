@@ -18,10 +18,22 @@ pub fn text_response(status: u16, text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reason phrases (RFC 9110 section 15).
-fn reason(status: u16) -> &'static str {
+pub(crate) fn reason(status: u16) -> &'static str {
     match status {
+        100 => "Continue",
+        103 => "Early Hints",
         200 => "OK",
+        201 => "Created",
+        204 => "No Content",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
         400 => "Bad Request",
+        401 => "Unauthorized",
         403 => "Forbidden",
         404 => "Not Found",
         408 => "Request Timeout",

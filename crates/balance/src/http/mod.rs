@@ -27,6 +27,7 @@ pub use edits::{Edit, EditError, EditKind};
 pub(crate) use fields::is_token;
 pub use fields::{Field, Fields};
 pub use guarded::GuardedNames;
+pub(crate) use local_response::reason;
 pub use local_response::text_response;
 pub use refusal::{BadResponse, Refusal};
 pub use request::{Method, RequestHead, read_request};

@@ -202,6 +202,28 @@ backends.a = { address = "10.0.0.2:5432", penalty = 2 }
 }
 
 #[test]
+fn the_version_of_requests_is_that_of_the_service_or_the_back_end() {
+    let config = good(
+        r#"
+[services.web]
+listen = "127.0.0.1:8080"
+kind = "http"
+http = "2"
+
+[services.web.backends]
+one = "10.0.0.1:80"
+two = { address = "10.0.0.2:80", http = "1.1" }
+"#,
+    );
+    let versions: Vec<_> = config.services[0]
+        .backends
+        .iter()
+        .map(|one| one.http.name())
+        .collect();
+    assert_eq!(versions, ["2", "1.1"]);
+}
+
+#[test]
 fn every_mode_has_its_words() {
     let mode = |text: &str| {
         let text = format!(
@@ -255,6 +277,46 @@ fn mistakes_are_shown_in_their_lines_with_what_to_write() {
         (
             "inspect = \"first\"",
             "and this is TCP; add kind = \"http\"",
+        ),
+        (
+            "http_versions = [\"2\"]",
+            "`services.s.http_versions` cannot be used: this is TCP",
+        ),
+        ("http_versions = [\"3\"]", "does not know `3`"),
+        (
+            "kind = \"http\"\ninspect = \"first\"\nhttp_versions = [\"2\"]",
+            "HTTP/2 needs every message inspected",
+        ),
+        ("kind = \"http\"\nhttp_versions = []", "it is empty"),
+        ("http = \"2\"", "`a` cannot get requests in HTTP/2"),
+        (
+            "kind = \"http\"\ninspect = \"first\"\nhttp = \"2\"",
+            "leave `inspect` out, or leave `http` out",
+        ),
+        (
+            "kind = \"http\"\nhttp = \"3\"",
+            "`services.s.http` cannot be `3`; did you mean `2`?",
+        ),
+        (
+            "kind = \"http\"\nbackends.b = { address = \"127.0.0.1:3\", http = \"2\", \
+             proxy_protocol_out = \"v1\" }",
+            "announce clients in a header field: `headers`",
+        ),
+        (
+            "sni = [{ names = [\"a b\"], back_ends = [\"a\"] }]",
+            "`services.s.sni[].names` is no server name: `a b`",
+        ),
+        (
+            "sni = [{ names = [\"*\"], back_ends = [\"aa\"] }]",
+            "`services.s.sni[].back_ends` does not know `aa`",
+        ),
+        (
+            "sni = [{ names = [], back_ends = [\"a\"] }]",
+            "`services.s.sni[].names` is empty",
+        ),
+        (
+            "kind = \"http\"\nsni = [{ names = [\"*\"], back_ends = [\"a\"] }]",
+            "the service is HTTP, and reads messages",
         ),
         (
             "dispatch = \"rond-robin\"",

@@ -7,8 +7,8 @@ use std::time::Duration;
 use balance::access::Prefix;
 use balance::config::model::{
     Access, Address, Backend, BackendTls, Check, Config, Dispatch, EditKind, Ejection, HashKey,
-    HeaderEdit, Hooks, Host, Inspect, LogFormat, Probing, ProxyVersion, Queue, Recipient, Service,
-    ServiceKind, ServiceTls, StickyCookie, Timeouts, Weight,
+    HeaderEdit, Hooks, Host, HttpVersion, HttpVersions, Inspect, LogFormat, Probing, ProxyVersion,
+    Queue, Recipient, Service, ServiceKind, ServiceTls, SniRule, StickyCookie, Timeouts, Weight,
 };
 use balance::config::{Syntax, Template, parse_text, write};
 use balance::health::State;
@@ -240,8 +240,16 @@ fn service() -> impl Strategy<Value = Service> {
         ),
         vec(backend(), 1..4),
     )
-        .prop_map(|(first, second, third, fourth, fifth, backends)| {
+        .prop_map(|(first, second, third, fourth, fifth, mut backends)| {
             let (listen, kind, dispatch) = first;
+            let every = ServiceKind::Http {
+                inspect: Inspect::EveryMessage,
+            };
+            for backend in &mut backends {
+                if kind == every && backend.proxy_protocol_out.is_none() && backend.retries > 50 {
+                    backend.http = HttpVersion::Two;
+                }
+            }
             let (reviving_interval, check_interval, check, ejection, slow_start, drain) = second;
             let (check, rise, fall, timeout) = check;
             let probing = Probing {
@@ -252,11 +260,26 @@ fn service() -> impl Strategy<Value = Service> {
             let (connections_max, queue, backlog, access, timeouts) = third;
             let (proxy_protocol_in, verbosity, access_log, combined, user_account) = fourth;
             let (trusted_proxies, resends, half_close, body_rate_min, tls) = fifth;
+            let has_tls = tls.is_some();
             Service {
                 trusted_proxies,
                 resends,
                 half_close,
                 body_rate_min,
+                offered_versions: match (&kind, half_close) {
+                    (ServiceKind::Http { inspect }, true) => Some(HttpVersions {
+                        one: true,
+                        two: *inspect == Inspect::EveryMessage,
+                    }),
+                    _ => None,
+                },
+                sni: match (&kind, has_tls, verbosity) {
+                    (ServiceKind::Tcp, false, true) => vec![SniRule {
+                        names: vec!["a.example".into(), "*".into()],
+                        back_ends: vec![backends[0].name.clone()],
+                    }],
+                    _ => Vec::new(),
+                },
                 tls,
                 name: String::new(),
                 listen,
@@ -299,15 +322,17 @@ fn service_tls() -> impl Strategy<Value = Option<ServiceTls>> {
         suites,
         groups,
         any::<bool>(),
+        option::of("[a-z]{1,8}".prop_map(PathBuf::from)),
     );
     option::of(parts.prop_map(
-        move |(certificate, key, version, suites, groups, tickets)| ServiceTls {
+        move |(certificate, key, version, suites, groups, tickets, client_ca)| ServiceTls {
             certificate: certificate.into(),
             key: key.into(),
             version,
             suites: owned(suites),
             groups: owned(groups),
             tickets,
+            client_ca,
         },
     ))
 }
@@ -325,13 +350,7 @@ fn settle(service: &mut Service, number: usize) {
         // Each listens on a port of its own.
         address.set_port(u16::try_from(1 + number * 10 + at).unwrap());
     }
-    if service.tls.is_some() {
-        service.proxy_protocol_in = false;
-    }
     for (at, backend) in service.backends.iter_mut().enumerate() {
-        if matches!(service.check, Check::Http { .. }) {
-            backend.tls = None;
-        }
         backend.name.push_str(&at.to_string());
         backend.address.port = backend.address.port.max(100);
         if let Some(cookie) = &mut backend.sticky_cookie {
@@ -341,6 +360,9 @@ fn settle(service: &mut Service, number: usize) {
             backend.sticky_cookie = None;
             backend.header_edits.clear();
         }
+    }
+    for rule in &mut service.sni {
+        rule.back_ends = vec![service.backends[0].name.clone()];
     }
     if let (ServiceKind::Tcp, Dispatch::ConsistentHash { key }) =
         (service.kind, &mut service.dispatch)

@@ -23,7 +23,7 @@ fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
 fn its_examples_are_read_without_a_word() {
     let text = document();
     let examples = [
-        (Syntax::Native, "toml", 3),
+        (Syntax::Native, "toml", 4),
         (Syntax::Crossroads, "crossroads", 1),
     ];
     for (form, language, count) in examples {

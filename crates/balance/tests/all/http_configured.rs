@@ -294,7 +294,7 @@ fn requests_are_told_of_where_a_log_is_asked_for() {
         let line = RequestLine {
             method: "GET".into(),
             target: "/x?y".into(),
-            minor_version: 0,
+            version: "1.0",
             referer: Some("r".into()),
             user_agent: Some("u".into()),
         };

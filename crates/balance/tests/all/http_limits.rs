@@ -224,6 +224,28 @@ fn who_sends_requests_without_reading_answers_is_not_read_for_ever() {
 }
 
 #[test]
+fn a_client_that_asks_while_the_balancer_drains_gets_a_last_answer() {
+    on_both(|io| {
+        let back = BackEnd::new(|peer, _, _| {
+            while peer.request().is_some() {
+                peer.say(ok("one"));
+            }
+        });
+        let balancer = balancer(io, &[back.address]);
+        let mut client = Peer::connect(balancer.address());
+        client.ask(get("/"));
+        balancer.begin_drain();
+        std::thread::sleep(Duration::from_millis(300));
+        let answer = client.ask(get("/"));
+        assert_eq!(
+            (answer.text(), answer.values("connection")),
+            ("one", vec!["close"])
+        );
+        assert_eq!(client.rest(), (Vec::new(), true));
+    });
+}
+
+#[test]
 fn draining_ends_connections_behind_their_answers() {
     on_both(|io| {
         let back = BackEnd::new(|peer, _, all| {

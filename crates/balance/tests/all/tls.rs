@@ -2,17 +2,22 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use balance::config::model::{BackendTls, Inspect, ServiceKind, ServiceTls};
+use balance::config::model::{
+    BackendTls, Check, HttpVersion, HttpVersions, Inspect, ProxyVersion, ServiceKind, ServiceTls,
+};
 use balance::{Balancer, BalancerError, Config};
 use net::IoKind;
 use net::fetch::{Answer, FetchError};
 use tls::{Authority, ClientSettings, ClientTls, Identity, KeyType, Trust};
 
-use crate::support::control::{Folder, start};
+use crate::support::control::{self, Folder, start};
 use crate::support::http::{BackEnd, get, ok};
-use crate::support::{config, echo, on_both, service};
+use crate::support::http2;
+use crate::support::{config, dead, echo, on_both, service, until};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -94,22 +99,90 @@ fn requests_pass_through_tls_on_both_sides() {
         let inner = http(io, back.address, |config| {
             config.services[0].tls = Some(ServiceTls::new(behind.clone()));
         });
-        let outer = http(io, inner.address(), |config| {
-            config.services[0].tls = Some(ServiceTls::new(front.clone()));
-            config.services[0].backends[0].tls = Some(BackendTls {
-                name: Some("behind".into()),
-                ca: Some(certificates.ca.clone()),
-                insecure: false,
+        let outer_of = |version, inner: &Balancer| {
+            http(io, inner.address(), |config| {
+                config.services[0].tls = Some(ServiceTls::new(front.clone()));
+                config.services[0].backends[0].http = version;
+                config.services[0].backends[0].tls = Some(BackendTls {
+                    name: Some("behind".into()),
+                    ca: Some(certificates.ca.clone()),
+                    insecure: false,
+                });
+            })
+        };
+        let outer = outer_of(HttpVersion::One, &inner);
+        let only_two = http(io, back.address, |config| {
+            config.services[0].tls = Some(ServiceTls::new(behind.clone()));
+            config.services[0].offered_versions = Some(HttpVersions {
+                one: false,
+                two: true,
             });
         });
         let client = certificates.client("front");
-        for (path, length) in [("/short", 5), ("/long", 300_000), ("/short", 5)] {
-            let answer = fetch(outer.address(), &client, path).unwrap();
-            assert_eq!((answer.status, answer.body.len()), (200, length), "{path}");
+        let outer_of_two = outer_of(HttpVersion::Two, &only_two);
+        for outer in [&outer, &outer_of_two] {
+            for (path, length) in [("/short", 5), ("/long", 300_000), ("/short", 5)] {
+                let answer = fetch(outer.address(), &client, path).unwrap();
+                assert_eq!((answer.status, answer.body.len()), (200, length), "{path}");
+            }
         }
+        // A back end that does not choose HTTP/2 cannot be reached.
+        let old = http(io, back.address, |config| {
+            config.services[0].tls = Some(ServiceTls::new(behind.clone()));
+            config.services[0].offered_versions = Some(HttpVersions {
+                one: true,
+                two: false,
+            });
+        });
+        let outer_of_old = outer_of(HttpVersion::Two, &old);
+        let answer = fetch(outer_of_old.address(), &client, "/short").unwrap();
+        assert_eq!(answer.status, 503);
         // Another name than the certificate's is refused by the client.
         let other = fetch(outer.address(), &certificates.client("behind"), "/short");
         assert!(matches!(other, Err(FetchError::Io(_))), "{other:?}");
+    });
+}
+
+#[test]
+fn clients_choose_the_version_of_http_by_alpn() {
+    let certificates = Certificates::new();
+    let (front, back) = (certificates.file("front"), BackEnd::named("one"));
+    let client = |alpn: &[&str]| {
+        let settings = ClientSettings::new("front");
+        ClientTls::new(&ClientSettings {
+            trust: Trust::Authorities(certificates.authority.certificate()),
+            alpn: alpn.iter().map(|one| (*one).to_owned()).collect(),
+            ..settings
+        })
+        .unwrap()
+    };
+    on_both(|io| {
+        let balancer = http(io, back.address, |config| {
+            config.services[0].tls = Some(ServiceTls::new(front.clone()));
+        });
+        let stream = client(&["h2", "http/1.1"])
+            .connect(balancer.address())
+            .unwrap();
+        let mut h2 = http2::Client::over(stream, &[]);
+        for stream in [1, 3, 5] {
+            assert_eq!(h2.ask(stream, &http2::GET).body, b"one/");
+        }
+        for alpn in [&["http/1.1"][..], &[]] {
+            let answer = fetch(balancer.address(), &client(alpn), "/a").unwrap();
+            assert_eq!((answer.status, &answer.body[..]), (200, &b"one/a"[..]));
+        }
+        // Where only one is offered, it is chosen.
+        let only = |one, two| {
+            http(io, back.address, |config| {
+                config.services[0].tls = Some(ServiceTls::new(front.clone()));
+                config.services[0].offered_versions = Some(HttpVersions { one, two });
+            })
+        };
+        let (old, new) = (only(true, false), only(false, true));
+        let both = client(&["h2", "http/1.1"]);
+        assert_eq!(fetch(old.address(), &both, "/a").unwrap().status, 200);
+        assert!(fetch(new.address(), &client(&[]), "/a").is_err());
+        assert!(fetch(new.address(), &client(&["http/1.1"]), "/a").is_err());
     });
 }
 
@@ -221,4 +294,115 @@ fn files_that_cannot_be_used_are_named() {
     let keyless = started(ca.clone()).to_string();
     assert!(keyless.contains("expected a private key"), "{keyless}");
     assert!(keyless.contains(&ca.display().to_string()), "{keyless}");
+}
+
+#[test]
+fn http_checks_of_back_ends_with_tls_do_the_handshake() {
+    let certificates = Certificates::new();
+    let behind = certificates.file("behind");
+    let status = Arc::new(AtomicU32::new(200));
+    let back = control::BackEnd::http(status.clone());
+    on_both(|io| {
+        let inner = http(io, back.address, |config| {
+            config.services[0].tls = Some(ServiceTls::new(behind.clone()));
+        });
+        let checked = |name: &str| {
+            http(io, inner.address(), |config| {
+                let service = &mut config.services[0];
+                service.backends[0].tls = Some(BackendTls {
+                    name: Some(name.into()),
+                    ca: Some(certificates.ca.clone()),
+                    insecure: false,
+                });
+                service.check_interval = Duration::from_millis(20);
+                service.probing.fall = 1;
+                service.check = Check::Http {
+                    path: "/".into(),
+                    host: None,
+                    status: 200,
+                };
+            })
+        };
+        let (well, other) = (checked("behind"), checked("elsewhere"));
+        let usable = |one: &Balancer| one.shared().services[0].backends[0].usable();
+        until("it is so", || !usable(&other));
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(usable(&well));
+    });
+    // A back end that answers wrongly is found.
+    let inner = http(IoKind::Epoll, dead(), |config| {
+        config.services[0].tls = Some(ServiceTls::new(behind.clone()));
+    });
+    let outer = http(IoKind::Epoll, inner.address(), |config| {
+        let service = &mut config.services[0];
+        service.backends[0].tls = Some(BackendTls {
+            insecure: true,
+            ..BackendTls::default()
+        });
+        service.check_interval = Duration::from_millis(20);
+        service.check = Check::Http {
+            path: "/".into(),
+            host: None,
+            status: 200,
+        };
+    });
+    until("it is so", || {
+        !outer.shared().services[0].backends[0].usable()
+    });
+}
+
+#[test]
+fn a_proxy_announces_clients_before_the_handshake() {
+    use std::io::Write;
+    let certificates = Certificates::new();
+    let (front, back) = (certificates.file("front"), BackEnd::named("one"));
+    on_both(|io| {
+        let inner = http(io, back.address, |config| {
+            let service = &mut config.services[0];
+            service.tls = Some(ServiceTls::new(front.clone()));
+            service.proxy_protocol_in = true;
+            service.access.deny = vec!["192.0.2.66".parse().unwrap()];
+        });
+        let ask = |header: &str| {
+            let request = get("/");
+            let client = certificates.client("front");
+            let answer = tls::fetch(
+                &inner.address().into(),
+                Some(&client),
+                header.as_bytes(),
+                request.as_bytes(),
+                LIMIT,
+                1 << 20,
+            );
+            answer.map(|answer| answer.status)
+        };
+        assert_eq!(
+            ask("PROXY TCP4 192.0.2.7 192.0.2.1 5 443\r\n").unwrap(),
+            200
+        );
+        assert!(ask("PROXY TCP4 192.0.2.66 192.0.2.1 5 443\r\n").is_err());
+        assert!(ask("").is_err());
+        let state = &inner.shared().services[0];
+        assert_eq!((state.denied.get(), state.bad_requests.get()), (1, 1));
+        // In pieces, and with the handshake in the same segment.
+        let mut stream = std::net::TcpStream::connect(inner.address()).unwrap();
+        stream.write_all(b"PROXY TCP4 192.").unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        stream
+            .write_all(b"0.2.66 192.0.2.1 5 443\r\n\x16\x03\x01")
+            .unwrap();
+        until("it is so", || state.denied.get() == 2);
+        // Another balancer announces its clients so.
+        let outer = http(io, inner.address(), |config| {
+            let backend = &mut config.services[0].backends[0];
+            backend.proxy_protocol_out = Some(ProxyVersion::V2);
+            backend.tls = Some(BackendTls {
+                insecure: true,
+                ..BackendTls::default()
+            });
+        });
+        let request = get("/");
+        let answer = net::fetch::fetch(&outer.address().into(), request.as_bytes(), LIMIT, 100);
+        assert_eq!(answer.unwrap().status, 200);
+    });
 }

@@ -1,7 +1,7 @@
 //! What a driver cannot do.
 
 use super::Driver;
-use crate::spec::{LoadSpec, Rate};
+use crate::spec::{HttpVersion, LoadSpec, Rate};
 
 /// A setting of the load that a driver cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +14,12 @@ pub struct Refusal {
     pub why: Option<String>,
 }
 
-/// What `[cannot]` may speak of: a key of `[load]`, or `no_keepalive`.
-pub(super) const WORDS: [&str; 15] = [
+/// The names that `[cannot]` may have: keys of `[load]`, and those of [`NO_KEEPALIVE`].
+pub(crate) const WORDS: [&str; 19] = [
     "threads",
     "keepalive",
     "no_keepalive",
+    "no_keepalive_multiplexed",
     "requests_per_connection",
     "rate",
     "method",
@@ -26,12 +27,18 @@ pub(super) const WORDS: [&str; 15] = [
     "body",
     "timeout",
     "http",
+    "streams",
+    "quic_congestion",
     "tls_version",
     "tls_suites",
     "tls_groups",
     "tls_resumption",
     "tls_ca",
+    "tls_client_key",
 ];
+
+/// The names for a connection per request: over HTTP/1.1, and over HTTP/2 and HTTP/3.
+pub(crate) const NO_KEEPALIVE: [&str; 2] = ["no_keepalive", "no_keepalive_multiplexed"];
 
 impl Driver {
     /// What of a load it cannot do; empty when it can do all.
@@ -57,7 +64,7 @@ impl Driver {
                 refuse("threads", "threads", "it has a single thread".to_owned());
             } else if self.threads_divide && over != 0 {
                 let what = format!(
-                    "its {threads} threads do not divide {} connections: {over} would be left out",
+                    "it opens the same number of connections on each thread, and {} connections on {threads} threads leave {over} out",
                     load.connections
                 );
                 refuse("threads", "connections", what);
@@ -71,6 +78,20 @@ impl Driver {
         if !load.keepalive && only_keeps && !self.cannot.contains_key("keepalive") {
             let what = "it always keeps connections alive".to_owned();
             refuse("keepalive", "no_keepalive", what);
+        } else if !load.keepalive && load.http != HttpVersion::Http1 {
+            let word = "no_keepalive_multiplexed";
+            if self.cannot.contains_key(word) {
+                let what = "it cannot open a connection for each request with HTTP/2 or HTTP/3";
+                refuse("keepalive", word, what.to_owned());
+            }
+        }
+        if !self.http.contains(&load.http) {
+            let names: Vec<&str> = self.http.iter().map(|one| one.name()).collect();
+            let what = format!("it speaks HTTP/{}", names.join(" and HTTP/"));
+            refuse("http", "http", what);
+        } else if load.http != HttpVersion::Http1 && load.streams > 1 && !self.can("streams") {
+            let what = "its connections have one stream at a time".to_owned();
+            refuse("streams", "streams", what);
         }
         let asks = [
             (
@@ -81,7 +102,7 @@ impl Driver {
             (
                 "rate",
                 load.rate != Rate::Auto,
-                "it has no open loop and takes no rate",
+                "it has no open loop, so it takes no rate",
             ),
             (
                 "method",
@@ -95,7 +116,11 @@ impl Driver {
                 load.timeout != usual.timeout,
                 "it cannot set a timeout",
             ),
-            ("http", load.http2, "it speaks HTTP/1.1"),
+            (
+                "quic_congestion",
+                load.quic_congestion.is_some(),
+                "it cannot choose QUIC's congestion control",
+            ),
             (
                 "tls_version",
                 load.tls.version.is_some(),
@@ -121,6 +146,11 @@ impl Driver {
                 load.tls.ca.is_some(),
                 "it does not verify certificates",
             ),
+            (
+                "tls_client_key",
+                load.tls.client_key.is_some(),
+                "it has no certificate of its own",
+            ),
         ];
         for (key, asked, what) in asks {
             if asked && !self.can(key) {
@@ -131,12 +161,14 @@ impl Driver {
     }
 
     /// Whether its command uses a key of the load.
-    pub(super) fn can(&self, key: &str) -> bool {
+    pub(crate) fn can(&self, key: &str) -> bool {
         match key {
             "rate" => self.has_open_loop(),
             "timeout" => self.uses("timeout_s") || self.uses("timeout_ms"),
             "headers" => !self.header.is_empty(),
             "no_keepalive" => self.uses("keepalive"),
+            "no_keepalive_multiplexed" => false,
+            "http" => self.http != [HttpVersion::default()],
             key => self.uses(key),
         }
     }

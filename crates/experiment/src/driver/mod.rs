@@ -21,6 +21,7 @@ use tools::Tool;
 
 pub use error::DriverError;
 pub use limits::Refusal;
+pub(crate) use limits::{NO_KEEPALIVE, WORDS as LOAD_WORDS};
 pub use load::Drivers;
 pub use output::read_driver_output;
 pub use render::RunContext;
@@ -28,6 +29,7 @@ pub use render::RunContext;
 pub use crate::spec::{Choice, ENGINE};
 
 use installed::Availability;
+use readings::HttpVersion;
 
 use crate::manifest::{Param, Value, Version, fill};
 
@@ -48,6 +50,8 @@ pub struct Driver {
     pub reader: Tool,
     /// The schemes of the URLs that it can be sent to.
     pub schemes: Vec<String>,
+    /// The versions of HTTP that it speaks.
+    pub http: Vec<HttpVersion>,
     /// Its parameters, in the order they were written.
     pub params: Vec<Param>,
     /// What to know before its figures are used, a sentence each.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use readings::HttpVersion;
 use tools::Tool;
 
 use super::render::{HEADERS, NAMES};
@@ -14,11 +15,12 @@ use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units::shown;
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "title",
     "homepage",
     "reader",
     "schemes",
+    "http",
     "notes",
     "clock",
     "latency_step",
@@ -64,6 +66,7 @@ fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Driver {
         // The fallback is never used: a missing reader is a mistake.
         reader: tool(reader, top).unwrap_or(Tool::ALL[0]),
         schemes: schemes(reader, top),
+        http: http(reader, top),
         params: params(reader, top),
         notes: texts(reader, top, "notes"),
         clock: top.text(reader, "clock"),
@@ -123,6 +126,24 @@ fn schemes(reader: &mut Reader, top: &Section<'_>) -> Vec<String> {
         schemes.push("http".to_owned());
     }
     schemes
+}
+
+fn http(reader: &mut Reader, top: &Section<'_>) -> Vec<HttpVersion> {
+    let mut versions = Vec::new();
+    for (name, place) in top.texts(reader, "http").unwrap_or_default() {
+        match HttpVersion::of(&name) {
+            Some(version) => versions.push(version),
+            None => reader.report(Problem::at(
+                place,
+                format!("`{}` is not a version of HTTP", shown(&name)),
+                "expected \"1.1\", \"2\" or \"3\"",
+            )),
+        }
+    }
+    if versions.is_empty() {
+        versions.push(HttpVersion::default());
+    }
+    versions
 }
 
 fn texts(reader: &mut Reader, section: &Section<'_>, key: &str) -> Vec<String> {
@@ -241,8 +262,10 @@ fn cannot(reader: &mut Reader, top: &Section<'_>, driver: &Driver) -> BTreeMap<S
     section.only(reader, &limits::WORDS);
     let mut cannot = BTreeMap::new();
     for (name, why, place) in pairs(reader, top, "cannot") {
-        // Without keep-alive a driver may still have to say so in its command.
-        if name != "keepalive" && driver.can(&name) {
+        // These may be named in the command of a driver that supports them only in part: one that
+        // cannot keep connections may need an option for that, and one may speak some versions of
+        // HTTP.
+        if !["keepalive", "http"].contains(&name.as_str()) && driver.can(&name) {
             reader.report(
                 Problem::at(
                     place,

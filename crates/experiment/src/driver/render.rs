@@ -5,22 +5,26 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use minijinja::{Environment, context};
+use readings::QuicCongestion;
 
 use super::{Driver, DriverError};
 use crate::manifest::{Value, complaint, environment};
-use crate::spec::TlsSpec;
+use crate::spec::{HttpVersion, TlsSpec};
 
 /// The word of a command in whose place the headers come.
 pub(super) const HEADERS: &str = "{{ headers }}";
 
 /// The names that templates of `[run]` may use, besides `params`, `programs` and `weigh`.
-pub(super) const NAMES: [&str; 25] = [
+pub(super) const NAMES: [&str; 28] = [
     "url",
     "scheme",
     "host",
     "port",
     "path",
     "connections",
+    "http",
+    "streams",
+    "quic_congestion",
     "threads",
     "duration_s",
     "warmup_s",
@@ -54,6 +58,12 @@ pub struct RunContext {
     pub path: String,
     /// Open connections.
     pub connections: u32,
+    /// The version of HTTP.
+    pub http: HttpVersion,
+    /// Streams that each connection has open at once; 1 with HTTP/1.1.
+    pub streams: u32,
+    /// The congestion control that was asked for, with HTTP/3.
+    pub quic_congestion: Option<QuicCongestion>,
     /// Threads of the driver.
     pub threads: u32,
     /// How long it runs; drivers take whole seconds.
@@ -172,6 +182,9 @@ impl Filler {
             port => run.port,
             path => run.path,
             connections => run.connections,
+            http => run.http.name(),
+            streams => run.streams,
+            quic_congestion => run.quic_congestion.map(QuicCongestion::name),
             threads => run.threads,
             duration_s => run.duration_s,
             warmup_s => run.warmup_s,

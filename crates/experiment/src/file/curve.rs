@@ -37,7 +37,7 @@ pub(super) fn curve(reader: &mut Reader, load: &Section<'_>) -> Option<CurveSpec
                 Problem::at(
                     entry.place,
                     format!("`{path}` without a curve"),
-                    "the 99th percentile passes bounds on a curve only",
+                    "bounds of the 99th percentile are for a curve",
                 )
                 .help("add curve = true to [load], or remove this key"),
             );
@@ -77,7 +77,7 @@ fn points(reader: &mut Reader, node: &Node, items: &[Node], path: &str) -> Optio
                     reader.report(
                         Problem::at(
                             item.place,
-                            format!("`{path}`: `{}` is no rate and no share", shown(text)),
+                            format!("`{path}`: `{}` is neither a rate nor a share", shown(text)),
                             reason,
                         )
                         .help(format!("expected {FORM}")),
@@ -127,7 +127,7 @@ fn ascending(
         if sorted.contains(&value) {
             reader.report(Problem::at(
                 node.place,
-                format!("`{path}` names a point twice"),
+                format!("`{path}` lists a point twice"),
                 "the second",
             ));
             return None;
@@ -176,7 +176,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
             Problem::at(
                 place,
                 "`load.curve` cannot be combined with `events`",
-                "a curve wants servers to which nothing happens",
+                "an event would change the latency at some rates only",
             )
             .help("remove one of the two"),
         );
@@ -191,10 +191,13 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         reader.report(
             Problem::at(
                 place,
-                format!("`load.curve` needs the built-in engine, and {subject} has `{driver}`"),
-                "outside drivers do not alternate between subjects at Poisson arrivals",
+                format!(
+                    "`load.curve` needs the built-in engine, but the subject `{subject}` has the \
+                     driver `{driver}`"
+                ),
+                "an outside driver cannot alternate between subjects at given rates",
             )
-            .help("remove the driver, or the curve"),
+            .help("remove `driver` or `curve`"),
         );
     }
 }

@@ -158,7 +158,7 @@ pub(super) fn check_factor(reader: &mut Reader, top: &Section<'_>, factors: &[Wr
             Problem::at(
                 place,
                 "`load.with` sets one driver's parameters, and the factor `driver` varies the driver",
-                "for which driver?",
+                "these cannot fit every driver",
             )
             .and(factor.place, "varied here")
             .help("set drivers with parameters per subject: { url = \"…\", driver = \"…\", with = { … } }"),
@@ -258,7 +258,7 @@ fn mixed(reader: &mut Reader, top: &Section<'_>, resolved: &ResolvedCondition) {
                     other.driver.name,
                     shown(&engine.name)
                 ),
-                "these cannot alternate within a block",
+                "an outside driver and the engine cannot alternate within a block",
             )
             .help(
                 "give all subjects a driver that runs as a process of its own; for the engine \

@@ -1,11 +1,16 @@
-//! `[[events]]`: what happens to servers in a measured window.
+//! `[[events]]`: what happens to servers and hosts in a measured window.
 
 use std::time::Duration;
 
+use super::event_settings;
 use super::names::MOST_NAMES;
 use super::placeholders::only_placeholder;
 use super::written_factors::{WrittenFactor, factor_names};
-use crate::spec::{Apart, Design, Event, EventFault, Experiment, Fault, Rate, ResolvedCondition};
+use crate::recipes::Recipes;
+use crate::spec::{
+    Apart, Design, Event, EventKind, EventTarget, EventWhat, Experiment, Rate, ResolvedCondition,
+    Server,
+};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -13,13 +18,18 @@ use config::tree::{Place, Tree};
 use config::units::{duration_text, shown};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-const WORDS: &str = "expected \"kill\", \"stop\", \"cut\", or \"{NAME}\" with the name of a factor";
+const WORDS: &str = "expected \"kill\", \"stop\", \"cut\", \"reload\", \"rolling\", \"quota\", \
+                     \"slow\", \"loss\", or \"{NAME}\" with the name of a factor";
+/// The keys that name what an event happens to.
+const TARGETS: [&str; 3] = ["server", "servers", "host"];
 
 /// Reads `[[events]]`.
 pub(super) fn events(
     reader: &mut Reader,
     top: &Section<'_>,
     factors: &[WrittenFactor],
+    servers: &[Server],
+    recipes: &Recipes,
 ) -> Vec<Event> {
     let Some((entry, path)) = top.entry("events") else {
         return Vec::new();
@@ -46,7 +56,12 @@ pub(super) fn events(
             place: item.place,
             table,
         };
-        section.only(reader, &["at", "server", "what", "until"]);
+        let keys = [
+            &["at", "what", "until"][..],
+            &TARGETS,
+            &event_settings::KEYS,
+        ];
+        section.only(reader, &keys.concat());
         let at = match section.entry("at") {
             Some(_) => section.duration(reader, "at", Duration::ZERO..=DAY),
             None => {
@@ -54,19 +69,59 @@ pub(super) fn events(
                 None
             }
         };
-        let server = section.required_text(reader, "server", "\"the name of a server\"");
+        let target = target(reader, &section);
         let what = what(reader, &section, factors);
         let until = section.duration(reader, "until", Duration::ZERO..=DAY);
-        if let (Some(at), Some(server), Some(what)) = (at, server, what) {
+        let names = target.as_ref().map_or(&[][..], EventTarget::servers);
+        let settings =
+            event_settings::settings(reader, &section, names, (servers, recipes), factors);
+        if let (Some(at), Some(target), Some(what)) = (at, target, what) {
             events.push(Event {
                 at,
-                server,
+                target,
                 what,
                 until,
+                settings,
             });
         }
     }
     events
+}
+
+/// Reads what an event happens to, from one of three keys.
+fn target(reader: &mut Reader, section: &Section<'_>) -> Option<EventTarget> {
+    let mut given = TARGETS.iter().filter_map(|key| section.table.get(key));
+    let first = given.next();
+    if let (Some(first), Some(second)) = (first, given.next()) {
+        let message = format!(
+            "`{}` and `{}` exclude each other",
+            section.name_of(&first.name),
+            section.name_of(&second.name)
+        );
+        let problem = Problem::at(second.place, message, "the second");
+        reader.report(problem.and(first.place, "the first"));
+        return None;
+    }
+    match first.map(|entry| entry.name.as_str()) {
+        Some("host") => section.text(reader, "host").map(EventTarget::Host),
+        Some("servers") => {
+            let names = section.texts(reader, "servers")?;
+            if names.is_empty() {
+                reader.report(Problem::at(
+                    section.value_place("servers"),
+                    format!("`{}` is empty", section.name_of("servers")),
+                    "expected names of servers",
+                ));
+                return None;
+            }
+            let names = names.into_iter().map(|(name, _)| name);
+            Some(EventTarget::Servers(names.collect()))
+        }
+        _ => {
+            let server = section.required_text(reader, "server", "\"the name of a server\"")?;
+            Some(EventTarget::Servers(vec![server]))
+        }
+    }
 }
 
 fn missing(reader: &mut Reader, section: &Section<'_>, key: &str, example: &str) {
@@ -84,23 +139,23 @@ fn what(
     reader: &mut Reader,
     section: &Section<'_>,
     factors: &[WrittenFactor],
-) -> Option<EventFault> {
+) -> Option<EventWhat> {
     let Some((entry, path)) = section.entry("what") else {
         missing(
             reader,
             section,
             "what",
-            "what = \"kill\", \"stop\" or \"cut\"",
+            "what = \"kill\", \"stop\", \"cut\", \"reload\", \"rolling\", \"quota\", \"slow\" or \"loss\"",
         );
         return None;
     };
     let text = reader.text(&entry.node, &path)?;
     let Some(name) = only_placeholder(&text) else {
-        let fault = Fault::of_word(&text);
-        if fault.is_none() {
+        let kind = EventKind::of_word(&text);
+        if kind.is_none() {
             unknown(reader, entry.node.place, &path, &text);
         }
-        return fault.map(EventFault::Fault);
+        return kind.map(EventWhat::Kind);
     };
     let Some(factor) = factors.iter().find(|factor| factor.name == name) else {
         reader.report(
@@ -115,22 +170,22 @@ fn what(
     };
     let mut by_level = Vec::new();
     for level in &factor.levels {
-        match Fault::of_word(&level.text) {
-            Some(fault) => by_level.push((level.text.clone(), fault)),
+        match EventKind::of_word(&level.text) {
+            Some(kind) => by_level.push((level.text.clone(), kind)),
             None => {
                 let path = format!("factors.{name}[]");
                 unknown(reader, level.node.place, &path, &level.text);
             }
         }
     }
-    Some(EventFault::Factor {
+    Some(EventWhat::Factor {
         factor: name.to_owned(),
         by_level,
     })
 }
 
 fn unknown(reader: &mut Reader, place: Place, path: &str, text: &str) {
-    let words = Fault::ALL.map(Fault::word);
+    let words = EventKind::ALL.map(EventKind::word);
     reader.report(
         Problem::at(
             place,
@@ -153,58 +208,57 @@ pub(super) fn fit(design: &mut Design, top: &Section<'_>) {
 }
 
 /// Checks an experiment with events.
-pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+pub(super) fn check(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    experiment: &Experiment,
+    recipes: &Recipes,
+) {
     if experiment.events.is_empty() {
         return;
     }
     check_design(reader, top, experiment);
-    if experiment.hosts_are_machines() {
-        let place = top.place_of(&["events"]).unwrap_or_default();
-        reader.report(
-            Problem::at(
-                place,
-                "`events`: hosts behind ssh cannot be had with them",
-                "only on this machine",
-            )
-            .help("take `ssh` from the hosts, or remove the events"),
-        );
-        return;
-    }
     for (number, event) in experiment.events.iter().enumerate() {
         let place = |key| place_in(top, number, key);
         check_times(reader, experiment, event, place);
-        let name = event.server.as_str();
-        if experiment.server(name).is_none() {
-            let names = experiment.servers.iter().map(|one| one.name.as_str());
-            reader.report(
-                Problem::at(
-                    place("server"),
-                    format!("no server is called `{}`", shown(name)),
-                    "not in [servers]",
-                )
-                .help(suggestion(name, "servers", names)),
-            );
-            continue;
-        }
-        if !experiment.start_order().iter().any(|one| one.name == name) {
-            reader.report(Problem::at(
-                place("server"),
-                format!("no subject's requests reach the server `{name}`"),
-                "it is never started",
-            ));
-        }
-        if faults(&event.what).contains(&Fault::Cut) {
-            check_cut(reader, experiment, name, place("what"));
+        let servers = event.target.servers();
+        let key = if servers.len() > 1 {
+            "servers"
+        } else {
+            "server"
+        };
+        let known = servers
+            .iter()
+            .all(|name| check_server(reader, experiment, name, place(key)));
+        if known {
+            event_settings::check(reader, experiment, event, recipes, &place);
         }
     }
+    event_settings::check_overlap(reader, experiment, |number| place_in(top, number, "at"));
 }
 
-/// The faults of an event under any condition.
-fn faults(what: &EventFault) -> Vec<Fault> {
-    match what {
-        EventFault::Fault(fault) => vec![*fault],
-        EventFault::Factor { by_level, .. } => by_level.iter().map(|(_, fault)| *fault).collect(),
+/// Whether a server exists; reports it otherwise.
+fn check_server(reader: &mut Reader, experiment: &Experiment, name: &str, place: Place) -> bool {
+    if experiment.server(name).is_none() {
+        let names = experiment.servers.iter().map(|one| one.name.as_str());
+        reader.report(
+            Problem::at(
+                place,
+                format!("no server is called `{}`", shown(name)),
+                "not in [servers]",
+            )
+            .help(suggestion(name, "servers", names)),
+        );
+        return false;
     }
+    if !experiment.start_order().iter().any(|one| one.name == name) {
+        reader.report(Problem::at(
+            place,
+            format!("no subject's requests reach the server `{name}`"),
+            "it is never started",
+        ));
+    }
+    true
 }
 
 fn place_in(top: &Section<'_>, number: usize, key: &str) -> Place {
@@ -276,17 +330,30 @@ fn check_times(
     }
 }
 
-/// A link can be cut only where nothing else uses it.
-fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Place) {
+/// Checks that nothing else uses the link of a server's host, since `what` affects the whole link.
+pub(super) fn check_own_host(
+    reader: &mut Reader,
+    experiment: &Experiment,
+    name: &str,
+    what: EventKind,
+    place: Place,
+) {
+    let (done, to_link) = match what {
+        EventKind::Cut => ("cut off", "takes a host's link down"),
+        EventKind::Slow => ("made slow", "adds a delay to a host's link"),
+        _ => ("made to lose packets", "makes a host's link lose packets"),
+    };
+    let label = format!("\"{}\" {to_link}", what.word());
     let host = experiment.server(name).and_then(|one| one.host.as_deref());
     let Some(host) = host.filter(|_| experiment.hosts_are_apart()) else {
         reader.report(
             Problem::at(
                 place,
                 format!(
-                    "the server `{name}` cannot be cut off: it is not on a host with its own namespace"
+                    "the server `{name}` cannot be {done}: it is not on a host with its own \
+                     namespace"
                 ),
-                "\"cut\" takes a host's link down",
+                label,
             )
             .help(
                 "give it a host of its own ([hosts.NAME], host = \"NAME\"); hosts are \
@@ -304,15 +371,19 @@ fn check_cut(reader: &mut Reader, experiment: &Experiment, name: &str, place: Pl
         None if loads.any(|load| load.as_deref() == Some(host)) => "the load".to_owned(),
         None => return,
     };
+    let mut help = format!("give `{name}` a host of its own");
+    if what.takes_host() {
+        help.push_str(&format!(
+            ", or write host = \"{host}\" if all of it is meant"
+        ));
+    }
     reader.report(
         Problem::at(
             place,
-            format!(
-                "the server `{name}` cannot be cut off alone: {beside} is on host `{host}` too"
-            ),
-            "\"cut\" takes a host's link down",
+            format!("the server `{name}` cannot be {done} alone: {beside} is on host `{host}` too"),
+            label,
         )
-        .help(format!("give `{name}` a host of its own")),
+        .help(help),
     );
 }
 
@@ -340,8 +411,7 @@ pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, resolved: &Reso
             Problem::at(
                 at("driver"),
                 format!(
-                    "an experiment with events is measured by the built-in engine alone, and \
-                     `{}` has the driver `{}`",
+                    "events need the built-in engine, but the subject `{}` has the driver `{}`",
                     other.name, other.driver.name
                 ),
                 "not possible with events",

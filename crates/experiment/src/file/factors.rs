@@ -1,12 +1,16 @@
 //! What each factor changes, and what each of its levels does.
 
+use super::background::{self, BACKGROUND};
 use super::load::load_change;
+use super::loads;
 use super::names::{LOAD_FACTOR, LOAD_HOST_FACTOR, VARIED_LOAD_KEYS};
 use super::placeholders::placeholders;
 use super::written_factors::{WrittenFactor, WrittenLevel, accept};
 use crate::manifest::{ReadValue as _, Value};
 use crate::recipes::Recipes;
-use crate::spec::{Effect, EventFault, Experiment, Factor, Level, LoadPart, ParamValue, Role};
+use crate::spec::{
+    Effect, EventWhat, Experiment, Factor, Level, LoadPart, NamedLoad, ParamValue, Role,
+};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::tree::{Node, Tree};
@@ -51,6 +55,14 @@ pub(super) fn resolve(
                             let node = &level.node;
                             Effect::Load(load_change(reader, &factor.name, node, &path, recipes)?)
                         }
+                        Role::OneLoad { load } => {
+                            // The name of the load and a dot come first.
+                            let key = &factor.name[load.len() + 1..];
+                            Effect::Load(load_change(reader, key, &level.node, &path, recipes)?)
+                        }
+                        Role::Background => Effect::Background(background::level(
+                            reader, &level, &path, experiment,
+                        )?),
                         Role::Param { .. } => Effect::Param(accept(reader, param?, &level, &path)?),
                         Role::Text => Effect::Text,
                     };
@@ -154,7 +166,21 @@ fn role(
     let special =
         [LOAD_HOST_FACTOR, LOAD_FACTOR].contains(&name) && !is_filled_in(name, experiment);
     if VARIED_LOAD_KEYS.contains(&name) || special {
+        if !experiment.loads.is_empty() {
+            loads::refuse_factor(reader, factor, &experiment.loads);
+            return None;
+        }
         return Some(Role::Load);
+    }
+    if name == BACKGROUND && !experiment.loads.is_empty() && !is_filled_in(name, experiment) {
+        return Some(Role::Background);
+    }
+    if let Some((load, key)) = name.split_once('.')
+        && experiment.loads.iter().any(|one| one.name == load)
+        && experiment.server(load).is_none()
+    {
+        let load = load.to_owned();
+        return loads::check_varied(reader, factor, &load, key).then_some(Role::OneLoad { load });
     }
     if let Some((server_name, param_name)) = name.split_once('.') {
         return param_role(reader, factor, server_name, param_name, experiment, recipes);
@@ -164,6 +190,15 @@ fn role(
     }
     let mut candidates: Vec<String> = VARIED_LOAD_KEYS.iter().map(|k| (*k).to_owned()).collect();
     candidates.extend([LOAD_HOST_FACTOR.to_owned(), LOAD_FACTOR.to_owned()]);
+    if !experiment.loads.is_empty() {
+        let of_load = |load: &NamedLoad| {
+            let keys = VARIED_LOAD_KEYS.iter();
+            let names = keys.map(|key| format!("{}.{key}", load.name));
+            names.collect::<Vec<String>>()
+        };
+        candidates = experiment.loads.iter().flat_map(of_load).collect();
+        candidates.push(BACKGROUND.to_owned());
+    }
     for server in &experiment.servers {
         let params = server.with.keys();
         candidates.extend(params.map(|param| format!("{}.{param}", server.name)));
@@ -197,18 +232,27 @@ fn param_role(
     recipes: &Recipes,
 ) -> Option<Role> {
     let Some(server) = experiment.server(server_name) else {
-        let names = experiment.servers.iter().map(|s| s.name.as_str());
+        let servers = experiment.servers.iter().map(|s| s.name.as_str());
+        let loads = experiment.loads.iter().map(|load| load.name.as_str());
+        let (what, form, all) = match experiment.loads.is_empty() {
+            true => ("server", "SERVER.PARAM", "servers"),
+            false => (
+                "server or load",
+                "SERVER.PARAM or LOAD.KEY",
+                "servers and loads",
+            ),
+        };
         reader.report(
             Problem::at(
                 factor.place,
                 format!(
-                    "the factor `{}`: no server is called `{}`",
+                    "the factor `{}`: no {what} is called `{}`",
                     shown(&factor.name),
                     shown(server_name)
                 ),
-                "expected SERVER.PARAM",
+                format!("expected {form}"),
             )
-            .help(suggestion(server_name, "servers", names)),
+            .help(suggestion(server_name, all, servers.chain(loads))),
         );
         return None;
     };
@@ -244,9 +288,20 @@ fn is_filled_in(name: &str, experiment: &Experiment) -> bool {
         .iter()
         .any(|subject| stands_in(&subject.path))
         || experiment
+            .loads
+            .iter()
+            .filter_map(|load| load.path.as_deref())
+            .any(stands_in)
+        || experiment
             .servers
             .iter()
             .flat_map(|server| server.with.values())
+            .chain(
+                experiment
+                    .events
+                    .iter()
+                    .flat_map(|event| event.settings.params.values()),
+            )
             .any(|given| match given {
                 ParamValue::Factor { factor, .. } => factor == name,
                 ParamValue::Value(Value::Text(text)) => stands_in(text),
@@ -256,5 +311,5 @@ fn is_filled_in(name: &str, experiment: &Experiment) -> bool {
         || experiment
             .events
             .iter()
-            .any(|event| matches!(&event.what, EventFault::Factor { factor, .. } if factor == name))
+            .any(|event| matches!(&event.what, EventWhat::Factor { factor, .. } if factor == name))
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::machines;
-use super::names::{LOAD_HOST_FACTOR, MOST_NAMES, check_name};
+use super::names::{MOST_NAMES, check_name};
+use super::reach;
+use super::{loads, machines};
 use crate::spec::{Experiment, Target, Upstream};
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -13,13 +14,19 @@ use config::units::{self, shown};
 use readings::LinkSpec;
 use readings::{Access, HostSpec};
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 14] = [
     "cpus",
     "quota",
     "link",
     "access",
     "settings",
     "ssh",
+    "exec",
+    "podman",
+    "slurm",
+    "kubernetes",
+    "nomad",
+    "binary",
     "ssh_binary",
     "address",
 ];
@@ -48,7 +55,7 @@ pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<HostSpec> {
         }
         refuse_needless(reader, &inner);
         let external = inner.word(reader, "access", &["internal", "external"]);
-        hosts.push(HostSpec {
+        let host = HostSpec {
             name: entry.name.clone(),
             cpus: cpus(reader, &inner).unwrap_or_default(),
             quota: quota(reader, &inner),
@@ -58,12 +65,21 @@ pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<HostSpec> {
                 _ => Access::Internal,
             },
             settings: settings(reader, &inner),
-            ssh: machines::ssh(reader, &inner),
-            ssh_binary: inner.text(reader, "ssh_binary").map(PathBuf::from),
+            reach: None,
+            binary: binary(reader, &inner),
             address: machines::address(reader, &inner),
-        });
+        };
+        hosts.extend(reach::hosts(reader, &inner, host));
     }
+    reach::check_names(reader, top, &hosts);
     hosts
+}
+
+/// `binary`, and the name that it had first.
+fn binary(reader: &mut Reader, host: &Section<'_>) -> Option<PathBuf> {
+    let given = host.text(reader, "binary");
+    let former = host.text(reader, "ssh_binary");
+    given.or(former).map(PathBuf::from)
 }
 
 /// Explains keys that a user may expect here.
@@ -73,7 +89,7 @@ fn refuse_needless(reader: &mut Reader, host: &Section<'_>) {
         if matches!(entry.name.as_str(), "namespace" | "netns") {
             known.push(&entry.name);
             let name = host.name_of(&entry.name);
-            let message = format!("`{name}`: no such setting is needed");
+            let message = format!("`{name}` is not needed");
             let problem = Problem::at(entry.place, message, "unknown key");
             reader.report(problem.help("remove it: link = {} gives every host its own namespace"));
         }
@@ -115,8 +131,9 @@ fn cpus(reader: &mut Reader, host: &Section<'_>) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-fn quota(reader: &mut Reader, host: &Section<'_>) -> Option<f64> {
-    let (entry, path) = host.entry("quota")?;
+/// Reads the key `quota`, in CPUs.
+pub(super) fn quota(reader: &mut Reader, section: &Section<'_>) -> Option<f64> {
+    let (entry, path) = section.entry("quota")?;
     let quota = match &entry.node.tree {
         Tree::Integer(number) => *number as f64,
         Tree::Float(number) => *number,
@@ -222,8 +239,8 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
     if !experiment.hosts_are_apart() || experiment.hosts_are_machines() {
         return;
     }
-    let help = "hosts are namespaces, because one has `link`, `quota`, `access` or `settings`: \
-                the load and every server need one";
+    let help = "one host has `link`, `quota`, `access` or `settings`, so every host is a namespace, \
+                and the load and every server must name theirs";
     let at = |path: &[&str]| {
         let place = top.place_of(path);
         place.unwrap_or_default()
@@ -247,22 +264,8 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
             reader.report(outside(place, &address.to_string()));
         }
     }
-    let varied = experiment
-        .factors
-        .iter()
-        .any(|one| one.name == LOAD_HOST_FACTOR);
-    if experiment.load.host.is_none() && !varied {
-        let table = if top.table.get("load").is_some() {
-            "load"
-        } else {
-            "hosts"
-        };
-        let problem = Problem::at(
-            at(&[table]),
-            "the load has no host",
-            "expected host = \"…\" in [load], or the factor `from`",
-        );
-        reader.report(problem.help(help));
+    for (table, problem) in loads::without_host(top, experiment) {
+        reader.report(Problem::at(at(&table), problem.0, problem.1).help(help));
     }
     for subject in &experiment.subjects {
         if let Target::Address(address) = &subject.target {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::names::{LOAD_HOST_FACTOR, VARIED_LOAD_KEYS};
 use super::{curve, drivers};
 use crate::recipes::Recipes;
-use crate::spec::{LoadChange, LoadSpec, Rate};
+use crate::spec::{HttpVersion, LoadChange, LoadSpec, Rate};
+use readings::QuicCongestion;
+
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -16,12 +18,34 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// `[load]`
 pub(super) fn load(reader: &mut Reader, top: &Section<'_>, recipes: &Recipes) -> LoadSpec {
-    let mut load = LoadSpec::default();
     let Some(section) = top.section(reader, "load") else {
-        return load;
+        return LoadSpec::default();
     };
+    let mut load = read(
+        reader,
+        &section,
+        &["driver", "with", "curve", "bounds"],
+        recipes,
+    );
+    if let Some(driver) = drivers::chosen(reader, &section, recipes) {
+        load.driver = driver;
+    }
+    load.curve = curve::curve(reader, &section);
+    load
+}
+
+/// Reads the keys that every load has; `others` are allowed too, and read elsewhere.
+pub(super) fn read(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    others: &[&str],
+    recipes: &Recipes,
+) -> LoadSpec {
+    let mut load = LoadSpec::default();
     let mut known = VARIED_LOAD_KEYS.to_vec();
-    known.extend(["headers", "host", "with", "curve", "bounds"]);
+    known.retain(|key| *key != "driver");
+    known.extend(["headers", "host", "hosts"]);
+    known.extend(others);
     section.only(reader, &known);
     for key in VARIED_LOAD_KEYS.into_iter().filter(|key| *key != "driver") {
         if let Some((entry, path)) = section.entry(key)
@@ -30,18 +54,18 @@ pub(super) fn load(reader: &mut Reader, top: &Section<'_>, recipes: &Recipes) ->
             change.apply(&mut load);
         }
     }
-    if let Some(driver) = drivers::chosen(reader, &section, recipes) {
-        load.driver = driver;
-    }
-    load.curve = curve::curve(reader, &section);
     load.host = section.text(reader, "host");
-    load.headers = headers(reader, &section);
+    load_hosts(reader, section, &mut load);
+    load.headers = headers(reader, section);
     if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
         let place = |key| section.table.get(key).map_or(section.place, |e| e.place);
         reader.report(
             Problem::at(
                 place("requests_per_connection"),
-                "`load.requests_per_connection` and `load.keepalive = false` exclude each other",
+                format!(
+                    "`{0}.requests_per_connection` and `{0}.keepalive = false` exclude each other",
+                    section.path
+                ),
                 "more than one request per connection",
             )
             .and(place("keepalive"), "one request per connection")
@@ -49,6 +73,38 @@ pub(super) fn load(reader: &mut Reader, top: &Section<'_>, recipes: &Recipes) ->
         );
     }
     load
+}
+
+/// `hosts`: several hosts that make the load together.
+fn load_hosts(reader: &mut Reader, section: &Section<'_>, load: &mut LoadSpec) {
+    let Some(hosts) = section.texts(reader, "hosts") else {
+        return;
+    };
+    let place = section.value_place("hosts");
+    if load.host.is_some() {
+        let message = format!(
+            "`{0}.host` and `{0}.hosts` exclude each other",
+            section.path
+        );
+        let problem = Problem::at(place, message, "several hosts");
+        let other = section.value_place("host");
+        return reader.report(problem.and(other, "one host").help("keep one of the two"));
+    }
+    for (number, (host, place)) in hosts.iter().enumerate() {
+        if hosts[..number].iter().any(|(other, _)| other == host) {
+            let message = format!("the host `{}` is named twice", shown(host));
+            let problem = Problem::at(*place, message, "named before");
+            reader.report(problem.help("name each host once: it makes one share of the load"));
+        }
+    }
+    let mut hosts = hosts.into_iter().map(|(host, _)| host);
+    load.host = hosts.next();
+    load.more_hosts = hosts.collect();
+    if load.host.is_none() {
+        let message = format!("`{}` names no host", section.name_of("hosts"));
+        let problem = Problem::at(place, message, "expected a name");
+        reader.report(problem.help("name the hosts that make the load together"));
+    }
 }
 
 /// One key of `[load]`, from the file or from a factor's level.
@@ -76,14 +132,16 @@ pub(super) fn load_change(
         }
         "rate" => LoadChange::Rate(rate(reader, node, path)?),
         "driver" => LoadChange::Driver(drivers::named(reader, node, path, recipes)?),
-        "http" => LoadChange::Http2(http_version(reader, node, path)?),
+        "http" => LoadChange::Http(http_version(reader, node, path)?),
         "streams" => LoadChange::Streams(small(reader.integer(node, path, 1..=10_000)?)),
+        "quic_congestion" => LoadChange::QuicCongestion(congestion(reader, node, path)?),
         "tls_version" => LoadChange::TlsVersion(tls_version(reader, node, path)?),
         "tls_suites" => LoadChange::TlsSuites(tls_names(reader, node, path, &tls::suite_names())?),
         "tls_groups" => LoadChange::TlsGroups(tls_names(reader, node, path, &tls::group_names())?),
         "tls_resumption" => LoadChange::TlsResumption(reader.boolean(node, path)?),
         "tls_ca" => LoadChange::TlsCa(reader.text(node, path)?),
         "tls_insecure" => LoadChange::TlsInsecure(reader.boolean(node, path)?),
+        "tls_client_key" => LoadChange::TlsClientKey(client_key(reader, node, path)?),
         LOAD_HOST_FACTOR => LoadChange::Host(reader.text(node, path)?),
         _ => return None,
     })
@@ -102,25 +160,54 @@ fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
     None
 }
 
-/// Whether it is HTTP/2.
-fn http_version(reader: &mut Reader, node: &Node, path: &str) -> Option<bool> {
-    let text = reader.text(node, path)?;
-    match text.as_str() {
-        "1.1" => Some(false),
-        "2" => Some(true),
-        _ => {
-            reader.report(Problem::at(
-                node.place,
-                format!("`{path}` is not a version of HTTP: `{}`", shown(&text)),
-                "expected \"1.1\" or \"2\"",
-            ));
-            None
-        }
+/// Reads a version of HTTP, also without quotes, as in `--set load.http=2`.
+fn version_text(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
+    match &node.tree {
+        Tree::Integer(number) => Some(number.to_string()),
+        Tree::Float(number) => Some(number.to_string()),
+        _ => reader.text(node, path),
     }
 }
 
-fn tls_version(reader: &mut Reader, node: &Node, path: &str) -> Option<Option<tls::Version>> {
+fn http_version(reader: &mut Reader, node: &Node, path: &str) -> Option<HttpVersion> {
+    let text = version_text(reader, node, path)?;
+    let version = HttpVersion::of(&text);
+    if version.is_none() {
+        reader.report(Problem::at(
+            node.place,
+            format!("`{path}` is not a version of HTTP: `{}`", shown(&text)),
+            "expected \"1.1\", \"2\" or \"3\"",
+        ));
+    }
+    version
+}
+
+/// `auto` means the one that matches TCP's.
+fn congestion(reader: &mut Reader, node: &Node, path: &str) -> Option<Option<QuicCongestion>> {
+    const AUTO: &str = "auto";
     let text = reader.text(node, path)?;
+    if text == AUTO {
+        return Some(None);
+    }
+    let found = QuicCongestion::of(&text);
+    if found.is_none() {
+        let names = QuicCongestion::ALL.map(QuicCongestion::name);
+        let problem = Problem::at(
+            node.place,
+            format!(
+                "`{path}` is not a congestion control of QUIC: `{}`",
+                shown(&text)
+            ),
+            "expected \"auto\", \"cubic\", \"bbr\" or \"newreno\"",
+        );
+        let known = [AUTO].into_iter().chain(names);
+        reader.report(problem.help(suggestion(&text, "names", known)));
+    }
+    found.map(Some)
+}
+
+fn tls_version(reader: &mut Reader, node: &Node, path: &str) -> Option<Option<tls::Version>> {
+    let text = version_text(reader, node, path)?;
     if text == "any" {
         return Some(None);
     }
@@ -135,6 +222,26 @@ fn tls_version(reader: &mut Reader, node: &Node, path: &str) -> Option<Option<tl
             None
         }
     }
+}
+
+fn client_key(reader: &mut Reader, node: &Node, path: &str) -> Option<Option<tls::KeyType>> {
+    const NONE: &str = "none";
+    let text = reader.text(node, path)?;
+    if text == NONE {
+        return Some(None);
+    }
+    let key = tls::KeyType::ALL.into_iter().find(|key| key.name() == text);
+    if key.is_none() {
+        let names = tls::KeyType::ALL.map(tls::KeyType::name);
+        let problem = Problem::at(
+            node.place,
+            format!("`{path}` is not a type of key: `{}`", shown(&text)),
+            "expected a type of key, or \"none\"",
+        );
+        let known = names.into_iter().chain([NONE]);
+        reader.report(problem.help(suggestion(&text, "types", known)));
+    }
+    key.map(Some)
 }
 
 /// One name or a list of names, each of which is known.

@@ -1,12 +1,14 @@
-//! Hosts that are machines: one is behind ssh.
+//! Hosts that are machines: one is behind a pipe, such as ssh.
 
 use std::net::IpAddr;
 
-use super::names::LOAD_HOST_FACTOR;
-use crate::spec::Experiment;
+use super::{loads, reach};
+use crate::spec::{Event, EventKind, EventTarget, Experiment};
 use config::reader::{Problem, Reader};
 use config::section::Section;
+use config::tree::Place;
 use config::units::shown;
+use readings::{HostSpec, Reach};
 
 /// The keys that need a namespace.
 const MADE: [&str; 4] = ["quota", "link", "access", "settings"];
@@ -49,54 +51,105 @@ pub(super) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr>
     address
 }
 
+/// Reports an event that needs a link or a control group that the run has made, where hosts are
+/// machines. Returns whether it is one.
+pub(super) fn refuses_event(
+    reader: &mut Reader,
+    event: &Event,
+    kind: EventKind,
+    place: &impl Fn(&'static str) -> Place,
+) -> bool {
+    let word = kind.word();
+    let here = "or make all hosts namespaces of this machine: leave out `ssh`, `exec` and presets";
+    if kind.needs_own_host() {
+        let what = match kind {
+            EventKind::Cut => "takes down a link that the run has made",
+            _ => "changes a link that the run has made",
+        };
+        let problem = Problem::at(
+            place("what"),
+            format!("\"{word}\" is not possible where hosts are machines"),
+            format!("it {what}; between machines is their real network"),
+        );
+        let instead = match kind {
+            EventKind::Cut => "a server that accepts connections and does not answer is \"stop\"",
+            _ => "a server that computes more slowly is \"quota\"",
+        };
+        reader.report(problem.help(format!("{instead}; {here}")));
+        return true;
+    }
+    if let (EventKind::Quota, EventTarget::Host(host)) = (kind, &event.target) {
+        let problem = Problem::at(
+            place("host"),
+            format!(
+                "the quota of host `{}` cannot change: it is a machine",
+                shown(host)
+            ),
+            "only a host that is a namespace has a control group of its own",
+        );
+        reader.report(problem.help(format!("limit its servers, with server = \"NAME\"; {here}")));
+        return true;
+    }
+    false
+}
+
 /// Checks an experiment whose hosts are machines.
 pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let at = |path: &[&str]| top.place_of(path).unwrap_or_default();
     let says = |host: &str, key: &str| top.place_of(&["hosts", host, key]).is_some();
-    if experiment
-        .hosts
-        .iter()
-        .any(|host| host.ssh.is_none() && says(&host.name, "ssh"))
-    {
+    let is_wrong = |host: &HostSpec| {
+        let says_one = reach::KEYS.iter().any(|key| says(&host.name, key));
+        !host.is_elsewhere() && says_one
+    };
+    if experiment.hosts.iter().any(is_wrong) {
         // Already reported; the other keys may depend on it.
         return;
     }
-    let Some(first) = experiment.hosts.iter().find(|host| host.ssh.is_some()) else {
+    let Some(first) = experiment.hosts.iter().find(|host| host.is_elsewhere()) else {
         for host in &experiment.hosts {
-            for key in ["ssh_binary", "address"] {
+            for key in ["binary", "ssh_binary", "address"] {
                 if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
                     reader.report(
                         Problem::at(
                             place,
-                            format!("`hosts.{}.{key}`: no host is behind ssh", host.name),
+                            format!(
+                                "`hosts.{}.{key}` is for hosts on other machines, and there is none",
+                                host.name
+                            ),
                             "has no effect",
                         )
-                        .help("add ssh = \"…\" to the hosts that are other machines, or remove it"),
+                        .help(
+                            "add `ssh`, `exec` or a preset to each host on another machine, or \
+                             remove this key",
+                        ),
                     );
                 }
             }
         }
         return;
     };
-    for host in &experiment.hosts {
+    let way = first.reach.as_ref().map_or("ssh", Reach::key);
+    for host in experiment.hosts.iter().filter(|host| host.is_first()) {
         for key in MADE {
-            if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
+            let name = host.declared_name();
+            if let Some(place) = top.place_of(&["hosts", name, key]) {
                 reader.report(
                     Problem::at(
                         place,
-                        format!("`hosts.{}.{key}` is not possible with ssh", host.name),
+                        format!("`hosts.{name}.{key}` is not possible with {way}"),
                         "only hosts on this machine can have this",
                     )
                     .help(format!(
-                        "remove it, or `ssh` from `{}`: where one host is behind ssh, all \
-                         hosts are machines",
-                        first.name
+                        "remove it, or `{way}` from `{}`: simulated hosts and other machines \
+                         cannot be mixed",
+                        first.declared_name()
                     )),
                 );
             }
         }
     }
-    let help = "hosts are machines, because one is behind ssh: the load and every server need one";
+    let help =
+        format!("one host is reached over {way}, so the load and every server must name theirs");
     for server in &experiment.servers {
         let name = server.name.as_str();
         let Some(host) = &server.host else {
@@ -105,11 +158,16 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
                 format!("the server `{name}` has no host"),
                 "expected host = \"…\"",
             );
-            reader.report(problem.help(help));
+            reader.report(problem.help(help.clone()));
             continue;
         };
         let found = experiment.hosts.iter().find(|one| one.name == *host);
-        if found.is_some_and(|host| host.address.is_none() && !says(&host.name, "address")) {
+        // Presets ask their engines.
+        let needs_address = |host: &HostSpec| {
+            let asks = !matches!(host.reach, None | Some(Reach::Ssh(_) | Reach::Exec(_)));
+            host.address.is_none() && !asks && !says(&host.name, "address")
+        };
+        if found.is_some_and(needs_address) {
             let problem = Problem::at(
                 at(&["hosts", host]),
                 format!("the host `{host}` has no address"),
@@ -121,20 +179,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
             )));
         }
     }
-    let varied = experiment
-        .factors
-        .iter()
-        .any(|one| one.name == LOAD_HOST_FACTOR);
-    if experiment.load.host.is_none() && !varied {
-        let table = match top.table.get("load") {
-            Some(_) => "load",
-            None => "hosts",
-        };
-        let problem = Problem::at(
-            at(&[table]),
-            "the load has no host",
-            "expected host = \"…\" in [load], or the factor `from`",
-        );
-        reader.report(problem.help(help));
+    for (table, problem) in loads::without_host(top, experiment) {
+        reader.report(Problem::at(at(&table), problem.0, problem.1).help(help.clone()));
     }
 }

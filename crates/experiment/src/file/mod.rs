@@ -4,21 +4,27 @@
 //! refers to something and every value has its type and unit, or into an [`ExperimentError`] that
 //! shows each mistake in its place. `docs/src/reference/experiments.md` describes the format.
 
+mod background;
 mod builder;
 mod curve;
 mod design;
 mod drivers;
 mod error;
+mod event_settings;
 mod events;
 mod factors;
+mod gates;
 mod hosts;
 mod load;
+mod loads;
 mod machines;
 mod names;
 mod overrides;
+mod own_server;
 mod parse;
 mod parts;
 mod placeholders;
+mod reach;
 mod references;
 mod servers;
 mod subjects;
@@ -29,6 +35,7 @@ use std::path::Path;
 
 pub use builder::ExperimentBuilder;
 pub use error::ExperimentError;
+pub(crate) use names::VARIED_LOAD_KEYS;
 
 use crate::recipes::Recipes;
 use crate::spec::Experiment;

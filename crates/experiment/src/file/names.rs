@@ -14,7 +14,7 @@ pub(super) const LOAD_FACTOR: &str = "load";
 pub(super) const LOAD_HOST_FACTOR: &str = "from";
 
 /// The keys of `[load]` that a factor can vary.
-pub(super) const VARIED_LOAD_KEYS: [&str; 17] = [
+pub(crate) const VARIED_LOAD_KEYS: [&str; 19] = [
     "connections",
     "threads",
     "keepalive",
@@ -26,12 +26,14 @@ pub(super) const VARIED_LOAD_KEYS: [&str; 17] = [
     "driver",
     "http",
     "streams",
+    "quic_congestion",
     "tls_version",
     "tls_suites",
     "tls_groups",
     "tls_resumption",
     "tls_ca",
     "tls_insecure",
+    "tls_client_key",
 ];
 
 /// The keys of `[design]` that `[quick]` may give.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::error::ExperimentError;
 use super::{
-    curve, design, drivers, events, factors, hosts, load, overrides, parts, references, servers,
-    subjects, written_factors,
+    curve, design, drivers, events, factors, gates, hosts, load, loads, overrides, parts,
+    references, servers, subjects, written_factors,
 };
 use crate::recipes::Recipes;
 use crate::spec::Experiment;
@@ -15,7 +15,7 @@ use config::section::Section;
 use config::tree::{Table, Tree};
 use config::units::shown;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "name",
     "title",
     "question",
@@ -24,9 +24,11 @@ const KEYS: [&str; 14] = [
     "subjects",
     "factors",
     "load",
+    "loads",
     "events",
     "expect",
     "design",
+    "gates",
     "quick",
     "sysctls",
     "published",
@@ -80,7 +82,7 @@ pub(super) fn whole(
     let subjects = subjects::subjects(reader, &top, &written, recipes);
     drivers::check_factor(reader, &top, &written);
     let first = subjects.first().map_or("", |subject| &subject.name);
-    let events = events::events(reader, &top, &written);
+    let events = events::events(reader, &top, &written, &servers, recipes);
     let mut design = design::design(reader, &top, first);
     design::check_quick(reader, &top, &design);
     if quick && !quick_given {
@@ -97,6 +99,10 @@ pub(super) fn whole(
     if !events.is_empty() {
         events::fit(&mut design, &top);
     }
+    let loads = loads::loads(reader, &top, &written, recipes);
+    if !loads.is_empty() {
+        loads::fit(reader, &top, &mut design);
+    }
     let mut experiment = Experiment {
         name: name(reader, &top, source_name),
         title: title.unwrap_or_default(),
@@ -106,15 +112,22 @@ pub(super) fn whole(
         subjects,
         factors: Vec::new(),
         load: load::load(reader, &top, recipes),
+        loads,
         events,
         expect: parts::expect(reader, &top),
         design,
         sysctls: parts::sysctls(reader, &top),
         published: parts::published(reader, &top),
+        gates: Vec::new(),
     };
+    if let Some(main) = experiment.main_load() {
+        experiment.load = main.load.clone();
+    }
     experiment.factors = factors::resolve(reader, written, &experiment, recipes);
+    experiment.gates = gates::gates(reader, &top, &experiment);
     references::check(reader, &top, &experiment);
-    events::check(reader, &top, &experiment);
+    events::check(reader, &top, &experiment, recipes);
+    loads::check(reader, &top, &experiment);
     // Checks across tables need tables without mistakes.
     if reader.is_clean() {
         references::check_conditions(reader, &top, &experiment, recipes);

@@ -1,8 +1,9 @@
-//! `[servers.NAME]`: recipes, upstreams and parameters.
+//! `[servers.NAME]`: recipes, commands and images, upstreams and parameters.
 
 use std::collections::BTreeMap;
 
 use super::names::{MOST_NAMES, check_name};
+use super::own_server::{self, own_server};
 use super::placeholders::{only_placeholder, placeholders};
 use super::written_factors::{WrittenFactor, accept, factor_names};
 use crate::manifest::{Kind, Param, ReadValue as _, Value};
@@ -51,8 +52,22 @@ fn server(
     recipes: &Recipes,
     factors: &[WrittenFactor],
 ) -> Server {
-    section.only(reader, &["recipe", "host", "upstreams", "with", "port"]);
-    let recipe_name = section.required_text(reader, "recipe", "\"lighttpd\"");
+    let usual = ["recipe", "host", "upstreams", "with", "port"];
+    let own = own_server(reader, section, factors);
+    match &own {
+        Some(_) => {
+            let keys: Vec<&str> = own_server::KEYS
+                .into_iter()
+                .chain(["host", "upstreams", "port"])
+                .collect();
+            section.only(reader, &keys);
+        }
+        None => section.only(reader, &[&usual[..], &own_server::KEYS].concat()),
+    }
+    let recipe_name = match &own {
+        Some((recipe, _)) => Some((*recipe).to_owned()),
+        None => section.required_text(reader, "recipe", "\"lighttpd\""),
+    };
     let recipe = recipe_name
         .as_deref()
         .and_then(|name| find_recipe(reader, section, name, recipes));
@@ -64,7 +79,17 @@ fn server(
     Server {
         name: entry.name.clone(),
         with: recipe
-            .map(|recipe| with(reader, section, recipe, factors))
+            .map(|recipe| {
+                let given = match &own {
+                    // Its parameters are keys of the server itself.
+                    Some((_, params)) => Some(Section {
+                        table: params,
+                        ..section.clone()
+                    }),
+                    None => section.section(reader, "with"),
+                };
+                with(reader, section, given.as_ref(), recipe, factors)
+            })
             .unwrap_or_default(),
         recipe: recipe_name.unwrap_or_default(),
         host: section.text(reader, "host"),
@@ -147,43 +172,15 @@ fn check_upstream_count(reader: &mut Reader, section: &Section<'_>, recipe: &Rec
 fn with(
     reader: &mut Reader,
     section: &Section<'_>,
+    given: Option<&Section<'_>>,
     recipe: &Recipe,
     factors: &[WrittenFactor],
 ) -> BTreeMap<String, ParamValue> {
-    let mut all = BTreeMap::new();
-    let given = section.section(reader, "with");
-    if let Some(given) = &given {
-        for entry in &given.table.entries {
-            let path = given.name_of(&entry.name);
-            match recipe.param(&entry.name) {
-                None => {
-                    let names = recipe.params.iter().map(|param| param.name.as_str());
-                    reader.report(
-                        Problem::at(
-                            entry.place,
-                            format!(
-                                "the recipe `{}` has no parameter `{}`",
-                                recipe.name,
-                                shown(&entry.name)
-                            ),
-                            "unknown parameter",
-                        )
-                        .help(suggestion(&entry.name, "parameters", names)),
-                    );
-                }
-                Some(param) => {
-                    if let Some(value) = parameter(reader, entry, &path, param, factors) {
-                        all.insert(entry.name.clone(), value);
-                    }
-                }
-            }
-        }
-    }
+    let mut all = given.map_or_else(BTreeMap::new, |given| {
+        given_params(reader, given, recipe, factors)
+    });
     for param in &recipe.params {
-        if given
-            .as_ref()
-            .is_some_and(|given| given.table.get(&param.name).is_some())
-        {
+        if given.is_some_and(|given| given.table.get(&param.name).is_some()) {
             continue;
         }
         match &param.default {
@@ -203,6 +200,42 @@ fn with(
                 )
                 .help(format!("`{}`: {}", param.name, param.doc)),
             ),
+        }
+    }
+    all
+}
+
+/// Reads a table of a recipe's parameters.
+pub(super) fn given_params(
+    reader: &mut Reader,
+    given: &Section<'_>,
+    recipe: &Recipe,
+    factors: &[WrittenFactor],
+) -> BTreeMap<String, ParamValue> {
+    let mut all = BTreeMap::new();
+    for entry in &given.table.entries {
+        let path = given.name_of(&entry.name);
+        match recipe.param(&entry.name) {
+            None => {
+                let names = recipe.params.iter().map(|param| param.name.as_str());
+                reader.report(
+                    Problem::at(
+                        entry.place,
+                        format!(
+                            "the recipe `{}` has no parameter `{}`",
+                            recipe.name,
+                            shown(&entry.name)
+                        ),
+                        "unknown parameter",
+                    )
+                    .help(suggestion(&entry.name, "parameters", names)),
+                );
+            }
+            Some(param) => {
+                if let Some(value) = parameter(reader, entry, &path, param, factors) {
+                    all.insert(entry.name.clone(), value);
+                }
+            }
         }
     }
     all

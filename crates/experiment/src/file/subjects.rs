@@ -1,5 +1,6 @@
 //! `[subjects]`: names and URLs.
 
+use super::background::{self, BACKGROUND};
 use super::drivers;
 use super::load::load_change;
 use super::names::MOST_NAMES;
@@ -15,6 +16,10 @@ use config::units::shown;
 
 const FORM: &str =
     "write \"http://SERVER/PATH\", or \"http://HOST:PORT/PATH\" for something that already runs";
+
+/// The keys of `[load]` that a subject may have too.
+pub(super) const OWN_LOAD_KEYS: [&str; 4] =
+    ["connections", "requests_per_connection", "http", "streams"];
 
 pub(super) fn subjects(
     reader: &mut Reader,
@@ -58,57 +63,76 @@ pub(super) fn subjects(
             ));
         }
         let path = format!("subjects.{name}");
-        let (url, place, driver, load) = match &entry.node.tree {
+        let described = match &entry.node.tree {
             Tree::Table(_) => match described(reader, entry, path, recipes) {
                 Some(found) => found,
                 None => continue,
             },
-            Tree::Text(url) => {
-                let load = SubjectLoad::default();
-                (url.clone(), entry.node.place, None, load)
-            }
+            Tree::Text(url) => Described {
+                url: url.clone(),
+                place: entry.node.place,
+                driver: None,
+                load: SubjectLoad::default(),
+                background: None,
+            },
             _ => {
                 let form = "a URL, or a table such as { url = \"http://…\", driver = \"…\" }";
                 reader.expected(&entry.node, &path, form);
                 continue;
             }
         };
-        let target = target(reader, top, place, name, &url, factors, recipes);
+        let (url, place) = (&described.url, described.place);
+        let target = target(reader, top, place, name, url, factors, recipes);
         if let Some((scheme, target, path)) = target {
             subjects.push(Subject {
                 name: name.clone(),
                 scheme,
                 target,
                 path,
-                driver,
-                load,
+                driver: described.driver,
+                load: described.load,
+                background: described.background,
             });
         }
     }
     subjects
 }
 
-/// A subject that is written as a table: its URL, where that stands, its driver, and its own load.
+/// A subject as it is written.
+struct Described {
+    url: String,
+    /// The place of the URL.
+    place: Place,
+    driver: Option<Choice>,
+    load: SubjectLoad,
+    background: Option<Vec<String>>,
+}
+
+/// Reads a subject that is written as a table.
 fn described(
     reader: &mut Reader,
     entry: &Entry,
     path: String,
     recipes: &Recipes,
-) -> Option<(String, Place, Option<Choice>, SubjectLoad)> {
+) -> Option<Described> {
     let section = reader.section(entry, path)?;
     section.only(
         reader,
-        &["url", "driver", "with", "connections", "http", "streams"],
+        &[&["url", "driver", "with", BACKGROUND], &OWN_LOAD_KEYS[..]].concat(),
     );
+    let background = background::of_subject(reader, &section);
     let driver = drivers::chosen(reader, &section, recipes);
     let url = section.required_text(reader, "url", "\"http://backend/\"")?;
     let place = section.value_place("url");
     let mut load = SubjectLoad::default();
-    for key in ["connections", "http", "streams"] {
+    for key in OWN_LOAD_KEYS {
         if let Some((entry, path)) = section.entry(key) {
             match load_change(reader, key, &entry.node, &path, recipes) {
                 Some(LoadChange::Connections(count)) => load.connections = Some(count),
-                Some(LoadChange::Http2(is)) => load.http2 = Some(is),
+                Some(LoadChange::RequestsPerConnection(count)) => {
+                    load.requests_per_connection = Some(count);
+                }
+                Some(LoadChange::Http(version)) => load.http = Some(version),
                 Some(LoadChange::Streams(count)) => load.streams = Some(count),
                 _ => {}
             }
@@ -121,7 +145,13 @@ fn described(
             }
         }
     }
-    Some((url, place, driver, load))
+    Some(Described {
+        url,
+        place,
+        driver,
+        load,
+        background,
+    })
 }
 
 fn target(

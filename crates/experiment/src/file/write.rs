@@ -1,15 +1,18 @@
 //! An experiment written out as a file again, with every default.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use toml::{Table, Value as Toml};
 
+use super::background::NONE;
 use crate::spec::{
-    Apart, BodyCheck, Choice, Design, Effect, EventFault, Experiment, LoadSpec, ParamValue, Rate,
-    SameAnswers, Server, SliceLength, SubjectLoad, Target, TlsSpec, Upstream,
+    Apart, BodyCheck, Choice, Design, Effect, EventTarget, EventWhat, Experiment, HttpVersion,
+    LoadSpec, NamedLoad, ParamValue, Rate, SameAnswers, Server, SliceLength, SubjectLoad, Target,
+    TlsSpec, Upstream,
 };
 use config::units;
-use readings::{Access, HostSpec};
+use readings::{Access, ContainerSource, HostSpec, Reach};
 
 impl Experiment {
     /// The experiment as the text of a file. Reading it back, with the same recipes, gives the
@@ -21,8 +24,8 @@ impl Experiment {
         if let Some(question) = &self.question {
             put(&mut top, "question", text(question));
         }
-        let hosts = self.hosts.iter();
-        let hosts = hosts.map(|one| (one.name.clone(), Toml::Table(host(one))));
+        let hosts = self.hosts.iter().filter(|one| one.is_first());
+        let hosts = hosts.map(|one| (one.declared_name().to_owned(), Toml::Table(host(one))));
         put_table(&mut top, "hosts", hosts.collect());
         let servers = self
             .servers
@@ -39,6 +42,9 @@ impl Experiment {
                 put_driver(&mut table, driver);
             }
             put_subject_load(&mut table, subject.load);
+            if let Some(names) = &subject.background {
+                put(&mut table, "background", background(names));
+            }
             let value = match table.is_empty() {
                 true => Toml::String(url),
                 false => {
@@ -61,7 +67,13 @@ impl Experiment {
             (factor.name.clone(), Toml::Array(levels.collect()))
         });
         put_table(&mut top, "factors", factors.collect());
-        put(&mut top, "load", Toml::Table(load(&self.load)));
+        match self.loads.is_empty() {
+            true => put(&mut top, "load", Toml::Table(load(&self.load))),
+            false => {
+                let loads = self.loads.iter().map(named_load);
+                put(&mut top, "loads", Toml::Table(loads.collect()));
+            }
+        }
         self.put_events(&mut top);
         let mut expect = Table::new();
         put(&mut expect, "status", i64::from(self.expect.status).into());
@@ -84,6 +96,7 @@ impl Experiment {
         }
         put(&mut top, "expect", Toml::Table(expect));
         put(&mut top, "design", Toml::Table(design(&self.design)));
+        self.put_gates(&mut top);
         let sysctls = self
             .sysctls
             .iter()
@@ -101,18 +114,52 @@ impl Experiment {
             let mut table = Table::new();
             let time = |time| Toml::String(units::duration_text(time));
             put(&mut table, "at", time(event.at));
-            put(&mut table, "server", text(&event.server));
+            match &event.target {
+                EventTarget::Host(host) => put(&mut table, "host", text(host)),
+                EventTarget::Servers(names) => match &names[..] {
+                    [name] => put(&mut table, "server", text(name)),
+                    names => put(&mut table, "servers", texts(names)),
+                },
+            }
             let what = match &event.what {
-                EventFault::Fault(fault) => text(fault.word()),
-                EventFault::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
+                EventWhat::Kind(kind) => text(kind.word()),
+                EventWhat::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
             };
             put(&mut table, "what", what);
             if let Some(until) = event.until {
                 put(&mut table, "until", time(until));
             }
+            let settings = &event.settings;
+            put_table(&mut table, "params", params(&settings.params));
+            if let Some(quota) = settings.quota {
+                put(&mut table, "quota", Toml::Float(quota));
+            }
+            if let Some(loss) = settings.loss {
+                put(&mut table, "loss", Toml::String(units::share_text(loss)));
+            }
+            for (key, value) in [("delay", settings.delay), ("pause", settings.pause)] {
+                if let Some(value) = value {
+                    put(&mut table, key, time(value));
+                }
+            }
             Toml::Table(table)
         });
         put(top, "events", Toml::Array(events.collect()));
+    }
+
+    fn put_gates(&self, top: &mut Table) {
+        let is_unnamed = |gate: &readings::Gate| gate.name == gate.full_text();
+        if self.gates.iter().all(is_unnamed) {
+            let texts = self.gates.iter().map(|gate| Toml::String(gate.full_text()));
+            let texts: Vec<Toml> = texts.collect();
+            if !texts.is_empty() {
+                put(top, "gates", Toml::Array(texts));
+            }
+            return;
+        }
+        let gates = self.gates.iter();
+        let gates = gates.map(|gate| (gate.name.clone(), Toml::String(gate.full_text())));
+        put_table(top, "gates", gates.collect());
     }
 
     fn put_published(&self, top: &mut Table) {
@@ -131,17 +178,68 @@ impl Experiment {
     }
 }
 
+fn texts(words: &[String]) -> Toml {
+    Toml::Array(words.iter().map(|word| text(word)).collect())
+}
+
+/// What opens the pipe to a host, as its key has it.
+fn how_reached(reach: &Reach) -> Toml {
+    let mut table = Table::new();
+    let mut name = |key: &str, value: Option<&String>| {
+        if let Some(value) = value {
+            put(&mut table, key, text(value));
+        }
+    };
+    let (options, count) = match reach {
+        Reach::Ssh(destination) => return text(destination),
+        Reach::Exec(words) => return texts(words),
+        Reach::Podman(podman) => {
+            match &podman.source {
+                ContainerSource::Container(container) => name("container", Some(container)),
+                ContainerSource::Image(image) => name("image", Some(image)),
+            }
+            (podman.options.as_slice(), None)
+        }
+        Reach::Slurm(member) => {
+            name("partition", member.spec.partition.as_ref());
+            (
+                member.spec.options.as_slice(),
+                member.count.map(|it| ("nodes", it)),
+            )
+        }
+        Reach::Kubernetes(member) => {
+            name("image", Some(&member.spec.image));
+            name("namespace", member.spec.namespace.as_ref());
+            let count = member.count.map(|it| ("replicas", it));
+            (member.spec.options.as_slice(), count)
+        }
+        Reach::Nomad(member) => {
+            name("job", Some(&member.spec.job));
+            name("task", member.spec.task.as_ref());
+            name("namespace", member.spec.namespace.as_ref());
+            (&[][..], member.count.map(|it| ("allocations", it)))
+        }
+    };
+    if let Some((key, count)) = count {
+        put(&mut table, key, i64::from(count).into());
+    }
+    if !options.is_empty() {
+        put(&mut table, "options", texts(options));
+    }
+    Toml::Table(table)
+}
+
 fn host(host: &HostSpec) -> Table {
     let mut table = Table::new();
     if !host.cpus.is_empty() {
         let cpus = host.cpus.iter().map(|cpu| Toml::from(i64::from(*cpu)));
         put(&mut table, "cpus", Toml::Array(cpus.collect()));
     }
-    if let Some(ssh) = &host.ssh {
-        put(&mut table, "ssh", text(ssh));
+    if let Some(reach) = &host.reach {
+        put(&mut table, reach.key(), how_reached(reach));
     }
-    if let Some(binary) = &host.ssh_binary {
-        put(&mut table, "ssh_binary", text(&binary.to_string_lossy()));
+    if let Some(binary) = &host.binary {
+        put(&mut table, "binary", text(&binary.to_string_lossy()));
     }
     if let Some(address) = &host.address {
         put(&mut table, "address", text(&address.to_string()));
@@ -186,15 +284,19 @@ fn server(server: &Server) -> Table {
         });
         put(&mut table, "upstreams", Toml::Array(names.collect()));
     }
-    let with = server.with.iter().map(|(name, given)| {
+    put_table(&mut table, "with", params(&server.with));
+    table
+}
+
+fn params(given: &BTreeMap<String, ParamValue>) -> Table {
+    let params = given.iter().map(|(name, given)| {
         let value = match given {
             ParamValue::Value(value) => value.to_toml(),
             ParamValue::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
         };
         (name.clone(), value)
     });
-    put_table(&mut table, "with", with.collect());
-    table
+    params.collect()
 }
 
 fn put_driver(table: &mut Table, driver: &Choice) {
@@ -210,8 +312,13 @@ fn put_subject_load(table: &mut Table, load: SubjectLoad) {
             put(table, key, i64::from(count).into());
         }
     }
-    if let Some(http2) = load.http2 {
-        put(table, "http", text(if http2 { "2" } else { "1.1" }));
+    if let Some(count) = load.requests_per_connection {
+        // What was read is at most 10^9.
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        put(table, "requests_per_connection", count.into());
+    }
+    if let Some(http) = load.http {
+        put(table, "http", text(http.name()));
     }
 }
 
@@ -235,13 +342,39 @@ fn put_tls(table: &mut Table, tls: &TlsSpec) {
     if tls.insecure {
         put(table, "tls_insecure", true.into());
     }
+    if let Some(key) = tls.client_key {
+        put(table, "tls_client_key", text(key.name()));
+    }
+}
+
+fn background(names: &[String]) -> Toml {
+    match names.is_empty() {
+        true => text(NONE),
+        false => texts(names),
+    }
+}
+
+fn named_load(one: &NamedLoad) -> (String, Toml) {
+    let mut table = load(&one.load);
+    table.remove("driver");
+    put(&mut table, "role", text(one.role.word()));
+    if let Some(path) = &one.path {
+        put(&mut table, "path", text(path));
+    }
+    (one.name.clone(), Toml::Table(table))
 }
 
 fn load(load: &LoadSpec) -> Table {
     let mut table = Table::new();
     put_driver(&mut table, &load.driver);
-    if let Some(host) = &load.host {
-        put(&mut table, "host", text(host));
+    match &load.host {
+        Some(host) if load.more_hosts.is_empty() => put(&mut table, "host", text(host)),
+        Some(host) => {
+            let hosts = [host].into_iter().chain(&load.more_hosts);
+            let hosts: Vec<toml::Value> = hosts.map(|one| text(one)).collect();
+            put(&mut table, "hosts", hosts.into());
+        }
+        None => {}
     }
     put(
         &mut table,
@@ -286,9 +419,12 @@ fn load(load: &LoadSpec) -> Table {
         let bounds = bounds.map(Toml::String).collect();
         put(&mut table, "bounds", Toml::Array(bounds));
     }
-    if load.http2 {
-        put(&mut table, "http", text("2"));
+    if load.http != HttpVersion::Http1 {
+        put(&mut table, "http", text(load.http.name()));
         put(&mut table, "streams", i64::from(load.streams).into());
+    }
+    if let Some(congestion) = load.quic_congestion {
+        put(&mut table, "quic_congestion", text(congestion.name()));
     }
     put_tls(&mut table, &load.tls);
     let headers = load

@@ -59,6 +59,16 @@ pub enum RecipeError {
         /// What was expected.
         why: String,
     },
+    /// A reload cannot change these parameters.
+    #[error(
+        "recipe `{recipe}`: a reload cannot change {params}: the command or its environment would \
+         be another one; change only parameters of its configuration files"
+    )]
+    Reload {
+        recipe: String,
+        /// The changed parameters, in quotes.
+        params: String,
+    },
     /// The number of upstreams does not fit.
     #[error("recipe `{recipe}` takes {takes}, found {found}")]
     Upstreams {

@@ -6,8 +6,10 @@
 //! looks for programs and files on this machine.
 
 mod error;
+mod items;
 mod load;
 mod read;
+mod reload;
 mod render;
 mod settings;
 
@@ -21,7 +23,10 @@ use tls::KeyType;
 use crate::manifest::{Param, Value, Version, fill};
 
 pub use error::RecipeError;
+pub(crate) use items::PLACEHOLDERS;
 pub(crate) use load::recipes;
+pub(crate) use reload::RecipeReload;
+pub use reload::{Reload, ReloadSign, ReloadState};
 pub use render::{
     Behind, Certificates, Ready, RenderContext, Rendered, RenderedFile, is_certificate,
 };
@@ -60,8 +65,17 @@ pub struct Recipe {
     pub(crate) copies: Vec<RecipeFile>,
     pub(crate) command: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
+    /// A list parameter with further variables, each as `NAME=VALUE`.
+    pub(crate) variables: Option<String>,
+    /// The folder that it is started in, a template; its own folder, without it.
+    pub(crate) cwd: Option<String>,
+    /// Whether it has the environment of the running program.
+    pub(crate) inherit_env: bool,
     pub(crate) stop: Vec<(String, Duration)>,
     pub(crate) ready: Ready,
+    pub(crate) ready_templates: ReadyTemplates,
+    /// How it is reloaded, where it can be.
+    pub(crate) reload: Option<RecipeReload>,
     /// When it speaks TLS on its port; never, without it.
     pub(crate) tls: Option<RecipeTls>,
     pub(crate) version: Option<Version>,
@@ -78,6 +92,17 @@ pub(crate) struct RecipeTls {
     pub enabled: String,
     /// A key type; the default without it.
     pub key: Option<String>,
+    /// `true` or `false`; false without it.
+    pub client_certs: Option<String>,
+}
+
+/// The keys of `[ready]` that say how a server is asked, as templates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadyTemplates {
+    /// A version of HTTP; 1.1 without it.
+    pub http: Option<String>,
+    /// `true` or `false`; false without it.
+    pub proxy_protocol: Option<String>,
 }
 
 /// How many upstreams a server takes.
@@ -148,6 +173,18 @@ impl Recipe {
     /// When a template of `[tls]` fails, or yields no key type.
     pub fn tls(&self, params: &BTreeMap<String, Value>) -> Result<Option<KeyType>, RecipeError> {
         render::tls(self, params)
+    }
+
+    /// Whether a server with these parameters, which are complete, refuses clients without a
+    /// certificate of the run's authority.
+    ///
+    /// # Errors
+    /// When a template of `[tls]` fails.
+    pub fn wants_client_certs(
+        &self,
+        params: &BTreeMap<String, Value>,
+    ) -> Result<bool, RecipeError> {
+        render::wants_client_certs(self, params)
     }
 
     /// The parameter of that name.

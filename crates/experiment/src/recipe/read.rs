@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::reload::{SIGNALS, reload};
 use super::render::stays_inside;
 use super::settings::settings;
-use super::{Need, Ready, Recipe, RecipeError, RecipeFile, RecipeTls, Upstreams};
+use super::{Need, Ready, ReadyTemplates, Recipe, RecipeError, RecipeFile, RecipeTls, Upstreams};
 use crate::manifest::{Kind, Param, command, packages, pairs, params, programs, template, version};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units;
+use readings::HttpVersion;
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "summary",
     "homepage",
     "packages",
@@ -31,6 +33,7 @@ const KEYS: [&str; 20] = [
     "start",
     "stop",
     "ready",
+    "reload",
     "tls",
     "version",
     "settings",
@@ -72,16 +75,28 @@ fn whole(
             .help("add a table such as: [start] command = [\"{{ programs.x }}\", \"-f\"]"),
         );
     }
-    let (command, env) = start.map_or_else(Default::default, |start| {
-        start.only(reader, &["command", "env"]);
+    let (command, env) = start.as_ref().map_or_else(Default::default, |start| {
+        start.only(
+            reader,
+            &["command", "env", "variables", "cwd", "inherit_env"],
+        );
         (
-            command(reader, &start),
-            pairs(reader, &start, "env")
+            command(reader, start),
+            pairs(reader, start, "env")
                 .into_iter()
                 .map(|(name, value, _)| (name, value))
                 .collect(),
         )
     });
+    let (ready, ready_templates) = ready(reader, top);
+    let start = start.as_ref();
+    let variables = start.and_then(|start| list_param(reader, start, "variables", &params));
+    let cwd = start.and_then(|start| {
+        let text = start.text(reader, "cwd")?;
+        template(reader, start.value_place("cwd"), "the folder", &text);
+        Some(text)
+    });
+    let inherit_env = start.and_then(|start| start.boolean(reader, "inherit_env"));
     Recipe {
         name: name.to_owned(),
         summary: top
@@ -107,8 +122,13 @@ fn whole(
         params,
         command,
         env,
+        variables,
+        cwd,
+        inherit_env: inherit_env.unwrap_or(false),
         stop: stop(reader, top),
-        ready: ready(reader, top),
+        ready,
+        ready_templates,
+        reload: reload(reader, top),
         tls: tls(reader, top),
         version: version(reader, top, "\"Server/\""),
         settings: settings(reader, top),
@@ -185,7 +205,7 @@ fn copies(
                 (
                     from.unwrap_or_default(),
                     place,
-                    each(reader, &inner, params),
+                    list_param(reader, &inner, "each", params),
                     mode(reader, &inner),
                 )
             }
@@ -205,11 +225,17 @@ fn copies(
     copies
 }
 
-fn each(reader: &mut Reader, section: &Section<'_>, params: &[Param]) -> Option<String> {
-    let name = section.text(reader, "each")?;
+/// The name of a list parameter under a key.
+fn list_param(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    key: &str,
+    params: &[Param],
+) -> Option<String> {
+    let name = section.text(reader, key)?;
     let lists = || params.iter().filter(|param| param.kind == Kind::List);
     if !lists().any(|param| param.name == name) {
-        let place = section.value_place("each");
+        let place = section.value_place(key);
         reader.report(
             Problem::at(
                 place,
@@ -246,7 +272,6 @@ fn mode(reader: &mut Reader, section: &Section<'_>) -> u32 {
 }
 
 fn stop(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, Duration)> {
-    const SIGNALS: [&str; 7] = ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "WINCH"];
     let usual = || vec![("TERM".to_owned(), Duration::from_secs(5))];
     let Some(section) = top.section(reader, "stop") else {
         return usual();
@@ -266,21 +291,33 @@ fn stop(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, Duration)> {
     if steps.is_empty() { usual() } else { steps }
 }
 
-fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
+fn ready(reader: &mut Reader, top: &Section<'_>) -> (Ready, ReadyTemplates) {
+    let mut templates = ReadyTemplates::default();
     let mut ready = Ready {
         path: "/".to_owned(),
+        http: HttpVersion::default(),
+        proxy_protocol: false,
         send: None,
         status: None,
         contains: None,
         timeout: Duration::from_secs(10),
     };
     let Some(section) = top.section(reader, "ready") else {
-        return ready;
+        return (ready, templates);
     };
-    section.only(reader, &["path", "send", "status", "contains", "timeout"]);
+    let keys = [
+        "path",
+        "http",
+        "proxy_protocol",
+        "send",
+        "status",
+        "contains",
+        "timeout",
+    ];
+    section.only(reader, &keys);
     ready.send = section.text(reader, "send");
     if ready.send.is_some() {
-        for key in ["path", "status"] {
+        for key in ["path", "http", "proxy_protocol", "status"] {
             if let Some(entry) = section.table.get(key) {
                 reader.report(Problem::at(
                     entry.place,
@@ -292,7 +329,7 @@ fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
     }
     if let Some(path) = section.text(reader, "path") {
         let place = section.value_place("path");
-        if !path.starts_with('/') {
+        if !path.starts_with(['/', '{']) {
             reader.report(Problem::at(
                 place,
                 format!("`ready.path` is not a path: `{}`", units::shown(&path)),
@@ -308,13 +345,33 @@ fn ready(reader: &mut Reader, top: &Section<'_>) -> Ready {
     ready.contains = section.text(reader, "contains");
     let timeout = section.duration(reader, "timeout", Duration::from_millis(100)..=LONGEST_WAIT);
     ready.timeout = timeout.unwrap_or(ready.timeout);
-    ready
+    let mut template_of = |key: &str| {
+        let text = section.text(reader, key)?;
+        template(reader, section.value_place(key), "the value", &text);
+        Some(text)
+    };
+    templates.http = template_of("http");
+    templates.proxy_protocol = template_of("proxy_protocol");
+    if let Some(text) = &templates.http
+        && !text.contains('{')
+        && HttpVersion::of(text).is_none()
+    {
+        reader.report(Problem::at(
+            section.value_place("http"),
+            format!(
+                "`ready.http` is not a version of HTTP: `{}`",
+                units::shown(text)
+            ),
+            "expected \"1.1\", \"2\" or \"3\"",
+        ));
+    }
+    (ready, templates)
 }
 
 fn tls(reader: &mut Reader, top: &Section<'_>) -> Option<RecipeTls> {
     let section = top.section(reader, "tls")?;
-    section.only(reader, &["enabled", "key"]);
-    for key in ["enabled", "key"] {
+    section.only(reader, &["enabled", "key", "client_certs"]);
+    for key in ["enabled", "key", "client_certs"] {
         if let Some(text) = section.text(reader, key) {
             template(reader, section.value_place(key), "the value", &text);
         }
@@ -322,6 +379,7 @@ fn tls(reader: &mut Reader, top: &Section<'_>) -> Option<RecipeTls> {
     Some(RecipeTls {
         enabled: section.required_text(reader, "enabled", "\"{{ params.tls }}\"")?,
         key: section.text(reader, "key"),
+        client_certs: section.text(reader, "client_certs"),
     })
 }
 

@@ -6,8 +6,11 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use minijinja::{Environment, context};
+use readings::HttpVersion;
 use tls::KeyType;
 
+use super::items::{Placeholders, param_of};
+use super::reload::{Reload, ReloadSign, ReloadState};
 use super::settings::setting_value;
 use super::{Recipe, RecipeError};
 use crate::manifest::{Value, complaint, environment};
@@ -31,9 +34,12 @@ pub struct RenderContext {
     pub weigh: PathBuf,
     /// How many CPUs it may use.
     pub cpus: usize,
+    /// The checkout of its revision, where it has one.
+    pub checkout: Option<PathBuf>,
     /// Its certificate and that of the run's authority; `None` where neither it nor any of its
     /// upstreams speaks TLS.
     pub certificates: Option<Certificates>,
+    pub reload: ReloadState,
 }
 
 /// The certificates that a server needs, in PEM form.
@@ -74,11 +80,18 @@ pub struct Rendered {
     pub command: Vec<String>,
     /// Variables added to the command's environment.
     pub env: Vec<(String, String)>,
+    /// The folder that it is started in. Empty for the one of the running program; `None` for its
+    /// own.
+    pub cwd: Option<PathBuf>,
+    /// Whether it has the environment of the running program.
+    pub inherit_env: bool,
     /// How to stop it: signals without `SIG`, such as `TERM`, each with how long to wait before
     /// the next. What still runs after the last is killed.
     pub stop: Vec<(String, Duration)>,
     /// How to know that it answers.
     pub ready: Ready,
+    /// How it is reloaded, where it can be.
+    pub reload: Option<Reload>,
     /// Whether programs that it starts may gain privileges.
     pub setuid_programs: bool,
     /// Its log files inside its folder.
@@ -103,8 +116,12 @@ pub struct RenderedFile {
 /// The answer that shows that a server is up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The path to ask for.
+    /// The path to ask for; empty where it is enough that its port accepts connections.
     pub path: String,
+    /// The version of HTTP that it is asked in.
+    pub http: HttpVersion,
+    /// Whether it expects a PROXY protocol header first.
+    pub proxy_protocol: bool,
     /// What to send to a server that does not speak HTTP, instead of a request for the path.
     pub send: Option<String>,
     /// The status to expect; without it any below 500 will do.
@@ -155,17 +172,38 @@ impl Recipe {
             }
         }
         files.extend(ctx.certificates.iter().flat_map(certificate_files));
-        let env = self
+        let mut env = self
             .env
             .iter()
             .map(|(name, value)| Ok((name.clone(), filler.text("start.env", value, None)?)))
-            .collect::<Result<_, RecipeError>>()?;
+            .collect::<Result<Vec<_>, RecipeError>>()?;
+        if let Some(list) = &self.variables {
+            env.push(("PORT".to_owned(), ctx.listen_addr.port().to_string()));
+            env.extend(filler.variables(list)?);
+        }
+        let cwd = self
+            .cwd
+            .as_ref()
+            .map(|text| filler.text("start.cwd", text, None).map(PathBuf::from))
+            .transpose()?;
         let contains = self
             .ready
             .contains
             .as_ref()
             .map(|text| filler.text("ready.contains", text, None))
             .transpose()?;
+        let templates = &self.ready_templates;
+        let http = templates.http.as_ref().map(|text| {
+            let name = filler.text("ready.http", text, None)?;
+            HttpVersion::of(&name).ok_or_else(|| {
+                let why = format!("expected 1.1, 2 or 3, found `{name}`");
+                template_error(self, "ready.http", why)
+            })
+        });
+        let proxy_protocol = templates.proxy_protocol.as_ref().map(|text| {
+            let filled = filler.text("ready.proxy_protocol", text, None)?;
+            Ok::<_, RecipeError>(setting_value(&filled).as_deref() == Some("on"))
+        });
         let mut settings = BTreeMap::new();
         for (name, text) in &self.settings {
             let filled = filler.text(&format!("settings.{name}"), text, None)?;
@@ -178,12 +216,17 @@ impl Recipe {
             dirs: self.dirs.clone(),
             command: filler.words("start.command", &self.command)?,
             env,
+            cwd,
+            inherit_env: self.inherit_env,
             stop: self.stop.clone(),
             ready: Ready {
                 path: filler.text("ready.path", &self.ready.path, None)?,
                 contains,
+                http: http.transpose()?.unwrap_or_default(),
+                proxy_protocol: proxy_protocol.transpose()?.unwrap_or_default(),
                 ..self.ready.clone()
             },
+            reload: filler.reload()?,
             setuid_programs: self.setuid_programs,
             logs: self.log_files.clone(),
             version_command: self
@@ -240,13 +283,7 @@ pub(super) fn tls(
     let Some(tls) = &recipe.tls else {
         return Ok(None);
     };
-    let seen = params_seen(recipe, params);
-    let environment = environment();
-    let filled = |place: &str, text: &str| {
-        let names = context! { params => seen };
-        let result = environment.render_named_str(place, text, names);
-        result.map_err(|error| template_error(recipe, place, complaint(&error)))
-    };
+    let filled = |place: &str, text: &str| filled_params(recipe, params, place, text);
     if setting_value(&filled("tls.enabled", &tls.enabled)?).as_deref() != Some("on") {
         return Ok(None);
     }
@@ -257,6 +294,34 @@ pub(super) fn tls(
     let key = key.parse();
     key.map(Some)
         .map_err(|why| template_error(recipe, "tls.key", why))
+}
+
+/// See [`Recipe::wants_client_certs`].
+pub(super) fn wants_client_certs(
+    recipe: &Recipe,
+    params: &BTreeMap<String, Value>,
+) -> Result<bool, RecipeError> {
+    let text = recipe
+        .tls
+        .as_ref()
+        .and_then(|tls| tls.client_certs.as_ref());
+    let (Some(text), Some(_)) = (text, tls(recipe, params)?) else {
+        return Ok(false);
+    };
+    let filled = filled_params(recipe, params, "tls.client_certs", text)?;
+    Ok(setting_value(&filled).as_deref() == Some("on"))
+}
+
+/// Renders a template that knows parameters only.
+fn filled_params(
+    recipe: &Recipe,
+    params: &BTreeMap<String, Value>,
+    place: &str,
+    text: &str,
+) -> Result<String, RecipeError> {
+    let names = context! { params => params_seen(recipe, params) };
+    let result = environment().render_named_str(place, text, names);
+    result.map_err(|error| template_error(recipe, place, complaint(&error)))
 }
 
 fn template_error(recipe: &Recipe, place: &str, why: String) -> RecipeError {
@@ -272,6 +337,7 @@ struct Filler<'r> {
     environment: Environment<'static>,
     names: minijinja::Value,
     params: BTreeMap<String, Value>,
+    placeholders: Placeholders,
 }
 
 impl<'r> Filler<'r> {
@@ -327,12 +393,18 @@ impl<'r> Filler<'r> {
             programs => programs,
             weigh => ctx.weigh.to_string_lossy(),
             cpus => ctx.cpus,
+            reload => context! {
+                expected => ctx.reload.is_expected,
+                number => ctx.reload.number,
+            },
+            checkout => ctx.checkout.as_ref().map(|path| path.to_string_lossy()),
         };
         Ok(Self {
             recipe,
             environment: environment(),
             names,
             params,
+            placeholders: Placeholders::of(ctx, &dir),
         })
     }
 
@@ -350,16 +422,72 @@ impl<'r> Filler<'r> {
             })
     }
 
-    /// Command words; a word that comes out empty is left out, so that an option can be dropped.
+    /// How the server is reloaded. Of its signs the first counts that is not empty once rendered.
+    fn reload(&self) -> Result<Option<Reload>, RecipeError> {
+        let Some(reload) = &self.recipe.reload else {
+            return Ok(None);
+        };
+        let filled = |key: &str, text: &Option<String>| {
+            let text = text.as_deref().unwrap_or_default();
+            self.text(&format!("reload.{key}"), text, None)
+        };
+        let answer = filled("answer", &reload.answer)?;
+        let output = filled("output", &reload.output)?;
+        let sign = match (answer.is_empty(), output.is_empty()) {
+            (false, _) => ReloadSign::Answer(answer),
+            (true, false) => ReloadSign::Output(output),
+            (true, true) => ReloadSign::NewProcess,
+        };
+        Ok(Some(Reload {
+            signal: reload.signal.clone(),
+            command: self.words("reload.command", &reload.command)?,
+            sign,
+        }))
+    }
+
+    /// Command words; a word that comes out empty is left out, so that an option can be dropped,
+    /// and one that is a list parameter becomes a word for each item.
     fn words(&self, place: &str, words: &[String]) -> Result<Vec<String>, RecipeError> {
         let mut filled = Vec::new();
         for word in words {
+            if let Some(Value::List(items)) = param_of(word).and_then(|name| self.params.get(name))
+            {
+                for item in items {
+                    filled.push(self.item(place, item)?);
+                }
+                continue;
+            }
             let word = self.text(place, word, None)?;
             if !word.is_empty() {
                 filled.push(word);
             }
         }
         Ok(filled)
+    }
+
+    /// An item of a list that users wrote, with its placeholders replaced.
+    fn item(&self, place: &str, item: &str) -> Result<String, RecipeError> {
+        let filled = self.placeholders.fill(item);
+        filled.map_err(|why| template_error(self.recipe, place, why))
+    }
+
+    /// The variables in a list parameter.
+    fn variables(&self, list: &str) -> Result<Vec<(String, String)>, RecipeError> {
+        let Some(Value::List(items)) = self.params.get(list) else {
+            return Ok(Vec::new());
+        };
+        let place = "start.variables";
+        let variables = items.iter().map(|item| {
+            let (name, value) = item
+                .split_once('=')
+                .filter(|(name, _)| !name.is_empty())
+                .ok_or_else(|| {
+                    let why = format!("expected NAME=VALUE, found `{item}`");
+                    template_error(self.recipe, place, why)
+                })?;
+            Ok((name.to_owned(), self.item(place, value)?))
+        });
+        variables.collect()
     }
 
     fn path(&self, place: &str, text: &str, item: Option<&str>) -> Result<String, RecipeError> {

@@ -3,9 +3,10 @@
 use crate::manifest::template;
 use config::reader::Reader;
 use config::section::Section;
+use readings::ServerSettings;
 
 /// The settings that change results most.
-pub(super) const SETTINGS: [&str; 7] = [
+pub(super) const SETTINGS: [&str; 8] = [
     "workers",
     "keepalive_client",
     "keepalive_upstream",
@@ -13,6 +14,7 @@ pub(super) const SETTINGS: [&str; 7] = [
     "caching",
     "compression",
     "tls",
+    ServerSettings::QUIC_CONGESTION,
 ];
 
 /// The table `[settings]`: names with templates; none where a recipe has no such table.

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use readings::HostSpec;
+use readings::{Gate, HostSpec, HttpVersion};
 
+use super::event::Event;
 use super::load::{Choice, LoadChange, LoadSpec};
+use super::loads::NamedLoad;
 use crate::manifest::Value;
 
 /// An experiment. Every name that it uses is defined in it.
@@ -25,8 +27,11 @@ pub struct Experiment {
     pub subjects: Vec<Subject>,
     /// What is varied, in the order it was written.
     pub factors: Vec<Factor>,
-    /// The load, before factors change it.
+    /// The load, before factors change it; of several loads, the first compared one.
     pub load: LoadSpec,
+    /// Several loads that are made at the same time, in the order of the file; empty if there is
+    /// only one load.
+    pub loads: Vec<NamedLoad>,
     /// What happens to servers in each measured window, in the order it was written.
     pub events: Vec<Event>,
     /// What a good answer is.
@@ -38,6 +43,8 @@ pub struct Experiment {
     pub sysctls: Vec<(String, String)>,
     /// Figures that others published, shown beside the result.
     pub published: Vec<Published>,
+    /// Bounds that fail a run, in the order they were written.
+    pub gates: Vec<Gate>,
 }
 
 /// A program that is started from a recipe.
@@ -80,61 +87,6 @@ pub enum ParamValue {
     },
 }
 
-/// A fault that is injected in every measured window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Event {
-    /// When, after the measured window begins.
-    pub at: Duration,
-    /// The server's name.
-    pub server: String,
-    /// What is done to it.
-    pub what: EventFault,
-    /// When it is undone, after the measured window begins; without it, at the window's end.
-    pub until: Option<Duration>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventFault {
-    /// The same under every condition.
-    Fault(Fault),
-    /// As a factor's level says.
-    Factor {
-        /// The factor's name.
-        factor: String,
-        /// What is done for each level, by the level's text.
-        by_level: Vec<(String, Fault)>,
-    },
-}
-
-/// A fault that can be injected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// All its processes are killed (SIGKILL); undone, it is started again.
-    Kill,
-    /// All its processes are stopped (SIGSTOP), and continued. The kernel goes on accepting for it.
-    Stop,
-    /// The link of its host is taken down, and up again.
-    Cut,
-}
-
-impl Fault {
-    pub const ALL: [Fault; 3] = [Fault::Kill, Fault::Stop, Fault::Cut];
-
-    /// The word in an experiment file.
-    pub fn word(self) -> &'static str {
-        match self {
-            Fault::Kill => "kill",
-            Fault::Stop => "stop",
-            Fault::Cut => "cut",
-        }
-    }
-
-    /// The fault of that word.
-    pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|fault| fault.word() == word)
-    }
-}
-
 /// A URL that is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
@@ -149,14 +101,16 @@ pub struct Subject {
     pub driver: Option<Choice>,
     /// The settings of the load that it has for itself.
     pub load: SubjectLoad,
+    /// The background loads of this subject, if it names them.
+    pub background: Option<Vec<String>>,
 }
 
 /// Settings of the load that a subject has for itself, as where versions of HTTP are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubjectLoad {
     pub connections: Option<u32>,
-    /// HTTP/2 instead of HTTP/1.1.
-    pub http2: Option<bool>,
+    pub requests_per_connection: Option<u64>,
+    pub http: Option<HttpVersion>,
     pub streams: Option<u32>,
 }
 
@@ -184,6 +138,13 @@ pub struct Factor {
 pub enum Role {
     /// A key of the load.
     Load,
+    /// A key of one of several loads.
+    OneLoad {
+        /// The load's name.
+        load: String,
+    },
+    /// Which background loads are made.
+    Background,
     /// A parameter of a server.
     Param {
         /// The server's name.
@@ -211,6 +172,8 @@ pub struct Level {
 pub enum Effect {
     /// It changes the load.
     Load(LoadChange),
+    /// These background loads are made.
+    Background(Vec<String>),
     /// It changes several keys of the load together.
     Loads(Vec<LoadPart>),
     /// It is the value of a server's parameter, in the parameter's own type.

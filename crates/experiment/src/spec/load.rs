@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tls::Version;
+use readings::{HttpVersion, QuicCongestion};
+use tls::{KeyType, Version};
 
 use crate::manifest::Value;
 
@@ -12,6 +13,8 @@ use crate::manifest::Value;
 pub struct LoadSpec {
     /// The host the load is made on; without one it runs on CPUs that no host claims.
     pub host: Option<String>,
+    /// Further hosts that make their shares of the same load at the same time.
+    pub more_hosts: Vec<String>,
     /// Connections that are open at once.
     pub connections: u32,
     /// Threads that make the load; without a number the runner chooses.
@@ -34,10 +37,13 @@ pub struct LoadSpec {
     pub curve: Option<CurveSpec>,
     /// What makes the load of subjects that name no driver.
     pub driver: Choice,
-    /// HTTP/2 instead of HTTP/1.1: negotiated by ALPN with TLS, spoken from the first byte without.
-    pub http2: bool,
-    /// Streams that each HTTP/2 connection has open at once.
+    /// HTTP/2 is negotiated by ALPN with TLS, and spoken from the first byte without.
+    pub http: HttpVersion,
+    /// Streams that each HTTP/2 or HTTP/3 connection has open at once.
     pub streams: u32,
+    /// The congestion control of HTTP/3 at the load; `None` for the one that matches TCP's on the host
+    /// that makes the load.
+    pub quic_congestion: Option<QuicCongestion>,
     /// How it speaks TLS to subjects with an https URL.
     pub tls: TlsSpec,
 }
@@ -58,12 +64,16 @@ pub struct TlsSpec {
     pub ca: Option<String>,
     /// Whether servers that already run may have any certificate.
     pub insecure: bool,
+    /// Key type of the client certificate, for servers of the experiment that ask for one; `None`
+    /// for no certificate.
+    pub client_key: Option<KeyType>,
 }
 
 impl Default for LoadSpec {
     fn default() -> Self {
         Self {
             host: None,
+            more_hosts: Vec::new(),
             connections: 64,
             threads: None,
             keepalive: true,
@@ -75,8 +85,9 @@ impl Default for LoadSpec {
             rate: Rate::Auto,
             curve: None,
             driver: Choice::engine(),
-            http2: false,
+            http: HttpVersion::default(),
             streams: 1,
+            quic_congestion: None,
             tls: TlsSpec::default(),
         }
     }
@@ -148,10 +159,12 @@ pub enum LoadChange {
     Driver(Choice),
     /// `from`: the host it is made on.
     Host(String),
-    /// `http`: whether it is HTTP/2.
-    Http2(bool),
+    /// `http`
+    Http(HttpVersion),
     /// `streams`
     Streams(u32),
+    /// `quic_congestion`
+    QuicCongestion(Option<QuicCongestion>),
     /// `tls_version`
     TlsVersion(Option<Version>),
     /// `tls_suites`
@@ -164,6 +177,8 @@ pub enum LoadChange {
     TlsCa(String),
     /// `tls_insecure`
     TlsInsecure(bool),
+    /// `tls_client_key`
+    TlsClientKey(Option<KeyType>),
 }
 
 impl LoadChange {
@@ -179,14 +194,16 @@ impl LoadChange {
             Self::Rate(rate) => load.rate = *rate,
             Self::Driver(driver) => load.driver.clone_from(driver),
             Self::Host(host) => load.host = Some(host.clone()),
-            Self::Http2(value) => load.http2 = *value,
+            Self::Http(version) => load.http = *version,
             Self::Streams(count) => load.streams = *count,
+            Self::QuicCongestion(congestion) => load.quic_congestion = *congestion,
             Self::TlsVersion(version) => load.tls.version = *version,
             Self::TlsSuites(names) => load.tls.suites.clone_from(names),
             Self::TlsGroups(names) => load.tls.groups.clone_from(names),
             Self::TlsResumption(value) => load.tls.resumption = *value,
             Self::TlsCa(path) => load.tls.ca = Some(path.clone()),
             Self::TlsInsecure(value) => load.tls.insecure = *value,
+            Self::TlsClientKey(key) => load.tls.client_key = *key,
         }
     }
 }

@@ -1,14 +1,13 @@
 //! An experiment under one condition.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{Access, Condition};
+use readings::{Access, Condition, HttpVersion};
 
-use super::experiment::{
-    Effect, Event, EventFault, Experiment, Fault, ParamValue, Role, Server, Target, Upstream,
-};
+use super::event::{Event, EventSettings, EventSpec, EventWhat};
+use super::experiment::{Effect, Experiment, ParamValue, Role, Server, Target, Upstream};
 use super::load::{Choice, LoadSpec, Rate};
+use super::loads::{LoadBeside, LoadRole};
 use crate::manifest::Value;
 
 /// All that one condition asks for.
@@ -19,22 +18,14 @@ pub struct ResolvedCondition {
     pub servers: Vec<ServerSpec>,
     /// The subjects, in the order they were written.
     pub subjects: Vec<SubjectSpec>,
+    /// The load; of several loads, the first compared one.
     pub load: LoadSpec,
+    /// The name of that load, if there are several.
+    pub load_name: Option<String>,
+    /// The other loads that are made at the same time.
+    pub beside: Vec<LoadBeside>,
     /// What happens to servers in each measured window, in the order it was written.
     pub events: Vec<EventSpec>,
-}
-
-/// An event under one condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventSpec {
-    /// When, after the measured window begins.
-    pub at: Duration,
-    /// The server's name.
-    pub server: String,
-    /// What is done to it.
-    pub fault: Fault,
-    /// When it is undone, after the measured window begins; without it, at the window's end.
-    pub until: Option<Duration>,
 }
 
 /// One server under one condition.
@@ -71,8 +62,47 @@ pub struct SubjectSpec {
     pub driver: Choice,
     /// Connections that are open at once.
     pub connections: u32,
-    /// Streams that each connection has open at once, with HTTP/2.
+    /// Requests after which a connection is closed and another opened; `None` for the load's own.
+    pub requests_per_connection: Option<u64>,
+    /// The version of HTTP.
+    pub http: HttpVersion,
+    /// Streams that each connection has open at once, with HTTP/2 and HTTP/3.
     pub streams: Option<u32>,
+}
+
+impl ResolvedCondition {
+    /// The servers that are started a second time, for the baseline's second copy: those of its path
+    /// that no other subject uses. Where others use all of them, as the back end that the baseline
+    /// asks directly, it is the whole path.
+    ///
+    /// None where the subjects have one path in common, so that their ratios contain no start either;
+    /// where a server has a fixed port; and with events, which happen to one server.
+    pub fn servers_of_copy(&self, baseline: &str, others: &[&str]) -> BTreeSet<String> {
+        let path = |name: &str| {
+            let subject = self.subjects.iter().find(|one| one.name == name);
+            subject.map_or(&[][..], |one| one.through.as_slice())
+        };
+        let own_path = path(baseline);
+        let others: Vec<&[String]> = others.iter().map(|name| path(name)).collect();
+        let one_path = !others.is_empty() && others.iter().all(|path| *path == own_path);
+        if one_path || !self.events.is_empty() {
+            return BTreeSet::new();
+        }
+        let is_shared = |server: &&String| others.iter().any(|path| path.contains(server));
+        let mut own: BTreeSet<String> = own_path
+            .iter()
+            .filter(|one| !is_shared(one))
+            .cloned()
+            .collect();
+        if own.is_empty() {
+            own = own_path.iter().cloned().collect();
+        }
+        let mut servers = self.servers.iter().filter(|one| own.contains(&one.name));
+        match servers.any(|one| one.port.is_some()) {
+            true => BTreeSet::new(),
+            false => own,
+        }
+    }
 }
 
 impl Experiment {
@@ -98,18 +128,8 @@ impl Experiment {
     /// The experiment under one condition. A factor that the condition does not name, or a level
     /// that the factor does not have, changes nothing.
     pub fn under(&self, condition: &Condition) -> ResolvedCondition {
-        let mut load = self.load.clone();
-        for effect in self.effects(condition) {
-            match effect {
-                (_, Effect::Load(change)) => change.apply(&mut load),
-                (_, Effect::Loads(parts)) => {
-                    parts.iter().for_each(|part| part.change.apply(&mut load));
-                }
-                _ => {}
-            }
-        }
-        // A thread without a connection has nothing to do.
-        load.threads = load.threads.map(|threads| threads.min(load.connections));
+        let loads = self.loads_under(condition);
+        let (load, path) = (&loads.main, loads.path.as_deref());
         ResolvedCondition {
             servers: self
                 .start_order()
@@ -119,26 +139,15 @@ impl Experiment {
             subjects: self
                 .subjects
                 .iter()
-                .map(|subject| SubjectSpec {
-                    name: subject.name.clone(),
-                    scheme: subject.scheme.clone(),
-                    target: subject.target.clone(),
-                    path: self.filled(&subject.path, condition),
-                    through: self.through(&subject.target),
-                    driver: subject.driver.as_ref().unwrap_or(&load.driver).clone(),
-                    connections: subject.load.connections.unwrap_or(load.connections),
-                    streams: subject
-                        .load
-                        .http2
-                        .unwrap_or(load.http2)
-                        .then(|| subject.load.streams.unwrap_or(load.streams)),
-                })
+                .map(|subject| self.subject_under(subject, condition, load, path))
                 .collect(),
-            load,
+            beside: loads.beside(self, condition),
+            load_name: loads.name,
+            load: loads.main,
             events: self
                 .events
                 .iter()
-                .filter_map(|event| event_under(event, condition))
+                .filter_map(|event| self.event_under(event, condition))
                 .collect(),
         }
     }
@@ -150,6 +159,11 @@ impl Experiment {
         let closed_loop = |condition: &Condition| {
             let mut resolved = self.under(condition);
             resolved.load.rate = Rate::Auto;
+            let beside = resolved.beside.iter_mut();
+            // A background load keeps to its rate during the closed loop of the first load, too.
+            for one in beside.filter(|one| one.role == LoadRole::Compared) {
+                one.load.rate = Rate::Auto;
+            }
             resolved
         };
         let changes_nothing_else = |name: &str, first: &str| {
@@ -181,9 +195,10 @@ impl Experiment {
         found
     }
 
-    /// Says whether bottlenecks are looked for after the last block; never with events.
+    /// Sets whether bottlenecks are looked for after the last block. With events or several loads
+    /// they never are.
     pub fn find_bottlenecks(&mut self, wanted: bool) {
-        self.design.bottleneck = wanted && self.events.is_empty();
+        self.design.bottleneck = wanted && self.events.is_empty() && self.loads.is_empty();
     }
 
     /// The servers that some subject's requests reach, each after its upstreams.
@@ -208,19 +223,19 @@ impl Experiment {
         })
     }
 
-    /// Whether hosts are machines: each one behind ssh, or this one. They are as soon as one is
-    /// behind ssh.
+    /// Whether hosts are machines: each one behind a pipe, or this one. They are as soon as one is
+    /// behind a pipe, such as ssh.
     pub fn hosts_are_machines(&self) -> bool {
-        self.hosts.iter().any(|host| host.ssh.is_some())
+        self.hosts.iter().any(|host| host.is_elsewhere())
     }
 
-    /// Whether a host is a machine behind ssh.
-    pub fn is_behind_ssh(&self, host: Option<&str>) -> bool {
+    /// Whether a host is behind a pipe.
+    pub fn is_elsewhere(&self, host: Option<&str>) -> bool {
         let found = self
             .hosts
             .iter()
             .find(|one| Some(one.name.as_str()) == host);
-        found.is_some_and(|host| host.ssh.is_some())
+        found.is_some_and(|host| host.is_elsewhere())
     }
 
     /// The server of that name.
@@ -244,7 +259,7 @@ impl Experiment {
         }
     }
 
-    fn through(&self, target: &Target) -> Vec<String> {
+    pub(super) fn through(&self, target: &Target) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         let mut next: Vec<&str> = match target {
             Target::Server(name) => vec![name],
@@ -269,24 +284,7 @@ impl Experiment {
     }
 
     fn server_under(&self, server: &Server, condition: &Condition) -> ServerSpec {
-        let mut params = BTreeMap::new();
-        for (name, given) in &server.with {
-            let value = match given {
-                ParamValue::Value(value) => self.filled_value(value, condition),
-                ParamValue::Factor { factor, by_level } => {
-                    let text = condition.get(factor);
-                    let level = by_level
-                        .iter()
-                        .find(|(level, _)| Some(level) == text)
-                        .or(by_level.first());
-                    match level {
-                        Some((_, value)) => value.clone(),
-                        None => continue,
-                    }
-                }
-            };
-            params.insert(name.clone(), value);
-        }
+        let mut params = self.params_under(&server.with, condition);
         for (role, effect) in self.effects(condition) {
             if let (
                 Role::Param {
@@ -317,7 +315,51 @@ impl Experiment {
         }
     }
 
-    fn effects<'e>(
+    fn params_under(
+        &self,
+        given: &BTreeMap<String, ParamValue>,
+        condition: &Condition,
+    ) -> BTreeMap<String, Value> {
+        let value = |given: &ParamValue| match given {
+            ParamValue::Value(value) => Some(self.filled_value(value, condition)),
+            ParamValue::Factor { factor, by_level } => {
+                let text = condition.get(factor);
+                let level = by_level.iter().find(|(level, _)| Some(level) == text);
+                Some(level.or(by_level.first())?.1.clone())
+            }
+        };
+        let params = given.iter();
+        params
+            .filter_map(|(name, given)| Some((name.clone(), value(given)?)))
+            .collect()
+    }
+
+    fn event_under(&self, event: &Event, condition: &Condition) -> Option<EventSpec> {
+        let kind = match &event.what {
+            EventWhat::Kind(kind) => *kind,
+            EventWhat::Factor { factor, by_level } => {
+                let text = condition.get(factor);
+                let level = by_level.iter().find(|(level, _)| Some(level) == text);
+                level.or(by_level.first())?.1
+            }
+        };
+        let given = &event.settings;
+        Some(EventSpec {
+            at: event.at,
+            target: event.target.clone(),
+            kind,
+            until: event.until,
+            settings: EventSettings {
+                params: self.params_under(&given.params, condition),
+                quota: given.quota,
+                delay: given.delay,
+                loss: given.loss,
+                pause: given.pause,
+            },
+        })
+    }
+
+    pub(super) fn effects<'e>(
         &'e self,
         condition: &'e Condition,
     ) -> impl Iterator<Item = (&'e Role, &'e Effect)> {
@@ -343,7 +385,7 @@ impl Experiment {
 
     /// The text with each factor's `{name}` replaced, in one pass: what is filled in is not
     /// searched again.
-    fn filled(&self, text: &str, condition: &Condition) -> String {
+    pub(super) fn filled(&self, text: &str, condition: &Condition) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(start) = rest.find('{') {
@@ -371,21 +413,4 @@ impl Experiment {
         out.push_str(rest);
         out
     }
-}
-
-fn event_under(event: &Event, condition: &Condition) -> Option<EventSpec> {
-    let fault = match &event.what {
-        EventFault::Fault(fault) => *fault,
-        EventFault::Factor { factor, by_level } => {
-            let text = condition.get(factor);
-            let level = by_level.iter().find(|(level, _)| Some(level) == text);
-            level.or(by_level.first())?.1
-        }
-    };
-    Some(EventSpec {
-        at: event.at,
-        server: event.server.clone(),
-        fault,
-        until: event.until,
-    })
 }

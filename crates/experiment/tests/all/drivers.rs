@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::support::{assert_shown, good, parse, parse_set, recipes, rendered, scratch};
 use experiment::driver::{Driver, Drivers, RunContext};
 use experiment::plan::Plan;
-use experiment::{Experiment, ExperimentError, LoadSpec, TlsSpec};
+use experiment::{Experiment, ExperimentError, HttpVersion, LoadSpec, TlsSpec};
+use readings::QuicCongestion;
 
 const GOOD: &str = r#"title = "two ways"
 [servers.origin]
@@ -61,6 +62,9 @@ fn context(driver: &Driver) -> RunContext {
         port: 8080,
         path: "/p?q=1".into(),
         connections: 64,
+        http: HttpVersion::Http1,
+        streams: 1,
+        quic_congestion: None,
         threads: 2,
         duration_s: 3,
         warmup_s: 1,
@@ -100,7 +104,9 @@ fn every_driver_of_the_program_can_be_filled_in_for_all_that_it_can_do() {
         let differs = |change: &dyn Fn(&mut RunContext)| {
             let mut other = run.clone();
             change(&mut other);
-            driver.command(&other).unwrap() != usual
+            let same = driver.command(&other).unwrap() == usual
+                && driver.environment(&other).unwrap() == driver.environment(&run).unwrap();
+            !same
         };
         let cases: [(&str, bool); 6] = [
             ("keepalive", differs(&|run| run.keepalive = false)),
@@ -123,6 +129,13 @@ fn every_driver_of_the_program_can_be_filled_in_for_all_that_it_can_do() {
             };
             assert_eq!(changes, can, "{}: {name}", driver.name);
         }
+        for version in &driver.http {
+            run.http = *version;
+            run.streams = if *version == HttpVersion::Http1 { 1 } else { 8 };
+            let command = driver.command(&run).unwrap();
+            assert_eq!(command == usual, run.streams == 1, "{}", driver.name);
+        }
+        run = context(driver);
         if driver.schemes.contains(&"https".to_owned()) {
             run.scheme = "https".into();
             let usual = driver.command(&run).unwrap();
@@ -132,7 +145,9 @@ fn every_driver_of_the_program_can_be_filled_in_for_all_that_it_can_do() {
         }
         assert!(!driver.title.is_empty() && !driver.notes.is_empty());
         let needs = driver.available();
-        assert!(needs.is_complete() || needs.install_command.is_some());
+        // What no package brings has a page that says how it is installed.
+        let has_cure = needs.install_command.is_some() || driver.homepage.is_some();
+        assert!(needs.is_complete() || has_cure);
     }
 }
 
@@ -147,6 +162,7 @@ fn how_tls_is_spoken_is_refused_where_a_driver_cannot_choose_it() {
             resumption: true,
             ca: Some("ca.pem".into()),
             insecure: true,
+            client_key: None,
         },
         ..LoadSpec::default()
     };
@@ -164,6 +180,82 @@ fn how_tls_is_spoken_is_refused_where_a_driver_cannot_choose_it() {
     assert!(refused("weigh").is_empty(), "{:?}", refused("weigh"));
     assert_eq!(refused("wrk"), all);
     assert_eq!(refused("ab"), all[1..]);
+}
+
+#[test]
+fn versions_of_http_and_streams_reach_the_drivers_that_have_them_and_others_refuse_them() {
+    let recipes = recipes();
+    for (name, http, url, words) in [
+        ("h2load", HttpVersion::Http1, "http", "--h1 -m 1"),
+        ("h2load", HttpVersion::Http2, "https", "h2load -m 8"),
+        (
+            "oha",
+            HttpVersion::Http1,
+            "http",
+            "-c 64 --http-version 1.1",
+        ),
+        (
+            "oha",
+            HttpVersion::Http2,
+            "https",
+            "-c 64 -p 8 --http-version 2",
+        ),
+        ("weigh", HttpVersion::Http2, "http", "--http 2 --streams 8"),
+        (
+            "weigh",
+            HttpVersion::Http3,
+            "https",
+            "--http 3 --streams 8 --quic-congestion=bbr",
+        ),
+    ] {
+        let driver = recipes.driver(name).unwrap();
+        let mut run = context(driver);
+        run.scheme = url.into();
+        run.http = http;
+        run.streams = if http == HttpVersion::Http1 { 1 } else { 8 };
+        run.quic_congestion = Some(QuicCongestion::Bbr);
+        let command = driver.command(&run).unwrap().join(" ");
+        assert!(command.contains(words), "{command}");
+    }
+    let refused = |name: &str, load: &LoadSpec| {
+        let refusals = recipes.driver(name).unwrap().refusals(load);
+        let what = refusals.into_iter().map(|one| (one.key, one.what));
+        what.collect::<Vec<_>>()
+    };
+    let mut load = LoadSpec {
+        http: HttpVersion::Http2,
+        streams: 8,
+        ..LoadSpec::default()
+    };
+    for name in ["wrk", "ab", "httperf"] {
+        let said = ("http", "it speaks HTTP/1.1".to_owned());
+        assert_eq!(refused(name, &load), [said]);
+    }
+    for name in ["h2load", "oha", "weigh"] {
+        assert!(refused(name, &load).is_empty(), "{name}");
+    }
+    load.keepalive = false;
+    let keys = |name| refused(name, &load).into_iter().map(|(key, _)| key);
+    assert_eq!(keys("h2load").collect::<Vec<_>>(), ["keepalive"]);
+    assert_eq!(keys("oha").collect::<Vec<_>>(), ["keepalive"]);
+    assert_eq!(keys("weigh").count(), 0);
+    load.keepalive = true;
+    load.http = HttpVersion::Http3;
+    let said = ("http", "it speaks HTTP/1.1 and HTTP/2".to_owned());
+    assert_eq!(refused("h2load", &load), refused("oha", &load));
+    assert_eq!(refused("h2load", &load), [said]);
+    let drivers = own(
+        "single",
+        "title = \"t\"\nreader = \"wrk\"\nhttp = [\"2\"]\n\
+         [run]\ncommand = [\"prog\", \"{{ url }}\"]\n[cannot]\nstreams = \"one is enough\"\n",
+    )
+    .unwrap();
+    let single = drivers.get("single").unwrap();
+    load.http = HttpVersion::Http2;
+    let refusals = single.refusals(&load);
+    assert_eq!((refusals.len(), refusals[0].key), (1, "streams"));
+    assert_eq!(refusals[0].why.as_deref(), Some("one is enough"));
+    assert_eq!(single.refusals(&LoadSpec::default())[0].key, "http");
 }
 
 #[test]

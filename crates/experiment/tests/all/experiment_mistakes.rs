@@ -1,7 +1,7 @@
 //! Every mistake in an experiment file is shown in its place, with what was expected.
 
-use crate::support::{GOOD, assert_shown, good, parse, parse_set, recipes, rendered, scratch};
-use experiment::{Experiment, ExperimentError};
+use crate::support::{GOOD, assert_shown, good, parse, parse_set, recipes, rendered};
+use experiment::Experiment;
 
 /// The good experiment with one piece of text changed.
 fn with(from: &str, to: &str) -> String {
@@ -84,7 +84,7 @@ fn machines(from: &str, to: &str) -> String {
 fn hosts_behind_ssh() {
     let experiment = good(parse(MACHINES));
     assert!(experiment.hosts_are_machines() && !experiment.hosts_are_apart());
-    let behind = |host| experiment.is_behind_ssh(Some(host));
+    let behind = |host| experiment.is_elsewhere(Some(host));
     assert_eq!(["vm", "client", "here"].map(behind), [true, true, false]);
     let again = good(parse(&experiment.to_toml()));
     assert_eq!(again.hosts, experiment.hosts);
@@ -98,6 +98,72 @@ fn hosts_behind_ssh() {
     );
     let nobody = machines("ssh = \"me@vm1\"\n", "").replace("ssh = \"client\"\n", "");
     shown("ssh-nobody", &nobody);
+}
+
+/// Hosts behind other pipes, and no mistake.
+const PIPES: &str = r#"title = "over pipes"
+[hosts.pod]
+exec = ["kubectl", "exec", "-i", "pod-1", "--", "weigh", "agent"]
+address = "192.0.2.7"
+[hosts.n]
+slurm = { nodes = 2, partition = "bench", options = ["--exclusive"] }
+cpus = [0, 1]
+[hosts.box]
+podman = { image = "weigh", options = ["--runtime", "runc"] }
+[hosts.other]
+podman = { container = "bench" }
+[hosts.k]
+kubernetes = { image = "debian", namespace = "bench", replicas = 2 }
+[hosts.job]
+nomad = { job = "bench", task = "weigh" }
+binary = "weigh-musl"
+[servers.backend]
+recipe = "apache"
+host = "n1"
+[subjects]
+direct = "http://backend/"
+[load]
+host = "pod"
+"#;
+
+#[test]
+fn hosts_behind_other_pipes() {
+    let experiment = good(parse(PIPES));
+    assert!(experiment.hosts_are_machines() && !experiment.hosts_are_apart());
+    let names: Vec<&str> = experiment
+        .hosts
+        .iter()
+        .map(|host| host.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["pod", "n1", "n2", "box", "other", "k1", "k2", "job"]
+    );
+    let cpus = experiment.hosts.iter().filter(|host| host.cpus == [0, 1]);
+    assert_eq!(cpus.count(), 2);
+    let again = good(parse(&experiment.to_toml()));
+    assert_eq!(again.hosts, experiment.hosts);
+    let pipes = |from: &str, to: &str| {
+        assert!(PIPES.contains(from), "there is no {from:?}");
+        PIPES.replacen(from, to, 1)
+    };
+    let both = pipes("address =", "ssh = \"vm1\"\naddress =");
+    shown("pipe-two-ways", &both);
+    let none = pipes(
+        "[\"kubectl\", \"exec\", \"-i\", \"pod-1\", \"--\", \"weigh\", \"agent\"]",
+        "[]",
+    );
+    shown("pipe-no-command", &none);
+    shown("pipe-no-image", &pipes("image = \"weigh\", ", ""));
+    shown("pipe-nodes", &pipes("nodes = 2", "nodes = 0"));
+    shown(
+        "pipe-option",
+        &pipes("\"bench\", options", "\"-bench\", options"),
+    );
+    shown("pipe-same-name", &pipes("[hosts.box]", "[hosts.n2]"));
+    shown("pipe-unknown-key", &pipes("replicas", "replica"));
+    shown("pipe-with-quota", &pipes("cpus = [0, 1]", "quota = 0.5"));
+    shown("pipe-undefined", &pipes("host = \"n1\"", "host = \"n3\""));
 }
 
 fn apart(from: &str, to: &str) -> String {
@@ -359,59 +425,6 @@ fn overrides_change_what_they_name() {
     assert_eq!(setting.load.connections, 8);
 }
 
-fn read(path: &std::path::Path) -> ExperimentError {
-    Experiment::read(path, &[], false, &recipes()).unwrap_err()
-}
-
-/// The message with the test's own folder left out.
-fn read_shown(name: &str, dir: &std::path::Path, error: &ExperimentError) {
-    let full = error.to_string();
-    let help = miette::Diagnostic::help(error).map(|help| format!("help: {help}\n"));
-    let text = format!(
-        "{}\n{}",
-        full.replace(&dir.display().to_string(), "DIR"),
-        help.unwrap_or_default()
-    );
-    assert_shown(name, &text);
-}
-
-#[test]
-fn files_that_cannot_be_read() {
-    let dir = scratch("files-that-cannot-be-read");
-    let file = |name: &str, bytes: &[u8]| {
-        let path = dir.join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path
-    };
-    let latin = file("latin.toml", b"title = \"a\"\nquestion = \"caf\xe9\"\n");
-    read_shown("read-not-utf8", &dir, &read(&latin));
-    let sixteen = file("sixteen.toml", b"\xff\xfet\0i\0");
-    read_shown("read-utf16", &dir, &read(&sixteen));
-    read_shown("read-missing", &dir, &read(&dir.join("nowhere.toml")));
-    read_shown("read-folder", &dir, &read(&dir));
-}
-
-#[test]
-fn a_hundred_megabytes_are_refused_by_their_size_alone() {
-    let dir = scratch("a-hundred-megabytes");
-    let path = dir.join("noise.toml");
-    let file = std::fs::File::create(&path).unwrap();
-    // A hole: if it were read, it would be 100 MB of zeros and another message.
-    file.set_len(100_000_000).unwrap();
-    let started = std::time::Instant::now();
-    read_shown("read-too-large", &dir, &read(&path));
-    assert!(started.elapsed().as_millis() < 1000);
-}
-
-#[test]
-fn what_has_no_size_is_read_to_the_limit_only() {
-    let error = read(std::path::Path::new("/dev/zero"));
-    assert!(matches!(
-        error,
-        ExperimentError::Open(experiment::OpenError::TooLarge { .. })
-    ));
-}
-
 /// Something happens to a server, and no mistake.
 const EVENTS: &str = r#"title = "one dies"
 [hosts.client]
@@ -462,7 +475,7 @@ fn what_happens_to_servers() {
     let faults: Vec<&str> = experiment
         .conditions()
         .iter()
-        .map(|condition| experiment.under(condition).events[0].fault.word())
+        .map(|condition| experiment.under(condition).events[0].kind.word())
         .collect();
     assert_eq!(faults, ["kill", "cut"]);
     // Written out with its defaults and read again it is the same.
@@ -509,4 +522,62 @@ fn what_happens_to_servers() {
     // Neither of the others needs hosts.
     let here = here.replace("\"kill\", \"cut\"", "\"kill\", \"stop\"");
     good(parse(&here));
+}
+
+#[test]
+fn servers_of_the_users_own() {
+    for (name, server, says) in [
+        (
+            "both",
+            "recipe = \"origin\"\ncommand = [\"./x\", \"{port}\"]",
+            "exclude each other",
+        ),
+        ("no-port", "command = [\"./x\"]", "which port"),
+        (
+            "quote",
+            "command = \"./x {port} 'y\"",
+            "quote is not closed",
+        ),
+        (
+            "no-command",
+            "ready = \"/\"",
+            "neither a command nor a recipe",
+        ),
+        (
+            "build",
+            "command = [\"./x\", \"{port}\"]\nbuild = \"make\"",
+            "needs a revision",
+        ),
+        (
+            "options",
+            "command = [\"./x\", \"{port}\"]\noptions = []",
+            "for containers",
+        ),
+        (
+            "with",
+            "command = [\"./x\", \"{port}\"]\nwith = {}",
+            "unknown key `with`",
+        ),
+        (
+            "env",
+            "command = [\"./x\", \"{port}\"]\nenv = \"A=b\"",
+            "a table such as",
+        ),
+        (
+            "image",
+            "image = \"x\"\nrevision = \"main\"",
+            "no parameter `revision`",
+        ),
+    ] {
+        let text =
+            format!("title = \"own\"\n[servers.a]\n{server}\n[subjects]\na = \"http://a/\"\n");
+        let error = parse(&text).expect_err(name);
+        let shown = rendered(&error);
+        let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(says), "{name}: {shown}");
+    }
+    let port = "title = \"own\"\n[servers.a]\ncommand = [\"./x\", \"{port}\"]\n[subjects]\n\
+                a = \"http://a/{port}\"\n[factors]\nport = [1, 2]\n";
+    let shown = rendered(&parse(port).expect_err("port"));
+    assert!(shown.contains("cannot be called `port`"), "{shown}");
 }

@@ -333,3 +333,52 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn servers_of_the_users_own_are_recipes_with_parameters() {
+    let text = r#"
+title = "own"
+[servers.one]
+command = ["./one", "--port", "{port}", "{size}"]
+env = { A = "b c", DIR = "{dir}" }
+ready = "/up"
+[servers.two]
+command = "X=1 ./two 'a b' {address}:{port}"
+revision = "v1"
+build = "make"
+upstreams = ["one"]
+[servers.three]
+image = "nginx:1"
+port = 80
+options = ["--init"]
+[subjects]
+one = "http://one/"
+two = "http://two/"
+three = "http://three/"
+[factors]
+size = ["10", "20"]
+two.revision = ["v1", "v2"]
+three.image = ["nginx:1", "nginx:2"]
+"#;
+    let experiment = good(parse(text));
+    let written = comes_back(&experiment);
+    assert!(written.contains("recipe = \"command\""), "{written}");
+    let conditions = experiment.conditions();
+    assert_eq!(conditions.len(), 8);
+    let server = |name: &str, at: usize| {
+        let servers = experiment.under(&conditions[at]).servers;
+        servers.into_iter().find(|one| one.name == name).unwrap()
+    };
+    let param = |name, at, param: &str| server(name, at).params[param].to_string();
+    assert_eq!(param("one", 0, "command"), "./one,--port,{port},10");
+    assert_eq!(param("one", 7, "command"), "./one,--port,{port},20");
+    assert_eq!(param("one", 0, "env"), "A=b c,DIR={dir}");
+    assert_eq!(param("two", 0, "command"), "./two,a b,{address}:{port}");
+    assert_eq!(param("two", 0, "env"), "X=1");
+    assert_eq!(
+        (param("two", 0, "revision"), param("two", 7, "revision")),
+        ("v1".into(), "v2".into())
+    );
+    assert_eq!(server("three", 0).recipe, "image");
+    assert_eq!(param("three", 1, "image"), "nginx:2");
+}

@@ -4,10 +4,15 @@
 
 mod docs;
 mod drivers;
+mod event_kinds;
 mod experiment_mistakes;
 mod experiment_text;
+mod loads;
 mod plan;
 mod recipes;
 mod recipes_installed;
+mod reference;
+mod schemas;
 mod settings;
 mod support;
+mod unreadable_files;

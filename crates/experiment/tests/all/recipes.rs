@@ -27,7 +27,15 @@ fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> RenderConte
         weigh: PathBuf::from("/usr/bin/weigh"),
         cpus: 2,
         certificates: None,
+        reload: Default::default(),
+        checkout: None,
     }
+}
+
+/// Recipes of programs that users bring: they need a command or an image, and nothing is known of
+/// their settings.
+fn is_of_users(name: &str) -> bool {
+    ["command", "image"].contains(&name)
 }
 
 fn behind(name: &str, addr: &str) -> Behind {
@@ -64,14 +72,18 @@ fn every_recipe_fills_in_with_its_defaults() {
             "apache-php",
             "balance",
             "caddy",
+            "command",
             "crossroads",
             "haproxy",
             "hitch",
+            "image",
             "ipvs",
             "lighttpd",
+            "mariadb",
             "mediawiki-apache",
             "mediawiki-fpm",
             "nft-dnat",
+            "nghttpd",
             "nginx",
             "nginx-stream",
             "node",
@@ -84,7 +96,7 @@ fn every_recipe_fills_in_with_its_defaults() {
             "varnish"
         ]
     );
-    for recipe in recipes.iter() {
+    for recipe in recipes.iter().filter(|one| !is_of_users(&one.name)) {
         let out = recipe
             .render(&context(recipe, Path::new("/d"), &[]))
             .unwrap();
@@ -469,7 +481,7 @@ fn no_path_leaves_the_servers_folder() {
 #[test]
 fn every_recipe_tells_its_settings_in_the_same_words() {
     let recipes = recipes();
-    for name in recipes.names() {
+    for name in recipes.names().filter(|name| !is_of_users(name)) {
         let recipe = recipes.get(name).unwrap();
         let dir = Path::new("/run/web");
         let rendered = recipe.render(&context(recipe, dir, &[])).unwrap();
@@ -523,4 +535,50 @@ fn a_setting_of_another_name_is_shown_with_the_nearest() {
         .render(&context(recipe, Path::new("/d"), &[]))
         .unwrap();
     assert!(rendered.settings.is_empty());
+}
+
+fn list(items: &[&str]) -> Value {
+    Value::List(items.iter().map(|item| (*item).to_owned()).collect())
+}
+
+#[test]
+fn a_command_of_the_users_own_is_filled_in() {
+    let recipes = recipes();
+    let recipe = recipes.get("command").unwrap();
+    let params = [
+        (
+            "command",
+            list(&["./a", "", "{address}:{port}", "{upstream}", "{\"x\": 1}"]),
+        ),
+        ("env", list(&["DATA={dir}/data", "EQUALS=a=b"])),
+        ("ready", text("/up")),
+        ("cwd", text("/src")),
+    ];
+    let mut context = context(recipe, Path::new("/d"), &params);
+    let out = recipe.render(&context).unwrap();
+    assert_eq!(
+        out.command,
+        ["./a", "", "127.0.0.1:8080", "127.0.0.1:8081", "{\"x\": 1}"]
+    );
+    let env: Vec<(&str, &str)> = out
+        .env
+        .iter()
+        .map(|(n, v)| (n.as_str(), v.as_str()))
+        .collect();
+    let expected = [("PORT", "8080"), ("DATA", "/d/data"), ("EQUALS", "a=b")];
+    assert_eq!(env, expected);
+    assert_eq!(out.ready.path, "/up");
+    assert_eq!(out.cwd.as_deref(), Some(Path::new("/src")));
+    assert!(out.inherit_env);
+
+    context.checkout = Some(PathBuf::from("/cache/1"));
+    let out = recipe.render(&context).unwrap();
+    assert_eq!(out.cwd.as_deref(), Some(Path::new("/cache/1")));
+
+    context.upstreams.clear();
+    let refused = recipe.render(&context).unwrap_err().to_string();
+    assert!(refused.contains("no upstream"), "{refused}");
+    context.params.insert("env".to_owned(), list(&["no value"]));
+    let refused = recipe.render(&context).unwrap_err().to_string();
+    assert!(refused.contains("NAME=VALUE"), "{refused}");
 }

@@ -79,6 +79,8 @@ fn accepted_with(
             weigh: PathBuf::from("weigh"),
             cpus: 1,
             certificates,
+            reload: Default::default(),
+            checkout: None,
         })
         .unwrap();
     for folder in &out.dirs {
@@ -342,6 +344,7 @@ fn tls_params() -> Vec<Vec<(&'static str, Value)>> {
             ("tls", ON),
             ("tls_version", text(version)),
             ("tls_tickets", OFF),
+            ("tls_client_certs", ON),
             ("http2", ON),
         ]);
     }
@@ -391,11 +394,90 @@ fn caddy_and_hitch_accept_what_they_can_be() {
     }
     for version in ["any", "1.2", "1.3"] {
         let version = ("tls_version", text(version));
-        let both = [("tls", ON), ("http2", ON), version.clone()];
+        let asks = ("tls_client_certs", ON);
+        let both = [
+            ("tls", ON),
+            ("http2", ON),
+            ("http3", ON),
+            asks.clone(),
+            version.clone(),
+        ];
         for proxy in [false, true] {
             accepted_with_tls("caddy", &both, proxy, &caddy);
         }
         let hitch = ["--test", "--config=DIR/hitch.conf"];
-        accepted_with_tls("hitch", &[version], true, &hitch);
+        accepted_with_tls("hitch", std::slice::from_ref(&version), true, &hitch);
+        for header in ["off", "v1", "v2"] {
+            let relay = [
+                version.clone(),
+                asks.clone(),
+                ("http2", ON),
+                ("proxy_protocol", text(header)),
+            ];
+            accepted_with_tls("hitch", &relay, true, &hitch);
+        }
     }
+}
+
+#[test]
+fn servers_accept_a_folder_and_lines_of_the_users_own() {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let lines = |line: &str| Value::List(vec![line.to_owned()]);
+    let nginx = [
+        ("document_root", text("/tmp")),
+        ("extra", lines("add_header X-Own yes;")),
+        ("extra_http", lines("server_tokens off;")),
+    ];
+    accepted("nginx", &nginx, false, &["-t", "-c", "DIR/nginx.conf"]);
+    let root = ("document_root", text("/tmp"));
+    let apache = [root.clone(), ("extra", lines("ServerTokens Prod"))];
+    let check = ["-t", "-d", "DIR", "-f", "DIR/apache.conf"];
+    accepted("apache", &apache, false, &check);
+    accepted("apache-php", &apache, false, &check);
+    let extra = lines("server.tag = \"own\"");
+    let lighttpd = [root.clone(), ("extra", extra)];
+    let check = ["-tt", "-f", "DIR/lighttpd.conf"];
+    accepted("lighttpd", &lighttpd, false, &check);
+    let caddy = [root, ("extra", lines("encode gzip"))];
+    let check = ["adapt", "--config", "DIR/Caddyfile"];
+    accepted("caddy", &caddy, false, &check);
+    let haproxy = [
+        ("extra", lines("compression algo gzip")),
+        ("extra_global", lines("tune.maxrewrite 1024")),
+    ];
+    accepted("haproxy", &haproxy, true, &["-c", "-f", "DIR/haproxy.cfg"]);
+    let squid = [("extra", lines("via off"))];
+    accepted(
+        "squid",
+        &squid,
+        true,
+        &["-k", "parse", "-f", "DIR/squid.conf"],
+    );
+    let varnish = [(
+        "extra_vcl",
+        lines("sub vcl_deliver { set resp.http.X-Own = \"yes\"; }"),
+    )];
+    let check = ["-C", "-f", "DIR/default.vcl", "-n", "DIR/work"];
+    accepted("varnish", &varnish, true, &check);
+}
+
+#[test]
+#[should_panic(expected = "nginx refuses its configuration")]
+fn a_line_that_the_server_does_not_know_is_refused_by_it() {
+    let extra = Value::List(vec!["no_such_directive on;".to_owned()]);
+    accepted(
+        "nginx",
+        &[("extra", extra)],
+        false,
+        &["-t", "-c", "DIR/nginx.conf"],
+    );
+    assert!(
+        recipes()
+            .get("nginx")
+            .unwrap()
+            .available()
+            .sentence()
+            .is_none(),
+        "nginx refuses its configuration: it is not installed"
+    );
 }

@@ -18,6 +18,8 @@ enum Request {
     Counters(Sender<Vec<LinkCounters>>),
     /// New rates of links, by host number; answered when they are set.
     Rates(Vec<(usize, u64)>, Sender<()>),
+    /// New parameters of the link of a host; answered when they are set.
+    Change(usize, LinkSpec, Sender<()>),
 }
 
 /// Links in user space; dropping it ends them.
@@ -75,6 +77,12 @@ impl Link {
     pub(crate) fn set_rates(&mut self, rates: Vec<(usize, u64)>) -> io::Result<()> {
         let (sender, receiver) = mpsc::channel();
         self.ask(Request::Rates(rates, sender), &receiver)
+    }
+
+    /// Changes the link of a host.
+    pub(crate) fn change(&mut self, host: usize, spec: LinkSpec) -> io::Result<()> {
+        let (sender, receiver) = mpsc::channel();
+        self.ask(Request::Change(host, spec, sender), &receiver)
     }
 
     fn ask<T>(&mut self, request: Request, receiver: &Receiver<T>) -> io::Result<T> {
@@ -151,6 +159,10 @@ impl Thread {
                     for (host, bits_per_s) in rates {
                         self.router.set_rate(host, bits_per_s);
                     }
+                    let _ = sender.send(());
+                }
+                Ok(Request::Change(host, spec, sender)) => {
+                    self.router.change(host, &spec);
                     let _ = sender.send(());
                 }
                 Err(TryRecvError::Empty) => return Ok(true),

@@ -100,6 +100,14 @@ impl Router {
         }
     }
 
+    /// Changes a host's link in both directions.
+    pub fn change(&mut self, host: usize, spec: &LinkSpec) {
+        if let Some(end) = self.ends.get_mut(host) {
+            end.up.change(spec);
+            end.down.change(spec);
+        }
+    }
+
     /// Accepts a packet that a host sent at `now_ns`; times must not decrease.
     pub fn take(&mut self, now_ns: u64, from: usize, bytes: &[u8]) {
         let Some((source, destination)) = packet::addresses(bytes) else {

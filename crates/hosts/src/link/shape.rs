@@ -33,6 +33,15 @@ impl Shape {
         }
     }
 
+    /// Takes the parameters of another link. Packets in flight keep their times, and none overtakes
+    /// another.
+    pub fn change(&mut self, spec: &LinkSpec) {
+        self.delay_ns = spec.rtt_ns / 2;
+        self.jitter_ns = spec.jitter_ns / 2;
+        self.loss = spec.loss;
+        self.rate = spec.rate_bits_per_s.map(times);
+    }
+
     /// Changes the rate, if there is one; packets in flight keep their times.
     pub fn set_rate(&mut self, bits_per_s: u64) {
         if self.rate.is_some() {
@@ -133,6 +142,26 @@ mod tests {
         let mut free = link(LinkSpec::default());
         free.set_rate(1);
         assert_eq!(free.pass(0, 1_500), Some(0));
+    }
+
+    #[test]
+    fn a_link_that_gets_quicker_keeps_the_order() {
+        let mut shape = link(LinkSpec::default());
+        assert_eq!(shape.pass(5, 100), Some(5));
+        shape.change(&LinkSpec {
+            rtt_ns: 20 * MS,
+            ..LinkSpec::default()
+        });
+        assert_eq!(shape.pass(10, 100), Some(10 * MS + 10));
+        shape.change(&LinkSpec::default());
+        // After the packet that is still in flight.
+        assert_eq!(shape.pass(MS, 100), Some(10 * MS + 10));
+        assert_eq!(shape.pass(11 * MS, 100), Some(11 * MS));
+        shape.change(&LinkSpec {
+            loss: 1.0,
+            ..LinkSpec::default()
+        });
+        assert_eq!(shape.pass(12 * MS, 100), None);
     }
 
     #[test]

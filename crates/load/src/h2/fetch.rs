@@ -7,7 +7,8 @@ use net::Address;
 use net::fetch::{Answer as Whole, FetchError};
 use tls::ClientTls;
 
-use super::{Answer, EncodedRequest, Session};
+use super::{EncodedRequest, Session};
+use crate::session::Answer;
 
 /// As [`tls::fetch`], over HTTP/2.
 ///
@@ -22,7 +23,7 @@ pub(crate) fn fetch(
     body_bytes_max: usize,
 ) -> Result<Whole, FetchError> {
     let mut channel = tls::open(address, tls, preamble, limit)?;
-    let mut session = Session::new(1);
+    let mut session = Session::with_fields();
     // The first stream of a session is never refused.
     let _ = session.request(0, &request.block, &request.body);
     let mut whole = Whole {
@@ -62,5 +63,6 @@ pub(crate) fn fetch(
             return Err(FetchError::Large(body_bytes_max));
         }
     }
+    whole.fields = session.take_fields();
     Ok(whole)
 }

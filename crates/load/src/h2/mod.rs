@@ -6,4 +6,4 @@ mod session;
 
 pub(crate) use fetch::fetch;
 pub(crate) use request::EncodedRequest;
-pub(crate) use session::{Answer, Refusal, Session};
+pub(crate) use session::Session;

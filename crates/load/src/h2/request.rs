@@ -4,15 +4,7 @@ use std::sync::Arc;
 
 use net::h2::hpack;
 
-/// Fields that belong to one HTTP/1.1 connection; HTTP/2 has none of them (RFC 9113 8.2.2).
-const OF_A_CONNECTION: [&str; 6] = [
-    "connection",
-    "proxy-connection",
-    "keep-alive",
-    "transfer-encoding",
-    "upgrade",
-    "te",
-];
+use crate::request_fields;
 
 /// A header block, encoded once: it refers to the static table only, so that every connection can
 /// send it at any time.
@@ -26,33 +18,14 @@ pub(crate) struct EncodedRequest {
 impl EncodedRequest {
     /// Converts the bytes of an HTTP/1.1 request; `None` if they are not one.
     pub(crate) fn of(bytes: &[u8], scheme: &str) -> Option<Self> {
-        let mut fields = [httparse::EMPTY_HEADER; 256];
-        let mut head = httparse::Request::new(&mut fields);
-        let Ok(httparse::Status::Complete(len)) = head.parse(bytes) else {
-            return None;
-        };
-        let (method, path) = (head.method?, head.path?);
-        let host = head
-            .headers
-            .iter()
-            .find(|field| field.name.eq_ignore_ascii_case("host"));
         let mut block = Vec::new();
-        hpack::encode(&mut block, b":method", method.as_bytes());
-        hpack::encode(&mut block, b":scheme", scheme.as_bytes());
-        if let Some(host) = host {
-            hpack::encode(&mut block, b":authority", host.value);
-        }
-        hpack::encode(&mut block, b":path", path.as_bytes());
-        for field in head.headers.iter() {
-            let name = field.name.to_ascii_lowercase();
-            if name != "host" && !OF_A_CONNECTION.contains(&name.as_str()) {
-                hpack::encode(&mut block, name.as_bytes(), field.value);
-            }
-        }
+        let body = request_fields::read(bytes, scheme, |name, value| {
+            hpack::encode(&mut block, name, value);
+        })?;
         Some(Self {
             block,
-            body: Arc::from(&bytes[len..]),
-            is_head: method == "HEAD",
+            body: Arc::from(body),
+            is_head: bytes.starts_with(b"HEAD "),
         })
     }
 }

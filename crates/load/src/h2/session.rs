@@ -6,6 +6,8 @@ use net::h2::{
     ErrorCode, Event, FRAME_HEAD, FrameReader, H2Error, PREFACE, frame, hpack, settings,
 };
 
+use crate::session::{Answer, Fields, Refusal};
+
 /// The flow-control window of each stream and of the connection: larger than almost all bodies, so
 /// that the result is not that of a small window. A stream's window is not opened again.
 pub(crate) const WINDOW: u32 = (1 << 31) - 1;
@@ -18,30 +20,6 @@ const FRAME_MAX: u32 = 16 * 1024;
 const BLOCK_MAX: usize = 64 * 1024;
 /// The last stream that a client can open on a connection.
 const STREAM_MAX: u32 = (1 << 31) - 1;
-
-/// What arrived on a session's streams; `place` is the number that the request was sent with.
-#[derive(Debug)]
-pub(crate) enum Answer<'a> {
-    /// The head of the final answer.
-    Head { place: u32, status: u16, bytes: u64 },
-    /// A piece of the body.
-    Body { place: u32, bytes: &'a [u8] },
-    /// The answer is complete.
-    End { place: u32 },
-    /// The server has reset the stream.
-    Reset { place: u32, code: u32 },
-    /// The server has not processed the request (RFC 9113 8.7): it can be sent again.
-    NotProcessed { place: u32 },
-}
-
-/// Why no request can be sent now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The server's limit of concurrent streams.
-    Full,
-    /// The connection ends: a GOAWAY, or no stream numbers are left.
-    Ending,
-}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
@@ -76,6 +54,9 @@ pub(crate) struct Session {
     received: u32,
     /// Places whose request body waits for a window, with the body.
     unsent: Vec<(u32, Arc<[u8]>)>,
+    /// The header fields of the answer, if they are kept, which takes a connection with a single
+    /// place.
+    fields: Option<Fields>,
 }
 
 impl Session {
@@ -107,7 +88,21 @@ impl Session {
             frame_max: FRAME_MAX,
             received: 0,
             unsent: Vec::new(),
+            fields: None,
         }
+    }
+
+    /// A session for one request whose answer's header fields are kept.
+    pub(crate) fn with_fields() -> Self {
+        Self {
+            fields: Some(Fields::default()),
+            ..Self::new(1)
+        }
+    }
+
+    /// The header fields of the answer, if they were kept.
+    pub(crate) fn take_fields(&mut self) -> Fields {
+        self.fields.take().unwrap_or_default()
     }
 
     /// Number of streams that are not answered.
@@ -273,7 +268,10 @@ impl Session {
                     self.free(place);
                     each(match code == ErrorCode::RefusedStream as u32 {
                         true => Answer::NotProcessed { place },
-                        false => Answer::Reset { place, code },
+                        false => Answer::Reset {
+                            place,
+                            code: code.into(),
+                        },
                     });
                 }
                 Ok(())
@@ -281,7 +279,7 @@ impl Session {
             Event::StreamError { stream, code } => {
                 if let Some(place) = self.place(stream) {
                     self.cancel(place);
-                    let code = code as u32;
+                    let code = code as u64;
                     each(Answer::Reset { place, code });
                 }
                 Ok(())
@@ -331,6 +329,14 @@ impl Session {
         each: &mut impl FnMut(Answer<'_>),
     ) -> Result<(), H2Error> {
         let mut status = 0;
+        // Trailers are not kept.
+        let mut fields = match &mut self.fields {
+            Some(fields) if !self.streams[0].has_head => {
+                fields.clear();
+                Some(fields)
+            }
+            _ => None,
+        };
         // Also for a stream that was given up: the decoder needs all header blocks.
         self.decoder.decode(block, |name, value| {
             if name == b":status" {
@@ -338,6 +344,8 @@ impl Session {
                     .ok()
                     .and_then(|text| text.parse().ok())
                     .unwrap_or(0);
+            } else if let Some(fields) = &mut fields {
+                fields.push((String::from_utf8_lossy(name).into_owned(), value.to_vec()));
             }
             Ok(())
         })?;

@@ -27,6 +27,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             Event::Failed { conn, errno } if self.worker.is_link(conn) => {
                 self.link_ended(conn, errno);
             }
+            Event::Readable { conn } => self.quic_readable(conn),
             Event::Data { conn, buf } => {
                 self.data(conn, &buf);
                 self.worker.io.recycle(buf);
@@ -124,6 +125,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
 
     /// Records a complete answer, which arrived and was read at these times. The connection is
     /// closed if it is the `last` one.
+    #[inline]
     pub(super) fn complete(&mut self, number: usize, (arrived, now): (u64, u64), last: bool) {
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
@@ -181,7 +183,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
-        let most = worker.job.requests_per_connection;
+        let most = worker.pickers[self.target].requests_per_connection;
         if conn.link.is_some() {
             conn.state = State::Idle;
         } else if last || !head.keep_alive || most.is_some_and(|most| conn.requests >= most) {

@@ -91,6 +91,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     pub(super) fn protocol_error(&mut self, number: usize, found: &str) {
         let expected = match self.worker.conns[number].link {
             None => "an HTTP/1.1 answer",
+            Some(_) if self.worker.job.targets[self.target].http3.is_some() => "an HTTP/3 answer",
             Some(_) => "an HTTP/2 answer",
         };
         self.fail_and_free(

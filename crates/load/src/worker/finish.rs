@@ -4,6 +4,7 @@ use net::Io;
 use readings::Slice;
 
 use super::ROW_WORK_NS;
+use super::quic_links;
 use super::segment::SegmentRun;
 use crate::clock::Clock;
 use crate::pacing::Pacer;
@@ -98,6 +99,12 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         {
             tls.wire_bytes_read += closed.wire.read - opened.wire.read;
             tls.wire_bytes_sent += closed.wire.sent - opened.wire.sent;
+            let packets = closed.quic.since(&opened.quic);
+            tls.wire_bytes_read += packets.bytes_received;
+            tls.wire_bytes_sent += packets.bytes_sent;
+            if let Some(quic) = &mut recorder.quic {
+                quic_links::add(quic, &packets);
+            }
         }
         let (client_cpu_ns, client_waited_ns) = match (self.opened, self.closed) {
             (Some(opened), Some(closed)) => {

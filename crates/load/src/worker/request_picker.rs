@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use net::{Io, PayloadId, TargetId};
 
 use crate::h2::EncodedRequest;
+use crate::h3;
 use crate::job::Job;
 use crate::target::{Choice, Target};
 
@@ -15,8 +17,12 @@ pub(super) struct RequestPicker {
     pub(super) payloads: Vec<PayloadId>,
     /// With HTTP/2: the requests as header blocks.
     pub(super) encoded: Vec<EncodedRequest>,
+    /// With HTTP/3: the requests as frames.
+    pub(super) frames: Vec<Bytes>,
     /// Whether one of the requests is HEAD: the parser has to know.
     pub(super) has_head: bool,
+    /// Requests after which a connection is closed.
+    pub(super) requests_per_connection: Option<u64>,
     /// Cumulative weights; empty for one request, or for requests in order.
     sums: Vec<u64>,
     next: usize,
@@ -33,27 +39,45 @@ impl RequestPicker {
             .map(|request| io.add_payload(Arc::from(request.bytes.as_slice())))
             .collect();
         let (sums, step) = match target.choice {
-            Choice::InOrder => (Vec::new(), job.threads),
+            Choice::InOrder => (Vec::new(), job.all_threads()),
             Choice::Weighted if target.requests.len() == 1 => (Vec::new(), 0),
             Choice::Weighted => (cumulative_weights(target), 0),
         };
+        let id = io.add_tls_target(
+            &target.address,
+            &sources(job, thread),
+            target.tls.as_ref().map(|_| number as u32),
+        );
+        // With one request at a time a short send never follows another that waits for its
+        // acknowledgement. With streams it does, and would wait a round trip.
+        if target.http2.is_some() {
+            io.set_no_delay(id);
+        }
         Self {
-            id: io.add_tls_target(
-                &target.address,
-                &sources(job, thread),
-                target.tls.as_ref().map(|_| number as u32),
-            ),
+            id,
             payloads,
             encoded: encoded(target),
+            frames: match target.http3 {
+                None => Vec::new(),
+                // `Job::validate` has refused what is no request.
+                Some(_) => (target.requests.iter())
+                    .map(|request| h3::encoded(&request.bytes).unwrap_or_default())
+                    .collect(),
+            },
             has_head: target.requests.iter().any(|request| request.is_head()),
+            requests_per_connection: target
+                .requests_per_connection
+                .or(job.requests_per_connection),
             sums,
             // Of N threads each takes every Nth request, starting at its own number.
             next: match step {
                 0 => 0,
-                _ => thread % target.requests.len(),
+                _ => job.number_of(thread) % target.requests.len(),
             },
             step,
-            random: fastrand::Rng::with_seed(job.seed ^ ((thread as u64) << 40) ^ 0x5eed),
+            random: fastrand::Rng::with_seed(
+                job.seed ^ ((job.number_of(thread) as u64) << 40) ^ 0x5eed,
+            ),
         }
     }
 
@@ -82,7 +106,7 @@ fn encoded(target: &Target) -> Vec<EncodedRequest> {
 }
 
 /// The source addresses of a thread's connections, so that over all threads each has its turn.
-fn sources(job: &Job, thread: usize) -> Vec<SocketAddr> {
+pub(super) fn sources(job: &Job, thread: usize) -> Vec<SocketAddr> {
     let count = job.sources.len();
     let in_turn = (0..count).map(|turn| job.sources[(thread + turn * job.threads) % count]);
     in_turn.collect()

@@ -49,6 +49,8 @@ impl Window {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
     pub(super) wire: WireBytes,
+    /// Packets of QUIC connections to the segment's target.
+    pub(super) quic: quic::Counts,
     pub(super) cpu: u64,
     pub(super) waited: u64,
     pub(super) wasted: u64,
@@ -235,6 +237,9 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
                 self.handle(event);
                 was_empty_poll = false;
             }
+            if self.worker.quic.is_some() {
+                self.expire_quic();
+            }
             if self.now >= self.scanned + SCAN_NS {
                 self.scan();
                 was_empty_poll = false;
@@ -263,6 +268,9 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
                 until = until.min(self.pacer.next_ns());
             }
         }
+        if let Some(at) = self.worker.next_quic_ns() {
+            until = until.min(at);
+        }
         until.saturating_sub(self.worker.clock.now_ns())
     }
 
@@ -270,6 +278,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
     pub(super) fn cross_edges(&mut self) {
         let edge = |run: &Self| Edge {
             wire: run.worker.io.wire_bytes(),
+            quic: run.worker.quic_counts(run.target),
             cpu: run.worker.clock.thread_cpu_ns(),
             waited: run.worker.clock.thread_waited_ns(),
             wasted: run.wasted,
@@ -282,6 +291,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
         }
         if self.closed.is_none() && self.now >= self.window.end {
             self.closed = Some(edge(self));
+            self.note_offloads();
             let links = self.open_links();
             let conns = &self.worker.conns[self.worker.conns_of[self.target].clone()];
             let has_tls = self.worker.job.targets[self.target].tls.is_some();

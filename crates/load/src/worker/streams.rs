@@ -1,8 +1,8 @@
-//! HTTP/2: connections that carry several requests at once.
+//! HTTP/2 and HTTP/3: connections that carry several requests at once.
 //!
 //! Each stream that may be open has a [`Conn`](crate::conn::Conn), its *place*, with the same states
 //! as an HTTP/1.1 connection, so that pacing, stop rules, checks and recording are common to both. A
-//! [`Link`] is the HTTP/2 connection that carries the streams of its places.
+//! [`Link`] is the connection that carries the streams of its places.
 
 use std::ops::Range;
 
@@ -11,14 +11,18 @@ use net::http::ResponseHead;
 use net::{Buf, ConnId, Io};
 use readings::WrongKind;
 
+use super::carrier::Carrier;
 use super::segment::SegmentRun;
 use super::{REOPENING_NS, Worker};
 use crate::clock::Clock;
-use crate::conn::State;
-use crate::h2::{Answer, Refusal, Session};
+use crate::conn::{Conn, State};
+use crate::h2::Session;
+use crate::h3;
 use crate::job::Job;
 use crate::pacing::Pacer;
+use crate::session::{Answer, Refusal};
 use crate::stop::StopRule;
+use crate::target::Request;
 
 /// In the table of slots, the bit that marks a number as that of a link.
 pub(super) const LINK: u32 = 1 << 31;
@@ -30,14 +34,15 @@ pub(super) enum LinkState {
     Open,
 }
 
-/// An HTTP/2 connection, open or not.
+/// An HTTP/2 or HTTP/3 connection, open or not.
 pub(super) struct Link {
     pub(super) target: usize,
     pub(super) places: Range<usize>,
     pub(super) state: LinkState,
-    id: Option<ConnId>,
-    since: u64,
-    session: Option<Box<Session>>,
+    pub(super) id: Option<ConnId>,
+    pub(super) since: u64,
+    /// With HTTP/2 while it is open; with HTTP/3 also while it is being opened.
+    pub(super) session: Option<Carrier>,
     /// Number of places whose request waits for the connection, or for a stream.
     waiting: u32,
     /// Requests since it was opened.
@@ -50,11 +55,11 @@ pub(super) struct Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StreamEnd {
     Done,
-    Reset(u32),
+    Reset(u64),
     NotProcessed,
 }
 
-/// The links of all targets with HTTP/2, and for each place its link.
+/// The links of all targets with HTTP/2 or HTTP/3, and for each place its link.
 pub(super) fn links(job: &Job, places_of: &[Range<usize>]) -> (Vec<Link>, Vec<Option<u32>>) {
     let mut links = Vec::new();
     let mut of_places = Vec::new();
@@ -83,7 +88,7 @@ pub(super) fn links(job: &Job, places_of: &[Range<usize>]) -> (Vec<Link>, Vec<Op
 }
 
 impl<I: Io, C: Clock> Worker<I, C> {
-    fn dirty(&mut self, link: usize) {
+    pub(super) fn dirty(&mut self, link: usize) {
         if !std::mem::replace(&mut self.links[link].is_dirty, true) {
             self.dirty.push(link as u32);
         }
@@ -93,14 +98,24 @@ impl<I: Io, C: Clock> Worker<I, C> {
     #[inline]
     pub(super) fn flush_links(&mut self) {
         while let Some(number) = self.dirty.pop() {
-            let link = &mut self.links[number as usize];
-            link.is_dirty = false;
-            if let (Some(id), Some(session)) = (link.id, &mut link.session)
-                && !session.out.is_empty()
-            {
-                self.io.send_copy(id, &session.out);
-                session.out.clear();
+            let number = number as usize;
+            self.links[number].is_dirty = false;
+            match &self.links[number].session {
+                Some(Carrier::H2(_)) => self.flush_h2(number),
+                Some(Carrier::H3(_)) => self.flush_quic(number),
+                None => {}
             }
+        }
+    }
+
+    #[inline]
+    fn flush_h2(&mut self, number: usize) {
+        let link = &mut self.links[number];
+        if let (Some(id), Some(Carrier::H2(session))) = (link.id, &mut link.session)
+            && !session.out.is_empty()
+        {
+            self.io.send_copy(id, &session.out);
+            session.out.clear();
         }
     }
 
@@ -120,7 +135,8 @@ impl<I: Io, C: Clock> Worker<I, C> {
         }
     }
 
-    fn close_link(&mut self, number: usize) {
+    pub(super) fn close_link(&mut self, number: usize) {
+        self.end_quic(number);
         let link = &mut self.links[number];
         (link.state, link.session, link.requests) = (LinkState::Closed, None, 0);
         link.waiting = 0;
@@ -130,7 +146,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 
     /// The link of a slot, if it is the one with this connection.
-    fn link_of(&self, id: ConnId) -> Option<usize> {
+    pub(super) fn link_of(&self, id: ConnId) -> Option<usize> {
         let number = (self.by_slot[id.slot()] & !LINK) as usize;
         (self.links.get(number)?.id == Some(id)).then_some(number)
     }
@@ -141,8 +157,10 @@ impl<I: Io, C: Clock> Worker<I, C> {
             return;
         };
         let bytes = self.io.bytes(buf);
-        let session = &mut self.links[number].session;
-        let fed = session.as_mut().map(|session| session.feed(bytes, |_| {}));
+        let fed = match &mut self.links[number].session {
+            Some(Carrier::H2(session)) => Some(session.feed(bytes, |_| {})),
+            _ => None,
+        };
         match fed {
             Some(Ok(())) => self.dirty(number),
             _ => self.close_link(number),
@@ -175,6 +193,9 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     fn open_link(&mut self, number: usize, now: u64) {
         let worker = &mut *self.worker;
         let link = &mut worker.links[number];
+        if worker.job.targets[link.target].http3.is_some() {
+            return self.open_quic(number, now);
+        }
         match worker.io.connect(worker.pickers[link.target].id, None) {
             Ok(id) => {
                 worker.by_slot[id.slot()] = LINK | number as u32;
@@ -189,18 +210,18 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Opens a stream for the request of a place that waits.
     fn send_on(&mut self, number: usize, link: usize, now: u64) {
         let worker = &mut *self.worker;
-        let most = worker.job.requests_per_connection;
         let one = &mut worker.links[link];
         let Some(session) = &mut one.session else {
             return;
         };
+        let picker = &worker.pickers[one.target];
+        let most = picker.requests_per_connection;
         if most.is_some_and(|most| one.requests >= most) {
             session.end();
         }
         let conn = &mut worker.conns[number];
-        let request = &worker.pickers[one.target].encoded[conn.request as usize];
         let place = (number - one.places.start) as u32;
-        match session.request(place, &request.block, &request.body) {
+        match session.request(place, picker, conn.request as usize) {
             Ok(()) => {
                 one.waiting -= 1;
                 one.requests += 1;
@@ -217,10 +238,10 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
 
     /// Closes a connection that takes no further requests once it has none, and opens the next one
     /// for those that wait.
-    fn end_link_at_rest(&mut self, number: usize, now: u64) {
+    pub(super) fn end_link_at_rest(&mut self, number: usize, now: u64) {
         let link = &mut self.worker.links[number];
-        let is_at_rest = |session: &Session| session.is_ending() && session.active() == 0;
-        if link.session.as_deref().is_some_and(is_at_rest) {
+        let is_at_rest = |session: &Carrier| session.is_ending() && session.active() == 0;
+        if link.session.as_ref().is_some_and(is_at_rest) {
             let waiting = link.waiting;
             self.worker.close_link(number);
             self.worker.links[number].waiting = waiting;
@@ -231,7 +252,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Opens streams for the requests that wait.
-    fn send_waiting(&mut self, number: usize, now: u64) {
+    pub(super) fn send_waiting(&mut self, number: usize, now: u64) {
         let link = &self.worker.links[number];
         if link.waiting == 0 {
             return;
@@ -271,16 +292,20 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         if is_inside {
             recorder.connect.record_ns(opened - link.since);
         }
-        let places = link.places.len() as u32;
-        link.session = Some(Box::new(Session::new(places)));
+        let mut session = Session::new(link.places.len() as u32);
         link.state = LinkState::Open;
-        if target.tls.is_none() && target.proxy_header.is_some() {
-            let target = link.target;
+        let target = link.target;
+        let settings = &worker.job.targets[target];
+        if settings.tls.is_none() && settings.proxy_header.is_some() {
             worker.next_preamble(target);
-            worker.io.send_copy(id, &worker.preamble);
+            session.out = [worker.preamble.as_slice(), &session.out].concat();
         }
+        worker.links[number].session = Some(Carrier::H2(Box::new(session)));
         worker.dirty(number);
         self.send_waiting(number, now);
+        // The first requests do not wait for the server's SETTINGS, and leave in one send with the
+        // last message of the TLS handshake: nothing costs a round trip of its own.
+        self.worker.flush_h2(number);
     }
 
     pub(super) fn link_connect_failed(&mut self, id: ConnId, errno: i32) {
@@ -305,7 +330,12 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
     }
 
-    fn link_could_not_connect(&mut self, number: usize, errno: i32, why: Option<String>) {
+    pub(super) fn link_could_not_connect(
+        &mut self,
+        number: usize,
+        errno: i32,
+        why: Option<String>,
+    ) {
         for place in self.take_busy(number) {
             match &why {
                 Some(why) => self.handshake_failed(place, why),
@@ -315,7 +345,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Closes a link. Returns the places that had requests.
-    fn take_busy(&mut self, number: usize) -> Vec<usize> {
+    pub(super) fn take_busy(&mut self, number: usize) -> Vec<usize> {
         self.worker.close_link(number);
         let places = self.worker.links[number].places.clone();
         let conns = &mut self.worker.conns;
@@ -337,6 +367,11 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             (None, 0) => "the connection closed before an answer".to_owned(),
             (None, errno) => std::io::Error::from_raw_os_error(errno).to_string(),
         };
+        self.link_lost(number, &found);
+    }
+
+    /// The connection is over: its requests fail.
+    pub(super) fn link_lost(&mut self, number: usize, found: &str) {
         if self.worker.links[number].target != self.target {
             return self.worker.close_link(number);
         }
@@ -347,7 +382,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                 |e| &mut e.read,
                 WrongKind::Connection,
                 expected,
-                &found,
+                found,
             );
         }
     }
@@ -374,45 +409,24 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let first = link.places.start;
         let requests = &worker.job.targets[link.target].requests;
         let conns = &mut worker.conns;
-        let Some(session) = &mut link.session else {
+        let Some(Carrier::H2(session)) = &mut link.session else {
             return;
         };
-        let fed = session.feed(worker.io.bytes(buf), |answer| match answer {
-            Answer::Head {
-                place,
-                status,
-                bytes,
-            } => {
-                let conn = &mut conns[first + place as usize];
-                let keep_alive = true;
-                conn.head = ResponseHead { status, keep_alive };
-                conn.bytes += bytes;
-                if conn.first_byte == 0 {
-                    conn.first_byte = arrived.max(conn.sent);
-                }
-            }
-            Answer::Body { place, bytes } => {
-                let conn = &mut conns[first + place as usize];
-                conn.bytes += bytes.len() as u64;
-                let rule = &requests[conn.request as usize].expect.body;
-                conn.check.take(rule, bytes);
-            }
-            Answer::End { place } => ended.push((first + place as usize, StreamEnd::Done)),
-            Answer::Reset { place, code } => {
-                ended.push((first + place as usize, StreamEnd::Reset(code)))
-            }
-            Answer::NotProcessed { place } => {
-                ended.push((first + place as usize, StreamEnd::NotProcessed));
-            }
+        let fed = session.feed(worker.io.bytes(buf), |answer| {
+            take(
+                answer,
+                &mut conns[first..],
+                requests,
+                arrived,
+                |place, end| {
+                    ended.push((first + place, end, arrived));
+                },
+            );
         });
         if !session.out.is_empty() {
             worker.dirty(number);
         }
-        for (place, end) in ended.drain(..) {
-            let sent = self.worker.conns[place].sent;
-            self.stream_ended(place, end, (arrived.max(sent), now));
-        }
-        self.worker.ended_streams = ended;
+        self.streams_ended(ended, now);
         if let Err(error) = fed {
             // The server learns why before the connection is closed.
             self.worker.flush_links();
@@ -425,6 +439,15 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         self.end_link_at_rest(number, now);
     }
 
+    /// Handles the ends of streams, each with the time at which it arrived.
+    pub(super) fn streams_ended(&mut self, mut ended: Vec<(usize, StreamEnd, u64)>, now: u64) {
+        for (place, end, arrived) in ended.drain(..) {
+            let sent = self.worker.conns[place].sent;
+            self.stream_ended(place, end, (arrived.max(sent), now));
+        }
+        self.worker.ended_streams = ended;
+    }
+
     fn stream_ended(&mut self, place: usize, end: StreamEnd, (arrived, now): (u64, u64)) {
         if self.worker.conns[place].state != State::Waiting {
             return;
@@ -432,7 +455,15 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         match end {
             StreamEnd::Done => self.complete(place, (arrived, now), false),
             StreamEnd::Reset(code) => {
-                let name = ErrorCode::of(code).map_or("an unknown reason", ErrorCode::name);
+                let http3 = self.worker.job.targets[self.target].http3;
+                let name = match http3 {
+                    Some(_) => h3::error_name(code),
+                    None => u32::try_from(code)
+                        .ok()
+                        .and_then(ErrorCode::of)
+                        .map(ErrorCode::name),
+                };
+                let name = name.unwrap_or("an unknown reason");
                 let found = format!("the server reset the stream: {name}");
                 let (kind, expected) = (WrongKind::Connection, "a complete answer");
                 // It is over, so there is nothing to cancel.
@@ -462,5 +493,40 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             LinkState::Closed => false,
         });
         Some(open.count() as u64)
+    }
+}
+
+/// Records what arrived on a stream; `conns` are the places of its link, and those behind.
+#[inline]
+pub(super) fn take(
+    answer: Answer<'_>,
+    conns: &mut [Conn],
+    requests: &[Request],
+    arrived: u64,
+    ended: impl FnOnce(usize, StreamEnd),
+) {
+    match answer {
+        Answer::Head {
+            place,
+            status,
+            bytes,
+        } => {
+            let conn = &mut conns[place as usize];
+            let keep_alive = true;
+            conn.head = ResponseHead { status, keep_alive };
+            conn.bytes += bytes;
+            if conn.first_byte == 0 {
+                conn.first_byte = arrived.max(conn.sent);
+            }
+        }
+        Answer::Body { place, bytes } => {
+            let conn = &mut conns[place as usize];
+            conn.bytes += bytes.len() as u64;
+            let rule = &requests[conn.request as usize].expect.body;
+            conn.check.take(rule, bytes);
+        }
+        Answer::End { place } => ended(place as usize, StreamEnd::Done),
+        Answer::Reset { place, code } => ended(place as usize, StreamEnd::Reset(code)),
+        Answer::NotProcessed { place } => ended(place as usize, StreamEnd::NotProcessed),
     }
 }

@@ -35,6 +35,8 @@ fn secure_origin(alpn: &[&str]) -> (Origin, ClientSettings) {
         connections: 64,
         spin: false,
         tls: Some(ServerTls::new(&server, "the test").unwrap()),
+        http3: false,
+        quic_congestion: None,
     });
     let client = ClientSettings {
         trust: Trust::Authorities(authority.certificate()),
@@ -271,4 +273,31 @@ fn a_refused_stream_is_asked_again_and_a_reset_one_is_an_error() {
         );
         assert_eq!(reading.connects, 1);
     }
+}
+
+#[test]
+fn a_connection_carries_a_page_and_the_next_page_has_its_own() {
+    let origin = origin();
+    let page = |path: &str| Target {
+        requests_per_connection: Some(40),
+        ..over_h2(target(origin.address(), path), 40)
+    };
+    // All forty requests of a page are in flight at once, so three pages take three delays.
+    let job = job(
+        IoKind::best(),
+        page("/delay/constant/50ms"),
+        1,
+        1,
+        Stop::Requests(120),
+    );
+    let reading = one(&job);
+    assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+    assert_eq!((reading.requests, reading.connects), (120, 3));
+    let pages_s = reading.duration_s;
+    assert!((0.145..1.5).contains(&pages_s), "{pages_s}");
+    // A target without its own number has that of the job.
+    let mut kept = job.clone();
+    kept.targets[0].requests_per_connection = None;
+    kept.requests_per_connection = Some(60);
+    assert_eq!(one(&kept).connects, 2);
 }

@@ -217,6 +217,8 @@ pub fn origin() -> Origin {
         connections: 2048,
         spin: false,
         tls: None,
+        http3: false,
+        quic_congestion: None,
     })
     .unwrap()
 }

@@ -58,6 +58,9 @@ impl Epoll {
             generation: (data >> 32) as u32,
         };
         let Some(slot) = self.slot(conn) else { return };
+        if slot.is_watched {
+            return self.events.push_back(Event::Readable { conn });
+        }
         if slot.connecting {
             if bits & (libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP) == 0 {
                 return;
@@ -174,7 +177,7 @@ impl Epoll {
             return Some(Event::AcceptFailed { errno: SLOTS_FULL });
         };
         let conn = self.occupy(index, socket, false);
-        match self.watch(fd, conn) {
+        match self.register(fd, conn) {
             Ok(()) => Some(Event::Accepted {
                 conn,
                 listener: listener as u32,

@@ -59,6 +59,8 @@ pub(super) struct SimConnection {
     pub(super) room: usize,
     /// Bytes that were sent, but not yet taken by the driver.
     pub(super) sent: Vec<u8>,
+    /// Where each whole send ends in `sent`.
+    pub(super) send_ends: Vec<usize>,
 }
 
 impl SimConnection {
@@ -78,6 +80,7 @@ impl SimConnection {
             sends: VecDeque::new(),
             room: usize::MAX / 2,
             sent: Vec::new(),
+            send_ends: Vec::new(),
         }
     }
 }

@@ -92,6 +92,7 @@ fn conn_of(event: &Event) -> Option<ConnId> {
         | Event::Data { conn, .. }
         | Event::Eof { conn }
         | Event::Failed { conn, .. }
+        | Event::Readable { conn }
         | Event::Drained { conn } => Some(*conn),
         Event::AcceptFailed { .. } => None,
     }
@@ -119,6 +120,10 @@ impl<D: Driver> Io for SimIo<D> {
     fn add_target(&mut self, _: &Address, _: &[SocketAddr]) -> TargetId {
         self.network.targets += 1;
         TargetId(self.network.targets - 1)
+    }
+
+    fn set_no_delay(&mut self, target: TargetId) {
+        self.network.no_delay.push(target.0);
     }
 
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {

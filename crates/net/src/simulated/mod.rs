@@ -67,6 +67,8 @@ pub struct Network {
     buffers: Vec<Option<Vec<u8>>>,
     payloads: Vec<Arc<[u8]>>,
     targets: u32,
+    /// The targets whose connections have `TCP_NODELAY`.
+    no_delay: Vec<u32>,
     ready: VecDeque<Ready>,
     is_listening: bool,
     /// Whether sends are carried out in the next poll and data is received before it is reported,
@@ -89,6 +91,7 @@ impl Network {
             buffers: vec![None; buffers.into()],
             payloads: Vec::new(),
             targets: 0,
+            no_delay: Vec::new(),
             ready: VecDeque::new(),
             is_listening: true,
             is_late: false,
@@ -224,7 +227,29 @@ impl Network {
 
     /// Takes what the program has sent since the last call.
     pub fn take_sent(&mut self, conn: ConnId) -> Vec<u8> {
-        std::mem::take(&mut self.of(conn).sent)
+        let one = self.of(conn);
+        one.send_ends.clear();
+        std::mem::take(&mut one.sent)
+    }
+
+    /// As [`Network::take_sent`], each send by itself.
+    pub fn take_sends(&mut self, conn: ConnId) -> Vec<Vec<u8>> {
+        let ends = std::mem::take(&mut self.of(conn).send_ends);
+        let mut rest = self.take_sent(conn);
+        let mut sends = Vec::new();
+        let mut from = 0;
+        for end in ends {
+            let after = rest.split_off(end - from);
+            sends.push(std::mem::replace(&mut rest, after));
+            from = end;
+        }
+        sends.extend((!rest.is_empty()).then_some(rest));
+        sends
+    }
+
+    /// Whether connections to a target have `TCP_NODELAY`.
+    pub fn has_no_delay(&self, target: u32) -> bool {
+        self.no_delay.contains(&target)
     }
 
     /// What the program has done with a connection.
@@ -338,6 +363,7 @@ impl Network {
             if send.from < send.bytes.len() {
                 return;
             }
+            one.send_ends.push(one.sent.len());
             let buffer = one.sends.pop_front().and_then(|send| send.buffer);
             if let Some(id) = buffer {
                 self.give_back(id);

@@ -1,6 +1,7 @@
 //! Opening connections.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, IntoRawFd};
 
 use io_uring::types::{DestinationSlot, Fixed};
@@ -8,8 +9,32 @@ use io_uring::{opcode, squeue};
 
 use super::entries::File;
 use super::{AT_ONCE_MAX, Op, SEND_FLAGS, Slot, Uring, user_data};
+use crate::address::{self, Address, RawAddress};
 use crate::io::{ConnId, PayloadId, TargetId};
 use crate::{os, stamps};
+
+/// What connections are opened to.
+pub(super) struct TargetAddress {
+    family: i32,
+    address: Box<RawAddress>,
+    sources: Vec<RawAddress>,
+    turn: usize,
+    /// Whether its connections are files of the process, with `TCP_NODELAY`: kernels before 6.7 set
+    /// no options of sockets in the ring's table.
+    pub(super) is_descriptor: bool,
+}
+
+impl TargetAddress {
+    pub(super) fn new(address: &Address, sources: &[SocketAddr]) -> Self {
+        Self {
+            family: address.family(),
+            address: Box::new(address.raw()),
+            sources: sources.iter().map(address::inet).collect(),
+            turn: 0,
+            is_descriptor: false,
+        }
+    }
+}
 
 impl Uring {
     pub(super) fn open_connection(
@@ -17,7 +42,7 @@ impl Uring {
         target: TargetId,
         first: Option<PayloadId>,
     ) -> io::Result<ConnId> {
-        if self.files {
+        if self.files || self.targets[target.number()].is_descriptor {
             return self.open_descriptor(target, first);
         }
         let Some(index) = self.free.pop() else {
@@ -114,7 +139,7 @@ impl Uring {
         Ok(conn)
     }
 
-    /// As above, if connections are files of the process: the socket is created by a system call,
+    /// As above, if the connection is a file of the process: the socket is created by a system call,
     /// so that no chain is needed, and receiving begins when the connection is open.
     fn open_descriptor(
         &mut self,

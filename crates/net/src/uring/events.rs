@@ -190,6 +190,14 @@ impl Uring {
                 _ => None,
             },
             Op::Recv => self.received(conn, result, flags),
+            Op::Watch if self.slot(conn).is_none() => None,
+            Op::Watch if result < 0 => self.fail(conn, -result),
+            Op::Watch => {
+                if !cqueue::more(flags) {
+                    self.watch_again(conn);
+                }
+                Some(Event::Readable { conn })
+            }
             Op::Send => self.sent(conn, result),
             Op::QuietSend | Op::ChainSend if result < 0 && result != -libc::ECANCELED => {
                 self.fail(conn, -result)

@@ -17,6 +17,8 @@ pub(super) enum Op {
     Shutdown = 8,
     Close = 9,
     Cancel = 10,
+    /// The readiness of a UDP socket.
+    Watch = 11,
 }
 
 impl Op {
@@ -32,6 +34,7 @@ impl Op {
             8 => Op::Shutdown,
             9 => Op::Close,
             10 => Op::Cancel,
+            11 => Op::Watch,
             _ => return None,
         })
     }

@@ -1,6 +1,7 @@
 //! What the rooms rely on of an event loop, on both of them.
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -384,5 +385,68 @@ fn accepted_connections_say_where_they_come_from() {
     peers_are_known::<Epoll, false>();
     if net::uring_unavailable().is_none() {
         peers_are_known::<Uring, true>();
+    }
+}
+
+/// Whether the socket with this local address has `TCP_NODELAY`; `None` if no descriptor of the
+/// process is that socket.
+// An option of a socket that only the loop knows can be read by its number only.
+#[allow(unsafe_code)]
+fn has_no_delay(local: SocketAddr) -> Option<bool> {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+    let names = descriptors.flatten().map(|entry| entry.file_name());
+    let numbers = names.filter_map(|name| name.to_str()?.parse::<i32>().ok());
+    numbers.into_iter().find_map(|number| {
+        // SAFETY: only asked for its name and an option, which fails if it is closed or no socket.
+        let fd = unsafe { BorrowedFd::borrow_raw(number) };
+        let name = rustix::net::getsockname(fd).ok()?;
+        let is_it = SocketAddr::try_from(name).is_ok_and(|name| name == local);
+        is_it.then(|| rustix::net::sockopt::tcp_nodelay(fd).unwrap())
+    })
+}
+
+fn a_target_may_have_no_delay<I: Io>() {
+    let mut io = open::<I, false>();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let usual = io.add_target(&address.into(), &[]);
+    let quick = io.add_target(&address.into(), &[]);
+    io.set_no_delay(quick);
+    // Twice: a slot is used again.
+    for (target, expected) in [(quick, true), (usual, false), (quick, true)] {
+        let conn = io.connect(target, None).unwrap();
+        turn(
+            &mut io,
+            soon(),
+            |_, event| matches!(event, Event::Connected { conn: c } if c == conn),
+        );
+        let (mut peer, local) = listener.accept().unwrap();
+        assert_eq!(has_no_delay(local).unwrap_or(false), expected);
+        io.send_copy(conn, b"a");
+        io.send_copy(conn, b"b");
+        settle(&mut io);
+        let mut heard = [0; 2];
+        peer.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"ab");
+        peer.write_all(b"c").unwrap();
+        turn(&mut io, soon(), |io, event| match event {
+            Event::Data { conn: c, buf } => {
+                assert_eq!((c, io.bytes(&buf)), (conn, &b"c"[..]));
+                io.recycle(buf);
+                true
+            }
+            _ => false,
+        });
+        io.close(conn);
+        settle(&mut io);
+        assert_eq!(peer.read(&mut heard).unwrap(), 0, "it was closed");
+    }
+}
+
+#[test]
+fn targets_with_several_sends_under_way_have_no_delay() {
+    a_target_may_have_no_delay::<Epoll>();
+    if net::uring_unavailable().is_none() {
+        a_target_may_have_no_delay::<Uring>();
     }
 }

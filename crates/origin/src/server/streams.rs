@@ -1,13 +1,9 @@
-//! What a thread does for clients that speak HTTP/2.
+//! The part of a thread that serves HTTP/2 clients.
 
-use std::cmp::Reverse;
-use std::time::Duration;
+use net::{Buf, ConnId, Io};
 
-use net::{Buf, ConnId, Io, os};
-
-use super::{ConnKey, PAGES_MAX, Worker, stats};
-use crate::h2::{H2Page, H2Request, H2Server};
-use crate::pages::{ConnectionReuse, Page, answer, page};
+use super::{AnswerTo, Worker};
+use crate::h2::{H2Request, H2Server};
 
 impl<I: Io> Worker<I> {
     /// Begins a session if a client's first bytes, or ALPN, ask for HTTP/2.
@@ -22,7 +18,7 @@ impl<I: Io> Worker<I> {
         let bytes = self.io.bytes(buf);
         match self.io.handshake(conn) {
             Some(handshake) => handshake.alpn == Some("h2"),
-            // `PRI` is no method of HTTP/1.1.
+            // HTTP/1.1 has no method `PRI`.
             None => bytes.starts_with(b"PRI"),
         }
     }
@@ -40,67 +36,24 @@ impl<I: Io> Worker<I> {
         self.send_h2(conn);
         if fed.is_err() {
             // It is closed once the reason is sent.
-            self.clients[conn.slot()].closing = true;
+            let client = &mut self.clients[conn.slot()];
+            (client.closing, client.may_send) = (true, true);
             if self.io.queued(conn) == 0 {
-                self.io.close(conn);
+                self.end(conn);
             }
         }
     }
 
     pub(super) fn respond_h2(&mut self, conn: ConnId, one: H2Request, arrived_ns: Option<u64>) {
-        let persist = ConnectionReuse::Kept;
-        let (stream, request) = (Some(one.stream), &one.request);
-        let own = |status, kind, body: &[u8]| {
-            H2Page::of(&answer(
-                status,
-                kind,
-                body,
-                request.method == "HEAD",
-                persist,
-            ))
-        };
-        let key = format!("{} {}", request.method, request.target);
-        if let Some(known) = self.h2_pages.get(&key) {
-            if let Some(h2) = &mut self.clients[conn.slot()].h2 {
-                h2.answer(one.stream, known);
+        let H2Request { stream, request } = one;
+        let mut pages = std::mem::take(&mut self.h2_pages);
+        let to = AnswerTo::Http2(conn, stream);
+        self.with_page(&mut pages, &request, arrived_ns, to, |worker, page| {
+            if let Some(h2) = &mut worker.clients[conn.slot()].h2 {
+                h2.answer(stream, page);
             }
-            return;
-        }
-        let page = match page(request) {
-            Page::Own(bytes) => H2Page::of(&bytes),
-            Page::Fixed(bytes) => {
-                let page = H2Page::of(&bytes);
-                if self.h2_pages.len() < PAGES_MAX {
-                    self.h2_pages.insert(key, page.clone());
-                }
-                page
-            }
-            Page::Delayed(delay) => {
-                let now = os::now_ns();
-                let came = arrived_ns.map_or(now, |at| at.min(now));
-                let due = came + delay.draw(&mut self.random);
-                let key = ConnKey {
-                    conn,
-                    persist,
-                    stream,
-                };
-                self.held.push(Reverse((due, came, key)));
-                return;
-            }
-            Page::Delays => own(200, "text/plain", self.all_delays().to_base64().as_bytes()),
-            Page::Stall(ms) => {
-                std::thread::sleep(Duration::from_millis(ms));
-                own(200, "text/plain", b"stood still\n")
-            }
-            Page::Stats => {
-                self.publish();
-                let text = serde_json::to_string(&stats(&self.all)).unwrap_or_default();
-                own(200, "application/json", text.as_bytes())
-            }
-        };
-        if let Some(h2) = &mut self.clients[conn.slot()].h2 {
-            h2.answer(one.stream, &page);
-        }
+        });
+        self.h2_pages = pages;
     }
 
     /// Sends what a session has to send, as much as the socket takes.
@@ -111,9 +64,10 @@ impl<I: Io> Worker<I> {
         if self.io.queued(conn) == 0 {
             h2.send_bodies();
         }
-        if !h2.out.is_empty() {
-            self.io.send_copy(conn, &h2.out);
-            h2.out.clear();
+        let out = h2.out();
+        if !out.is_empty() {
+            self.io.send_copy(conn, out);
+            out.clear();
         }
     }
 }

@@ -1,5 +1,5 @@
 use std::net::TcpStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -29,6 +29,8 @@ fn a_thread_that_ends_is_told_of_and_listens_no_more() {
                 connections: 16,
                 spin: false,
                 tls: None,
+                http3: false,
+                quic_congestion: None,
             })
             .unwrap();
             assert!(TcpStream::connect(origin.address()).is_ok());

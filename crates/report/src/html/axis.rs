@@ -1,12 +1,14 @@
-//! Scales from a value to a place in a picture, and where their ticks stand.
+//! Scales, which map a value to a place in a picture, and their ticks.
+
+use std::f64;
 
 use verdict::text::{number, percent, rate};
 
 use crate::units::time;
 
-/// A linear scale over whatever unit its caller has chosen, such as log ratios.
+/// A linear scale; the caller chooses the unit, such as log ratios.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scale {
+pub struct Scale {
     low: f64,
     high: f64,
     from: f64,
@@ -29,7 +31,7 @@ impl Scale {
         }
     }
 
-    /// The place of a value; values outside the range stand at its edge.
+    /// The place of a value; values outside the range are put at its edge.
     pub fn place(&self, value: f64) -> f64 {
         let share = (value.clamp(self.low, self.high) - self.low) / (self.high - self.low);
         self.from + share * (self.to - self.from)
@@ -42,22 +44,36 @@ impl Scale {
 }
 
 /// A tick: the value on the scale and its label.
-pub(crate) type Tick = (f64, String);
+pub type Tick = (f64, String);
 
 /// Ticks for a scale of log ratios: percentages of change, or multiples where the range is wide.
-pub(crate) fn ratio_ticks(low: f64, high: f64) -> Vec<Tick> {
+pub fn ratio_ticks(low: f64, high: f64) -> Vec<Tick> {
     if high - low > 1.5 {
-        let multiples = [
-            0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
-        ];
+        // Few labels: only decades if the range is wide.
+        let factors: &[f64] = match high - low {
+            span if span > 7.0 => &[1.0],
+            span if span > 4.0 => &[1.0, 3.0],
+            _ => &[1.0, 2.0, 5.0],
+        };
+        let decades =
+            (low / f64::consts::LN_10).floor() as i32..=(high / f64::consts::LN_10) as i32;
+        let every = 1 + (decades.end() - decades.start()) / 8;
+        let wanted = decades.filter(|decade| decade % every == 0);
+        let multiples = wanted.flat_map(|decade| {
+            factors
+                .iter()
+                .map(move |factor| (factor * 10.0_f64.powi(decade), decade))
+        });
         return multiples
-            .into_iter()
-            .filter(|m: &f64| (low..=high).contains(&m.ln()))
-            .map(|m| (m.ln(), format!("×{m}")))
+            .filter(|(m, _)| (low..=high).contains(&m.ln()))
+            .map(|(m, decade)| {
+                let decimals = usize::try_from(-decade).unwrap_or(0);
+                (m.ln(), format!("×{m:.decimals$}"))
+            })
             .collect();
     }
     let (first, last) = (100.0 * low.exp_m1(), 100.0 * high.exp_m1());
-    let step = nice_step(last - first, 7.0);
+    let step = nice_step(last - first, 5.0);
     let decimals = if step < 0.1 {
         2
     } else {
@@ -108,7 +124,7 @@ pub(crate) fn time_ticks(low: f64, high: f64) -> Vec<Tick> {
     ticks
 }
 
-/// A round time without the zeros that a measured one would carry: `10ms`, not `10.0ms`.
+/// A round time without trailing zeros: `10ms`, not `10.0ms`.
 fn tidy_time(us: f64) -> String {
     let text = time(us);
     let unit_at = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());

@@ -1,29 +1,29 @@
-//! The blocks: each block's ratio, over the block's number, so that drift and outliers show.
+//! The ratio of each block over the block's number, so that drift and outliers show.
 
 use readings::Condition;
 use verdict::text::{condition, counted, fraction};
 use verdict::{Analysis, BlockPauses, BlockRatio, Metric};
 
 use super::axis::{Scale, ratio_ticks};
-use super::panel::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
-use super::svg::{Anchor, Picture, escaped};
-use crate::units::{shortened, time};
+use super::panel::{BOTTOM, LEFT, RIGHT, TOP, WIDTH};
+use super::svg::{Anchor, Picture, escaped, legend};
+use crate::units::time;
 
 /// The shape of the marks for pauses.
 const PAUSE_SHAPE: usize = 2;
 
 struct Series<'a> {
     name: &'a str,
-    /// The place of the subject among the run's subjects; nothing for the noise floor.
+    /// The index of the subject among the run's subjects; `None` for the noise floor.
     colour: Option<usize>,
     ratios: &'a [BlockRatio],
 }
 
-/// One panel for each condition and metric that has any block, costs of servers left out;
-/// `subjects` fixes the colours.
+/// One panel for each condition and metric with any block, except costs of servers. `subjects`
+/// determines the colours.
 pub(crate) fn panels(analysis: &Analysis, subjects: &[String], matters: f64) -> String {
     let mut places: Vec<(&Condition, Metric)> = Vec::new();
-    // What servers cost hardly varies; its intervals tell enough.
+    // Costs of servers hardly vary; their intervals say enough.
     for c in analysis.comparisons.iter().filter(|c| !c.metric.is_cost()) {
         if !places.contains(&(&c.condition, c.metric)) {
             places.push((&c.condition, c.metric));
@@ -127,9 +127,8 @@ fn panel(
             picture.mark(shape, &class, at, &hint);
         }
     }
-    legend(&mut picture, &series);
     Some(format!(
-        "<figure><figcaption>{}</figcaption>\n{}</figure>\n",
+        "<figure><figcaption>{}</figcaption>\n{}{}</figure>\n",
         escaped(&format!(
             "{title} (shaded: within {}{})",
             fraction(matters),
@@ -138,7 +137,8 @@ fn panel(
                 false => "; marks on the axis: pauses of the client",
             }
         )),
-        picture.finish(HEIGHT)
+        picture.finish(BOTTOM + 24.0),
+        legend(series.iter().map(|s| (s.name, s.colour)))
     ))
 }
 
@@ -146,19 +146,4 @@ fn panel(
 fn paused<'a>(analysis: &'a Analysis, place: &Condition, metric: Metric) -> Vec<&'a BlockPauses> {
     let here = |one: &&BlockPauses| metric.is_of_open_loop() && one.condition == *place;
     analysis.pauses.iter().filter(here).collect()
-}
-
-fn legend(picture: &mut Picture, series: &[Series<'_>]) {
-    let each = (RIGHT - LEFT) / series.len() as f64;
-    let most = ((each - 18.0) / 6.6) as usize;
-    for (i, s) in series.iter().enumerate() {
-        let at = LEFT + each * i as f64;
-        let (shape, class) = match s.colour {
-            Some(i) => (i, format!("mark c{}", i % 8)),
-            None => (3, "mark v-noise".to_owned()),
-        };
-        picture.mark(shape, &class, (at + 5.0, HEIGHT - 9.0), s.name);
-        let name = shortened(s.name, most.max(3));
-        picture.text("tick", (at + 14.0, HEIGHT - 5.0), Anchor::Start, &name);
-    }
 }

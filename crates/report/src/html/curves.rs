@@ -1,4 +1,4 @@
-//! Latency over quantile, the quantile on a scale that gives each nine the same room.
+//! Latency over quantile, on a quantile scale that gives each nine the same space.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use verdict::text::condition;
 use verdict::{latest, reasons};
 
 use super::axis::{Scale, quantile_ticks, time_ticks};
-use super::svg::{Anchor, Picture, escaped};
-use crate::units::shortened;
+use super::svg::{Anchor, Picture, escaped, legend};
+use crate::units::ends_kept;
 use crate::units::time;
 
 const WIDTH: f64 = 880.0;
@@ -16,7 +16,7 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 740.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 300.0;
-/// So many answers must lie beyond a quantile for it to be drawn as a full line.
+/// How many answers must lie beyond a quantile for it to be drawn as a full line.
 const RESOLVED: u64 = 100;
 
 struct Curve<'a> {
@@ -24,18 +24,20 @@ struct Curve<'a> {
     colour: usize,
     /// (-log10(1 - quantile), log10 us) up to where the quantiles are resolved.
     full: Vec<(f64, f64)>,
-    /// From there to the largest value.
+    /// The points from there to the largest value.
     thin: Vec<(f64, f64)>,
     summary: String,
 }
 
-/// One picture for each condition: the merged response histograms of every subject's valid trials,
-/// from the open loop where there is one.
+/// One picture for each condition: the merged response histograms of each subject's valid trials,
+/// from the open loop if there is one.
 pub(crate) fn curves(journal: &Journal, subjects: &[String]) -> String {
     let header = &journal.header;
     let mut places: BTreeMap<&Condition, Vec<&Trial>> = BTreeMap::new();
     let mut conditions: Vec<&Condition> = Vec::new();
-    for trial in latest(header, journal.trials()) {
+    let compared = journal.trials();
+    let compared = compared.filter(|trial| !header.is_background(&trial.condition));
+    for trial in latest(header, compared) {
         let here = places.entry(&trial.condition).or_insert_with(|| {
             conditions.push(&trial.condition);
             Vec::new()
@@ -101,7 +103,7 @@ fn curve<'a>(name: &'a str, colour: usize, histogram: &Histogram) -> Option<Curv
         // The last bucket ends the curve where half an answer would lie beyond.
         let to = place((count.saturating_sub(below) as f64).max(0.5));
         let height = us.log10();
-        // A step, as the quantiles of a histogram are: a slope would invent values between.
+        // A step, as in the quantiles of a histogram: a slope would invent values in between.
         if from < resolved {
             full.extend([(from, height), (to.min(resolved), height)]);
         }
@@ -187,7 +189,7 @@ fn drawn(number: usize, place: &Condition, curves: &[Curve<'_>], how: &str) -> O
             .map_or(BOTTOM, |p| y.place(p.1));
         labels.push((end, c));
     }
-    // Names stand at the curves' ends, pushed apart where they would meet.
+    // Names are at the ends of the curves, pushed apart if they would overlap.
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut free = f64::NEG_INFINITY;
     for (end, c) in labels {
@@ -195,16 +197,17 @@ fn drawn(number: usize, place: &Condition, curves: &[Curve<'_>], how: &str) -> O
         free = at + 18.0;
         let class = format!("mark c{}", c.colour % 8);
         picture.mark(c.colour, &class, (RIGHT + 14.0, at), &c.summary);
-        let name = shortened(c.name, 15);
+        let name = ends_kept(c.name, 15);
         picture.text("label", (RIGHT + 24.0, at + 4.0), Anchor::Start, &name);
     }
     let height = (BOTTOM + 28.0).max(free + 10.0);
     Some(format!(
-        "<figure><figcaption>{}</figcaption>\n{}</figure>\n",
+        "<figure class=\"wide\"><figcaption>{}</figcaption>\n{}{}</figure>\n",
         escaped(&format!(
             "{title} ({how}; faint where fewer than {RESOLVED} answers lie beyond)"
         )),
-        picture.finish(height)
+        picture.finish(height),
+        legend(curves.iter().map(|c| (c.name, Some(c.colour))))
     ))
 }
 

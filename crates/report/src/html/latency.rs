@@ -5,20 +5,21 @@ use verdict::text::{condition, fraction};
 use verdict::{Analysis, CurveRow, LatencyCurves, SubjectCurve};
 
 use super::axis::{Scale, Tick, rate_ticks, time_ticks};
-use super::page::STYLE;
-use super::svg::{Anchor, Picture, escaped};
+use super::first_screen::capitalised;
+use super::page::PICTURE_STYLE;
+use super::svg::{Anchor, Picture, escaped, legend};
 use crate::sentence::{curve_legend, curve_point};
-use crate::units::shortened;
+use crate::units::ends_kept;
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 730.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 300.0;
-/// Overloaded points stand above the latencies: they have none.
+/// The height of overloaded points, above the latencies, as they have none.
 const OVER: f64 = 14.0;
 
-/// The pictures of a condition: latency over the rate, and over the share of each one's capacity.
+/// The pictures of a condition: latency over the rate, and over the share of a subject's capacity.
 pub(crate) fn latency(number: usize, curves: &LatencyCurves, colours: &[String]) -> String {
     let mut out = String::new();
     for (quantile, name) in [(0.99, "99th percentile"), (0.5, "median")] {
@@ -38,8 +39,8 @@ pub(crate) fn latency(number: usize, curves: &LatencyCurves, colours: &[String])
     out
 }
 
-/// The 99th percentile over the offered rate as a file of its own, with the colours of the page.
-/// Nothing without a curve.
+/// The 99th percentile over the offered rate as a separate file with the colours of the page.
+/// `None` without a curve.
 pub fn curve_svg(header: &RunHeader, analysis: &Analysis) -> Option<String> {
     let curves = analysis.curves.first()?;
     let panel = Panel::of_rates(0, 0.99, "99th percentile");
@@ -48,7 +49,7 @@ pub fn curve_svg(header: &RunHeader, analysis: &Analysis) -> Option<String> {
     let (head, body) = inner.split_once('>')?;
     Some(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" {head}>\n\
-         <style>\n{STYLE}svg {{ background: var(--card); }}\n</style>\n{body}"
+         <style>\n{PICTURE_STYLE}svg {{ background: var(--card); }}\n</style>\n{body}"
     ))
 }
 
@@ -86,14 +87,19 @@ impl Panel {
 
     fn drawn(&self, curves: &LatencyCurves, colours: &[String]) -> Option<String> {
         let (title, picture) = self.picture(curves, colours)?;
-        let legend = curve_legend(curves);
+        let names = curves.subjects.iter().map(|one| {
+            let place = colours.iter().position(|name| *name == one.subject);
+            (one.subject.as_str(), Some(place.unwrap_or(0)))
+        });
         let caption = format!(
-            "{} ({legend}; open marks: overloaded, no latency)",
-            capitalised(&title)
+            "{} ({}; open marks: overloaded, no latency)",
+            capitalised(&title),
+            curve_legend(curves)
         );
         Some(format!(
-            "<figure class=\"wide\"><figcaption>{}</figcaption>\n{picture}</figure>\n",
-            escaped(&caption)
+            "<figure class=\"wide\"><figcaption>{}</figcaption>\n{picture}{}</figure>\n",
+            escaped(&caption),
+            legend(names)
         ))
     }
 
@@ -109,7 +115,7 @@ impl Panel {
             rows.filter_map(|row| row.latency(self.quantile))
         };
         let ends = values().flat_map(|one| {
-            // A band that leaves the picture says enough: the points decide its height.
+            // The points decide the height; a band may leave the picture.
             let (low, high) = (one.value / 4.0, one.value * 4.0);
             [
                 one.low.unwrap_or(one.value).max(low).log10(),
@@ -158,7 +164,7 @@ impl Panel {
             let end = self.curve(&mut picture, (&x, &y), (one, rows), colour);
             labels.push((end, colour, &one.subject));
         }
-        // Names stand at the curves' ends, pushed apart where they would meet.
+        // Names are at the ends of the curves, pushed apart if they would overlap.
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut free = f64::NEG_INFINITY;
         for (end, colour, name) in labels {
@@ -166,7 +172,7 @@ impl Panel {
             free = at + 18.0;
             let class = format!("mark c{}", colour % 8);
             picture.mark(colour, &class, (RIGHT + 18.0, at), name);
-            let name = shortened(name, 15);
+            let name = ends_kept(name, 15);
             picture.text("label", (RIGHT + 28.0, at + 4.0), Anchor::Start, &name);
         }
         let height = (BOTTOM + 40.0).max(free + 10.0);
@@ -215,10 +221,4 @@ impl Panel {
         }
         line.last().map_or(TOP, |(_, height)| *height)
     }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase());
-    first.into_iter().flatten().chain(letters).collect()
 }

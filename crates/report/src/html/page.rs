@@ -5,22 +5,41 @@ use verdict::Analysis;
 use verdict::text::{counted, fraction};
 
 use super::blocks::panels;
+use super::bottlenecks::bottlenecks;
 use super::curves::curves;
+use super::data::data;
+use super::event_rows::event_rows;
+use super::first_screen::first_screen;
 use super::forest::forests;
 use super::latency::latency;
+use super::over_time::over_time;
+use super::profiles::profiles;
+use super::proof::proofs;
+use super::settings_table::side_by_side;
 use super::shift::shifts;
 use super::svg::escaped;
+use super::tables::{folded, list, section, table};
+use super::topology::topology;
+use super::verdicts::verdicts;
 use crate::columns::{Columns, legend};
-use crate::terminal::{after_word, by_metric, invalid_trial, stage};
-use crate::{curve_table, sentence, settings, tiers};
+use crate::terminal::{invalid_trial, stage};
+use crate::{RunFacts, curve_table, sentence, settings, tiers};
 
-pub(super) const STYLE: &str = include_str!("page.css");
+/// Colours and the parts of pictures.
+pub(super) const PICTURE_STYLE: &str = include_str!("picture.css");
+const PAGE_STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 
-/// A run's result as one HTML page with pictures.
+/// How many trials are named one by one; the others are in the data.
+const TRIALS_NAMED_MAX: usize = 200;
+
+/// A run's result as one HTML page with pictures and its data.
 ///
-/// The page stands alone: no script, no font, no picture is fetched. Names and reasons come from
-/// files and servers, and are escaped. `journal` is what `analysis` was made from.
-pub fn html(journal: &Journal, analysis: &Analysis) -> String {
+/// The page stands alone: no script, font or picture is fetched. Names and reasons come from files
+/// and servers, so they are escaped. `analysis` was made from `journal`; `facts` is what else the
+/// run's folder says.
+pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String {
+    let journal = &*journal.by_load();
     let header = &journal.header;
     let mut subjects = header.subjects.clone();
     for c in &analysis.comparisons {
@@ -28,145 +47,137 @@ pub fn html(journal: &Journal, analysis: &Analysis) -> String {
             subjects.push(c.subject.clone());
         }
     }
-    let mut main = format!(
-        "<h1>{}</h1>\n<p class=\"sub\">{} · against {} · {} planned · seed {}</p>\n",
-        escaped(&header.title),
-        escaped(&header.experiment),
-        escaped(&header.baseline),
-        counted(header.blocks as usize, "block"),
-        header.seed
-    );
-    main.push_str(&verdicts(analysis));
-    main.push_str(&format!(
-        "<p class=\"sub\">{}.</p>\n",
-        escaped(&stage(analysis))
+    let blocks = wrapped_in("panels", &panels(analysis, &subjects, header.matters));
+    let shape = facts.topology.as_ref().map(topology).unwrap_or_default();
+    let sections = [
+        crate::gates::html(&analysis.gates),
+        section("verdicts", "Verdicts", &verdicts(analysis)),
+        section("tiers", tiers::TITLE, &in_tiers(analysis)),
+        section(
+            "intervals",
+            "Differences",
+            &forests(analysis, header.matters),
+        ),
+        section("figures", "Figures", &figures(analysis)),
+        section("blocks", "Block by block", &blocks),
+        section(
+            "curves",
+            curve_table::TITLE,
+            &against_rate(analysis, &subjects),
+        ),
+        section("latency", "Latency", &curves(journal, &subjects)),
+        section("quantiles", "Latency by quantile", &shifts(analysis)),
+        section(
+            "events",
+            "Around the events",
+            &event_rows(journal, &subjects),
+        ),
+        section("time", "Over time", &over_time(journal, &subjects)),
+        section(
+            "interactions",
+            "Interactions",
+            &list(sentence::interactions(&analysis.interactions).into_iter()),
+        ),
+        section("bottlenecks", "Bottlenecks", &bottlenecks(analysis)),
+        section("topology", "Topology", &shape),
+        section("settings", settings::TITLE, &side_by_side(analysis)),
+        section("profiles", "Profiles", &profiles(facts)),
+        section(
+            "noise",
+            "Noise floor",
+            &list(analysis.noise_floor.iter().map(sentence::noise_floor)),
+        ),
+        section("published", "Published by others", &published(header)),
+        section(
+            "warnings",
+            "Warnings",
+            &list(analysis.warnings.iter().map(sentence::warning)),
+        ),
+        section(
+            "trials",
+            "Failed and invalid trials",
+            &lost_trials(analysis),
+        ),
+        section("proofs", "Blocks behind each verdict", &proofs(analysis)),
+    ];
+    let mut main = first_screen(journal, analysis, facts) + &sections.concat();
+    let foot = footer(header, analysis);
+    let json = crate::json(header, analysis);
+    main.push_str(&data(
+        main.len() + foot.len() + 20_000,
+        &crate::csv(journal),
+        &json,
     ));
-    if let Some(text) = sentence::placement(&analysis.placements) {
-        main.push_str(&format!("<p class=\"sub\">{}</p>\n", escaped(&text)));
-    }
-    main.push_str(&in_tiers(analysis));
-    main.push_str(&section("Differences", &forests(analysis, header.matters)));
-    main.push_str(&figures(analysis));
-    let blocks = panels(analysis, &subjects, header.matters);
-    let blocks = wrapped_in("panels", &blocks);
-    main.push_str(&section("Block by block", &blocks));
-    main.push_str(&section(
-        curve_table::TITLE,
-        &against_rate(analysis, &subjects),
-    ));
-    main.push_str(&section("Latency", &curves(journal, &subjects)));
-    main.push_str(&section("Latency by quantile", &shifts(analysis)));
-    main.push_str(&list(
-        "Interactions",
-        sentence::interactions(&analysis.interactions).into_iter(),
-    ));
-    main.push_str(&list(
-        "Bottlenecks",
-        analysis.bottlenecks.iter().map(sentence::finding),
-    ));
-    main.push_str(&list(
-        "Noise floor",
-        analysis.noise_floor.iter().map(sentence::noise_floor),
-    ));
-    main.push_str(&side_by_side(analysis));
-    main.push_str(&published(header));
-    main.push_str(&list(
-        "Warnings",
-        analysis.warnings.iter().map(sentence::warning),
-    ));
-    main.push_str(&list(
-        "Invalid trials",
-        analysis.invalid.iter().map(invalid_trial),
-    ));
-    main.push_str(&list(
-        "Failed trials",
-        analysis
-            .failures
-            .iter()
-            .map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason)),
-    ));
-    main.push_str(&footer(header, analysis));
+    main.push_str(&foot);
     shell(&header.title, &main)
 }
 
-/// A whole page around its content.
-pub(super) fn shell(title: &str, main: &str) -> String {
+/// A whole page around its content, with links to its sections.
+pub fn shell(title: &str, main: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{main}</main>\n\
-         </body>\n</html>\n",
-        escaped(title)
+         <title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
+         <style>\n{PICTURE_STYLE}{PAGE_STYLE}</style>\n</head>\n<body>\n\
+         <div class=\"bar\"><nav aria-label=\"sections\">{}</nav><div class=\"tools\">\
+         <button type=\"button\" id=\"folds\">Open all</button>\
+         <button type=\"button\" id=\"theme\">Dark</button></div></div>\n\
+         <main>\n{main}</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        escaped(title),
+        navigation(main)
     )
 }
 
-/// Latency over the offered rate: what follows, the pictures, and the figures.
+/// A link to each section.
+fn navigation(main: &str) -> String {
+    let sections = main.split("<section id=\"").skip(1);
+    let links = sections.filter_map(|text| {
+        let (id, rest) = text.split_once('"')?;
+        let title = match rest.strip_prefix(">\n<h2>") {
+            Some(rest) => rest.split_once("</h2>")?.0,
+            None => "Result",
+        };
+        Some(format!("<a href=\"#{id}\">{title}</a>\n"))
+    });
+    links.collect()
+}
+
+/// Latency over the offered rate: conclusions, pictures and figures.
 fn against_rate(analysis: &Analysis, subjects: &[String]) -> String {
     let each = analysis.curves.iter().enumerate().map(|(number, one)| {
-        let said = sentence::curves(one);
-        let said = said
-            .iter()
-            .map(|text| format!("<li>{}</li>\n", escaped(text)));
-        let said: String = said.collect();
-        let mut out = match said.is_empty() {
-            true => String::new(),
-            false => format!("<ul>\n{said}</ul>\n"),
-        };
+        let mut out = list(sentence::curves(one).into_iter());
         out.push_str(&latency(number, one, subjects));
         if let Some(bounds) = curve_table::bounds(one) {
-            out.push_str(&wrapped_in("scroll", &table(&bounds)));
+            out.push_str(&table(&bounds, "rates that pass the bounds"));
         }
-        let points = wrapped_in("scroll", &table(&curve_table::table(one)));
-        out.push_str(&format!(
-            "<details>\n<summary>All points</summary>\n{points}</details>\n"
-        ));
+        let points = table(&curve_table::table(one), "all points");
+        out.push_str(&folded("All points", &points));
         out
     });
     each.collect()
 }
 
-/// What others published, beside which the figures stand.
+/// Figures that others published, for comparison.
 fn published(header: &RunHeader) -> String {
     if header.published.is_empty() {
         return String::new();
     }
-    let rows: String = header
-        .published
-        .iter()
-        .map(|figure| {
-            format!(
-                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                escaped(&figure.what),
-                figure.value,
-                escaped(&figure.unit),
-                escaped(&figure.source)
-            )
-        })
-        .collect();
-    let table = format!(
-        "<table>\n<tr><th>what</th><th>value</th><th>unit</th><th>source</th></tr>\n{rows}</table>\n"
-    );
-    section("Published by others", &table)
-}
-
-fn verdicts(analysis: &Analysis) -> String {
-    let items: Vec<String> = by_metric(analysis)
-        .into_iter()
-        .map(|c| {
-            let word = c.verdict.word();
-            format!(
-                "<li class=\"{word}\"><b>{word}</b>{}</li>\n",
-                escaped(&after_word(c))
-            )
-        })
-        .collect();
-    if items.is_empty() {
-        let texts = sentence::uncompared(analysis).into_iter();
-        return texts
-            .map(|text| format!("<p>{}</p>\n", escaped(&text)))
-            .collect();
-    }
-    format!("<ul class=\"verdicts\">\n{}</ul>\n", items.concat())
+    let rows = header.published.iter().map(|figure| {
+        vec![
+            figure.what.clone(),
+            figure.value.to_string(),
+            figure.unit.clone(),
+            figure.source.clone(),
+        ]
+    });
+    let columns = Columns {
+        head: ["what", "value", "unit", "source"]
+            .map(str::to_owned)
+            .to_vec(),
+        numeric: vec![false, true, false, false],
+        rows: rows.collect(),
+    };
+    table(&columns, "published by others")
 }
 
 /// The tiers in sentences and as a table.
@@ -174,105 +185,66 @@ fn in_tiers(analysis: &Analysis) -> String {
     if analysis.tiers.is_empty() {
         return String::new();
     }
-    let sentences = analysis.tiers.iter().map(sentence::tiers);
-    let sentences = sentences.map(|text| format!("<p>{}</p>\n", escaped(&text)));
-    let table = wrapped_in("scroll", &table(&tiers::table(&analysis.tiers)));
-    section(
-        tiers::TITLE,
-        &format!(
-            "{}{table}<p class=\"sub\">({})</p>\n",
-            sentences.collect::<String>(),
-            escaped(tiers::LEGEND)
-        ),
-    )
-}
-
-/// How the compared servers were set.
-fn side_by_side(analysis: &Analysis) -> String {
-    let tables = analysis.settings.iter().map(|one| {
-        let place = settings::place(&analysis.settings, one);
-        let place = place.map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(&text)));
-        place.unwrap_or_default() + &wrapped_in("scroll", &table(&settings::table(one)))
-    });
-    section(settings::TITLE, &tables.collect::<String>())
+    list(analysis.tiers.iter().map(sentence::tiers))
+        + &table(&tiers::table(&analysis.tiers), "tiers")
+        + &format!("<p class=\"sub\">({})</p>\n", escaped(tiers::LEGEND))
 }
 
 fn figures(analysis: &Analysis) -> String {
     if analysis.table.is_empty() {
         return String::new();
     }
-    let columns = Columns::of(&analysis.table);
-    let table = table(&columns);
+    let mut columns = Columns::of(&analysis.table);
+    let first = &analysis.table[0].condition;
+    if analysis.table.iter().all(|row| row.condition == *first) {
+        columns = columns.without("condition");
+    }
     let note = escaped(&legend(&columns));
-    let body = wrapped_in("scroll", &table);
     let probes = analysis.probes.iter().map(sentence::probes);
     let rates: String = analysis
         .rates
         .iter()
         .map(sentence::rate_choice)
         .chain(analysis.tls.iter().map(sentence::tls))
+        .chain(sentence::congestion(&analysis.congestion))
         .chain(probes)
         .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(&text)))
         .collect();
-    section(
-        "Figures",
-        &format!("{body}<p class=\"sub\">({note})</p>\n{rates}"),
+    format!(
+        "{}<p class=\"sub\">({note})</p>\n{rates}",
+        table(&columns, "figures")
     )
 }
 
-/// Columns as a table.
-pub(super) fn table(columns: &Columns) -> String {
-    let row = |cells: &[String], tag: &str, scope: &str| {
-        let cells: Vec<String> = cells
-            .iter()
-            .zip(&columns.numeric)
-            .map(|(cell, numeric)| {
-                let class = if *numeric { " class=\"n\"" } else { "" };
-                format!("<{tag}{scope}{class}>{}</{tag}>", escaped(cell))
-            })
-            .collect();
-        format!("<tr>{}</tr>\n", cells.concat())
-    };
-    let mut table = format!(
-        "<thead>\n{}</thead>\n<tbody>\n",
-        row(&columns.head, "th", " scope=\"col\"")
-    );
-    for cells in &columns.rows {
-        table.push_str(&row(cells, "td", ""));
-    }
-    format!("<table>\n{table}</tbody>\n</table>\n")
-}
-
-fn section(title: &str, body: &str) -> String {
-    if body.is_empty() {
-        String::new()
-    } else {
-        format!("<section>\n<h2>{title}</h2>\n{body}</section>\n")
-    }
+/// The failed and the invalid trials, folded.
+fn lost_trials(analysis: &Analysis) -> String {
+    let failed = analysis.failures.iter();
+    let failed = failed.map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason));
+    let invalid = analysis.invalid.len();
+    let more = invalid.saturating_sub(TRIALS_NAMED_MAX);
+    let rest = (more > 0).then(|| counted(more, "more trial"));
+    let named = analysis.invalid.iter().take(TRIALS_NAMED_MAX);
+    let named = named.map(invalid_trial).chain(rest);
+    folded(
+        &counted(analysis.trials_failed, "failed trial"),
+        &list(failed),
+    ) + &folded(&counted(invalid, "invalid trial"), &list(named))
 }
 
 fn wrapped_in(class: &str, body: &str) -> String {
-    if body.is_empty() {
-        String::new()
-    } else {
-        format!("<div class=\"{class}\">\n{body}</div>\n")
+    match body.is_empty() {
+        true => String::new(),
+        false => format!("<div class=\"{class}\">\n{body}</div>\n"),
     }
-}
-
-fn list(title: &str, items: impl Iterator<Item = String>) -> String {
-    let items: Vec<String> = items
-        .map(|i| format!("<li>{}</li>\n", escaped(&i)))
-        .collect();
-    if items.is_empty() {
-        return String::new();
-    }
-    section(title, &format!("<ul>\n{}</ul>\n", items.concat()))
 }
 
 fn footer(header: &RunHeader, analysis: &Analysis) -> String {
     format!(
-        "<footer>{} done, {} failed, {} invalid. Ratios are subject over baseline, one per block; \
-         differences within {} do not matter. Weighstation {}.</footer>\n",
+        "<footer>{}. {}, against {}. {} done, {} failed, {} invalid. Ratios are subject over baseline, \
+         one per block; differences within {} do not matter. Weighstation {}.</footer>\n",
+        escaped(&stage(analysis)),
+        escaped(&header.experiment),
+        escaped(&header.baseline),
         counted(analysis.trials_done, "trial"),
         analysis.trials_failed,
         analysis.invalid.len(),
@@ -289,13 +261,20 @@ mod tests {
 
     fn page() -> String {
         let journal = journal();
-        html(&journal, &analyse(&journal))
+        html(&journal, &analyse(&journal), &RunFacts::default())
     }
 
     #[test]
     fn the_page_stands_alone() {
         let page = page();
-        for outside in ["<script", "http:", "https:", "src=", "@import", "url("] {
+        for outside in [
+            "http:",
+            "https:",
+            "<script src",
+            "<link rel=\"style",
+            "@import",
+            "url(",
+        ] {
             assert!(!page.contains(outside), "{outside}");
         }
         assert!(page.contains("prefers-color-scheme: dark"));
@@ -304,35 +283,97 @@ mod tests {
     #[test]
     fn names_are_escaped() {
         let page = page();
-        assert!(page.contains("<p class=\"sub\">Fixed design: one look, after all 6 blocks"));
         assert!(page.contains("<h1>What a &lt;balancer&gt; costs</h1>"));
         assert!(!page.contains("<balancer>"));
     }
 
     #[test]
-    fn every_picture_is_there_and_has_a_title_and_a_description() {
+    fn the_first_screen_has_question_machine_result_and_what_follows() {
+        let journal = journal();
+        let facts = RunFacts {
+            question: Some("What does <it> cost?".into()),
+            machines: vec![crate::MachineFacts {
+                name: "vm".into(),
+                cpu: Some("A CPU".into()),
+                cpus: Some(2),
+                kernel: Some("6.18".into()),
+                ..crate::MachineFacts::default()
+            }],
+            versions: vec![("nginx".into(), "1.22".into())],
+            ..RunFacts::default()
+        };
+        let page = html(&journal, &analyse(&journal), &facts);
+        let from = page.find("<section id=\"result\">").unwrap();
+        let first = &page[from..page.find("<section id=\"verdicts\">").unwrap()];
+        for text in [
+            "What does &lt;it&gt; cost?",
+            "14 November 2023, 22:13 UTC, on vm (A CPU, 2 CPUs, Linux 6.18)",
+            "nginx 1.22, weigh 0.1.0",
+            "<h3>connections=96</h3>",
+            "<span class=\"v\">20,000/s</span><span class=\"d\">baseline</span>",
+            "href=\"#proof-0\">surely slower</a>",
+            "median latency at 2,000/s",
+            "Against direct, balance is worse in throughput",
+        ] {
+            assert!(first.contains(text), "no {text} in {first}");
+        }
+    }
+
+    #[test]
+    fn every_sentence_leads_to_its_blocks() {
+        let journal = journal();
+        let analysis = analyse(&journal);
+        let page = html(&journal, &analysis, &RunFacts::default());
+        for number in 0..analysis.comparisons.len() {
+            assert!(page.contains(&format!("href=\"#proof-{number}\">blocks</a>")));
+            assert!(page.contains(&format!("<details id=\"proof-{number}\"")));
+        }
+        let c = &analysis.comparisons[0];
+        let ratio = format!("<td>{:.4}</td>", c.by_block[0].ratio);
+        assert!(page.contains(&ratio), "{ratio}");
+        // Undecided verdicts are folded.
+        let from = page.find("<summary>Not decided: ").unwrap();
+        assert!(page.find("<span class=\"word\">invalid</span>").unwrap() > from);
+    }
+
+    #[test]
+    fn the_data_of_the_page_are_those_of_the_other_forms() {
+        let journal = journal();
+        let analysis = analyse(&journal);
+        let page = html(&journal, &analysis, &RunFacts::default());
+        let element = |id: &str| {
+            let text = page.split(&format!("id=\"{id}\">")).nth(1).unwrap();
+            let text = text.split("</script>").next().unwrap();
+            serde_json::from_str::<serde_json::Value>(text).unwrap()
+        };
+        assert_eq!(element("data-csv"), crate::csv(&journal));
+        assert_eq!(
+            element("data-json"),
+            crate::json(&journal.header, &analysis)
+        );
+    }
+
+    #[test]
+    fn every_picture_is_there_and_says_what_it_shows() {
         let page = page();
         let count = |what: &str| page.matches(what).count();
-        // Throughput, median and p99 of intervals and of blocks; intervals of what servers cost;
-        // one set of curves, and one shift function.
-        assert_eq!(count("<svg "), 10);
-        assert_eq!(count("<desc id="), 10);
-        assert_eq!(count("</svg>"), 10);
-        assert!(
-            page.contains("id=\"forest-requests_per_s\"")
-                || page.contains("forest-requests_per_s-t")
-        );
-        assert!(page.contains("balance connections=96: -31"));
+        // Blocks of throughput, median and p99, one set of curves, one shift function; the loads
+        // of this journal have no slices to draw over time.
+        assert_eq!(count("<desc id="), 5);
+        assert_eq!(count("<svg "), count("</svg>"));
+        assert!(page.contains("aria-label=\"balance connections=96: -31"));
         assert!(page.contains("balance, block 3: "));
         assert!(page.contains("direct: median 4"));
-        assert!(!page.contains("NaN") && !page.contains("inf\""));
+        let page = page.split("<script>").next().unwrap();
+        assert!(!page.contains("NaN") && !page.contains("inf\"") && !page.contains("inf%"));
     }
 
     #[test]
     fn tags_are_balanced() {
         let page = page();
         for tag in [
-            "figure", "section", "div", "ul", "li", "table", "tr", "td", "th", "path",
+            "figure", "section", "div", "ul", "li", "table", "tr", "td", "th", "path", "details",
+            "summary", "script",
         ] {
             let opened = page.matches(&format!("<{tag}>")).count()
                 + page.matches(&format!("<{tag} ")).count();
@@ -344,8 +385,8 @@ mod tests {
     #[test]
     fn an_empty_run_still_makes_a_page() {
         let journal = Journal::new(header(), Vec::new());
-        let page = html(&journal, &analyse(&journal));
+        let page = html(&journal, &analyse(&journal), &RunFacts::default());
         assert!(page.contains("no block was measured"));
-        assert!(!page.contains("NaN"));
+        assert!(!page.split("<script>").next().unwrap().contains("NaN"));
     }
 }

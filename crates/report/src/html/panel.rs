@@ -1,4 +1,4 @@
-//! Panels that are side by side.
+//! Panels side by side.
 
 /// The size of a panel and of the field inside its axes, in pixels.
 pub(super) const WIDTH: f64 = 440.0;

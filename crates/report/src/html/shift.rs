@@ -21,7 +21,7 @@ fn picture(index: usize, shift: &Shift) -> String {
     let at = &shift.quantiles;
     let low = at.iter().map(|q| q.low.ln()).fold(0.0, f64::min);
     let high = at.iter().map(|q| q.high.ln()).fold(0.0, f64::max);
-    // An interval that goes far beyond the estimates would make dots of them.
+    // An interval far beyond the estimates would shrink them to dots.
     let most = 3.0 * at.iter().map(|q| q.ratio.ln().abs()).fold(0.05, f64::max);
     let (low, high) = (low.max(-most), high.min(most));
     let margin = 0.06 * (high - low).max(0.01);

@@ -1,9 +1,9 @@
-//! The few pieces that the pictures are drawn with.
+//! The basic elements of the pictures.
 
 use crate::visible::visible;
 
 /// Text that is safe inside HTML and SVG, in attributes too, with control characters made visible.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let text = visible(text);
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -19,16 +19,58 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Where a text stands against its point.
+/// The position of a text relative to its point.
 #[derive(Clone, Copy)]
-pub(crate) enum Anchor {
+pub enum Anchor {
     Start,
     Middle,
     End,
 }
 
-/// A picture that grows; coordinates are in its own units, from the upper left corner.
-pub(crate) struct Picture {
+impl Anchor {
+    pub fn word(self) -> &'static str {
+        match self {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        }
+    }
+}
+
+/// The shape of a series' marks around the origin: circle, square, triangle and diamond in turn.
+/// Series of equal colour have different shapes.
+pub(crate) fn shape_path(series: usize) -> String {
+    match (series + series / 8) % 4 {
+        0 => "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
+        1 => "M-4 -4h8v8h-8z",
+        2 => "M0 -5.5l5 9h-10z",
+        _ => "M0 -5.5l5.5 5.5l-5.5 5.5l-5.5-5.5z",
+    }
+    .to_owned()
+}
+
+/// Names of series with their marks, below a picture.
+pub(crate) fn legend<'a>(series: impl Iterator<Item = (&'a str, Option<usize>)>) -> String {
+    let items = series.map(|(name, place)| {
+        let (shape, class) = match place {
+            Some(place) => (place, format!("c{}", place % 8)),
+            None => (3, "v-noise".to_owned()),
+        };
+        format!(
+            "<li><svg viewBox=\"-7 -7 14 14\" aria-hidden=\"true\"><path class=\"mark {class}\" \
+             d=\"{}\"></path></svg>{}</li>\n",
+            shape_path(shape),
+            escaped(name)
+        )
+    });
+    format!(
+        "<ul class=\"legend\">\n{}</ul>\n",
+        items.collect::<String>()
+    )
+}
+
+/// A picture under construction. Coordinates are in its own units, from the upper left corner.
+pub struct Picture {
     width: f64,
     id: String,
     title: String,
@@ -66,21 +108,29 @@ impl Picture {
     }
 
     pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        };
         self.body.push_str(&format!(
-            "<text class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>\n",
+            "<text class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{}\">{}</text>\n",
             at.0,
             at.1,
+            anchor.word(),
             escaped(text)
         ));
     }
 
+    /// Points that nobody can tell from the last one drawn are left out.
     pub fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
-        let points: Vec<String> = points
+        const TOLD_APART: f64 = 0.7;
+        let mut drawn: Vec<(f64, f64)> = Vec::new();
+        for (number, &(x, y)) in points.iter().enumerate() {
+            let is_last = number + 1 == points.len();
+            let is_near = drawn.last().is_some_and(|last| {
+                (last.0 - x).abs() < TOLD_APART && (last.1 - y).abs() < TOLD_APART
+            });
+            if is_last || !is_near {
+                drawn.push((x, y));
+            }
+        }
+        let points: Vec<String> = drawn
             .iter()
             .map(|(x, y)| format!("{x:.1},{y:.1}"))
             .collect();
@@ -90,35 +140,37 @@ impl Picture {
         ));
     }
 
-    /// The mark of a series: circle, square, triangle and diamond in turn, so that colour is not
-    /// needed to tell them apart. A pointer over it shows `hint`.
+    /// The mark of a series, whose shape identifies the series without colour. A pointer over it
+    /// shows `hint`.
     pub fn mark(&mut self, series: usize, class: &str, at: (f64, f64), hint: &str) {
-        let (x, y) = at;
-        let shape = match series % 4 {
-            0 => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\""),
-            1 => format!(
-                "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"8\" height=\"8\"",
-                x - 4.0,
-                y - 4.0
-            ),
-            2 => format!("<path d=\"M{x:.1} {:.1}l5 9h-10z\"", y - 5.5),
-            _ => format!(
-                "<path d=\"M{x:.1} {:.1}l5.5 5.5l-5.5 5.5l-5.5-5.5z\"",
-                y - 5.5
-            ),
-        };
         self.body.push_str(&format!(
-            "{shape} class=\"{class}\"><title>{}</title>{}\n",
-            escaped(hint),
-            match series % 4 {
-                0 => "</circle>",
-                1 => "</rect>",
-                _ => "</path>",
-            }
+            "<path transform=\"translate({:.1} {:.1})\" d=\"{}\" class=\"{class}\"><title>{}</title></path>\n",
+            at.0,
+            at.1,
+            shape_path(series),
+            escaped(hint)
         ));
     }
 
-    /// The picture as an SVG element of that height.
+    /// A path of SVG commands.
+    pub fn path(&mut self, class: &str, commands: &str) {
+        self.body.push_str(&format!(
+            "<path class=\"{class}\" d=\"{commands}\"></path>\n"
+        ));
+    }
+
+    /// A text at its left end. A pointer over it shows a hint.
+    pub fn text_with_hint(&mut self, class: &str, at: (f64, f64), text: &str, hint: &str) {
+        self.body.push_str(&format!(
+            "<text class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\">{}<title>{}</title></text>\n",
+            at.0,
+            at.1,
+            escaped(text),
+            escaped(hint)
+        ));
+    }
+
+    /// The picture as an SVG element of this height.
     pub fn finish(self, height: f64) -> String {
         let id = escaped(&self.id);
         format!(

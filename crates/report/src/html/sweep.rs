@@ -4,8 +4,9 @@ use verdict::text::{grouped, rate};
 use verdict::usl::Level;
 
 use super::axis::{Scale, Tick, rate_ticks, time_ticks};
-use super::page::{shell, table};
+use super::page::shell;
 use super::svg::{Anchor, Picture, escaped};
+use super::tables::table;
 use crate::capacity::{self, CapacityView, limit, mark, quantile_name, range};
 use crate::columns::Columns;
 use crate::scaling::{self, ScalingView};
@@ -17,7 +18,7 @@ const RIGHT: f64 = 850.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 320.0;
 
-/// A point with its spread: where it stands, and the series that its mark and colour are of.
+/// A point with its spread, and the series that gives it mark and colour.
 struct Dot {
     x: f64,
     y: (f64, f64, f64),
@@ -71,7 +72,7 @@ impl Chart<'_> {
             picture.mark(dot.series, &class, (at, y.place(middle)), &dot.hint);
         }
         format!(
-            "<figure><figcaption>{}</figcaption>\n{}</figure>\n",
+            "<figure class=\"wide\"><figcaption>{}</figcaption>\n{}</figure>\n",
             escaped(self.caption),
             picture.finish(BOTTOM + 28.0)
         )
@@ -93,10 +94,7 @@ fn page<'a>(
     main.push_str("</ul>\n");
     main.push_str(&chart.map_or(String::new(), |chart| chart.drawn()));
     if !columns.rows.is_empty() {
-        main.push_str(&format!(
-            "<div class=\"scroll\">\n{}</div>\n",
-            table(columns)
-        ));
+        main.push_str(&table(columns, "all levels"));
     }
     if !problems.is_empty() {
         let items: Vec<String> = problems
@@ -242,9 +240,12 @@ mod tests {
             url: "http://h/<b>",
             ..example.view()
         });
-        assert!(!page.contains("<b>") && !page.contains("<script"), "{page}");
+        assert!(
+            !page.contains("<b>") && !page.contains("<script src"),
+            "{page}"
+        );
         assert!(page.contains("<h1>Capacity of http://h/&lt;b&gt;</h1>"));
-        // A mark for each, and what a pointer over it shows.
+        // Each has a mark with a hint.
         for hint in ["2,000/s: p99 4", "2,040/s: p99 6", "0 of 2 held"] {
             assert!(page.contains(hint), "no {hint} in {page}");
         }

@@ -93,9 +93,17 @@ fn how_sure(c: &Comparison) -> Option<String> {
     ))
 }
 
+/// The verdict in a word or two: `slower`, `surely faster`, `more`.
+pub(crate) fn verdict_word(c: &Comparison) -> String {
+    match c.surely {
+        true => format!("surely {}", direction(c)),
+        false => direction(c).to_owned(),
+    }
+}
+
 /// The direction of a difference. CPU time and memory are not faster or slower: there is more or
 /// less of them.
-fn direction(c: &Comparison) -> &'static str {
+pub(crate) fn direction(c: &Comparison) -> &'static str {
     let is_amount = c.metric.is_cost() || c.metric.is_of_driver();
     match c.verdict {
         Verdict::Faster if is_amount => "less",

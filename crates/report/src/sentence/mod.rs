@@ -1,10 +1,13 @@
 //! What was found, in sentences: a file per kind.
 
 mod amount;
+mod closing;
 mod comparison;
+mod congestion;
 mod curve;
 mod events;
 mod finding;
+mod gate;
 mod interaction;
 mod note;
 mod outlook;
@@ -21,10 +24,15 @@ use verdict::text::condition;
 use verdict::{Dependence, Interaction};
 
 pub(crate) use amount::{change_of, is_measurable, shown_change};
-pub(crate) use comparison::{comparison, comparison_placed, noise_floor};
+pub(crate) use closing::closing;
+pub(crate) use comparison::{comparison, comparison_placed, direction, noise_floor, verdict_word};
+pub(crate) use congestion::congestion;
 pub(crate) use curve::{curve_legend, curve_point, curves, rate_with_interval, tidy};
 pub(crate) use events::{difference, floor_difference, uncompared};
 pub(crate) use finding::finding;
+pub(crate) use gate::{
+    after_outcome as after_gate_outcome, gate, measured as gate_measured, why as gate_why,
+};
 pub(crate) use interaction::{interaction, interactions_rest};
 pub(crate) use note::notes;
 pub use outlook::outlook;

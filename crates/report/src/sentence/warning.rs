@@ -4,6 +4,7 @@ use readings::Condition;
 use verdict::text::{condition, counted, fraction, grouped, number, percent, rate};
 use verdict::{SettingDifference, Warning};
 
+use super::congestion::words;
 use super::{at, joined, noise_floor, without_pauses};
 use crate::settings;
 
@@ -142,6 +143,24 @@ pub(crate) fn warning(warning: &Warning) -> String {
             agreed[0].words(),
             agreed[1].words()
         ),
+        Warning::CongestionDiffers {
+            sides: [one, other],
+            conditions,
+        } => {
+            let places: Vec<String> = conditions.iter().map(condition).collect();
+            let at = match places.is_empty() {
+                true => String::new(),
+                false => format!(" at {}", places.join("; ")),
+            };
+            format!(
+                "{} ({}) and {} ({}) do not use the same congestion control{at}: over a link that \
+                 loses packets or is full, their difference is not that of protocols or servers alone",
+                one.at.subject,
+                words(one),
+                other.at.subject,
+                words(other)
+            )
+        }
         Warning::LostSyns {
             at,
             late,

@@ -2,5 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod browser;
+mod chromium;
 mod corpus;
+mod made_up;
 mod old_journals;
+mod schemas;
+mod size;

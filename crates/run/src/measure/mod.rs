@@ -1,9 +1,10 @@
 //! The ways to measure a group's trials once its servers are up.
 
 pub(crate) mod curve;
-mod faults;
+mod events;
 pub(crate) mod rate;
 pub(crate) mod schedule;
+mod several;
 mod slices;
 mod tool_output;
 mod tool_trial;
@@ -52,7 +53,10 @@ pub(crate) trait Measurer {
 /// experiment that mixes them under one condition was refused.
 pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[ReadySubject]) -> Box<dyn Measurer> {
     if !resolved.events.is_empty() {
-        return Box::new(faults::Faults);
+        return Box::new(events::Events);
+    }
+    if resolved.load_name.is_some() {
+        return Box::new(several::Several);
     }
     match ready.iter().any(|one| !one.subject.driver.is_engine()) {
         true => Box::new(tools::Tools),

@@ -66,15 +66,20 @@ const OPENING_MS: f64 = 1.0;
 /// Opens the connections of all targets with one request each. All are answered before the next
 /// segment starts, even after lost packets.
 pub(crate) fn opening(targets: usize, connections: u32, pacing: Pacing) -> Vec<Segment> {
-    let pacing = match pacing {
+    let pacing = opening_pacing(connections, pacing);
+    (0..targets)
+        .map(|target| segment(target, pacing, 0.0, OPENING_MS, None))
+        .collect()
+}
+
+/// The pacing of the segments that open connections, for a load with this pacing.
+pub(crate) fn opening_pacing(connections: u32, pacing: Pacing) -> Pacing {
+    match pacing {
         Pacing::Closed => Pacing::Closed,
         Pacing::Open { .. } => Pacing::Open {
             rate_per_s: f64::from(connections) / (OPENING_MS / 1e3),
         },
-    };
-    (0..targets)
-        .map(|target| segment(target, pacing, 0.0, OPENING_MS, None))
-        .collect()
+    }
 }
 
 /// Most runs per window for an outside driver.
@@ -230,20 +235,24 @@ fn fixed(
 }
 
 /// The open-loop slices of a block: at least [`ROUNDS_MIN`] rounds, unless a slice would then have
-/// next to no requests.
+/// next to no requests, or next to no answers of the loads that are made at the same time.
+/// `median_ms` and `beside_ms` are the median response times of this load and of the slowest other.
 pub(crate) fn latency(
     targets: usize,
     window: Duration,
     rate_per_s: f64,
-    median_ms: f64,
+    (median_ms, beside_ms): (f64, f64),
     random: &mut fastrand::Rng,
 ) -> Vec<Segment> {
     let count = (ms(window) / LATENCY_SLICE_MS).floor().max(ROUNDS_MIN);
-    let shortest_ms = LATENCY_SLICE_MIN_MS.max(REQUESTS_PER_SLICE / rate_per_s * 1e3);
+    let shortest_ms = LATENCY_SLICE_MIN_MS
+        .max(REQUESTS_PER_SLICE / rate_per_s * 1e3)
+        .max(ANSWERS_MIN * beside_ms);
     let count = count.min((ms(window) / shortest_ms).floor()).max(1.0);
     let window_ms = ms(window) / count;
+    let slower_ms = median_ms.max(beside_ms);
     let ramp_up_ms =
-        ramp_up_ms(window_ms, median_ms).min(250.0_f64.max(RAMP_UP_ANSWERS * median_ms));
+        ramp_up_ms(window_ms, slower_ms).min(250.0_f64.max(RAMP_UP_ANSWERS * slower_ms));
     let pacing = Pacing::Open { rate_per_s };
     let targets: Vec<usize> = (0..targets).collect();
     let count = count as usize;
@@ -343,7 +352,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(3);
         let mut slices = |window_ms: u64, rate_per_s: f64| {
             let window = Duration::from_millis(window_ms);
-            latency(2, window, rate_per_s, 0.5, &mut random)
+            latency(2, window, rate_per_s, (0.5, 0.0), &mut random)
         };
         for window_ms in [200, 1_500, 5_000] {
             let segments = slices(window_ms, 2_000.0);
@@ -358,6 +367,11 @@ mod tests {
         // Every slice has some requests.
         assert_eq!(slices(5_000, 4.0).len(), 2 * 4);
         assert_eq!(slices(1_000, 0.5).len(), 2);
+        // And some answers of a slow load that is made at the same time.
+        let window = Duration::from_secs(5);
+        let beside = latency(2, window, 2_000.0, (0.5, 300.0), &mut random);
+        assert_eq!(beside.len(), 2 * 3);
+        assert!(beside.iter().all(|one| ms(one.ramp_up) >= 600.0));
     }
 
     #[test]

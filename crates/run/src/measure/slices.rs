@@ -36,14 +36,7 @@ impl Measurer for Slices {
         let median_ms = schedule::median_ms(&warm.readings);
         let medians_ms = schedule::medians_ms(&warm.readings, design.warmup);
         let slices = schedule::throughput(&medians_ms, design.window, design.slice, random);
-        for &number in &slices.apart {
-            let one = &ready[number].planned;
-            if cx.block == 1 && !one.baseline_copy {
-                result
-                    .warnings
-                    .push(too_slow(&one.subject, medians_ms[number]));
-            }
-        }
+        warn_of_slow(cx, ready, &medians_ms, &slices, result);
         let slices = slices.segments;
         cx.phase("throughput");
         let closed = cx.load(resolved, ready, slices)?;
@@ -58,7 +51,7 @@ impl Measurer for Slices {
                     count,
                     design.latency_window,
                     rate_per_s,
-                    median_ms.min(40.0),
+                    (median_ms.min(40.0), 0.0),
                     random,
                 );
                 cx.phase(&format!("latency at {rate_per_s} requests/s"));
@@ -81,6 +74,23 @@ impl Measurer for Slices {
     }
 }
 
+/// Warns, in the first block, of subjects whose answers take too long for the slices of the others.
+pub(super) fn warn_of_slow(
+    cx: &Context<'_>,
+    ready: &[ReadySubject],
+    medians_ms: &[f64],
+    slices: &schedule::ClosedSlices,
+    result: &mut GroupResult,
+) {
+    for &number in &slices.apart {
+        let one = &ready[number].planned;
+        if cx.block == 1 && !one.baseline_copy {
+            let warning = too_slow(&one.subject, medians_ms[number]);
+            result.warnings.push(warning);
+        }
+    }
+}
+
 fn too_slow(subject: &str, median_ms: f64) -> String {
     format!(
         "`{subject}` takes {median_ms:.0} ms for an answer, too long for the slices of the others: \
@@ -89,7 +99,13 @@ fn too_slow(subject: &str, median_ms: f64) -> String {
     )
 }
 
-fn reading(number: usize, one: &ReadySubject, closed: &Loaded, open: Option<&Loaded>) -> Reading {
+/// The reading of one subject, from closed and open loop.
+pub(super) fn reading(
+    number: usize,
+    one: &ReadySubject,
+    closed: &Loaded,
+    open: Option<&Loaded>,
+) -> Reading {
     let throughput = closed.readings.get(number).cloned();
     let latency = open.and_then(|open| open.readings.get(number).cloned());
     let empty = BTreeMap::new();

@@ -50,7 +50,7 @@ pub(super) fn output_tail(driven: &Driven) -> String {
         return "; it printed nothing".to_owned();
     }
     let from = lines.len().saturating_sub(TAIL_LINES);
-    format!("; its last words:\n  {}", lines[from..].join("\n  "))
+    format!("; its last output:\n  {}", lines[from..].join("\n  "))
 }
 
 #[cfg(test)]

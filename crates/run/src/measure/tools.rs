@@ -25,8 +25,8 @@ const FIRST_ENOUGH_S: f64 = 0.5;
 pub(crate) fn clock_notice(driver: &Driver) -> Option<String> {
     let clock = driver.clock.as_ref()?;
     Some(format!(
-        "latency by `{}` is by its own clock, and that of a closed loop unless a rate was \
-         offered: {clock}",
+        "latency by `{}` is measured by its own clock, in a closed loop unless a rate is set: \
+         {clock}",
         driver.name
     ))
 }
@@ -282,6 +282,9 @@ fn run_context(
         port: tool_trial.ready.address.port(),
         path: subject.path.clone(),
         connections: load.connections,
+        http: subject.http,
+        streams: subject.streams.unwrap_or(1),
+        quic_congestion: load.quic_congestion,
         threads: tool_trial.threads,
         duration_s: tool_run.duration_s,
         warmup_s: tool_run.warmup_s,

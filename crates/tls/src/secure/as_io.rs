@@ -4,7 +4,10 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use net::{Address, Buf, ConnId, Event, Handshake, Io, IoOptions, PayloadId, TargetId, WireBytes};
+use net::{
+    Address, Buf, ConnId, Datagrams, Event, Handshake, Io, IoOptions, PayloadId, TargetId,
+    WireBytes,
+};
 
 use super::Secure;
 
@@ -47,6 +50,10 @@ impl<I: Io> Io for Secure<I> {
         id
     }
 
+    fn set_no_delay(&mut self, target: TargetId) {
+        self.inner.set_no_delay(target);
+    }
+
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
         let id = self.inner.add_payload(bytes.clone());
         debug_assert_eq!(id.number(), self.payloads.len());
@@ -68,6 +75,10 @@ impl<I: Io> Io for Secure<I> {
         let conn = self.inner.connect(target, None)?;
         self.begin(conn, tls.into(), 0);
         Ok(conn)
+    }
+
+    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+        self.inner.watch(socket)
     }
 
     fn send_before_handshake(&mut self, conn: ConnId, bytes: &[u8]) -> bool {
@@ -238,6 +249,12 @@ impl<I: Io> Io for Secure<I> {
             }
             self.flush_unsent();
             let event = self.inner.next_event()?;
+            // Most events of connections without TLS: the call below would copy each twice.
+            if let Event::Data { conn, .. } = &event
+                && self.session(*conn).is_none()
+            {
+                return Some(event);
+            }
             if let Some(event) = self.translate(event) {
                 return Some(event);
             }

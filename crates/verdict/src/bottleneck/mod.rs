@@ -95,6 +95,10 @@ pub struct Finding {
     pub at_least: bool,
     /// What the changes did to the throughput, changed over unchanged.
     pub effects: Vec<Effect>,
+    /// Where hosts are machines: the changes that were not made there, and why, a sentence fragment
+    /// each. Only with the first finding, and not if that is confirmed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_tested: Vec<String>,
     /// Throughput without a change, requests/s.
     #[serde(skip)]
     pub unchanged_per_s: f64,
@@ -154,7 +158,7 @@ fn of_subject(reading: &BottleneckReading) -> Vec<Finding> {
         });
     }
     let confirmed = suspects[0].standing == Standing::Confirmed;
-    suspects
+    let mut findings: Vec<Finding> = suspects
         .into_iter()
         .map(|suspect| {
             // What is only suspected gives way to what is confirmed.
@@ -162,7 +166,11 @@ fn of_subject(reading: &BottleneckReading) -> Vec<Finding> {
                 && (suspect.standing == Standing::Confirmed || !confirmed);
             finding(reading, &effects, suspect, at_least)
         })
-        .collect()
+        .collect();
+    if !confirmed && !reading.hosts.is_empty() {
+        findings[0].not_tested.clone_from(&reading.not_tried);
+    }
+    findings
 }
 
 fn finding(
@@ -179,6 +187,7 @@ fn finding(
         server: suspect.server,
         at_least,
         effects: effects.told(),
+        not_tested: Vec::new(),
         unchanged_per_s: effects.unchanged_per_s(),
         evidence: suspect.why,
     }

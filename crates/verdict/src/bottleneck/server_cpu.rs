@@ -16,6 +16,8 @@ const ALONE: f64 = 0.8;
 
 /// CPUs, and the servers that may use them.
 struct Group<'a> {
+    /// The host, if it is on another machine than the load.
+    host: Option<&'a str>,
     cpus: Vec<u32>,
     servers: Vec<&'a String>,
     /// CPUs that the servers used, together.
@@ -41,11 +43,18 @@ impl Group<'_> {
     /// `98% of its one CPU (CPU 0)`.
     fn words(&self) -> String {
         let number = self.cpus.len();
-        match number {
+        let used = match number {
             0 => format!("{} of a CPU", percent(self.used)),
             1 => format!("{} of CPU {}", percent(self.used), self.cpus[0]),
             _ => format!("{:.2} of {}", self.used, cpus_named(&self.cpus)),
-        }
+        };
+        used + &self.at()
+    }
+
+    /// ` of host \`vm\``; empty for the load's machine.
+    fn at(&self) -> String {
+        self.host
+            .map_or_else(String::new, |host| format!(" of host `{host}`"))
     }
 }
 
@@ -128,12 +137,15 @@ fn groups<'a>(loads: &Unchanged<'a>) -> Vec<Group<'a>> {
         let of = loads.reading.cpus_of_servers.get(name);
         let cpus = of.unwrap_or(&loads.reading.server_cpus).clone();
         let used = loads.server(name);
-        match groups.iter_mut().find(|group| group.cpus == cpus) {
+        let host = loads.reading.apart(name);
+        let is_one = |group: &&mut Group<'a>| group.cpus == cpus && group.host == host;
+        match groups.iter_mut().find(is_one) {
             Some(group) => {
                 group.servers.push(name);
                 group.used += used;
             }
             None => groups.push(Group {
+                host,
                 cpus,
                 servers: vec![name],
                 used,
@@ -151,8 +163,9 @@ fn of_shared(loads: &Unchanged<'_>, group: &Group<'_>) -> String {
         .collect();
     let full = if group.cpus.len() == 1 { "is" } else { "are" };
     format!(
-        "{}, which {} share, {full} full ({}; CPU time: {})",
+        "{}{}, which {} share, {full} full ({}; CPU time: {})",
         cpus_named(&group.cpus),
+        group.at(),
         crate::text::listed(&names),
         group.words(),
         each(loads, &group.servers)
@@ -170,7 +183,7 @@ fn of_full(loads: &Unchanged<'_>, group: &Group<'_>, name: &str) -> String {
 fn of_thread(group: &Group<'_>, threads: Threads) -> String {
     let had = match group.cpus.len() {
         0 => String::new(),
-        _ => format!("; the server had {}", cpus_named(&group.cpus)),
+        _ => format!("; the server had {}{}", cpus_named(&group.cpus), group.at()),
     };
     let count = counted(threads.count as usize, "thread");
     if threads.count > 1 && threads.second_had < threads.had / 2.0 {

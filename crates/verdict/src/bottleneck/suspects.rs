@@ -3,7 +3,7 @@
 use readings::{BottleneckReading, Change, NO_PORT, Probe};
 
 use super::effects::{Effects, of_change, times};
-use super::unchanged::{Share, UPSTREAM_SHARE, Unchanged, percent, refused};
+use super::unchanged::{MachineUse, Share, UPSTREAM_SHARE, Unchanged, percent, refused};
 use super::{Bottleneck, Standing, Suspect, server_cpu};
 use crate::text::{counted, grouped, rate};
 
@@ -343,19 +343,23 @@ fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
 
 /// CPUs that other programs fill.
 fn other_programs(loads: &Unchanged<'_>) -> Option<Suspect> {
-    let (busy, own) = loads.machine()?;
-    if busy < FULL || own > OWN_SHARE * busy {
-        return None;
-    }
+    let is_full = |one: &MachineUse<'_>| one.busy >= FULL && one.own <= OWN_SHARE * one.busy;
+    let machine = loads.machines().into_iter().find(is_full)?;
+    let (busy, own) = (percent(machine.busy), percent(machine.own));
     Some(Suspect {
         bottleneck: Bottleneck::OtherPrograms,
         standing: Standing::Suspected,
         server: None,
-        why: format!(
-            "the CPUs of client and servers were {} busy, and client and servers had {} of them",
-            percent(busy),
-            percent(own)
-        ),
+        why: match machine.host {
+            None => format!(
+                "the CPUs of client and servers were {busy} busy, and client and servers had \
+                 {own} of them"
+            ),
+            Some(host) => format!(
+                "the CPUs of the servers on host `{host}` were {busy} busy, and the servers had \
+                 {own} of them"
+            ),
+        },
     })
 }
 
@@ -381,11 +385,11 @@ pub(super) fn all_figures(reading: &BottleneckReading, effects: &Effects) -> Str
     )];
     parts.extend(servers);
     parts.push(effects.words());
-    parts.extend(
-        reading
-            .not_tried
-            .iter()
-            .map(|why| format!("not tried: {why}")),
-    );
+    // Where hosts are machines, every finding says that.
+    let not_tried = reading
+        .not_tried
+        .iter()
+        .filter(|_| reading.hosts.is_empty());
+    parts.extend(not_tried.map(|why| format!("not tried: {why}")));
     parts.join("; ")
 }

@@ -7,6 +7,8 @@ use readings::{
     BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe, ServerSample,
 };
 
+mod machines;
+
 /// A load by which nothing is limited.
 fn probe(change: Change, requests_per_s: f64) -> Probe {
     Probe {
@@ -33,6 +35,7 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
                 CpuSample { cpu: 0, busy: 0.5 },
                 CpuSample { cpu: 1, busy: 0.4 },
             ],
+            other_cpus: BTreeMap::new(),
             kernel: KernelSample {
                 segments: 10_000,
                 ..KernelSample::default()

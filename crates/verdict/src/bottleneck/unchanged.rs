@@ -1,5 +1,7 @@
 //! The loads without a change, taken together.
 
+use std::collections::BTreeSet;
+
 use readings::{BottleneckReading, Change, Probe, ServerSample};
 
 use super::effects::of_change;
@@ -41,28 +43,61 @@ impl<'a> Unchanged<'a> {
             .max(self.client_busiest())
     }
 
-    /// The CPUs of client and servers: how busy they were, and what of that was theirs; nothing
-    /// where it is not known which they are.
-    pub(super) fn machine(&self) -> Option<(f64, f64)> {
-        let mut used = self.reading.client_cpus.clone();
-        used.extend(&self.reading.server_cpus);
-        used.sort_unstable();
-        used.dedup();
-        if self.reading.client_cpus.is_empty() || self.reading.server_cpus.is_empty() {
-            return None;
+    /// The use of CPUs on each machine, the load's first; without those of which it is not known
+    /// which CPUs client and servers have.
+    pub(super) fn machines(&self) -> Vec<MachineUse<'a>> {
+        let reading = self.reading;
+        let mut machines = Vec::new();
+        // Where all servers are on other machines, the load's has only the client.
+        let are_known = !reading.server_cpus.is_empty() || !reading.hosts.is_empty();
+        if !reading.client_cpus.is_empty() && are_known {
+            let cpus = [&reading.client_cpus[..], &reading.server_cpus].concat();
+            let client = self.mean(|probe| probe.client.iter().sum::<f64>());
+            machines.extend(self.machine(None, cpus, client));
         }
-        let count = used.len() as f64;
-        let busy = self.mean(|probe| {
-            let ours = probe.seen.cpus.iter().filter(|one| used.contains(&one.cpu));
-            ours.map(|one| one.busy).sum::<f64>() / count
-        });
-        let own = self.mean(|probe| probe.client.iter().sum::<f64>());
-        Some((busy, (own + self.servers()) / count))
+        let hosts: BTreeSet<&str> = reading.hosts.values().map(String::as_str).collect();
+        for host in hosts {
+            let servers = reading.cpus_of_servers.iter();
+            let there = servers.filter(|(server, _)| reading.apart(server) == Some(host));
+            let cpus = there.flat_map(|(_, cpus)| cpus).copied().collect();
+            machines.extend(self.machine(Some(host), cpus, 0.0));
+        }
+        machines
     }
 
-    /// CPUs that the path's servers used, together.
-    pub(super) fn servers(&self) -> f64 {
-        self.mean(|probe| probe.seen.servers.values().map(|one| one.cpus).sum())
+    /// The use of these CPUs; `None` where no sample has them.
+    fn machine(
+        &self,
+        host: Option<&'a str>,
+        mut cpus: Vec<u32>,
+        client: f64,
+    ) -> Option<MachineUse<'a>> {
+        cpus.sort_unstable();
+        cpus.dedup();
+        let count = cpus.len() as f64;
+        let all = |probe: &'a Probe| match host {
+            None => Some(&probe.seen.cpus),
+            Some(host) => probe.seen.other_cpus.get(host),
+        };
+        if cpus.is_empty() || self.probes.iter().any(|probe| all(probe).is_none()) {
+            return None;
+        }
+        let busy: f64 = self
+            .probes
+            .iter()
+            .flat_map(|probe| all(probe))
+            .flatten()
+            .filter(|one| cpus.contains(&one.cpu))
+            .map(|one| one.busy)
+            .sum();
+        let servers = self.server_names().into_iter();
+        let there = servers.filter(|server| self.reading.apart(server) == host);
+        let own: f64 = client + there.map(|server| self.server(server)).sum::<f64>();
+        Some(MachineUse {
+            host,
+            busy: busy / self.probes.len().max(1) as f64 / count,
+            own: own / count,
+        })
     }
 
     pub(super) fn server_names(&self) -> Vec<&'a String> {
@@ -182,6 +217,16 @@ impl<'a> Unchanged<'a> {
             (probe.seen.kernel.accepted as f64 - own).max(0.0) / answers.max(1.0)
         })
     }
+}
+
+/// The CPUs of client and servers on a machine, each from 0 to 1.
+pub(super) struct MachineUse<'a> {
+    /// The host, if it is not the load's machine.
+    pub(super) host: Option<&'a str>,
+    /// How busy they were.
+    pub(super) busy: f64,
+    /// What of that was the client's and the servers'.
+    pub(super) own: f64,
 }
 
 /// Ports that are taken in a network namespace.

@@ -41,23 +41,23 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    fn share(self) -> f64 {
+    pub fn share(self) -> f64 {
         self.failed as f64 / self.requests.max(1) as f64
     }
 
-    fn add(&mut self, other: Side) {
+    pub fn add(&mut self, other: Side) {
         self.failed += other.failed;
         self.requests += other.requests;
     }
 
     /// The variance of the share, were failures independent.
-    fn variance(self) -> f64 {
+    pub fn variance(self) -> f64 {
         let share = self.share();
         share * (1.0 - share) / self.requests.max(1) as f64
     }
 
     /// The interval of the share, were failures independent.
-    fn limits(self, confidence: f64) -> (f64, f64) {
+    pub fn limits(self, confidence: f64) -> (f64, f64) {
         let tail = (1.0 - confidence) / 2.0;
         let (failed, requests) = (self.failed, self.requests.max(1) as f64);
         if failed > EXACT_LIMITS_MAX || failed * 10 > self.requests {
@@ -223,18 +223,27 @@ fn conditional_p(subject: Side, baseline: Side) -> f64 {
         let away = ((subject.failed as f64 - mean).abs() - 0.5).max(0.0);
         return erfc(away / deviation / std::f64::consts::SQRT_2);
     }
-    let chance = |count: u64| {
-        let (count, rest) = (count as f64, (failed - count) as f64);
-        (ln_binomial(failed, count as u64) + count * expected.ln() + rest * (1.0 - expected).ln())
-            .exp()
-    };
-    let at_most: f64 = (0..=subject.failed).map(chance).sum();
-    let at_least: f64 = (subject.failed..=failed).map(chance).sum();
+    // The probability of each count is computed from that of the count next to it.
+    let odds = expected / (1.0 - expected);
+    let count = subject.failed;
+    let rest = (failed - count) as f64;
+    let seen =
+        (ln_binomial(failed, count) + count as f64 * expected.ln() + rest * (1.0 - expected).ln())
+            .exp();
+    let fewer = (1..=count).rev().scan(seen, |chance, k| {
+        *chance *= k as f64 / ((failed - k + 1) as f64 * odds);
+        Some(*chance)
+    });
+    let more = (count..failed).scan(seen, |chance, k| {
+        *chance *= (failed - k) as f64 * odds / (k + 1) as f64;
+        Some(*chance)
+    });
+    let (at_most, at_least) = (seen + fewer.sum::<f64>(), seen + more.sum::<f64>());
     (2.0 * at_most.min(at_least)).min(1.0)
 }
 
 /// The chance of at most so many events where `mean` are to be expected.
-fn poisson_at_most(count: u64, mean: f64) -> f64 {
+pub(crate) fn poisson_at_most(count: u64, mean: f64) -> f64 {
     // The terms from the largest on, in units of the last, so that none vanishes early.
     let mut term = 1.0;
     let mut sum = 1.0;

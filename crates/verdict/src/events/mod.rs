@@ -15,7 +15,8 @@ use crate::cells::Cell;
 use crate::decide::{Decision, FEWEST_BLOCKS};
 use crate::pairs::Pairs;
 use crate::{Comparison, FailuresOf, FullRateOf, Metric, Note, Rules, Verdict};
-use counts::{Block, Counts, Side};
+use counts::{Block, Counts};
+pub(crate) use counts::{Side, poisson_at_most};
 use judged::Judged;
 use times::Times;
 

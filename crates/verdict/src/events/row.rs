@@ -41,6 +41,12 @@ pub struct EventsRow {
     pub were_back: usize,
     /// The most connections that were open at a stopped server in any trial.
     pub connections_max: Option<u64>,
+    /// Mean time until a reload was seen to be in effect, where it was.
+    pub in_effect_after_s: Option<f64>,
+    /// How often a reload was not seen to be in effect.
+    pub not_in_effect: usize,
+    /// How often a server was reloaded.
+    pub reloads: usize,
 }
 
 impl EventsRow {
@@ -56,8 +62,12 @@ impl EventsRow {
         let back: Vec<&EventReading> = all
             .iter()
             .flat_map(|one| &one.events)
-            .filter(|event| event.back_s.is_some())
+            .filter(|event| event.back_s.is_some() && event.has_rotation())
             .collect();
+        let reloads = all.iter().flat_map(|one| &one.events);
+        let reloads: Vec<&EventReading> = reloads.filter(|event| event.is_reload()).collect();
+        let in_effect = reloads.iter().filter_map(|event| event.in_effect_after_s);
+        let in_effect: Vec<f64> = in_effect.collect();
         let in_rotation = back.iter().filter_map(|event| event.in_rotation_after_s);
         let in_rotation: Vec<f64> = in_rotation.collect();
         let full: Vec<f64> = all.iter().filter_map(|one| one.full_rate_after_s).collect();
@@ -78,6 +88,9 @@ impl EventsRow {
             not_in_rotation: back.len() - in_rotation.len(),
             were_back: back.len(),
             connections_max: events.filter_map(|event| event.connections_max).max(),
+            in_effect_after_s: mean(&in_effect),
+            not_in_effect: reloads.len() - in_effect.len(),
+            reloads: reloads.len(),
         })
     }
 }

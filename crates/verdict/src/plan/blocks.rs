@@ -17,7 +17,7 @@ const VALUES: u32 = 20;
 
 /// What a pilot says of a standard deviation.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Spread {
+pub(crate) struct Spread {
     pub sd: f64,
     /// The ends of the 80% interval of the true one.
     pub range: (f64, f64),
@@ -70,30 +70,9 @@ impl Goal {
     /// The fewest blocks whose chance is enough. `judged` gets the chance at a standard deviation.
     /// Nothing beyond [`MOST_BLOCKS`].
     pub fn blocks(self, judged: impl Fn(&dyn Fn(f64) -> f64) -> f64) -> Option<u32> {
-        let enough = |blocks: u32| {
+        fewest(|blocks| {
             let at = self.with(blocks);
             judged(&|sd| at.chance(sd)) >= POWER
-        };
-        let fewest = FEWEST_BLOCKS as u32;
-        if enough(fewest) {
-            return Some(fewest);
-        }
-        if !enough(MOST_BLOCKS) {
-            return None;
-        }
-        let (mut low, mut high) = (fewest, MOST_BLOCKS);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            match enough(middle) {
-                true => high = middle,
-                false => low = middle,
-            }
-        }
-        // So many blocks would be judged at several looks, each with less of the error budget.
-        Some(if Looks::of(high).is_fixed() {
-            high
-        } else {
-            high + 1
         })
     }
 
@@ -114,6 +93,55 @@ impl Goal {
                 degrees,
             ),
         }
+    }
+}
+
+/// The fewest blocks that are enough; nothing beyond [`MOST_BLOCKS`].
+fn fewest(enough: impl Fn(u32) -> bool) -> Option<u32> {
+    let fewest = FEWEST_BLOCKS as u32;
+    if enough(fewest) {
+        return Some(fewest);
+    }
+    if !enough(MOST_BLOCKS) {
+        return None;
+    }
+    let (mut low, mut high) = (fewest, MOST_BLOCKS);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match enough(middle) {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    // So many blocks would be judged at several looks, each with less of the error budget.
+    Some(if Looks::of(high).is_fixed() {
+        high
+    } else {
+        high + 1
+    })
+}
+
+/// A figure at a distance from a bound, as a log ratio, that is to be found beyond it, and the
+/// one-sided error rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct OneSided {
+    pub distance: f64,
+    pub alpha: f64,
+}
+
+impl OneSided {
+    /// The fewest blocks whose chance is enough, as [`Goal::blocks`] has them.
+    pub fn blocks(self, judged: impl Fn(&dyn Fn(f64) -> f64) -> f64) -> Option<u32> {
+        fewest(|blocks| {
+            let goal = Goal {
+                delta: self.distance,
+                alpha: self.alpha,
+                comparisons: 1,
+            };
+            let at = goal.with(blocks);
+            let chance = |sd: f64| at.below(self.distance * at.root / sd - at.inside);
+            judged(&chance) >= POWER
+        })
     }
 }
 

@@ -18,7 +18,7 @@ pub use remedy::{Dominant, Remedy};
 
 use crate::decide::FEWEST_BLOCKS;
 use crate::{Comparison, Metric, Rules, analyse, latest};
-use blocks::Spread;
+pub(crate) use blocks::Spread;
 
 /// The differences that are planned for, besides what matters.
 const DIFFERENCES: [f64; 3] = [0.01, 0.03, 0.10];
@@ -95,6 +95,7 @@ pub const MOST_BLOCKS: u32 = 1000;
 /// What a pilot says of a longer run like it. `estimated_block_s` is used where the journal does
 /// not tell how long a block takes.
 pub fn plan(journal: &Journal, estimated_block_s: Option<f64>) -> PlanAdvice {
+    let journal = &*journal.by_load();
     let header = &journal.header;
     let analysis = analyse(journal);
     let trials = latest(header, journal.trials());
@@ -208,6 +209,25 @@ fn needed(
     })
 }
 
+/// The blocks after which a figure that lies `distance` from a bound, as a log ratio, is found beyond
+/// it at the one-sided error rate `alpha`.
+pub(crate) fn one_sided_needed(
+    spread: &Spread,
+    distance: f64,
+    alpha: f64,
+    block_s: Option<f64>,
+) -> Option<Needed> {
+    let goal = blocks::OneSided { distance, alpha };
+    let blocks = goal.blocks(|chance| spread.expected(chance))?;
+    let (sd_low, sd_high) = spread.range;
+    Some(Needed {
+        blocks,
+        low: goal.blocks(|chance| chance(sd_low)).unwrap_or(blocks),
+        high: goal.blocks(|chance| chance(sd_high)),
+        time_s: block_s.map(|block_s| block_s * f64::from(blocks)),
+    })
+}
+
 fn is_same(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-9
 }
@@ -220,7 +240,7 @@ pub(crate) fn reading<'a>(trial: &&'a Trial) -> Option<&'a Reading> {
 }
 
 /// The median time from the first sample of a block to that of the next one.
-fn block_s(trials: &[&Trial]) -> Option<f64> {
+pub(crate) fn block_s(trials: &[&Trial]) -> Option<f64> {
     let mut begins: BTreeMap<u32, f64> = BTreeMap::new();
     for trial in trials {
         let reading = reading(trial);

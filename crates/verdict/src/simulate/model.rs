@@ -36,12 +36,7 @@ pub(super) fn header(scenario: &Scenario) -> RunHeader {
             .collect(),
         blocks: scenario.blocks,
         matters: scenario.matters,
-        matters_failures: 0.001,
-        matters_ms: None,
-        max_error: 0.01,
-        started_unix_s: 0,
-        published: Vec::new(),
-        open_loop_factors: Vec::new(),
+        ..RunHeader::default()
     }
 }
 

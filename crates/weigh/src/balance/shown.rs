@@ -68,12 +68,12 @@ fn one_service(service: &Value, out: &mut String) {
     );
     for (key, what) in [
         ("queued", "waiting"),
-        ("denied", "not let in"),
-        ("overflowed", "too many"),
+        ("denied", "denied"),
+        ("overflowed", "over the limit"),
         ("evicted", "idle clients closed to make room"),
-        ("refused", "taken by no back end"),
+        ("refused", "refused by all back ends"),
         ("bad_requests", "bad requests"),
-        ("timeouts", "time limits passed"),
+        ("timeouts", "timeouts"),
     ] {
         if number(&service[key]) > 0.0 {
             counts.push_str(&format!(", {what}: {}", service[key]));
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(lines[3], "service web on 127.0.0.1:8080, tcp, random");
         assert_eq!(
             lines[4],
-            "  clients: 1 now, 40 in all, taken by no back end: 4"
+            "  clients: 1 now, 40 in all, refused by all back ends: 4"
         );
         let words = |line: &str| {
             line.split_whitespace()

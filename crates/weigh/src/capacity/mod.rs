@@ -1,11 +1,13 @@
 //! `weigh capacity`.
 
 use clap::{Args, Command, FromArgMatches};
+use readings::Gate;
 use report::{CapacityView, ScalingView};
 use verdict::capacity::{Judgement, Objective};
 
-use crate::cli::{CapacityArgs, CapacityFormat, LoadArgs};
+use crate::cli::{CapacityArgs, CapacityFormat, LoadArgs, Unsettled};
 use crate::failure::Failure;
+use crate::gates;
 use crate::load::{fit, target};
 use crate::output::{print_json, print_text, width};
 use crate::signals::Signals;
@@ -22,6 +24,7 @@ const INVALID: u8 = 4;
 /// Finds the highest rate that keeps an objective, or measures throughput over concurrency.
 pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     let objective = objective(args)?;
+    let gates = gates::of_capacity(&args.gates)?;
     let signals = Signals::listen()?;
     let load = load_args(args)?;
     fit::look(&load)?;
@@ -37,19 +40,24 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
         signals: &signals,
     };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let is_valid = match &objective {
-        Some(objective) => under(objective, &steps, seed)?,
-        None => over_concurrency(&steps, seed)?,
+    let (is_valid, of_gates) = match &objective {
+        Some(objective) => under(objective, &gates, &steps, seed)?,
+        None => (over_concurrency(&steps, seed)?, 0),
     };
     Ok(match signals.status() {
         Some(status) => status,
-        None if is_valid => 0,
+        None if is_valid => of_gates,
         None => INVALID,
     })
 }
 
-/// Searches, and shows what was found. Whether any trial says something.
-fn under(objective: &Objective, steps: &Steps<'_>, seed: u64) -> Result<bool, Failure> {
+/// Searches, and shows what was found. Whether any trial says something, and the status of the gates.
+fn under(
+    objective: &Objective,
+    gates: &[Gate],
+    steps: &Steps<'_>,
+    seed: u64,
+) -> Result<(bool, u8), Failure> {
     let args = steps.args;
     let found = search::search(objective, steps, seed)?;
     let points =
@@ -67,15 +75,31 @@ fn under(objective: &Objective, steps: &Steps<'_>, seed: u64) -> Result<bool, Fa
         seed,
         stopped: steps.signals.stopped(),
     };
+    let judged = verdict::judge_capacity_gates(gates, &args.url, &found.capacity);
+    let document = || {
+        let mut document = report::capacity_json(&view);
+        document["gates"] = report::gates_json(&judged);
+        document
+    };
     match args.format {
-        CapacityFormat::Json if args.output.is_none() => print_json(&report::capacity_json(&view)),
-        CapacityFormat::Json => show(args, &json_text(&report::capacity_json(&view)))?,
-        CapacityFormat::Text => show(args, &report::capacity_terminal(&view, width()))?,
-        CapacityFormat::Md => show(args, &report::capacity_markdown(&view))?,
+        CapacityFormat::Json if args.output.is_none() => print_json(&document()),
+        CapacityFormat::Json => show(args, &json_text(&document()))?,
+        CapacityFormat::Text => {
+            let gates = report::gates_terminal(&judged, width(), false);
+            show(args, &(gates + &report::capacity_terminal(&view, width())))?;
+        }
+        CapacityFormat::Md => {
+            let gates = report::gates_markdown(&judged);
+            show(args, &(report::capacity_markdown(&view) + "\n" + &gates))?;
+        }
         CapacityFormat::Html => show(args, &report::capacity_html(&view))?,
     }
     let says = |j: &Judgement| !matches!(j, Judgement::Unusable(_));
-    Ok(found.steps.iter().any(|s| says(&s.judgement)))
+    let unsettled_fails = args.unsettled == Some(Unsettled::Fail);
+    Ok((
+        found.steps.iter().any(|s| says(&s.judgement)),
+        gates::status_of(&judged, unsettled_fails),
+    ))
 }
 
 /// Measures in a closed loop, and shows it. Whether any step was valid.
@@ -121,7 +145,7 @@ fn objective(args: &CapacityArgs) -> Result<Option<Objective>, Failure> {
         if args.rounds == Some(0) {
             return Err(Failure::words(
                 "--rounds 0: expected at least 1 with --concurrency, and 4 for intervals that \
-                 hold what varies from round to round",
+                 include the variation between rounds",
             ));
         }
         return Ok(None);

@@ -65,12 +65,12 @@ pub(super) fn search(
     };
     if options.max_per_s < min {
         return Err(Failure::words(format!(
-            "--max {}: at least {} requests/s are needed for {} requests, as the objective's \
-             quantile takes them, in {}; allow longer steps (--step-max) or limit a lower quantile",
+            "--max {}: the objective's quantile needs {} requests in a step of at most {}, which is \
+             {} requests/s; allow longer steps (--step-max), or use a lower quantile",
             rate(options.max_per_s),
-            rate(lowest),
             rate(needed),
             time(args.step_max.as_secs_f64() * 1e6),
+            rate(lowest),
         )));
     }
     let mut under = Under {

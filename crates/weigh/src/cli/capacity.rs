@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use net::IoKind;
 
-use super::{Arrivals, TlsArgs, Wait};
+use super::{Arrivals, TlsArgs, Unsettled, Wait};
 use crate::units;
 
 /// `weigh capacity`.
@@ -101,6 +101,13 @@ pub struct CapacityArgs {
     /// CPUs to bind the threads to, such as 1 or 2,3.
     #[arg(long, value_delimiter = ',')]
     pub cpus: Vec<u32>,
+    /// A bound that fails the search, such as 'capacity > 5000/s'; may be repeated. If it is
+    /// breached, the exit status is 3.
+    #[arg(long = "gate", value_name = "GATE", requires = "objective")]
+    pub gates: Vec<String>,
+    /// Whether unsettled gates pass or fail [default: pass].
+    #[arg(long, value_enum, requires = "gates")]
+    pub unsettled: Option<Unsettled>,
     /// Seed of the order.
     #[arg(long)]
     pub seed: Option<u64>,

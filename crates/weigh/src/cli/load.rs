@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use load::Stage;
 use net::IoKind;
+use readings::QuicCongestion;
 
 use super::{Format, TlsArgs};
 use crate::units::{self, stage};
@@ -152,12 +153,16 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", requires = "site", default_value_t = 5)]
     pub depth: u32,
     /// The version of HTTP. HTTP/2 is negotiated by ALPN for https:// URLs, and spoken from the first
-    /// byte for http:// URLs.
+    /// byte for http:// URLs. HTTP/3 is spoken over QUIC to the same port of UDP, for https:// URLs.
     #[arg(long, value_name = "VERSION", value_enum, default_value_t)]
     pub http: HttpVersion,
-    /// Streams that each connection has open at once, with --http 2.
+    /// Streams that each connection has open at once, with --http 2 or 3.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub streams: u32,
+    /// The congestion control of HTTP/3: cubic, bbr or newreno [default: that of this machine's TCP,
+    /// or cubic where QUIC has no match].
+    #[arg(long, value_name = "NAME")]
+    pub quic_congestion: Option<QuicCongestion>,
     /// Interval of the rows that the load reports.
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::row)]
     pub interval: Duration,
@@ -188,6 +193,20 @@ pub enum HttpVersion {
     /// HTTP/2.
     #[value(name = "2")]
     Http2,
+    /// HTTP/3.
+    #[value(name = "3")]
+    Http3,
+}
+
+impl HttpVersion {
+    /// As in experiment files.
+    pub fn name(self) -> &'static str {
+        match self {
+            HttpVersion::Http1 => "1.1",
+            HttpVersion::Http2 => "2",
+            HttpVersion::Http3 => "3",
+        }
+    }
 }
 
 /// When the requests of an open loop are due.

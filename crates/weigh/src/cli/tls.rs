@@ -91,6 +91,9 @@ pub struct OriginTlsArgs {
     /// Key exchange groups to accept, in order of preference.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub tls_groups: Vec<String>,
+    /// Ask clients for a certificate of the authorities in this PEM file, and refuse those without.
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
 }
 
 impl OriginTlsArgs {

@@ -76,6 +76,8 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         proxy_header: None,
         tls,
         http2: None,
+        http3: None,
+        requests_per_connection: None,
     };
     let readings = if signals.stopped() {
         eprintln!("weigh: stopped while looking for pages, after {pages}");

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use load::{
-    BodyRule, Choice, Expect, Http2, Job, PrepareError, ProxyHeader, ProxyVersion, ReferenceError,
-    Request, StatusRule, Target,
+    BodyRule, Choice, Expect, Http2, Http3, Job, PrepareError, ProxyHeader, ProxyVersion,
+    ReferenceError, Request, StatusRule, Target,
 };
 use net::fetch::FetchError;
 use net::{Address, UnixPath};
@@ -121,25 +121,51 @@ pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSetting
     }
 }
 
-/// The streams, with HTTP/2.
-fn http2(args: &LoadArgs) -> Result<Option<Http2>, Failure> {
+/// The streams, with HTTP/2 and HTTP/3.
+fn streams(args: &LoadArgs, to: &Url) -> Result<(Option<Http2>, Option<Http3>), Failure> {
     let streams = args.streams;
-    match args.http {
-        HttpVersion::Http2 if args.crawl => {
-            Err(Failure::words("--crawl needs HTTP/1.1: leave out --http 2"))
-        }
-        HttpVersion::Http2 if args.proxy.is_some() => {
-            Err(Failure::words("--proxy needs HTTP/1.1: leave out --http 2"))
-        }
-        HttpVersion::Http2 if args.each_connection.is_some() => Err(Failure::words(
-            "--each-connection needs HTTP/1.1: leave out --http 2",
-        )),
-        HttpVersion::Http2 => Ok(Some(Http2 { streams })),
-        HttpVersion::Http1 if streams > 1 => {
-            Err(Failure::words("--streams needs HTTP/2: add --http 2"))
-        }
-        HttpVersion::Http1 => Ok(None),
+    if let Some(congestion) = args
+        .quic_congestion
+        .filter(|_| args.http != HttpVersion::Http3)
+    {
+        return Err(Failure::words(format!(
+            "--quic-congestion {} needs HTTP/3: add --http 3",
+            congestion.name()
+        )));
     }
+    let number = match args.http {
+        HttpVersion::Http1 if streams > 1 => {
+            let needs = "--streams needs HTTP/2 or HTTP/3: add --http 2 or --http 3";
+            return Err(Failure::words(needs));
+        }
+        HttpVersion::Http1 => return Ok((None, None)),
+        HttpVersion::Http2 => 2,
+        HttpVersion::Http3 => 3,
+    };
+    let others = [
+        ("--crawl", args.crawl),
+        ("--proxy", args.proxy.is_some()),
+        ("--each-connection", args.each_connection.is_some()),
+    ];
+    if let Some((option, _)) = others.iter().find(|(_, given)| *given) {
+        return Err(Failure::words(format!(
+            "{option} needs HTTP/1.1: leave out --http {number}"
+        )));
+    }
+    if number == 2 {
+        return Ok((Some(Http2 { streams }), None));
+    }
+    if !to.is_tls {
+        return Err(Failure::words(format!(
+            "--http 3 needs an https:// URL; expected https://{}{}",
+            to.host, to.path
+        )));
+    }
+    let http3 = Http3 {
+        streams,
+        congestion: args.quic_congestion,
+    };
+    Ok((None, Some(http3)))
 }
 
 /// The bytes of a request with the fields that the options ask for.
@@ -291,10 +317,13 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
             None => BodyRule::Auto,
         },
     };
+    let (http2, http3) = streams(args, first)?;
     let target = Target {
         address: address(args, first)?,
         tls: tls(args, first)?,
-        http2: http2(args)?,
+        http2,
+        http3,
+        requests_per_connection: None,
         connections: args.connections,
         requests: wanted
             .iter()

@@ -150,7 +150,10 @@ fn an_operator_looks_tells_reloads_and_stops() {
         "{}",
         done.err
     );
-    refused(place.run(&["balance", "--status"]), "which balancer?");
+    refused(
+        place.run(&["balance", "--status"]),
+        "expected the configuration file of the balancer",
+    );
     refused(place.run(&["balance"]), "<CONFIG>");
 }
 

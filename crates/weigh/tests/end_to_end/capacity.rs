@@ -137,14 +137,14 @@ fn throughput_over_connections_is_what_the_delay_allows() {
     let place = Place::new();
     let origin = Origin::start(&place);
     let url = format!("{}/delay/constant/20ms", origin.url);
-    let call = |format: &str| {
+    let call = |format: &str, rounds: &str| {
         let words = [
             "capacity",
             &url,
             "--concurrency",
             "8,1,2,4,2",
             "--rounds",
-            "4",
+            rounds,
             "--step",
             "300ms",
             "--warmup",
@@ -156,7 +156,7 @@ fn throughput_over_connections_is_what_the_delay_allows() {
         ];
         place.run(&words).expect(0)
     };
-    let done = call("json");
+    let done = call("json", "4");
     let document = done.json();
     let levels = array(&document["levels"]);
     let connections: Vec<u64> = levels
@@ -189,12 +189,13 @@ fn throughput_over_connections_is_what_the_delay_allows() {
     }
     assert!(expected.iter().all(|p| p["beyond_measured"] == false));
     assert!(done.err.contains("round 4"), "{}", done.err);
-    let text = call("text").out;
+    let text = call("text", "1").out;
     assert!(text.starts_with("Throughput over concurrency @ "), "{text}");
     assert!(text.contains("universal scalability law"), "{text}");
     assert!(text.contains("  connections  requests/s"), "{text}");
-    assert!(call("md").out.contains("| connections | requests/s |"));
-    assert!(call("html").out.contains("<svg"));
+    let page = call("md", "1").out;
+    assert!(page.contains("| connections | requests/s |"), "{page}");
+    assert!(call("html", "1").out.contains("<svg"));
 }
 
 #[test]
@@ -306,12 +307,12 @@ fn a_back_end_whose_answers_turn_wrong_has_no_capacity() {
         .says(&["no good answer came in a closed loop", "503"]);
 }
 
-mod alone {
+mod quiet {
     use super::*;
 
     #[test]
     fn a_back_end_with_one_worker_has_the_capacity_of_its_worker() {
-        let place = Place::alone();
+        let place = Place::quiet();
         let server = one_worker();
         let done = place
             .run(&[

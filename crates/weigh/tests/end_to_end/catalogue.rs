@@ -71,8 +71,12 @@ fn doctor_examines_the_machine_with_and_without_an_experiment() {
         vec!["doctor", "proxy-cost"],
         vec!["doctor", "nginx-node"],
     ];
+    let text = place.run(&calls[2]).expect(0).out;
+    assert!(
+        text.lines().last().unwrap().contains("nginx-node"),
+        "{text}"
+    );
     for call in calls {
-        let text = place.run(&call).expect(0).out;
         let mut json_call = call.clone();
         json_call.extend(["--format", "json"]);
         let document = place.run(&json_call).expect(0).json();
@@ -88,9 +92,6 @@ fn doctor_examines_the_machine_with_and_without_an_experiment() {
             assert!(levels.contains(&level), "{finding}");
         }
         assert!(levels.contains(&document["worst"].as_str().unwrap()));
-        if let Some(name) = call.get(1) {
-            assert!(text.lines().last().unwrap().contains(name), "{text}");
-        }
     }
     let names = place.names();
     assert!(names.is_empty(), "doctor wrote {names:?}");
@@ -141,4 +142,68 @@ fn the_same_seed_is_the_same_plan() {
     };
     assert_eq!(plan("1"), plan("1"));
     assert_ne!(plan("1"), plan("2"));
+}
+
+#[test]
+fn one_of_the_list_is_shown_whole() {
+    let place = Place::new();
+    let nginx = place.run(&["list", "nginx"]).expect(0).out;
+    for text in [
+        "upstream_keepalive = 0",
+        "document_root = none",
+        "nginx-light",
+        "access.log",
+    ] {
+        assert!(nginx.contains(text), "{text} is not in\n{nginx}");
+    }
+    let document = place.run(&["list", "nginx", "--json"]).expect(0).json();
+    let recipe = &document["recipes"][0];
+    let params = array(&recipe["params"]);
+    let workers = params.iter().find(|one| one["name"] == "workers").unwrap();
+    assert_eq!(
+        (&workers["default"], &workers["type"]),
+        (&1.into(), &"integer".into())
+    );
+    assert!(recipe["can_run"].is_boolean(), "{recipe}");
+    assert!(array(&document["experiments"]).is_empty());
+
+    let driver = place.run(&["list", "wrk", "--json"]).expect(0).json();
+    let load = array(&driver["drivers"][0]["load"]);
+    let rate = load.iter().find(|one| one["key"] == "rate").unwrap();
+    assert_eq!(rate["supported"], false);
+    assert!(
+        place
+            .run(&["list", "engine"])
+            .expect(0)
+            .out
+            .contains("curve")
+    );
+
+    let experiment = place
+        .run(&["list", "proxy-cost", "--json"])
+        .expect(0)
+        .json();
+    let experiment = &experiment["experiments"][0];
+    assert_eq!(experiment["baseline"], "direct");
+    assert!(
+        experiment["full"]["estimated_s"].as_f64() > experiment["quick"]["estimated_s"].as_f64()
+    );
+}
+
+#[test]
+fn a_name_that_is_not_in_the_list_and_a_file_with_mistakes_are_told() {
+    let place = Place::new();
+    let wrong = place.run(&["list", "ngnix"]).expect(2);
+    assert!(wrong.err.contains("did you mean `nginx`?"), "{}", wrong.err);
+    fs::write(
+        place.path("own.toml"),
+        "title = \"own\"\n[subjects]\nx = \"http://a/\"\n",
+    )
+    .unwrap();
+    let wrong = place.run(&["list", "./own.toml"]).expect(2);
+    assert!(wrong.err.contains("own.toml"), "{}", wrong.err);
+    let own = "title = \"own\"\n[subjects]\nx = \"http://127.0.0.1:1/\"\n";
+    fs::write(place.path("own.toml"), own).unwrap();
+    let shown = place.run(&["list", "./own.toml"]).expect(0).out;
+    assert!(shown.contains("http://127.0.0.1:1/"), "{shown}");
 }

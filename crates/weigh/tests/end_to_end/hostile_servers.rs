@@ -89,6 +89,8 @@ impl Scene {
             files: vec![],
             command: ["/bin/sh", "-c", &script].map(str::to_owned).to_vec(),
             env: vec![],
+            cwd: None,
+            inherit_env: false,
             setuid_programs: false,
             cpus: vec![],
             logs: vec![],
@@ -313,6 +315,8 @@ fn logs_are_files_of_the_servers_own_or_are_not_read() {
             status: None,
             contains: None,
             tls: None,
+            http: Default::default(),
+            proxy_protocol: false,
             timeout_ms: 50,
         });
         let begin = Instant::now();

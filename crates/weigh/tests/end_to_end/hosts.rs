@@ -73,6 +73,8 @@ fn an_agent_in_a_host_is_an_agent_as_any_other() {
         files: vec![],
         command: ["sleep", "1000"].map(String::from).to_vec(),
         env: vec![],
+        cwd: None,
+        inherit_env: false,
         setuid_programs: false,
         cpus: vec![],
         logs: vec![],
@@ -189,6 +191,8 @@ fn a_builder_that_waits() {
                 .map(String::from)
                 .to_vec(),
             env: vec![],
+            cwd: None,
+            inherit_env: false,
             setuid_programs: false,
             cpus: vec![],
             logs: vec![],

@@ -1,8 +1,10 @@
 //! HTTP/2, as a user has it.
 
+use experiment::Recipes;
 use serde_json::Value;
 
-use crate::common::{Origin, Place, array, load, no_errors, number};
+use crate::common::{Origin, Place, array, load, no_errors, number, trials};
+use crate::started::installed;
 
 #[test]
 fn a_load_over_http2_has_streams() {
@@ -40,7 +42,8 @@ fn options_that_http2_cannot_have_are_refused() {
     let place = Place::new();
     for (more, words) in [
         (&["--streams", "2"][..], "--http 2"),
-        (&["--http", "3"], "1.1, 2"),
+        (&["--http", "4"], "1.1, 2, 3"),
+        (&["--http", "3"], "https://"),
         (
             &["--http", "2", "--each-connection", "5"],
             "--each-connection",
@@ -60,7 +63,7 @@ fn options_that_http2_cannot_have_are_refused() {
 #[test]
 fn a_server_without_http2_is_named() {
     let place = Place::new();
-    // The balancer speaks HTTP/1.1 only.
+    // Without TLS the balancer offers only HTTP/1.1, unless it is told otherwise.
     let origin = Origin::start(&place);
     place.write(
         "b.toml",
@@ -98,7 +101,7 @@ fn subjects_of_one_experiment_may_differ_in_their_version_of_http() {
         "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\nwith = { tls = true }\n\
          [subjects]\nhttp1 = { url = \"https://o/\", connections = 6 }\n\
          http2 = { url = \"https://o/\", http = \"2\", connections = 1, streams = 12 }\n\
-         [design]\nblocks = 3\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
+         [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
     let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
@@ -127,4 +130,150 @@ fn subjects_of_one_experiment_may_differ_in_their_version_of_http() {
     let expected = [("http1", 6, "http/1.1"), ("http2", 1, "h2")];
     let expected = expected.map(|(name, count, alpn)| (name.into(), count.into(), alpn.into()));
     assert_eq!(seen, expected, "{journal:.2000}");
+}
+
+#[test]
+fn an_experiment_runs_http2_through_the_balancer() {
+    let place = Place::new();
+    place.write(
+        "x.toml",
+        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n\
+         [servers.b]\nrecipe = \"balance\"\nupstreams = [\"o\"]\n\
+         with = { mode = \"http\", tls = true, http2 = true }\n\
+         [subjects]\nhttp1 = { url = \"https://b/\", connections = 6 }\n\
+         http2 = { url = \"https://b/\", http = \"2\", connections = 1, streams = 12 }\n\
+         [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
+         bottleneck = false\nretries = 0\n",
+    );
+    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    let journal = std::fs::read_to_string(place.path("r").join("journal.jsonl")).unwrap();
+    let rows = journal
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut versions = 0;
+    for row in rows.filter(|row| row["subject"] == "http2") {
+        let load = &row["outcome"]["done"]["throughput"];
+        if load.is_object() {
+            assert_eq!(array(&load["tls"]["negotiated"])[0]["alpn"], "h2");
+            versions += 1;
+        }
+    }
+    assert!(versions >= 1, "{versions}");
+}
+
+#[test]
+fn the_balancer_speaks_http2_to_a_back_end_that_speaks_nothing_else() {
+    let recipes = Recipes::embedded().unwrap();
+    if installed(recipes.get("nghttpd").unwrap()).is_none() {
+        return;
+    }
+    let place = Place::new();
+    place.write(
+        "x.toml",
+        "title = \"t\"\n[servers.plain]\nrecipe = \"nghttpd\"\n\
+         [servers.secure]\nrecipe = \"nghttpd\"\nwith = { tls = true }\n\
+         [servers.b]\nrecipe = \"balance\"\nupstreams = [\"plain\"]\n\
+         with = { mode = \"http\", upstream_http2 = true }\n\
+         [servers.c]\nrecipe = \"balance\"\nupstreams = [\"secure\"]\n\
+         with = { mode = \"http\", upstream_http2 = true }\n\
+         [subjects]\nplain = \"http://b/\"\nsecure = \"http://c/\"\n\
+         [load]\nconnections = 4\n\
+         [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
+         bottleneck = false\nretries = 0\n",
+    );
+    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    for trial in trials(&place.path("r")) {
+        let reading = &trial["outcome"]["done"]["throughput"];
+        assert!(reading["requests"].as_u64().unwrap() > 10, "{trial}");
+    }
+}
+
+#[test]
+fn servers_that_speak_only_http2_are_waited_for_and_measured() {
+    let place = Place::new();
+    let recipes = Recipes::embedded().unwrap();
+    let mut servers = String::new();
+    let mut subjects = "[subjects]\n".to_owned();
+    let mut count = 0;
+    for (name, recipe, with, url) in [
+        ("plain", "nghttpd", "files = []", "http://plain/"),
+        ("secure", "nghttpd", "tls = true", "https://secure/"),
+        ("nginx", "nginx", "http2 = true", "http://nginx/"),
+        ("node", "node", "http2 = true", "http://node/"),
+        (
+            "nodes",
+            "node",
+            "http2 = true, tls = true",
+            "https://nodes/",
+        ),
+    ] {
+        if installed(recipes.get(recipe).unwrap()).is_none() {
+            continue;
+        }
+        count += 1;
+        servers.push_str(&format!(
+            "[servers.{name}]\nrecipe = \"{recipe}\"\nwith = {{ {with} }}\n"
+        ));
+        subjects.push_str(&format!("{name} = \"{url}\"\n"));
+    }
+    if count == 0 {
+        return;
+    }
+    place.write(
+        "x.toml",
+        &format!(
+            "title = \"t\"\n{servers}{subjects}[load]\nconnections = 2\nhttp = \"2\"\n\
+             streams = 4\n[expect]\nsame = false\n\
+             [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\n\
+             latency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
+        ),
+    );
+    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
+    assert_eq!(document["trials"]["done"], count + 1, "{}", done.err);
+    for trial in trials(&place.path("r")) {
+        let reading = &trial["outcome"]["done"]["throughput"];
+        assert!(reading["requests"].as_u64().unwrap() > 10, "{trial}");
+        assert_eq!(reading["streams"], 4, "{trial}");
+    }
+    // A server that is asked in a version that it does not speak is recognised by its answer.
+    if servers.contains("[servers.plain]") {
+        place.write(
+            "y.toml",
+            "title = \"t\"\n[servers.plain]\nrecipe = \"nghttpd\"\nwith = { files = [] }\n\
+             [subjects]\nplain = \"http://plain/\"\n[design]\nblocks = 1\nwarmup = \"50ms\"\n\
+             window = \"200ms\"\nlatency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
+        );
+        let done = place.run(&["run", "y.toml", "--format", "json", "--out", "wrong"]);
+        assert!(done.err.contains("speaks only HTTP/2"), "{}", done.err);
+    }
+}
+
+#[test]
+fn a_command_that_speaks_only_http2_is_waited_for() {
+    let place = Place::new();
+    let Some(_) = installed(Recipes::embedded().unwrap().get("nghttpd").unwrap()) else {
+        return;
+    };
+    place.write("htdocs/health", "fine");
+    let htdocs = place.path("htdocs");
+    let [one, two] = ["one", "two"].map(|name| {
+        let htdocs = htdocs.display();
+        format!("{name}=nghttpd --no-tls --address={{address}} --htdocs={htdocs} {{port}}")
+    });
+    let mut call = vec!["compare", &one, &two];
+    call.extend(["--ready", "/health", "--path", "/health"]);
+    call.extend(["--http", "2", "--streams", "4", "-c", "2", "--blocks", "1"]);
+    call.extend(["--window", "200ms", "--format", "json", "--out", "r"]);
+    call.extend(["--bottleneck=false", "--latency=false"]);
+    let done = place.run(&call);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
+    let text = std::fs::read_to_string(place.path("r").join("experiment.toml")).unwrap();
+    assert!(text.contains("ready_http = \"2\""), "{text}");
 }

@@ -14,11 +14,13 @@ use crate::hosts_run::can_be_made;
 /// So soon after the program's death everything that it started has to be gone.
 const SOON: Duration = Duration::from_secs(2);
 
-const PROXY_COST: [&str; 4] = [
+const PROXY_COST: [&str; 6] = [
     "design.blocks=2",
     "design.warmup=200ms",
     "design.window=400ms",
     "design.latency_window=0s",
+    "design.bottleneck=false",
+    "design.retries=0",
 ];
 
 /// Kills the program and looks that all is gone.
@@ -73,13 +75,15 @@ fn begun(folder: &Path) -> bool {
 
 #[test]
 fn a_run_that_is_killed_at_any_moment_leaves_nothing_and_goes_on() {
-    // All of it takes some five seconds: one of these moments is likely in each of its parts.
-    for (part, from_s) in [0.0, 1.0, 2.0].into_iter().enumerate() {
+    // The two blocks take some three seconds, and never less: one moment in each of them.
+    let mut sets = PROXY_COST;
+    sets[2] = "design.window=200ms";
+    for (part, from_s) in [0.0, 1.6].into_iter().enumerate() {
         let place = Place::new();
         let folder = place.path("r");
-        let mut running = place.start(&run_with("proxy-cost", &PROXY_COST, "r"));
+        let mut running = place.start(&run_with("proxy-cost", &sets, "r"));
         running.until("the journal has begun", || begun(&folder));
-        let after = Duration::from_secs_f64(from_s + random_share(part as u32));
+        let after = Duration::from_secs_f64(from_s + 0.7 * random_share(part as u32));
         running.go_on(after);
         kill(&place, running, &format!("{after:?} after it had begun"));
         resume(&place, 6);
@@ -129,6 +133,7 @@ fn real_servers_and_their_scripts_are_gone_too() {
         return;
     }
     let mut sets = PROXY_COST.to_vec();
+    sets[0] = "design.blocks=1";
     sets.extend([
         "factors.from=[\"client\"]",
         "factors.load=[{ threads = 1, connections = 8 }]",
@@ -142,7 +147,7 @@ fn real_servers_and_their_scripts_are_gone_too() {
         runs("second.pl") && runs("lighttpd.conf")
     });
     kill(&place, running, "while scripts ran");
-    resume(&place, 8);
+    resume(&place, 4);
 }
 
 #[test]
@@ -217,15 +222,16 @@ fn an_agent_that_is_killed_costs_its_block_and_leaves_nothing() {
     resume(&place, 6);
 }
 
-/// Moments at which each of two runs is killed.
-const MOMENTS: usize = 10;
+/// Moments at which each of two runs is killed, one in each such share of its time.
+const MOMENTS: usize = 5;
 
-const SHORT: [&str; 5] = [
+const SHORT: [&str; 6] = [
     "design.blocks=1",
     "design.warmup=50ms",
     "design.window=200ms",
     "design.latency_window=0s",
     "design.bottleneck=false",
+    "design.retries=0",
 ];
 
 fn on_hosts() -> String {
@@ -242,8 +248,8 @@ fn short_run<'a>(experiment: &'a str, folder: &'a str) -> Vec<&'a str> {
     call
 }
 
-/// Kills a short run at random moments, between its start and its end, and goes on after each.
-/// Whatever was left is gone when the next start has ended.
+/// Kills a short run at random moments, one in each fifth of its time from start to end, and goes on
+/// after each. Whatever was left is gone when the next start has ended.
 fn killed_at_random_moments(experiment: &str, seed: u64) {
     let place = Place::new();
     place.write("hosts.toml", &on_hosts());
@@ -259,7 +265,7 @@ fn killed_at_random_moments(experiment: &str, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     for moment in 0..MOMENTS {
         let out = format!("r{moment}");
-        let after = takes.mul_f64(random.f64());
+        let after = takes.mul_f64((moment as f64 + random.f64()) / MOMENTS as f64);
         let folder = place.path(&out);
         let mut running = place.start(&short_run(experiment, &out));
         let (pid, started) = (running.pid(), Instant::now());

@@ -88,7 +88,7 @@ fn what_failed_once_is_made_again_in_its_block_and_all_rows_are_kept() {
     let document = done.result();
     assert!(
         done.err
-            .contains("the condition is repeated: 2 retries left"),
+            .contains("the condition is repeated (2 retries left"),
         "{}",
         done.err
     );

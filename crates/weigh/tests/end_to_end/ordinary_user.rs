@@ -31,9 +31,10 @@ connections = 2
 [design]
 blocks = 1
 warmup = "300ms"
-window = "1s"
+window = "500ms"
 latency_window = "0s"
 bottleneck = false
+retries = 0
 "#;
 
 /// A control group that belongs to an ordinary user, as the service manager makes them.

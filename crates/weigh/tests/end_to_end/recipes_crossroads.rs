@@ -38,6 +38,7 @@ window = "300ms"
 slice = "150ms"
 latency_window = "0s"
 bottleneck = false
+retries = 0
 "#;
 
 fn text(value: &str) -> Value {
@@ -69,6 +70,8 @@ fn configuration(listen: SocketAddr, behind: &[SocketAddr], params: &[(&str, Val
             weigh: PathBuf::from("weigh"),
             cpus: 1,
             certificates: None,
+            reload: Default::default(),
+            checkout: None,
         })
         .unwrap();
     let file = rendered

@@ -166,3 +166,26 @@ fn both_php_servers_have_a_wiki_of_their_own() {
     fpm.stop();
     apache.stop();
 }
+
+#[test]
+fn a_wiki_keeps_its_pages_in_the_mariadb_behind_it() {
+    let Some(database) = Started::start("mariadb", &[], &[]) else {
+        return;
+    };
+    let Some(apache) = Started::over("mediawiki-apache", &[], vec![database.behind()]) else {
+        return;
+    };
+    let answered = ask(apache.address, "/index.php?title=Main_Page");
+    assert_eq!(answered.status, 200, "{}", answered.body);
+    let words = "MediaWiki has been installed";
+    assert!(answered.body.contains(words), "{}", answered.body);
+    let data = database.behind().dir.unwrap().join("data");
+    let has_pages = std::fs::read_dir(&data).unwrap().any(|entry| {
+        let folder = entry.unwrap();
+        let is_wiki = folder.file_name().to_string_lossy().starts_with("weigh_");
+        is_wiki && folder.path().join("page.frm").exists()
+    });
+    assert!(has_pages, "{}", data.display());
+    apache.stop();
+    database.stop();
+}

@@ -7,13 +7,13 @@ use experiment::Recipes;
 use experiment::recipe::Recipe;
 use tls::{Authority, KeyType};
 
-use crate::common::{Place, skip};
+use crate::common::{Place, skip, words};
 use crate::started::installed;
 
 /// What lighttpd loads for TLS; the server works without it.
 const LIGHTTPD_MODULE: &str = "/usr/lib/lighttpd/mod_openssl.so";
 const SHORT: &str = "[load]\nconnections = 2\n[expect]\nsame = false\n\
-    [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"300ms\"\nslice = \"150ms\"\n\
+    [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"150ms\"\nslice = \"150ms\"\n\
     latency_window = \"0s\"\nbottleneck = false\nretries = 0\n";
 
 /// Whether a recipe's server is here and can speak TLS.
@@ -47,7 +47,7 @@ fn every_server_with_tls_shows_the_certificate_of_the_run() {
         .filter_map(|name| recipes.get(name))
         .filter(|recipe| can_speak_tls(recipe))
         .collect();
-    for key in ["ecdsa-p256", "rsa-2048"] {
+    let with_key = |key: &str| {
         let mut text = String::from("[servers.plain]\nrecipe = \"origin\"\n");
         let mut subjects = String::from("[subjects]\n");
         for recipe in &recipes {
@@ -62,23 +62,38 @@ fn every_server_with_tls_shows_the_certificate_of_the_run() {
                 "[servers.{name}]\nrecipe = \"{name}\"\n{behind}with = {{ {on}tls_key = \"{key}\" }}"
             )
             .unwrap();
-            writeln!(subjects, "{name} = \"https://{name}/\"").unwrap();
+            let http = if name == "nghttpd" { "2" } else { "1.1" };
+            writeln!(
+                subjects,
+                "{name} = {{ url = \"https://{name}/\", http = \"{http}\" }}"
+            )
+            .unwrap();
         }
         // The baseline is measured twice.
         runs_well(&(text + &subjects), recipes.len() + 1);
-    }
+    };
+    let with_key = &with_key;
+    std::thread::scope(|scope| {
+        for key in ["ecdsa-p256", "rsa-2048"] {
+            scope.spawn(move || with_key(key));
+        }
+    });
 }
 
 /// Those that speak TLS to upstreams.
 const PROXIES: [&str; 5] = ["nginx", "haproxy", "caddy", "apache", "balance"];
 
-/// Servers over an upstream, and subjects that reach it through them.
-fn proxies_over(upstream: &str) -> (String, usize) {
+/// Those of [`PROXIES`] that are installed.
+fn installed_proxies() -> Vec<&'static str> {
     let recipes = Recipes::embedded().unwrap();
-    let there = |name: &&str| installed(recipes.get(name).unwrap()).is_some();
-    let there: Vec<&str> = PROXIES.into_iter().filter(there).collect();
+    let is_there = |name: &&str| installed(recipes.get(name).unwrap()).is_some();
+    PROXIES.into_iter().filter(is_there).collect()
+}
+
+/// Servers over an upstream, and subjects that reach it through them.
+fn proxies_over(upstream: &str, proxies: &[&str]) -> String {
     let mut text = String::new();
-    for name in &there {
+    for name in proxies {
         writeln!(
             text,
             "[servers.{name}]\nrecipe = \"{name}\"\nupstreams = [\"{upstream}\"]"
@@ -86,19 +101,20 @@ fn proxies_over(upstream: &str) -> (String, usize) {
         .unwrap();
     }
     text.push_str("[subjects]\n");
-    for name in &there {
+    for name in proxies {
         writeln!(text, "{name} = \"http://{name}/\"").unwrap();
     }
-    (text, there.len())
+    text
 }
 
 #[test]
 fn proxies_speak_tls_to_their_upstreams() {
-    let (proxies, count) = proxies_over("back");
+    let there = installed_proxies();
+    let proxies = proxies_over("back", &there);
     let back =
         "[servers.back]\nrecipe = \"origin\"\nwith = { tls = true, tls_key = \"rsa-2048\" }\n";
-    if count > 0 {
-        runs_well(&format!("{back}{proxies}"), count + 1);
+    if !there.is_empty() {
+        runs_well(&format!("{back}{proxies}"), there.len() + 1);
     }
 }
 
@@ -120,23 +136,113 @@ fn proxies_refuse_an_upstream_with_the_certificate_of_another_authority() {
          \"--tls-cert\", \"{{ dir }}/own/chain.pem\", \"--tls-key\", \"{{ dir }}/own/key.pem\"]\n\
          [ready]\nsend = \"x\"\n",
     );
-    let (proxies, count) = proxies_over("impostor");
     let impostor = "title = \"TLS\"\n[servers.impostor]\nrecipe = \"impostor\"\n";
-    place.write(
-        "x.toml",
-        &format!("{impostor}{proxies}{SHORT}apart = \"always\"\n"),
-    );
-    let mut call = vec!["run", "x.toml", "--recipes", "recipes", "--out", "r"];
-    call.extend(["--format", "json"]);
-    let done = place.run(&call);
-    if count == 0 {
-        return;
+    // All wait for an answer at once.
+    let there = installed_proxies();
+    let running: Vec<_> = there
+        .iter()
+        .map(|name| {
+            let (file, out) = (format!("{name}.toml"), format!("r-{name}"));
+            let proxy = proxies_over("impostor", &[*name]);
+            place.write(&file, &format!("{impostor}{proxy}{SHORT}"));
+            let call = ["run", &file, "--recipes", "recipes", "--out", &out];
+            place.start(&[&call[..], &["--format", "json"]].concat())
+        })
+        .collect();
+    for one in running {
+        let done = one.end().expect(1);
+        assert_eq!(done.json()["trials"]["done"], 0, "{}", done.err);
+        // It runs, and answers with an error of its own, or tries its upstream again.
+        done.says(&["did not answer as expected"]);
     }
-    assert_eq!(done.status, 1, "{}", done.err);
-    let document = done.json();
-    assert_eq!(document["trials"]["done"], 0, "{}", done.err);
-    // It runs, and answers with an error of its own, or tries its upstream again.
-    let told = done.err.matches("did not answer as expected").count();
-    assert!(told >= count, "{}", done.err);
     assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+#[test]
+fn servers_that_ask_for_a_certificate_get_the_loads_and_refuse_a_load_without() {
+    let recipes = Recipes::embedded().unwrap();
+    let names: Vec<&str> = recipes
+        .names()
+        .filter(|name| {
+            recipes
+                .get(name)
+                .unwrap()
+                .param("tls_client_certs")
+                .is_some()
+        })
+        .filter(|name| can_speak_tls(recipes.get(name).unwrap()))
+        .collect();
+    let mut text = String::from("[servers.plain]\nrecipe = \"origin\"\n");
+    let mut subjects = String::from("[subjects]\n");
+    for name in &names {
+        let recipe = recipes.get(name).unwrap();
+        let on = recipe.param("tls").map_or("", |_| "tls = true, ");
+        let behind = match recipe.upstreams.takes(0) {
+            true => "",
+            false => "upstreams = [\"plain\"]\n",
+        };
+        writeln!(
+            text,
+            "[servers.{name}]\nrecipe = \"{name}\"\n{behind}\
+             with = {{ {on}tls_client_certs = true }}"
+        )
+        .unwrap();
+        writeln!(subjects, "{name} = \"https://{name}/\"").unwrap();
+    }
+    let place = Place::new();
+    let keys = "[factors]\nkeepalive = [true, false]\n";
+    let text = format!("title = \"TLS\"\n{text}{subjects}{keys}{SHORT}");
+    let with_key = text.replace("[load]\n", "[load]\ntls_client_key = \"rsa-2048\"\n");
+    place.write("x.toml", &with_key);
+    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
+    let trials = 2 * (names.len() + 1);
+    assert_eq!(document["trials"]["done"], trials, "{}", done.err);
+    // Without a certificate for the load, the file is refused, at the subject that needs one.
+    place.write("x.toml", &text);
+    let refused = place.run(&["run", "x.toml", "--out", "none"]).expect(2);
+    refused.says(&["asks clients for a certificate", "tls_client_key"]);
+    // The servers themselves refuse a client without a certificate.
+    let line = "origin --listen 127.0.0.1:0 --tls --tls-write-ca ca.pem";
+    let mut first = place.start(&words(line));
+    first.until_said("https://");
+    let line = "origin --listen 127.0.0.1:0 --tls --tls-client-ca ca.pem";
+    let mut origin = place.start(&words(line));
+    origin.until_said("https://");
+    let said = origin.errors();
+    let url = said[said.find("https://").unwrap()..]
+        .split_whitespace()
+        .next()
+        .unwrap();
+    let done = place.run(&["load", url, "--insecure", "-n", "5"]).expect(1);
+    assert!(done.err.contains("client's certificate"), "{}", done.err);
+}
+
+#[test]
+fn varnish_behind_hitch_gets_the_proxy_protocol_and_http2() {
+    let recipes = Recipes::embedded().unwrap();
+    for name in ["hitch", "varnish"] {
+        if installed(recipes.get(name).unwrap()).is_none() {
+            return;
+        }
+    }
+    let mut text = String::from("[servers.plain]\nrecipe = \"origin\"\n");
+    let mut subjects = String::from("[subjects]\n");
+    for (name, header, http) in [("one", "v1", "1.1"), ("two", "v2", "2")] {
+        writeln!(
+            text,
+            "[servers.{name}]\nrecipe = \"varnish\"\nupstreams = [\"plain\"]\n\
+             with = {{ proxy_protocol = true, http2 = true, cache = false, threads_min = 10 }}\n\
+             [servers.hitch-{name}]\nrecipe = \"hitch\"\nupstreams = [\"{name}\"]\n\
+             with = {{ proxy_protocol = \"{header}\", http2 = true }}"
+        )
+        .unwrap();
+        writeln!(
+            subjects,
+            "{name} = {{ url = \"https://hitch-{name}/\", http = \"{http}\" }}"
+        )
+        .unwrap();
+    }
+    runs_well(&(text + &subjects), 3);
 }

@@ -117,36 +117,45 @@ fn a_balancer_without_descriptors_says_so_waits_and_goes_on() {
     );
     // A client and its back end take two descriptors. So one of two successive limits leaves a last
     // client without any.
-    for (io, limit) in [("uring", 40), ("uring", 41), ("epoll", 40), ("epoll", 41)] {
-        let limit = format!("--nofile={limit}:{limit}");
-        let arguments = ["balance", "b.toml", "--io", io];
-        let Some(command) = limited(&place, &limit, &arguments) else {
-            return;
-        };
-        let mut running = place.start_command(command);
-        running.until_said("back ends: ");
-        let said = running.errors();
-        let address = said.split("service web on ").nth(1).unwrap();
-        let address = address.split(',').next().unwrap().to_owned();
-        let mut held = Vec::new();
-        for _ in 0..60 {
-            held.push(TcpStream::connect(&address).unwrap());
-            running.go_on(Duration::from_millis(2));
+    let place = &place;
+    std::thread::scope(|scope| {
+        for (io, limit) in [("uring", 40), ("uring", 41), ("epoll", 40), ("epoll", 41)] {
+            scope.spawn(move || goes_on_with(place, io, limit));
         }
-        running.go_on(Duration::from_millis(300));
-        let before = cpu_ticks(running.pid());
-        running.go_on(Duration::from_secs(1));
-        let ticks = cpu_ticks(running.pid()) - before;
-        assert!(ticks < 15, "{io}: {ticks} of about 100 ticks at idle");
+    });
+}
 
-        drop(held);
-        wait_until("a client is answered", Duration::from_secs(20), || {
-            answered(&address)
-        });
-        let done = stopped(running);
-        let told = done.err.matches("cannot accept clients").count();
-        assert!(told <= 1, "{}", done.err);
+/// Opens more connections to a balancer than it may have descriptors, and closes them again.
+fn goes_on_with(place: &Place, io: &str, limit: u32) {
+    let socket = format!("{io}-{limit}.sock");
+    let limit = format!("--nofile={limit}:{limit}");
+    let arguments = ["balance", "b.toml", "--io", io, "--socket", &socket];
+    let Some(command) = limited(place, &limit, &arguments) else {
+        return;
+    };
+    let mut running = place.start_command(command);
+    running.until_said("back ends: ");
+    let said = running.errors();
+    let address = said.split("service web on ").nth(1).unwrap();
+    let address = address.split(',').next().unwrap().to_owned();
+    let mut held = Vec::new();
+    for _ in 0..60 {
+        held.push(TcpStream::connect(&address).unwrap());
+        running.go_on(Duration::from_millis(2));
     }
+    running.go_on(Duration::from_millis(300));
+    let before = cpu_ticks(running.pid());
+    running.go_on(Duration::from_secs(1));
+    let ticks = cpu_ticks(running.pid()) - before;
+    assert!(ticks < 15, "{io}: {ticks} of about 100 ticks at idle");
+
+    drop(held);
+    wait_until("a client is answered", Duration::from_secs(20), || {
+        answered(&address)
+    });
+    let done = stopped(running);
+    let told = done.err.matches("cannot accept clients").count();
+    assert!(told <= 1, "{}", done.err);
 }
 
 fn answered(address: &str) -> bool {

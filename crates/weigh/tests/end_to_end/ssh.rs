@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::common::{
     Done, KILL, LIMIT, Place, alive, array, descendants, free_port, hosts_or_skip, journal, key,
-    proxy_and_backend, skip, spec, trials, wait_until, with_text,
+    proxy_and_backend, run_with, skip, spec, trials, wait_until, with_text,
 };
 
 /// So soon after its connection has ended nothing of a run is left on the far side.
@@ -295,7 +295,8 @@ fn kinds(rows: &[Value]) -> Vec<String> {
 /// The names of all that a trial has measured.
 fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     if let Value::Object(fields_of) = value {
-        for (name, inner) in fields_of {
+        // CPU pauses are reported only if there were any.
+        for (name, inner) in fields_of.iter().filter(|(name, _)| *name != "pauses") {
             fields(inner, &format!("{path}.{name}"), found);
         }
     }
@@ -319,8 +320,9 @@ fn hosts_behind_ssh_make_the_same_trials() {
         let call = [
             "run", &file, "--seed", "7", "--out", name, "--format", "json",
         ];
-        let document = network.run(&call).result();
-        assert_eq!(document["trials"]["done"], 9, "{document}");
+        let two_blocks = ["--set", "design.blocks=2"];
+        let document = network.run(&[&call[..], &two_blocks].concat()).result();
+        assert_eq!(document["trials"]["done"], 6, "{document}");
         assert_eq!(document["trials"]["failed"], 0, "{document}");
     }
     let (here, far) = (folder_of(place, "here"), folder_of(place, "far"));
@@ -383,6 +385,10 @@ fn hosts_behind_ssh_make_the_same_trials() {
         "again",
         "--set",
         "design.blocks=1",
+        "--set",
+        "design.window=100ms",
+        "--set",
+        "design.latency_window=0s",
     ];
     assert!([0, 4].contains(&network.run(&call).status));
     assert_eq!(fs::metadata(&command).unwrap().modified().unwrap(), age);
@@ -399,7 +405,8 @@ fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
     let place = &network.place;
     let machines = ["vm", "client"].map(|name| Sshd::start(&network, name, ""));
     place.write("x.toml", &network.far());
-    let mut running = place.start_command(network.weigh(&["run", "x.toml", "--out", "r"]));
+    let sets = ["design.window=400ms", "design.latency_window=200ms"];
+    let mut running = place.start_command(network.weigh(&run_with("x.toml", &sets, "r")));
     running.until_said("block 2/3");
     // In the middle of what is measured.
     running.go_on(Duration::from_millis(1_500));
@@ -447,6 +454,67 @@ fn a_connection_that_breaks_there_costs_its_block_alone() {
 }
 
 #[test]
+fn events_and_bottlenecks_of_servers_behind_ssh() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let place = &network.place;
+    let machines = ["vm", "client"].map(|name| Sshd::start(&network, name, ""));
+    let design = "[load]\nhost = \"client\"\nconnections = 20\n[design]\nblocks = 1\n\
+                  warmup = \"200ms\"\nretries = 0\n";
+    let hosts = network.far().replace(&parts(), "");
+    let servers = proxy_and_backend("vm", "vm");
+    let event = "[[events]]\nat = \"500ms\"\nserver = \"backend\"\nwhat = \"kill\"\n\
+                 until = \"1500ms\"\n";
+    let design_of_events = design.replace("[design]", "rate = \"100/s\"\n[design]");
+    place.write(
+        "events.toml",
+        &format!("{hosts}{servers}{event}{design_of_events}latency_window = \"4s\"\n"),
+    );
+    let call = ["run", "events.toml", "--out", "e", "--format", "json"];
+    let document = network.run(&call).result();
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    for trial in folder_of(place, "e") {
+        let events = &trial["outcome"]["done"]["events"];
+        let event = &events["events"][0];
+        assert!(event["at_s"].as_f64() >= Some(0.5), "{event}");
+        assert!(event["back_s"].as_f64() >= Some(1.5), "{event}");
+        if trial["subject"] == "direct" {
+            // It is gone for a second, at 100 requests a second.
+            assert!(events["failed"].as_u64() > Some(50), "{events}");
+        }
+    }
+    place.write(
+        "search.toml",
+        &format!(
+            "{hosts}{servers}{design}window = \"300ms\"\nlatency_window = \"0s\"\n\
+             bottleneck = true\napart = \"never\"\n"
+        ),
+    );
+    let call = ["run", "search.toml", "--out", "s", "--format", "json"];
+    let document = network.run(&call).result();
+    let found = array(&document["bottlenecks"]);
+    let subjects: BTreeSet<&str> = found
+        .iter()
+        .map(|it| it["subject"].as_str().unwrap())
+        .collect();
+    assert_eq!(subjects, ["direct", "proxy"].into(), "{document}");
+    let rows = journal(&place.path("s"));
+    let searches = rows.iter().filter(|row| row["row"] == "bottleneck");
+    for search in searches {
+        assert!(search["failed"].is_null(), "{search}");
+        for probe in array(&search["probes"]) {
+            let server = &probe["seen"]["servers"]["backend"];
+            assert!(server["cpus"].as_f64() > Some(0.0), "{probe}");
+        }
+    }
+    for machine in &machines {
+        assert!(machine.left().is_empty(), "{:?}", machine.left());
+    }
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+#[test]
 fn a_machine_that_cannot_be_used_is_named_with_the_reason() {
     let Some(network) = Network::new() else {
         return;
@@ -491,7 +559,7 @@ fn a_machine_that_cannot_be_used_is_named_with_the_reason() {
         "sum.toml",
         &["host `vm`", "could not be put there", "checksum"],
     );
-    says("kind.toml", &["host `vm`", "s390y", "ssh_binary"]);
+    says("kind.toml", &["host `vm`", "s390y", "binary = "]);
     says("nobody.toml", &["host `vm`", "Connection refused"]);
     assert!(broken.programs().is_empty() && other.programs().is_empty());
     assert!(broken.left().is_empty() && other.left().is_empty());

@@ -19,7 +19,7 @@ use experiment::manifest::Value;
 use experiment::recipe::{Behind, Recipe, RenderContext};
 use net::http::{Progress, ResponseParser};
 
-use crate::common::{LIMIT, Turn, descendants, skip, wait_until, with_text};
+use crate::common::{LIMIT, Turn, descendants, is_left_out, skip, wait_until, with_text};
 
 /// A body that fits into no buffer of a proxy.
 pub const LARGE_BYTES: usize = 2_000_000;
@@ -141,11 +141,9 @@ pub fn installed(recipe: &Recipe) -> Option<BTreeMap<String, PathBuf>> {
         return Some(available.programs);
     };
     // What nobody wanted installed is not skipped, nor what no package has.
-    let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
-    let left_out: Vec<&str> = left_out.split(' ').collect();
     match available.install_command {
         None => println!("not run: {sentence}"),
-        Some(wanted) if wanted.split(' ').any(|one| left_out.contains(&one)) => {}
+        Some(wanted) if wanted.split(' ').any(is_left_out) => {}
         Some(_) => skip(&sentence),
     }
     None
@@ -221,6 +219,8 @@ impl Started {
                 weigh,
                 cpus: 1,
                 certificates: None,
+                reload: Default::default(),
+                checkout: None,
             })
             .unwrap();
         let before = elsewhere(&words);
@@ -235,6 +235,8 @@ impl Started {
             files: rendered.files.into_iter().map(file).collect(),
             command: rendered.command,
             env: rendered.env,
+            cwd: rendered.cwd,
+            inherit_env: rendered.inherit_env,
             setuid_programs: rendered.setuid_programs,
             cpus: Vec::new(),
             logs: rendered.logs,
@@ -256,6 +258,8 @@ impl Started {
             status: ready.status,
             contains: ready.contains,
             tls: None,
+            http: ready.http,
+            proxy_protocol: ready.proxy_protocol,
             timeout_ms: ready.timeout.as_millis() as u64,
         });
         if let Err(why) = agent.ask(&wait) {

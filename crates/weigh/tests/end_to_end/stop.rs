@@ -15,9 +15,11 @@ const SETS: [&str; 3] = [
     "design.window=500ms",
     "design.latency_window=0s",
 ];
+/// The same with one block.
+const ONE_BLOCK: [&str; 3] = ["design.blocks=1", SETS[1], SETS[2]];
 
-fn start(place: &Place) -> Running<'_> {
-    let mut command = place.weigh(&quickly("proxy-cost", &SETS, "r"));
+fn start<'p>(place: &'p Place, sets: &[&str]) -> Running<'p> {
+    let mut command = place.weigh(&quickly("proxy-cost", sets, "r"));
     // No order of these runs takes longer, so a silent agent is known by it.
     command.env("WEIGH_AGENT_SILENCE_S", "8");
     place.start_command(command)
@@ -32,10 +34,10 @@ fn counted(folder: &Path) -> BTreeMap<String, usize> {
     counts
 }
 
-fn stopped_and_resumed(number: i32, status: i32) {
-    let place = Place::new();
+/// Stops a run in its second block, and looks at what it has kept.
+fn stopped(place: &Place, number: i32, status: i32) {
     let folder = place.path("r");
-    let mut running = start(&place);
+    let mut running = start(place, &SETS);
     // The first block is in the journal, the second under way: after a second of warming up it is
     // measured for a second and a half.
     running.until_said("block 2/3");
@@ -67,7 +69,12 @@ fn stopped_and_resumed(number: i32, status: i32) {
     let last = journal(&folder).pop().unwrap();
     assert_eq!(last["row"], "end");
     assert_eq!(last["complete"], false);
+}
 
+/// Goes on with a run that was stopped, whatever stopped it.
+fn resumed(place: &Place) {
+    let folder = place.path("r");
+    let before = trials(&folder);
     let call = ["run", "--resume", "r", "--format", "json"];
     let document = place.run(&call).result();
     assert_eq!(document["trials"]["done"], 9);
@@ -100,17 +107,19 @@ fn assert_no_groups(agents: &std::collections::BTreeSet<String>) {
 
 #[test]
 fn ctrl_c_is_status_130_and_resume_makes_the_rest() {
-    stopped_and_resumed(INT, 130);
+    let place = Place::new();
+    stopped(&place, INT, 130);
+    resumed(&place);
 }
 
 #[test]
-fn sigterm_is_status_143_and_resume_makes_the_rest() {
-    stopped_and_resumed(TERM, 143);
+fn sigterm_is_status_143_and_keeps_what_was_measured() {
+    stopped(&Place::new(), TERM, 143);
 }
 
 #[test]
-fn a_terminal_that_goes_is_status_129_and_resume_makes_the_rest() {
-    stopped_and_resumed(HUP, 129);
+fn a_terminal_that_goes_is_status_129_and_keeps_what_was_measured() {
+    stopped(&Place::new(), HUP, 129);
 }
 
 #[test]
@@ -167,8 +176,8 @@ const STOP: i32 = 19;
 
 /// A run whose agent stands still in its first block.
 fn with_a_stopped_agent(place: &Place) -> Running<'_> {
-    let mut running = start(place);
-    running.until_said("block 1/3");
+    let mut running = start(place, &ONE_BLOCK);
+    running.until_said("block 1/1");
     running.go_on(Duration::from_millis(800));
     let agent = descendants(running.pid())
         .into_iter()

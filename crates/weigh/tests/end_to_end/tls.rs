@@ -311,7 +311,7 @@ fn an_experiment_over_tls_shows_what_was_agreed_on_and_keeps_no_key() {
          with = { tls = true, mode = \"http\" }\n\
          [subjects]\ndirect = \"https://o/\"\nbalanced = \"https://b/\"\n\
          [load]\nconnections = 4\nkeepalive = false\ntls_version = \"1.3\"\n\
-         [design]\nblocks = 3\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
+         [design]\nblocks = 2\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
     let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);

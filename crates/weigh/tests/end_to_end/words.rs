@@ -20,6 +20,7 @@ blocks = 1
 warmup = "100ms"
 window = "100ms"
 latency_window = "0s"
+retries = 0
 "#;
 
 /// Runs an experiment that is wrong.
@@ -253,6 +254,7 @@ fn folders_that_cannot_be_used_are_named() {
         .expect(2);
     done.says(&["file/x", "cannot write"]);
     let full = ["run", "good.toml", "--out", "full", "--format", "json"];
+    let full = [&full[..], &["--set", "design.bottleneck=false"]].concat();
     place.run(&full).result();
     let done = place.run(&["run", "good.toml", "--out", "full"]).expect(2);
     done.says(&["full", "holds a run already", "--resume"]);
@@ -297,7 +299,7 @@ fn wrong_words_of_load_and_compare_are_named() {
         (vec!["load", url, "-H", "no colon"], "expected a header"),
         (vec!["load", url, "--io", "kqueue"], "kqueue"),
         (vec!["load", url, "--body", "absent"], "--body absent"),
-        (vec!["compare", "a=http://127.0.0.1:9/"], "NAME=URL"),
+        (vec!["compare", "a=http://127.0.0.1:9/"], "NAME=SUBJECT"),
         (vec!["compare", "a=b", "c=d"], "this is not a URL"),
         (
             vec!["compare", "a=http://127.0.0.1:9/", "b"],

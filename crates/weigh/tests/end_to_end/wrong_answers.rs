@@ -43,7 +43,7 @@ fn a_server_that_answers_502_to_everything_is_not_fast_but_invalid() {
          [servers.bad]\nrecipe = \"gateway\"\n\
          [subjects]\ngood = \"http://good/\"\nbad = \"http://bad/status/502\"\n\
          [expect]\nstatus = 200\n\
-         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"200ms\"\nbottleneck = false\n",
+         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"200ms\"\nbottleneck = false\nretries = 0\n",
     );
     let run = ["run", "x.toml", "--recipes", "recipes", "--out", "r"];
     let done = place.run(&run).expect(4);

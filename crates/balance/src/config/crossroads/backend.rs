@@ -30,6 +30,8 @@ pub(super) fn backend(
     let mut places = BackendPlaces {
         address: block.place,
         sticky_cookie: None,
+        http: None,
+        proxy_protocol_out: None,
         edits: Vec::new(),
     };
     let mut server = None;

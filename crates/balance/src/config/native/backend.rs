@@ -11,13 +11,14 @@ use super::service::required;
 use super::{fields, tls};
 use crate::config::address;
 use crate::config::model::{
-    Address, Backend, EditKind, HeaderEdit, Hooks, ProxyVersion, Recipient, StickyCookie, Weight,
+    Address, Backend, EditKind, HeaderEdit, Hooks, HttpVersion, ProxyVersion, Recipient,
+    StickyCookie, Weight,
 };
 use crate::config::validate::{self, BackendPlaces};
 use crate::health::State;
 use crate::sticky;
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "address",
     "weight",
     "penalty",
@@ -34,22 +35,52 @@ const KEYS: [&str; 17] = [
     "session_timeout",
     "proxy_protocol_out",
     "tls",
+    "http",
     "initial_state",
 ];
 
-/// A table, or just an address. `shared`: the service's header edits, which come first.
+/// What a service sets for all its back ends.
+pub(super) struct Shared {
+    /// Header edits, which come first.
+    pub edits: Vec<(HeaderEdit, Place)>,
+    /// The version of HTTP.
+    pub http: Option<(HttpVersion, Place)>,
+}
+
+impl Shared {
+    pub fn read(reader: &mut Reader, service: &Section<'_>) -> Shared {
+        Shared {
+            edits: headers(reader, service),
+            http: http(reader, service),
+        }
+    }
+}
+
+fn http(reader: &mut Reader, section: &Section<'_>) -> Option<(HttpVersion, Place)> {
+    let version = match section.word(reader, "http", &["1.1", "2"])?.as_str() {
+        "2" => HttpVersion::Two,
+        _ => HttpVersion::One,
+    };
+    let (entry, _) = section.entry("http")?;
+    Some((version, entry.place))
+}
+
+/// A table, or just an address.
 pub(super) fn backend(
     reader: &mut Reader,
     entry: &Entry,
     path: String,
-    shared: &[(HeaderEdit, Place)],
+    shared: &Shared,
 ) -> Option<(Backend, BackendPlaces)> {
     let mut places = BackendPlaces {
         address: entry.node.place,
         sticky_cookie: None,
+        http: None,
+        proxy_protocol_out: None,
         edits: Vec::new(),
     };
-    let mut edits: Vec<(HeaderEdit, Place)> = shared.to_vec();
+    let mut edits: Vec<(HeaderEdit, Place)> = shared.edits.clone();
+    let mut version = shared.http;
     let mut backend = if let Tree::Text(text) = &entry.node.tree {
         Backend::new(&entry.name, address_of(reader, &entry.node, text)?)
     } else {
@@ -64,11 +95,17 @@ pub(super) fn backend(
         let (address, _) = section.entry("address")?;
         places.address = address.node.place;
         let mut backend = Backend::new(&entry.name, address_of(reader, &address.node, &text)?);
-        places.sticky_cookie = section.entry("sticky_cookie").map(|(entry, _)| entry.place);
+        let place_of = |key: &str| section.entry(key).map(|(entry, _)| entry.place);
+        places.sticky_cookie = place_of("sticky_cookie");
+        places.proxy_protocol_out = place_of("proxy_protocol_out");
         edits.extend(headers(reader, &section));
         fill(reader, &section, &mut backend);
+        version = http(reader, &section).or(version);
         backend
     };
+    if let Some((version, place)) = version {
+        (backend.http, places.http) = (version, Some(place));
+    }
     (backend.header_edits, places.edits) = edits.into_iter().unzip();
     Some((backend, places))
 }

@@ -4,6 +4,7 @@ mod backend;
 mod fields;
 mod service;
 mod short;
+mod sni;
 mod tls;
 
 use ::config::open;

@@ -9,15 +9,15 @@ use ::config::tree::{Place, Tree};
 use ::config::units::shown;
 
 use super::fields;
-use super::{NAMES_MAX, backend, tls};
+use super::{NAMES_MAX, backend, sni, tls};
 use crate::access::Prefix;
 use crate::config::model::{
-    Access, Check, Dispatch, Ejection, HashKey, Inspect, LogFormat, PEAK_EWMA_DECAY, Probing,
-    Service, ServiceKind,
+    Access, Check, Dispatch, Ejection, HashKey, HttpVersions, Inspect, LogFormat, PEAK_EWMA_DECAY,
+    Probing, Service, ServiceKind,
 };
 use crate::config::validate::{self, LocatedService};
 
-const KEYS: [&str; 27] = [
+const KEYS: [&str; 30] = [
     "listen",
     "kind",
     "inspect",
@@ -35,6 +35,9 @@ const KEYS: [&str; 27] = [
     "trusted_proxies",
     "timeouts",
     "tls",
+    "http_versions",
+    "http",
+    "sni",
     "proxy_protocol_in",
     "resends",
     "half_close",
@@ -100,6 +103,7 @@ pub(super) fn service(
     service.trusted_proxies = prefixes(reader, section, "trusted_proxies");
     timeouts(reader, section, &mut service);
     service.tls = tls::of_service(reader, section);
+    service.offered_versions = http_versions(reader, section, service.kind);
     fields::count(reader, section, "resends", 0..=100, &mut service.resends);
     fields::boolean(reader, section, "half_close", &mut service.half_close);
     fields::count(
@@ -122,7 +126,7 @@ pub(super) fn service(
         service.access_log_form = LogFormat::Combined;
     }
     service.user_account = fields::text(reader, section, "user_account");
-    let shared = backend::headers(reader, section);
+    let shared = backend::Shared::read(reader, section);
     let mut backends = Vec::new();
     if let Some(table) =
         required(reader, section, "backends").and_then(|()| section.section(reader, "backends"))
@@ -145,6 +149,7 @@ pub(super) fn service(
             ));
         }
     }
+    service.sni = sni::rules(reader, section, &service);
     Some(LocatedService {
         kind: place_of("kind"),
         dispatch: place_of("dispatch"),
@@ -204,6 +209,48 @@ fn kind(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
             .help("add kind = \"http\""),
         );
     }
+}
+
+fn http_versions(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    kind: ServiceKind,
+) -> Option<HttpVersions> {
+    let given = section.texts(reader, "http_versions")?;
+    let (entry, path) = section.entry("http_versions")?;
+    let mut versions = HttpVersions {
+        one: false,
+        two: false,
+    };
+    for (version, place) in &given {
+        match version.as_str() {
+            "1.1" => versions.one = true,
+            "2" => versions.two = true,
+            other => {
+                let message = format!("`{path}` does not know `{}`", shown(other));
+                let problem = Problem::at(*place, message, "expected \"1.1\" or \"2\"");
+                reader.report(problem);
+            }
+        }
+    }
+    let problem = match kind {
+        ServiceKind::Tcp => Some(("this is TCP", "add kind = \"http\"")),
+        ServiceKind::Http {
+            inspect: Inspect::FirstMessage,
+        } if versions.two => Some((
+            "HTTP/2 needs every message inspected",
+            "leave `inspect` out, or offer only \"1.1\"",
+        )),
+        ServiceKind::Http { .. } if given.is_empty() => {
+            Some(("it is empty", "name \"1.1\", \"2\" or both"))
+        }
+        ServiceKind::Http { .. } => None,
+    };
+    if let Some((why, help)) = problem {
+        let message = format!("`{path}` cannot be used: {why}");
+        reader.report(Problem::at(entry.node.place, message, "not possible here").help(help));
+    }
+    Some(versions)
 }
 
 fn dispatch(reader: &mut Reader, section: &Section<'_>) -> Option<Dispatch> {

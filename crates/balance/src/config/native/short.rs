@@ -77,6 +77,8 @@ pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
         backends.push(BackendPlaces {
             address: item.place,
             sticky_cookie: None,
+            http: None,
+            proxy_protocol_out: None,
             edits: Vec::new(),
         });
     }

@@ -22,6 +22,7 @@ pub(super) fn of_service(reader: &mut Reader, service: &Section<'_>) -> Option<S
             "suites",
             "groups",
             "tickets",
+            "client_ca",
         ],
     );
     required(reader, &section, "certificate")?;
@@ -37,6 +38,7 @@ pub(super) fn of_service(reader: &mut Reader, service: &Section<'_>) -> Option<S
     tls.suites = names(reader, &section, "suites", &::tls::suite_names());
     tls.groups = names(reader, &section, "groups", &::tls::group_names());
     fields::boolean(reader, &section, "tickets", &mut tls.tickets);
+    tls.client_ca = fields::path(reader, &section, "client_ca");
     Some(tls)
 }
 

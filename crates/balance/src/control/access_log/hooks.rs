@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::command::{Account, account, kill, shell};
 use crate::config::Config;
+use crate::engine::restart_on_panic;
 use crate::engine::shared::ProcessState;
 
 /// Concurrent hooks: a flood of clients must not become a flood of processes.
@@ -60,7 +61,11 @@ impl Runner {
         let (jobs, receiver) = mpsc::sync_channel(WAITING_MAX);
         let check_accounts = check_accounts.collect();
         let process = process.clone();
-        let thread = std::thread::spawn(move || RunningHooks::new(process).run(&receiver));
+        let thread = std::thread::spawn(move || {
+            // Commands that run survive a panic.
+            let mut hooks = RunningHooks::new(process.clone());
+            restart_on_panic("the hook thread", &process, || hooks.run(&receiver));
+        });
         Runner {
             check_accounts,
             jobs: Some(jobs),
@@ -142,7 +147,12 @@ impl RunningHooks {
                 },
             };
             match job {
-                Ok(job) => self.start(&job),
+                Ok(job) => {
+                    #[cfg(test)]
+                    self.process
+                        .meet_panic(crate::engine::shared::Fault::HookPanic);
+                    self.start(&job);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => end = Some(Instant::now() + SHUTDOWN_LIMIT),
             }
@@ -193,5 +203,35 @@ impl RunningHooks {
         if self.reported.insert(kind) {
             self.process.notices.push(notice);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model::Service;
+    use crate::engine::shared::Fault;
+
+    #[test]
+    fn a_thread_that_panics_is_restarted_and_loses_one_hook() {
+        let mut config = Config::new();
+        config.services.push(Service::new("web"));
+        let process = Arc::new(ProcessState::default());
+        let mut runner = Runner::start(&config, &process);
+        let folder = std::env::temp_dir().join(format!("weigh-hooks-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        process.inject(Fault::HookPanic);
+        for name in ["lost", "run"] {
+            let command = format!("touch {}", folder.join(name).display());
+            runner.run(0, command.as_bytes(), &process);
+        }
+        drop(runner);
+        assert!(!folder.join("lost").exists() && folder.join("run").exists());
+        let said = process.notices.take();
+        assert!(
+            said[0].starts_with("the hook thread failed and is restarted: "),
+            "{said:?}"
+        );
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

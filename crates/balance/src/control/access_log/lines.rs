@@ -52,7 +52,7 @@ impl Line<'_> {
                         quoted(line.method.as_bytes(), out);
                         out.push(b' ');
                         quoted(line.target.as_bytes(), out);
-                        let _ = write!(out, " HTTP/1.{}", line.minor_version);
+                        let _ = write!(out, " HTTP/{}", line.version);
                     }
                 }
                 let _ = write!(out, "\" {status}");
@@ -137,7 +137,7 @@ mod tests {
         let head = RequestLine {
             method: "GET".into(),
             target: "/a\"b\\c\r\n192.0.2.8 ä\u{7f}".into(),
-            minor_version: 1,
+            version: "1.1",
             referer: Some("http://a/\"".into()),
             user_agent: None,
         };

@@ -44,8 +44,10 @@ pub(in crate::engine) struct HttpBackendSlot {
     pub to_client: Vec<HeaderEdit>,
     pub cookie: Option<Cookie>,
     /// Whether requests of other clients may follow on a connection. Not with a PROXY protocol
-    /// header, which names the client, and not if only first messages are inspected.
+    /// header, which names the client, and not if only first messages are inspected. Not with HTTP/2
+    /// either, where each request has a stream of its own.
     pub reusable: bool,
+    pub speaks_http_2: bool,
     /// Idle connections; most recently used last.
     pub idle: Vec<ConnId>,
     pub idle_max: usize,
@@ -154,7 +156,10 @@ impl HttpBackendSlot {
                     .then(|| set_cookie(&cookie.name, &cookie.value))
                     .flatten(),
             }),
-            reusable: inspect_all && backend.proxy_protocol_out.is_none(),
+            reusable: inspect_all
+                && backend.proxy_protocol_out.is_none()
+                && !backend.speaks_http_2(),
+            speaks_http_2: backend.speaks_http_2(),
             idle: Vec::new(),
             idle_max: share.min(most),
         }

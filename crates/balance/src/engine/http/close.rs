@@ -1,13 +1,14 @@
 //! Exceptional ends of exchanges and clients.
 
-use net::{Buf, ConnId, Io};
+use net::{Buf, ConnId, Io, MALFORMED, NOT_PROCESSED};
 
 use super::{Pair, Phase};
-use crate::engine::connection::{Connection, Role};
+use crate::engine::connection::{Client, Connection, Role};
 use crate::engine::worker::Worker;
 use crate::http::{Refusal, text_response};
 
-/// How much a closing client may still send, bytes.
+/// How much a client may still send while its last response is being sent, bytes. Beyond that
+/// nothing more is read.
 const LATE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Logged, as nginx does, where the client left before the response began; never sent.
@@ -18,6 +19,8 @@ const CLIENT_LEFT: u16 = 499;
 pub(super) enum UpstreamFailure {
     /// The connection ended or was reset.
     Gone,
+    /// The back end says that it has not processed the request.
+    Refused,
     /// The back end was found down before it responded.
     Dead,
     /// The response is malformed.
@@ -44,9 +47,14 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    pub(in crate::engine) fn upstream_reset(&mut self, server: ConnId) {
+    pub(in crate::engine) fn upstream_reset(&mut self, server: ConnId, errno: i32) {
+        let failure = match errno {
+            NOT_PROCESSED => UpstreamFailure::Refused,
+            MALFORMED => UpstreamFailure::Bad,
+            _ => UpstreamFailure::Gone,
+        };
         match self.connection(server).peer {
-            Some(client) => self.exchange_failed(Pair { client, server }, UpstreamFailure::Gone),
+            Some(client) => self.exchange_failed(Pair { client, server }, failure),
             None => self.close_upstream(server),
         }
     }
@@ -68,14 +76,19 @@ impl<I: Io> Worker<I> {
             return;
         };
         let gone = failure == UpstreamFailure::Gone;
-        let repeat = (gone || failure == UpstreamFailure::Dead)
-            && !response_begun
-            && downstream.can_repeat();
+        let refused = failure == UpstreamFailure::Refused;
+        let may_repeat = match failure {
+            UpstreamFailure::Gone | UpstreamFailure::Dead => downstream.can_repeat(),
+            UpstreamFailure::Refused => downstream.can_send_again(),
+            UpstreamFailure::Bad | UpstreamFailure::Late => false,
+        };
+        let repeat = may_repeat && !response_begun;
         if repeat {
             downstream.resends_left -= 1;
         }
-        if repeat && reused && gone {
-            // A race with the back end's idle timeout; says nothing about its health.
+        if repeat && (refused || (reused && gone)) {
+            // The back end shuts down in an orderly way, or this is a race with its idle timeout.
+            // Neither says anything about its health.
             downstream.phase = Phase::Seeking;
             return self.dial(client, backend);
         }
@@ -98,6 +111,9 @@ impl<I: Io> Worker<I> {
         match failure {
             UpstreamFailure::Late => {
                 self.respond_locally(client, 504, "the back end did not respond in time")
+            }
+            UpstreamFailure::Refused => {
+                self.respond_locally(client, 503, "the back end refused the request")
             }
             UpstreamFailure::Gone | UpstreamFailure::Dead => {
                 self.respond_locally(
@@ -192,8 +208,9 @@ impl<I: Io> Worker<I> {
     }
 
     /// Closes a client after its queue has drained. What it still sends is discarded for a while:
-    /// an immediate close would reset the connection, and the client might lose its response.
-    pub(super) fn http_close(&mut self, client: ConnId) {
+    /// an immediate close would reset the connection, and the client might lose its response. See
+    /// [`net::Lingering`].
+    pub(in crate::engine) fn http_close(&mut self, client: ConnId) {
         let now_ns = self.now();
         let Worker {
             io, connections, ..
@@ -209,20 +226,64 @@ impl<I: Io> Worker<I> {
     }
 
     pub(in crate::engine) fn closing_data(&mut self, client: ConnId, buf: Buf) {
-        let connection = self.connection(client);
+        let connection = &mut self.connections[client.slot()];
         connection.bytes += buf.len() as u64;
-        let too_much = connection.bytes > LATE_BYTES_MAX;
+        let is_too_much = connection.bytes > LATE_BYTES_MAX;
         self.io.recycle(buf);
-        if too_much {
-            self.end_http_client(client, true);
+        if is_too_much {
+            self.io.pause(client);
         }
     }
 
     pub(in crate::engine) fn closing_ended(&mut self, client: ConnId, ended: bool) {
         let connection = &mut self.connections[client.slot()];
         connection.ended |= ended;
-        if connection.ended && self.io.queued(client) == 0 {
-            self.end_http_client(client, false);
+        if self.io.queued(client) > 0 {
+            return;
+        }
+        if connection.ended {
+            return self.end_http_client(client, false);
+        }
+        // Of a stream, the loop reports the end itself.
+        let is_stream = |client: &Client| client.carrier.is_some();
+        if !connection.client.as_deref().is_some_and(is_stream) {
+            self.linger(client);
+        }
+    }
+
+    /// Frees a client's place, and waits for the client to close.
+    fn linger(&mut self, conn: ConnId) {
+        let now_ns = self.now();
+        let service = std::mem::take(self.connection(conn)).service;
+        self.client_closed(service as usize, false);
+        if !self.lingering.begin(conn, now_ns) {
+            return self.io.close(conn);
+        }
+        *self.connection(conn) = Connection {
+            role: Role::Lingering,
+            conn: Some(conn),
+            service,
+            ..Connection::default()
+        };
+    }
+
+    pub(in crate::engine) fn lingering_data(&mut self, conn: ConnId, buf: Buf) {
+        let reads_on = self.lingering.discard(conn, buf.len());
+        self.io.recycle(buf);
+        if !reads_on {
+            self.io.pause(conn);
+        }
+    }
+
+    pub(in crate::engine) fn end_lingering(&mut self, conn: ConnId) {
+        self.lingering.end(conn);
+        *self.connection(conn) = Connection::default();
+        self.io.close(conn);
+    }
+
+    pub(in crate::engine) fn close_lingering(&mut self, now_ns: u64) {
+        while let Some(conn) = self.lingering.overdue(now_ns) {
+            self.end_lingering(conn);
         }
     }
 
@@ -266,12 +327,12 @@ impl<I: Io> Worker<I> {
 
     pub(in crate::engine) fn end_http_client(&mut self, client: ConnId, reset: bool) {
         self.leave_exchange(client);
-        let service = self.connection(client).service as usize;
-        *self.connection(client) = Connection::default();
+        let connection = std::mem::take(self.connection(client));
         match reset {
             true => self.io.abort(client),
             false => self.io.close(client),
         }
-        self.client_closed(service);
+        let is_stream = connection.client.is_some_and(|one| one.carrier.is_some());
+        self.client_closed(connection.service as usize, is_stream);
     }
 }

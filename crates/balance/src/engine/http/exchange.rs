@@ -111,7 +111,8 @@ impl<I: Io> Worker<I> {
         let downstream = &self.connections[client.slot()];
         let ended = downstream.ended;
         if let Some(client) = &downstream.client {
-            let upstream = Upstream::new(address_version, client.address, now_ns);
+            let reused = self.io.is_reused(server);
+            let upstream = Upstream::new(address_version, client.address, now_ns, reused);
             self.connection(server).upstream = Some(Box::new(upstream));
         }
         let pair = Pair { client, server };

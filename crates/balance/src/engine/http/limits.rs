@@ -10,7 +10,10 @@ use crate::engine::worker::Worker;
 /// How long a back end that was found down may take to begin its response, before the request is
 /// sent elsewhere, ns.
 const DEAD_NS: u64 = 1_000_000_000;
-/// How long a client may take to close after its last response, ns.
+/// How long a client has to be idle before a draining balancer closes it, ns. A client that asks more
+/// often than this does not lose a request that crosses the end of its connection.
+const DRAINED_IDLE_NS: u64 = 1_000_000_000;
+/// How long a stream may stay open after its last response, ns.
 const LINGER_NS: u64 = 2_000_000_000;
 
 impl<I: Io> Worker<I> {
@@ -79,7 +82,9 @@ impl<I: Io> Worker<I> {
         if self.io.queued(client) > 0 {
             return;
         }
-        if draining && !head_begun && downstream.responses > 0 {
+        // A request may be on its way. It is answered, and the answer ends the connection.
+        let drained_ns = limits.client_idle.min(DRAINED_IDLE_NS);
+        if draining && !head_begun && downstream.responses > 0 && waited_ns >= drained_ns {
             return self.http_close(client);
         }
         let limit_ns = match head_begun || downstream.responses == 0 {

@@ -143,6 +143,11 @@ impl Downstream {
         }
     }
 
+    /// Begins with bytes that were received before.
+    pub fn hold(&mut self, bytes: Vec<u8>) {
+        self.input = bytes;
+    }
+
     /// Whether no byte has come since the last response, or since the client connected.
     pub fn is_idle(&self) -> bool {
         self.phase == Phase::Reading && self.input.is_empty()
@@ -155,7 +160,13 @@ impl Downstream {
 
     /// Whether the request can be sent again, to this or another back end.
     fn can_repeat(&self) -> bool {
-        self.may_repeat() && self.whole && !self.response_sent
+        self.may_repeat() && self.can_send_again()
+    }
+
+    /// Whether a request that the back end has not processed can be sent again, whatever its
+    /// method.
+    fn can_send_again(&self) -> bool {
+        self.resends_left > 0 && self.whole && !self.response_sent
     }
 
     /// Keeps body bytes that are being sent, in case they have to be sent again.
@@ -182,7 +193,7 @@ pub(super) struct Upstream {
     body: Option<BodyTracker>,
     pass: BodyPass,
     interims: u8,
-    /// It has served an earlier request.
+    /// It has served an earlier request, or is a stream on a connection that has.
     reused: bool,
     /// Any byte of the response was received.
     response_begun: bool,
@@ -201,7 +212,7 @@ pub(super) struct Upstream {
 }
 
 impl Upstream {
-    fn new(address_version: u32, opened_for: SocketAddr, opened_ns: u64) -> Upstream {
+    fn new(address_version: u32, opened_for: SocketAddr, opened_ns: u64, reused: bool) -> Upstream {
         Upstream {
             opened_for,
             opened_ns,
@@ -211,7 +222,7 @@ impl Upstream {
             body: None,
             pass: BodyPass::AsIs,
             interims: 0,
-            reused: false,
+            reused,
             response_begun: false,
             keep: false,
             sent_ns: 0,

@@ -87,7 +87,8 @@ impl<I: Io> Chooser<'_, I> {
         downstream.body_wait = None;
         downstream.sticky = http.bound(&head);
         if self.service_worker.emits_events {
-            downstream.line = Some(logged_line(&head, self.service_worker.combined));
+            let is_stream = client_state.carrier.is_some();
+            downstream.line = Some(logged_line(&head, is_stream, self.service_worker.combined));
         }
         client_state.tried.clear();
         client_state.again = 0;
@@ -145,13 +146,17 @@ impl<I: Io> Chooser<'_, I> {
 }
 
 /// The logged part of a head.
-fn logged_line(head: &RequestHead<'_>, combined: bool) -> Box<RequestLine> {
+fn logged_line(head: &RequestHead<'_>, is_stream: bool, combined: bool) -> Box<RequestLine> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_boxed_str();
     let field = |name: &[u8]| head.value(name).filter(|_| combined).map(text);
     Box::new(RequestLine {
         method: text(head.method_name()),
         target: text(head.path_and_query()),
-        minor_version: head.minor_version(),
+        version: match (is_stream, head.minor_version()) {
+            (true, _) => "2.0",
+            (false, 0) => "1.0",
+            (false, _) => "1.1",
+        },
         referer: field(b"referer"),
         user_agent: field(b"user-agent"),
     })
@@ -220,10 +225,11 @@ pub(super) fn rewrite(
             let to = ToUpstream {
                 edits,
                 keep_alive: match http.inspect_all {
-                    true => backend_slot.reusable,
+                    true => backend_slot.reusable || backend_slot.speaks_http_2,
                     false => head.keep_alive(),
                 },
-                upgrade: true,
+                // HTTP/2 has no upgrades (RFC 9113 8.6).
+                upgrade: !backend_slot.speaks_http_2,
                 trusted: client_state.trusted,
                 host: &backend_slot.host,
             };

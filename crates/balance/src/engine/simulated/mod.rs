@@ -86,7 +86,7 @@ fn go_through(steps: Vec<Step>) -> Vec<String> {
     let peers = Peers::new(shared.clone(), config.clone(), steps);
     let options = IoOptions {
         outgoing: 12,
-        accepted: 10,
+        accepted: 12,
         buffers: 6,
         buffers_max: 0,
         buffer_size: 128,
@@ -110,6 +110,7 @@ fn go_through(steps: Vec<Step>) -> Vec<String> {
         clients_max: config.connections_per_thread,
         listener_services: (0..services.len()).collect(),
         slots: options.slots(),
+        lingering_max: 2,
         external_chooser: None,
         listening_count: ListeningCount::begin(&shared),
     };

@@ -1,7 +1,9 @@
 //! Back ends, balancers and waits that the tests share.
 
 pub mod control;
+pub mod h2_back_end;
 pub mod http;
+pub mod http2;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

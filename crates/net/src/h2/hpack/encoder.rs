@@ -20,6 +20,15 @@ pub fn encode(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     }
 }
 
+/// A block of these fields.
+pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in fields {
+        encode(&mut out, name.as_bytes(), value.as_bytes());
+    }
+    out
+}
+
 fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     integer::write(out, 0, 7, bytes.len());
     out.extend_from_slice(bytes);

@@ -92,7 +92,7 @@ const fn tables() -> Tables {
 }
 
 /// Appends the octets that `input` codes.
-pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), H2Error> {
+pub(crate) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), H2Error> {
     let mut input = input.iter();
     // The next `count` bits, at the top.
     let mut bits: u64 = 0;

@@ -10,7 +10,7 @@ const TOO_LARGE: H2Error = H2Error::compression("an integer of HPACK that is too
 
 /// Reads an integer whose first byte has it in the low `prefix` bits. Returns it and what is behind.
 #[inline]
-pub(super) fn read(input: &[u8], prefix: u32) -> Result<(usize, &[u8]), H2Error> {
+pub(crate) fn read(input: &[u8], prefix: u32) -> Result<(usize, &[u8]), H2Error> {
     let (&first, rest) = input.split_first().ok_or(CUT)?;
     let full = (1usize << prefix) - 1;
     let value = usize::from(first) & full;
@@ -36,7 +36,7 @@ fn read_behind(mut value: usize, input: &[u8]) -> Result<(usize, &[u8]), H2Error
 
 /// Appends an integer; `pattern` are the bits above the prefix in the first byte.
 #[inline]
-pub(super) fn write(out: &mut Vec<u8>, pattern: u8, prefix: u32, value: usize) {
+pub(crate) fn write(out: &mut Vec<u8>, pattern: u8, prefix: u32, value: usize) {
     let full = (1usize << prefix) - 1;
     if value < full {
         // Below 2^8, as the prefix has at most 8 bits.

@@ -3,14 +3,14 @@
 mod decoder;
 mod dynamic_table;
 mod encoder;
-mod huffman;
-mod integer;
+pub(crate) mod huffman;
+pub(crate) mod integer;
 mod static_table;
 #[cfg(test)]
 mod tests;
 
 pub use decoder::Decoder;
-pub use encoder::encode;
+pub use encoder::{block, encode};
 
 /// What an entry of the dynamic table and a field of a list count beside their bytes.
 const ENTRY_OVERHEAD: usize = 32;

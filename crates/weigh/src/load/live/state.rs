@@ -177,7 +177,9 @@ impl State {
                 self.opened = now;
                 self.phase = Phase::Measuring;
             }
-            Progress::WindowCloses { .. } | Progress::SegmentEnds { .. } => {
+            Progress::WindowCloses { .. }
+            | Progress::SegmentEnds { .. }
+            | Progress::StartsLate { .. } => {
                 self.phase = Phase::Draining;
             }
             Progress::Tick {

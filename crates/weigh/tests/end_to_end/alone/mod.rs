@@ -2,7 +2,6 @@
 //!
 //! `./check` runs what has `alone::` in its path after all else, on one thread.
 
-mod balance_failover;
 mod bottleneck;
 mod events;
 mod lighttpd;

@@ -1,25 +1,15 @@
-//! What is seen of servers and machine while they are measured, against what others count; and how
-//! the compared servers were set.
+//! What is seen of servers and machine while they are measured, against what others count.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
 use crate::common::{
-    KILL, LIMIT, Place, RUN, array, free_port, journal, run_into, signal, skip, wait_until,
-    with_text,
+    KILL, LIMIT, Place, RUN, array, free_port, journal, signal, skip, wait_until, with_text,
 };
-
-/// One after the other: what is counted must not be another test's doing.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 const DESIGN: &str =
     "[design]\nblocks = 1\nlatency_window = \"0s\"\nretries = 0\nbottleneck = false\n";
@@ -190,7 +180,6 @@ fn switches_and_cpu_per_request_are_what_pidstat_and_vmstat_count() {
              (apt-get install sysstat procps)"
         ));
     }
-    let _alone = alone();
     let pairs = against_others();
     println!("{pairs:#.4?}");
     let off =
@@ -201,7 +190,7 @@ fn switches_and_cpu_per_request_are_what_pidstat_and_vmstat_count() {
 
 fn against_others() -> Pairs {
     let mut pairs = Pairs::new();
-    let place = Place::new();
+    let place = Place::alone();
     // With a port of its own there is one back end, and none for the baseline's second copy.
     let text = format!(
         "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\nport = {}\n[servers.b]\n\
@@ -210,7 +199,7 @@ fn against_others() -> Pairs {
         free_port()
     );
     // One slice for each subject: a look per second cannot tell shorter ones apart.
-    let design = design("500ms", "8s") + "slice = \"8s\"\nbaseline = \"direct\"\n";
+    let design = design("500ms", "6s") + "slice = \"6s\"\nbaseline = \"direct\"\n";
     place.write("x.toml", &format!("{text}{design}"));
     let mut run = place.start(&["run", "x.toml", "--format", "json", "--out", "r"]);
     run.until("both servers run", || {
@@ -298,80 +287,6 @@ fn against_others() -> Pairs {
     pairs
 }
 
-/// A recipe around the built-in origin that tells its threads as its workers, or tells nothing.
-fn telling(place: &Place, name: &str, tells: bool) {
-    let settings = match tells {
-        true => "[settings]\nworkers = \"{{ params.threads }}\"\naccess_log = \"{{ false }}\"\n",
-        false => "",
-    };
-    place.recipe(
-        name,
-        &format!(
-            "summary = \"{name}\"\n[params.threads]\ntype = \"integer\"\ndefault = 1\n[start]\n\
-             command = [\"{{{{ weigh }}}}\", \"origin\", \"--listen\", \"{{{{ listen.addr }}}}\", \
-             \"--threads\", \"{{{{ params.threads }}}}\"]\n[ready]\npath = \"/\"\nstatus = 200\n\
-             [version]\ncommand = [\"{{{{ weigh }}}}\", \"--version\"]\nafter = \"weigh \"\n{settings}"
-        ),
-    );
-}
-
-#[test]
-fn recipes_with_different_workers_are_warned_of_and_with_equal_ones_are_not() {
-    let _alone = alone();
-    let place = Place::new();
-    telling(&place, "one", true);
-    telling(&place, "two", true);
-    telling(&place, "mute", false);
-    let run = |threads: u32, folder: &str| {
-        let text = format!(
-            "title = \"t\"\n[servers.a]\nrecipe = \"one\"\n[servers.b]\nrecipe = \"two\"\n\
-             with = {{ threads = {threads} }}\n[servers.c]\nrecipe = \"mute\"\n[subjects]\n\
-             x = \"http://a/\"\ny = \"http://b/\"\nz = \"http://c/\"\n[load]\nconnections = 4\n{}\
-             baseline = \"x\"\n",
-            design("100ms", "200ms")
-        );
-        place.write("x.toml", &text);
-        let document = place.run(&run_into(folder)).result();
-        let warnings = array(&document["warnings"]).iter();
-        let about: Vec<String> = warnings
-            .filter_map(|one| one.as_str())
-            .filter(|one| one.contains("the compared servers differ"))
-            .map(str::to_owned)
-            .collect();
-        (document, about)
-    };
-    let (document, about) = run(2, "differ");
-    assert_eq!(about.len(), 1, "{about:?}");
-    assert!(about[0].contains("workers: 1 (x), 2 (y)"), "{about:?}");
-    let side = &document["settings"][0];
-    assert_eq!(
-        side["subjects"][1]["servers"][0]["settings"]["workers"],
-        "2"
-    );
-    assert_eq!(
-        side["subjects"][0]["servers"][0]["version"],
-        env!("CARGO_PKG_VERSION")
-    );
-    assert_eq!(side["differences"][0]["setting"], "workers");
-    let read = |name: &str| std::fs::read_to_string(place.path("differ").join(name)).unwrap();
-    let hosts: Value = serde_json::from_str(&read("hosts.json")).unwrap();
-    let settings = &hosts["local"]["servers"]["b"]["settings"];
-    assert_eq!(
-        (&settings["workers"], &settings["access_log"]),
-        (&"2".into(), &"off".into())
-    );
-    assert_eq!(
-        hosts["local"]["servers"]["c"]["settings"],
-        serde_json::json!({})
-    );
-    let markdown = read("summary.md");
-    assert!(markdown.contains("## Settings side by side"), "{markdown}");
-    assert!(markdown.contains("| y | b | two |"), "{markdown}");
-    assert!(read("report.html").contains("<h2>Settings side by side</h2>"));
-    let (_, about) = run(1, "alike");
-    assert!(about.is_empty(), "{about:?}");
-}
-
 /// The CPU time that a process has had, s.
 fn cpu_s(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -399,8 +314,7 @@ fn reasons(document: &Value) -> String {
 
 #[test]
 fn a_server_that_was_started_again_while_it_was_measured_makes_its_trial_invalid() {
-    let _alone = alone();
-    let place = Place::new();
+    let place = Place::alone();
     // A parent that starts the server again when it has ended.
     place.recipe(
         "again",
@@ -411,7 +325,7 @@ fn a_server_that_was_started_again_while_it_was_measured_makes_its_trial_invalid
     let text = format!(
         "title = \"t\"\n[servers.o]\nrecipe = \"again\"\n[subjects]\nx = \"http://o/\"\n[load]\n\
          connections = 32\n{}",
-        design("500ms", "4s")
+        design("200ms", "2s")
     );
     place.write("x.toml", &text);
     let mut run = place.start(&RUN);
@@ -426,7 +340,7 @@ fn a_server_that_was_started_again_while_it_was_measured_makes_its_trial_invalid
     };
     // More CPU time than the warm-up can take: it is being measured.
     run.until("the server is measured", || {
-        of_server().is_some_and(|pid| cpu_s(pid) > 0.9)
+        of_server().is_some_and(|pid| cpu_s(pid) > 0.6)
     });
     signal(of_server().unwrap(), KILL);
     let document = run.end_within(LIMIT).json();
@@ -480,11 +394,10 @@ impl Drop for Limited {
 
 #[test]
 fn a_limit_of_cpu_time_that_throttles_a_run_makes_its_trials_invalid() {
-    let _alone = alone();
     let Some(limited) = Limited::make() else {
         return skip("a limit of CPU time that throttles a run: no control group can be made");
     };
-    let place = Place::new();
+    let place = Place::alone();
     let text = format!(
         "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/burn/300000\"\n[load]\n\
          connections = 16\n{}",

@@ -53,6 +53,21 @@ pub fn skip(reason: &str) {
     writeln!(file, "{reason}").unwrap();
 }
 
+/// Whether a program is on the path or where Debian has it for root.
+pub fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/local/go/bin", "/usr/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(usual)
+        .any(|dir| dir.join(program).exists())
+}
+
+/// Whether a package belongs to those that only `./check --all` tests.
+pub fn is_left_out(package: &str) -> bool {
+    let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
+    left_out.split(' ').any(|one| one == package)
+}
+
 /// Waits until something holds; fails with what was waited for when it takes too long.
 pub fn wait_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + limit;
@@ -81,6 +96,11 @@ pub struct Place {
 impl Place {
     pub fn new() -> Self {
         Self::with(turn::Turn::shared())
+    }
+
+    /// For a test that measures times and takes next to no CPU time: it runs beside such tests only.
+    pub fn quiet() -> Self {
+        Self::with(turn::Turn::quiet())
     }
 
     /// For a test that no other may disturb: it runs alone.

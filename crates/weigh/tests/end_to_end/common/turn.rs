@@ -1,45 +1,57 @@
-//! Tests that measure something delicate run alone, the others side by side.
+//! Which tests run side by side.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// How many tests are under way, and whether one of them is to be alone.
-static UNDER_WAY: Mutex<(usize, bool)> = Mutex::new((0, false));
-static CHANGED: Condvar = Condvar::new();
-
-/// A test's leave to run; given back when it is dropped. A test may take several that are shared.
-pub struct Turn {
-    alone: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Beside any other of this kind: it asserts nothing that load of others can change.
+    Busy,
+    /// Beside others of this kind: it measures times, and takes next to no CPU time itself.
+    Quiet,
+    /// Beside none.
+    Alone,
 }
 
+/// How many tests are under way, all of one kind.
+static UNDER_WAY: Mutex<(Kind, usize)> = Mutex::new((Kind::Busy, 0));
+static CHANGED: Condvar = Condvar::new();
+
+/// A test's leave to run; given back when it is dropped. A test may take several of one kind,
+/// unless it is to be alone.
+pub struct Turn(());
+
 impl Turn {
-    /// Waits until no test is alone.
+    /// Waits until no test of another kind is under way.
     pub fn shared() -> Self {
-        let state = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut state = CHANGED
-            .wait_while(state, |(_, alone)| *alone)
-            .unwrap_or_else(PoisonError::into_inner);
-        state.0 += 1;
-        Self { alone: false }
+        Self::of(Kind::Busy)
+    }
+
+    /// Waits until all tests under way take next to no CPU time.
+    pub fn quiet() -> Self {
+        Self::of(Kind::Quiet)
     }
 
     /// Waits until no other test is under way.
     pub fn alone() -> Self {
+        Self::of(Kind::Alone)
+    }
+
+    fn of(kind: Kind) -> Self {
         let state = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = CHANGED
-            .wait_while(state, |(shared, alone)| *alone || *shared > 0)
+            .wait_while(state, |(now, count)| {
+                *count > 0 && (*now != kind || kind == Kind::Alone)
+            })
             .unwrap_or_else(PoisonError::into_inner);
-        state.1 = true;
-        Self { alone: true }
+        *state = (kind, state.1 + 1);
+        Self(())
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut state = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.alone {
-            true => state.1 = false,
-            false => state.0 -= 1,
-        }
+        state.1 -= 1;
         CHANGED.notify_all();
     }
 }

@@ -1,0 +1,112 @@
+//! The start of a conversation: skips what else may be printed, and checks that both sides have the
+//! same version.
+
+use std::path::PathBuf;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use super::client::{Agent, AgentError};
+use super::pipe::{self, Incoming, PipeFault};
+use super::wire::{Answer, Order};
+
+/// The longest time from the start of a pipe's command to the agent's greeting.
+const OPENS_MAX: Duration = Duration::from_secs(60);
+/// How many lines a login shell may print before the greeting.
+const FOREIGN_LINES_MAX: usize = 200;
+
+impl Agent {
+    /// Greets the agent. A line that begins with `other` ends the greeting and is returned.
+    /// `silence` is how long the agent lives without a heartbeat.
+    pub(super) fn greet(
+        &mut self,
+        other: Option<&str>,
+        silence: Option<Duration>,
+    ) -> Result<Option<String>, AgentError> {
+        // If the pipe's command has ended already, its own error says more.
+        let _ = self.send(&Order::Hello {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            silence_ms: silence.map(|silence| silence.as_millis() as u64),
+        });
+        let end = Instant::now() + OPENS_MAX;
+        let mut printed = Vec::new();
+        while printed.len() < FOREIGN_LINES_MAX {
+            let left = end.saturating_duration_since(Instant::now());
+            let line = match self.incoming.recv_timeout(left) {
+                Ok(Ok(Incoming::Foreign(line))) => line,
+                Ok(Ok(Incoming::Message(line))) => {
+                    let answer = Self::answer(&line)?;
+                    return self.greeted(answer).map(|()| None);
+                }
+                Ok(Ok(Incoming::Fault(reason))) => {
+                    return Err(self.fault(PipeFault::AtAgent { reason }));
+                }
+                Ok(Ok(Incoming::Heartbeat | Incoming::End)) => continue,
+                Ok(Err(PipeFault::Ended { .. })) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.never_opened(&printed));
+                }
+                Ok(Err(fault)) => return Err(self.fault(fault)),
+                Err(RecvTimeoutError::Timeout) => {
+                    let seconds = OPENS_MAX.as_secs();
+                    let why = format!("nothing has answered for {seconds} s");
+                    return Err(AgentError::Failed(why));
+                }
+            };
+            if other.is_some_and(|other| line.starts_with(other)) {
+                return Ok(Some(line));
+            }
+            if line.starts_with("{\"answer\":") {
+                return Err(AgentError::Failed(format!(
+                    "its weigh is older and has another protocol; expected version {}",
+                    env!("CARGO_PKG_VERSION")
+                )));
+            }
+            printed.push(line);
+        }
+        Err(AgentError::Failed(
+            "its login shell prints too much; it should print nothing where there is no terminal"
+                .to_owned(),
+        ))
+    }
+
+    /// The error of a pipe that ended before its agent had greeted.
+    fn never_opened(&self, printed: &[String]) -> AgentError {
+        let said = self.elsewhere.as_ref().map(|(_, words)| words.shown());
+        let said = said.filter(|said| !said.is_empty());
+        let said = said.or_else(|| printed.last().cloned());
+        let status = self.status();
+        AgentError::Failed(match (said, status) {
+            (Some(said), _) => said,
+            (None, Some(status)) => {
+                format!("its command ended with status {status} and said nothing")
+            }
+            (None, None) => "it ended and said nothing".to_owned(),
+        })
+    }
+
+    fn greeted(&mut self, answer: Answer) -> Result<(), AgentError> {
+        match answer {
+            Answer::Hello {
+                version,
+                folder,
+                program,
+                network,
+                ..
+            } if version == env!("CARGO_PKG_VERSION") => {
+                self.folder = PathBuf::from(folder);
+                if !self.is_elsewhere() {
+                    self.child.owns_folder(&self.folder);
+                }
+                self.program = PathBuf::from(program);
+                self.network = network;
+                pipe::watch(&self.liveness, pipe::limit(), self.child.killer());
+                Ok(())
+            }
+            Answer::Failed { reason } => Err(AgentError::Failed(reason)),
+            Answer::Hello { version, .. } => Err(AgentError::Failed(format!(
+                "its weigh is version {version}; expected {}",
+                env!("CARGO_PKG_VERSION")
+            ))),
+            other => Err(AgentError::Lost(format!("unexpected greeting: {other:?}"))),
+        }
+    }
+}

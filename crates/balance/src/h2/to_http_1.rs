@@ -1,0 +1,97 @@
+//! From HTTP/2 to HTTP/1.1: heads, content and trailers.
+
+use std::io::Write as _;
+
+use net::FieldSection;
+
+use crate::http::reason;
+
+/// Appends the head of a request. Returns whether its content is sent in chunks.
+pub(crate) fn write_request(head: &FieldSection, is_complete: bool, out: &mut Vec<u8>) -> bool {
+    let is_chunked = !is_complete && head.length().is_none();
+    for part in [head.method(), b" ", head.path(), b" HTTP/1.1\r\n"] {
+        out.extend_from_slice(part);
+    }
+    if let Some(authority) = head.authority() {
+        field(b"Host", authority, out);
+    }
+    let mut cookies = 0;
+    for (name, value) in head.fields() {
+        match name {
+            b"host" => {}
+            // Clients may send each cookie in a field of its own (RFC 9113 8.2.3).
+            b"cookie" => cookies += 1,
+            b"te" => {
+                field(b"TE", value, out);
+                field(b"Connection", b"TE", out);
+            }
+            _ => field(name, value, out),
+        }
+    }
+    if cookies > 0 {
+        out.extend_from_slice(b"cookie: ");
+        let values = head.fields().filter(|(name, _)| *name == b"cookie");
+        for (at, (_, value)) in values.enumerate() {
+            if at > 0 {
+                out.extend_from_slice(b"; ");
+            }
+            out.extend_from_slice(value);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+    if is_chunked {
+        field(b"Transfer-Encoding", b"chunked", out);
+    }
+    out.extend_from_slice(b"\r\n");
+    is_chunked
+}
+
+/// Appends the head of a response. Returns whether its content is sent in chunks.
+pub(crate) fn write_response(
+    head: &FieldSection,
+    is_complete: bool,
+    is_head_request: bool,
+    out: &mut Vec<u8>,
+) -> bool {
+    let status = head.status();
+    let may_have_content = !is_head_request && status >= 200 && !matches!(status, 204 | 304);
+    let is_unframed = may_have_content && head.length().is_none();
+    // Writing into a vector cannot fail.
+    let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
+    for (name, value) in head.fields() {
+        field(name, value, out);
+    }
+    match (is_unframed, is_complete) {
+        (true, true) => field(b"Content-Length", b"0", out),
+        (true, false) => field(b"Transfer-Encoding", b"chunked", out),
+        (false, _) => {}
+    }
+    out.extend_from_slice(b"\r\n");
+    is_unframed && !is_complete
+}
+
+fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    for part in [name, b": ", value, b"\r\n"] {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Appends content as a chunk.
+pub(crate) fn chunk(bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.is_empty() {
+        return;
+    }
+    // Writing into a vector cannot fail.
+    let _ = write!(out, "{:x}\r\n", bytes.len());
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the last chunk, with the trailer section.
+pub(crate) fn last_chunk(trailers: Option<&FieldSection>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n");
+    for (name, value) in trailers.into_iter().flat_map(FieldSection::fields) {
+        field(name, value, out);
+    }
+    out.extend_from_slice(b"\r\n");
+}

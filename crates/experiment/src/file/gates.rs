@@ -1,0 +1,151 @@
+//! `gates`: bounds that fail a run, as a list or as a table by name.
+
+use readings::Gate;
+
+use crate::gate::{check_gate, parse_gate};
+use crate::spec::Experiment;
+use config::reader::{Problem, Reader};
+use config::section::Section;
+use config::tree::{Node, Tree};
+use config::units::shown;
+
+const FORM: &str = "a list such as [\"throughput > -3%\"], or a table such as [gates] with speed = \"throughput > -3%\"";
+
+pub(super) fn gates(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) -> Vec<Gate> {
+    let Some((entry, _)) = top.entry("gates") else {
+        return Vec::new();
+    };
+    let written: Vec<(Option<&str>, &Node)> = match &entry.node.tree {
+        Tree::Array(items) => items.iter().map(|item| (None, item)).collect(),
+        Tree::Table(table) => {
+            let entries = table.entries.iter();
+            entries
+                .map(|one| (Some(one.name.as_str()), &one.node))
+                .collect()
+        }
+        _ => {
+            reader.expected(&entry.node, "gates", FORM);
+            return Vec::new();
+        }
+    };
+    let mut gates: Vec<Gate> = Vec::new();
+    for (name, node) in written {
+        let path = name.map_or("gates[]".to_owned(), |name| {
+            format!("gates.{}", shown(name))
+        });
+        let Some(text) = reader.text(node, &path) else {
+            continue;
+        };
+        let gate = match parse_gate(&text) {
+            Ok(gate) => gate,
+            Err(e) => {
+                let message = format!("`{path}` is not a gate: `{}`", shown(&text));
+                reader.report(Problem::at(node.place, message, e.to_string()));
+                continue;
+            }
+        };
+        if let Err(problem) = check(&gate, experiment) {
+            reader.report(Problem::at(node.place, problem, "in this gate"));
+            continue;
+        }
+        let gate = Gate {
+            name: name.map_or(gate.name, str::to_owned),
+            ..gate
+        };
+        if gates.iter().any(|other| other.name == gate.name) {
+            let message = format!("the gate `{}` is there twice", shown(&gate.name));
+            reader.report(Problem::at(node.place, message, "the second"));
+            continue;
+        }
+        gates.push(gate);
+    }
+    gates
+}
+
+fn check(gate: &Gate, experiment: &Experiment) -> Result<(), String> {
+    let subjects = experiment.subjects.iter().map(|one| one.name.as_str());
+    let subjects: Vec<&str> = subjects.collect();
+    check_gate(gate, &subjects, &experiment.design.baseline)
+}
+
+impl Experiment {
+    /// Adds gates that were given as options.
+    ///
+    /// # Errors
+    /// What is wrong with a text, and where in it, or that a gate is there already.
+    pub fn add_gates(&mut self, texts: &[String]) -> Result<(), String> {
+        for text in texts {
+            let wrong = |e: String| format!("--gate '{}': {e}", shown(text));
+            let gate = parse_gate(text).map_err(|e| wrong(e.to_string()))?;
+            check(&gate, self).map_err(wrong)?;
+            if self.gates.iter().any(|other| other.name == gate.name) {
+                return Err(wrong("this gate is there twice".to_owned()));
+            }
+            self.gates.push(gate);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Recipes;
+    use crate::spec::Experiment;
+
+    const HEAD: &str =
+        "title = \"t\"\n[subjects]\nbase = \"http://h:1/\"\nhead = \"http://h:2/\"\n";
+
+    fn read(gates: &str) -> Result<Experiment, String> {
+        let recipes = Recipes::embedded().unwrap();
+        let text = match gates.starts_with('[') {
+            true => format!("{HEAD}{gates}"),
+            false => format!("{gates}\n{HEAD}"),
+        };
+        Experiment::parse("x.toml", &text, &[], false, &recipes)
+            .map_err(|e| format!("{:?}", miette::Report::new(e)))
+    }
+
+    #[test]
+    fn a_list_and_a_table_are_gates_and_are_written_back() {
+        let list = read("gates = [\"throughput > -3%\", \"head: p99 < 20ms\"]").unwrap();
+        assert_eq!(list.gates.len(), 2);
+        assert_eq!(list.gates[1].subject.as_deref(), Some("head"));
+        let table = read("[gates]\nspeed = \"throughput > -3%\"\n").unwrap();
+        assert_eq!(table.gates[0].name, "speed");
+        let recipes = Recipes::embedded().unwrap();
+        for experiment in [list, table] {
+            let text = experiment.to_toml();
+            let again = Experiment::parse("x.toml", &text, &[], false, &recipes).unwrap();
+            assert_eq!(again.gates, experiment.gates, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_shown_in_its_gate() {
+        for (gates, part) in [
+            (
+                "gates = [\"throughput < -3%\"]",
+                "more is better: expected `>`, found `<` (at character 12)",
+            ),
+            ("gates = 3", "expected a list such as"),
+            ("gates = [\"haed: p99 < 2ms\"]", "did you mean `head`?"),
+            (
+                "gates = [\"base: p99 < +2%\"]",
+                "compares the baseline with itself",
+            ),
+            (
+                "gates = [\"p99 < +2%\", \"p99<+2%\"]",
+                "the gate `p99 < +2%` is there twice",
+            ),
+        ] {
+            let told = read(gates).unwrap_err();
+            let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(told.contains(part), "{gates}: {told}");
+        }
+        let mut experiment = read("gates = []").unwrap();
+        let error = experiment.add_gates(&["p99 < 3".to_owned()]).unwrap_err();
+        assert!(error.contains("--gate 'p99 < 3': expected"), "{error}");
+        experiment.add_gates(&["p99 < 3ms".to_owned()]).unwrap();
+        assert!(experiment.add_gates(&["p99 < 3ms".to_owned()]).is_err());
+    }
+}

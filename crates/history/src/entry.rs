@@ -1,0 +1,322 @@
+//! What the index keeps of a run.
+
+use std::collections::BTreeMap;
+
+use readings::{Condition, Journal};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use verdict::{Analysis, Bound, Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Verdict};
+use verdict::{t_quantile, t_two_sided_p};
+
+use crate::change::Point;
+use crate::facts::{Facts, digest, experiment_facts, machine_facts, machine_words, take_names};
+
+/// The version of the index's lines. Lines of another version are skipped until a rebuild.
+pub(crate) const FORMAT: u32 = 1;
+/// The smallest standard deviation of block ratios that is believed, as in `verdict`: smaller
+/// differences come from rounding.
+const FINEST: f64 = 5e-4;
+/// Below this p value, the baseline differs from its copy, and the bias adds to the run's error.
+const BIASED: f64 = 0.01;
+
+/// What the index keeps of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEntry {
+    pub format: u32,
+    /// The run's folder, relative to the folder of runs.
+    pub folder: String,
+    /// The state of the journal that the entry was made from.
+    pub journal: JournalStamp,
+    pub started_unix_s: u64,
+    pub experiment: String,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Whether the run was completed.
+    pub complete: bool,
+    pub baseline: String,
+    /// The smallest difference that matters, as a fraction.
+    pub matters: f64,
+    /// What two runs must share to be on one line.
+    pub comparable: Comparable,
+    /// Digest of the machine's facts and name. Absolute figures are compared only if it is equal.
+    pub host: String,
+    /// The machine in words.
+    pub machine: String,
+    /// The facts of the machine, from which a break says what differs.
+    pub machine_facts: Facts,
+    /// The first sentence of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
+    pub figures: Vec<Figure>,
+}
+
+/// Identifies the journal that an entry was made from. It changes when the journal grows or is
+/// replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalStamp {
+    pub bytes: u64,
+    /// When the file was last changed, in nanoseconds since 1970.
+    pub modified_unix_ns: u64,
+}
+
+/// What makes runs comparable.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Comparable {
+    /// Digest of the experiment without the servers' settings.
+    pub experiment: String,
+    /// Digest of the servers' settings.
+    pub settings: String,
+    /// Digest of the machine's facts, without its name.
+    pub machine: String,
+    /// The version of `weigh`, and so of the method.
+    pub method: String,
+    /// The versions of servers and drivers, by recipe.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// A subject against the baseline of the same run, under one condition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    pub condition: Condition,
+    pub metric: String,
+    pub subject: String,
+    /// Mean over blocks of the log of subject over baseline.
+    pub log_ratio: f64,
+    pub standard_error: f64,
+    pub degrees: f64,
+    pub blocks: usize,
+    /// The baseline's copy over the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_floor: Option<FloorFigure>,
+    /// Why the search for changes leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused: Option<String>,
+    /// Whether the client was the bottleneck for the baseline. The ratio is then the subject over
+    /// what the client could carry.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub client_limited_baseline: bool,
+    /// In the metric's unit.
+    pub subject_value: Option<f64>,
+    pub baseline_value: Option<f64>,
+}
+
+/// The noise floor of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FloorFigure {
+    pub log_ratio: f64,
+    pub standard_error: f64,
+    pub degrees: f64,
+}
+
+impl Figure {
+    /// The figure as a point of its series. If the baseline differed from its copy, that bias is
+    /// part of the error.
+    pub fn point(&self) -> Point {
+        let bias = self.noise_floor.filter(|floor| {
+            t_two_sided_p(floor.log_ratio / floor.standard_error, floor.degrees) < BIASED
+        });
+        let bias = bias.map_or(0.0, |floor| floor.log_ratio);
+        Point {
+            value: self.log_ratio,
+            standard_error: self.standard_error.hypot(bias),
+            degrees: self.degrees,
+        }
+    }
+
+    /// The ends of the 95% interval of the log ratio.
+    pub fn interval(&self) -> (f64, f64) {
+        let half = t_quantile(0.975, self.degrees) * self.standard_error;
+        (self.log_ratio - half, self.log_ratio + half)
+    }
+}
+
+/// The metric of this name, if it has a history. Figures of events have none because they are
+/// differences, and those of drivers because they are not about servers.
+pub(crate) fn metric(name: &str) -> Option<Metric> {
+    let followed = |m: &Metric| !m.is_of_events() && !m.is_of_driver();
+    Metric::ALL
+        .into_iter()
+        .filter(followed)
+        .find(|m| m.name() == name)
+}
+
+/// The names of the metrics that have a history.
+pub fn metric_names() -> Vec<&'static str> {
+    let names = Metric::ALL.into_iter().map(Metric::name);
+    names.filter(|name| metric(name).is_some()).collect()
+}
+
+impl RunEntry {
+    /// Makes the entry of a run from its journal, and from its `experiment.toml` and `hosts.json`
+    /// where these are there.
+    pub fn of(
+        folder: &str,
+        stamp: JournalStamp,
+        journal: &Journal,
+        experiment: Option<&str>,
+        hosts: Option<&Value>,
+    ) -> Self {
+        let header = &journal.header;
+        let analysis = verdict::analyse(journal);
+        let facts = experiment.map(experiment_facts).unwrap_or_default();
+        let (servers, asked): (Facts, Facts) = facts
+            .into_iter()
+            .partition(|(name, _)| name.starts_with("servers."));
+        let mut asked = asked;
+        // Old folders may lack the file; the journal knows this much.
+        asked.insert("baseline".into(), header.baseline.clone());
+        asked.insert("conditions".into(), format!("{:?}", header.conditions));
+        let mut machine = hosts.map(machine_facts).unwrap_or_default();
+        let name = take_names(&mut machine);
+        let digest_of_machine = digest(&machine);
+        Self {
+            format: FORMAT,
+            folder: folder.to_owned(),
+            journal: stamp,
+            started_unix_s: header.started_unix_s,
+            experiment: header.experiment.clone(),
+            title: header.title.clone(),
+            label: header.label.clone(),
+            revision: header.revision.clone(),
+            complete: journal.is_complete(),
+            baseline: header.baseline.clone(),
+            matters: header.matters,
+            comparable: Comparable {
+                experiment: digest(&asked),
+                settings: digest(&servers),
+                machine: digest_of_machine.clone(),
+                method: header.weigh_version.clone(),
+                versions: versions(journal, hosts),
+            },
+            host: format!("{digest_of_machine}/{name}"),
+            machine: machine_words(&name, &machine),
+            machine_facts: machine,
+            sentence: first_sentence(journal, &analysis),
+            figures: figures(&analysis),
+        }
+    }
+
+    /// The name of this version for people: the label, or else the short revision.
+    pub fn name_of_version(&self) -> Option<String> {
+        let short = |revision: &String| {
+            let (digits, rest) = revision.split_once('+').unwrap_or((revision, ""));
+            let digits: String = digits.chars().take(10).collect();
+            match rest {
+                "" => digits,
+                rest => format!("{digits}+{rest}"),
+            }
+        };
+        self.label
+            .clone()
+            .or_else(|| self.revision.as_ref().map(short))
+    }
+}
+
+/// The versions of servers and drivers: from `hosts.json`, or else from the journal's settings.
+pub(crate) fn versions(journal: &Journal, hosts: Option<&Value>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let settings = journal.settings();
+    let servers = settings.iter().flat_map(|s| &s.subjects);
+    for server in servers.flat_map(|s| &s.servers) {
+        if let Some(version) = &server.version {
+            found.insert(server.recipe.clone(), version.clone());
+        }
+    }
+    for group in ["versions", "drivers"] {
+        let Some(all) = hosts.and_then(|h| h["local"][group].as_object()) else {
+            continue;
+        };
+        for (name, version) in all {
+            if let Some(version) = version.as_str() {
+                found.insert(name.clone(), version.to_owned());
+            }
+        }
+    }
+    found
+}
+
+fn first_sentence(journal: &Journal, analysis: &Analysis) -> Option<String> {
+    let document = report::json(&journal.header, analysis);
+    let first = document["comparisons"].get(0)?["sentence"].as_str()?;
+    Some(first.to_owned())
+}
+
+fn figures(analysis: &Analysis) -> Vec<Figure> {
+    let followed = analysis.comparisons.iter();
+    let followed = followed.filter(|c| metric(c.metric.name()).is_some());
+    followed
+        .filter_map(|c| figure(c, &analysis.noise_floor))
+        .collect()
+}
+
+/// The figure of a comparison; `None` with fewer than three blocks.
+pub(crate) fn figure(c: &Comparison, floors: &[NoiseFloor]) -> Option<Figure> {
+    let ratios: Vec<f64> = c.by_block.iter().map(|block| block.ratio).collect();
+    let (log_ratio, own, degrees) = mean_of(&ratios)?;
+    // The verdict's interval also allows for dependent blocks, other programs and steps.
+    let shown = c.interval().map_or(0.0, |(low, high)| {
+        (high / low).ln() / 2.0 / t_quantile(0.5 + c.confidence / 2.0, degrees)
+    });
+    let standard_error = [own, shown].into_iter().fold(own, f64::max);
+    let floor = floors
+        .iter()
+        .find(|f| f.metric == c.metric && f.condition == c.condition)
+        .and_then(|f| {
+            let ratios: Vec<f64> = f.by_block.iter().map(|block| block.ratio).collect();
+            let (log_ratio, standard_error, degrees) = mean_of(&ratios)?;
+            Some(FloorFigure {
+                log_ratio: rounded(log_ratio),
+                standard_error: rounded(standard_error),
+                degrees,
+            })
+        });
+    let is_at_least = c.bound == Some(Bound::AtLeast);
+    let unused = if c.verdict == Verdict::Invalid {
+        Some("invalid: too many of its trials cannot be used")
+    } else if is_at_least || (c.bound.is_none() && both_limited(c)) {
+        Some("the client was the bottleneck for the subject")
+    } else {
+        None
+    };
+    let value = |value: Option<f64>| value.map(rounded);
+    Some(Figure {
+        condition: c.condition.clone(),
+        metric: c.metric.name().to_owned(),
+        subject: c.subject.clone(),
+        log_ratio: rounded(log_ratio),
+        standard_error: rounded(standard_error),
+        degrees,
+        blocks: ratios.len(),
+        noise_floor: floor,
+        unused: unused.map(str::to_owned),
+        client_limited_baseline: c.bound == Some(Bound::AtMost),
+        subject_value: value(c.subject_value),
+        baseline_value: value(c.baseline_value),
+    })
+}
+
+/// The number rounded to ten digits, so that it is the same when read back from the index.
+fn rounded(number: f64) -> f64 {
+    format!("{number:.9e}").parse().unwrap_or(number)
+}
+
+/// Whether the client limited both sides. Such a comparison has neither a bound nor an interval.
+fn both_limited(c: &Comparison) -> bool {
+    c.metric == Metric::RequestsPerS && c.low.is_none() && c.high.is_none()
+}
+
+/// Mean of the log ratios, its standard error, and the degrees of freedom of the standard error.
+fn mean_of(ratios: &[f64]) -> Option<(f64, f64, f64)> {
+    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    if logs.len() < FEWEST_BLOCKS || !logs.iter().all(|log| log.is_finite()) {
+        return None;
+    }
+    let blocks = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / blocks;
+    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    let sd = (squares / (blocks - 1.0)).sqrt().max(FINEST);
+    Some((mean, sd / blocks.sqrt(), blocks - 1.0))
+}

@@ -1,0 +1,10 @@
+//! What the history says where the truth is known.
+
+#![allow(clippy::unwrap_used)]
+
+mod folders;
+mod index;
+mod made;
+mod pairs;
+mod rates;
+mod series;

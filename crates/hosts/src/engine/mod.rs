@@ -1,0 +1,97 @@
+//! Engines start programs elsewhere and pass their standard input and output on. For a host, an
+//! engine creates what is needed there (its lease), gives the command that opens the pipe, and
+//! releases the lease at the end.
+//!
+//! An engine's exit status and end of output are never trusted; see `agent::PipeFault`.
+
+mod command;
+mod kubernetes;
+mod nomad;
+mod podman;
+mod slurm;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::rc::{Rc, Weak};
+
+use agent::{AgentError, PipeCommand, Program};
+use readings::{HostSpec, Reach};
+use serde_json::{Value, json};
+
+use slurm::Allocation;
+
+/// What an engine created for a host. Dropping it releases that.
+pub(crate) trait Lease {}
+
+/// How to reach a host.
+pub(crate) struct HostAccess {
+    pub(crate) command: PipeCommand,
+    /// The address by which the engine knows the host.
+    pub(crate) address: Option<IpAddr>,
+    /// What is held for the host.
+    #[expect(dead_code, reason = "dropping it gives it back")]
+    pub(crate) lease: Option<Rc<dyn Lease>>,
+    /// Its description for `hosts.json`.
+    pub(crate) about: Value,
+}
+
+impl HostAccess {
+    fn of(command: PipeCommand) -> Self {
+        Self {
+            command,
+            address: None,
+            lease: None,
+            about: Value::Null,
+        }
+    }
+}
+
+/// What the hosts of a run share.
+#[derive(Default)]
+pub(crate) struct Engines {
+    /// Allocations by preset; the hosts hold them.
+    allocations: BTreeMap<String, Weak<Allocation>>,
+}
+
+impl Engines {
+    /// Prepares the pipe to a host.
+    ///
+    /// # Errors
+    /// When its engine is missing or refuses.
+    pub(crate) fn open(
+        &mut self,
+        host: &HostSpec,
+        reach: &Reach,
+        program: &Program,
+    ) -> Result<HostAccess, AgentError> {
+        let name = host.name.as_str();
+        Ok(match reach {
+            Reach::Ssh(destination) => HostAccess {
+                about: json!({ "ssh": destination }),
+                ..HostAccess::of(PipeCommand::ssh(name, destination))
+            },
+            Reach::Exec(words) => HostAccess {
+                about: json!({ "exec": words }),
+                ..HostAccess::of(PipeCommand::agent(name, words.clone()))
+            },
+            Reach::Podman(podman) => podman::open(name, podman, program)?,
+            Reach::Slurm(member) => {
+                let known = self.allocations.get(&member.preset);
+                let known = known.and_then(Weak::upgrade);
+                let allocation = match known.filter(|one| one.is_granted()) {
+                    Some(allocation) => allocation,
+                    None => {
+                        let count = member.count.unwrap_or(1);
+                        let made = Rc::new(Allocation::request(&member.spec, count)?);
+                        let weak = Rc::downgrade(&made);
+                        self.allocations.insert(member.preset.clone(), weak);
+                        made
+                    }
+                };
+                slurm::open(name, member.number, &allocation)?
+            }
+            Reach::Kubernetes(member) => kubernetes::open(name, &member.spec)?,
+            Reach::Nomad(member) => nomad::open(name, &member.spec, member.number)?,
+        })
+    }
+}

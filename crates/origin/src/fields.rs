@@ -1,0 +1,37 @@
+//! Heads of requests and answers in HTTP/2 and HTTP/3.
+
+use net::FieldSection;
+use net::http::Request;
+
+/// A request whose head was checked.
+pub(crate) fn request(head: &FieldSection) -> Request {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Request {
+        method: text(head.method()),
+        target: text(head.path()),
+        keep_alive: true,
+        fields: head
+            .fields()
+            .map(|(name, value)| (text(name), text(value)))
+            .collect(),
+        body_bytes: 0,
+    }
+}
+
+/// Passes the fields of an HTTP/1.1 answer of [`crate::pages`] to `each`, `:status` first. Returns
+/// its body.
+pub(crate) fn answer_fields(answer: &[u8], mut each: impl FnMut(&[u8], &[u8])) -> &[u8] {
+    let end = memchr::memmem::find(answer, b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+    let (head, body) = answer.split_at(end);
+    let head = String::from_utf8_lossy(head);
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1));
+    each(b":status", status.unwrap_or("500").as_bytes());
+    for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+        let name = name.to_ascii_lowercase();
+        if name != "connection" {
+            each(name.as_bytes(), value.as_bytes());
+        }
+    }
+    body
+}

@@ -1,0 +1,70 @@
+//! The end of connections.
+
+use net::{ConnId, Io, SLOTS_FULL};
+
+use super::{Client, Worker};
+
+impl<I: Io> Worker<I> {
+    pub(super) fn accepted(&mut self, conn: ConnId) {
+        if self.open >= self.connections_max {
+            self.note_accept_failure(SLOTS_FULL);
+            return self.io.close(conn);
+        }
+        self.open += 1;
+        self.connections += 1;
+        self.clients[conn.slot()] = Client {
+            conn: Some(conn),
+            ..Client::default()
+        };
+    }
+
+    /// The client will send no more.
+    pub(super) fn client_ended(&mut self, conn: ConnId) {
+        if self.clients[conn.slot()].is_lingering || self.io.queued(conn) == 0 {
+            return self.close(conn);
+        }
+        let client = &mut self.clients[conn.slot()];
+        (client.closing, client.may_send) = (true, false);
+    }
+
+    /// Ends a connection on which everything has been sent.
+    pub(super) fn end(&mut self, conn: ConnId) {
+        let client = &mut self.clients[conn.slot()];
+        if client.is_lingering {
+            return;
+        }
+        // If the client is not sending, nothing is lost by closing at once, which costs less.
+        if !client.may_send || !self.lingering.begin(conn, self.io.now_ns()) {
+            return self.close(conn);
+        }
+        client.is_lingering = true;
+        self.open -= 1;
+        self.io.finish(conn);
+    }
+
+    /// Discards what arrives on a connection that is to be closed.
+    pub(super) fn discard(&mut self, conn: ConnId, bytes: usize) {
+        let client = &mut self.clients[conn.slot()];
+        client.may_send = true;
+        if client.is_lingering && !self.lingering.discard(conn, bytes) {
+            self.io.pause(conn);
+        }
+    }
+
+    /// Closes the connections whose clients have not closed in time.
+    pub(super) fn close_overdue(&mut self) {
+        let now_ns = self.io.now_ns();
+        while let Some(conn) = self.lingering.overdue(now_ns) {
+            self.close(conn);
+        }
+    }
+
+    pub(super) fn close(&mut self, conn: ConnId) {
+        let client = std::mem::take(&mut self.clients[conn.slot()]);
+        match client.is_lingering {
+            true => self.lingering.end(conn),
+            false => self.open -= 1,
+        }
+        self.io.close(conn);
+    }
+}

@@ -1,0 +1,45 @@
+//! Answers that wait for their delay.
+
+use net::ConnId;
+
+use crate::pages::ConnectionReuse;
+
+/// Where a delayed answer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnswerTo {
+    Http1(ConnId),
+    Http2(ConnId, u32),
+    Http3 {
+        number: usize,
+        id: u64,
+        stream: quic::StreamId,
+    },
+}
+
+impl AnswerTo {
+    fn number(self) -> usize {
+        match self {
+            AnswerTo::Http1(conn) | AnswerTo::Http2(conn, _) => conn.slot(),
+            AnswerTo::Http3 { number, .. } => number,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AnswerKey {
+    pub(super) to: AnswerTo,
+    pub(super) persist: ConnectionReuse,
+}
+
+/// An arbitrary order, for the heap.
+impl PartialOrd for AnswerKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for AnswerKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.to.number().cmp(&other.to.number())
+    }
+}

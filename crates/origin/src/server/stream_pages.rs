@@ -1,0 +1,63 @@
+//! Answers to requests on streams, in HTTP/2 and HTTP/3.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use net::http::Request;
+use net::{Io, os};
+
+use super::{AnswerKey, AnswerTo, PAGES_MAX, Worker, stats};
+use crate::pages::{ConnectionReuse, Page, StreamPage, answer, page};
+
+/// Fixed pages, by method and target.
+pub(super) type StreamPages<P> = HashMap<String, P>;
+
+impl<I: Io> Worker<I> {
+    /// Passes the page for a request to `give`; a delayed answer is held for `to` instead.
+    /// `arrived_ns` is the kernel timestamp of the request, if there is one.
+    pub(super) fn with_page<P: StreamPage>(
+        &mut self,
+        pages: &mut StreamPages<P>,
+        request: &Request,
+        arrived_ns: Option<u64>,
+        to: AnswerTo,
+        give: impl FnOnce(&mut Self, &P),
+    ) {
+        let key = format!("{} {}", request.method, request.target);
+        if let Some(known) = pages.get(&key) {
+            return give(self, known);
+        }
+        let persist = ConnectionReuse::Kept;
+        let is_head = request.method == "HEAD";
+        let own = |status, kind, body: &[u8]| P::of(&answer(status, kind, body, is_head, persist));
+        let page = match page(request) {
+            Page::Own(bytes) => P::of(&bytes),
+            Page::Fixed(bytes) => {
+                let page = P::of(&bytes);
+                if pages.len() < PAGES_MAX {
+                    pages.insert(key, page.clone());
+                }
+                page
+            }
+            Page::Delayed(delay) => {
+                let now = os::now_ns();
+                let came = arrived_ns.map_or(now, |at| at.min(now));
+                let due = came + delay.draw(&mut self.random);
+                let key = AnswerKey { to, persist };
+                return self.held.push(Reverse((due, came, key)));
+            }
+            Page::Delays => own(200, "text/plain", self.all_delays().to_base64().as_bytes()),
+            Page::Stall(ms) => {
+                std::thread::sleep(Duration::from_millis(ms));
+                own(200, "text/plain", b"stood still\n")
+            }
+            Page::Stats => {
+                self.publish();
+                let text = serde_json::to_string(&stats(&self.all)).unwrap_or_default();
+                own(200, "application/json", text.as_bytes())
+            }
+        };
+        give(self, &page);
+    }
+}

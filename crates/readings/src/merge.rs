@@ -1,0 +1,249 @@
+//! Merges what several hosts measured, each as a part of the same load, into one reading.
+
+use crate::quic::add_congestion;
+use crate::{
+    ClientReading, Fairness, HostReading, LoadReading, Offered, Peaks, StatusCount, TlsReading,
+    Wrong,
+};
+
+/// How many samples of wrong answers are kept.
+const WRONG_MAX: usize = 8;
+
+impl LoadReading {
+    /// The reading of a load that several hosts made together: sums of counts, merged histograms
+    /// and, in [`LoadReading::hosts`], what each host contributed. `None` without parts.
+    ///
+    /// What cannot be merged is left out: interval rows, stages, figures by request, times
+    /// without an answer, and the pauses of the clients.
+    pub fn merged(parts: Vec<(String, LoadReading)>) -> Option<LoadReading> {
+        let hosts = parts
+            .iter()
+            .map(|(host, part)| part.as_host(host))
+            .collect();
+        let fairness = merged_fairness(&parts);
+        let mut parts = parts.into_iter().map(|(_, part)| part);
+        let mut sum = parts.next()?;
+        for part in parts {
+            sum.add(part);
+        }
+        Some(LoadReading {
+            hosts,
+            fairness,
+            rows: Vec::new(),
+            rows_left_out: 0,
+            silences: Vec::new(),
+            stages: Vec::new(),
+            per_request: Vec::new(),
+            pauses: None,
+            ..sum
+        })
+    }
+
+    fn as_host(&self, host: &str) -> HostReading {
+        HostReading {
+            host: host.to_owned(),
+            connections: self.connections,
+            requests: self.requests,
+            errors: self.errors.total(),
+            response_us: self.response.quantiles(),
+            schedule_lag_us: self.schedule_lag.quantiles(),
+            saturated: self.client.saturated,
+        }
+    }
+
+    fn add(&mut self, part: LoadReading) {
+        self.connections += part.connections;
+        self.requests += part.requests;
+        self.bytes_read += part.bytes_read;
+        self.errors.add(&part.errors);
+        self.errors_all.add(&part.errors_all);
+        self.requests_all += part.requests_all;
+        self.connects += part.connects;
+        self.resent += part.resent;
+        self.connections_open_min += part.connections_open_min;
+        add_statuses(&mut self.statuses, &part.statuses);
+        self.response.merge(&part.response);
+        self.service.merge(&part.service);
+        self.connect.merge(&part.connect);
+        self.first_byte.merge(&part.first_byte);
+        self.transfer.merge(&part.transfer);
+        self.schedule_lag.merge(&part.schedule_lag);
+        self.receive_lag.merge(&part.receive_lag);
+        add_client(&mut self.client, part.client);
+        for (slice, other) in self.slices.iter_mut().zip(&part.slices) {
+            slice.requests += other.requests;
+            slice.errors += other.errors;
+            slice.client_cpu_s += other.client_cpu_s;
+            slice.client_waited_s += other.client_waited_s;
+            slice.edges += other.edges;
+            slice.duration_s = slice.duration_s.max(other.duration_s);
+        }
+        self.duration_s = self.slices.iter().map(|slice| slice.duration_s).sum();
+        add_wrong(&mut self.wrong, part.wrong);
+        add_offered(&mut self.offered, part.offered);
+        add_peaks(&mut self.peaks, &part.peaks);
+        match (&mut self.tls, part.tls) {
+            (Some(tls), Some(other)) => tls.add(other),
+            (none, other) => *none = none.take().or(other),
+        }
+        add_congestion(&mut self.tcp_congestion, part.tcp_congestion.as_deref());
+        match (&mut self.quic, part.quic) {
+            (Some(quic), Some(other)) => quic.add(&other),
+            (none, other) => *none = none.take().or(other),
+        }
+    }
+}
+
+impl TlsReading {
+    /// Adds the sessions of another thread or host.
+    pub fn add(&mut self, part: TlsReading) {
+        self.handshake.merge(&part.handshake);
+        self.resumed_handshake.merge(&part.resumed_handshake);
+        self.handshakes += part.handshakes;
+        self.resumed += part.resumed;
+        self.wire_bytes_read += part.wire_bytes_read;
+        self.wire_bytes_sent += part.wire_bytes_sent;
+        for own in part.negotiated {
+            match self.negotiated.iter_mut().find(|one| one.is_like(&own)) {
+                Some(known) => known.sessions += own.sessions,
+                None => self.negotiated.push(own),
+            }
+        }
+        self.negotiated
+            .sort_by_key(|one| std::cmp::Reverse(one.sessions));
+    }
+}
+
+fn add_statuses(sum: &mut Vec<StatusCount>, part: &[StatusCount]) {
+    for one in part {
+        match sum.iter_mut().find(|known| known.status == one.status) {
+            Some(known) => known.count += one.count,
+            None => sum.push(*one),
+        }
+    }
+    sum.sort_by_key(|one| one.status);
+}
+
+fn add_client(sum: &mut ClientReading, part: ClientReading) {
+    sum.cpu_s += part.cpu_s;
+    sum.waited_s += part.waited_s;
+    sum.saturated |= part.saturated;
+    sum.threads.extend(part.threads);
+    if sum.io != part.io {
+        sum.io = format!("{}, {}", sum.io, part.io);
+    }
+    sum.cpus.extend(part.cpus);
+}
+
+fn add_wrong(sum: &mut Vec<Wrong>, part: Vec<Wrong>) {
+    for one in part {
+        if sum.len() < WRONG_MAX && !sum.contains(&one) {
+            sum.push(one);
+        }
+    }
+}
+
+fn add_offered(sum: &mut Option<Offered>, part: Option<Offered>) {
+    match (sum.as_mut(), part) {
+        (Some(sum), Some(part)) => sum.add(&part),
+        (None, Some(part)) => *sum = Some(part),
+        (_, None) => {}
+    }
+}
+
+fn add_peaks(sum: &mut Peaks, part: &Peaks) {
+    sum.merge(part);
+}
+
+/// Fairness from the moments of each part, as the figures of single connections are not known.
+fn merged_fairness(parts: &[(String, LoadReading)]) -> Option<Fairness> {
+    let (mut count, mut total, mut squares) = (0.0, 0.0, 0.0);
+    let (mut min, mut max) = (u64::MAX, 0);
+    for (_, part) in parts {
+        let own = part.connections as f64 * f64::from(part.streams.unwrap_or(1));
+        let fairness = part.fairness?;
+        count += own;
+        total += own * fairness.mean;
+        squares += own * (fairness.stdev.powi(2) + fairness.mean.powi(2));
+        min = min.min(fairness.min);
+        max = max.max(fairness.max);
+    }
+    let mean = total / count;
+    (total > 0.0).then(|| Fairness {
+        min,
+        mean,
+        max,
+        stdev: (squares / count - mean * mean).max(0.0).sqrt(),
+        jain: total.powi(2) / (count * squares),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Histogram, Pacing, Slice};
+
+    fn part(answers: &[u64], ns: u64) -> LoadReading {
+        let mut response = Histogram::new();
+        let requests = answers.iter().sum();
+        response.record_many_ns(ns, requests);
+        LoadReading {
+            connections: answers.len() as u64,
+            requests,
+            response,
+            fairness: Fairness::of(answers),
+            slices: vec![Slice {
+                duration_s: 2.0,
+                requests,
+                ..Slice::default()
+            }],
+            statuses: vec![StatusCount {
+                status: 200,
+                count: requests,
+            }],
+            offered: Some(Offered {
+                due: requests,
+                answered_within: requests,
+                backlog: [1; 5],
+            }),
+            peaks: Peaks::new(0.01, [ns as f64 / 1e3; 4]),
+            ..LoadReading::empty(Pacing::Open { rate_per_s: 100.0 })
+        }
+    }
+
+    #[test]
+    fn counts_are_summed_and_histograms_merged_and_each_host_keeps_its_own() {
+        let parts = vec![
+            ("a".to_owned(), part(&[40, 50], 1_000_000)),
+            ("b".to_owned(), part(&[110], 9_000_000)),
+        ];
+        let merged = LoadReading::merged(parts).unwrap();
+        assert_eq!((merged.connections, merged.requests), (3, 200));
+        assert_eq!(merged.requests_per_s(), 100.0);
+        assert_eq!(merged.response.count(), 200);
+        assert!((merged.response.quantiles().p50 / 9_000.0 - 1.0).abs() < 0.01);
+        let statuses: Vec<u64> = merged.statuses.iter().map(|one| one.count).collect();
+        assert_eq!(statuses, [200]);
+        assert_eq!(merged.offered.unwrap().due, 200);
+        assert_eq!(merged.offered.unwrap().backlog, [2; 5]);
+        assert_eq!(merged.peaks.exceedances(5_000.0), 4);
+        let whole = Fairness::of(&[40, 50, 110]).unwrap();
+        let fairness = merged.fairness.unwrap();
+        assert_eq!((fairness.min, fairness.max), (whole.min, whole.max));
+        assert!((fairness.jain - whole.jain).abs() < 1e-12);
+        assert!((fairness.stdev - whole.stdev).abs() < 1e-9);
+        let hosts = merged
+            .hosts
+            .iter()
+            .map(|one| (one.host.as_str(), one.requests));
+        let hosts: Vec<_> = hosts.collect();
+        assert_eq!(hosts, [("a", 90), ("b", 110)]);
+    }
+
+    #[test]
+    fn peaks_of_different_lengths_meet_in_the_longer_buckets() {
+        let mut fine = Peaks::new(0.01, [100.0, 0.0, 0.0, 900.0, 0.0]);
+        fine.merge(&Peaks::new(0.02, [0.0, 0.0, 5_000.0]));
+        assert_eq!(fine, Peaks::new(0.02, [100.0, 900.0, 5_000.0]));
+    }
+}

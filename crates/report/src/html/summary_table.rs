@@ -1,0 +1,257 @@
+//! The summary table of each condition: the figures of every subject, and how they differ.
+
+use readings::{Condition, RunHeader};
+use verdict::text::{condition, counted, rate, time};
+use verdict::{Analysis, Comparison, Metric, SubjectRow};
+
+use super::proof;
+use super::svg::escaped;
+use super::tables::{boxed, folded};
+use crate::sentence::{self, change_of, verdict_word};
+use crate::units::{bytes, three_digits};
+
+/// The most rows of tables that are not folded, heads included.
+const ROWS_MAX: usize = 14;
+/// The columns of a table.
+const COLUMNS_MAX: usize = 5;
+
+/// The metrics of a table, the most important first. CPU time is that at the given rate, if it is
+/// known.
+const SHOWN: [Metric; 12] = [
+    Metric::RequestsPerS,
+    Metric::FailedShare,
+    Metric::FullRateAfterS,
+    Metric::LongestSilenceS,
+    Metric::LatencyUsP50,
+    Metric::LatencyUsP99,
+    Metric::ServerCpuUsPerRequestAtRate,
+    Metric::ServerCpuUsPerRequest,
+    Metric::LongestResponseS,
+    Metric::DriverCpuUsPerRequest,
+    Metric::ServerRssBytesMax,
+    Metric::DriverMaxRssBytes,
+];
+
+/// A table for each condition under which anything was measured.
+pub(crate) fn tables(analysis: &Analysis, header: &RunHeader) -> String {
+    let mut places: Vec<&Condition> = Vec::new();
+    let measured = analysis.table.iter().map(|row| &row.condition);
+    for place in measured.chain(analysis.comparisons.iter().map(|c| &c.condition)) {
+        // Comparisons that several conditions share are in the tables of each of these.
+        let is_part = |one: &&Condition| place.iter().all(|(k, v)| one.get(k) == Some(v));
+        if !places.iter().any(is_part) {
+            places.push(place);
+        }
+    }
+    let each: Vec<String> = places
+        .iter()
+        .map(|place| under(analysis, header, place))
+        .collect();
+    // The rest is folded, so that the first screen stays short.
+    let mut rows = 0;
+    let fits = |table: &&String| {
+        rows += table.matches("<tr>").count();
+        rows <= ROWS_MAX
+    };
+    let open = each.iter().take_while(fits).count().max(1);
+    let (open, rest) = each.split_at(open.min(each.len()));
+    let summary = counted(rest.len(), "more condition");
+    open.concat() + &folded(&summary, &rest.concat())
+}
+
+/// One subject's figure of a metric, and how it compares.
+struct Cell<'a> {
+    value: Option<String>,
+    compared: Option<(usize, &'a Comparison)>,
+}
+
+fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
+    let compared = |subject: &str, metric: Metric| {
+        let mut all = analysis.comparisons.iter().enumerate();
+        all.find(|(_, c)| {
+            c.subject == subject
+                && c.metric == metric
+                && c.condition.iter().all(|(k, v)| place.get(k) == Some(v))
+        })
+    };
+    let mut subjects: Vec<&str> = vec![&header.baseline];
+    let measured = analysis.table.iter().filter(|row| row.condition == *place);
+    let names = header
+        .subjects
+        .iter()
+        .chain(measured.map(|row| &row.subject));
+    for name in names.chain(analysis.comparisons.iter().map(|c| &c.subject)) {
+        let known = |metric: Metric| compared(name, metric).is_some();
+        let has_row = analysis
+            .table
+            .iter()
+            .any(|row| row.condition == *place && row.subject == *name);
+        if !subjects.contains(&name.as_str()) && (has_row || Metric::ALL.into_iter().any(known)) {
+            subjects.push(name);
+        }
+    }
+    let cell = |subject: &str, metric: Metric| {
+        let mut rows = analysis.table.iter();
+        let row = rows.find(|row| row.condition == *place && row.subject == subject);
+        let own = compared(subject, metric);
+        // A baseline's figure can come from any comparison with it.
+        let side = own.map(|(_, c)| (c, c.subject_value)).or_else(|| {
+            let of_baseline = subject == header.baseline;
+            let mut others = subjects.iter().filter_map(|other| compared(other, metric));
+            others
+                .find(|(_, c)| of_baseline && c.baseline_value.is_some())
+                .map(|(_, c)| (c, c.baseline_value))
+        });
+        Cell {
+            value: value(metric, row, side),
+            compared: own,
+        }
+    };
+    let has = |metric: &Metric| {
+        subjects.iter().any(|subject| {
+            let cell = cell(subject, *metric);
+            cell.value.is_some() || cell.compared.is_some()
+        })
+    };
+    let at_rate = has(&Metric::ServerCpuUsPerRequestAtRate);
+    let is_told_twice = |metric: &Metric| at_rate && *metric == Metric::ServerCpuUsPerRequest;
+    // With a median, the column of the 99th percentile is shown even if empty: readers look for it.
+    let has_median = has(&Metric::LatencyUsP50);
+    let is_missed = |metric: &Metric| has_median && *metric == Metric::LatencyUsP99;
+    let shown: Vec<Metric> = SHOWN
+        .into_iter()
+        .filter(|metric| (has(metric) || is_missed(metric)) && !is_told_twice(metric))
+        .take(COLUMNS_MAX)
+        .collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let rate_of = |metric: Metric| {
+        let all = subjects
+            .iter()
+            .filter_map(|subject| compared(subject, metric));
+        all.filter_map(|(_, c)| c.rate_per_s).next().or_else(|| {
+            let mut rows = analysis.table.iter().filter(|row| row.condition == *place);
+            rows.find_map(|row| row.rate_per_s)
+                .filter(|_| metric.is_of_open_loop())
+        })
+    };
+    let heads: Vec<String> = shown
+        .iter()
+        .map(|metric| head(*metric, rate_of(*metric)))
+        .collect();
+    let head_cells: String = heads
+        .iter()
+        .map(|text| format!("<th scope=\"col\">{}</th>", escaped(text)))
+        .collect();
+    let rows: String = subjects
+        .iter()
+        .map(|subject| {
+            let cells = shown.iter().zip(&heads).map(|(metric, head)| {
+                let is_baseline = *subject == header.baseline;
+                drawn(&cell(subject, *metric), head, is_baseline)
+            });
+            format!(
+                "<tr><th scope=\"row\">{}</th>{}</tr>\n",
+                escaped(subject),
+                cells.collect::<String>()
+            )
+        })
+        .collect();
+    let table = format!(
+        "<table class=\"first\">\n<thead>\n<tr><th scope=\"col\">subject</th>{head_cells}</tr>\n</thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n"
+    );
+    let title = match condition(place) {
+        text if text.is_empty() => String::new(),
+        text => format!("<h3>{}</h3>\n", escaped(&text)),
+    };
+    title + &boxed(&table, "result", "scroll stack")
+}
+
+fn head(metric: Metric, per_s: Option<f64>) -> String {
+    let at = per_s.map_or_else(String::new, |per_s| format!(" at {}/s", rate(per_s)));
+    match metric {
+        Metric::RequestsPerS => "throughput (closed loop)".to_owned(),
+        Metric::LatencyUsP50 => format!("median latency{at}"),
+        Metric::LatencyUsP99 => format!("p99 latency{at}"),
+        Metric::ServerCpuUsPerRequestAtRate => format!("servers' CPU{at}"),
+        other => other.words().to_owned(),
+    }
+}
+
+fn drawn(cell: &Cell<'_>, head: &str, is_baseline: bool) -> String {
+    let mut inner = match &cell.value {
+        Some(value) => format!("<span class=\"v\">{}</span>", escaped(value)),
+        None if cell.compared.is_none() => {
+            return format!(
+                "<td data-label=\"{}\"><span class=\"d\">not resolved</span></td>",
+                escaped(head)
+            );
+        }
+        None => "<span class=\"v\">\u{2013}</span>".to_owned(),
+    };
+    match cell.compared {
+        Some((number, c)) => {
+            let change = sentence::difference(c).or_else(|| c.ratio.map(|_| change_of(c)));
+            if let Some(change) = change {
+                inner.push_str(&format!("<span class=\"d\">{}</span>", escaped(&change)));
+            }
+            inner.push_str(&format!(
+                "<a class=\"word {}\" href=\"#{}\">{}</a>",
+                c.verdict.word(),
+                proof::id(number),
+                escaped(&verdict_word(c))
+            ));
+        }
+        None if is_baseline => inner.push_str("<span class=\"d\">baseline</span>"),
+        None => {}
+    }
+    format!("<td data-label=\"{}\">{inner}</td>", escaped(head))
+}
+
+/// The figure in its most readable form. `side` is a comparison that has the subject's value.
+fn value(
+    metric: Metric,
+    row: Option<&SubjectRow>,
+    side: Option<(&Comparison, Option<f64>)>,
+) -> Option<String> {
+    let compared = side.and_then(|(_, value)| value);
+    match metric {
+        Metric::RequestsPerS => {
+            let at_least = row.is_some_and(|row| row.at_least);
+            let sign = if at_least { "\u{2265} " } else { "" };
+            let per_s = row.and_then(|row| row.requests_per_s).or(compared)?;
+            Some(format!("{sign}{}/s", rate(per_s)))
+        }
+        Metric::LatencyUsP50 => row.map_or(compared, |row| row.latency_us_p50).map(time),
+        Metric::LatencyUsP99 => row.map_or(compared, |row| row.latency_us_p99).map(time),
+        Metric::ServerCpuUsPerRequestAtRate => {
+            let per_s = side.and_then(|(c, _)| c.rate_per_s);
+            let us = compared?;
+            Some(match per_s {
+                Some(per_s) => format!(
+                    "{} cores ({} us each)",
+                    three_digits(us * per_s / 1e6),
+                    three_digits(us)
+                ),
+                None => format!("{} us/request", three_digits(us)),
+            })
+        }
+        Metric::ServerCpuUsPerRequest | Metric::DriverCpuUsPerRequest => {
+            Some(format!("{} us/request", three_digits(compared?)))
+        }
+        Metric::ServerRssBytesMax | Metric::DriverMaxRssBytes => Some(bytes(compared?)),
+        Metric::FailedShare => {
+            let share = row?.events.as_ref()?.failed_share;
+            Some(format!("{}%", three_digits(share * 100.0)))
+        }
+        Metric::FullRateAfterS => seconds(row?.events.as_ref()?.full_rate_after_s),
+        Metric::LongestSilenceS => seconds(row?.events.as_ref()?.longest_silence_s),
+        Metric::LongestResponseS => seconds(row?.events.as_ref()?.longest_response_s),
+    }
+}
+
+fn seconds(value: Option<f64>) -> Option<String> {
+    value.map(|s| time(s * 1e6))
+}

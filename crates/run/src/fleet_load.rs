@@ -1,0 +1,292 @@
+//! Loads that begin at the same time: one that several hosts make together, or several loads.
+//!
+//! Every host of a load makes its exact share of the connections and the rate, and its due times
+//! lie between those of the load's other hosts. All hosts of all loads begin a segment at the same
+//! time, each by its own clock. If one begins late, the load fails for all subjects.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use load::{Part, Segment, Stop};
+use readings::{HostSpec, LoadReading};
+
+use crate::group::ReadySubject;
+use crate::testbed::Testbed;
+use agent::AgentError;
+use agent::wire::{LoadOrder, Loaded};
+
+/// Time for all hosts to ask for reference answers and to open their event loops.
+const LEAD: Duration = Duration::from_millis(700);
+/// The gap between two segments as a share of the longest window. The last answers arrive in it.
+const GAP_SHARE: f64 = 0.25;
+/// The limits of that gap.
+const GAP_MIN: Duration = Duration::from_millis(20);
+const GAP_MAX: Duration = Duration::from_secs(2);
+/// How late a host may begin a segment. The hosts' due times are interleaved, and all have the same
+/// windows.
+pub(crate) const LATE_MAX: Duration = Duration::from_millis(5);
+
+/// The order of one host.
+pub(crate) struct HostOrder {
+    host: Option<String>,
+    order: LoadOrder,
+}
+
+/// One load: the orders of the hosts that make it.
+pub(crate) struct LoadOrders {
+    /// Its name, if there are several loads.
+    pub(crate) name: Option<String>,
+    pub(crate) hosts: Vec<HostOrder>,
+}
+
+/// When loads begin, and the time between their segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timing {
+    /// Time from the orders to the first segment.
+    pub(crate) lead: Duration,
+    /// Time from the end of a segment to the next one.
+    pub(crate) gap: Duration,
+    /// Whether a late start is accepted, as in a warm-up.
+    pub(crate) may_be_late: bool,
+}
+
+impl Timing {
+    /// The timing for segments of these lengths.
+    pub(crate) fn of(segments: &[Segment]) -> Self {
+        Self {
+            lead: LEAD,
+            gap: gap(segments),
+            may_be_late: false,
+        }
+    }
+}
+
+/// An order for each host of a load. The agent of the first host also samples the servers.
+pub(crate) fn parts(
+    order: LoadOrder,
+    ready: &[ReadySubject],
+    hosts: &[HostSpec],
+    gap: Duration,
+) -> Vec<HostOrder> {
+    let Some(first) = ready.first() else {
+        return Vec::new();
+    };
+    let threads = order.job.threads;
+    let count = 1 + first.also_from.len();
+    let part = |number: usize| Part {
+        first_thread: number * threads,
+        all_threads: count * threads,
+        start_ns: 0,
+        gap_ns: gap.as_nanos() as u64,
+    };
+    let mut lead = order.clone();
+    lead.job.part = Some(part(0));
+    let mut orders = vec![HostOrder {
+        host: first.from.clone(),
+        order: lead,
+    }];
+    for (number, (host, _)) in first.also_from.iter().enumerate() {
+        // Only the first host's agent samples servers.
+        let mut own = unwatched(order.clone());
+        own.job.part = Some(part(number + 1));
+        own.job.cpus = cpus_of(host, hosts);
+        let addresses = ready.iter().map(|one| one.also_from[number].1);
+        for (target, address) in own.job.targets.iter_mut().zip(addresses) {
+            target.address = address.into();
+        }
+        orders.push(HostOrder {
+            host: Some(host.clone()),
+            order: own,
+        });
+    }
+    orders
+}
+
+/// The CPUs that a host declares.
+pub(crate) fn cpus_of(host: &str, hosts: &[HostSpec]) -> Vec<u32> {
+    let found = hosts.iter().find(|one| one.name == host);
+    found.map(|one| one.cpus.clone()).unwrap_or_default()
+}
+
+/// The order with its load only, without samples of servers.
+pub(crate) fn unwatched(order: LoadOrder) -> LoadOrder {
+    LoadOrder {
+        watch: Vec::new(),
+        watch_others: Vec::new(),
+        sample_scheduling: false,
+        quota: None,
+        ports: None,
+        report_windows: false,
+        profile: None,
+        job: order.job,
+    }
+}
+
+fn gap(segments: &[Segment]) -> Duration {
+    let windows = segments.iter().map(|segment| match segment.stop {
+        Stop::After(window) => window,
+        Stop::Requests(_) | Stop::EachConnection(_) => Duration::ZERO,
+    });
+    let longest = windows.max().unwrap_or_default();
+    longest.mul_f64(GAP_SHARE).clamp(GAP_MIN, GAP_MAX)
+}
+
+/// Makes all loads at the same time, each host its part. Returns what each load measured, merged
+/// over its hosts. `progress` reports that of the first load.
+///
+/// # Errors
+/// When an agent is lost, fails or begins late; the message names the load and the host.
+pub(crate) fn carry_out(
+    testbed: &mut Testbed,
+    loads: Vec<LoadOrders>,
+    timing: Timing,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(usize, u64, u64),
+) -> Result<Vec<Loaded>, AgentError> {
+    let mut orders = Vec::new();
+    let mut host_parts = Vec::new();
+    for (load, one) in loads.into_iter().enumerate() {
+        for host in one.hosts {
+            host_parts.push(HostPart {
+                load,
+                name: one.name.clone(),
+                host: host.host,
+            });
+            orders.push(host.order);
+        }
+    }
+    let hosts: Vec<Option<&str>> = host_parts.iter().map(|one| one.host.as_deref()).collect();
+    let mut agents = testbed.load_agents(&hosts)?;
+    // The start is set by this process's clock, and converted to the clock of each agent.
+    let mut ahead_ns = Vec::new();
+    for (agent, host_part) in agents.iter_mut().zip(&host_parts) {
+        let clock = agent.clock().map_err(|error| host_part.failed(error))?;
+        ahead_ns.push(clock.monotonic_ahead_ns);
+    }
+    let start_ns = net::os::now_ns() as i64 + timing.lead.as_nanos() as i64;
+    let (sender, receiver) = mpsc::channel();
+    let results: Vec<Result<Loaded, AgentError>> = std::thread::scope(|scope| {
+        let mut running = Vec::new();
+        let parts = orders.into_iter().zip(&mut agents).zip(&ahead_ns);
+        for (((mut order, agent), ahead_ns), host_part) in parts.zip(&host_parts) {
+            if let Some(part) = &mut order.job.part {
+                part.start_ns = u64::try_from(start_ns + ahead_ns).unwrap_or_default();
+            }
+            let sender = (host_part.load == 0).then(|| sender.clone());
+            running.push(scope.spawn(move || {
+                let mut tell = move |segment: usize, requests: u64, errors: u64| {
+                    if let Some(sender) = &sender {
+                        // Cannot fail: the receiver lives as long as the threads.
+                        let _ = sender.send((segment, requests, errors));
+                    }
+                };
+                agent.load(order, stop, &mut tell)
+            }));
+        }
+        drop(sender);
+        for (segment, requests, errors) in &receiver {
+            progress(segment, requests, errors);
+        }
+        let died = || AgentError::Lost("its thread panicked".into());
+        let joined = running.into_iter().map(|thread| thread.join());
+        joined
+            .map(|end| end.unwrap_or_else(|_| Err(died())))
+            .collect()
+    });
+    let mut parts: Vec<Vec<(Loaded, HostPart)>> = Vec::new();
+    for (result, host_part) in results.into_iter().zip(host_parts) {
+        let loaded = result.map_err(|error| host_part.failed(error))?;
+        parts.resize_with(parts.len().max(host_part.load + 1), Vec::new);
+        let load = host_part.load;
+        parts[load].push((loaded, host_part));
+    }
+    let merged = parts.into_iter();
+    merged
+        .map(|parts| merged_parts(parts, timing.may_be_late))
+        .collect()
+}
+
+/// The load and the host of one order.
+struct HostPart {
+    /// The load's number.
+    load: usize,
+    /// The load's name, if there are several.
+    name: Option<String>,
+    host: Option<String>,
+}
+
+impl HostPart {
+    /// ``load `slow` on host `a` ``; only `load` if there is one load, and no host.
+    fn words(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!(" `{name}`"));
+        let host = self.host.as_ref().map(|host| format!(" on host `{host}`"));
+        format!(
+            "load{}{}",
+            name.unwrap_or_default(),
+            host.unwrap_or_default()
+        )
+    }
+
+    fn failed(&self, error: AgentError) -> AgentError {
+        let words = self.words();
+        match (error, &self.name, &self.host) {
+            // With one load it is the host that is named.
+            (AgentError::Lost(why), None, Some(host)) => {
+                AgentError::Lost(format!("host `{host}`: {why}"))
+            }
+            (AgentError::Lost(why), ..) => AgentError::Lost(format!("{words}: {why}")),
+            (AgentError::Failed(why), ..) => AgentError::Failed(format!("{words}: {why}")),
+        }
+    }
+
+    fn late(&self, late_ns: u64) -> AgentError {
+        let ms = late_ns as f64 / 1e6;
+        AgentError::Failed(match (&self.name, &self.host) {
+            (Some(_), _) => format!(
+                "{} began {ms:.1} ms late, so the loads did not measure at the same time",
+                self.words()
+            ),
+            (None, host) => format!(
+                "host `{}` began its part of the load {ms:.1} ms late, so the hosts did not \
+                 measure at the same time",
+                host.as_deref().unwrap_or_default()
+            ),
+        })
+    }
+}
+
+/// What the hosts of one load measured together.
+fn merged_parts(parts: Vec<(Loaded, HostPart)>, may_be_late: bool) -> Result<Loaded, AgentError> {
+    let mut all: Vec<Vec<(String, LoadReading)>> = Vec::new();
+    let mut whole = Loaded::default();
+    let is_shared = parts.len() > 1;
+    for (number, (part, host_part)) in parts.into_iter().enumerate() {
+        if part.late_ns > LATE_MAX.as_nanos() as u64 && !may_be_late {
+            return Err(host_part.late(part.late_ns));
+        }
+        let host = host_part.host.unwrap_or_default();
+        all.resize_with(part.readings.len().max(all.len()), Vec::new);
+        for (readings, reading) in all.iter_mut().zip(part.readings) {
+            readings.push((host.clone(), reading));
+        }
+        let new = part
+            .varying
+            .iter()
+            .filter(|one| !whole.varying.contains(one));
+        let new: Vec<usize> = new.copied().collect();
+        whole.varying.extend(new);
+        if number == 0 {
+            (whole.measured, whole.seen) = (part.measured, part.seen);
+        }
+        whole.late_ns = whole.late_ns.max(part.late_ns);
+        whole.ready_ns = whole.ready_ns.max(part.ready_ns);
+        whole.drain_ns = whole.drain_ns.max(part.drain_ns);
+    }
+    whole.readings = match is_shared {
+        true => all.into_iter().filter_map(LoadReading::merged).collect(),
+        // The reading of a single host is taken whole.
+        false => all.into_iter().flatten().map(|(_, one)| one).collect(),
+    };
+    Ok(whole)
+}

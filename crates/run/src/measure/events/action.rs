@@ -1,0 +1,292 @@
+//! What is done to a server or a host when an event begins, and how that is undone.
+
+use std::sync::atomic::AtomicBool;
+
+use super::moments::{AT_ONCE, AgentClocks, Moment, here_at};
+use crate::servers::StartedServer;
+use crate::testbed::Testbed;
+use agent::AgentError;
+use agent::wire::{Answer, FileToWrite, Order, ReloadProbe, ReloadServer, ReloadSign};
+use experiment::recipe::{self, Recipe};
+use experiment::{EventKind, EventSpec, Recipes};
+use readings::LinkSpec;
+
+/// What an event happens to.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'s> {
+    Server(&'s StartedServer),
+    Host(&'s str),
+}
+
+pub(super) struct Action<'s> {
+    pub(super) event: &'s EventSpec,
+    pub(super) target: Target<'s>,
+    reload: Option<Reload>,
+}
+
+/// The orders of a reload.
+struct Reload {
+    begin: ReloadServer,
+    /// Restores the files that the server was started with.
+    undo: ReloadServer,
+    probe: ReloadProbe,
+}
+
+impl<'s> Action<'s> {
+    /// `number` counts the reloads of a server, from 1.
+    ///
+    /// # Errors
+    /// When the configuration of a reload cannot be rendered.
+    pub(super) fn new(
+        event: &'s EventSpec,
+        target: Target<'s>,
+        recipes: &Recipes,
+        number: u32,
+    ) -> Result<Self, AgentError> {
+        let reload = match target {
+            Target::Server(server) if event.kind == EventKind::Reload => {
+                let recipe = recipes.get(&server.recipe);
+                let reload = recipe.map(|recipe| Reload::of(server, recipe, event, number));
+                reload.transpose()?
+            }
+            _ => None,
+        };
+        Ok(Self {
+            event,
+            target,
+            reload,
+        })
+    }
+
+    pub(super) fn server(&self) -> Option<&'s StartedServer> {
+        match self.target {
+            Target::Server(server) => Some(server),
+            Target::Host(_) => None,
+        }
+    }
+
+    /// The host that it happens to, or the one of its server.
+    pub(super) fn host(&self) -> Option<&'s str> {
+        match self.target {
+            Target::Server(server) => server.host.as_deref(),
+            Target::Host(host) => Some(host),
+        }
+    }
+
+    /// Has the agent of its host carry an order out at a moment.
+    fn ask_at(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        order: Order,
+        at_ns: i64,
+    ) -> Result<(Moment, Answer), AgentError> {
+        let never = AtomicBool::new(false);
+        clocks.ask(testbed, self.host(), order, at_ns, &never)
+    }
+
+    /// The same, at once.
+    pub(super) fn ask(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        order: Order,
+    ) -> Result<(Moment, Answer), AgentError> {
+        self.ask_at(testbed, clocks, order, AT_ONCE)
+    }
+
+    /// The name of the server; empty for a host, for which orders with a server's name are not
+    /// used.
+    fn name(&self) -> String {
+        self.server()
+            .map_or_else(String::new, |one| one.name.clone())
+    }
+
+    /// Begins the event at a moment. Of a rolling restart this stops the server.
+    pub(super) fn begin(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        at_ns: i64,
+    ) -> Result<Moment, AgentError> {
+        let settings = &self.event.settings;
+        let order = match self.event.kind {
+            // Without signals, the server's control group is killed at once.
+            EventKind::Kill => Order::Stop {
+                server: self.name(),
+                signals: Vec::new(),
+            },
+            EventKind::Stop => Order::Suspend {
+                server: self.name(),
+                suspended: true,
+            },
+            EventKind::Cut => self.link(testbed, false)?,
+            EventKind::Reload => match &self.reload {
+                Some(reload) => Order::Reload(reload.begin.clone()),
+                None => return Err(failed("its recipe cannot reload it")),
+            },
+            EventKind::Rolling => {
+                let signals = self.server().map(|one| one.signals.clone());
+                Order::Stop {
+                    server: self.name(),
+                    signals: signals.unwrap_or_default(),
+                }
+            }
+            EventKind::Quota => return self.set_quota(testbed, clocks, settings.quota, at_ns),
+            EventKind::Slow | EventKind::Loss => {
+                let declared = testbed.hosts.at(self.host())?.link().unwrap_or_default();
+                let delay = settings.delay.unwrap_or_default();
+                let link = LinkSpec {
+                    rtt_ns: declared.rtt_ns + delay.as_nanos() as u64,
+                    loss: settings.loss.unwrap_or(declared.loss),
+                    ..declared
+                };
+                let host = self.host().unwrap_or_default();
+                return here_at(at_ns, || testbed.hosts.change_link(host, Some(link)));
+            }
+        };
+        let (moment, _) = self.ask_at(testbed, clocks, order, at_ns)?;
+        Ok(moment)
+    }
+
+    /// Undoes the event at a moment. Of a rolling restart this starts the server.
+    pub(super) fn undo(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        at_ns: i64,
+    ) -> Result<Moment, AgentError> {
+        let order = match self.event.kind {
+            EventKind::Kill | EventKind::Rolling => {
+                let Some(server) = self.server() else {
+                    return here_at(at_ns, || Ok(()));
+                };
+                let start = Order::Start(server.start.clone());
+                let (moment, answer) = self.ask_at(testbed, clocks, start, at_ns)?;
+                testbed.record_start(server.host.as_deref(), &server.name, answer);
+                return Ok(moment);
+            }
+            EventKind::Stop => Order::Suspend {
+                server: self.name(),
+                suspended: false,
+            },
+            EventKind::Cut => self.link(testbed, true)?,
+            EventKind::Reload => match &self.reload {
+                Some(reload) => Order::Reload(reload.undo.clone()),
+                None => return here_at(at_ns, || Ok(())),
+            },
+            EventKind::Quota => return self.set_quota(testbed, clocks, None, at_ns),
+            EventKind::Slow | EventKind::Loss => {
+                let host = self.host().unwrap_or_default();
+                return here_at(at_ns, || testbed.hosts.change_link(host, None));
+            }
+        };
+        let (moment, _) = self.ask_at(testbed, clocks, order, at_ns)?;
+        Ok(moment)
+    }
+
+    /// When a reload was seen to be in effect; `None` if it is not, and for other events.
+    pub(super) fn in_effect(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+    ) -> Result<Option<Moment>, AgentError> {
+        let Some(reload) = &self.reload else {
+            return Ok(None);
+        };
+        match self.ask(testbed, clocks, Order::IsReloaded(reload.probe.clone()))? {
+            (moment, Answer::Reloaded { in_effect }) => Ok(in_effect.then_some(moment)),
+            (_, other) => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+        }
+    }
+
+    /// Waits until the server is ready.
+    pub(super) fn await_ready(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        stop: &AtomicBool,
+    ) -> Result<Moment, AgentError> {
+        let Some(server) = self.server() else {
+            return here_at(AT_ONCE, || Ok(()));
+        };
+        let order = Order::Await(server.ready.clone());
+        let (moment, _) = clocks.ask(testbed, self.host(), order, AT_ONCE, stop)?;
+        Ok(moment)
+    }
+
+    fn link(&self, testbed: &mut Testbed, up: bool) -> Result<Order, AgentError> {
+        Ok(Order::Link {
+            up,
+            routed: testbed.hosts.at(self.host())?.routes_into_link(),
+        })
+    }
+
+    fn set_quota(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        cpus: Option<f64>,
+        at_ns: i64,
+    ) -> Result<Moment, AgentError> {
+        match self.target {
+            Target::Server(server) => {
+                let order = Order::Quota {
+                    server: server.name.clone(),
+                    cpus,
+                };
+                let (moment, _) = self.ask_at(testbed, clocks, order, at_ns)?;
+                Ok(moment)
+            }
+            Target::Host(host) => {
+                let host = testbed.hosts.at(Some(host))?;
+                here_at(at_ns, || host.set_cpu_quota(cpus).map_err(failed))
+            }
+        }
+    }
+}
+
+impl Reload {
+    fn of(
+        server: &StartedServer,
+        recipe: &Recipe,
+        event: &EventSpec,
+        number: u32,
+    ) -> Result<Self, AgentError> {
+        let params = &event.settings.params;
+        let rendered = recipe.render_reload(&server.context, params, number);
+        let rendered = rendered.map_err(failed)?;
+        let how = rendered.reload.ok_or_else(|| {
+            let name = &recipe.name;
+            failed(format!("the recipe `{name}` cannot be reloaded"))
+        })?;
+        let before = &server.start.files;
+        let new = rendered.files.iter().map(crate::servers::to_write);
+        let files: Vec<FileToWrite> = new.filter(|file| !before.contains(file)).collect();
+        let is_changed = |old: &&FileToWrite| files.iter().any(|file| file.path == old.path);
+        let original = before.iter().filter(is_changed).cloned().collect();
+        let order = |files| ReloadServer {
+            server: server.name.clone(),
+            files,
+            signal: how.signal.clone(),
+            command: how.command.clone(),
+        };
+        Ok(Self {
+            undo: order(original),
+            begin: order(files),
+            probe: ReloadProbe {
+                server: server.name.clone(),
+                ask: server.ready.clone(),
+                sign: match how.sign {
+                    recipe::ReloadSign::Answer(text) => ReloadSign::Answer(text),
+                    recipe::ReloadSign::Output(text) => ReloadSign::Output(text),
+                    recipe::ReloadSign::NewProcess => ReloadSign::NewProcess,
+                },
+            },
+        })
+    }
+}
+
+fn failed(why: impl std::fmt::Display) -> AgentError {
+    AgentError::Failed(why.to_string())
+}

@@ -1,0 +1,246 @@
+//! The effect of events on clients.
+
+use std::time::Duration;
+
+use readings::{DuringEvent, EventReading, EventsReading, LATE_S, LoadReading, LoadRow, Silence};
+
+use super::ROW_MS;
+
+/// A second is at the full rate if at least this share of its due requests succeeded.
+const FULL: f64 = 0.95;
+/// Rows after a second whose late answers count for it.
+const LATE_ROWS: usize = 3;
+/// Time after a reload within which most requests and connections from before it have ended, s.
+const SETTLES_S: f64 = 1.0;
+
+/// The effect of the events on clients.
+pub(super) fn events_reading(
+    load: &LoadReading,
+    events: Vec<EventReading>,
+    window: Duration,
+) -> EventsReading {
+    let failed = load.errors_all.total();
+    let window_s = window.as_secs_f64();
+    let first_s = events.iter().map(|event| event.at_s);
+    let first_s = first_s.fold(window_s, f64::min);
+    let events = events.into_iter().map(|event| EventReading {
+        during: during(&load.rows, &event, window_s),
+        ..event
+    });
+    let silence = longest_silence(&load.silences, first_s);
+    EventsReading {
+        requests: load.requests_all + failed,
+        failed,
+        full_rate_after_s: full_rate_after_s(&load.rows, &load.silences, first_s),
+        longest_silence_s: silence.map(|one| one.duration_s),
+        longest_silence_at_s: silence.map(|one| one.start_s),
+        longest_response_s: longest_response_s(&load.rows, first_s),
+        observed_s: window_s - first_s,
+        events: events.collect(),
+    }
+}
+
+/// The load while an event lasted: until it was undone, or for a reload until [`SETTLES_S`] after
+/// it was in effect.
+fn during(rows: &[LoadRow], event: &EventReading, window_s: f64) -> Option<DuringEvent> {
+    let in_effect = event.in_effect_after_s;
+    let settled_s = in_effect.map(|after_s| event.at_s + after_s + SETTLES_S);
+    let end_s = settled_s.or(event.back_s).unwrap_or(window_s).min(window_s);
+    let lasts = |row: &&LoadRow| {
+        row.start_s + row.duration_s > event.at_s && row.start_s < end_s.max(event.at_s)
+    };
+    let mut rows = rows.iter().filter(lasts);
+    let first = rows.next()?;
+    let begin = DuringEvent {
+        start_s: first.start_s,
+        ..DuringEvent::default()
+    };
+    let sum = |sum: DuringEvent, row: &LoadRow| DuringEvent {
+        end_s: row.start_s + row.duration_s,
+        requests: sum.requests + row.requests,
+        errors: sum.errors + row.errors,
+        response_us_max: sum.response_us_max.max(row.latency_us.max),
+        row_p99_us_max: sum.row_p99_us_max.max(row.latency_us.p99),
+        ..sum
+    };
+    Some(std::iter::once(first).chain(rows).fold(begin, sum))
+}
+
+/// The longest silence from `since_s` on. Of a silence that began before, only the rest counts.
+fn longest_silence(silences: &[Silence], since_s: f64) -> Option<Silence> {
+    let rest = |silence: &Silence| {
+        let start_s = silence.start_s.max(since_s);
+        Silence {
+            start_s,
+            duration_s: silence.end_s() - start_s,
+        }
+    };
+    let after = silences.iter().filter(|silence| silence.end_s() > since_s);
+    after
+        .map(rest)
+        .max_by(|a, b| a.duration_s.total_cmp(&b.duration_s))
+}
+
+/// The longest response among the rows from `since_s` on.
+fn longest_response_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
+    let after = rows
+        .iter()
+        .filter(|row| row.requests > 0 && row.start_s + row.duration_s > since_s);
+    after
+        .map(|row| row.latency_us.max / 1e6)
+        .max_by(f64::total_cmp)
+}
+
+/// Time from `since_s` until 95% of the requests of every second up to the last row have a good
+/// answer within [`LATE_S`]; `None` if it never is again.
+///
+/// A later answer counts for no second: requests that waited at a stopped server are answered in a
+/// burst, which is no rate. A machine that stalls briefly delays answers without losing them.
+/// Surplus answers in the next [`LATE_ROWS`] rows therefore count as well, up to the requests due
+/// in that many rows. The last seconds, whose following rows are cut off, are not judged.
+///
+/// Requests that are due in the last moments of a stop are answered in time. So after a silence of
+/// more than [`LATE_S`] the rate is full only from the end of the silence on.
+fn full_rate_after_s(rows: &[LoadRow], silences: &[Silence], since_s: f64) -> Option<f64> {
+    let first = rows
+        .iter()
+        .position(|row| row.start_s + row.duration_s > since_s)?;
+    let rows = &rows[first..];
+    let second = (1000 / ROW_MS as usize).min(rows.len());
+    let in_time = |row: &LoadRow| row.requests.saturating_sub(row.late);
+    let is_full = |begin: usize| {
+        let (own, after) = rows[begin..].split_at(second);
+        let due: u64 = own.iter().map(|row| row.due).sum();
+        let good: u64 = own.iter().map(in_time).sum();
+        let next = after.iter().take(LATE_ROWS);
+        let late = next.map(|row| in_time(row).saturating_sub(row.due));
+        let late = late
+            .sum::<u64>()
+            .min(due * LATE_ROWS as u64 / second as u64);
+        (good + late) as f64 >= FULL * due as f64
+    };
+    let full: Vec<bool> = (0..=rows.len() - second).map(is_full).collect();
+    let judged = full.len().saturating_sub(LATE_ROWS).max(1);
+    let Some(last) = full[..judged].iter().rposition(|full| !full) else {
+        return Some(0.0);
+    };
+    let back = last + 1 + full[last + 1..].iter().position(|full| *full)?;
+    let back_s = rows[back].start_s;
+    let silence = silences.iter().find(|silence| {
+        silence.duration_s > LATE_S && silence.start_s <= back_s && back_s < silence.end_s()
+    });
+    let back_s = silence.map_or(back_s, Silence::end_s);
+    Some((back_s - since_s).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(good: &[u64]) -> Vec<LoadRow> {
+        let row = |(number, good): (usize, &u64)| LoadRow {
+            start_s: number as f64 * 0.1,
+            duration_s: 0.1,
+            due: 200,
+            requests: *good,
+            ..LoadRow::default()
+        };
+        good.iter().enumerate().map(row).collect()
+    }
+
+    #[test]
+    fn the_rate_is_full_after_the_last_deficient_second() {
+        let mut good = vec![200; 60];
+        assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), Some(0.0));
+        // For a second, a third of the requests fails.
+        good[20..30].fill(133);
+        let after = full_rate_after_s(&rows(&good), &[], 2.0).unwrap();
+        // The last of these rows alone do not push a second below the threshold.
+        assert!((0.8..=1.0).contains(&after), "{after}");
+        // Rows before `since_s` do not count.
+        good[..20].fill(0);
+        assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), Some(after));
+        // Not full a second time.
+        good[45] = 0;
+        let after = full_rate_after_s(&rows(&good), &[], 2.0).unwrap();
+        assert!((after - 2.6).abs() < 1e-9, "{after}");
+        good[40..].fill(100);
+        assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), None);
+    }
+
+    #[test]
+    fn late_answers_count_for_their_second() {
+        let mut good = vec![200; 60];
+        good[25..28].fill(50);
+        good[28..31].fill(350);
+        assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), Some(0.0));
+        // Lost answers do not.
+        good[28..31].fill(200);
+        assert!(full_rate_after_s(&rows(&good), &[], 2.0).unwrap() > 0.5);
+    }
+
+    #[test]
+    fn what_had_waited_at_a_stopped_server_is_no_rate() {
+        // Stopped from 2 s to 3 s: nothing fails, and all that waited comes at once.
+        let mut good = vec![200; 60];
+        good[20..30].fill(0);
+        good[30] = 2_200;
+        let mut rows = rows(&good);
+        // What was due in the last 0.3 s of the stop was not late.
+        rows[30].late = 1_400;
+        let stop = Silence {
+            start_s: 1.9995,
+            duration_s: 1.0105,
+        };
+        let after = full_rate_after_s(&rows, &[stop], 2.0).unwrap();
+        assert!((after - 1.01).abs() < 1e-9, "{after}");
+        // Without the silences the time is exact only to 0.3 s.
+        let after = full_rate_after_s(&rows, &[], 2.0).unwrap();
+        assert!((0.6..=1.0).contains(&after), "{after}");
+    }
+
+    #[test]
+    fn a_silence_counts_from_the_first_event_on() {
+        let silences = [(0.25, 1.5), (2.5, 1.0), (4.0, 0.5)].map(|(start_s, duration_s)| Silence {
+            start_s,
+            duration_s,
+        });
+        let longest = |since_s| longest_silence(&silences, since_s).map(|one| one.duration_s);
+        assert_eq!(longest(0.0), Some(1.5));
+        assert_eq!(longest(2.0), Some(1.0));
+        assert_eq!(longest(3.25), Some(0.5));
+        assert_eq!(longest(5.0), None);
+    }
+
+    #[test]
+    fn the_load_of_an_event_is_that_of_its_rows() {
+        let mut rows = rows(&[200; 60]);
+        rows[25].errors = 3;
+        rows[25].latency_us.max = 90_000.0;
+        rows[31].errors = 5;
+        rows[40].errors = 7;
+        let event = EventReading {
+            at_s: 2.25,
+            back_s: Some(3.05),
+            ..EventReading::default()
+        };
+        let one = during(&rows, &event, 6.0).unwrap();
+        assert_eq!((one.requests, one.errors), (9 * 200, 3));
+        assert!((one.start_s - 2.2).abs() < 1e-9 && (one.end_s - 3.1).abs() < 1e-9);
+        assert_eq!(one.response_us_max, 90_000.0);
+        // A reload lasts until a second after it was in effect.
+        let reload = EventReading {
+            what: "reload".to_owned(),
+            back_s: Some(5.0),
+            in_effect_after_s: Some(0.1),
+            ..event.clone()
+        };
+        assert_eq!(during(&rows, &reload, 6.0).unwrap().errors, 8);
+        // An event that was not undone lasts to the window's end.
+        let open = EventReading {
+            back_s: None,
+            ..event
+        };
+        assert_eq!(during(&rows, &open, 6.0).unwrap().errors, 15);
+    }
+}

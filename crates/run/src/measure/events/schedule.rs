@@ -1,0 +1,390 @@
+//! When events begin and end, and what is observed of their servers meanwhile.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use readings::EventReading;
+
+use super::action::{Action, Target};
+use super::moments::{AT_ONCE, AgentClocks, Moment, now_ns};
+use crate::servers::StartedServer;
+use crate::testbed::Testbed;
+use agent::AgentError;
+use agent::wire::{Answer, Order};
+use experiment::{EventKind, EventSpec, EventTarget, Recipes, ResolvedCondition};
+
+/// Interval at which a server with an event is sampled.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
+/// Interval at which it is checked whether a reload is in effect.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// Consecutive samples that must show a server back in rotation: queued requests arrive in a burst,
+/// and starting a server takes CPU time as well.
+const SAMPLES_IN_A_ROW: usize = 5;
+/// A server counts as back in rotation at this share of its CPU time per second before the event.
+const IN_ROTATION: f64 = 0.5;
+
+pub(super) struct EventSchedule<'s> {
+    events: Vec<ScheduledEvent<'s>>,
+    /// When the window opened.
+    opened_ns: Option<i64>,
+    window: Duration,
+    failure: Option<AgentError>,
+}
+
+struct ScheduledEvent<'s> {
+    action: Action<'s>,
+    state: State,
+    /// When it is undone; `None` if only after the window.
+    until: Option<Duration>,
+    /// Of a rolling restart: the number of the event that has to be over first.
+    after: Option<usize>,
+    reading: EventReading,
+    /// When the server was sampled last, and its CPU time then.
+    before: Option<(i64, f64)>,
+    /// CPU time per second before the event.
+    usual_per_s: Option<f64>,
+    /// Start of the current series of samples that show the server in rotation, s, and their
+    /// number.
+    since: Option<(f64, usize)>,
+    /// When the last check was made whether a reload is in effect.
+    checked_ns: Option<i64>,
+}
+
+/// What events are carried out with.
+pub(super) struct Means<'m> {
+    pub(super) testbed: &'m mut Testbed,
+    pub(super) clocks: &'m AgentClocks,
+    pub(super) stop: &'m AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Pending,
+    Active,
+    Undone,
+}
+
+impl<'s> EventSchedule<'s> {
+    /// Schedules the events of hosts and of the servers that are up, which are those that the
+    /// subject uses.
+    ///
+    /// # Errors
+    /// When the configuration of a reload cannot be rendered.
+    pub(super) fn of(
+        recipes: &Recipes,
+        resolved: &'s ResolvedCondition,
+        up: &'s [StartedServer],
+        window: Duration,
+    ) -> Result<Self, AgentError> {
+        let mut events: Vec<ScheduledEvent<'s>> = Vec::new();
+        for event in &resolved.events {
+            let targets: Vec<Target<'s>> = match &event.target {
+                EventTarget::Host(host) => vec![Target::Host(host)],
+                EventTarget::Servers(names) => {
+                    let server = |name: &String| up.iter().find(|one| one.name == *name);
+                    let servers = names.iter().filter_map(server);
+                    servers.map(Target::Server).collect()
+                }
+            };
+            for (number, target) in targets.into_iter().enumerate() {
+                let after = (number > 0).then(|| events.len() - 1);
+                let reloads = events.iter().filter(|other| {
+                    other.action.event.kind == EventKind::Reload && other.is_of(target)
+                });
+                let reload = 1 + reloads.count() as u32;
+                let action = Action::new(event, target, recipes, reload)?;
+                events.push(ScheduledEvent::new(action, after, window));
+            }
+        }
+        Ok(Self {
+            events,
+            opened_ns: None,
+            window,
+            failure: None,
+        })
+    }
+
+    /// The hosts that the events happen on.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = Option<&'s str>> {
+        self.events.iter().map(|scheduled| scheduled.action.host())
+    }
+
+    /// Begins and undoes what is due. `opened_ns` is when the window opened, once it has.
+    pub(super) fn advance(&mut self, means: &mut Means<'_>, opened_ns: Option<i64>) {
+        self.opened_ns = self.opened_ns.or(opened_ns);
+        let Some(opened_ns) = self.opened_ns else {
+            return;
+        };
+        for number in 0..self.events.len() {
+            // The window is over: answers are still awaited, and active events are undone
+            // afterwards.
+            if self.failure.is_some() || now_ns() - opened_ns >= self.window.as_nanos() as i64 {
+                return;
+            }
+            let due = self.due(number);
+            if let Err(e) = self.events[number].advance(means, opened_ns, due) {
+                self.failure = Some(e);
+            }
+        }
+    }
+
+    /// When an event begins, since the window opened; `None` while it waits for another one to end.
+    fn due(&self, number: usize) -> Option<Duration> {
+        let scheduled = &self.events[number];
+        let event = scheduled.action.event;
+        let Some(before) = scheduled.after.map(|before| &self.events[before]) else {
+            return Some(event.at);
+        };
+        let back_s = before.reading.back_s?;
+        let pause = event.settings.pause.unwrap_or_default();
+        Some(Duration::try_from_secs_f64(back_s).ok()? + pause)
+    }
+
+    /// The names, in backquotes, of the servers that rolling restarts did not reach within the
+    /// window.
+    pub(super) fn not_begun(&self) -> Vec<String> {
+        let waits = |scheduled: &&ScheduledEvent<'_>| {
+            scheduled.state == State::Pending && scheduled.after.is_some() && self.failure.is_none()
+        };
+        let names = self.events.iter().filter(waits);
+        names.map(|it| format!("`{}`", it.reading.server)).collect()
+    }
+
+    /// Undoes active events and waits until all servers are ready. If a server cannot be restored,
+    /// the agents are reported lost, so that everything is restarted.
+    pub(super) fn undo_all(self, means: Means<'_>) -> Result<Vec<EventReading>, AgentError> {
+        let Means {
+            testbed,
+            clocks,
+            stop,
+        } = means;
+        let mut readings = Vec::new();
+        let lost = |scheduled: &ScheduledEvent<'_>, e: AgentError| {
+            AgentError::Lost(format!("{} could not be restored: {e}", scheduled.target()))
+        };
+        let mut result = self.failure.map_or(Ok(()), Err);
+        for scheduled in self.events {
+            if scheduled.state == State::Active
+                && let Err(e) = scheduled.action.undo(testbed, clocks, AT_ONCE)
+            {
+                result = Err(lost(&scheduled, e));
+            } else if scheduled.state != State::Pending
+                && let Err(e) = scheduled.action.await_ready(testbed, clocks, stop)
+            {
+                result = result.and(Err(e));
+            }
+            if scheduled.state != State::Pending || scheduled.after.is_none() {
+                readings.push(scheduled.reading);
+            }
+        }
+        result.map(|()| readings)
+    }
+}
+
+impl<'s> ScheduledEvent<'s> {
+    fn new(action: Action<'s>, after: Option<usize>, window: Duration) -> Self {
+        let event: &EventSpec = action.event;
+        let (server, host) = match action.target {
+            Target::Server(server) => (server.name.clone(), None),
+            Target::Host(host) => (String::new(), Some(host.to_owned())),
+        };
+        Self {
+            reading: EventReading {
+                server,
+                host,
+                what: event.kind.word().to_owned(),
+                ..EventReading::default()
+            },
+            until: event.until.filter(|until| *until < window),
+            action,
+            state: State::Pending,
+            after,
+            before: None,
+            usual_per_s: None,
+            since: None,
+            checked_ns: None,
+        }
+    }
+
+    fn is_of(&self, target: Target<'_>) -> bool {
+        match target {
+            Target::Server(server) => self.reading.server == server.name,
+            Target::Host(host) => self.reading.host.as_deref() == Some(host),
+        }
+    }
+
+    /// The server or host, in words.
+    fn target(&self) -> String {
+        match self.action.target {
+            Target::Server(server) => format!("server `{}`", server.name),
+            Target::Host(host) => format!("host `{host}`"),
+        }
+    }
+
+    fn advance(
+        &mut self,
+        means: &mut Means<'_>,
+        opened_ns: i64,
+        due: Option<Duration>,
+    ) -> Result<(), AgentError> {
+        // An order takes time to arrive, so it is given before it is due.
+        let lead_ns = means.clocks.lead_ns(means.testbed, self.action.host());
+        let soon_ns = now_ns() + lead_ns;
+        let at_ns = |after: Duration| opened_ns.saturating_add(after.as_nanos() as i64);
+        let is_due = |after: &Duration| soon_ns >= at_ns(*after);
+        let event = self.action.event;
+        match self.state {
+            State::Pending if let Some(due) = due.filter(is_due) => {
+                let first = self.before;
+                self.sample_cpu(means);
+                self.usual_per_s = first.zip(self.before).and_then(per_s);
+                self.begin(means, opened_ns, at_ns(due))?;
+            }
+            State::Pending if self.before.is_none() => self.sample_cpu(means),
+            State::Active if let Some(until) = self.until.filter(is_due) => {
+                let undone = self
+                    .action
+                    .undo(means.testbed, means.clocks, at_ns(until))?;
+                self.is_back(means, opened_ns, undone)?;
+            }
+            State::Active if event.kind == EventKind::Stop => self.sample_connections(means),
+            State::Active if event.kind == EventKind::Reload => {
+                self.check_effect(means, opened_ns)?
+            }
+            State::Undone => self.sample_share(means, opened_ns),
+            State::Pending | State::Active => {}
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        means: &mut Means<'_>,
+        opened_ns: i64,
+        at_ns: i64,
+    ) -> Result<(), AgentError> {
+        // Set first: an event that has partly begun is undone too.
+        self.state = State::Active;
+        let kind = self.action.event.kind;
+        let begun = self.action.begin(means.testbed, means.clocks, at_ns)?;
+        self.reading.at_s = match kind {
+            // These still go on after the order.
+            EventKind::Reload | EventKind::Rolling => since_s(opened_ns, begun.began_ns),
+            _ => since_s(opened_ns, begun.ended_ns),
+        };
+        self.before = None;
+        if kind == EventKind::Rolling {
+            let undone = self.action.undo(means.testbed, means.clocks, AT_ONCE)?;
+            self.is_back(means, opened_ns, undone)?;
+        }
+        Ok(())
+    }
+
+    /// Records that the event was undone; before that, waits for a server that was started again.
+    fn is_back(
+        &mut self,
+        means: &mut Means<'_>,
+        opened_ns: i64,
+        undone: Moment,
+    ) -> Result<(), AgentError> {
+        self.state = State::Undone;
+        let back = match self.action.event.kind {
+            EventKind::Kill | EventKind::Rolling => {
+                self.action
+                    .await_ready(means.testbed, means.clocks, means.stop)?
+            }
+            _ => undone,
+        };
+        self.reading.back_s = Some(since_s(opened_ns, back.ended_ns));
+        self.before = None;
+        self.sample_cpu(means);
+        Ok(())
+    }
+
+    /// Checks whether a reload is in effect, unless it was seen to be already.
+    fn check_effect(&mut self, means: &mut Means<'_>, opened_ns: i64) -> Result<(), AgentError> {
+        let is_recent = |ns: i64| now_ns() - ns < CHECK_INTERVAL.as_nanos() as i64;
+        if self.reading.in_effect_after_s.is_some() || self.checked_ns.is_some_and(is_recent) {
+            return Ok(());
+        }
+        if let Some(seen) = self.action.in_effect(means.testbed, means.clocks)? {
+            let after_s = since_s(opened_ns, seen.ended_ns) - self.reading.at_s;
+            self.reading.in_effect_after_s = Some(after_s);
+        }
+        self.checked_ns = Some(now_ns());
+        Ok(())
+    }
+
+    /// Samples the server's CPU time, at most once per interval. Errors are ignored: another event
+    /// may have stopped the server.
+    fn sample_usage(
+        &mut self,
+        means: &mut Means<'_>,
+        port: Option<u16>,
+    ) -> Option<(f64, Option<u64>)> {
+        let server = self.action.server()?;
+        let is_recent = |(ns, _): (i64, f64)| now_ns() - ns < SAMPLE_INTERVAL.as_nanos() as i64;
+        if !self.reading.has_rotation() || self.before.is_some_and(is_recent) {
+            return None;
+        }
+        let order = Order::Usage {
+            server: server.name.clone(),
+            port,
+        };
+        match self.action.ask(means.testbed, means.clocks, order) {
+            Ok((moment, Answer::Usage { cpu_s, connections })) => {
+                self.before = Some((moment.began_ns, cpu_s));
+                Some((cpu_s, connections))
+            }
+            _ => None,
+        }
+    }
+
+    fn sample_cpu(&mut self, means: &mut Means<'_>) {
+        let _ = self.sample_usage(means, None);
+    }
+
+    fn sample_connections(&mut self, means: &mut Means<'_>) {
+        let port = self.action.server().map(|one| one.ready.address.port());
+        if let Some((_, Some(open))) = self.sample_usage(means, port) {
+            let most = self.reading.connections_max.get_or_insert(open);
+            *most = open.max(*most);
+        }
+    }
+
+    /// Checks whether the server is back in rotation.
+    fn sample_share(&mut self, means: &mut Means<'_>, opened_ns: i64) {
+        let (None, Some(back_s)) = (self.reading.in_rotation_after_s, self.reading.back_s) else {
+            return;
+        };
+        let first = self.before;
+        if self.sample_usage(means, None).is_none() {
+            return;
+        }
+        let share = first.zip(self.before).and_then(per_s).zip(self.usual_per_s);
+        let has_share = share.is_some_and(|(now, usual_per_s)| {
+            usual_per_s > 0.0 && now >= IN_ROTATION * usual_per_s
+        });
+        self.reading.looked_for_s = since_s(opened_ns, now_ns()) - back_s;
+        if !has_share {
+            self.since = None;
+            return;
+        }
+        let begin_ns = first.map_or(opened_ns, |(ns, _)| ns);
+        let begin_s = since_s(opened_ns, begin_ns) - back_s;
+        let (since_s, samples) = self.since.unwrap_or((begin_s.max(0.0), 0));
+        self.since = Some((since_s, samples + 1));
+        if samples + 1 >= SAMPLES_IN_A_ROW {
+            self.reading.in_rotation_after_s = Some(since_s);
+        }
+    }
+}
+
+fn since_s(from_ns: i64, to_ns: i64) -> f64 {
+    (to_ns - from_ns) as f64 / 1e9
+}
+
+fn per_s(((begin_ns, before), (end_ns, after)): ((i64, f64), (i64, f64))) -> Option<f64> {
+    let took_s = since_s(begin_ns, end_ns);
+    (took_s > 0.0).then(|| (after - before).max(0.0) / took_s)
+}

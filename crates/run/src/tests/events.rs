@@ -1,0 +1,224 @@
+//! Events begin when they are due and are undone, whatever becomes of the load.
+
+use super::*;
+use readings::EventReading;
+
+const STOPPED: &str = r#"title = "a server is stopped"
+[servers.a]
+recipe = "origin"
+[subjects]
+a = "http://a/"
+[[events]]
+at = "5ms"
+server = "a"
+what = "stop"
+[load]
+rate = "1000/s"
+[design]
+blocks = 1
+warmup = "0s"
+latency_window = "1s"
+retries = 0
+"#;
+
+#[test]
+fn an_event_is_undone_after_a_failed_load() {
+    let script = script();
+    script.borrow_mut().fails_in_load = Some(1);
+    let ran = run(STOPPED, &script, &GOOD);
+    let log = &script.borrow().log;
+    let at = |what: &str| log.iter().position(|one| one == what);
+    assert!(at("suspend a true").is_some(), "{log:?}");
+    assert!(at("suspend a true") < at("suspend a false"), "{log:?}");
+    assert_eq!(
+        ran.failures().first().map(String::as_str),
+        Some("the load broke off")
+    );
+}
+
+#[test]
+fn an_event_that_cannot_be_undone_costs_the_hosts() {
+    let script = script();
+    script.borrow_mut().fails_in_load = Some(1);
+    script.borrow_mut().resume_fails = true;
+    let ran = run(STOPPED, &script, &GOOD);
+    let failures = ran.failures();
+    assert!(
+        failures.iter().any(|it| it.contains("could not be")),
+        "{failures:?}"
+    );
+    assert!(ran.opened > 1, "the server stays suspended");
+}
+
+/// [`STOPPED`] with another event.
+fn with_event(event: &str) -> String {
+    let old = "server = \"a\"\nwhat = \"stop\"";
+    assert!(STOPPED.contains(old));
+    STOPPED.replace(old, event)
+}
+
+/// The lines of the log that begin with one of these words.
+fn log_of(script: &SharedScript, words: &[&str]) -> Vec<String> {
+    let log = script.borrow().log.clone();
+    let is_one = |line: &String| words.contains(&line.split(' ').next().unwrap());
+    log.into_iter().filter(is_one).collect()
+}
+
+/// The events of the first trial that was measured.
+fn events_of(ran: &Finished) -> Vec<EventReading> {
+    let found = ran
+        .trials()
+        .into_iter()
+        .find_map(|trial| match trial.outcome {
+            Outcome::Done(reading) => reading.events,
+            Outcome::Failed { .. } => None,
+        });
+    found
+        .unwrap_or_else(|| panic!("{:?}", ran.failures()))
+        .events
+}
+
+const ORIGIN: &str = "[servers.a]\nrecipe = \"origin\"";
+const BALANCE: &str = "[servers.a]\nrecipe = \"balance\"\nupstreams = [\"127.0.0.1:9\"]";
+
+#[test]
+fn a_reload_is_in_effect_when_it_shows_and_is_undone_at_the_end() {
+    let script = script();
+    script.borrow_mut().in_effect_at_check = 2;
+    let event = "server = \"a\"\nwhat = \"reload\"\nparams = { check = true }";
+    let text = with_event(event).replace(ORIGIN, BALANCE);
+    let ran = run(&text, &script, &GOOD);
+    let event = &events_of(&ran)[0];
+    assert_eq!((event.what.as_str(), event.back_s), ("reload", None));
+    // It was checked twice, 10 ms apart.
+    let after_s = event.in_effect_after_s.unwrap();
+    assert!(after_s >= 0.01, "{after_s}");
+    let line = "reload a HUP balance.toml";
+    // A reload and its undoing, for the baseline and for its copy, which are the same processes.
+    assert_eq!(log_of(&script, &["reload"]), [line; 4]);
+}
+
+#[test]
+fn a_reload_that_does_not_show_has_no_time_and_is_undone_after_a_failed_load() {
+    let script = script();
+    script.borrow_mut().in_effect_at_check = usize::MAX;
+    let event = "server = \"a\"\nwhat = \"reload\"";
+    let text = with_event(event).replace(ORIGIN, BALANCE);
+    let ran = run(&text, &script, &GOOD);
+    assert_eq!(events_of(&ran)[0].in_effect_after_s, None);
+    let script = self::script();
+    script.borrow_mut().fails_in_load = Some(1);
+    run(&text, &script, &GOOD);
+    assert!(log_of(&script, &["reload"]).len() >= 2);
+}
+
+#[test]
+fn a_parameter_of_the_command_line_cannot_be_reloaded() {
+    let event = "server = \"a\"\nwhat = \"reload\"\nparams = { io = \"epoll\" }";
+    let text = with_event(event).replace(ORIGIN, BALANCE);
+    let failures = run(&text, &script(), &GOOD).failures();
+    let told = "a reload cannot change `io`";
+    assert!(failures.iter().all(|it| it.contains(told)), "{failures:?}");
+    assert!(!failures.is_empty());
+}
+
+#[test]
+fn a_rolling_restart_takes_one_server_after_the_other() {
+    let script = script();
+    let text = with_event("servers = [\"b\", \"a\"]\nwhat = \"rolling\"").replace(
+        "[subjects]\na = \"http://a/\"",
+        "[servers.b]\nrecipe = \"origin\"\n[servers.lb]\nrecipe = \"balance\"\n\
+         upstreams = [\"a\", \"b\"]\n[subjects]\na = \"http://lb/\"",
+    );
+    let ran = run(&text, &script, &GOOD);
+    let lines = log_of(&script, &["start", "load", "stop"]);
+    let load = lines.iter().position(|it| it.starts_with("load")).unwrap();
+    let rolled = ["stop b", "start b", "stop a", "start a"];
+    assert_eq!(lines[load + 1..load + 5], rolled, "{lines:?}");
+    let events = events_of(&ran);
+    let names: Vec<&str> = events.iter().map(|event| event.server.as_str()).collect();
+    assert_eq!(names, ["b", "a"]);
+    let (first, second) = (&events[0], &events[1]);
+    assert!(
+        second.at_s >= first.back_s.unwrap() && first.at_s >= 0.005,
+        "{events:?}"
+    );
+    assert!(second.back_s.is_some());
+}
+
+#[test]
+fn a_rolling_restart_that_has_no_time_says_who_was_left_out() {
+    let script = script();
+    let text = with_event("servers = [\"b\", \"a\"]\nwhat = \"rolling\"\npause = \"10s\"").replace(
+        "[subjects]\na = \"http://a/\"",
+        "[servers.b]\nrecipe = \"origin\"\n[servers.lb]\nrecipe = \"balance\"\n\
+         upstreams = [\"a\", \"b\"]\n[subjects]\na = \"http://lb/\"",
+    );
+    let ran = run(&text, &script, &GOOD);
+    assert!(
+        ran.warnings("`a` had not been restarted yet") >= 1,
+        "{:?}",
+        ran.events
+    );
+    assert_eq!(events_of(&ran).len(), 1);
+}
+
+#[test]
+fn a_quota_ends_with_the_event_or_with_a_failed_load() {
+    for fails in [None, Some(1)] {
+        let script = script();
+        script.borrow_mut().fails_in_load = fails;
+        let event = "server = \"a\"\nwhat = \"quota\"\nquota = 0.25\nuntil = \"15ms\"";
+        run(&with_event(event), &script, &GOOD);
+        let lines = log_of(&script, &["quota"]);
+        assert_eq!(lines[..2], ["quota a Some(0.25)", "quota a None"]);
+        assert_eq!(lines.len() % 2, 0, "{lines:?}");
+    }
+}
+
+/// A server on a host with a quota and a link.
+fn on_a_host(event: &str) -> String {
+    with_event(event)
+        .replace(
+            "[servers.a]\nrecipe = \"origin\"",
+            "[hosts.client]\n[hosts.one]\nquota = 2\nlink = { loss = \"1%\" }\n\
+             [servers.a]\nrecipe = \"origin\"\nhost = \"one\"",
+        )
+        .replace("[load]\n", "[load]\nhost = \"client\"\n")
+}
+
+#[test]
+fn a_hosts_link_and_quota_change_and_are_restored() {
+    for (event, lines) in [
+        (
+            "server = \"a\"\nwhat = \"slow\"\ndelay = \"20ms\"\nuntil = \"15ms\"",
+            ["link one 20 ms, 0", "link one as declared"],
+        ),
+        (
+            "host = \"client\"\nwhat = \"loss\"\nloss = \"10%\"",
+            ["link client 0 ms, 0.1", "link client as declared"],
+        ),
+        (
+            "host = \"one\"\nwhat = \"quota\"\nquota = 0.5",
+            ["quota of the host Some(0.5)", "quota of the host None"],
+        ),
+    ] {
+        let text = on_a_host(event).replace("[hosts.client]\n", "[hosts.client]\nlink = {}\n");
+        for fails in [None, Some(1)] {
+            let script = script();
+            script.borrow_mut().fails_in_load = fails;
+            let ran = run(&text, &script, &GOOD);
+            let log = log_of(&script, &["link", "quota"]);
+            assert_eq!(log[..2], lines, "{:?}", ran.failures());
+            assert_eq!(log.len() % 2, 0, "{log:?}");
+            if fails.is_none() && event.starts_with("host") {
+                let event = &events_of(&ran)[0];
+                assert_eq!(
+                    (event.server.as_str(), event.in_rotation_after_s),
+                    ("", None)
+                );
+                assert!(event.host.is_some());
+            }
+        }
+    }
+}

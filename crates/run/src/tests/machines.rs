@@ -1,0 +1,163 @@
+//! Events and the search for bottlenecks where hosts are machines, whose clocks differ.
+
+use super::*;
+use readings::{BottleneckReading, EventReading};
+
+const FAR: &str = r#"title = "a server on another machine"
+[hosts.vm]
+ssh = "vm"
+address = "192.0.2.7"
+[hosts.client]
+ssh = "client"
+[servers.a]
+recipe = "origin"
+host = "vm"
+[subjects]
+a = "http://a/"
+"#;
+
+const EVENT: &str = r#"
+[[events]]
+at = "10ms"
+server = "a"
+what = "stop"
+until = "20ms"
+[load]
+host = "client"
+rate = "1000/s"
+[design]
+blocks = 1
+warmup = "0s"
+latency_window = "1s"
+retries = 0
+"#;
+
+const SEARCH: &str = r#"
+[load]
+host = "client"
+connections = 8
+[design]
+blocks = 1
+warmup = "10ms"
+window = "200ms"
+latency_window = "0s"
+retries = 0
+"#;
+
+/// Machines that were started an hour apart.
+fn apart() -> SharedScript {
+    let script = script();
+    let hour_ns = 3_600_000_000_000;
+    let ahead_ns = [("vm".to_owned(), hour_ns), ("client".to_owned(), -hour_ns)];
+    script.borrow_mut().ahead_ns = ahead_ns.into();
+    script
+}
+
+fn log_of(script: &SharedScript, word: &str) -> Vec<String> {
+    let log = script.borrow().log.clone();
+    log.into_iter()
+        .filter(|line| line.starts_with(word))
+        .collect()
+}
+
+fn events_of(ran: &Finished) -> Vec<EventReading> {
+    let done = ran
+        .trials()
+        .into_iter()
+        .find_map(|trial| match trial.outcome {
+            Outcome::Done(reading) => reading.events,
+            Outcome::Failed { .. } => None,
+        });
+    done.unwrap_or_else(|| panic!("{:?}", ran.failures()))
+        .events
+}
+
+#[test]
+fn an_event_happens_when_it_is_due_by_the_clock_of_its_machine() {
+    let script = apart();
+    let ran = run(&format!("{FAR}{EVENT}"), &script, &GOOD);
+    let event = &events_of(&ran)[0];
+    let back_s = event.back_s.unwrap();
+    // Not before it is due; an hour too late would be a clock that was not converted.
+    assert!((0.01..60.0).contains(&event.at_s), "{event:?}");
+    assert!((0.02..60.0).contains(&back_s), "{event:?}");
+    let lines = log_of(&script, "suspend");
+    assert_eq!(lines[..2], ["suspend a true", "suspend a false"]);
+}
+
+#[test]
+fn servers_whose_processes_stay_are_sampled_on_their_machine() {
+    let quota = EVENT.replace("\"stop\"", "\"quota\"\nquota = 0.5");
+    for (event, line) in [(EVENT, "sample  on vm"), (&quota, "sample a on vm")] {
+        let script = apart();
+        let ran = run(&format!("{FAR}{event}"), &script, &GOOD);
+        assert_eq!(ran.failures(), [""; 0]);
+        let lines = log_of(&script, "sample");
+        assert!(
+            !lines.is_empty() && lines.iter().all(|it| it == line),
+            "{lines:?}"
+        );
+        let orders = &script.borrow().orders;
+        let has_none = |order: &agent::wire::LoadOrder| {
+            order.watch.is_empty() && order.watch_others.is_empty()
+        };
+        assert!(orders.iter().all(has_none), "the load samples no server");
+    }
+}
+
+#[test]
+fn a_fault_on_a_machine_is_undone_after_a_failed_load() {
+    let script = apart();
+    script.borrow_mut().fails_in_load = Some(1);
+    let ran = run(
+        &format!("{FAR}{}", EVENT.replace("until = \"20ms\"\n", "")),
+        &script,
+        &GOOD,
+    );
+    let lines = log_of(&script, "suspend");
+    assert_eq!(lines[..2], ["suspend a true", "suspend a false"]);
+    assert_eq!(ran.failures()[0], "the load broke off");
+}
+
+fn search(script: &SharedScript) -> BottleneckReading {
+    let ran = run(&format!("{FAR}{SEARCH}"), script, &GOOD);
+    let readings = ran.journal.bottlenecks();
+    (*readings
+        .first()
+        .unwrap_or_else(|| panic!("{:?}", ran.events)))
+    .clone()
+}
+
+#[test]
+fn the_bottleneck_of_a_server_on_another_machine_is_confirmed() {
+    let script = apart();
+    script.borrow_mut().limited_rate = 0.5;
+    let reading = search(&script);
+    assert_eq!(reading.apart("a"), Some("vm"));
+    assert!(reading.server_cpus.is_empty(), "none on the load's machine");
+    assert_eq!(reading.cpus_of_servers["a"], [0, 1]);
+    let seen = &reading.probes[0].seen;
+    assert_eq!(seen.servers["a"].cpus, 1.0);
+    assert_eq!(seen.other_cpus["vm"].len(), 1);
+    let lines = log_of(&script, "quota");
+    assert_eq!(lines[..2], ["quota a Some(0.5)", "quota a None"]);
+    let found = verdict::bottlenecks(&[&reading]);
+    assert_eq!(found[0].server.as_deref(), Some("a"));
+    assert_eq!(found[0].standing, verdict::Standing::Confirmed);
+}
+
+#[test]
+fn what_cannot_be_tested_on_machines_is_said_with_the_reason() {
+    let script = apart();
+    script.borrow_mut().quota_fails = true;
+    let reading = search(&script);
+    let found = verdict::bottlenecks(&[&reading]);
+    assert_ne!(found[0].standing, verdict::Standing::Confirmed);
+    for says in [
+        "half the servers' CPU time: no control group can be made",
+        "twice the link's rate: the network between the machines cannot be changed",
+    ] {
+        let told = &found[0].not_tested;
+        assert!(told.iter().any(|it| it == says), "{told:?}");
+    }
+}

@@ -1,0 +1,107 @@
+//! The arguments for the user's own servers, and of `weigh bisect`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::units;
+
+/// How commands and revisions are started.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Servers of your own")]
+pub struct OwnServerArgs {
+    /// Path and query to request from commands and revisions [default: /].
+    #[arg(long, value_name = "PATH")]
+    pub path: Option<String>,
+    /// Path that a server answers once it is up [default: wait until its port accepts connections].
+    #[arg(long, value_name = "PATH")]
+    pub ready: Option<String>,
+    /// Start the built-in back end for each block, or use what runs at this address; commands get
+    /// its address and port as {upstream}.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "built-in", value_parser = upstream)]
+    pub upstream: Option<UpstreamArg>,
+    /// Shell command that builds a revision; it runs in the checkout.
+    #[arg(long, value_name = "COMMAND")]
+    pub build: Option<String>,
+    /// Command that starts a revision's server, such as target/release/server --port {port}; it
+    /// runs in the checkout.
+    #[arg(long, value_name = "COMMAND")]
+    pub start: Option<String>,
+    /// Folder of checkouts and builds [default: $XDG_CACHE_HOME/weigh or ~/.cache/weigh].
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+}
+
+/// The back end of the user's own servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamArg {
+    /// The built-in back end.
+    BuiltIn,
+    /// Something that already runs.
+    Address(SocketAddr),
+}
+
+fn upstream(text: &str) -> Result<UpstreamArg, String> {
+    if text == "built-in" {
+        return Ok(UpstreamArg::BuiltIn);
+    }
+    let address = text.parse().map_err(|_| {
+        "expected an IP address and a port, such as 127.0.0.1:9000, or nothing for the built-in \
+         back end"
+    })?;
+    Ok(UpstreamArg::Address(address))
+}
+
+/// `weigh bisect`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status, as `git bisect run` expects it: 0 not slower; 1 slower; \
+    125 cannot say; 128 and more: something is wrong, and the bisection ends."
+)]
+pub struct BisectArgs {
+    /// The revision that is known to be good.
+    #[arg(long, value_name = "REVISION")]
+    pub good: String,
+    /// What is compared; a commit that is slower in one of these is slower.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [BisectMetric::Throughput, BisectMetric::Cpu])]
+    pub metric: Vec<BisectMetric>,
+    /// The smallest difference that counts, such as 3%.
+    #[arg(long, value_name = "SHARE", default_value = "3%")]
+    pub more_than: String,
+    /// The time that one step may take after the build, such as 5m: blocks and windows are chosen
+    /// so that it fits [default: at most 30 blocks; 10 or 20 if they are enough].
+    #[arg(long, value_name = "TIME", value_parser = units::some_time)]
+    pub within: Option<Duration>,
+    /// Measured time per revision and block.
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub window: String,
+    /// Connections.
+    #[arg(short, long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections: u32,
+    /// Threads that make the load.
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    #[command(flatten)]
+    pub own: OwnServerArgs,
+    /// Folder of the run [default: weigh-runs/bisect-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Seed of every random choice.
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+/// What `weigh bisect` compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BisectMetric {
+    /// Good answers per second.
+    Throughput,
+    /// CPU time of the server per request.
+    Cpu,
+    /// The 99th percentile of latency.
+    P99,
+    /// The largest memory use.
+    Memory,
+}

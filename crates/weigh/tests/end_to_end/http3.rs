@@ -1,0 +1,260 @@
+//! HTTP/3, as a user has it: the load against the origin and Caddy, the origin with a browser.
+
+use std::process::Command;
+
+use readings::{QuicCongestion, is_same_congestion};
+
+use crate::common::{Place, Running, array, journal, load, no_errors, number, skip, words};
+use crate::own_servers::there;
+
+/// A back end with HTTP/3; `ca.pem` is for those who trust it.
+fn origin<'a>(place: &'a Place, more: &str) -> (Running<'a>, String) {
+    let line = format!("origin --listen 127.0.0.1:0 --tls --tls-write-ca ca.pem {more}");
+    let mut running = place.start(&words(&line));
+    running.until_said("/status/N");
+    let said = running.errors();
+    let from = said.find("https://").unwrap();
+    let url = said[from..].split_whitespace().next().unwrap().to_owned();
+    (running, url)
+}
+
+#[test]
+fn a_load_over_http3_has_streams_and_packets() {
+    let place = Place::new();
+    let (running, url) = origin(&place, "");
+    assert!(running.errors().contains("HTTP/3"), "{}", running.errors());
+    let line = "--http 3 --streams 8 -c 2 -n 400 --ca ca.pem";
+    let (done, document) = load(&place, &url, &words(line));
+    assert_eq!(done.status, 0, "{}", document["problems"]);
+    no_errors(&document);
+    assert_eq!(document["requests"], 400);
+    assert_eq!(document["connects"], 2);
+    assert_eq!(document["streams"], 8);
+    assert_eq!(document["connect_us"]["count"], 0);
+    let tls = &document["tls"];
+    assert_eq!(tls["negotiated"][0]["alpn"], "h3");
+    assert_eq!(tls["handshake_us"]["count"], 2);
+    let quic = &document["quic"];
+    assert!(number(&quic["packets_sent"]) > 0.0, "{quic}");
+    assert!(number(&quic["gso_batch"]) >= 1.0, "{quic}");
+    assert!(number(&quic["window_bytes"]) > 1e8, "{quic}");
+    // Congestion control is that of TCP here, on both sides, unless one is asked for.
+    let tcp = document["tcp_congestion"].as_str().unwrap();
+    let like_tcp = QuicCongestion::like_tcp(Some(tcp)).name();
+    assert_eq!(quic["congestion"], like_tcp);
+    let said = format!("HTTP/3 with {like_tcp}");
+    assert!(running.errors().contains(&said), "{}", running.errors());
+    let line = format!("load {url} --http 3 -n 20 --insecure --quic-congestion newreno");
+    let done = place.run(&words(&line)).expect(0);
+    let said = "QUIC: the client's congestion control is newreno";
+    assert!(done.out.contains(said), "{}", done.out);
+    let open = "--http 3 --streams 8 -c 2 -d 1s --rate 300 --insecure";
+    let (_, document) = load(&place, &url, &words(open));
+    no_errors(&document);
+    assert!(
+        (250.0..350.0).contains(&number(&document["requests"])),
+        "{document}"
+    );
+    // A stopped origin says so, and no request waits for an idle timeout.
+    drop(running);
+    let done = place.run(&words(&format!(
+        "load {url} --http 3 -n 5 --insecure --timeout 5s"
+    )));
+    assert!(done.err.contains("HTTP/3"), "{}", done.err);
+}
+
+#[test]
+fn options_that_http3_cannot_have_are_refused() {
+    let place = Place::new();
+    for (line, what) in [
+        ("load http://127.0.0.1:1/ --http 3", "https://"),
+        (
+            "load https://127.0.0.1:1/ --http 3 --each-connection 5",
+            "--each-connection",
+        ),
+        (
+            "load https://127.0.0.1:1/ --http 3 --tls-version 1.2",
+            "TLS 1.3",
+        ),
+        (
+            "load https://127.0.0.1:1/ --http 2 --quic-congestion bbr",
+            "--http 3",
+        ),
+        (
+            "load https://127.0.0.1:1/ --http 3 --quic-congestion vegas",
+            "expected `cubic`, `bbr` or `newreno`",
+        ),
+        (
+            "origin --quic-congestion vegas",
+            "expected `cubic`, `bbr` or `newreno`",
+        ),
+    ] {
+        let done = place.run(&words(line)).expect(2);
+        assert!(done.err.contains(what), "{line}: {}", done.err);
+    }
+}
+
+#[test]
+fn a_result_says_where_http3_and_tcp_have_other_congestion_control() {
+    let place = Place::new();
+    let tcp = net::os::tcp_congestion().unwrap();
+    let other = match tcp.as_str() {
+        "reno" => "cubic",
+        _ => "newreno",
+    };
+    place.write(
+        "x.toml",
+        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\nwith = { tls = true }\n\
+         [subjects]\nhttp2 = { url = \"https://o/\", http = \"2\", connections = 2, streams = 4 }\n\
+         http3 = { url = \"https://o/\", http = \"3\", connections = 2, streams = 4 }\n\
+         [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
+         bottleneck = false\nretries = 0\n",
+    );
+    let like_tcp = QuicCongestion::like_tcp(Some(&tcp)).name();
+    let of_load = format!("load.quic_congestion={other}");
+    let of_server = format!("servers.o.with.quic_congestion={other}");
+    for (set, client, server) in [
+        ("load.quic_congestion=auto", like_tcp, like_tcp),
+        (of_load.as_str(), other, like_tcp),
+        (of_server.as_str(), like_tcp, other),
+    ] {
+        let call = ["run", "x.toml", "--format", "json", "--out", set];
+        let done = place.run(&[&call[..], &["--set", set]].concat());
+        let document = done.result();
+        assert_eq!(document["trials"]["failed"], 0, "{document}");
+        let ends = array(&document["congestion"]).iter().map(|one| {
+            let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
+            [
+                text("subject"),
+                text("transport"),
+                text("client"),
+                text("server"),
+            ]
+        });
+        let expected = [
+            ["http2", "TCP", tcp.as_str(), tcp.as_str()],
+            ["http3", "QUIC", client, server],
+        ];
+        assert_eq!(ends.collect::<Vec<_>>(), expected, "{set}");
+        let warnings = document["warnings"].to_string();
+        let is_same = is_same_congestion(client, &tcp) && is_same_congestion(server, &tcp);
+        assert_eq!(
+            warnings.contains("congestion control"),
+            !is_same,
+            "{warnings}"
+        );
+    }
+    // It shows with the settings, and between the sentences on the loads.
+    let shown = place.run(&["report", "load.quic_congestion=auto"]).out;
+    let sentence = format!("http3: QUIC, congestion control {like_tcp} at both ends");
+    assert!(shown.contains(&sentence), "{shown}");
+    let done = place.run(&[
+        "run",
+        "x.toml",
+        "--set",
+        "load.quic_congestion=bbr",
+        "--set",
+        "subjects.http3.http=2",
+    ]);
+    assert_eq!(done.status, 2, "{}", done.err);
+    assert!(done.err.contains("needs HTTP/3"), "{}", done.err);
+}
+
+#[test]
+fn subjects_speak_http3_to_the_origin_and_to_caddy() {
+    let place = Place::new();
+    let mut servers = "[servers.o]\nrecipe = \"origin\"\nwith = { tls = true }\n".to_owned();
+    let mut subjects = "[subjects]\nhttp1 = { url = \"https://o/\", connections = 6 }\n\
+         http3 = { url = \"https://o/\", http = \"3\", connections = 1, streams = 12 }\n"
+        .to_owned();
+    match Command::new("caddy").arg("version").output() {
+        Err(_) => skip("caddy is not installed"),
+        Ok(_) => {
+            servers.push_str(
+                "[servers.c]\nrecipe = \"caddy\"\n\
+                 with = { tls = true, http2 = true, http3 = true }\n",
+            );
+            subjects.push_str(
+                "caddy = { url = \"https://c/hello.txt\", http = \"3\", connections = 2, \
+                 streams = 4 }\n",
+            );
+        }
+    }
+    let has_caddy = subjects.contains("caddy");
+    place.write(
+        "x.toml",
+        &format!(
+            "title = \"t\"\n{servers}{subjects}\
+             [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\n\
+             latency_window = \"0s\"\nbottleneck = false\nretries = 0\n"
+        ),
+    );
+    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    let mut seen = Vec::new();
+    for row in journal(&place.path("r")) {
+        let load = &row["outcome"]["done"]["throughput"];
+        if let Some(subject) = row["subject"].as_str().filter(|_| load.is_object()) {
+            let alpn = &array(&load["tls"]["negotiated"])[0]["alpn"];
+            let one = (subject.to_owned(), alpn.clone(), load["quic"].is_object());
+            if !seen.contains(&one) {
+                seen.push(one);
+            }
+        }
+    }
+    seen.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut expected = vec![("http1", "http/1.1", false), ("http3", "h3", true)];
+    if has_caddy {
+        expected.insert(0, ("caddy", "h3", true));
+    }
+    let expected: Vec<_> = expected
+        .into_iter()
+        .map(|(name, alpn, is_quic)| (name.to_owned(), alpn.into(), is_quic))
+        .collect();
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_browser_loads_a_page_of_the_origin_over_http3_and_http2() {
+    let place = Place::new();
+    if !there("chromium", "chromium") || !there("openssl", "openssl") {
+        return;
+    }
+    let (_running, url) = origin(&place, "");
+    let port = url.rsplit(':').next().unwrap().trim_end_matches('/');
+    // The browser trusts the key of this certificate, whoever has signed it.
+    let address = format!("127.0.0.1:{port}");
+    let pin = format!(
+        "openssl s_client -connect {address} </dev/null 2>/dev/null \
+         | openssl x509 -pubkey -noout | openssl pkey -pubin -outform der \
+         | openssl dgst -sha256 -binary | openssl base64"
+    );
+    let pin = Command::new("sh").args(["-c", &pin]).output().unwrap();
+    let pin = String::from_utf8(pin.stdout).unwrap();
+    for (number, more) in [
+        format!("--origin-to-force-quic-on={address}"),
+        "--disable-quic".to_owned(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let page = Command::new("chromium")
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+            .arg(format!(
+                "--user-data-dir={}",
+                place.path(&format!("browser{number}")).display()
+            ))
+            .arg(format!(
+                "--ignore-certificate-errors-spki-list={}",
+                pin.trim()
+            ))
+            .arg(more)
+            .arg(&url)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&page.stdout);
+        let said = String::from_utf8_lossy(&page.stderr);
+        assert!(text.contains("Hello, world!"), "{more}: {text} {said}");
+    }
+}

@@ -1,0 +1,267 @@
+//! Servers of the user's own: commands and programs in other languages, compared.
+
+use serde_json::Value;
+
+use crate::common::{
+    Done, KILL, Origin, Place, array, control_groups, is_installed, is_left_out, skip, wait_until,
+};
+
+/// The arguments of a short comparison, after those of its subjects.
+pub const SHORT: [&str; 11] = [
+    "-c",
+    "4",
+    "--blocks",
+    "1",
+    "--window",
+    "200ms",
+    "--latency=false",
+    "--bottleneck=false",
+    "--format",
+    "json",
+    "--out",
+];
+
+/// Compares subjects shortly, into the folder `folder`.
+pub fn compare(place: &Place, subjects: &[&str], more: &[&str], folder: &str) -> Done {
+    let call = [&["compare"], subjects, more, &SHORT, &[folder]].concat();
+    place.run(&call)
+}
+
+/// All trials were measured, and each subject's CPU time was counted.
+#[track_caller]
+pub fn all_measured(done: &Done, trials: u64) -> Value {
+    let document = done.result();
+    let counts = &document["trials"];
+    assert_eq!(counts["failed"], 0, "{}", done.err);
+    assert_eq!(counts["done"], trials, "{}", done.err);
+    let cpu = of_metric(&document, "server_cpu_us_per_request");
+    assert!(!cpu.is_empty(), "no CPU time was counted: {}", done.out);
+    document
+}
+
+/// The comparisons in a metric.
+pub fn of_metric(document: &Value, metric: &str) -> Vec<Value> {
+    let mut found = array(&document["comparisons"]).clone();
+    found.retain(|one| one["metric"] == metric);
+    found
+}
+
+/// The built-in back end as a command.
+fn origin(more: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_weigh");
+    format!("{program} origin --listen {{address}}:{{port}} {more}")
+}
+
+#[test]
+fn commands_are_started_afresh_and_counted() {
+    let place = Place::new();
+    let subjects = [
+        format!("one={}", origin("--threads 1")),
+        format!("two=A=1 {}", origin("'--threads' \"2\"")),
+    ];
+    let subjects = subjects.each_ref().map(String::as_str);
+    let done = compare(&place, &subjects, &["--ready", "/"], "r");
+    let document = all_measured(&done, 3);
+    let hosts = std::fs::read_to_string(place.path("r/hosts.json")).unwrap();
+    let hosts: Value = serde_json::from_str(&hosts).unwrap();
+    let command = &hosts["local"]["servers"]["two"]["command"];
+    assert_eq!(command[4], "--threads", "{command}");
+    assert_eq!(command[5], "2", "{command}");
+    assert!(place.path("r/trials/1").exists(), "logs are kept");
+    assert!(document["noise_floor"].is_array());
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+#[test]
+fn a_command_runs_in_the_callers_folder_and_has_one_of_its_own() {
+    let place = Place::new();
+    place.write(
+        "bin/start",
+        &format!(
+            "#!/bin/sh\necho \"$MINE $PWD\" >\"$1/said\"; cat \"$1/said\"\n\
+             exec {} origin --listen 127.0.0.1:$PORT\n",
+            env!("CARGO_BIN_EXE_weigh")
+        ),
+    );
+    let mode: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.path("bin/start"), mode).unwrap();
+    let subject = |name: &str| format!("{name}=MINE='a b' PORT={{port}} bin/start {{dir}}");
+    let (a, b) = (subject("a"), subject("b"));
+    let done = compare(&place, &[&a, &b], &["--path", "bytes/9"], "r");
+    all_measured(&done, 3);
+    let said = std::fs::read_to_string(place.path("r/trials/1/a-output.log")).unwrap();
+    let here = std::fs::canonicalize(place.path(".")).unwrap();
+    let first = said.lines().next().unwrap_or_default();
+    assert_eq!(first, format!("a b {}", here.display()));
+}
+
+#[test]
+fn a_command_stands_beside_a_url_and_before_an_upstream() {
+    let place = Place::new();
+    let running = Origin::start(&place);
+    let program = env!("CARGO_BIN_EXE_weigh");
+    // A front of one's own: a shell writes its configuration and starts it.
+    let front = format!(
+        "front=sh -c 'printf \"listen = \\\"%s\\\"\\nupstreams = [\\\"%s\\\"]\\n\" \
+         127.0.0.1:{{port}} {{upstream}} >{{dir}}/b.toml; exec {program} balance {{dir}}/b.toml'"
+    );
+    let url = format!("url={}/", running.url);
+    let done = compare(&place, &[&url, &front], &["--upstream"], "r");
+    all_measured(&done, 3);
+    let fixed = format!("--upstream={}", running.url.trim_start_matches("http://"));
+    let mine = format!("mine={}", origin(""));
+    all_measured(&compare(&place, &[&url, &mine], &[&fixed], "s"), 3);
+}
+
+#[test]
+fn what_is_no_subject_is_said() {
+    let place = Place::new();
+    let good = origin("");
+    let good = format!("good={good}");
+    for (subjects, more, says) in [
+        (vec!["a=./x", &good], vec![], "no command with {port}"),
+        (vec!["a=127.0.0.1:80", &good], vec![], "not a URL"),
+        (vec!["a=./x {port} | y", &good], vec![], "sh -c"),
+        (vec!["a=./x {port} 'y", &good], vec![], "quote"),
+        (vec!["a=@", &good], vec![], "@main"),
+        (vec!["a=@v1", &good], vec![], "--start"),
+        (vec!["a=./x {port} {upstream}", &good], vec![], "--upstream"),
+        (
+            vec!["a=@v1", &good],
+            vec!["--start", "./x {port}"],
+            "git repository",
+        ),
+        (
+            vec!["a=http://127.0.0.1:1/", "b=http://127.0.0.1:2/"],
+            vec!["--ready", "/x"],
+            "--ready is for commands",
+        ),
+    ] {
+        let done = compare(&place, &subjects, &more, "r").expect(2);
+        done.says(&[says]);
+    }
+    assert!(!place.path("r").exists());
+}
+
+#[test]
+fn a_command_that_cannot_start_is_said_with_its_last_output() {
+    let place = Place::new();
+    let good = format!("good={}", origin(""));
+    let bad = "bad=sh -c 'echo out of cheese; exit 3' {port}";
+    let done = compare(&place, &[&good, bad], &[], "r");
+    done.says(&["out of cheese", "status 3"]);
+    let absent = "absent=./no/such/program {port}";
+    compare(&place, &[&good, absent], &[], "s").says(&["./no/such/program", "No such file"]);
+}
+
+#[test]
+fn a_killed_comparison_leaves_no_command_behind() {
+    let place = Place::new();
+    let (a, b) = (origin(""), origin("--threads 2"));
+    let (a, b) = (format!("a={a}"), format!("b={b}"));
+    let call = ["compare", &a, &b, "--blocks", "30", "--out", "r"];
+    let call = [&call[..], &["--window", "200ms", "--latency=false"]].concat();
+    let mut running = place.start(&call);
+    running.until("a block was measured", || {
+        !crate::common::trials(&place.path("r")).is_empty()
+    });
+    let agents = running.look().clone();
+    running.signal(KILL);
+    running.end().expect(-KILL);
+    wait_until("nothing is left", std::time::Duration::from_secs(5), || {
+        place.left().is_empty() && control_groups(&agents).is_empty()
+    });
+}
+
+/// Whether a program is there. One of a package that only `./check --all` installs is not missed.
+pub fn there(program: &str, package: &str) -> bool {
+    if is_left_out(package) {
+        return false;
+    }
+    let is_here = is_installed(program);
+    if !is_here {
+        skip(&format!(
+            "{program} is missing; install it with: apt-get install {package}"
+        ));
+    }
+    is_here
+}
+
+#[test]
+fn a_server_in_node_reads_its_port_from_the_environment() {
+    if !there("node", "nodejs") {
+        return;
+    }
+    let place = Place::new();
+    place.write(
+        "server.js",
+        "require('http').createServer((q, a) => a.end('hello\\n'))\
+         .listen(process.env.PORT, '127.0.0.1')\n",
+    );
+    let subjects = [
+        "a=PORT={port} node server.js",
+        "b=PORT={port} node server.js",
+    ];
+    all_measured(&compare(&place, &subjects, &[], "r"), 3);
+}
+
+#[test]
+fn servers_in_python_are_compared() {
+    if !there("python3", "python3") {
+        return;
+    }
+    let place = Place::new();
+    place.write("index.html", "hello\n");
+    place.write(
+        "app.py",
+        "import sys, http.server, socketserver\n\
+         class Handler(http.server.BaseHTTPRequestHandler):\n\
+         \x20   protocol_version = 'HTTP/1.1'\n\
+         \x20   def do_GET(self):\n\
+         \x20       self.send_response(200)\n\
+         \x20       self.send_header('Content-Length', '6')\n\
+         \x20       self.end_headers()\n\
+         \x20       self.wfile.write(b'hello\\n')\n\
+         \x20   def log_message(self, *_): pass\n\
+         class Server(socketserver.ThreadingMixIn, http.server.HTTPServer): pass\n\
+         Server(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n",
+    );
+    let files = "files=python3 -m http.server --bind {address} {port}";
+    let app = "app=python3 app.py {port}";
+    all_measured(&compare(&place, &[files, app], &["--ready", "/"], "r"), 3);
+}
+
+#[test]
+fn a_server_in_go_is_built_from_the_working_tree() {
+    if !there("go", "golang-go") || !there("git", "git") {
+        return;
+    }
+    let place = Place::new();
+    place.write("src/go.mod", "module srv\n\ngo 1.19\n");
+    place.write(
+        "src/main.go",
+        "package main\n\nimport (\n\t\"net/http\"\n\t\"os\"\n)\n\nfunc main() {\n\t\
+         http.HandleFunc(\"/\", func(w http.ResponseWriter, _ *http.Request) { \
+         w.Write([]byte(\"hello\\n\")) })\n\t\
+         panic(http.ListenAndServe(\"127.0.0.1:\"+os.Args[1], nil))\n}\n",
+    );
+    crate::revisions::commit(&place.path("src"), "one");
+    let go = "PATH=$PATH:/usr/local/go/bin go build -o srv .";
+    let call = [
+        &[
+            "compare",
+            "base=@HEAD",
+            "head=@.",
+            "--build",
+            go,
+            "--start",
+            "./srv {port}",
+        ],
+        &SHORT[..],
+        &["../r"],
+    ]
+    .concat();
+    let mut command = place.weigh(&call);
+    command.current_dir(place.path("src"));
+    all_measured(&place.start_command(command).end(), 3);
+}
