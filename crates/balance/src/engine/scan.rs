@@ -19,6 +19,9 @@ impl<I: Io> Worker<I> {
             let Some(conn) = connection.conn else {
                 continue;
             };
+            // An empty queue is no stall, so that the next send begins with none.
+            self.stalled_ns(conn, now_ns);
+            let connection = &self.connections[slot];
             let limits = &self.services[connection.service as usize].limits;
             let passed = now_ns.saturating_sub(connection.since_ns);
             match connection.role {
@@ -108,12 +111,14 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// How long a connection has not drained its queue, ns.
+    /// How long a connection has had sends in its queue and none of them was taken, ns. It is called
+    /// at every scan, so it knows when that began to within the interval of scans.
     pub(super) fn stalled_ns(&mut self, conn: ConnId, now_ns: u64) -> u64 {
         let queued = self.io.queued(conn) as u32;
         let connection = &mut self.connections[conn.slot()];
         let taken = connection.sends.wrapping_sub(queued);
-        if queued == 0 || taken != connection.taken {
+        let is_first_look = connection.taken_ns == 0;
+        if queued == 0 || taken != connection.taken || is_first_look {
             (connection.taken, connection.taken_ns) = (taken, now_ns);
         }
         now_ns.saturating_sub(connection.taken_ns)

@@ -26,7 +26,7 @@ use crate::config::model::{
     Backend, Config, Ejection, Inspect, Queue, Service, ServiceKind, Timeouts,
 };
 use peers::Peers;
-use steps::{Ask, Operation, Step, steps};
+use steps::{Answer, Ask, Operation, Step, steps};
 
 /// A service with short time limits and few places, so that all limits are reached.
 fn service(name: &str, kind: ServiceKind) -> Service {
@@ -79,6 +79,12 @@ fn config() -> Config {
 
 /// Runs a worker through the steps. Returns the rules that were broken.
 fn go_through(steps: Vec<Step>) -> Vec<String> {
+    broken_and_received(steps).0
+}
+
+/// Runs a worker through the steps. Returns the rules that were broken, and what each client has
+/// received.
+fn broken_and_received(steps: Vec<Step>) -> (Vec<String>, Vec<Vec<u8>>) {
     let config = Arc::new(config());
     let addresses = lookups::all_backends(&config).unwrap();
     let start_ns = os::now_ns();
@@ -136,7 +142,7 @@ fn go_through(steps: Vec<Step>) -> Vec<String> {
     if worker.clients > 0 {
         found.push(format!("{} clients are counted", worker.clients));
     }
-    found
+    (found, worker.io.driver.received())
 }
 
 /// How many sequences are tried at a time.
@@ -170,4 +176,48 @@ fn what_follows_a_first_message_is_not_sent_to_another_back_end_again() {
         ask(Ask::Post { bytes: 0 }),
     ]);
     assert!(found.is_empty(), "{found:#?}");
+}
+
+/// The balancer's own answers, which no exchange precedes: a scan that finds one in the send queue
+/// must not take it for stalled.
+#[test]
+fn an_answer_that_a_scan_finds_on_its_way_is_not_cut_off() {
+    let turn = |ms| Step::Turn {
+        ms,
+        is_late: false,
+        is_reversed: false,
+    };
+    let ask = |what| Step::Ask {
+        client: 0,
+        what,
+        bytes: u16::MAX,
+    };
+    let connect = Step::Connect {
+        service: 1,
+        is_gone: false,
+    };
+    let answer = Step::Answer {
+        back: 0,
+        what: Answer::Empty,
+        bytes: u16::MAX,
+    };
+    // On a new connection, and on one that was idle for longer than a stall may be.
+    let idle = vec![ask(Ask::Get), turn(1), turn(1), turn(1), answer, turn(900)];
+    for before in [Vec::new(), idle] {
+        let refused = [
+            Step::Room { peer: 0, bytes: 20 },
+            ask(Ask::Malformed),
+            // Several scans, and less than the time limit of a stall.
+            turn(400),
+            Step::AllRoom { peer: 0 },
+            turn(10),
+        ];
+        let steps = [vec![connect.clone()], before, refused.to_vec()].concat();
+        let (found, received) = broken_and_received(steps);
+        assert!(found.is_empty(), "{found:#?}");
+        let text = String::from_utf8_lossy(&received[0]);
+        let last = text.rsplit("HTTP/1.1 ").next().unwrap_or_default();
+        assert!(last.starts_with("400 "), "{text}");
+        assert!(last.contains("\r\n\r\n"), "{text}");
+    }
 }

@@ -426,6 +426,11 @@ impl Peers {
         text
     }
 
+    /// What each client has received.
+    pub fn received(&self) -> Vec<Vec<u8>> {
+        self.clients.iter().map(|one| one.got.clone()).collect()
+    }
+
     /// Checks that each peer received only bytes for it, in order.
     pub fn check_bytes(&mut self) {
         let mut posts: BTreeMap<Tag, usize> = BTreeMap::new();
