@@ -297,7 +297,7 @@ mod alone {
         done.says(&["links are made in user space"]);
         // A machine that is busy with other things may keep them from it.
         if bound {
-            done.says(&["this is the distance"]);
+            done.says(&["the network's delay limits this"]);
         }
         assert!(place.left().is_empty(), "{:?}", place.left());
     }

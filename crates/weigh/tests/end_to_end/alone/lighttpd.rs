@@ -110,7 +110,7 @@ fn from_far_the_distance_is_seen_and_lighttpd_opens_a_connection_for_each_reques
     let bound = |from: &str| {
         let begin = format!("from host `{from}`");
         let of = warnings.iter().filter(|text| text.starts_with(&begin));
-        of.filter(|text| text.contains("this is the distance"))
+        of.filter(|text| text.contains("the network's delay limits this"))
             .count()
     };
     assert_eq!(bound("outside"), 0, "{warnings:#?}");
