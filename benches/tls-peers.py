@@ -90,7 +90,7 @@ def handshakes(weigh, port, seconds):
     url = f"https://127.0.0.1:{port}/bytes/100"
     return {
         "weigh": [weigh, "load", url, "--no-keepalive", "-c", "64", "-t", "1", "-d", f"{seconds}s",
-                  "--warmup", "0s", "--insecure", "--wait", "sleep", "--format", "json", "--quiet"],
+                  "--warmup", "0s", "--insecure", "--format", "json", "--quiet"],
         "openssl": ["openssl", "s_time", "-connect", f"127.0.0.1:{port}", "-new", "-tls1_3",
                     "-ciphersuites", SUITE, "-www", "/bytes/100", "-time", str(seconds)],
         "h2load": ["h2load", "-n", str(800 * seconds), "-c", str(800 * seconds), "-t", "1", "--h1",
@@ -103,7 +103,7 @@ def http3(weigh, port, seconds):
     url = f"https://127.0.0.1:{port}/bytes/100"
     return {
         "weigh": [weigh, "load", url, "--http", "3", "-c", "4", "--streams", "32", "-t", "1", "-d",
-                  f"{seconds}s", "--warmup", "0s", "--insecure", "--wait", "sleep", "--format",
+                  f"{seconds}s", "--warmup", "0s", "--insecure", "--format",
                   "json", "--quiet"],
         "oha": ["oha", "--http-version", "3", "-c", "4", "-p", "32", "-z", f"{seconds}s",
                 "--insecure", "--no-tui", "--output-format", "json", url],

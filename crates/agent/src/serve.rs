@@ -300,6 +300,13 @@ fn carry_out(
         Order::Await(order) => servers
             .wait_until_ready(&order, stop)
             .map(|summary| summary.map_or(Answer::Done, Answer::Ready)),
+        Order::BeginStop {
+            server,
+            signal: name,
+        } => {
+            servers.begin_stop(&server, signal(&name)?);
+            Ok(Answer::Done)
+        }
         Order::Stop { server, signals } => {
             let signals = signals
                 .iter()

@@ -51,6 +51,15 @@ pub(super) struct Server {
     pub(super) quota: Option<ServerQuota>,
     /// Its latest reload.
     pub(super) reload: Option<Reloading>,
+    stopping: Option<Stopping>,
+}
+
+/// A server that was sent its first signal.
+struct Stopping {
+    since: Instant,
+    /// Its processes at that time: those that it leaves behind are killed.
+    family: Vec<i32>,
+    ended_before: bool,
 }
 
 impl Server {
@@ -245,6 +254,7 @@ impl Servers {
                 is_suspended: false,
                 quota: None,
                 reload: None,
+                stopping: None,
             },
         );
         Ok(pid)
@@ -385,6 +395,33 @@ impl Servers {
         }
     }
 
+    /// Sends a server the first signal that stops it, and does not wait. Nothing happens if it does
+    /// not run, or was sent it before.
+    pub(super) fn begin_stop(&mut self, server: &str, signal: i32) {
+        if self.running.get(server).is_some_and(|one| one.is_suspended) {
+            // Suspended processes would only be killed. Fails only if the server has ended.
+            let _ = self.suspend(server, false);
+        }
+        let Some(one) = self.running.get_mut(server) else {
+            return;
+        };
+        if one.stopping.is_some() {
+            return;
+        }
+        // The limit ends first: throttled processes end slowly.
+        one.quota = None;
+        let pid = one.pid();
+        let stopping = Stopping {
+            since: Instant::now(),
+            family: tree(pid),
+            ended_before: one.ended.is_some() || one.status().is_some(),
+        };
+        if !stopping.ended_before {
+            let _ = os::kill(pid, signal);
+        }
+        one.stopping = Some(stopping);
+    }
+
     /// Stops a server: sends each signal and waits in turn, then kills all that is left; at once
     /// when `hurry` is set. Returns whether it had to be killed, and whether it had ended before.
     pub(super) fn stop(
@@ -393,23 +430,29 @@ impl Servers {
         signals: &[(i32, Duration)],
         hurry: &AtomicBool,
     ) -> Option<(bool, bool)> {
-        if !signals.is_empty() && self.running.get(server)?.is_suspended {
-            // Suspended processes would only be killed. Fails only if the server has ended.
-            let _ = self.suspend(server, false);
+        if let Some((signal, _)) = signals.first() {
+            self.begin_stop(server, *signal);
         }
         let mut one = self.running.remove(server)?;
-        // The limit ends first: throttled processes end slowly.
         one.quota = None;
         let pid = one.pid();
-        let family = tree(pid);
-        let ended_before = one.ended.is_some() || one.status().is_some();
-        let mut gone = ended_before;
+        let stopping = one.stopping.take().unwrap_or_else(|| Stopping {
+            since: Instant::now(),
+            family: tree(pid),
+            ended_before: one.ended.is_some() || one.status().is_some(),
+        });
+        let mut gone = stopping.ended_before;
+        let mut since = Some(stopping.since);
         for (signal, wait) in signals {
             if gone {
                 break;
             }
-            let _ = os::kill(pid, *signal);
-            let end = Instant::now() + *wait;
+            // The first one was sent.
+            let since = since.take().unwrap_or_else(|| {
+                let _ = os::kill(pid, *signal);
+                Instant::now()
+            });
+            let end = since + *wait;
             while !gone && Instant::now() < end && !hurry.load(Ordering::Relaxed) {
                 gone = one.status().is_some();
                 if !gone {
@@ -417,8 +460,8 @@ impl Servers {
                 }
             }
         }
-        kill_family(&mut one.child, one.group.as_ref(), family);
-        Some((!gone, ended_before))
+        kill_family(&mut one.child, one.group.as_ref(), stopping.family);
+        Some((!gone, stopping.ended_before))
     }
 
     /// The logs of a server, by file name.

@@ -35,6 +35,9 @@ pub enum Order {
     Start(StartServer),
     /// Wait until a server answers as expected.
     Await(AwaitServer),
+    /// Send a server the first of the signals that stop it, without waiting: several servers end at
+    /// the same time. [`Order::Stop`] follows, which does not send this signal again.
+    BeginStop { server: String, signal: String },
     /// Stop a server, gently first.
     Stop {
         server: String,

@@ -492,6 +492,10 @@ pub fn set_up_child(command: &mut std::process::Command, setup: ChildSetup) {
             }
             if setup.own_session {
                 check(libc::setsid())?;
+                // nohup and shells have background programs ignore them, and exec keeps that.
+                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
             }
             if setup.die_with_parent {
                 die_with_parent(parent)?;

@@ -44,7 +44,7 @@ pub struct LoadReading {
     pub requests_all: u64,
     /// Connections opened during the whole load.
     pub connects: u64,
-    /// Streams of each connection, with HTTP/2.
+    /// Streams of each connection, with HTTP/2 and HTTP/3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
     /// Requests that were sent again, as the server had not processed them (HTTP/2: GOAWAY, or a

@@ -84,7 +84,8 @@ fn how(reading: &LoadReading) -> String {
     let threads = counted(reading.client.threads.len(), "thread");
     let mut connections = counted(reading.connections as usize, "connection");
     if let Some(streams) = reading.streams {
-        let streams = counted(streams as usize, "HTTP/2 stream");
+        let version = if reading.quic.is_some() { 3 } else { 2 };
+        let streams = counted(streams as usize, &format!("HTTP/{version} stream"));
         connections.push_str(&format!(" of {streams}"));
     }
     let pacing = match reading.pacing {
@@ -221,12 +222,18 @@ fn notes(reading: &LoadReading) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if closed && reading.connections > 1 && reading.requests > 0 {
+    let at_a_time = reading.connections * u64::from(reading.streams.unwrap_or(1));
+    if closed && at_a_time > 1 && reading.requests > 0 {
+        let places = if reading.streams.is_some() {
+            "streams"
+        } else {
+            "connections"
+        };
         notes.push(format!(
             "this is a closed loop: once a server is saturated its latency is queueing, {} \
-             connections over the throughput ({}); --rate measures latency below saturation",
-            grouped(reading.connections),
-            time(reading.connections as f64 / reading.requests_per_s() * 1e6)
+             {places} over the throughput ({}); --rate measures latency below saturation",
+            grouped(at_a_time),
+            time(at_a_time as f64 / reading.requests_per_s() * 1e6)
         ));
     }
     if let Pacing::Open { rate_per_s } = reading.pacing
@@ -336,6 +343,24 @@ mod tests {
         assert!(!load_terminal(&reading, "http://h/").contains("at least"));
         reading.client.saturated = true;
         assert!(load_terminal(&reading, "http://h/").contains("throughput is 'at least' this"));
+    }
+
+    #[test]
+    fn streams_are_those_of_their_version_and_queue_like_connections() {
+        let mut reading = load(20_000.0, 4_800.0, None);
+        (reading.connections, reading.streams) = (4, Some(32));
+        let text = load_terminal(&reading, "http://h/");
+        assert!(
+            text.contains("4 connections of 32 HTTP/2 streams"),
+            "{text}"
+        );
+        assert!(text.contains("128 streams over the throughput"), "{text}");
+        reading.quic = Some(readings::QuicReading::default());
+        let text = load_terminal(&reading, "http://h/");
+        assert!(
+            text.contains("4 connections of 32 HTTP/3 streams"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -321,6 +321,7 @@ impl AgentHandle for FakeAgent {
                     None => Answer::Done,
                 }
             }
+            Order::BeginStop { .. } => Answer::Done,
             Order::Stop { server, .. } => {
                 script.log.push(format!("stop {server}"));
                 script.running.remove(server);

@@ -303,6 +303,23 @@ pub(crate) fn stop_servers(
     result: &mut GroupResult,
 ) {
     let mut files = BTreeMap::new();
+    // Servers take up to two seconds to end, so all begin before the first is waited for.
+    for server in up.iter().rev() {
+        let (Some((signal, _)), Ok(agent)) = (
+            server.signals.first(),
+            cx.testbed.agent(server.host.as_deref()),
+        ) else {
+            continue;
+        };
+        let order = Order::BeginStop {
+            server: server.name.clone(),
+            signal: signal.clone(),
+        };
+        if let Err(AgentError::Lost(_)) = agent.ask(&order) {
+            result.agent_lost = true;
+            return;
+        }
+    }
     for server in up.iter().rev() {
         let signals = server.signals.clone();
         let name = server.name.clone();

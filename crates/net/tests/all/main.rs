@@ -3,6 +3,7 @@
 
 mod bounds;
 mod buffers;
+mod child_signals;
 mod corpus;
 mod few_files;
 mod loops;
