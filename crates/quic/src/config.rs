@@ -10,6 +10,8 @@ use quinn_proto::{
 use readings::QuicCongestion;
 use tls::{ClientTls, ServerTls, TlsError};
 
+use crate::bbr::BbrFactory;
+
 /// Idle timeout: a connection without packets ends after this time.
 const IDLE_MS: u32 = 30_000;
 /// Flow-control windows of a client: larger than almost all bodies, so that a small window does not
@@ -47,7 +49,7 @@ fn controller(congestion: QuicCongestion) -> Arc<dyn ControllerFactory + Send + 
         QuicCongestion::Bbr => {
             let mut bbr = BbrConfig::default();
             bbr.initial_window(WINDOW_AT_START);
-            Arc::new(bbr)
+            Arc::new(BbrFactory(Arc::new(bbr)))
         }
         QuicCongestion::NewReno => {
             let mut reno = NewRenoConfig::default();

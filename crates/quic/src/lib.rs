@@ -6,6 +6,7 @@
 //! What the streams carry is up to the caller, who has access to the [`Connection`].
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod bbr;
 mod client;
 mod config;
 mod read;

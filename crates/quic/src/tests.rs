@@ -143,6 +143,45 @@ fn a_connection_has_the_congestion_control_that_was_asked_for() {
     }
 }
 
+/// quinn-proto's BBR alone takes over 200 of these round trips.
+#[test]
+fn no_congestion_control_holds_up_a_new_connection() {
+    const BYTES: usize = 500_000;
+    for congestion in QuicCongestion::ALL {
+        let mut both = Both::with(ServerLimits {
+            congestion,
+            ..LIMITS
+        });
+        let mut client = both.client();
+        both.until(&mut client, is_connected);
+        let request = client.connection.streams().open(Dir::Bi).unwrap();
+        let mut stream = client.connection.send_stream(request);
+        stream.write(b"?").unwrap();
+        stream.finish().unwrap();
+        let (mut received, mut is_answered, mut round_trips) = (0, false, 0);
+        while received < BYTES {
+            both.turn(&mut client);
+            let mut stream = client.connection.recv_stream(request);
+            if let Ok(mut chunks) = stream.read(true) {
+                while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+                    received += chunk.bytes.len();
+                }
+                let _ = chunks.finalize();
+            }
+            both.serve();
+            let connection = &mut both.server.entry(0).unwrap().connection;
+            if !is_answered && let Some(id) = connection.streams().accept(Dir::Bi) {
+                let written = connection.send_stream(id).write(&vec![b'x'; BYTES]);
+                assert_eq!(written.unwrap(), BYTES);
+                is_answered = true;
+                both.server.mark(0);
+            }
+            round_trips += 1;
+            assert!(round_trips < 60, "{congestion:?}: {received} bytes");
+        }
+    }
+}
+
 #[test]
 fn without_a_choice_quic_follows_the_kernels_tcp() {
     let tcp = os::tcp_congestion().expect("TCP sockets");
