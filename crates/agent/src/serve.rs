@@ -50,7 +50,7 @@ enum Event {
 /// heartbeat any more; then kills everything that was started.
 ///
 /// # Errors
-/// When its folder cannot be made, its output is closed, or what came was damaged on the way.
+/// When the folder for the servers cannot be made, or the input was damaged on the way.
 pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
@@ -86,7 +86,7 @@ pub fn serve(
     drop(servers);
     match result {
         Ended::Confirmed => {
-            // Only now: nothing is left.
+            // The end is confirmed only now, when nothing that was started is left.
             let _ = frames.send(Kind::End, Vec::new());
             frames.finish(LEAVES_WITHIN);
             Ok(())
@@ -262,7 +262,7 @@ fn carry_out(
         }),
         Order::Timed { at_ns, of } => {
             if matches!(*of, Order::Timed { .. } | Order::Load(_) | Order::Drive(_)) {
-                return Err("such an order has no moment".to_owned());
+                return Err("a load, a driver or a timed order cannot be timed".to_owned());
             }
             wait_until(at_ns, ended)?;
             let began_ns = clock::monotonic_ns();
@@ -375,7 +375,8 @@ fn carry_out(
                 }
                 None => None,
             };
-            // A load for profiles is good for nothing else. Where hosts share it, the others wait.
+            // A load for profiles has no other use, so without a recording it is not made. But a
+            // part of a load over several hosts is made, because the other hosts wait for it.
             if order.job.part.is_none()
                 && let Some(in_vain) = profiler.take_if(|one| one.is_in_vain())
             {

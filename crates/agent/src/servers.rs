@@ -43,7 +43,8 @@ pub(super) struct Server {
     child: Child,
     logs: Vec<String>,
     ended: Option<ExitStatus>,
-    /// With everything that the server starts, where the system has control groups.
+    /// The control group of the server and of everything that it starts; `None` without control
+    /// groups.
     pub(super) group: Option<Cgroup>,
     /// Whether its processes are suspended.
     is_suspended: bool,
@@ -88,7 +89,7 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn new() -> io::Result<Self> {
-        // The mark shows a later run whether its owner is dead.
+        // By the mark a later run sees whether this process, the folder's owner, is dead.
         let mark = Owner::me().mark();
         let name = format!("weigh-{mark}-{:06x}", fastrand::u32(..0x100_0000));
         let temporary = std::env::temp_dir();
@@ -399,7 +400,8 @@ impl Servers {
     /// not run, or was sent it before.
     pub(super) fn begin_stop(&mut self, server: &str, signal: i32) {
         if self.running.get(server).is_some_and(|one| one.is_suspended) {
-            // Suspended processes would only be killed. Fails only if the server has ended.
+            // Suspended processes do not handle the signal, and would be killed in the end.
+            // Resuming them fails only if the server has ended.
             let _ = self.suspend(server, false);
         }
         let Some(one) = self.running.get_mut(server) else {
@@ -500,7 +502,7 @@ impl Servers {
         for name in names {
             self.stop(&name, &[], &AtomicBool::new(true));
         }
-        // This process adopts orphans, so that none is left when it has no descendants.
+        // This process adopts orphans: when it has no descendants, no process of a server is left.
         let me = std::process::id() as i32;
         let end = Instant::now() + Duration::from_secs(1);
         loop {
@@ -527,7 +529,8 @@ pub(super) fn kill_family(child: &mut Child, group: Option<&Cgroup>, family: Vec
     match group {
         Some(group) => group.kill(),
         None => {
-            // This process has adopted orphans; a pid that is now another's is left alone.
+            // This process has adopted the orphans. A process that is not its descendant only
+            // reuses a process ID of the family, and is left alone.
             let mine = || {
                 let mut mine = tree(std::process::id() as i32);
                 mine.retain(|pid| family.contains(pid));
