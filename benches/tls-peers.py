@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""CPU time of load generators over TLS and HTTP/3, as ratios to `weigh load`.
+"""CPU time of `weigh load` over TLS and HTTP/3, as ratios to other load generators.
 
     benches/tls-peers.py WEIGH [--rounds N] [--seconds S]
 
-Starts one `weigh origin --tls` on the first CPU and runs the load generators on the last one, one
-after the other, in as many rounds, each round in another order. Two questions:
+Starts one `weigh origin --tls` on the first CPU. Runs the load generators on the last CPU, one
+after the other, in N rounds; their order rotates from round to round. It compares two things:
 
 - handshakes: a full TLS 1.3 handshake and one request on each connection, by weigh, `openssl
   s_time`, h2load and ab;
 - http3: kept connections with streams over HTTP/3, by weigh and oha.
 
-All negotiate TLS_AES_128_GCM_SHA256 and X25519, the server's certificate is ECDSA P-256, and none
-verifies it. Prints for each the CPU time per request and its ratio to weigh's: the mean over the
-rounds of the logarithm of the ratio, with the 95% t interval. Programs that are not installed are
-named and left out.
+All negotiate TLS_AES_128_GCM_SHA256 and X25519. The server's certificate is ECDSA P-256; no load
+generator verifies it. Prints the CPU time per request of each, and for each peer the ratio of
+weigh's CPU time to the peer's: the geometric mean over the rounds, with the 95% t interval of the
+logarithms. Programs that are not installed are named and left out.
 """
 
 import argparse

@@ -23,17 +23,18 @@ use crate::sampling::sampler::Sampler;
 use crate::sampling::system_counters::SystemSources;
 use crate::sampling::timeline::{Measured, Spans};
 
-/// Its folder among those of the servers, whose names have no dots.
+/// The driver's folder. It is among those of the servers, and cannot clash with them: their names
+/// have no dots.
 const FOLDER: &str = "load.driver";
 const OUTPUT: &str = "output";
 const ERRORS: &str = "errors";
-/// Longer than any driver's result.
+/// A driver that writes more than this is stopped. The result of any driver is shorter.
 const OUTPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How often memory and the time limit are checked.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Runs a driver to its end, its time limit, or until `stop` is set. `started` gets its pid, which
-/// leads a process group of its own.
+/// Runs a driver to its end, its time limit, or until `stop` is set. The driver leads a process
+/// group of its own; `started` gets its pid.
 pub(super) fn carry_out(
     order: &DriveOrder,
     servers: &Servers,
@@ -124,7 +125,8 @@ fn run(
         errors: read_end_of(&folder.join(ERRORS)).unwrap_or_default(),
         end,
         wall_s,
-        // Without a group: children that ended meanwhile are this driver and what it waited for.
+        // Without a group, all children that ended meanwhile count: this driver, and the processes
+        // that it waited for.
         cpu_s: cpu_s.unwrap_or_else(|| (os::children_cpu_ns() - children_before) as f64 / 1e9),
         max_rss_bytes: (memory > 0).then_some(memory),
         measured: Measured {
@@ -173,8 +175,8 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |about| about.len())
 }
 
-/// The peak resident memory of a driver's largest process so far. Unlike `ru_maxrss` of a child that
-/// has ended, it does not count what the parent held at the fork.
+/// The peak resident memory of a driver's largest process so far. Unlike `ru_maxrss` of a child
+/// that has ended, it does not count what the parent held at the fork.
 fn peak_memory_bytes(group: Option<&Cgroup>, pid: i32) -> u64 {
     let processes = match group {
         Some(group) => group.processes(),

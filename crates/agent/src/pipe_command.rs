@@ -17,7 +17,7 @@ use super::stderr_tail::StderrTail;
 
 const MISSING: &str = "weigh-missing";
 const STORED: &str = "weigh-stored";
-/// How many bytes are read before that word, as a login shell may print something first.
+/// [`STORED`] is looked for in this many bytes, as a login shell may print something first.
 const STORED_BYTES_MAX: u64 = 64 * 1024;
 
 /// What is appended to the words of a command.
@@ -65,8 +65,8 @@ impl PipeCommand {
         Self::of(host, words, Form::Agent)
     }
 
-    /// A command that runs somewhere the program that is appended to it. That is a shell, which
-    /// finds or stores `weigh`.
+    /// A command that runs, on another machine, the words that are appended to it. These call a
+    /// shell with a script that finds or stores `weigh`.
     pub fn shell(host: &str, words: Vec<String>) -> Self {
         Self::of(host, words, Form::Shell)
     }
@@ -101,8 +101,8 @@ impl PipeCommand {
     }
 }
 
-/// A command with pipes for input, output and errors. In a session of its own it gets no Ctrl-C, and
-/// cannot prompt for a password.
+/// A command with pipes for input, output and errors. It runs in a session of its own, so it gets
+/// no Ctrl-C, and cannot prompt for a password.
 pub fn piped(program: &str) -> Command {
     let mut command = Command::new(program);
     command
@@ -119,7 +119,7 @@ pub fn piped(program: &str) -> Command {
 
 enum Opened {
     Agent(Box<Agent>),
-    /// The program is not there. `uname -s` and `uname -m`.
+    /// The program is not there. The fields are what `uname -s` and `uname -m` print.
     Missing {
         system: String,
         machine: String,
@@ -149,8 +149,8 @@ impl Agent {
     }
 }
 
-/// Sets `p` to the program's folder. Servers that root starts run as other users, who cannot read
-/// root's home.
+/// A piece of script that sets `p` to the program's folder. For root this is by default not in the
+/// home folder: servers that root starts run as other users, who cannot read root's home.
 fn place(program: &Program) -> String {
     format!(
         "if [ \"$(id -u)\" = 0 ]; then umask 022; c=${{XDG_CACHE_HOME:-/var/cache}}; \

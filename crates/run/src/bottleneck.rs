@@ -1,6 +1,6 @@
-//! The search for bottlenecks, after the last block: for each subject under each condition a few
-//! short closed loops in random order, some as in the experiment and some with one thing perturbed.
-//! `verdict` interprets the readings.
+//! The search for bottlenecks, after the last block. It probes each subject under each condition
+//! with a few short closed loops in random order. Some probes run as in the experiment; each of the
+//! others changes one thing. `verdict` interprets the readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,8 +23,8 @@ use experiment::{ResolvedCondition, ServerSpec};
 /// Probes of each perturbation.
 const ROUNDS: usize = 3;
 const WINDOW_MIN_MS: f64 = 400.0;
-/// [`WINDOW_MIN_MS`] with a connection per request: a SYN that a full accept queue drops is
-/// retransmitted after 1 s (RFC 6298), and shows only then.
+/// Like [`WINDOW_MIN_MS`], where each request opens a connection. A SYN that a full accept queue
+/// drops is retransmitted after 1 s (RFC 6298), and only then does the drop show.
 const OPENING_MIN_MS: f64 = 1_200.0;
 /// Median response times that a window lasts.
 const ANSWERS: f64 = 12.0;
@@ -212,7 +212,8 @@ fn make_probes(
     let window_ms = (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS);
     let segment = schedule::segment(0, Pacing::Closed, ramp_up_ms, window_ms, Some(0));
     let mut base = cx.order(resolved, ready, vec![segment]);
-    // Which CPUs a server has that ran before is not known, nor may they be limited.
+    // Servers that ran before are left out: their CPUs are not known, and their CPU time must not
+    // be limited.
     let is_started = |name: &String| resolved.servers.iter().any(|one| one.name == *name);
     base.watch_others.retain(|one| is_started(&one.server));
     // Longer waits, as for a lost SYN, give no further information.
@@ -365,7 +366,8 @@ fn perturbations(
     perturbations
 }
 
-/// Half of the CPU time that the servers can use: of a host's own quota if it has one.
+/// Limits the servers to half of the CPU time that they can use, or to half of their host's quota
+/// if it has one.
 fn half_the_server_cpu(
     cx: &Context<'_>,
     resolved: &ResolvedCondition,
@@ -374,7 +376,7 @@ fn half_the_server_cpu(
     reading: &BottleneckReading,
 ) -> Perturbation {
     if !reading.hosts.is_empty() {
-        // Each by the agent that has started it.
+        // Each server is limited by the agent that has started it.
         let half = |server: &ServerSpec| {
             let cpus = reading
                 .cpus_of_servers

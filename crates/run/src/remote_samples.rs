@@ -44,8 +44,8 @@ impl Testbed {
         self.start_sampling(from, hosts, None, true)
     }
 
-    /// Starts sampling on all machines that run these servers, the load's among them: those of the
-    /// servers that are to be sampled.
+    /// Starts sampling on all machines that run these servers, even on the load's. It samples only
+    /// those of the servers for which `is_sampled` is true.
     pub(crate) fn start_sampling_of(
         &mut self,
         from: Option<&str>,
@@ -97,7 +97,7 @@ impl Testbed {
         let Some(remote) = remote else {
             return Ok(scheduling);
         };
-        // Clocks run at slightly different rates: the middle of before and after counts.
+        // Clocks run at slightly different rates, so the mean of start and end is used.
         let middle = |before: i64, after: i64| before + (after - before) / 2;
         let agent = self.agent(from)?;
         let load_ahead_ns = middle(remote.load_ahead_ns, agent.clock()?.monotonic_ahead_ns);
@@ -134,9 +134,9 @@ impl Testbed {
         Ok(scheduling)
     }
 
-    /// Of each server of a condition the host whose machine it shares: the load's, or the first in
-    /// the order of names. Machines are told by their kernels, as two hosts may be containers of
-    /// one machine.
+    /// For each server of a condition, the host that stands for its machine. If several hosts share
+    /// a machine, that is the load's host if it is one of them, otherwise the first by name.
+    /// Machines are told apart by their kernels, as two hosts may be containers of one machine.
     pub(crate) fn machines_of(
         &mut self,
         resolved: &ResolvedCondition,
@@ -242,10 +242,10 @@ mod tests {
         let metrics = all.metrics.as_ref().unwrap();
         assert_eq!((metrics.looks, metrics.servers.len()), (6, 3));
         assert_eq!((metrics.networks.len(), metrics.others.len()), (2, 1));
-        // What one machine cannot count is unknown.
+        // If one machine cannot count connections, the sum is unknown.
         add(&mut all, measured("d", 0.0, None), "z", true, false);
         assert_eq!(all.accepted, None);
-        // Windows that were not sampled at the load stay so.
+        // A window without metrics from the load's machine gets none from another machine.
         let mut unsampled = Measured::default();
         add(&mut unsampled, measured("b", 2.0, Some(7)), "x", true, true);
         assert!(unsampled.metrics.is_none() && unsampled.cpu_s["b"] == 2.0);

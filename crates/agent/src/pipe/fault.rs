@@ -72,7 +72,7 @@ fn ended(status: &Option<i32>) -> String {
         None => "it ended without a final message".to_owned(),
         Some(0) => {
             "it ended without a final message, though the command of its pipe reports success \
-                    (status 0): it may run on there, and ends itself without a heartbeat"
+                    (status 0): it may still run there, and ends when it gets no heartbeat"
                 .to_owned()
         }
         Some(status) => format!(

@@ -11,7 +11,7 @@ use super::fault::PipeFault;
 /// Digits of a number, length or checksum.
 const DIGITS: usize = 8;
 const MARK_BYTES: usize = 6;
-/// ` K NNNNNNNN LLLLLLLL`, which the checksum covers.
+/// Length of ` K NNNNNNNN LLLLLLLL` (kind, number, length), which the checksum covers.
 const COVERED_BYTES: usize = 2 + 2 * (1 + DIGITS);
 const HEAD_BYTES: usize = MARK_BYTES + COVERED_BYTES + 1 + DIGITS + 1;
 

@@ -33,7 +33,7 @@ impl FrameSender {
             if send_frames(output, from, &interval, &queue).is_err() {
                 failed();
             }
-            // Nobody may wait for it.
+            // Fails if nobody waits for it any more.
             let _ = ended.send(());
         });
         Self {

@@ -25,7 +25,7 @@ pub fn limit() -> Duration {
 pub(crate) struct Liveness {
     /// Frames so far.
     frames: AtomicU64,
-    /// Set while the reader waits for this program, which does not count as silence.
+    /// Set while the reader waits until this program takes a frame; this is not silence.
     is_held_up: AtomicBool,
     /// The other side was silent for too long.
     is_silent: AtomicBool,

@@ -1,6 +1,6 @@
-//! The pipe between a coordinator (the run) and an agent. It is not trusted: engines that pass
-//! pipes on are known to truncate output, drop input, and report success while the program still
-//! runs.
+//! The pipe between a coordinator (the run) and an agent. It is not trusted: container engines and
+//! other programs that pass pipes on are known to truncate output, drop input, and report success
+//! while the program at the other end still runs.
 //!
 //! Every message is a frame with number, length and checksum. A final frame ends the conversation,
 //! and the other side confirms it with its own. Each side sends heartbeats when it has nothing else

@@ -1,6 +1,7 @@
-//! How many round trips a request on a new connection takes, without a wall clock: the peer takes
-//! all that the load has sent at once, answers it, and counts. Nagle's algorithm is part of the
-//! simulation: without `TCP_NODELAY` a second send waits until the first is acknowledged.
+//! Tests how many round trips a request on a new connection takes. They need no wall clock, since
+//! the network is simulated: in each round trip the server takes all that the load has sent,
+//! answers it, and counts. Nagle's algorithm is part of the simulation: without `TCP_NODELAY` a
+//! second send waits until the first is acknowledged.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -179,7 +180,7 @@ impl Far {
         let target = network.target(conn).unwrap();
         let sends = match network.has_no_delay(target) {
             true => self.unsent.len(),
-            // Short segments.
+            // Nagle's algorithm: all sends are short segments, so only one leaves.
             false => self.unsent.len().min(1),
         };
         let flight: Vec<u8> = self.unsent.drain(..sends).flatten().collect();
@@ -281,7 +282,7 @@ fn carried_out(job: Job) -> Seen {
 fn a_new_connection_takes_as_many_round_trips_over_http_2_as_over_http_1_1() {
     for job in [job(Some("http/1.1"), None), job(Some("h2"), Some(1))] {
         let seen = carried_out(job);
-        // TCP, TLS, and the request; three times.
+        // Each of the three requests takes one round trip for TCP, one for TLS, and its own.
         assert_eq!((seen.requests, seen.round_trips), (3, 9));
         // The ClientHello; the end of the handshake with the request.
         assert_eq!(seen.flights[..2], [(1, 0), (1, 1)]);

@@ -31,7 +31,8 @@ pub(in crate::engine) struct HttpServiceWorker {
     pub resends: u32,
     /// Whether a client that has shut down its side gets its response.
     pub half_close: bool,
-    /// Each so many bytes of a request's body extend its time limit by a second; 0: nothing does.
+    /// Minimum rate of a request's body, bytes/s: this many bytes extend its time limit by a
+    /// second. 0: the limit is not extended.
     pub body_rate_min: u32,
 }
 
@@ -43,9 +44,9 @@ pub(in crate::engine) struct HttpBackendSlot {
     pub to_server: Vec<HeaderEdit>,
     pub to_client: Vec<HeaderEdit>,
     pub cookie: Option<Cookie>,
-    /// Whether requests of other clients may follow on a connection. Not with a PROXY protocol
-    /// header, which names the client, and not if only first messages are inspected. Not with HTTP/2
-    /// either, where each request has a stream of its own.
+    /// Whether a connection may be reused for requests of other clients. It may not with a PROXY
+    /// protocol header, which names the client, nor if only first messages are inspected, nor with
+    /// HTTP/2, where each request has a stream of its own.
     pub reusable: bool,
     pub speaks_http_2: bool,
     /// Idle connections; most recently used last.
@@ -136,8 +137,8 @@ impl HttpBackendSlot {
         share: usize,
     ) -> HttpBackendSlot {
         let edits = |recipient| {
-            let emits_events = backend.header_edits.iter();
-            emits_events
+            let edits = backend.header_edits.iter();
+            edits
                 .filter(|edit| edit.recipient == recipient)
                 .cloned()
                 .collect()

@@ -11,7 +11,8 @@ use crate::http::{Refusal, text_response};
 /// nothing more is read.
 const LATE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Logged, as nginx does, where the client left before the response began; never sent.
+/// The status that is logged, as by nginx, if the client left before the response began. It is
+/// never sent.
 const CLIENT_LEFT: u16 = 499;
 
 /// Why an exchange fails on the back end's side.

@@ -7,7 +7,7 @@ use crate::config::model::{HeaderEdit, Recipient, Service};
 use crate::engine::BalancerError;
 use crate::http::{Edit, EditError};
 
-/// Edits per message: those of a back end, and one for a cookie.
+/// The most edits of a back end per direction. A message may have one more, for a cookie.
 const EDITS_MAX: usize = 16;
 
 fn made<'e>(edit: &'e HeaderEdit, value: &'e [u8]) -> Result<Edit<'e>, EditError> {

@@ -10,8 +10,8 @@ use crate::engine::worker::Worker;
 /// How long a back end that was found down may take to begin its response, before the request is
 /// sent elsewhere, ns.
 const DEAD_NS: u64 = 1_000_000_000;
-/// How long a client has to be idle before a draining balancer closes it, ns. A client that asks more
-/// often than this does not lose a request that crosses the end of its connection.
+/// How long a client has to be idle before a draining balancer closes it, ns. A client that asks
+/// more often than this does not lose a request that is on its way when the connection is closed.
 const DRAINED_IDLE_NS: u64 = 1_000_000_000;
 /// How long a stream may stay open after its last response, ns.
 const LINGER_NS: u64 = 2_000_000_000;

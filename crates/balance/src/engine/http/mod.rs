@@ -81,9 +81,9 @@ pub(super) struct Downstream {
     raw: bool,
     /// The back end that the cookie names.
     sticky: Option<u32>,
-    /// A back end failed to answer it.
+    /// A back end failed to answer the request.
     failed: bool,
-    /// How often it may be sent again.
+    /// How often the request may be sent again.
     resends_left: u32,
     /// The head of the final response was sent.
     response_sent: bool,
@@ -95,8 +95,9 @@ pub(super) struct Downstream {
     began_ns: u64,
     /// For the access log.
     line: Option<Box<RequestLine>>,
-    /// At the last scan: bytes in both directions, and since when that has not changed, ns.
+    /// Bytes in both directions at the last scan.
     moved: u64,
+    /// Since when `moved` has not changed, ns.
     moved_ns: u64,
     /// The wait for the rest of the body. It begins with the first scan that finds the body
     /// incomplete.

@@ -18,7 +18,7 @@ use crate::http::{
 };
 
 pub(super) struct Plan {
-    /// Where its head begins and ends, and the end of what is sent now.
+    /// Where the request's head begins and ends, and where the part ends that is sent now.
     pub(super) begin: usize,
     pub(super) head_end: usize,
     pub(super) end: usize,
@@ -94,10 +94,10 @@ impl<I: Io> Chooser<'_, I> {
         client_state.again = 0;
         client_state.external_choice = ExternalChoice::NotAsked;
         let waits = !self.service_worker.queue.is_empty() && self.service_worker.program.is_none();
-        let choice = match !waits {
+        let choice = match waits {
             // First come, first served.
-            false => Choice::Full,
-            true => choose(
+            true => Choice::Full,
+            false => choose(
                 self.service_worker,
                 self.state,
                 downstream,

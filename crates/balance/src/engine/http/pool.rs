@@ -18,7 +18,7 @@ const WAIT_NS: u64 = 60_000_000_000;
 
 /// Takes a usable connection from the pool.
 ///
-/// A connection with unread data, or of which the end has come, is not taken: no request is under
+/// A connection is not taken if it has unread data, or if its end was received: no request is under
 /// way on it, so the data is not a response. Its event follows in this turn, and closes it.
 pub(super) fn take_idle<I: Io>(
     io: &I,

@@ -1,5 +1,5 @@
-//! From messages to a byte stream: after an upgrade, or behind the first message where only that is
-//! inspected. From then on the pair is relayed as in a TCP service.
+//! The switch from messages to a byte stream: after an upgrade, or after the first message if only
+//! that is inspected. From then on the pair is relayed as in a TCP service.
 
 use net::Io;
 

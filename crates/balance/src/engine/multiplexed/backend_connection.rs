@@ -9,8 +9,9 @@ use super::{CONNECTION_RESET, Multiplexed};
 
 /// How often connections are checked, ns.
 const CHECK_NS: u64 = 1_000_000_000;
-/// After how much silence a back end gets a PING, and how long it may take to answer, ns.
+/// A back end that has been silent for this long gets a PING, ns.
 const QUIET_NS: u64 = 5_000_000_000;
+/// How long a back end may take to answer a PING, ns.
 const PING_NS: u64 = 5_000_000_000;
 /// How long a connection is kept without streams, ns.
 const IDLE_NS: u64 = 60_000_000_000;
@@ -30,7 +31,7 @@ pub(super) struct BackendConnection {
     pub streams: u32,
     /// Whether anything has been received since the last check.
     has_heard: bool,
-    /// The time of the last check before which something had been received.
+    /// When a check last found that something had been received, ns.
     heard_ns: u64,
     /// When the PING was sent that has not been answered.
     pub pinged_ns: Option<u64>,
@@ -151,7 +152,7 @@ impl<I: Io> Multiplexed<I> {
             let Some(stream) = self.table.at(slot) else {
                 continue;
             };
-            // What a slow client has not taken yet is all there.
+            // The whole response has been received; only a slow client has not taken all of it yet.
             if stream.is_complete && !stream.inbox.is_empty() {
                 continue;
             }

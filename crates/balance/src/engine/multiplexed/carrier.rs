@@ -11,8 +11,9 @@ use super::stream::Stream;
 use super::table::Table;
 use crate::h2::{chunk, last_chunk, write_request, write_response};
 
-/// For a client. Each of its resets counts as ten frames, so `overhead_max` also limits how many it
-/// sends at once, and [`Carrier::FORGIVEN`] how many per second.
+/// Limits of a client's connection. Each reset by the client counts as ten frames. So
+/// `overhead_max` also limits how many resets it sends at once, and [`Carrier::FORGIVEN`] how many
+/// per second.
 const LIMITS: SessionLimits = SessionLimits {
     streams_max: 128,
     overhead_max: 2000,
@@ -94,7 +95,7 @@ impl Carrier {
                 head,
                 is_complete,
             } if backend.is_some() => {
-                if let Some((slot, one)) = table.by_number(slots, stream) {
+                if let Some((slot, one)) = table.by_stream_id(slots, stream) {
                     let is_head = one.is_head_request();
                     one.is_chunked = write_response(head, is_complete, is_head, &mut one.inbox);
                     one.is_complete = is_complete;
@@ -129,7 +130,7 @@ impl Carrier {
                 flow,
                 is_complete,
             } => {
-                let Some((slot, one)) = table.by_number(slots, stream) else {
+                let Some((slot, one)) = table.by_stream_id(slots, stream) else {
                     return;
                 };
                 match one.is_chunked {
@@ -144,7 +145,7 @@ impl Carrier {
                 touched.push(slot);
             }
             Incoming::Trailers { stream, fields } => {
-                let Some((slot, one)) = table.by_number(slots, stream) else {
+                let Some((slot, one)) = table.by_stream_id(slots, stream) else {
                     return;
                 };
                 one.is_complete = true;

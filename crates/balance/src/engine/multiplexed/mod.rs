@@ -5,8 +5,9 @@
 //! a request and receives the response. So the same code serves streams and HTTP/1.1 connections,
 //! and applies the same checks.
 //!
-//! The connection that carries streams is their carrier. The carriers of clients' streams are
-//! connections of the user. The user does not see the carriers to back ends, which are [`backend_connection`]s.
+//! The connection that carries streams is their *carrier*. The user sees the carriers of clients'
+//! streams as connections. It does not see the carriers of streams to back ends, which are
+//! [`backend_connection`]s.
 //!
 //! Received data of a paused stream wait, within its flow-control window. Content to send waits in
 //! the stream ([`Io::queued`]) while a window is closed or the peer does not read.

@@ -1,9 +1,10 @@
 //! Places for streams to back ends.
 //!
-//! Each back end has as few connections as its streams need. A stream takes a free place on a
-//! connection, waits for one that is being opened, or has a new one opened. If there are as many as
-//! allowed, it waits in a queue until a place is free. The back end decides how many places a
-//! connection has.
+//! A *place* is room for one stream on a connection. The back end decides how many places a
+//! connection has: the limit on concurrent streams in its SETTINGS. Each back end has as few
+//! connections as its streams need. A stream takes a free place, waits for a connection that is
+//! being opened, or has a new connection opened. If there are as many connections as allowed, the
+//! stream waits in a queue until a place is free.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,8 +23,8 @@ const CONNECTIONS_TOTAL_MAX: usize = 2 * CONNECTIONS_MAX;
 /// The most streams on one connection, whatever the back end allows: a lost packet delays all of
 /// them.
 const STREAMS_MAX: u32 = 256;
-/// How many streams may wait for one connection that is being opened, if it is not known how many
-/// the back end allows (RFC 9113 recommends at least 100).
+/// The most streams that wait for one connection that is being opened. It is also how many streams
+/// a back end is assumed to allow until it says so (RFC 9113 recommends at least 100).
 const WAITING_MAX: u32 = 100;
 
 /// A target whose connections are streams.
@@ -60,7 +61,7 @@ impl Carrier {
         let Some(backend) = &self.backend else {
             return false;
         };
-        // A connection whose PING is not answered may be dead. One whose back end does not read gets
+        // A connection whose PING is not answered may be dead. A back end that does not read gets
         // no more requests, as heads have no flow control.
         let is_alive = backend.is_up && backend.pinged_ns.is_none();
         let may = is_alive && !self.is_paused && !self.is_leaving();

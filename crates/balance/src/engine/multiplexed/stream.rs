@@ -37,9 +37,11 @@ pub(super) struct Stream {
     /// Content to send; the bytes before `sent` have been sent.
     content: Vec<u8>,
     sent: usize,
-    /// Bytes of content taken and sent so far, and where in them each unsent send of the user ends.
+    /// Bytes of content taken from the user so far.
     total: u64,
+    /// Bytes of content sent so far.
     total_sent: u64,
+    /// For each send of the user that is not fully sent: the value of `total` at its end.
     ends: VecDeque<u64>,
     /// Whether its user has finished sending.
     is_finished: bool,

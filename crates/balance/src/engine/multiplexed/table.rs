@@ -99,7 +99,7 @@ impl Table {
     }
 
     /// A stream by its identifier on its connection, with its slot.
-    pub fn by_number(
+    pub fn by_stream_id(
         &mut self,
         slots: &HashMap<u32, u32>,
         number: u32,

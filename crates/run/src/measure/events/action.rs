@@ -65,7 +65,7 @@ impl<'s> Action<'s> {
         }
     }
 
-    /// The host that it happens to, or the one of its server.
+    /// The host that the event happens to; for an event on a server, the server's host.
     pub(super) fn host(&self) -> Option<&'s str> {
         match self.target {
             Target::Server(server) => server.host.as_deref(),

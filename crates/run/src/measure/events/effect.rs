@@ -8,7 +8,7 @@ use super::ROW_MS;
 
 /// A second is at the full rate if at least this share of its due requests succeeded.
 const FULL: f64 = 0.95;
-/// Rows after a second whose late answers count for it.
+/// Surplus answers in this many rows after a second count for that second.
 const LATE_ROWS: usize = 3;
 /// Time after a reload within which most requests and connections from before it have ended, s.
 const SETTLES_S: f64 = 1.0;
@@ -91,13 +91,15 @@ fn longest_response_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
         .max_by(f64::total_cmp)
 }
 
-/// Time from `since_s` until 95% of the requests of every second up to the last row have a good
-/// answer within [`LATE_S`]; `None` if it never is again.
+/// Time from `since_s` until the load is at its full rate and stays there up to the last row;
+/// `None` if it never is again. At the full rate, 95% of the requests that are due in a second have
+/// a good answer within [`LATE_S`].
 ///
 /// A later answer counts for no second: requests that waited at a stopped server are answered in a
-/// burst, which is no rate. A machine that stalls briefly delays answers without losing them.
-/// Surplus answers in the next [`LATE_ROWS`] rows therefore count as well, up to the requests due
-/// in that many rows. The last seconds, whose following rows are cut off, are not judged.
+/// burst, which says nothing about the rate. A machine that stalls briefly delays answers without
+/// losing them. Surplus answers in the next [`LATE_ROWS`] rows therefore count as well, up to the
+/// requests due in that many rows. The last seconds are not judged, because some of the rows that
+/// follow them are missing.
 ///
 /// Requests that are due in the last moments of a stop are answered in time. So after a silence of
 /// more than [`LATE_S`] the rate is full only from the end of the silence on.

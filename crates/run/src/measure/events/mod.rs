@@ -120,7 +120,8 @@ fn load_with_events(
         through.any(|server| server == name && !loses_processes(server))
     };
     order.watch = Vec::new();
-    // Servers of machines are sampled there: the load's agent may not see their processes.
+    // Where hosts are machines, each machine samples its own servers: the load's agent may not see
+    // their processes.
     let on_machines = cx.options.experiment.hosts_are_machines();
     order.watch_others = match on_machines {
         true => Vec::new(),

@@ -12,7 +12,8 @@ use crate::testbed::Testbed;
 use agent::wire::{Answer, Order};
 use agent::{AgentError, AgentHandle, Clock};
 
-/// Round trips to an agent that may precede an order: samples of its server, and the order itself.
+/// Round trips to an agent that the lead of an order allows for: samples of a server that precede
+/// the order, and the order itself.
 const ROUND_TRIPS: u64 = 3;
 /// The longest lead of an order.
 const LEAD_MAX: Duration = Duration::from_millis(500);
@@ -75,7 +76,7 @@ impl AgentClocks {
         Ok(clocks)
     }
 
-    /// A moment that the load's agent has told.
+    /// Converts a time that the load's agent has reported.
     pub(super) fn of_load(&self, at_ns: i64) -> i64 {
         at_ns - self.load_ahead_ns
     }

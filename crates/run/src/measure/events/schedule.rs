@@ -43,8 +43,8 @@ struct ScheduledEvent<'s> {
     before: Option<(i64, f64)>,
     /// CPU time per second before the event.
     usual_per_s: Option<f64>,
-    /// Start of the current series of samples that show the server in rotation, s, and their
-    /// number.
+    /// The current series of samples that show the server in rotation: its start, in s since the
+    /// event was undone, and the number of samples.
     since: Option<(f64, usize)>,
     /// When the last check was made whether a reload is in effect.
     checked_ns: Option<i64>,
@@ -245,7 +245,7 @@ impl<'s> ScheduledEvent<'s> {
                 let undone = self
                     .action
                     .undo(means.testbed, means.clocks, at_ns(until))?;
-                self.is_back(means, opened_ns, undone)?;
+                self.record_undone(means, opened_ns, undone)?;
             }
             State::Active if event.kind == EventKind::Stop => self.sample_connections(means),
             State::Active if event.kind == EventKind::Reload => {
@@ -268,20 +268,20 @@ impl<'s> ScheduledEvent<'s> {
         let kind = self.action.event.kind;
         let begun = self.action.begin(means.testbed, means.clocks, at_ns)?;
         self.reading.at_s = match kind {
-            // These still go on after the order.
+            // A reload or rolling restart goes on after its order, so the order's start counts.
             EventKind::Reload | EventKind::Rolling => since_s(opened_ns, begun.began_ns),
             _ => since_s(opened_ns, begun.ended_ns),
         };
         self.before = None;
         if kind == EventKind::Rolling {
             let undone = self.action.undo(means.testbed, means.clocks, AT_ONCE)?;
-            self.is_back(means, opened_ns, undone)?;
+            self.record_undone(means, opened_ns, undone)?;
         }
         Ok(())
     }
 
-    /// Records that the event was undone; before that, waits for a server that was started again.
-    fn is_back(
+    /// Waits for a server that was started again, then records when the event was undone.
+    fn record_undone(
         &mut self,
         means: &mut Means<'_>,
         opened_ns: i64,
