@@ -19,7 +19,9 @@ use experiment::manifest::Value;
 use experiment::recipe::{Behind, Recipe, RenderContext};
 use net::http::{Progress, ResponseParser};
 
-use crate::common::{LIMIT, Turn, descendants, is_left_out, skip, wait_until, with_text};
+use crate::common::{
+    LIMIT, Turn, descendants, free_port, is_left_out, skip, wait_until, with_text,
+};
 
 /// A body that fits into no buffer of a proxy.
 pub const LARGE_BYTES: usize = 2_000_000;
@@ -202,9 +204,7 @@ impl Started {
         let Answer::Folder { path } = agent.ask(&order).unwrap() else {
             panic!("no folder");
         };
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let rendered = recipe
             .render(&RenderContext {
                 name: name.to_owned(),

@@ -160,8 +160,10 @@ pub fn serve_unix(path: &Path, answer: Answer) -> Talk {
     attend(clients.flatten().map(|(client, _)| client), answer)
 }
 
-/// A port that nothing listens on now.
+/// A port that nothing listens on now, below those that the kernel gives to connections: a server
+/// may take seconds until it listens, and meanwhile other tests open thousands of connections.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    let port = std::iter::repeat_with(|| fastrand::u16(12_000..32_000));
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    port.take(100).find(is_free).expect("a free port")
 }
