@@ -149,7 +149,11 @@ fn both_php_servers_have_a_wiki_of_their_own() {
         assert!(answered.body.contains(words), "{}", answered.body);
     }
     let log = apache.log("error.log");
-    assert!(!log.contains("PHP "), "{log}");
+    // MediaWiki warns of a lock that another request has removed already: where the machine is slow,
+    // several requests for readiness are under way.
+    let is_harmless = |line: &&str| line.contains("FSLockManager");
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains("PHP ")).collect();
+    assert!(warnings.iter().all(is_harmless), "{log}");
     let Some(fpm) = Started::start("mediawiki-fpm", &[], &[]) else {
         return;
     };

@@ -160,10 +160,11 @@ pub fn serve_unix(path: &Path, answer: Answer) -> Talk {
     attend(clients.flatten().map(|(client, _)| client), answer)
 }
 
-/// A port that nothing listens on now, below those that the kernel gives to connections: a server
-/// may take seconds until it listens, and meanwhile other tests open thousands of connections.
+/// A port that nothing listens on now. It is below those that the kernel gives to connections, and
+/// those that runs give to servers: a server may take seconds until it listens, and meanwhile other
+/// tests open thousands of connections.
 pub fn free_port() -> u16 {
-    let port = std::iter::repeat_with(|| fastrand::u16(12_000..32_000));
+    let port = std::iter::repeat_with(|| fastrand::u16(10_000..18_000));
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     port.take(100).find(is_free).expect("a free port")
 }
