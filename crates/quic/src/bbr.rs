@@ -1,9 +1,10 @@
 //! BBR whose connections begin with their startup phase.
 //!
-//! quinn-proto 0.11 probes for the smallest round-trip time every 10 s, for which a connection sends
-//! four packets per round trip for 200 ms. It takes a connection that never did this for overdue, so
-//! every connection begins that way, and a page on a new connection takes 200 ms longer, however near
-//! its server is. BBR begins with its startup phase instead (draft-ietf-ccwg-bbr, 5.3.1).
+//! quinn-proto 0.11 probes for the smallest round-trip time every 10 s: for 200 ms a connection
+//! sends only four packets per round trip. A connection that has never probed counts as overdue. So
+//! every connection begins with a probe, and a page on a new connection takes 200 ms longer, however
+//! near its server is. By its specification BBR begins with the startup phase (draft-ietf-ccwg-bbr,
+//! 5.3.1).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -27,11 +28,11 @@ impl ControllerFactory for BbrFactory {
     }
 }
 
-/// What has become of the probe that a connection begins with.
+/// The state of the probe that a connection begins with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FirstProbe {
     Due,
-    /// It was dated back, and ends with the next round trip.
+    /// Its beginning was dated back, so that it ends with the next round trip.
     Ending,
     Ended,
 }
