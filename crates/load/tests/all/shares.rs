@@ -45,11 +45,8 @@ fn polling_in_vain_is_no_cpu_time_and_sending_is() {
         // Polling takes all of the half second, where this thread has its CPU.
         let (seldom, often) = (cpu_s(10.0), cpu_s(10_000.0));
         assert!(seldom < 0.1, "{io:?}: {seldom} s");
-        // 5,000 requests of some us each.
-        assert!(
-            often > 0.01 && often > 2.0 * seldom,
-            "{io:?}: {seldom} {often}"
-        );
+        // 5,000 requests instead of 5.
+        assert!(often > 2.0 * seldom, "{io:?}: {seldom} {often}");
     }
 }
 

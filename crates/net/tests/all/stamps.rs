@@ -43,12 +43,40 @@ fn taken<I: Io>(io: &mut I) -> (Vec<u8>, Vec<Option<u64>>) {
     panic!("the end never came");
 }
 
+/// Sends a byte at a time until one comes with a time: the kernel begins to stamp some time after the
+/// first socket has asked for it.
+fn until_stamped<I: Io>(io: &mut I, client: &mut TcpStream) {
+    let until = Instant::now() + Duration::from_secs(10);
+    let mut is_open = false;
+    while Instant::now() < until {
+        if is_open {
+            client.write_all(b"x").unwrap();
+        }
+        io.poll(Some(5_000_000)).unwrap();
+        while let Some(event) = io.next_event() {
+            match event {
+                Event::Accepted { .. } => is_open = true,
+                Event::Data { buf, .. } => {
+                    let is_stamped = buf.arrived_ns().is_some();
+                    io.recycle(buf);
+                    if is_stamped {
+                        return;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    panic!("no byte had a time");
+}
+
 fn accepted_bytes_have_the_time_when_they_came<I: Io>() {
     let mut io = open::<I>(true);
     let listener = os::listen("127.0.0.1:0".parse().unwrap(), 8, false).unwrap();
     let address = listener.local_addr().unwrap();
     io.listen(listener).unwrap();
     let mut client = TcpStream::connect(address).unwrap();
+    until_stamped(&mut io, &mut client);
     let sent: Vec<u8> = (0..100_000_u32).map(|i| (i * 7 % 251) as u8).collect();
     let before = os::now_ns();
     client.write_all(&sent[..1000]).unwrap();

@@ -312,8 +312,8 @@ mod alone {
         let hosts =
             "title = \"loss\"\n[hosts.vm]\n[hosts.far]\nlink = { rtt = \"2ms\", loss = \"3%\" }\n";
         let parts = proxy_and_backend("vm", "vm");
-        let design = "[load]\nhost = \"far\"\nconnections = 32\n[design]\nblocks = 1\nwarmup = \"500ms\"\n\
-                  window = \"1s\"\nlatency_window = \"500ms\"\nbottleneck = false\nretries = 0\n";
+        let design = "[load]\nhost = \"far\"\nconnections = 32\n[design]\nblocks = 1\nwarmup = \"200ms\"\n\
+                  window = \"600ms\"\nlatency_window = \"0s\"\nbottleneck = false\nretries = 0\n";
         place.write("x.toml", &format!("{hosts}{parts}{design}"));
         let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
         let document = done.result();
