@@ -305,12 +305,17 @@ fn of_driver(metric: Metric, driver: &DriverReading) -> Option<f64> {
 /// Whether enough answers stand behind a quantile of the response latency, on enough occasions: a
 /// pause of the machine is one, however many requests it delayed.
 pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
+    resolves_in(load, quantile, 1.0)
+}
+
+/// Whether that would be so in a window of another length, as a multiple of the present one.
+pub(crate) fn resolves_in(load: &LoadReading, quantile: f64, times: f64) -> bool {
     // With twenty the share of answers beyond the quantile is known to a fifth.
-    const OCCASIONS_MIN: usize = 20;
-    enough(load.response.count(), quantile)
+    const OCCASIONS_MIN: f64 = 20.0;
+    enough((load.response.count() as f64 * times) as u64, quantile)
         && load
             .exceedances(load.response.quantile_us(quantile))
-            .is_none_or(|occasions| occasions >= OCCASIONS_MIN)
+            .is_none_or(|occasions| occasions as f64 * times >= OCCASIONS_MIN)
 }
 
 pub(crate) fn enough(count: u64, quantile: f64) -> bool {

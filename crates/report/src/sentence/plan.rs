@@ -134,23 +134,27 @@ pub(crate) fn remedy(remedy: &Remedy) -> String {
         ),
         Remedy::Dominant {
             from: Dominant::Slices,
+            metric,
             subject,
             share: part,
         } => format!(
-            "longer windows: {} of the variance of {subject}'s throughput lies within blocks, \
-             between slices",
-            share(part)
+            "longer windows: {} of the variance of {subject}'s {} lies within blocks, between slices",
+            share(part),
+            metric.words()
         ),
         Remedy::Dominant {
             from: Dominant::Starts,
+            metric,
             subject,
             share: part,
         } => format!(
-            "more blocks: {} of the variance of {subject}'s throughput comes with starting afresh, \
-             and longer windows do not reduce it",
-            share(part)
+            "more blocks: {} of the variance of {subject}'s {} comes with starting afresh, and longer \
+             windows do not reduce it",
+            share(part),
+            metric.words()
         ),
         Remedy::Windows {
+            metric,
             subject,
             window_s,
             better_window_s,
@@ -158,11 +162,15 @@ pub(crate) fn remedy(remedy: &Remedy) -> String {
             time_s,
             present_time_s,
         } => format!(
-            "windows of {} s instead of {} s: {} settle what matters for {subject}'s throughput in \
-             {} instead of {}",
+            "{} of {} s instead of {} s: {} settle what matters for {subject}'s {} in {} instead of {}",
+            match metric.is_of_open_loop() {
+                true => "windows of the open loop",
+                false => "windows",
+            },
             number(*better_window_s, 1, false),
             number(*window_s, 1, false),
             counted(*blocks as usize, "block"),
+            metric.words(),
             rough(*time_s),
             rough(*present_time_s)
         ),
