@@ -147,10 +147,17 @@ impl Pairs {
             }
         };
         self.tried += 1;
+        let noticed = |cell: &Cell<'_>| cell.reading()?.events.clone();
+        let events = noticed(ours).zip(noticed(theirs));
+        let events = events.filter(|_| metric.is_of_events());
         self.ratios.push(BlockRatio {
             block,
             ratio: a.value / b.value,
+            difference: events
+                .as_ref()
+                .and_then(|(ours, theirs)| events::difference(metric, ours, theirs)),
         });
+        self.events.extend(events);
         self.subject_logs += a.value.ln();
         self.baseline_logs += b.value.ln();
         // The larger of both directions.
@@ -167,12 +174,6 @@ impl Pairs {
         let (our_load, their_load) = (load_of(ours, metric), load_of(theirs, metric));
         let limited =
             |load: Option<&LoadReading>| usize::from(load.is_some_and(|l| l.client.saturated));
-        let noticed = |cell: &Cell<'_>| cell.reading()?.events.clone();
-        if metric.is_of_events()
-            && let Some(both) = noticed(ours).zip(noticed(theirs))
-        {
-            self.events.push(both);
-        }
         self.noticed.0.add(ours);
         self.noticed.1.add(theirs);
         self.client_limited.0 += limited(our_load);
