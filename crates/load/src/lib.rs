@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod barrier;
+mod batches;
 mod clock;
 mod conn;
 mod crawl;

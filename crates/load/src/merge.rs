@@ -77,6 +77,7 @@ pub(crate) fn merge(
         schedule_lag: sum.schedule_lag,
         receive_lag: sum.receive_lag,
         slices: sum.slices,
+        batches: open_loop.map_or_else(Vec::new, |open| open.batches.reading()),
         wrong: sum.wrong,
         offered: open_loop.map(OpenRecorder::offered),
         peaks: open_loop.map_or_else(Peaks::default, |open| open.peaks.reading()),

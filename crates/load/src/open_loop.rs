@@ -1,9 +1,11 @@
 //! What a thread records of an open loop only: what was offered and answered in time, the largest
-//! latencies over time, and the pauses of its CPU.
+//! latencies over time, the pauses of its CPU, and the slices' response times.
 //!
 //! Positions are on the axis of the reading's measured time: its windows laid end to end, ns.
 
 use readings::{ClientPauses, Histogram, Offered, Pause, Peaks};
+
+use crate::batches::BatchRecorder;
 
 /// First length of a bucket of [`PeakRecorder`].
 const BUCKET_NS: u64 = 10_000_000;
@@ -24,6 +26,7 @@ pub(crate) struct OpenRecorder {
     pub(crate) offered: Vec<Offered>,
     pub(crate) peaks: PeakRecorder,
     pub(crate) pauses: PauseRecorder,
+    pub(crate) batches: BatchRecorder,
     /// Measured time before the window under way.
     pub(crate) measured_ns: u64,
 }
@@ -34,6 +37,7 @@ impl OpenRecorder {
             offered: vec![Offered::default(); stages.max(1)],
             peaks: PeakRecorder::new(),
             pauses: PauseRecorder::new(),
+            batches: BatchRecorder::new(),
             measured_ns: 0,
         }
     }
@@ -52,6 +56,7 @@ impl OpenRecorder {
         }
         self.peaks.merge(&part.peaks);
         self.pauses.merge(&part.pauses);
+        self.batches.merge(&part.batches);
     }
 
     /// The sum over all stages.

@@ -43,8 +43,8 @@ pub(crate) struct RequestStats {
     pub(crate) response: Option<Box<Histogram>>,
 }
 
-/// One thread's recordings for one reading. Its memory is allocated at the start and does not grow
-/// with the length of the load.
+/// One thread's recordings for one reading. Its memory is allocated at the start, except for batches,
+/// and does not grow with the length of the load.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) pacing: Pacing,

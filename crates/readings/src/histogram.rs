@@ -209,6 +209,25 @@ impl Histogram {
         }
     }
 
+    /// A copy that holds the occupied buckets only.
+    pub fn compact(&self) -> Histogram {
+        Self(Counts::Sparse(Buckets(self.buckets().into_owned())))
+    }
+
+    /// What was recorded since this one was like `before`; it holds the occupied buckets only.
+    pub fn since(&self, before: &Histogram) -> Histogram {
+        let before = before.buckets();
+        let mut before = before.iter().copied().peekable();
+        let buckets = self.buckets();
+        let grown = buckets.iter().filter_map(|(highest, count)| {
+            // Counts only grow: each bucket of `before` is among these.
+            let known = before.next_if(|(at, _)| at == highest);
+            let more = count.saturating_sub(known.map_or(0, |(_, count)| count));
+            (more > 0).then_some((*highest, more))
+        });
+        Self(Counts::Sparse(Buckets(grown.collect())))
+    }
+
     /// How many values were recorded.
     pub fn count(&self) -> u64 {
         match &self.0 {
@@ -463,6 +482,25 @@ mod tests {
         recorded.record_ns(5);
         assert_eq!(read, recorded);
         assert_eq!(Histogram::empty().quantiles(), Histogram::new().quantiles());
+    }
+
+    #[test]
+    fn what_was_recorded_since_is_the_difference() {
+        let mut all = Histogram::new();
+        let mut added = Histogram::empty();
+        for ns in [5, 900, 900, 1_000_000] {
+            all.record_ns(ns);
+        }
+        let before = all.compact();
+        assert_eq!(before, all);
+        assert_eq!(all.since(&before).count(), 0);
+        for ns in [1, 900, 70_000, 5_000_000] {
+            all.record_ns(ns);
+            added.record_ns(ns);
+        }
+        assert_eq!(all.since(&before), added);
+        assert_eq!(all.compact().since(&before), added);
+        assert_eq!(all.since(&Histogram::empty()), all);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod batches;
 mod bottleneck;
 mod counts;
 mod curve;
@@ -30,6 +31,7 @@ mod tls;
 mod tool;
 mod utc;
 
+pub use batches::Batch;
 pub use bottleneck::{
     BottleneckReading, BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe,
     ServerSample,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles, QuicReading, TlsReading,
+    Batch, ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles, QuicReading, TlsReading,
 };
 
 /// A good answer is late if it took longer than this: see [`LoadRow::late`].
@@ -77,6 +77,10 @@ pub struct LoadReading {
     pub client: ClientReading,
     /// The stretches of load that make up the measured time.
     pub slices: Vec<Slice>,
+    /// The slices of an open loop, several in a batch where there are many; empty with fewer than
+    /// three. Loads that took slices in turns can be paired by them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batches: Vec<Batch>,
     /// The first few wrong answers, for the message that says what was wrong.
     pub wrong: Vec<Wrong>,
     /// Second by second, or as finely as was asked for; empty when no rows were asked for.

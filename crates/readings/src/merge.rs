@@ -13,8 +13,8 @@ impl LoadReading {
     /// The reading of a load that several hosts made together: sums of counts, merged histograms
     /// and, in [`LoadReading::hosts`], what each host contributed. `None` without parts.
     ///
-    /// What cannot be merged is left out: interval rows, stages, figures by request, times
-    /// without an answer, and the pauses of the clients.
+    /// What cannot be merged is left out: batches, interval rows, stages, figures by request,
+    /// times without an answer, and the pauses of the clients.
     pub fn merged(parts: Vec<(String, LoadReading)>) -> Option<LoadReading> {
         let hosts = parts
             .iter()
@@ -29,6 +29,8 @@ impl LoadReading {
         Some(LoadReading {
             hosts,
             fairness,
+            // They count by the quantiles of their part.
+            batches: Vec::new(),
             rows: Vec::new(),
             rows_left_out: 0,
             silences: Vec::new(),

@@ -18,6 +18,9 @@ pub struct BlockRatio {
     pub block: u32,
     /// Subject over baseline.
     pub ratio: f64,
+    /// Of figures of events: subject less baseline, in the metric's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<f64>,
 }
 
 /// A subject against the baseline, on one metric under one condition. Ratios are subject over

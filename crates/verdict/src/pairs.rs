@@ -147,10 +147,17 @@ impl Pairs {
             }
         };
         self.tried += 1;
+        let noticed = |cell: &Cell<'_>| cell.reading()?.events.clone();
+        let events = noticed(ours).zip(noticed(theirs));
+        let events = events.filter(|_| metric.is_of_events());
         self.ratios.push(BlockRatio {
             block,
             ratio: a.value / b.value,
+            difference: events
+                .as_ref()
+                .and_then(|(ours, theirs)| events::difference(metric, ours, theirs)),
         });
+        self.events.extend(events);
         self.subject_logs += a.value.ln();
         self.baseline_logs += b.value.ln();
         // The larger of both directions.
@@ -167,12 +174,6 @@ impl Pairs {
         let (our_load, their_load) = (load_of(ours, metric), load_of(theirs, metric));
         let limited =
             |load: Option<&LoadReading>| usize::from(load.is_some_and(|l| l.client.saturated));
-        let noticed = |cell: &Cell<'_>| cell.reading()?.events.clone();
-        if metric.is_of_events()
-            && let Some(both) = noticed(ours).zip(noticed(theirs))
-        {
-            self.events.push(both);
-        }
         self.noticed.0.add(ours);
         self.noticed.1.add(theirs);
         self.client_limited.0 += limited(our_load);
@@ -305,12 +306,17 @@ fn of_driver(metric: Metric, driver: &DriverReading) -> Option<f64> {
 /// Whether enough answers stand behind a quantile of the response latency, on enough occasions: a
 /// pause of the machine is one, however many requests it delayed.
 pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
+    resolves_in(load, quantile, 1.0)
+}
+
+/// Whether that would be so in a window of another length, as a multiple of the present one.
+pub(crate) fn resolves_in(load: &LoadReading, quantile: f64, times: f64) -> bool {
     // With twenty the share of answers beyond the quantile is known to a fifth.
-    const OCCASIONS_MIN: usize = 20;
-    enough(load.response.count(), quantile)
+    const OCCASIONS_MIN: f64 = 20.0;
+    enough((load.response.count() as f64 * times) as u64, quantile)
         && load
             .exceedances(load.response.quantile_us(quantile))
-            .is_none_or(|occasions| occasions >= OCCASIONS_MIN)
+            .is_none_or(|occasions| occasions as f64 * times >= OCCASIONS_MIN)
 }
 
 pub(crate) fn enough(count: u64, quantile: f64) -> bool {

@@ -83,6 +83,9 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let conns = &worker.conns[worker.conns_of[self.target].clone()];
         let recorder = &mut worker.recorders[self.recorder];
         recorder.finish_row();
+        if let Some(open) = &mut recorder.open_loop {
+            open.batches.end_slice(&recorder.response);
+        }
         if self.row.is_some() {
             let length = self.window.end.saturating_sub(self.window.from);
             recorder.gaps.end(self.number, length);

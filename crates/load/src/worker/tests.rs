@@ -376,6 +376,20 @@ fn each_stage_and_each_slice_has_its_backlog() {
 }
 
 #[test]
+fn slices_of_an_open_loop_are_counted_in_batches() {
+    let slice = Segment::open(1_000.0, Stop::After(ms(50)));
+    let slices =
+        |count| (1..count).fold(job(400, slice.clone()), |job, _| job.segment(slice.clone()));
+    let reading = run_thread(&slices(4), 0, |_| {}).reading;
+    let of_slices: Vec<u64> = reading.slices.iter().map(|one| one.requests).collect();
+    let of_batches: Vec<u64> = reading.batches.iter().map(|one| one.requests).collect();
+    assert_eq!((of_batches.len(), of_batches), (4, of_slices));
+    assert_eq!(reading.response.count(), reading.requests);
+    // Two say nothing of their variance.
+    assert_eq!(run_thread(&slices(2), 0, |_| {}).reading.batches, []);
+}
+
+#[test]
 fn a_pause_of_the_client_is_recorded_and_its_section_left_out() {
     for wait in [Wait::Spin, Wait::Sleep] {
         let mut job = open_loop(64, 1_000);

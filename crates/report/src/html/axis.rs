@@ -89,6 +89,21 @@ pub fn ratio_ticks(low: f64, high: f64) -> Vec<Tick> {
     ticks
 }
 
+/// Ticks for a scale of differences in a unit that the caption names.
+pub(crate) fn difference_ticks(low: f64, high: f64) -> Vec<Tick> {
+    let step = nice_step(high - low, 5.0);
+    let decimals = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
+    let first = (low / step).ceil() as i64;
+    let ticks = (first..first + 20).map(|n| (n, n as f64 * step));
+    ticks
+        .take_while(|(_, value)| *value <= high)
+        .map(|(n, value)| match n {
+            0 => (0.0, "0".to_owned()),
+            _ => (value, number(value, decimals, true)),
+        })
+        .collect()
+}
+
 /// Ticks for a scale of requests per second.
 pub(crate) fn rate_ticks(low: f64, high: f64) -> Vec<Tick> {
     let step = nice_step(high - low, 6.0);
@@ -186,6 +201,14 @@ mod tests {
         assert_eq!(
             labels(ratio_ticks(0.15_f64.ln(), 3.0_f64.ln())),
             ["×0.2", "×0.5", "×1", "×2"]
+        );
+        assert_eq!(
+            labels(difference_ticks(-0.14, 0.33)),
+            ["-0.1", "0", "+0.1", "+0.2", "+0.3"]
+        );
+        assert_eq!(
+            labels(difference_ticks(-3.0, 41.0)),
+            ["0", "+10", "+20", "+30", "+40"]
         );
         assert_eq!(
             labels(time_ticks(2.0, 3.0)),

@@ -1,18 +1,54 @@
-//! The interval plot: the ratio of every comparison with its blocks, the differences that do not
+//! The interval plot: a row for every comparison with its blocks, the differences that do not
 //! matter, and the noise floor. Names and figures are text of the page, so that none is cut off.
+//!
+//! What is drawn on the axis is a ratio or, of figures of events, an absolute difference: what the
+//! verdict rests on.
 
-use verdict::text::{condition, fraction};
-use verdict::{Analysis, BlockRatio, Comparison, Metric, NoiseFloor};
+mod differences;
+mod ratios;
 
-use super::axis::{Scale, ratio_ticks};
+use verdict::text::condition;
+use verdict::{Analysis, Comparison, Metric, NoiseFloor, Verdict};
+
+use super::axis::{Scale, Tick};
 use super::fluid_svg::FluidSvg;
 use super::svg::{Anchor, escaped};
-use crate::sentence::{self, change_of, shown_change, verdict_word};
+use crate::sentence::verdict_word;
 
 const HEIGHT: f64 = 38.0;
 /// The most blocks that are drawn as dots; more could not be told apart.
 const DOTS_MAX: usize = 60;
+/// An interval reaches at most so many times as far as the farthest estimate. A wider one would
+/// shrink everything else to a dot, and goes on beyond the edge.
+const FARTHEST: f64 = 3.0;
 
+/// One interval plot for each metric with a comparison.
+pub(crate) fn forests(analysis: &Analysis, matters: f64) -> String {
+    let each = Metric::ALL.into_iter().map(|metric| {
+        let plot = match metric.is_of_events() {
+            true => differences::plot(analysis, metric),
+            false => ratios::plot(analysis, metric, matters),
+        };
+        plot.map_or_else(String::new, |plot| plot.html(metric))
+    });
+    each.collect()
+}
+
+/// An interval plot. Values are those of its axis: log ratios, or differences in a unit.
+struct Plot<'a> {
+    rows: Vec<Estimate<'a>>,
+    /// What the axis is, before the explanation of what is drawn.
+    what: String,
+    /// What is shaded.
+    shaded: String,
+    /// The interval's.
+    confidence: String,
+    /// The axis reaches at least so far around zero, however little differs.
+    least: f64,
+    ticks: fn(f64, f64) -> Vec<Tick>,
+}
+
+/// A row of an interval plot.
 struct Estimate<'a> {
     name: &'a str,
     /// The link to the figures behind it.
@@ -20,191 +56,219 @@ struct Estimate<'a> {
     place: String,
     class: &'static str,
     series: usize,
-    ratio: Option<f64>,
+    estimate: Option<f64>,
+    /// Infinite where one end is not known: then the other is a bound.
     interval: Option<(f64, f64)>,
-    by_block: &'a [BlockRatio],
+    /// Whether an end is only known to be at least as far as drawn: the lower, the upper one.
+    is_open: (bool, bool),
+    /// The smallest difference that matters.
+    matters: Option<f64>,
+    blocks: Vec<f64>,
     figure: Option<String>,
     tone: &'static str,
     word: String,
 }
 
-/// One interval plot for each metric with a comparison.
-pub(crate) fn forests(analysis: &Analysis, matters: f64) -> String {
-    Metric::ALL
-        .into_iter()
-        .filter_map(|metric| forest(analysis, metric, matters))
-        .collect()
-}
-
-fn forest(analysis: &Analysis, metric: Metric, matters: f64) -> Option<String> {
-    let comparisons = analysis.comparisons.iter().enumerate();
-    let comparisons = comparisons.filter(|(_, c)| c.metric == metric);
-    let mut rows: Vec<Estimate<'_>> = comparisons.map(|(i, c)| compared(i, c)).collect();
-    if rows.is_empty() {
-        return None;
-    }
-    let floors = analysis.noise_floor.iter().filter(|f| f.metric == metric);
-    rows.extend(floors.map(noise));
-
-    let delta = matters.max(0.0).ln_1p();
-    let (low, high) = range(&rows, delta);
-    let x = Scale::new(low, high, 0.0, 100.0);
-    let better = if metric.higher_is_better() {
-        "more is better"
-    } else {
-        "less is better"
-    };
-    let mut caption = format!("Change of {}, {better}", metric.words());
-    let has_picture = rows.iter().any(|row| row.ratio.is_some());
-    if has_picture {
-        caption.push_str(&format!(
-            " (dots: blocks; lines: {} intervals; shaded: differences within {} do not matter)",
-            fraction(analysis.comparisons.first().map_or(0.95, |c| c.confidence)),
-            fraction(matters)
-        ));
-    }
-    let ticks = ratio_ticks(low, high);
-    let drawn: String = rows
-        .iter()
-        .map(|row| drawn(row, x, delta, &ticks, has_picture))
-        .collect();
-    let axis = match has_picture {
-        true => axis(x, &ticks),
-        false => String::new(),
-    };
-    Some(format!(
-        "<figure id=\"forest-{}\"><figcaption>{}</figcaption>\n<div class=\"rows\">\n{drawn}{axis}\
-         </div>\n</figure>\n",
-        metric.name(),
-        escaped(&caption)
-    ))
-}
-
-fn compared(number: usize, c: &Comparison) -> Estimate<'_> {
-    Estimate {
-        name: &c.subject,
-        proof: Some(super::proof::id(number)),
-        place: condition(&c.condition),
-        class: match c.verdict {
-            verdict::Verdict::Faster => "v-faster",
-            verdict::Verdict::Slower => "v-slower",
-            verdict::Verdict::Same => "v-same",
-            verdict::Verdict::Inconclusive => "v-inconclusive",
-            verdict::Verdict::Invalid => "v-invalid",
-        },
-        series: 1,
-        ratio: c.ratio.filter(|ratio| *ratio > 0.0),
-        interval: c.interval().filter(|(low, _)| *low > 0.0),
-        by_block: &c.by_block,
-        figure: sentence::difference(c).or_else(|| c.ratio.map(|_| change_of(c))),
-        tone: c.verdict.word(),
-        word: verdict_word(c),
-    }
-}
-
-fn noise(f: &NoiseFloor) -> Estimate<'_> {
-    let interval = f.low.zip(f.high);
-    Estimate {
-        name: "noise floor",
-        proof: None,
-        place: condition(&f.condition),
-        class: "v-noise",
-        series: 3,
-        ratio: Some(f.ratio).filter(|ratio| *ratio > 0.0),
-        interval: interval.filter(|(low, _)| *low > 0.0),
-        by_block: &f.by_block,
-        figure: sentence::floor_difference(f).or_else(|| Some(shown_change(f.ratio, interval))),
-        tone: "noise",
-        word: "baseline against itself".to_owned(),
-    }
-}
-
-/// The range of log ratios shown: all estimates and intervals, except intervals so wide that
-/// everything else would shrink to a dot.
-fn range(rows: &[Estimate<'_>], delta: f64) -> (f64, f64) {
-    let estimates = rows.iter().filter_map(|r| r.ratio).map(|r| r.ln().abs());
-    let most = 3.0 * estimates.fold(delta.max(0.02), f64::max);
-    let (mut low, mut high) = (-1.4 * delta, 1.4 * delta);
-    for row in rows {
-        let ends = row.interval.map(|(a, b)| [a, b]);
-        for value in row.ratio.into_iter().chain(ends.into_iter().flatten()) {
-            let value = value.ln().clamp(-most, most);
-            low = low.min(value);
-            high = high.max(value);
+impl<'a> Estimate<'a> {
+    /// The row of a comparison without its figures.
+    fn of_comparison(number: usize, c: &'a Comparison) -> Self {
+        Self {
+            name: &c.subject,
+            proof: Some(super::proof::id(number)),
+            place: condition(&c.condition),
+            class: match c.verdict {
+                Verdict::Faster => "v-faster",
+                Verdict::Slower => "v-slower",
+                Verdict::Same => "v-same",
+                Verdict::Inconclusive => "v-inconclusive",
+                Verdict::Invalid => "v-invalid",
+            },
+            series: 1,
+            estimate: None,
+            interval: None,
+            is_open: (false, false),
+            matters: None,
+            blocks: Vec::new(),
+            figure: None,
+            tone: c.verdict.word(),
+            word: verdict_word(c),
         }
     }
-    let margin = 0.06 * (high - low).max(0.01);
-    (low - margin, high + margin)
-}
 
-fn drawn(
-    row: &Estimate<'_>,
-    x: Scale,
-    delta: f64,
-    ticks: &[super::axis::Tick],
-    has_picture: bool,
-) -> String {
-    let name = escaped(row.name);
-    let name = match &row.proof {
-        Some(id) => format!("<a href=\"#{id}\">{name}</a>"),
-        None => name,
-    };
-    let place = match row.place.is_empty() {
-        true => String::new(),
-        false => format!("<small>{}</small>", escaped(&row.place)),
-    };
-    let figure = row.figure.as_deref().unwrap_or("no figure");
-    let picture = match has_picture {
-        true => bar(row, x, delta, ticks),
-        false => "<span class=\"gap\"></span>\n".to_owned(),
-    };
-    format!(
-        "<div class=\"who\">{name}{place}</div>\n{picture}<div class=\"fig\">{}\
-         <small class=\"word {}\">{}</small></div>\n",
-        escaped(figure),
-        row.tone,
-        escaped(&row.word)
-    )
-}
-
-fn bar(row: &Estimate<'_>, x: Scale, delta: f64, ticks: &[super::axis::Tick]) -> String {
-    let middle = HEIGHT / 2.0;
-    let mut svg = FluidSvg::new(HEIGHT);
-    svg.band(x.place(-delta), x.place(delta));
-    for (value, _) in ticks {
-        svg.column("grid", x.place(*value));
+    /// The row of a noise floor without its figures.
+    fn of_noise(floor: &'a NoiseFloor) -> Self {
+        Self {
+            name: "noise floor",
+            proof: None,
+            place: condition(&floor.condition),
+            class: "v-noise",
+            series: 3,
+            estimate: None,
+            interval: None,
+            is_open: (false, false),
+            matters: None,
+            blocks: Vec::new(),
+            figure: None,
+            tone: "noise",
+            word: "baseline against itself".to_owned(),
+        }
     }
-    svg.column("zero", x.place(0.0));
-    if row.by_block.len() <= DOTS_MAX {
-        let ratios = row.by_block.iter().map(|block| block.ratio);
-        for value in ratios.filter(|ratio| *ratio > 0.0).map(f64::ln) {
-            if x.holds(value) {
-                svg.dot(row.class, (x.place(value), middle - 10.0));
+
+    fn has_unknown_end(&self) -> bool {
+        let is_bound = |(low, high): (f64, f64)| low.is_infinite() || high.is_infinite();
+        self.interval
+            .is_some_and(|ends| is_bound(ends) || self.is_open != (false, false))
+    }
+
+    /// `balance connections=96: -31% [-33%, -29%], slower`.
+    fn described(&self) -> String {
+        let figure = self.figure.as_ref().map(|f| format!("{f}, "));
+        format!(
+            "{} {}: {}{}",
+            self.name,
+            self.place,
+            figure.unwrap_or_default(),
+            self.word
+        )
+    }
+
+    fn draw(&self, x: Scale, ticks: &[Tick]) -> String {
+        let middle = HEIGHT / 2.0;
+        let mut svg = FluidSvg::new(HEIGHT);
+        if let Some(matters) = self.matters {
+            svg.band(x.place(-matters), x.place(matters));
+        }
+        for (value, _) in ticks {
+            svg.column("grid", x.place(*value));
+        }
+        svg.column("zero", x.place(0.0));
+        if self.blocks.len() <= DOTS_MAX {
+            for value in self.blocks.iter().filter(|value| x.holds(**value)) {
+                svg.dot(self.class, (x.place(*value), middle - 10.0));
             }
         }
-    }
-    if let Some((low, high)) = row.interval {
-        let (low, high) = (low.ln(), high.ln());
-        let (a, b) = (x.place(low), x.place(high));
-        let class = format!("whisker {}", row.class);
-        svg.line(&class, (a, middle), (b, middle));
-        for (value, at, left) in [(low, a, true), (high, b, false)] {
-            match x.holds(value) {
-                true => svg.line(&class, (at, middle - 5.0), (at, middle + 5.0)),
-                false => svg.arrow(&class, (at, middle), left),
+        if let Some((low, high)) = self.interval {
+            let (a, b) = (x.place(low), x.place(high));
+            let class = format!("whisker {}", self.class);
+            svg.line(&class, (a, middle), (b, middle));
+            let ends = [
+                (low, a, self.is_open.0, true),
+                (high, b, self.is_open.1, false),
+            ];
+            for (value, at, is_open, left) in ends {
+                match x.holds(value) && !is_open {
+                    true => svg.line(&class, (at, middle - 5.0), (at, middle + 5.0)),
+                    false => svg.arrow(&class, (at, middle), left),
+                }
             }
         }
+        if let Some(estimate) = self.estimate {
+            let class = format!("mark {}", self.class);
+            let at = (x.place(estimate), middle);
+            svg.mark(self.series, &class, at, &self.described());
+        }
+        svg.finish("", &self.described())
     }
-    if let Some(ratio) = row.ratio {
-        let class = format!("mark {}", row.class);
-        let at = (x.place(ratio.ln()), middle);
-        svg.mark(row.series, &class, at, &row.described());
+}
+
+impl Plot<'_> {
+    fn html(&self, metric: Metric) -> String {
+        let (low, high) = self.range();
+        let x = Scale::new(low, high, 0.0, 100.0);
+        let ticks = (self.ticks)(low, high);
+        let has_picture = self.rows.iter().any(|row| row.estimate.is_some());
+        let better = match metric.higher_is_better() {
+            true => "more is better",
+            false => "less is better",
+        };
+        let mut caption = format!("{}, {better}", self.what);
+        if has_picture {
+            caption.push_str(&format!(" ({})", self.explained()));
+        }
+        let drawn = self.rows.iter().map(|row| {
+            let picture = match has_picture {
+                true => row.draw(x, &ticks),
+                false => "<span class=\"gap\"></span>\n".to_owned(),
+            };
+            row.html(&picture)
+        });
+        let drawn: String = drawn.collect();
+        let axis = match has_picture {
+            true => axis(x, &ticks),
+            false => String::new(),
+        };
+        format!(
+            "<figure id=\"forest-{}\"><figcaption>{}</figcaption>\n<div class=\"rows\">\n\
+             {drawn}{axis}</div>\n</figure>\n",
+            metric.name(),
+            escaped(&caption)
+        )
     }
-    svg.finish("", &row.described())
+
+    /// What is drawn, of which there is some.
+    fn explained(&self) -> String {
+        let has = |is_there: fn(&Estimate<'_>) -> bool| self.rows.iter().any(is_there);
+        let mut parts = vec!["dots: blocks".to_owned()];
+        if has(|row| row.interval.is_some()) {
+            parts.push(format!("lines: {} intervals", self.confidence));
+        }
+        if has(|row| row.has_unknown_end()) {
+            parts.push("arrows: an end that is not known".to_owned());
+        }
+        if has(|row| row.matters.is_some()) {
+            parts.push(format!("shaded: {}", self.shaded));
+        }
+        parts.join("; ")
+    }
+
+    /// The range shown: all estimates and intervals, except those that go too far.
+    fn range(&self) -> (f64, f64) {
+        let matters = self.rows.iter().filter_map(|row| row.matters);
+        let matters = matters.fold(0.0, f64::max);
+        let estimates = self.rows.iter().filter_map(|row| row.estimate);
+        let most = FARTHEST
+            * estimates
+                .map(f64::abs)
+                .fold(matters.max(self.least), f64::max);
+        let (mut low, mut high) = (-1.4 * matters, 1.4 * matters);
+        for row in &self.rows {
+            let ends = row.interval.map(|(low, high)| [low, high]);
+            let ends = ends.into_iter().flatten().filter(|end| end.is_finite());
+            for value in row.estimate.into_iter().chain(ends) {
+                let value = value.clamp(-most, most);
+                low = low.min(value);
+                high = high.max(value);
+            }
+        }
+        let margin = 0.06 * (high - low).max(self.least / 2.0);
+        (low - margin, high + margin)
+    }
+}
+
+impl Estimate<'_> {
+    fn html(&self, picture: &str) -> String {
+        let name = escaped(self.name);
+        let name = match &self.proof {
+            Some(id) => format!("<a href=\"#{id}\">{name}</a>"),
+            None => name,
+        };
+        let place = match self.place.is_empty() {
+            true => String::new(),
+            false => format!("<small>{}</small>", escaped(&self.place)),
+        };
+        let figure = self.figure.as_deref().unwrap_or("no figure");
+        format!(
+            "<div class=\"who\">{name}{place}</div>\n{picture}<div class=\"fig\">{}\
+             <small class=\"word {}\">{}</small></div>\n",
+            escaped(figure),
+            self.tone,
+            escaped(&self.word)
+        )
+    }
 }
 
 /// The labels of the ticks; those at the edges are inside.
-fn axis(x: Scale, ticks: &[super::axis::Tick]) -> String {
+fn axis(x: Scale, ticks: &[Tick]) -> String {
     let mut svg = FluidSvg::new(22.0);
     for (value, label) in ticks {
         let at = x.place(*value);
@@ -221,16 +285,24 @@ fn axis(x: Scale, ticks: &[super::axis::Tick]) -> String {
     )
 }
 
-impl Estimate<'_> {
-    /// `balance connections=96: -31% [-33%, -29%], slower`.
-    fn described(&self) -> String {
-        let figure = self.figure.as_ref().map(|f| format!("{f}, "));
-        format!(
-            "{} {}: {}{}",
-            self.name,
-            self.place,
-            figure.unwrap_or_default(),
-            self.word
-        )
+/// The comparisons of a metric with their numbers, and its noise floors.
+struct OfMetric<'a> {
+    comparisons: Vec<(usize, &'a Comparison)>,
+    floors: Vec<&'a NoiseFloor>,
+}
+
+impl<'a> OfMetric<'a> {
+    /// Nothing without a comparison.
+    fn find(analysis: &'a Analysis, metric: Metric) -> Option<Self> {
+        let comparisons = analysis.comparisons.iter().enumerate();
+        let comparisons: Vec<_> = comparisons.filter(|(_, c)| c.metric == metric).collect();
+        let floors = analysis.noise_floor.iter().filter(|f| f.metric == metric);
+        (!comparisons.is_empty()).then(|| Self {
+            comparisons,
+            floors: floors.collect(),
+        })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,21 +1,22 @@
 //! What events did, in sentences: absolute differences, and what happened to one subject.
 
 use verdict::text::{counted, grouped, number};
-use verdict::{Analysis, Comparison, EventsRow, Metric, NoiseFloor, Verdict};
+use verdict::{Analysis, Comparison, EventsRow, Metric, NoiseFloor, Note, Verdict};
 
 use super::at;
 use crate::units::time;
 
 /// What a difference is measured in.
-struct Unit {
-    factor: f64,
+pub(crate) struct Unit {
+    pub factor: f64,
     /// After a figure, and after a difference.
     value: &'static str,
-    difference: &'static str,
+    pub difference: &'static str,
     decimals_max: i32,
 }
 
-fn unit(metric: Metric) -> Unit {
+/// The unit of a figure of events.
+pub(crate) fn unit(metric: Metric) -> Unit {
     match metric {
         Metric::FailedShare => Unit {
             factor: 100.0,
@@ -51,6 +52,13 @@ impl Unit {
         number(value * self.factor, decimals, signed)
     }
 
+    /// The smallest difference that matters: `0.1 percentage points`.
+    pub fn matters(&self, matters: f64) -> String {
+        let text = self.number(matters, self.decimals_max as usize, false);
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        format!("{text}{}", self.difference)
+    }
+
     /// `+0.27 [+0.20, +0.34] percentage points`.
     fn signed(&self, difference: f64, interval: Option<(f64, f64)>) -> String {
         let decimals = self.decimals(interval);
@@ -69,6 +77,46 @@ impl Unit {
 /// The absolute difference of a comparison that is judged by it.
 pub(crate) fn difference(c: &Comparison) -> Option<String> {
     Some(unit(c.metric).signed(c.difference?, c.difference_interval()))
+}
+
+/// The highest that the difference can be where no interval is known: nothing of the subject failed,
+/// so that its share has an upper bound, and the baseline's is 0 at least.
+pub(crate) fn at_most(c: &Comparison) -> Option<f64> {
+    if c.difference.is_none() || c.difference_interval().is_some() {
+        return None;
+    }
+    let sides = c.notes.iter().find_map(|note| match note {
+        Note::Failures(sides) => Some(sides),
+        _ => None,
+    })?;
+    let ours = sides.iter().find(|side| side.subject == c.subject)?;
+    (ours.failed == 0).then_some(ours.share_at_most)
+}
+
+/// The difference with its upper bound: `0.000, at most +0.030 percentage points`.
+pub(crate) fn difference_at_most(c: &Comparison) -> Option<String> {
+    let (unit, most) = (unit(c.metric), at_most(c)?);
+    let decimals = unit.decimals(Some((0.0, most)));
+    Some(format!(
+        "{}, at most {}{}",
+        unit.number(c.difference?, decimals, true),
+        unit.number(most, decimals, true),
+        unit.difference
+    ))
+}
+
+/// Whether the time of the subject, of the baseline, was not over at the window's end in some block,
+/// so that it is longer than measured.
+pub(crate) fn are_open(c: &Comparison) -> (bool, bool) {
+    let is_open = |name: &str| {
+        c.notes.iter().any(|note| match note {
+            Note::FullRate(sides) => sides
+                .iter()
+                .any(|side| side.subject == name && side.never > 0),
+            _ => false,
+        })
+    };
+    (is_open(&c.subject), is_open(&c.baseline))
 }
 
 /// The absolute difference of the baseline's second copy, where it is judged by it.
@@ -114,13 +162,10 @@ pub(super) fn comparison(c: &Comparison, place: &str) -> Option<String> {
             )
         }
         Verdict::Same => {
-            let matters = c.difference_matters.unwrap_or(0.0) * unit.factor;
-            let matters = format!("{:.*}", unit.decimals_max as usize, matters);
-            let matters = matters.trim_end_matches('0').trim_end_matches('.');
+            let matters = unit.matters(c.difference_matters.unwrap_or(0.0));
             format!(
-                "{about}: no difference that matters (within {matters}{}): {ours} against \
-                 {theirs}, {signed}, {over}",
-                unit.difference
+                "{about}: no difference that matters (within {matters}): {ours} against {theirs}, \
+                 {signed}, {over}"
             )
         }
         Verdict::Inconclusive => {

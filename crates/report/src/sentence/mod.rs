@@ -28,7 +28,10 @@ pub(crate) use closing::closing;
 pub(crate) use comparison::{comparison, comparison_placed, direction, noise_floor, verdict_word};
 pub(crate) use congestion::congestion;
 pub(crate) use curve::{curve_legend, curve_point, curves, rate_with_interval, tidy};
-pub(crate) use events::{difference, floor_difference, uncompared};
+pub(crate) use events::{
+    Unit, are_open, at_most, difference, difference_at_most, floor_difference, uncompared,
+    unit as unit_of_difference,
+};
 pub(crate) use finding::finding;
 pub(crate) use gate::{
     after_outcome as after_gate_outcome, gate, measured as gate_measured, why as gate_why,

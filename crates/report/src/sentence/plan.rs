@@ -1,5 +1,6 @@
 //! What a pilot says of a longer run, in sentences.
 
+use verdict::Metric;
 use verdict::plan::{
     Dominant, MOST_BLOCKS, Needed, PlanAdvice, PlanRow, PlanSpread, Remedy, Target,
 };
@@ -104,6 +105,14 @@ pub(crate) fn row(row: &PlanRow) -> String {
     format!("{}: {}. {}", which(row), targets.join("; "), spread(found))
 }
 
+/// The windows in which a metric is measured.
+fn windows(metric: Metric) -> &'static str {
+    match metric.is_of_open_loop() {
+        true => "windows of the open loop",
+        false => "windows",
+    }
+}
+
 /// What would help.
 pub(crate) fn remedy(remedy: &Remedy) -> String {
     let share = |share: &f64| percent(share * 100.0, 0, false);
@@ -134,23 +143,28 @@ pub(crate) fn remedy(remedy: &Remedy) -> String {
         ),
         Remedy::Dominant {
             from: Dominant::Slices,
+            metric,
             subject,
             share: part,
         } => format!(
-            "longer windows: {} of the variance of {subject}'s throughput lies within blocks, \
-             between slices",
-            share(part)
+            "longer {}: {} of the variance of {subject}'s {} lies within blocks, between slices",
+            windows(*metric),
+            share(part),
+            metric.words()
         ),
         Remedy::Dominant {
             from: Dominant::Starts,
+            metric,
             subject,
             share: part,
         } => format!(
-            "more blocks: {} of the variance of {subject}'s throughput comes with starting afresh, \
-             and longer windows do not reduce it",
-            share(part)
+            "more blocks: {} of the variance of {subject}'s {} comes with starting afresh, and longer \
+             windows do not reduce it",
+            share(part),
+            metric.words()
         ),
         Remedy::Windows {
+            metric,
             subject,
             window_s,
             better_window_s,
@@ -158,13 +172,55 @@ pub(crate) fn remedy(remedy: &Remedy) -> String {
             time_s,
             present_time_s,
         } => format!(
-            "windows of {} s instead of {} s: {} settle what matters for {subject}'s throughput in \
-             {} instead of {}",
+            "{} of {} s instead of {} s: {} settle what matters for {subject}'s {} in {} instead of {}",
+            windows(*metric),
             number(*better_window_s, 1, false),
             number(*window_s, 1, false),
             counted(*blocks as usize, "block"),
+            metric.words(),
             rough(*time_s),
             rough(*present_time_s)
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_names_the_metric_and_its_windows() {
+        let dominant = |from, metric| {
+            remedy(&Remedy::Dominant {
+                from,
+                metric,
+                subject: "balance".to_owned(),
+                share: 0.65,
+            })
+        };
+        assert_eq!(
+            dominant(Dominant::Slices, Metric::LatencyUsP50),
+            "longer windows of the open loop: 65% of the variance of balance's median latency lies \
+             within blocks, between slices"
+        );
+        assert_eq!(
+            dominant(Dominant::Starts, Metric::RequestsPerS),
+            "more blocks: 65% of the variance of balance's throughput comes with starting afresh, \
+             and longer windows do not reduce it"
+        );
+        let windows = Remedy::Windows {
+            metric: Metric::LatencyUsP99,
+            subject: "balance".to_owned(),
+            window_s: 10.0,
+            better_window_s: 20.0,
+            blocks: 12,
+            time_s: 600.0,
+            present_time_s: 1_200.0,
+        };
+        assert_eq!(
+            remedy(&windows),
+            "windows of the open loop of 20.0 s instead of 10.0 s: 12 blocks settle what matters \
+             for balance's 99th percentile of latency in 10 min instead of 20 min"
+        );
     }
 }

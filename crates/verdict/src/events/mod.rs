@@ -42,6 +42,26 @@ pub(crate) fn value(metric: Metric, noticed: &EventsReading) -> Option<f64> {
     }
 }
 
+/// What a block shows: the subject's figure less the baseline's; nothing where one was not recorded.
+pub(crate) fn difference(
+    metric: Metric,
+    ours: &EventsReading,
+    theirs: &EventsReading,
+) -> Option<f64> {
+    let figure = |noticed: &EventsReading| match metric {
+        Metric::FailedShare => Some(side(noticed).share()),
+        _ => time_s(metric, noticed),
+    };
+    Some(figure(ours)? - figure(theirs)?)
+}
+
+fn side(noticed: &EventsReading) -> Side {
+    Side {
+        failed: noticed.failed,
+        requests: noticed.requests,
+    }
+}
+
 /// A trial's time; one that was not over at the window's end counts up to that end.
 fn time_s(metric: Metric, noticed: &EventsReading) -> Option<f64> {
     match metric {
@@ -87,10 +107,6 @@ impl Evidence {
         }
         let pairs = pairs.iter();
         if metric == Metric::FailedShare {
-            let side = |noticed: &EventsReading| Side {
-                failed: noticed.failed,
-                requests: noticed.requests,
-            };
             let blocks = pairs.map(|(ours, theirs)| Block {
                 subject: side(ours),
                 baseline: side(theirs),

@@ -45,6 +45,8 @@ impl Pairs {
                 .map(|(block, logs)| BlockRatio {
                     block,
                     ratio: (logs.iter().sum::<f64>() / logs.len() as f64).exp(),
+                    // Events have no pooled conditions.
+                    difference: None,
                 })
                 .collect(),
             // Its reason and its drivers are those of the first condition that has any.

@@ -1,6 +1,5 @@
 //! The variance of log ratios over blocks, taken apart.
 
-use readings::Slice;
 use serde::Serialize;
 
 /// Beyond this standard score drift counts as seen: one in twenty by chance, one-sided.
@@ -54,33 +53,4 @@ fn drift_score(ratio: f64, n: f64) -> f64 {
         true => (2.0 - ratio) / sd,
         false => 0.0,
     }
-}
-
-/// The variance that slices of two subjects, taken in turns, give to the log ratio of their block;
-/// nothing where they cannot be paired. A slice's variance is taken to fall with its length.
-pub(crate) fn of_slices(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
-    if ours.len() != theirs.len() || ours.len() < 3 {
-        return None;
-    }
-    let pairs: Vec<(f64, f64)> = ours
-        .iter()
-        .zip(theirs)
-        .map(|(a, b)| {
-            let log = (a.requests_per_s() / b.requests_per_s()).ln();
-            (a.duration_s.min(b.duration_s), log)
-        })
-        .collect();
-    if pairs
-        .iter()
-        .any(|(length, log)| !log.is_finite() || *length <= 0.0)
-    {
-        return None;
-    }
-    let time: f64 = pairs.iter().map(|(length, _)| length).sum();
-    let mean = pairs.iter().map(|(length, log)| length * log).sum::<f64>() / time;
-    let squares = pairs
-        .iter()
-        .map(|(length, log)| length * (log - mean).powi(2));
-    let per_time = squares.sum::<f64>() / (pairs.len() as f64 - 1.0);
-    Some(per_time / time)
 }

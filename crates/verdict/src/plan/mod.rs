@@ -7,6 +7,7 @@
 mod blocks;
 mod components;
 mod remedy;
+mod within;
 
 use std::collections::BTreeMap;
 
@@ -144,26 +145,21 @@ fn row(
         return row;
     }
     let logs: Vec<f64> = ratios.values().copied().collect();
-    let slices = match comparison.metric {
-        Metric::RequestsPerS => {
-            let within = ratios.keys().filter_map(|block| {
-                let load = |subject: &str| {
-                    let is_it = |one: &&&Trial| {
-                        one.block == *block
-                            && one.condition == comparison.condition
-                            && one.subject == subject
-                            && !one.baseline_copy
-                    };
-                    reading(trials.iter().find(is_it)?)?.throughput.as_ref()
-                };
-                let (ours, theirs) = (load(&comparison.subject)?, load(&header.baseline)?);
-                components::of_slices(&ours.slices, &theirs.slices)
-            });
-            let within: Vec<f64> = within.collect();
-            (!within.is_empty()).then(|| within.iter().sum::<f64>() / within.len() as f64)
-        }
-        _ => None,
-    };
+    let within = ratios.keys().filter_map(|block| {
+        let of = |subject: &str| {
+            let is_it = |one: &&&Trial| {
+                one.block == *block
+                    && one.condition == comparison.condition
+                    && one.subject == subject
+                    && !one.baseline_copy
+            };
+            reading(trials.iter().find(is_it)?)
+        };
+        let (ours, theirs) = (of(&comparison.subject)?, of(&header.baseline)?);
+        within_block(comparison.metric, ours, theirs)
+    });
+    let within: Vec<f64> = within.collect();
+    let slices = (!within.is_empty()).then(|| within.iter().sum::<f64>() / within.len() as f64);
     let components = Components::of(&logs, slices);
     let spread = Spread::new(components.total.sqrt(), logs.len() as f64 - 1.0);
     let (sd_low, sd_high) = spread.range;
@@ -185,6 +181,21 @@ fn row(
     };
     row.targets = differences.into_iter().map(target).collect();
     row
+}
+
+/// The variance of a block's log ratio within the block; nothing where slices do not tell.
+fn within_block(metric: Metric, ours: &Reading, theirs: &Reading) -> Option<f64> {
+    match metric.quantile() {
+        Some(quantile) => {
+            let (ours, theirs) = (ours.latency.as_ref()?, theirs.latency.as_ref()?);
+            within::of_quantile(ours, theirs, quantile)
+        }
+        None if metric == Metric::RequestsPerS => {
+            let (ours, theirs) = (ours.throughput.as_ref()?, theirs.throughput.as_ref()?);
+            within::of_throughput(&ours.slices, &theirs.slices)
+        }
+        None => None,
+    }
 }
 
 fn needed(

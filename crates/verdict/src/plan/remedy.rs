@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use readings::{RunHeader, Trial};
+use readings::{LoadReading, Reading, RunHeader, Trial};
 use serde::Serialize;
 
 use super::blocks::{Goal, Spread};
 use super::{Components, PlanRow, reading};
+use crate::pairs::resolves_in;
 use crate::{Metric, Rules};
 
 /// A share of the variance from which on a component dominates.
@@ -46,15 +47,17 @@ pub enum Remedy {
         /// Share of the variance.
         share: f64,
     },
-    /// What most of the variance of throughput comes from.
+    /// What most of the variance of a throughput or latency comes from.
     Dominant {
         from: Dominant,
+        metric: Metric,
         subject: String,
         /// Share of the variance.
         share: f64,
     },
-    /// Other windows would settle what matters in less time.
+    /// Other windows of the metric's loop would settle what matters in less time.
     Windows {
+        metric: Metric,
         subject: String,
         /// The present window, and the better one.
         window_s: f64,
@@ -97,22 +100,51 @@ pub(super) fn remedies(
             });
         }
     }
-    // The throughput that takes longest: only there slices and starts are told apart.
-    let sliced = |row: &&PlanRow| {
+    for windows_of in [Loop::Closed, Loop::Open] {
+        let in_loop = rows.iter().filter(|row| Loop::of(row.metric) == windows_of);
+        let in_loop: Vec<&PlanRow> = in_loop.collect();
+        let Some(row) = hardest(&in_loop) else {
+            continue;
+        };
+        found.extend(dominant(row));
+        let windows = Windows::of(row, &in_loop, header, trials, block_s);
+        found.extend(windows.and_then(|one| one.better(rules, comparisons)));
+    }
+    found
+}
+
+/// The loop in which a metric is measured: each has windows of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loop {
+    Closed,
+    Open,
+}
+
+impl Loop {
+    fn of(metric: Metric) -> Self {
+        match metric.is_of_open_loop() {
+            true => Self::Open,
+            false => Self::Closed,
+        }
+    }
+
+    fn load(self, reading: &Reading) -> Option<&LoadReading> {
+        match self {
+            Self::Closed => reading.throughput.as_ref(),
+            Self::Open => reading.latency.as_ref(),
+        }
+    }
+}
+
+/// The row that takes longest, of those where slices and starts are told apart.
+fn hardest<'r>(rows: &[&'r PlanRow]) -> Option<&'r PlanRow> {
+    let is_sliced = |row: &&&PlanRow| {
         let components = row.spread.map(|spread| spread.components);
         components.is_some_and(|one| one.slices.is_some() && one.total > 0.0)
     };
     let sd = |row: &PlanRow| row.spread.map_or(0.0, |spread| spread.sd);
-    let hardest = rows
-        .iter()
-        .filter(sliced)
-        .max_by(|a, b| sd(a).total_cmp(&sd(b)));
-    if let Some(row) = hardest {
-        found.extend(dominant(row));
-        let windows = Windows::of(row, header, trials, block_s);
-        found.extend(windows.and_then(|one| one.better(rules, comparisons)));
-    }
-    found
+    let rows = rows.iter().filter(is_sliced).copied();
+    rows.max_by(|a, b| sd(a).total_cmp(&sd(b)))
 }
 
 fn dominant(row: &PlanRow) -> Option<Remedy> {
@@ -128,6 +160,7 @@ fn dominant(row: &PlanRow) -> Option<Remedy> {
     };
     (part > MOST * total).then(|| Remedy::Dominant {
         from,
+        metric: row.metric,
         subject: row.subject.clone(),
         share: part / total,
     })
@@ -140,32 +173,45 @@ struct Windows<'r> {
     block_s: f64,
     /// Time of a block that grows with the window.
     growing_s: f64,
+    loads: Vec<&'r LoadReading>,
+    /// Those that are compared.
+    quantiles: Vec<f64>,
 }
 
 impl<'r> Windows<'r> {
     fn of(
         row: &'r PlanRow,
+        in_loop: &[&PlanRow],
         header: &RunHeader,
-        trials: &[&Trial],
+        trials: &[&'r Trial],
         block_s: Option<f64>,
     ) -> Option<Self> {
+        let of_metric = Loop::of(row.metric);
         let loads = trials.iter().filter_map(reading);
-        let lengths: Vec<f64> = loads
-            .filter_map(|reading| Some(reading.throughput.as_ref()?.duration_s))
-            .collect();
+        let loads: Vec<&LoadReading> = loads.filter_map(|one| of_metric.load(one)).collect();
+        let lengths: Vec<f64> = loads.iter().map(|load| load.duration_s).collect();
         let window_s = lengths.iter().sum::<f64>() / lengths.len() as f64;
         let per_block = (header.subjects.len() + 1) * header.conditions.len().max(1);
         let growing_s = per_block as f64 * window_s * EDGES;
         let block_s = block_s?.max(growing_s);
+        let quantiles = in_loop.iter().filter_map(|row| row.metric.quantile());
         (window_s > 0.0).then_some(Self {
             row,
             window_s,
             block_s,
             growing_s,
+            loads,
+            quantiles: quantiles.collect(),
         })
     }
 
-    /// Other windows of the closed loop, if they save time.
+    /// Whether windows that are so many times as long have enough requests for each quantile.
+    fn resolves_in(&self, times: f64) -> bool {
+        let mut quantiles = self.quantiles.iter();
+        quantiles.all(|q| self.loads.iter().all(|load| resolves_in(load, *q, times)))
+    }
+
+    /// Other windows, if they save time.
     fn better(&self, rules: &Rules, comparisons: usize) -> Option<Remedy> {
         let spread = self.row.spread?;
         let slices = spread.components.slices?;
@@ -185,13 +231,14 @@ impl<'r> Windows<'r> {
         let (_, present_time_s) = at(1.0)?;
         let allowed = TIMES.into_iter().filter(|times| {
             let window_s = times * self.window_s;
-            window_s >= WINDOW_MIN_S
+            window_s >= WINDOW_MIN_S && (*times >= 1.0 || self.resolves_in(*times))
         });
         let best = allowed
             .filter_map(|times| Some((times, at(times)?)))
             .min_by(|a, b| a.1.1.total_cmp(&b.1.1));
         let (times, (blocks, time_s)) = best?;
         (time_s < (1.0 - SAVED) * present_time_s).then(|| Remedy::Windows {
+            metric: self.row.metric,
             subject: self.row.subject.clone(),
             window_s: self.window_s,
             better_window_s: times * self.window_s,

@@ -1,5 +1,7 @@
 //! Pilots whose variance components are known.
 
+mod latency;
+
 use super::*;
 use crate::fixtures::{Normal, closed, done, header, trial};
 use crate::sample::Sample;
