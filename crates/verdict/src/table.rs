@@ -23,7 +23,7 @@ pub struct SubjectRow {
     pub starts: Starts,
     /// Geometric mean of the closed loop's throughput.
     pub requests_per_s: Option<f64>,
-    /// Whether the client was the bottleneck in a trial, so that the throughput is 'at least'.
+    /// Whether the client was the bottleneck in a trial, so that the throughput is a lower bound.
     pub at_least: bool,
     /// The rate at which latency was measured: geometric mean of what was offered.
     pub rate_per_s: Option<f64>,

@@ -150,7 +150,7 @@ fn reason(reason: &GateReason) -> String {
                 .to_owned()
         }
         GateReason::ClientLimits(Some(subject)) => {
-            format!("the client was the bottleneck for {subject}, whose figure is 'at least'")
+            format!("the client was the bottleneck for {subject}, whose figure is a lower bound")
         }
         GateReason::FailedStarts(subject, starts) => format!(
             "{} of {} of {subject} failed ({})",

@@ -89,7 +89,7 @@ fn note(note: &Note) -> String {
                 .to_owned()
         }
         Note::ClientLimits(Some(subject)) => {
-            format!("the client was the bottleneck for {subject}, whose figure is 'at least'")
+            format!("the client was the bottleneck for {subject}, whose figure is a lower bound")
         }
         Note::TooFewBesideOthers {
             usable,

@@ -95,7 +95,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
             limited,
             trials,
         } => format!(
-            "the throughput of {} is 'at least': the client was the bottleneck in {limited} of {}",
+            "the throughput of {} is a lower bound: the client was the bottleneck in {limited} of {}",
             name(at),
             counted(*trials, "trial")
         ),

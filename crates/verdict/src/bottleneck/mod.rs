@@ -91,7 +91,7 @@ pub struct Finding {
     pub standing: Standing,
     /// The server that it is about, where it is about one.
     pub server: Option<String>,
-    /// Whether the subject's throughput is 'at least', since the client limits it.
+    /// Whether the subject's throughput is a lower bound, since the client limits it.
     pub at_least: bool,
     /// What the changes did to the throughput, changed over unchanged.
     pub effects: Vec<Effect>,
@@ -125,7 +125,7 @@ pub fn bottlenecks(readings: &[&BottleneckReading]) -> Vec<Finding> {
 }
 
 impl Analysis {
-    /// Adds the findings: a throughput that the client limits is 'at least'.
+    /// Adds the findings: a throughput that the client limits is a lower bound.
     pub(crate) fn take_bottlenecks(&mut self, readings: &[&BottleneckReading]) {
         self.bottlenecks = bottlenecks(readings);
         let at_least = self.bottlenecks.iter().filter(|finding| finding.at_least);

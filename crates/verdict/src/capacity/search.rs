@@ -195,7 +195,7 @@ pub enum Step {
 pub enum Bound {
     /// A rate at which the objective was not kept.
     Missed,
-    /// A rate that the client could not offer: the capacity is 'at least' the lower bound.
+    /// A rate that the client could not offer: the capacity is a lower bound the lower bound.
     Client,
     /// There is none: the highest rate that the search was allowed to offer held. The capacity is
     /// 'at least' the lower bound.

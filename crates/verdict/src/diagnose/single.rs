@@ -152,7 +152,7 @@ fn client_busy(r: &ToolReading) -> Option<String> {
     (busy >= BUSY).then(|| {
         format!(
             "{}: {} used {} of a core in {}: the client may be what set the throughput, so the \
-             figure is 'at least'.",
+             figure is a lower bound.",
             name(r),
             r.tool,
             share(cores),

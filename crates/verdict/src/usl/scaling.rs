@@ -27,7 +27,7 @@ pub struct Level {
     pub rounds: u32,
     /// Throughput of the rounds; absent where none was valid.
     pub requests_per_s: Option<Spread>,
-    /// The client was the limit in more than half of them: the throughput is 'at least' that, and
+    /// The client was the limit in more than half of them: the throughput is a lower bound that, and
     /// is left out of the fit.
     pub at_least: bool,
     /// The median latency of the rounds, in microseconds.
@@ -162,7 +162,7 @@ impl Scaling {
             .collect();
         if !limited.is_empty() {
             said.push(format!(
-                "At {} connections the client was the limit: their throughput is 'at least', and \
+                "At {} connections the client was the limit: their throughput is a lower bound, and \
                  is left out of the fit.",
                 limited.join(", ")
             ));
