@@ -217,8 +217,10 @@ fn append(path: &Path, before: &[u8], new: &str) -> io::Result<()> {
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension(format!("jsonl.{}", std::process::id()));
-    fs::write(&beside, text)?;
-    fs::rename(&beside, path).inspect_err(|_| {
-        let _ = fs::remove_file(&beside);
-    })
+    fs::write(&beside, text)
+        .and_then(|()| fs::rename(&beside, path))
+        .inspect_err(|_| {
+            // It may be incomplete.
+            let _ = fs::remove_file(&beside);
+        })
 }

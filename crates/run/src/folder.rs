@@ -167,7 +167,7 @@ pub(crate) fn write_inventory(
     if let Some((key, hosts)) = hosts {
         document[key] = hosts;
     }
-    replace_file(options.folder, &document)
+    write_document(options.folder, &document)
 }
 
 /// Updates the servers' configurations in `hosts.json`.
@@ -179,22 +179,31 @@ pub(crate) fn write_server_configs(
         return Ok(());
     };
     document["local"]["servers"] = configs.document(options.experiment);
-    replace_file(options.folder, &document)
+    write_document(options.folder, &document)
 }
 
-/// Writes `hosts.json` by rename, so that a killed process leaves a whole file.
-fn replace_file(folder: &Path, document: &Value) -> Result<(), RunError> {
+/// Replaces `hosts.json`.
+fn write_document(folder: &Path, document: &Value) -> Result<(), RunError> {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
-    let new = folder.join(format!("{INVENTORY}.new"));
-    fs::write(&new, text + "\n")
-        .and_then(|()| fs::rename(&new, folder.join(INVENTORY)))
-        .map_err(|e| {
-            // It may be incomplete, as on a full disk.
+    replace_file(&folder.join(INVENTORY), &(text + "\n")).map_err(|e| RunError::Folder {
+        path: folder.to_path_buf(),
+        why: e.to_string(),
+    })
+}
+
+/// Writes a file beside the one that it then replaces: what stood there stays if the disk is full,
+/// and a killed process leaves a whole file.
+///
+/// # Errors
+/// When it cannot be written or renamed; nothing of it is left then.
+pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    fs::write(&new, text)
+        .and_then(|()| fs::rename(&new, path))
+        .inspect_err(|_| {
+            // It may be incomplete.
             let _ = fs::remove_file(&new);
-            RunError::Folder {
-                path: folder.to_path_buf(),
-                why: e.to_string(),
-            }
         })
 }
 
@@ -227,5 +236,21 @@ mod tests {
         assert_eq!(stamp(0), "19700101-000000");
         assert_eq!(stamp(951_827_696), "20000229-123456");
         assert_eq!(stamp(1_735_689_599), "20241231-235959");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_replaced_stays() {
+        let folder = std::env::temp_dir().join(format!("weigh-replaced-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("summary.md");
+        replace_file(&path, "old").unwrap();
+        replace_file(&path, "whole").unwrap();
+        // A folder in its way, as a stand-in for a full disk.
+        fs::create_dir(folder.join("summary.md.new")).unwrap();
+        assert!(replace_file(&path, "new").is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+        fs::remove_dir(folder.join("summary.md.new")).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::remove_dir(&folder).unwrap();
     }
 }

@@ -54,7 +54,7 @@ pub use agent::wire::CallGraph;
 pub use cpu_placement::CpuPlacement;
 pub use error::RunError;
 pub use event::RunEvent;
-pub use folder::default_folder;
+pub use folder::{default_folder, replace_file};
 pub use retries::StoppingRule;
 
 use session::Session;

@@ -371,7 +371,7 @@ fn show(
 }
 
 /// Writes the summaries into a run's folder. The result is to be shown even if the disk is full:
-/// the first file that could not be written is returned.
+/// the first file that could not be written is returned, and what stood there before stays.
 pub fn write_summaries(
     folder: &Path,
     recipes: &Recipes,
@@ -390,7 +390,7 @@ pub fn write_summaries(
     ];
     let mut unwritten = None;
     for (name, text) in files {
-        if let Err(e) = std::fs::write(folder.join(name), text) {
+        if let Err(e) = run::replace_file(&folder.join(name), &text) {
             unwritten.get_or_insert_with(|| (folder.join(name).display().to_string(), e));
         }
     }
