@@ -271,12 +271,12 @@ impl<I: Io> Worker<I> {
         let traced = connection.traced;
         connection.role = Role::Relaying;
         (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
-        let downstream = self.connection(client);
-        downstream.role = Role::Relaying;
-        downstream.traced = traced;
-        (downstream.since_ns, downstream.taken_ns) = (now_ns, now_ns);
-        let (ended, paused) = (downstream.ended, std::mem::take(&mut downstream.paused));
-        let held = match &mut downstream.client {
+        let connection = self.connection(client);
+        connection.role = Role::Relaying;
+        connection.traced = traced;
+        (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
+        let (ended, paused) = (connection.ended, std::mem::take(&mut connection.paused));
+        let held = match &mut connection.client {
             Some(client_state) => std::mem::take(&mut client_state.held),
             None => Vec::new(),
         };

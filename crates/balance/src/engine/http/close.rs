@@ -23,7 +23,7 @@ pub(super) enum UpstreamFailure {
     /// The back end says that it has not processed the request.
     Refused,
     /// The back end was found down before it responded.
-    Dead,
+    Down,
     /// The response is malformed.
     Bad,
     /// The response did not come, or the request was not accepted, in time.
@@ -79,7 +79,7 @@ impl<I: Io> Worker<I> {
         let gone = failure == UpstreamFailure::Gone;
         let refused = failure == UpstreamFailure::Refused;
         let may_repeat = match failure {
-            UpstreamFailure::Gone | UpstreamFailure::Dead => downstream.can_repeat(),
+            UpstreamFailure::Gone | UpstreamFailure::Down => downstream.can_repeat(),
             UpstreamFailure::Refused => downstream.can_send_again(),
             UpstreamFailure::Bad | UpstreamFailure::Late => false,
         };
@@ -95,7 +95,7 @@ impl<I: Io> Worker<I> {
         }
         let response_sent = downstream.response_sent;
         downstream.failed = true;
-        if !(gone && reused && !response_begun) && failure != UpstreamFailure::Dead {
+        if !(gone && reused && !response_begun) && failure != UpstreamFailure::Down {
             self.note_response(service, backend, false);
         }
         self.release_backend(service, backend);
@@ -116,7 +116,7 @@ impl<I: Io> Worker<I> {
             UpstreamFailure::Refused => {
                 self.respond_locally(client, 503, "the back end refused the request")
             }
-            UpstreamFailure::Gone | UpstreamFailure::Dead => {
+            UpstreamFailure::Gone | UpstreamFailure::Down => {
                 self.respond_locally(
                     client,
                     502,

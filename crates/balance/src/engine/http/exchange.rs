@@ -108,9 +108,9 @@ impl<I: Io> Worker<I> {
         let now_ns = self.now();
         let (service, backend) = self.connection(server).indexes();
         let address_version = self.state(service).backends[backend].address_version();
-        let downstream = &self.connections[client.slot()];
-        let ended = downstream.ended;
-        if let Some(client) = &downstream.client {
+        let connection = &self.connections[client.slot()];
+        let ended = connection.ended;
+        if let Some(client) = &connection.client {
             let reused = self.io.is_reused(server);
             let upstream = Upstream::new(address_version, client.address, now_ns, reused);
             self.connection(server).upstream = Some(Box::new(upstream));

@@ -9,7 +9,7 @@ use crate::engine::worker::Worker;
 
 /// How long a back end that was found down may take to begin its response, before the request is
 /// sent elsewhere, ns.
-const DEAD_NS: u64 = 1_000_000_000;
+const DOWN_NS: u64 = 1_000_000_000;
 /// How long a client has to be idle before a draining balancer closes it, ns. A client that asks
 /// more often than this does not lose a request that is on its way when the connection is closed.
 const DRAINED_IDLE_NS: u64 = 1_000_000_000;
@@ -187,10 +187,10 @@ impl<I: Io> Worker<I> {
         let over = down_ns.is_some_and(|down_ns| down_ns >= limits.drain);
         // Taken down by an operator, or removed by a reload.
         if over || now_ns >= state.cutoff_ns() {
-            return self.exchange_failed(pair, UpstreamFailure::Dead);
+            return self.exchange_failed(pair, UpstreamFailure::Down);
         }
-        if down_ns.is_none() && quiet_ns >= DEAD_NS && self.is_lost(pair, service, backend) {
-            return self.exchange_failed(pair, UpstreamFailure::Dead);
+        if down_ns.is_none() && quiet_ns >= DOWN_NS && self.is_lost(pair, service, backend) {
+            return self.exchange_failed(pair, UpstreamFailure::Down);
         }
         let limits = &self.services[service].limits;
         if !stalled && quiet_ns < limits.upstream_answer {

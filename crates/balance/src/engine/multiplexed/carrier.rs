@@ -204,12 +204,12 @@ impl Carrier {
                 let before = stream.queued();
                 is_moving |= stream.send_frame(&mut self.session) && stream.has_unsent();
                 let (id, after) = (stream.id, stream.queued());
-                let is_client = stream.outgoing.is_none();
+                let is_of_client = stream.outgoing.is_none();
                 if stream.has_unsent() {
                     stream.is_waiting = true;
                     self.ring.push_back(slot);
                 }
-                if is_client && !self.session.is_open(id) {
+                if is_of_client && !self.session.is_open(id) {
                     self.slots.remove(&id);
                     table.end(slot);
                 } else if before > 0 && after == 0 {

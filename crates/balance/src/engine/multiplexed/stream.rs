@@ -127,18 +127,18 @@ impl Stream {
     /// When it cannot be sent.
     pub fn take(&mut self, bytes: &[u8], session: &mut Session) -> Result<(), StreamSendError> {
         let (mut id, content) = (self.id, &mut self.content);
-        let is_client = self.outgoing.is_some();
+        let is_upstream = self.outgoing.is_some();
         let mut is_refused = false;
         let before = content.len();
         let taken = self.message.take(bytes, |part| match part {
-            Part::Head { block, is_last } if is_client => match session.open(block, is_last) {
+            Part::Head { block, is_last } if is_upstream => match session.open(block, is_last) {
                 Some(opened) => id = opened,
                 None => is_refused = true,
             },
             Part::Head { block, is_last } => session.send_headers(id, block, is_last),
             Part::Content(bytes) => content.extend_from_slice(bytes),
         });
-        if is_client && self.id == 0 && id != 0 && self.message.is_head_request() {
+        if is_upstream && self.id == 0 && id != 0 && self.message.is_head_request() {
             session.expect_no_content(id);
         }
         self.id = id;
