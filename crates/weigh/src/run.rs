@@ -356,14 +356,15 @@ fn show(
                 analysis,
                 width(),
                 colour(),
-                Some(&place),
+                unwritten.is_none().then_some(place.as_str()),
             ));
         }
     }
     gates::write(gate_args, header, analysis, folder)?;
     match unwritten {
         Some((file, why)) => Err(Failure::failed(format!(
-            "{file}: {why}; the result above can be written again with `weigh report {}`",
+            "{file}: {why}; the journal is kept: `weigh report {0} --format html --output FILE` writes \
+             the page",
             folder.display()
         ))),
         None => Ok(status(analysis, gate_args.unsettled_fails())),
