@@ -14,8 +14,8 @@ pub(crate) struct BatchRecorder {
     /// The response times of all slices so far.
     so_far: Histogram,
     slices: usize,
-    /// Slices of a batch; the last one may have fewer.
-    slices_each: usize,
+    /// Slices per batch; the last batch may have fewer.
+    slices_per_batch: usize,
     batches: Vec<Histogram>,
 }
 
@@ -24,7 +24,7 @@ impl BatchRecorder {
         Self {
             so_far: Histogram::empty(),
             slices: 0,
-            slices_each: 1,
+            slices_per_batch: 1,
             batches: Vec::new(),
         }
     }
@@ -34,18 +34,18 @@ impl BatchRecorder {
         let now = response.compact();
         let slice = now.since(&self.so_far);
         self.so_far = now;
-        if self.slices == BATCHES_MAX * self.slices_each {
-            self.halve();
+        if self.slices == BATCHES_MAX * self.slices_per_batch {
+            self.merge_pairs();
         }
-        match self.batches.get_mut(self.slices / self.slices_each) {
+        match self.batches.get_mut(self.slices / self.slices_per_batch) {
             Some(batch) => batch.merge(&slice),
             None => self.batches.push(slice),
         }
         self.slices += 1;
     }
 
-    fn halve(&mut self) {
-        self.slices_each *= 2;
+    fn merge_pairs(&mut self) {
+        self.slices_per_batch *= 2;
         let merged = self.batches.chunks(2).map(|pair| {
             let mut sum = Histogram::empty();
             pair.iter().for_each(|one| sum.merge(one));

@@ -217,7 +217,7 @@ fn notes(reading: &LoadReading) -> Vec<String> {
     let closed = reading.pacing == Pacing::Closed;
     if closed && reading.client.saturated {
         notes.push(
-            "the client was the bottleneck: the throughput is a lower bound this, and the latency is \
+            "the client was the bottleneck: this throughput is a lower bound, and the latency is \
              partly the client's own; more threads (-t) or another machine would tell"
                 .to_owned(),
         );
@@ -342,7 +342,7 @@ mod tests {
         let mut reading = load(20_000.0, 4_800.0, None);
         assert!(!load_terminal(&reading, "http://h/").contains("at least"));
         reading.client.saturated = true;
-        assert!(load_terminal(&reading, "http://h/").contains("throughput is a lower bound this"));
+        assert!(load_terminal(&reading, "http://h/").contains("this throughput is a lower bound"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct BlockRatio {
     pub block: u32,
     /// Subject over baseline.
     pub ratio: f64,
-    /// Of figures of events: subject less baseline, in the metric's unit.
+    /// Subject minus baseline, in the metric's unit; only with fault injection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<f64>,
 }

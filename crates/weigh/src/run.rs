@@ -363,8 +363,8 @@ fn show(
     gates::write(gate_args, header, analysis, folder)?;
     match unwritten {
         Some((file, why)) => Err(Failure::failed(format!(
-            "{file}: {why}; the journal is kept: `weigh report {0} --format html --output FILE` writes \
-             the page",
+            "{file}: {why}; the journal is complete: `weigh report {0} --format html --output FILE` \
+             writes the report elsewhere",
             folder.display()
         ))),
         None => Ok(status(analysis, gate_args.unsettled_fails())),

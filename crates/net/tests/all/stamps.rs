@@ -45,7 +45,7 @@ fn taken<I: Io>(io: &mut I) -> (Vec<u8>, Vec<Option<u64>>) {
 
 /// Sends a byte at a time until one comes with a time: the kernel begins to stamp some time after the
 /// first socket has asked for it.
-fn until_stamped<I: Io>(io: &mut I, client: &mut TcpStream) {
+fn send_until_stamped<I: Io>(io: &mut I, client: &mut TcpStream) {
     let until = Instant::now() + Duration::from_secs(10);
     let mut is_open = false;
     while Instant::now() < until {
@@ -76,7 +76,7 @@ fn accepted_bytes_have_the_time_when_they_came<I: Io>() {
     let address = listener.local_addr().unwrap();
     io.listen(listener).unwrap();
     let mut client = TcpStream::connect(address).unwrap();
-    until_stamped(&mut io, &mut client);
+    send_until_stamped(&mut io, &mut client);
     let sent: Vec<u8> = (0..100_000_u32).map(|i| (i * 7 % 251) as u8).collect();
     let before = os::now_ns();
     client.write_all(&sent[..1000]).unwrap();

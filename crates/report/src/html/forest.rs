@@ -37,14 +37,14 @@ pub(crate) fn forests(analysis: &Analysis, matters: f64) -> String {
 /// An interval plot. Values are those of its axis: log ratios, or differences in a unit.
 struct Plot<'a> {
     rows: Vec<Estimate<'a>>,
-    /// What the axis is, before the explanation of what is drawn.
+    /// The first words of the caption: the quantity on the axis.
     what: String,
     /// What is shaded.
     shaded: String,
-    /// The interval's.
+    /// The confidence level of the intervals, as text.
     confidence: String,
-    /// The axis reaches at least so far around zero, however little differs.
-    least: f64,
+    /// The axis extends at least this far on both sides of zero.
+    half_range_min: f64,
     ticks: fn(f64, f64) -> Vec<Tick>,
 }
 
@@ -59,8 +59,8 @@ struct Estimate<'a> {
     estimate: Option<f64>,
     /// Infinite where one end is not known: then the other is a bound.
     interval: Option<(f64, f64)>,
-    /// Whether an end is only known to be at least as far as drawn: the lower, the upper one.
-    is_open: (bool, bool),
+    /// Whether the lower and the upper end are censored: the true end may lie farther out.
+    is_censored: (bool, bool),
     /// The smallest difference that matters.
     matters: Option<f64>,
     blocks: Vec<f64>,
@@ -86,7 +86,7 @@ impl<'a> Estimate<'a> {
             series: 1,
             estimate: None,
             interval: None,
-            is_open: (false, false),
+            is_censored: (false, false),
             matters: None,
             blocks: Vec::new(),
             figure: None,
@@ -105,7 +105,7 @@ impl<'a> Estimate<'a> {
             series: 3,
             estimate: None,
             interval: None,
-            is_open: (false, false),
+            is_censored: (false, false),
             matters: None,
             blocks: Vec::new(),
             figure: None,
@@ -117,7 +117,7 @@ impl<'a> Estimate<'a> {
     fn has_unknown_end(&self) -> bool {
         let is_bound = |(low, high): (f64, f64)| low.is_infinite() || high.is_infinite();
         self.interval
-            .is_some_and(|ends| is_bound(ends) || self.is_open != (false, false))
+            .is_some_and(|ends| is_bound(ends) || self.is_censored != (false, false))
     }
 
     /// `balance connections=96: -31% [-33%, -29%], slower`.
@@ -152,11 +152,11 @@ impl<'a> Estimate<'a> {
             let class = format!("whisker {}", self.class);
             svg.line(&class, (a, middle), (b, middle));
             let ends = [
-                (low, a, self.is_open.0, true),
-                (high, b, self.is_open.1, false),
+                (low, a, self.is_censored.0, true),
+                (high, b, self.is_censored.1, false),
             ];
-            for (value, at, is_open, left) in ends {
-                match x.holds(value) && !is_open {
+            for (value, at, is_censored, left) in ends {
+                match x.holds(value) && !is_censored {
                     true => svg.line(&class, (at, middle - 5.0), (at, middle + 5.0)),
                     false => svg.arrow(&class, (at, middle), left),
                 }
@@ -183,7 +183,7 @@ impl Plot<'_> {
         };
         let mut caption = format!("{}, {better}", self.what);
         if has_picture {
-            caption.push_str(&format!(" ({})", self.explained()));
+            caption.push_str(&format!(" ({})", self.legend()));
         }
         let drawn = self.rows.iter().map(|row| {
             let picture = match has_picture {
@@ -205,15 +205,15 @@ impl Plot<'_> {
         )
     }
 
-    /// What is drawn, of which there is some.
-    fn explained(&self) -> String {
+    /// The legend: only the elements that occur.
+    fn legend(&self) -> String {
         let has = |is_there: fn(&Estimate<'_>) -> bool| self.rows.iter().any(is_there);
         let mut parts = vec!["dots: blocks".to_owned()];
         if has(|row| row.interval.is_some()) {
             parts.push(format!("lines: {} intervals", self.confidence));
         }
         if has(|row| row.has_unknown_end()) {
-            parts.push("arrows: an end that is not known".to_owned());
+            parts.push("arrows: the interval goes on".to_owned());
         }
         if has(|row| row.matters.is_some()) {
             parts.push(format!("shaded: {}", self.shaded));
@@ -229,7 +229,7 @@ impl Plot<'_> {
         let most = FARTHEST
             * estimates
                 .map(f64::abs)
-                .fold(matters.max(self.least), f64::max);
+                .fold(matters.max(self.half_range_min), f64::max);
         let (mut low, mut high) = (-1.4 * matters, 1.4 * matters);
         for row in &self.rows {
             let ends = row.interval.map(|(low, high)| [low, high]);
@@ -240,7 +240,7 @@ impl Plot<'_> {
                 high = high.max(value);
             }
         }
-        let margin = 0.06 * (high - low).max(self.least / 2.0);
+        let margin = 0.06 * (high - low).max(self.half_range_min / 2.0);
         (low - margin, high + margin)
     }
 }

@@ -79,9 +79,9 @@ pub(crate) fn difference(c: &Comparison) -> Option<String> {
     Some(unit(c.metric).signed(c.difference?, c.difference_interval()))
 }
 
-/// The highest that the difference can be where no interval is known: nothing of the subject failed,
-/// so that its share has an upper bound, and the baseline's is 0 at least.
-pub(crate) fn at_most(c: &Comparison) -> Option<f64> {
+/// The upper bound of a difference without an interval: if no request of the subject failed, its share
+/// has an upper bound, and the baseline's share is at least 0.
+pub(crate) fn upper_bound(c: &Comparison) -> Option<f64> {
     if c.difference.is_none() || c.difference_interval().is_some() {
         return None;
     }
@@ -95,7 +95,7 @@ pub(crate) fn at_most(c: &Comparison) -> Option<f64> {
 
 /// The difference with its upper bound: `0.000, at most +0.030 percentage points`.
 pub(crate) fn difference_at_most(c: &Comparison) -> Option<String> {
-    let (unit, most) = (unit(c.metric), at_most(c)?);
+    let (unit, most) = (unit(c.metric), upper_bound(c)?);
     let decimals = unit.decimals(Some((0.0, most)));
     Some(format!(
         "{}, at most {}{}",
@@ -105,9 +105,9 @@ pub(crate) fn difference_at_most(c: &Comparison) -> Option<String> {
     ))
 }
 
-/// Whether the time of the subject, of the baseline, was not over at the window's end in some block,
-/// so that it is longer than measured.
-pub(crate) fn are_open(c: &Comparison) -> (bool, bool) {
+/// Whether a time was censored, of the subject and of the baseline: in some block it was not over when
+/// the window ended.
+pub(crate) fn are_censored(c: &Comparison) -> (bool, bool) {
     let is_open = |name: &str| {
         c.notes.iter().any(|note| match note {
             Note::FullRate(sides) => sides

@@ -150,7 +150,9 @@ fn reason(reason: &GateReason) -> String {
                 .to_owned()
         }
         GateReason::ClientLimits(Some(subject)) => {
-            format!("the client was the bottleneck for {subject}, whose figure is a lower bound")
+            format!(
+                "the client was the bottleneck for {subject}, whose throughput is a lower bound"
+            )
         }
         GateReason::FailedStarts(subject, starts) => format!(
             "{} of {} of {subject} failed ({})",

@@ -29,8 +29,8 @@ pub(crate) use comparison::{comparison, comparison_placed, direction, noise_floo
 pub(crate) use congestion::congestion;
 pub(crate) use curve::{curve_legend, curve_point, curves, rate_with_interval, tidy};
 pub(crate) use events::{
-    Unit, are_open, at_most, difference, difference_at_most, floor_difference, uncompared,
-    unit as unit_of_difference,
+    Unit, are_censored, difference, difference_at_most, floor_difference, uncompared,
+    unit as unit_of_difference, upper_bound,
 };
 pub(crate) use finding::finding;
 pub(crate) use gate::{

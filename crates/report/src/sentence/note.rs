@@ -89,7 +89,9 @@ fn note(note: &Note) -> String {
                 .to_owned()
         }
         Note::ClientLimits(Some(subject)) => {
-            format!("the client was the bottleneck for {subject}, whose figure is a lower bound")
+            format!(
+                "the client was the bottleneck for {subject}, whose throughput is a lower bound"
+            )
         }
         Note::TooFewBesideOthers {
             usable,

@@ -108,7 +108,7 @@ pub(crate) fn row(row: &PlanRow) -> String {
 /// The windows in which a metric is measured.
 fn windows(metric: Metric) -> &'static str {
     match metric.is_of_open_loop() {
-        true => "windows of the open loop",
+        true => "open-loop windows",
         false => "windows",
     }
 }
@@ -158,8 +158,8 @@ pub(crate) fn remedy(remedy: &Remedy) -> String {
             subject,
             share: part,
         } => format!(
-            "more blocks: {} of the variance of {subject}'s {} comes with starting afresh, and longer \
-             windows do not reduce it",
+            "more blocks: {} of the variance of {subject}'s {} lies between blocks, as from restarting \
+             the servers; longer windows do not reduce it",
             share(part),
             metric.words()
         ),
@@ -200,13 +200,13 @@ mod tests {
         };
         assert_eq!(
             dominant(Dominant::Slices, Metric::LatencyUsP50),
-            "longer windows of the open loop: 65% of the variance of balance's median latency lies \
-             within blocks, between slices"
+            "longer open-loop windows: 65% of the variance of balance's median latency lies within \
+             blocks, between slices"
         );
         assert_eq!(
             dominant(Dominant::Starts, Metric::RequestsPerS),
-            "more blocks: 65% of the variance of balance's throughput comes with starting afresh, \
-             and longer windows do not reduce it"
+            "more blocks: 65% of the variance of balance's throughput lies between blocks, as from \
+             restarting the servers; longer windows do not reduce it"
         );
         let windows = Remedy::Windows {
             metric: Metric::LatencyUsP99,
@@ -219,7 +219,7 @@ mod tests {
         };
         assert_eq!(
             remedy(&windows),
-            "windows of the open loop of 20.0 s instead of 10.0 s: 12 blocks settle what matters \
+            "open-loop windows of 20.0 s instead of 10.0 s: 12 blocks settle what matters \
              for balance's 99th percentile of latency in 10 min instead of 20 min"
         );
     }

@@ -195,10 +195,10 @@ pub enum Step {
 pub enum Bound {
     /// A rate at which the objective was not kept.
     Missed,
-    /// A rate that the client could not offer: the capacity is a lower bound the lower bound.
+    /// A rate that the client could not offer: only the lower bound of the capacity is known.
     Client,
-    /// There is none: the highest rate that the search was allowed to offer held. The capacity is
-    /// 'at least' the lower bound.
+    /// There is none: the highest rate that the search was allowed to offer held. Only
+    /// the lower bound of the capacity is known.
     Range,
 }
 

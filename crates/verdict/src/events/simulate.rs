@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn equal_shares_are_rarely_different(overdispersion: f64, most: f64) {
+    fn assert_equal_shares_are_rarely_called_different(overdispersion: f64, most: f64) {
         // Every difference matters here, so that nothing but the test protects.
         let rules = rules(1e-9);
         for blocks in [3, 10] {
@@ -179,12 +179,12 @@ mod tests {
 
     #[test]
     fn equal_shares_of_independent_failures_are_rarely_called_different() {
-        equal_shares_are_rarely_different(1.0, 0.05);
+        assert_equal_shares_are_rarely_called_different(1.0, 0.05);
     }
 
     #[test]
     fn equal_shares_of_clustered_failures_are_rarely_called_different() {
-        equal_shares_are_rarely_different(5.0, 0.08);
+        assert_equal_shares_are_rarely_called_different(5.0, 0.08);
     }
 
     #[test]

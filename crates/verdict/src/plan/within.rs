@@ -34,17 +34,17 @@ pub(super) fn of_throughput(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
     Some(per_time / time)
 }
 
-/// Of a quantile of latency; nothing where the batches of slices cannot be paired, or the quantile
-/// is not counted.
+/// The same for a quantile of latency; `None` if the batches cannot be paired, or do not count this
+/// quantile.
 ///
 /// A quantile of all requests is not the mean of the slices' quantiles. But the share of requests
-/// above it is the mean of the slices' shares, so the slices are clusters of a sample. The standard
-/// error of that share becomes one of the quantile by the quantiles that lie so much higher and
-/// lower (Woodruff: Confidence Intervals for Medians and Other Position Measures, JASA 1952; for
+/// above it is the mean of the slices' shares, so the slices are clusters of a sample. Woodruff's
+/// method turns the standard error of that share into one of the quantile: it takes the quantiles one
+/// standard error of the share above and below (Woodruff: Confidence Intervals for Medians and Other Position Measures, JASA 1952; for
 /// clusters of requests: Deng, Knoblich, Lu: Applying the Delta Method in Metric Analytics, KDD
 /// 2018). What both subjects have in common in a pair cancels in the ratio.
 pub(super) fn of_quantile(ours: &LoadReading, theirs: &LoadReading, quantile: f64) -> Option<f64> {
-    let (ours, theirs) = (effects(ours, quantile)?, effects(theirs, quantile)?);
+    let (ours, theirs) = (influences(ours, quantile)?, influences(theirs, quantile)?);
     if ours.len() != theirs.len() {
         return None;
     }
@@ -52,8 +52,8 @@ pub(super) fn of_quantile(ours: &LoadReading, theirs: &LoadReading, quantile: f6
     Some(variance_of_sum(&of_pairs))
 }
 
-/// What each batch adds to the logarithm of a load's quantile; their sum is 0.
-fn effects(load: &LoadReading, quantile: f64) -> Option<Vec<f64>> {
+/// The influence of each batch on the logarithm of the load's quantile; they add up to 0.
+fn influences(load: &LoadReading, quantile: f64) -> Option<Vec<f64>> {
     let counts: Option<Vec<(f64, f64)>> = load
         .batches
         .iter()

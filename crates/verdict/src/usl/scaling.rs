@@ -27,8 +27,8 @@ pub struct Level {
     pub rounds: u32,
     /// Throughput of the rounds; absent where none was valid.
     pub requests_per_s: Option<Spread>,
-    /// The client was the limit in more than half of them: the throughput is a lower bound that, and
-    /// is left out of the fit.
+    /// The client was the limit in more than half of them: the throughput is a lower bound, and is
+    /// left out of the fit.
     pub at_least: bool,
     /// The median latency of the rounds, in microseconds.
     pub latency_us_p50: Option<Spread>,

@@ -16,7 +16,7 @@ const METRICS: [&str; 4] = [
     "server_cpu_us_per_request",
 ];
 /// Conditions of which a metric's 95% interval may leave out the truth, as each does in one of
-/// twenty. For one of the metrics, more would happen by chance in 1 of 40,000 runs (binomial).
+/// twenty. Any of the four metrics exceeds this by chance in 1 of 40,000 runs (binomial).
 const OFF_MAX: usize = 3;
 /// Conditions that may be called different. More would happen by chance in fewer than 1 of 1,000
 /// runs: by Holm's procedure the least of some 16 p values is to be below 0.0031.

@@ -26,7 +26,7 @@ pub(super) fn plot(analysis: &Analysis, metric: Metric) -> Option<Plot<'_>> {
             None => "differences that do not matter".to_owned(),
         },
         confidence: fraction(confidence),
-        least: 1e-3,
+        half_range_min: 1e-3,
         ticks: difference_ticks,
     })
 }
@@ -40,13 +40,13 @@ fn shared(comparisons: &[(usize, &Comparison)]) -> Option<f64> {
 
 fn compared<'a>(number: usize, c: &'a Comparison, unit: &Unit) -> Estimate<'a> {
     let interval = c.difference_interval();
-    let bound = sentence::at_most(c).map(|most| (f64::NEG_INFINITY, most));
-    let (ours, theirs) = sentence::are_open(c);
+    let bound = sentence::upper_bound(c).map(|most| (f64::NEG_INFINITY, most));
+    let (ours, theirs) = sentence::are_censored(c);
     Estimate {
         estimate: c.difference.map(|one| one * unit.factor),
         interval: scaled(interval.or(bound), unit),
         // What the baseline took longer lowers the difference.
-        is_open: (theirs, ours),
+        is_censored: (theirs, ours),
         matters: c.difference_matters.map(|one| one * unit.factor),
         blocks: differences(&c.by_block, unit),
         figure: sentence::difference_at_most(c).or_else(|| sentence::difference(c)),

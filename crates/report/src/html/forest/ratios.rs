@@ -24,7 +24,7 @@ pub(super) fn plot(analysis: &Analysis, metric: Metric, matters: f64) -> Option<
         what: format!("Change of {}", metric.words()),
         shaded: format!("differences within {} do not matter", fraction(matters)),
         confidence: fraction(analysis.comparisons.first().map_or(0.95, |c| c.confidence)),
-        least: 0.02,
+        half_range_min: 0.02,
         ticks: ratio_ticks,
     })
 }

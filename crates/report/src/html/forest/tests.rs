@@ -99,7 +99,7 @@ fn figures_of_events_are_differences_in_their_own_unit() {
 }
 
 #[test]
-fn no_failure_without_an_interval_is_an_upper_bound() {
+fn without_failures_a_single_block_gives_an_upper_bound() {
     let one = [(0, Some(0.2)), (0, Some(0.2)), (0, Some(0.3))];
     let page_of_one = page(&[one]);
     let failed = plot(&page_of_one, "failed_share");
@@ -109,7 +109,7 @@ fn no_failure_without_an_interval_is_an_upper_bound() {
     assert_eq!(count(balance, "<line class=\"whisker"), 2);
     assert_eq!(count(balance, ARROW_LEFT), 1);
     assert_eq!(count(balance, ARROW_RIGHT), 0);
-    assert!(failed.contains("arrows: an end that is not known"));
+    assert!(failed.contains("arrows: the interval goes on"));
     assert!(!failed.contains("shaded"), "{failed}");
     // One block says nothing of a time.
     let full = row(plot(&page_of_one, "full_rate_after_s"), "balance");
@@ -125,7 +125,7 @@ fn no_failure_without_an_interval_is_an_upper_bound() {
 }
 
 #[test]
-fn a_time_that_was_not_over_is_open_at_its_end() {
+fn a_censored_time_is_drawn_with_an_arrow() {
     let open = page(&[
         [(0, Some(0.2)), (0, Some(0.4)), (0, None)],
         [(0, Some(0.2)), (0, Some(0.4)), (0, Some(7.0))],
@@ -137,7 +137,7 @@ fn a_time_that_was_not_over_is_open_at_its_end() {
         (count(balance, ARROW_LEFT), count(balance, ARROW_RIGHT)),
         (0, 1)
     );
-    assert!(full.contains("arrows: an end that is not known"));
+    assert!(full.contains("arrows: the interval goes on"));
     // Of the baseline: the difference may be lower.
     let open = page(&[
         [(0, None), (0, None), (0, Some(0.4))],
