@@ -7,6 +7,7 @@ use readings::{
     Trial,
 };
 
+use crate::loops::Loop;
 use crate::machine;
 use crate::path;
 use crate::validity::{flaws, flaws_beside_failures, flaws_of_beside};
@@ -201,6 +202,8 @@ pub(crate) struct Cells<'a> {
     counted: Vec<usize>,
     by_subject: BTreeMap<SubjectKey<'a>, BTreeMap<u32, BlockRows>>,
     by_condition: BTreeMap<&'a Condition, Vec<usize>>,
+    /// The attempt at each block that a table of all subjects takes, see [`Cells::in_one_attempt`].
+    attempt_for_all: BTreeMap<(&'a Condition, u32, Loop), u32>,
     /// Conditions as declared, then those that only the trials name.
     pub conditions: Vec<Condition>,
     /// Subjects as declared, then those that only the trials name.
@@ -269,6 +272,7 @@ impl<'a> Cells<'a> {
             counted: Vec::new(),
             by_subject: BTreeMap::new(),
             by_condition: BTreeMap::new(),
+            attempt_for_all: BTreeMap::new(),
             conditions: header.conditions.clone(),
             subjects: header.subjects.clone(),
             open_loop_factors: header.open_loop_factors.clone(),
@@ -287,7 +291,33 @@ impl<'a> Cells<'a> {
             let cell = Cell::judge(trial, header.max_error, attempts.of(trial));
             cells.add(cell);
         }
+        cells.choose_attempts();
         cells
+    }
+
+    /// Chooses, for each loop of each block, the attempt in which most subjects can be used; of
+    /// equals the last.
+    fn choose_attempts(&mut self) {
+        let mut usable: BTreeMap<(&'a Condition, u32, Loop), BTreeMap<u32, usize>> =
+            BTreeMap::new();
+        for cell in &self.rows {
+            let loops = [
+                (Loop::Closed, cell.throughput().is_some()),
+                (Loop::Open, cell.latency().is_some()),
+            ];
+            for (of, is_usable) in loops {
+                let key = (&cell.trial.condition, cell.trial.block, of);
+                let attempts = usable.entry(key).or_default();
+                *attempts.entry(cell.attempt).or_default() += usize::from(is_usable);
+            }
+        }
+        let chosen = usable.into_iter().filter_map(|(key, attempts)| {
+            let most = attempts
+                .into_iter()
+                .max_by_key(|(attempt, n)| (*n, *attempt));
+            Some((key, most?.0))
+        });
+        self.attempt_for_all = chosen.collect();
     }
 
     fn add(&mut self, cell: Cell<'a>) {
@@ -371,6 +401,28 @@ impl<'a> Cells<'a> {
         blocks
             .map(|(block, rows)| (*block, counted(rows)))
             .collect()
+    }
+
+    /// One subject's trials under one condition for figures that stand beside those of other
+    /// subjects: in each block all subjects' are of one attempt, so that their ratio is that of a
+    /// comparison. A subject that the attempt has no row of has the row that counts.
+    pub fn in_one_attempt(
+        &self,
+        of: Loop,
+        condition: &Condition,
+        subject: &str,
+        baseline_copy: bool,
+    ) -> BTreeMap<u32, &Cell<'a>> {
+        let mut trials = self.of_subject(condition, subject, baseline_copy);
+        for (block, attempts) in self.attempts(condition, subject, baseline_copy) {
+            let chosen = self.attempt_for_all.get(&(condition, block, of));
+            let row = attempts.iter().rev();
+            let row = row.copied().find(|cell| Some(&cell.attempt) == chosen);
+            if let Some(row) = row {
+                trials.insert(block, row);
+            }
+        }
+        trials
     }
 
     /// Every attempt of one subject under one condition.

@@ -28,6 +28,7 @@ mod holm;
 mod interactions;
 mod latency_curve;
 mod looks;
+mod loops;
 mod machine;
 mod margin;
 mod metric;

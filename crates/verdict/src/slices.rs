@@ -5,6 +5,7 @@
 use readings::{Condition, Slice};
 
 use crate::cells::Cells;
+use crate::loops::Loop;
 use crate::sample::Sample;
 use crate::{Place, Rules, Warning};
 
@@ -66,8 +67,8 @@ impl SliceBias {
     ) -> Option<Self> {
         let mut biases = Vec::new();
         for condition in cells.conditions.iter().filter(|c| is_part(place, c)) {
-            let ours = cells.of_subject(condition, subject, false);
-            let theirs = cells.of_subject(condition, &rules.baseline, false);
+            let ours = cells.in_one_attempt(Loop::Closed, condition, subject, false);
+            let theirs = cells.in_one_attempt(Loop::Closed, condition, &rules.baseline, false);
             biases.extend(ours.iter().filter_map(|(block, ours)| {
                 let (ours, theirs) = (ours.throughput()?, theirs.get(block)?.throughput()?);
                 Some(effect(&ours.slices, &theirs.slices)? * bias_per_effect(&ours.slices)?)

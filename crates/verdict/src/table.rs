@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::Starts;
 use crate::cells::{Cell, Cells};
 use crate::events::EventsRow;
+use crate::loops::Loop;
 use crate::pairs::{enough, resolves};
 use crate::validity::late_at;
 
@@ -71,9 +72,12 @@ pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
     let mut rows = Vec::new();
     for condition in &cells.conditions {
         for subject in &cells.subjects {
-            let trials = cells.of_subject(condition, subject, false);
-            let trials: Vec<&Cell<'_>> = trials.into_values().collect();
-            if trials.iter().any(|c| c.reading().is_some()) {
+            let trials = Trials {
+                counted: values(cells.of_subject(condition, subject, false)),
+                closed: values(cells.in_one_attempt(Loop::Closed, condition, subject, false)),
+                open: values(cells.in_one_attempt(Loop::Open, condition, subject, false)),
+            };
+            if trials.counted.iter().any(|c| c.reading().is_some()) {
                 let starts = Starts::of(&cells.attempts(condition, subject, false));
                 rows.push(row(condition, subject, &trials, starts));
             }
@@ -82,11 +86,33 @@ pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
     rows
 }
 
-fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>], starts: Starts) -> SubjectRow {
+/// One subject's trials under one condition, one for each block.
+struct Trials<'c, 'a> {
+    /// The rows that count.
+    counted: Vec<&'c Cell<'a>>,
+    /// Those whose closed loops are set beside the other subjects'.
+    closed: Vec<&'c Cell<'a>>,
+    /// Those whose open loops are.
+    open: Vec<&'c Cell<'a>>,
+}
+
+fn values<'c, 'a>(trials: BTreeMap<u32, &'c Cell<'a>>) -> Vec<&'c Cell<'a>> {
+    trials.into_values().collect()
+}
+
+fn row(
+    condition: &Condition,
+    subject: &str,
+    trials_of: &Trials<'_, '_>,
+    starts: Starts,
+) -> SubjectRow {
+    let trials = &trials_of.closed;
+    let counted = &trials_of.counted;
     let closed: Vec<&LoadReading> = trials.iter().filter_map(|c| c.throughput()).collect();
-    let open: Vec<&LoadReading> = trials.iter().filter_map(|c| c.latency()).collect();
+    let open = trials_of.open.iter();
+    let open: Vec<&LoadReading> = open.filter_map(|c| c.latency()).collect();
     let mut errors = ErrorCounts::default();
-    for reading in trials.iter().filter_map(|c| c.reading()) {
+    for reading in counted.iter().filter_map(|c| c.reading()) {
         for load in [&reading.throughput, &reading.latency]
             .into_iter()
             .flatten()
@@ -138,7 +164,7 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>], starts: Start
     SubjectRow {
         condition: condition.clone(),
         subject: subject.to_owned(),
-        trials: trials.iter().filter(|c| c.reading().is_some()).count(),
+        trials: counted.iter().filter(|c| c.reading().is_some()).count(),
         starts,
         requests_per_s: geometric_mean(closed.iter().map(|l| l.requests_per_s())),
         at_least: limited > 0,
@@ -155,7 +181,7 @@ fn row(condition: &Condition, subject: &str, trials: &[&Cell<'_>], starts: Start
         server_cpu_us_per_request: cpu,
         server_switches_per_request: per_server(trials, SystemMetrics::switches_per_request),
         server_faults_per_request: per_server(trials, SystemMetrics::faults_per_request),
-        server_rss_bytes_max: most_memory(trials),
+        server_rss_bytes_max: most_memory(counted),
         client_cpu: mean(&client),
         driver: trials
             .iter()
@@ -351,5 +377,39 @@ mod tests {
         assert!(row(2).latency_us_p99.is_some());
         assert_eq!(row(3).latency_us_p99, None);
         assert!(row(3).latency_us_p50.is_some());
+    }
+
+    /// Of each block's two attempts the first is spoilt for one subject, and the second, made in a
+    /// busier minute, is spoilt in the other's open loop.
+    #[test]
+    fn the_figures_of_a_block_are_of_one_attempt() {
+        let mut wrong = closed(1_000.0);
+        wrong.errors_all.status = 9_000;
+        let mut late = open(500.0, 400.0);
+        late.client.saturated = true;
+        let mut trials = Vec::new();
+        for block in 1..=3 {
+            let good = || Some(open(500.0, 400.0));
+            let mut add = |attempt, subject, rate: Option<f64>, open| {
+                let load = rate.map_or(wrong.clone(), closed);
+                let one = trial(block, subject, false, done(Some(load), open));
+                trials.push(readings::Trial { attempt, ..one });
+            };
+            add(1, "direct", None, good());
+            add(1, "balance", Some(1_200.0), good());
+            add(2, "direct", Some(1_000.0), good());
+            add(2, "balance", Some(950.0), Some(late.clone()));
+        }
+        let analysis = crate::fixtures::analyse(&header(3), &trials);
+        let compared = analysis.comparisons.iter();
+        let compared = compared.filter(|c| c.metric == crate::Metric::RequestsPerS);
+        let ratio = compared.map(|c| c.ratio.unwrap()).next().unwrap();
+        assert!((ratio - 0.95).abs() < 1e-9, "{ratio}");
+        let of = |subject: &str| {
+            let row = analysis.table.iter().find(|row| row.subject == subject);
+            row.unwrap().requests_per_s.unwrap()
+        };
+        let of_table = of("balance") / of("direct");
+        assert!((of_table - ratio).abs() < 1e-9, "{of_table}");
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use readings::{LoadReading, Reading, RunHeader, Trial};
+use readings::{LoadReading, RunHeader, Trial};
 use serde::Serialize;
 
 use super::blocks::{Goal, Spread};
 use super::{Components, PlanRow, reading};
+use crate::loops::Loop;
 use crate::pairs::resolves_in;
 use crate::{Metric, Rules};
 
@@ -111,29 +112,6 @@ pub(super) fn remedies(
         found.extend(windows.and_then(|one| one.better(rules, comparisons)));
     }
     found
-}
-
-/// The loop in which a metric is measured: each has windows of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loop {
-    Closed,
-    Open,
-}
-
-impl Loop {
-    fn of(metric: Metric) -> Self {
-        match metric.is_of_open_loop() {
-            true => Self::Open,
-            false => Self::Closed,
-        }
-    }
-
-    fn load(self, reading: &Reading) -> Option<&LoadReading> {
-        match self {
-            Self::Closed => reading.throughput.as_ref(),
-            Self::Open => reading.latency.as_ref(),
-        }
-    }
 }
 
 /// The row that takes longest, of those where slices and starts are told apart.
