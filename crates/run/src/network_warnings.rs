@@ -5,7 +5,7 @@ use readings::{Histogram, LoadReading};
 use crate::context::Context;
 use crate::group::{GroupResult, ReadySubject};
 use agent::wire::Loaded;
-use experiment::{Experiment, ResolvedCondition};
+use experiment::{Experiment, HttpVersion, ResolvedCondition, SubjectSpec};
 
 /// Share of the throughput that round trips allow above which they are the limit: three quarters or
 /// more of a response time are then network.
@@ -37,7 +37,7 @@ pub(crate) fn of_closed_loop(
     }
 }
 
-/// Warns of a throughput near connections / round-trip time, which no server can exceed.
+/// Warns of a throughput near requests under way / round-trip time, which no server can exceed.
 fn limited_by_rtt(
     experiment: &Experiment,
     resolved: &ResolvedCondition,
@@ -58,24 +58,57 @@ fn limited_by_rtt(
         .filter_map(|host| host.link)
         .map(|link| link.rtt_ns)
         .sum();
-    // A new connection takes a round trip of its own.
-    let trips = if resolved.load.keepalive { 1.0 } else { 2.0 };
-    let rtt_s = rtt_ns as f64 / 1e9 * trips;
+    let rtt_s = rtt_ns as f64 / 1e9 * trips(resolved, subject_of);
     if rtt_s <= 0.0 {
         return None;
     }
-    let connections = resolved.load.connections;
-    let bound = f64::from(connections) / rtt_s;
+    let connections = subject_of.connections;
+    let (at_once, under_way) = match reading.streams {
+        Some(streams) => (
+            connections * streams,
+            format!("{connections} connections of {streams} streams"),
+        ),
+        None => (connections, format!("{connections} connections")),
+    };
+    let bound = f64::from(at_once) / rtt_s;
     let measured = reading.requests_per_s();
     (measured > BOUND_SHARE * bound).then(|| {
         format!(
             "from host `{from}`, `{subject}` answered {measured:.0} requests/s in block 1, {:.0}% \
-             of the {bound:.0} that {connections} connections allow at {:.0} ms per request: the \
-             network's delay limits this, not the servers",
+             of the {bound:.0} that {under_way} allow at {:.0} ms per request: the network's \
+             delay limits this, not the servers",
             measured / bound * 1e2,
             rtt_s * 1e3
         )
     })
+}
+
+/// The round trips that a request takes at least: its own, and its share of those that open its
+/// connection. The shortest handshake is assumed: one trip for TCP or QUIC, one more for TLS 1.3
+/// over TCP.
+fn trips(resolved: &ResolvedCondition, subject: &SubjectSpec) -> f64 {
+    let load = &resolved.load;
+    let per_connection = match load.keepalive {
+        false => Some(1),
+        true => subject
+            .requests_per_connection
+            .or(load.requests_per_connection),
+    };
+    let Some(requests) = per_connection else {
+        return 1.0;
+    };
+    let opening = match (subject.http, subject.scheme.as_str()) {
+        (HttpVersion::Http3, _) => 1.0,
+        (_, "https") => 2.0,
+        _ => 1.0,
+    };
+    let streams = match subject.http {
+        HttpVersion::Http1 => 1,
+        _ => subject.streams.unwrap_or(load.streams),
+    };
+    // What a stream's place has for itself: a connection of 40 streams and 40 requests one each.
+    let in_a_row = (requests as f64 / f64::from(streams.max(1))).max(1.0);
+    1.0 + opening / in_a_row
 }
 
 /// Warns of lost SYNs, as from a full accept queue.
