@@ -7,6 +7,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod accept_queues;
 mod cgroup;
 pub mod cgroup_hierarchy;
 mod child_guard;
@@ -19,6 +20,7 @@ mod handle;
 pub mod leftovers;
 mod link;
 mod listening;
+mod listening_sockets;
 mod load;
 pub mod machine;
 pub mod netlink;
@@ -44,6 +46,7 @@ mod signals;
 mod stderr_tail;
 pub mod wire;
 
+pub use accept_queues::AcceptQueueAt;
 pub use child_guard::{ChildGuard, end_all};
 pub use client::{Agent, AgentError, Clock, read_answers};
 pub use clock::Window;

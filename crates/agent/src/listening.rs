@@ -58,7 +58,7 @@ fn name_of(pid: i32) -> Option<String> {
 }
 
 /// The inodes of the sockets that a connection to `address` may reach.
-fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
+pub(crate) fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     let tables = [("/proc/self/net/tcp", 4), ("/proc/self/net/tcp6", 16)];
     let sockets = tables.into_iter().flat_map(|(path, bytes)| {
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -68,7 +68,7 @@ fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
 }
 
 /// An address of this machine is one that a socket can be bound to.
-fn is_of_this_machine(ip: IpAddr) -> bool {
+pub(crate) fn is_of_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
@@ -124,7 +124,7 @@ fn holders(inodes: &BTreeSet<u64>) -> Vec<Process> {
         .collect()
 }
 
-fn holds(pid: i32, inodes: &BTreeSet<u64>) -> bool {
+pub(crate) fn holds(pid: i32, inodes: &BTreeSet<u64>) -> bool {
     let files = fs::read_dir(format!("/proc/{pid}/fd"));
     let mut targets = files.into_iter().flatten().flatten().filter_map(|file| {
         let target = fs::read_link(file.path()).ok()?;

@@ -9,8 +9,10 @@ const AF_NETLINK: i32 = 16;
 const SOCK_RAW: i32 = 3;
 
 const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
+const NLM_F_DUMP: u16 = 0x300;
 
 /// Length, kind, flags, sequence number and sender.
 const HEADER: usize = 16;
@@ -29,6 +31,11 @@ impl Message {
     /// A request that the kernel acknowledges or refuses.
     pub fn acknowledged(kind: u16, flags: u16, header: &[u8]) -> Self {
         Self::new(kind, flags | NLM_F_ACK, header)
+    }
+
+    /// A request for a list, which comes in any number of messages.
+    pub fn dump(kind: u16, header: &[u8]) -> Self {
+        Self::new(kind, NLM_F_DUMP, header)
     }
 
     fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
@@ -166,6 +173,21 @@ impl Netlink {
         match kind {
             NLMSG_ERROR => Err(refusal(body).unwrap_or_else(none)),
             _ => Ok(body),
+        }
+    }
+
+    /// Asks for a list; `take` gets the body of each of its messages.
+    pub fn list(&mut self, request: &mut Message, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        self.send(request)?;
+        loop {
+            let length = self.receive()?;
+            for (kind, body) in messages(&self.buffer[..length]) {
+                match kind {
+                    NLMSG_DONE => return Ok(()),
+                    NLMSG_ERROR => return refusal(body).map_or(Ok(()), Err),
+                    _ => take(body),
+                }
+            }
         }
     }
 

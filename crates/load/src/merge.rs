@@ -87,6 +87,7 @@ pub(crate) fn merge(
         // The caller knows it.
         tcp_congestion: None,
         quic: sum.quic.map(|quic| *quic),
+        accept_queues: Vec::new(),
     })
 }
 

@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod accept_queue;
 mod batches;
 mod bottleneck;
 mod counts;
@@ -31,6 +32,7 @@ mod tls;
 mod tool;
 mod utc;
 
+pub use accept_queue::AcceptQueue;
 pub use batches::Batch;
 pub use bottleneck::{
     BottleneckReading, BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe,

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles, QuicReading, TlsReading,
+    AcceptQueue, Batch, ClientPauses, ErrorCounts, Histogram, Offered, Peaks, Quantiles,
+    QuicReading, TlsReading,
 };
 
 /// A good answer is late if it took longer than this: see [`LoadRow::late`].
@@ -125,6 +126,10 @@ pub struct LoadReading {
     /// Of a load over HTTP/3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicReading>,
+    /// Accept queues of the servers that were full while the load went on, also outside the
+    /// measured windows: a SYN is sent again a second later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accept_queues: Vec<AcceptQueue>,
 }
 
 impl LoadReading {

@@ -76,6 +76,7 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
         "rows": reading.rows,
         "rows_left_out": reading.rows_left_out,
         "wrong": reading.wrong,
+        "accept_queues": reading.accept_queues,
         "problems": verdict::reasons(reading),
         "histogram": reading.response.to_base64(),
     });

@@ -253,7 +253,17 @@ fn notes(reading: &LoadReading) -> Vec<String> {
     if reading.errors.total() > 0 {
         notes.push("the latency figures leave out requests that failed".to_owned());
     }
+    notes.extend(full_queues(reading));
     notes
+}
+
+/// The accept queues that were full, where no reason against the load names them.
+fn full_queues(reading: &LoadReading) -> Option<String> {
+    let queues = verdict::full_queues(&reading.accept_queues).join("; ");
+    let is_named = |reason: &String| reason.contains(&queues);
+    (!queues.is_empty() && !verdict::reasons(reading).iter().any(is_named)).then(|| {
+        format!("{queues}; a connection that finds it full is tried again a second later or more")
+    })
 }
 
 #[cfg(test)]

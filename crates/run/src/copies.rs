@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use experiment::plan::{Group, PlannedTrial};
 use experiment::{ResolvedCondition, ServerSpec, SubjectSpec, Target, Upstream};
-use readings::SystemMetrics;
+use readings::{AcceptQueue, SystemMetrics};
 
 /// Ends the name of a copied server. Names of an experiment's servers have no dot.
 const SUFFIX: &str = ".copy";
@@ -96,6 +96,20 @@ pub(crate) fn is_separate(
         1 => !subject.through.is_empty(),
         _ => subject.through.iter().any(|name| is_copy(name)),
     }
+}
+
+/// The accept queues of a trial's own servers under the names of the experiment, and those of which
+/// no server is known.
+pub(crate) fn queues_of_path(queues: &[AcceptQueue], through: &[String]) -> Vec<AcceptQueue> {
+    let own = queues.iter().filter(|queue| match &queue.server {
+        Some(server) => through.contains(server),
+        None => true,
+    });
+    let named = own.cloned().map(|mut queue| {
+        queue.server = queue.server.map(|server| original(&server).to_owned());
+        queue
+    });
+    named.collect()
 }
 
 /// Metrics of a trial under the names of the experiment: of its own servers, be they copies or not.

@@ -187,6 +187,10 @@ impl RemoteScheduling {
 /// has counted them.
 fn add(reading: &mut Measured, there: Measured, host: &str, new_network: bool, new_machine: bool) {
     reading.cpu_s.extend(there.cpu_s);
+    let queues = there.accept_queues.into_iter();
+    // What is counted for a network only is known already where the network is.
+    let queues = queues.filter(|queue| new_network || queue.server.is_some());
+    reading.accept_queues.extend(queues);
     if new_network {
         let accepted = reading.accepted.zip(there.accepted);
         reading.accepted = accepted.map(|(here, there)| here + there);

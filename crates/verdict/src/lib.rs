@@ -86,6 +86,7 @@ pub use metric::Metric;
 pub use notes::{FailuresOf, FullRateOf, Note, Place, Warning};
 pub use outlook::{Outlook, outlook};
 pub use overload::{Overload, overload};
+pub use path::full_queues;
 pub use pauses::{BlockPauses, WithoutPauses, without_pauses};
 pub use robust::Robust;
 pub use rules::Rules;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use readings::{LoadReading, NetworkMetrics, Reading, SystemMetrics};
+use readings::{AcceptQueue, LoadReading, NetworkMetrics, Reading, SystemMetrics};
 
 use crate::text::{counted, grouped};
 use crate::validity::Flaw;
@@ -51,28 +51,61 @@ fn is_idle(server: &str, probed: &SystemMetrics) -> bool {
     cpu_us < CPU_US && (probed.requests >= REQUESTS_OF_TICKS || switches < SWITCHES)
 }
 
-/// Adds overflows of accept queues to the flaw of requests that failed on the way.
+/// Adds the accept queues that were full to the flaw of requests that failed on the way. Where the
+/// load has none, those of the windows' networks are named: old journals have no others.
 pub(crate) fn name_the_queue(
     flaws: &mut [Flaw],
     reading: &Reading,
     load: &LoadReading,
     probed: Option<&SystemMetrics>,
 ) {
+    let queues = match load.accept_queues.is_empty() {
+        false => full_queues(&load.accept_queues),
+        true => {
+            let networks = probed.into_iter().flat_map(|seen| &seen.networks);
+            let queues = networks.filter_map(|network| overflowed(network, reading));
+            queues.collect()
+        }
+    };
+    add_queues(flaws, load, &queues);
+}
+
+/// The same for a load of which nothing else is known.
+pub(crate) fn name_the_queue_of(flaws: &mut [Flaw], load: &LoadReading) {
+    add_queues(flaws, load, &full_queues(&load.accept_queues));
+}
+
+fn add_queues(flaws: &mut [Flaw], load: &LoadReading, queues: &[String]) {
     let errors = &load.errors_all;
-    if errors.timeout + errors.connect + errors.read == 0 {
+    if errors.timeout + errors.connect + errors.read == 0 || queues.is_empty() {
         return;
     }
-    let networks = probed.into_iter().flat_map(|seen| &seen.networks);
-    let queues = networks.filter_map(|network| overflowed(network, reading));
-    let queues: Vec<String> = queues.collect();
     let failed = |flaw: &&mut Flaw| {
         flaw.reason.contains("failed on the way") || flaw.reason == "no good answer came"
     };
-    if let Some(flaw) = flaws.iter_mut().find(failed)
-        && !queues.is_empty()
-    {
+    if let Some(flaw) = flaws.iter_mut().find(failed) {
         flaw.reason.push_str(&format!("; {}", queues.join("; ")));
     }
+}
+
+/// A sentence fragment on each accept queue that was full.
+pub fn full_queues(queues: &[AcceptQueue]) -> Vec<String> {
+    let each = queues.iter().map(|queue| match &queue.server {
+        Some(server) => {
+            let backlog = queue.backlog.map(|backlog| format!(" (backlog {backlog})"));
+            format!(
+                "the accept queue of `{server}`{} was full {}",
+                backlog.unwrap_or_default(),
+                times(queue.full)
+            )
+        }
+        None => format!(
+            "the kernel counted {} meanwhile that an accept queue was full (ListenOverflows), not \
+             of which server",
+            times(queue.full)
+        ),
+    });
+    each.collect()
 }
 
 fn overflowed(network: &NetworkMetrics, reading: &Reading) -> Option<String> {
@@ -82,10 +115,6 @@ fn overflowed(network: &NetworkMetrics, reading: &Reading) -> Option<String> {
         true => "a server".to_owned(),
         false => list(&servers),
     };
-    let times = |count: u64| match count {
-        1 => "once".to_owned(),
-        _ => format!("{} times", grouped(count)),
-    };
     match (network.listen_overflows, network.listen_drops) {
         (0, 0) => None,
         (0, drops) => Some(format!(
@@ -93,9 +122,16 @@ fn overflowed(network: &NetworkMetrics, reading: &Reading) -> Option<String> {
             counted(drops as usize, "connection")
         )),
         (overflows, _) => Some(format!(
-            "the accept queue of {whose} overflowed {}",
+            "the accept queue of {whose} was full {}",
             times(overflows)
         )),
+    }
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        _ => format!("{} times", grouped(count)),
     }
 }
 
@@ -197,8 +233,39 @@ mod tests {
             }
         };
         let found = reasons(&[], python(112));
-        let told = "(2,000 timeout); the accept queue of `caddy` overflowed 112 times";
+        let told = "(2,000 timeout); the accept queue of `caddy` was full 112 times";
         assert!(found[0].ends_with(told), "{found:?}");
         assert!(!reasons(&[], python(0))[0].contains("queue"));
+    }
+
+    #[test]
+    fn a_queue_that_was_full_in_other_slices_of_the_load_is_named_with_its_backlog() {
+        let queue = |server: Option<&str>, full| AcceptQueue {
+            server: server.map(str::to_owned),
+            backlog: server.map(|_| 5),
+            full,
+        };
+        let failed = |queues: Vec<AcceptQueue>| {
+            let found = reasons(&["caddy", "one"], move |reading, seen| {
+                let load = reading.throughput.as_mut().unwrap();
+                load.errors_all.timeout = 2_000;
+                load.accept_queues = queues.clone();
+                // The subject's own windows saw none.
+                seen.networks.push(NetworkMetrics::default());
+            });
+            found[0].clone()
+        };
+        let told = failed(vec![queue(Some("caddy"), 71)]);
+        let named = "; the accept queue of `caddy` (backlog 5) was full 71 times";
+        assert!(told.ends_with(named), "{told}");
+        let told = failed(vec![queue(None, 1)]);
+        let named = "; the kernel counted once meanwhile that an accept queue was full \
+                     (ListenOverflows), not of which server";
+        assert!(told.ends_with(named), "{told}");
+        let mut load = closed(100.0);
+        load.accept_queues = vec![queue(Some("caddy"), 71)];
+        assert!(crate::reasons(&load).is_empty(), "no request failed");
+        load.errors_all.timeout = 2_000;
+        assert!(crate::reasons(&load)[0].ends_with("was full 71 times"));
     }
 }

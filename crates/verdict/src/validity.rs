@@ -3,6 +3,7 @@
 use readings::{FailureCause, LoadReading, LoadRow, NO_PORT, Pacing, Wrong, WrongKind};
 
 use crate::overload::overload;
+use crate::path::name_the_queue_of;
 use crate::steady::unsteady;
 use crate::text::{fraction, grouped, rate, time};
 
@@ -63,10 +64,9 @@ impl Flaw {
 /// was carried, or rows of a second show no
 /// steady state. A closed loop whose client was busy is valid: its throughput is a lower bound.
 pub fn reasons(load: &LoadReading) -> Vec<String> {
-    flaws(load, TRANSPORT_SHARE)
-        .into_iter()
-        .map(|f| f.reason)
-        .collect()
+    let mut found = flaws(load, TRANSPORT_SHARE);
+    name_the_queue_of(&mut found, load);
+    found.into_iter().map(|flaw| flaw.reason).collect()
 }
 
 /// Rows shorter than this, in seconds, vary too much by nature to be judged.

@@ -53,6 +53,27 @@ impl Namespace {
         fs::read_to_string(format!("/proc/{}/net/{name}", self.process)).ok()
     }
 
+    /// Opens something in it that belongs to the network namespace of the thread that opens it.
+    /// `None` where this process may not enter it.
+    pub(crate) fn open<T: Send>(&self, open: impl FnOnce() -> Option<T> + Send) -> Option<T> {
+        if self.process == "self" {
+            return open();
+        }
+        let namespace = fs::File::open(format!("/proc/{}/ns/net", self.process)).ok()?;
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(move || {
+                net::namespace::enter(&namespace).ok()?;
+                open()
+            });
+            inside.join().ok().flatten()
+        })
+    }
+
+    /// Connections that found a full accept queue so far.
+    pub(crate) fn listen_overflows(&self) -> Option<u64> {
+        column(&self.read("netstat")?, "TcpExt:", "ListenOverflows")
+    }
+
     /// Connections accepted so far. `None` where that cannot be read.
     pub(crate) fn accepted(&self) -> Option<u64> {
         column(&self.read("snmp")?, "Tcp:", "PassiveOpens")

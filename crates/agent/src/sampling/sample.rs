@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use readings::SocketMetrics;
+use readings::{AcceptQueue, SocketMetrics};
 
 use super::network_counters::{Namespace, NetworkCounters};
 use super::processes::ServerGauges;
@@ -12,6 +12,7 @@ use super::server_counters::{ServerCounterReader, ServerCounters};
 use super::system_counters::{SystemCounters, SystemSources};
 use super::thread_exits::ThreadExits;
 use super::watched::{Watched, WatchedServers};
+use crate::accept_queues::AcceptQueueCounter;
 use crate::clock::{monotonic_ns, wall_ns};
 
 /// What a sample has. Each part costs more than the one before.
@@ -130,6 +131,13 @@ impl SampleReader {
 
     pub(crate) fn namespaces(&self) -> &[Namespace] {
         &self.system.namespaces
+    }
+
+    /// Accept queues of the servers that were full since the counter was started.
+    pub(crate) fn accept_queues(&self, counter: &mut AcceptQueueCounter) -> Vec<AcceptQueue> {
+        let servers = self.servers.iter();
+        let servers = servers.map(|one| (one.name.as_str(), one.watched.pids()));
+        counter.of_servers(&servers.collect::<Vec<_>>())
     }
 
     /// Files that reading the servers' CPU time opens, at least.

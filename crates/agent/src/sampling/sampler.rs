@@ -12,6 +12,7 @@ use super::sample::{Parts, SampleReader};
 use super::system_counters::SystemSources;
 use super::timeline::{Thinned, Timeline};
 use super::watched::WatchedServers;
+use crate::accept_queues::AcceptQueueCounter;
 
 /// The longest time between two samples within a window.
 const WINDOW_INTERVAL: Duration = Duration::from_millis(180);
@@ -63,6 +64,7 @@ struct Shared {
 struct State {
     reader: SampleReader,
     timeline: Timeline,
+    accept_queues: AcceptQueueCounter,
     pace: Pace,
     began: Instant,
     /// CPU time that samples of counters and gauges have taken.
@@ -177,6 +179,8 @@ impl Sampler {
             state.read(parts, false);
         }
         state.ended = true;
+        let state = &mut *state;
+        state.timeline.accept_queues = state.reader.accept_queues(&mut state.accept_queues);
         std::mem::take(&mut state.timeline)
     }
 }
@@ -228,6 +232,7 @@ impl State {
         };
         let mut state = Self {
             timeline: Timeline::of(&reader),
+            accept_queues: AcceptQueueCounter::start(reader.namespaces()),
             reader,
             pace,
             began: now,

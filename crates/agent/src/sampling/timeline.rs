@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use readings::{BottleneckSample, SystemMetrics};
+use readings::{AcceptQueue, BottleneckSample, SystemMetrics};
 use serde::{Deserialize, Serialize};
 
 use super::network_counters::Namespace;
@@ -62,6 +62,9 @@ pub struct Measured {
     pub accepted: Option<u64>,
     /// `None` where sampling would have cost too much.
     pub metrics: Option<SystemMetrics>,
+    /// Accept queues of the watched servers that were full, in the whole load.
+    #[serde(default)]
+    pub accept_queues: Vec<AcceptQueue>,
 }
 
 /// Bounded: where there are too many samples every second one is merged into the next.
@@ -70,6 +73,8 @@ pub(crate) struct Timeline {
     servers: Vec<String>,
     namespaces: Vec<Namespace>,
     samples: Vec<Sample>,
+    /// Those that were full between the first sample and the last.
+    pub(crate) accept_queues: Vec<AcceptQueue>,
     detailed: usize,
     bare: usize,
 }
@@ -141,6 +146,7 @@ impl Timeline {
             cpu_s: self.cpu_s(&spans.windows),
             accepted: self.accepted(&spans.segments),
             metrics: self.metrics(&spans.sampled),
+            accept_queues: self.accept_queues.clone(),
             spans,
         }
     }

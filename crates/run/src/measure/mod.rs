@@ -10,7 +10,7 @@ mod tool_output;
 mod tool_trial;
 mod tools;
 
-use readings::SystemMetrics;
+use readings::{LoadReading, SystemMetrics};
 
 use crate::context::Context;
 use crate::copies;
@@ -62,6 +62,15 @@ pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[ReadySubject]) -> 
         true => Box::new(tools::Tools),
         false => Box::new(slices::Slices),
     }
+}
+
+/// The reading of a subject's load, with the accept queues of its servers that were full.
+fn load_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<LoadReading> {
+    let mut load = loaded.readings.get(number)?.clone();
+    if let Some(measured) = loaded.measured.get(number) {
+        load.accept_queues = copies::queues_of_path(&measured.accept_queues, &one.subject.through);
+    }
+    Some(load)
 }
 
 /// Samples of the servers of a subject during its load.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use readings::{Outcome, Reading, ServerReading};
 
 use super::rate::choose_rate;
-use super::{GroupSetup, Measurer, curve, metrics_of, schedule};
+use super::{GroupSetup, Measurer, curve, load_of, metrics_of, schedule};
 use crate::context::Context;
 use crate::copies::original;
 use crate::group::{GroupResult, ReadySubject};
@@ -106,8 +106,8 @@ pub(super) fn reading(
     closed: &Loaded,
     open: Option<&Loaded>,
 ) -> Reading {
-    let throughput = closed.readings.get(number).cloned();
-    let latency = open.and_then(|open| open.readings.get(number).cloned());
+    let throughput = load_of(number, one, closed);
+    let latency = open.and_then(|open| load_of(number, one, open));
     let empty = BTreeMap::new();
     let measured = closed.measured.get(number);
     let cpu = measured.map_or(&empty, |measured| &measured.cpu_s);

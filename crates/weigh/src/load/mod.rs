@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use agent::AcceptQueueAt;
 use load::{Arrivals, Job, Segment, Stop, Target, TimestampSource, Wait};
+use net::Address;
 use readings::Pacing;
 use serde_json::{Map, Value, json};
 
@@ -39,7 +41,9 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
             varying.join(", ")
         );
     }
-    let reading = watch::run_watched(&job, args, &called, &signals)?;
+    let queue = tcp_address(&job).and_then(AcceptQueueAt::start);
+    let mut reading = watch::run_watched(&job, args, &called, &signals)?;
+    reading.accept_queues = queue.map(AcceptQueueAt::found).unwrap_or_default();
     note_fallback();
     if reading.duration_s == 0.0 {
         // Stopped in the ramp-up.
@@ -64,6 +68,15 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
         return Ok(status);
     }
     Ok(if reasons.is_empty() { 0 } else { INVALID })
+}
+
+/// The address that the load opens TCP connections to.
+fn tcp_address(job: &Job) -> Option<SocketAddr> {
+    let target = job.targets.first().filter(|one| one.http3.is_none())?;
+    match &target.address {
+        Address::Inet(address) => Some(*address),
+        Address::Unix(_) => None,
+    }
 }
 
 /// The job that the options describe.

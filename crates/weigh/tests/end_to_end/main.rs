@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod accept_queues;
 mod alone;
 mod balance_control;
 mod bottlenecks;

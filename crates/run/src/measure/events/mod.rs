@@ -15,7 +15,7 @@ use readings::{EventsReading, Outcome, Reading};
 use self::effect::events_reading;
 use self::moments::AgentClocks;
 use self::schedule::{EventSchedule, Means};
-use super::{GroupSetup, Measurer, metrics_of};
+use super::{GroupSetup, Measurer, load_of, metrics_of};
 use crate::RunEvent;
 use crate::context::Context;
 use crate::group::{GroupResult, ReadySubject};
@@ -50,7 +50,7 @@ impl Measurer for Events {
             cx.phase(&format!("{rate_per_s} requests/s with events"));
             let (loaded, events) = load_with_events(cx, setup, one, rate_per_s, result)?;
             let reading = Reading {
-                latency: loaded.readings.first().cloned(),
+                latency: load_of(0, one, &loaded),
                 latency_probed: metrics_of(0, one, &loaded),
                 events: Some(events),
                 ..Reading::default()

@@ -1,0 +1,74 @@
+//! A full accept queue is named, with its server and its backlog, where requests fail for it.
+
+use crate::common::{Place, RUN, array, load, trials, words};
+
+/// Ways of starting a server in whose accept queue two connections fit, one more than its backlog,
+/// and that takes far longer for an answer than a connection may take.
+const SHORT: [&str; 4] = ["origin", "--listen", "127.0.0.1:0", "--backlog=1"];
+
+#[test]
+fn a_load_names_the_full_queue_of_a_server_of_this_machine() {
+    let place = Place::new();
+    let mut server = place.start(&SHORT);
+    server.until_said("/status/N");
+    let said = server.errors();
+    let url = said[said.find("http://").unwrap()..]
+        .split_whitespace()
+        .next()
+        .unwrap();
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
+    let url = format!("{}/burn/2000000", url.trim_end_matches('/'));
+    let (_, document) = load(
+        &place,
+        &url,
+        &words("-c 48 -d 1s --timeout 400ms --no-keepalive"),
+    );
+    let problem = document["problems"][0].as_str().unwrap();
+    let named = format!("; the accept queue of `weigh:{port}` (backlog 1) was full ");
+    assert!(problem.contains(&named), "{problem}");
+    let queue = &document["accept_queues"][0];
+    assert!(queue["full"].as_u64().unwrap() > 0, "{queue}");
+}
+
+#[test]
+fn a_run_names_the_full_queue_of_the_subject_whose_requests_failed_and_of_no_other() {
+    let place = Place::new();
+    place.recipe(
+        "short",
+        "summary = \"one may wait\"\n[start]\n\
+         command = [\"{{ weigh }}\", \"origin\", \"--listen\", \"{{ listen.addr }}\", \"--backlog\", \"1\"]\n\
+         [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
+    );
+    place.write(
+        "x.toml",
+        "title = \"good against short\"\n[servers.good]\nrecipe = \"origin\"\n\
+         [servers.short]\nrecipe = \"short\"\n\
+         [subjects]\ngood = \"http://good/burn/2000000\"\nshort = \"http://short/burn/2000000\"\n\
+         [load]\nconnections = 48\nkeepalive = false\ntimeout = \"400ms\"\n\
+         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"1s\"\nlatency_window = \"0s\"\n\
+         bottleneck = false\nretries = 0\n",
+    );
+    place.run(&RUN);
+    let mut named = 0;
+    for trial in trials(&place.path("r")) {
+        let load = &trial["outcome"]["done"]["throughput"];
+        let empty = Vec::new();
+        let queues = load["accept_queues"].as_array().unwrap_or(&empty);
+        let servers = queues.iter().filter_map(|one| one["server"].as_str());
+        for server in servers {
+            assert_eq!(server, "short", "{trial}");
+            assert_eq!(trial["subject"], "short");
+            named += 1;
+        }
+    }
+    assert_eq!(named, 1, "its one trial");
+    let summary = std::fs::read_to_string(place.path("r/summary.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let invalid = array(&document["trials"]["invalid_trials"]);
+    let reasons: Vec<String> = invalid
+        .iter()
+        .map(|one| one["reasons"].to_string())
+        .collect();
+    let named = "the accept queue of `short` (backlog 1) was full ";
+    assert!(reasons.iter().any(|one| one.contains(named)), "{reasons:?}");
+}
