@@ -18,6 +18,8 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
         "requests_per_s": reading.requests_per_s(),
         "bytes_read": reading.bytes_read,
         "errors": reading.errors,
+        "requests_all": reading.requests_all,
+        "errors_all": reading.errors_all,
         "statuses": reading.statuses,
         "connections": reading.connections,
         "connections_open_min": reading.connections_open_min,

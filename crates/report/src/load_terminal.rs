@@ -34,9 +34,7 @@ pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
         seconds(reading.duration_s),
         bytes(reading.bytes_read as f64)
     ));
-    if reading.errors.total() > 0 {
-        out.push_str(&format!("  Errors: {}\n", errors(&reading.errors)));
-    }
+    out.push_str(&failures(reading));
     out.push_str(&parts::tls(reading));
     out.push_str(&parts::quic(reading));
     if reading.resent > 0 {
@@ -74,6 +72,21 @@ pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
     };
     out.push_str(&format!("Transfer/sec: {:>10}\n", bytes(transfer)));
     out
+}
+
+/// The failures of the whole load, which the reasons against it count, and how many of them fell into
+/// the measured time.
+fn failures(reading: &LoadReading) -> String {
+    let (all, inside) = (reading.errors_all.total(), reading.errors.total());
+    if all == 0 {
+        return String::new();
+    }
+    let inside = match inside {
+        _ if inside == all => String::new(),
+        0 => ", all before or after the measured time".to_owned(),
+        _ => format!(", {} of them in the measured time", grouped(inside)),
+    };
+    format!("  Errors: {}{inside}\n", errors(&reading.errors_all))
 }
 
 fn seconds(s: f64) -> String {
@@ -371,6 +384,29 @@ mod tests {
             text.contains("4 connections of 32 HTTP/3 streams"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn failures_are_counted_once_and_those_in_the_measured_time_are_told_apart() {
+        let mut reading = load(100.0, 400.0, None);
+        let line = |reading: &LoadReading| {
+            let text = load_terminal(reading, "http://h/");
+            let mut lines = text.lines().filter(|line| line.starts_with("  Errors"));
+            lines.next().map(str::to_owned)
+        };
+        assert_eq!(line(&reading), None);
+        reading.errors_all.timeout = 94;
+        assert_eq!(
+            line(&reading).unwrap(),
+            "  Errors: 94 timeout, all before or after the measured time"
+        );
+        reading.errors.timeout = 2;
+        let text = line(&reading).unwrap();
+        assert_eq!(text, "  Errors: 94 timeout, 2 of them in the measured time");
+        let reason = &verdict::reasons(&reading)[0];
+        assert!(reason.contains("(94 timeout)"), "the same count: {reason}");
+        reading.errors.timeout = 94;
+        assert_eq!(line(&reading).unwrap(), "  Errors: 94 timeout");
     }
 
     #[test]
