@@ -23,8 +23,9 @@ const WAITED: f64 = 0.01;
 ///
 /// It ends with the lines `Requests/sec:` and `Transfer/sec:`. Quantiles that too few answers stand
 /// behind carry a `?`. What makes the figures less than they seem is said below them: a busy
-/// client, errors, and in a closed loop that latency under saturation is queueing.
-pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
+/// client, errors, and in a closed loop that latency under saturation is queueing. `more` are notes of
+/// the caller.
+pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> String {
     let mut out = format!("{} measured @ {url}\n", seconds(reading.duration_s));
     out.push_str(&format!("  {}\n", how(reading)));
     out.push_str(&latencies(reading));
@@ -48,7 +49,7 @@ pub fn load_terminal(reading: &LoadReading, url: &str) -> String {
     out.push_str(&parts::requests(reading));
     out.push_str(&parts::fairness(reading));
     out.push_str(&client(reading));
-    for note in notes(reading) {
+    for note in more.iter().chain(&notes(reading)) {
         out.push_str(&format!("  Note: {note}\n"));
     }
     if let Some(late) = verdict::late_at(reading, 0.99)
@@ -287,7 +288,11 @@ mod tests {
 
     #[test]
     fn a_closed_loop_looks_as_wrk_users_expect() {
-        let text = load_terminal(&load(20_000.0, 4_800.0, None), "http://127.0.0.1:8080/");
+        let text = load_terminal(
+            &load(20_000.0, 4_800.0, None),
+            "http://127.0.0.1:8080/",
+            &[],
+        );
         let expected = "\
 10.00s measured @ http://127.0.0.1:8080/
   1 thread and 96 connections, closed loop (epoll)
@@ -307,7 +312,7 @@ mod tests {
     fn an_open_loop_shows_response_and_service() {
         let mut reading = load(1_200.0, 400.0, Some(2_000.0));
         reading.schedule_lag.record_ns(5_000);
-        let text = load_terminal(&reading, "http://h/");
+        let text = load_terminal(&reading, "http://h/", &[]);
         for part in [
             "open loop at 2,000 requests/s",
             "  Response (from due)",
@@ -323,13 +328,13 @@ mod tests {
     #[test]
     fn the_latency_of_an_overload_is_labelled() {
         let mut reading = load(2_000.0, 400.0, Some(2_000.0));
-        assert!(load_terminal(&reading, "http://h/").contains("Response (from due)"));
+        assert!(load_terminal(&reading, "http://h/", &[]).contains("Response (from due)"));
         reading.offered = Some(readings::Offered {
             due: 20_000,
             answered_within: 10_000,
             backlog: [0, 2_500, 5_000, 7_500, 10_000],
         });
-        let text = load_terminal(&reading, "http://h/");
+        let text = load_terminal(&reading, "http://h/", &[]);
         assert!(text.contains("  Response, of a backlog"), "{text}");
         assert!(
             text.contains("it carries about 1,000/s, was offered 2,000/s"),
@@ -355,7 +360,7 @@ mod tests {
             },
             ..readings::ClientPauses::default()
         });
-        let text = load_terminal(&reading, "http://h/");
+        let text = load_terminal(&reading, "http://h/", &[]);
         let told = "p99 without the 12% of the time in which the client's CPU stood still: 450us";
         assert!(text.contains(told), "{text}");
     }
@@ -363,23 +368,25 @@ mod tests {
     #[test]
     fn a_busy_client_is_told() {
         let mut reading = load(20_000.0, 4_800.0, None);
-        assert!(!load_terminal(&reading, "http://h/").contains("at least"));
+        assert!(!load_terminal(&reading, "http://h/", &[]).contains("at least"));
         reading.client.saturated = true;
-        assert!(load_terminal(&reading, "http://h/").contains("this throughput is a lower bound"));
+        assert!(
+            load_terminal(&reading, "http://h/", &[]).contains("this throughput is a lower bound")
+        );
     }
 
     #[test]
     fn streams_are_those_of_their_version_and_queue_like_connections() {
         let mut reading = load(20_000.0, 4_800.0, None);
         (reading.connections, reading.streams) = (4, Some(32));
-        let text = load_terminal(&reading, "http://h/");
+        let text = load_terminal(&reading, "http://h/", &[]);
         assert!(
             text.contains("4 connections of 32 HTTP/2 streams"),
             "{text}"
         );
         assert!(text.contains("128 streams over the throughput"), "{text}");
         reading.quic = Some(readings::QuicReading::default());
-        let text = load_terminal(&reading, "http://h/");
+        let text = load_terminal(&reading, "http://h/", &[]);
         assert!(
             text.contains("4 connections of 32 HTTP/3 streams"),
             "{text}"
@@ -390,7 +397,7 @@ mod tests {
     fn failures_are_counted_once_and_those_in_the_measured_time_are_told_apart() {
         let mut reading = load(100.0, 400.0, None);
         let line = |reading: &LoadReading| {
-            let text = load_terminal(reading, "http://h/");
+            let text = load_terminal(reading, "http://h/", &[]);
             let mut lines = text.lines().filter(|line| line.starts_with("  Errors"));
             lines.next().map(str::to_owned)
         };
@@ -416,7 +423,7 @@ mod tests {
             status: 502,
             count: 31_204,
         }];
-        let text = load_terminal(&reading, "http://h/");
+        let text = load_terminal(&reading, "http://h/", &[]);
         for part in [
             "  Errors: 31,204 status\n",
             "  Statuses: 502 x 31,204\n",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent::wire::AnswerSummary;
 use experiment::plan::PlannedTrial;
-use experiment::{BodyCheck, Expect, ResolvedCondition, SameAnswers};
+use experiment::{BodyCheck, Expect, LoadSpec, ResolvedCondition, SameAnswers};
 
 /// Time after which the baseline is asked again, to see whether its answer changes by itself:
 /// content such as the time of day has seconds.
@@ -70,6 +70,30 @@ pub(crate) fn differing(
         }
     }
     found
+}
+
+/// A warning of a page without content, unless the experiment says what its content is. A server
+/// that does not know the host name may answer so to everything.
+pub(crate) fn empty_page(
+    expect: &Expect,
+    load: &LoadSpec,
+    subject: &str,
+    host: &str,
+    answer: &AnswerSummary,
+) -> Option<String> {
+    let is_expected = expect.contains.is_some() || expect.body != BodyCheck::Auto;
+    if load.method != "GET" || answer.status != 200 || answer.body_bytes > 0 || is_expected {
+        return None;
+    }
+    let mut fields = load.headers.iter();
+    let given = fields.find(|(name, _)| name.eq_ignore_ascii_case("host"));
+    let host = given.map_or(host, |(_, value)| value);
+    Some(format!(
+        "`{subject}` answers with status 200 and an empty body: is that the page that you mean? The \
+         server may not know the host name `{host}`; `Host` in load.headers sets another, \
+         expect.contains says what the page contains, and expect.body = \"same\" that it is right as \
+         it is"
+    ))
 }
 
 fn content(answer: &AnswerSummary) -> (u64, u64) {
@@ -184,5 +208,44 @@ mod tests {
             seen("b", false, "port 3"),
         ];
         assert!(reasons("/", "", &copy, None).is_empty());
+    }
+
+    #[test]
+    fn a_page_without_content_is_doubted_unless_the_experiment_says_that_it_is_right() {
+        let warning = |more: &str, answer: AnswerSummary| {
+            let text = format!("title = \"x\"\n[subjects]\na = \"http://127.0.0.1:1/\"\n{more}\n");
+            let recipes = Recipes::embedded().unwrap();
+            let experiment = Experiment::parse("x.toml", &text, &[], false, &recipes).unwrap();
+            let resolved = experiment.under(&Default::default());
+            empty_page(
+                &experiment.expect,
+                &resolved.load,
+                "a",
+                "127.0.0.1:1",
+                &answer,
+            )
+        };
+        let empty = || seen("a", false, "").answer;
+        let text = warning("", empty()).unwrap();
+        assert!(
+            text.contains("`a` answers with status 200 and an empty body"),
+            "{text}"
+        );
+        assert!(text.contains("the host name `127.0.0.1:1`"), "{text}");
+        let named = "[load]\nheaders = { Host = \"example.test\" }";
+        assert!(warning(named, empty()).unwrap().contains("`example.test`"));
+        assert_eq!(warning("", seen("a", false, "hello").answer), None);
+        let other = AnswerSummary {
+            status: 204,
+            ..empty()
+        };
+        assert_eq!(warning("[expect]\nstatus = 204", other), None);
+        for expected in [
+            "[expect]\nbody = \"same\"",
+            "[expect]\nbody = \"varies\"",
+            "[load]\nmethod = \"HEAD\"",
+        ] {
+            assert_eq!(warning(expected, empty()), None, "{expected}");
+        }
     }
 }

@@ -230,15 +230,20 @@ pub(crate) fn connection_close() -> Vec<(String, String)> {
     vec![("Connection".into(), "close".into())]
 }
 
+/// What a subject's requests name as their host, unless the load's fields do.
+pub(crate) fn host_of(subject: &SubjectSpec) -> String {
+    match &subject.target {
+        Target::Server(name) => original(name).to_owned(),
+        Target::Address(text) => text.clone(),
+    }
+}
+
 pub(crate) fn request(
     subject: &SubjectSpec,
     load: &LoadSpec,
     fields: &[(String, String)],
 ) -> String {
-    let host = match &subject.target {
-        Target::Server(name) => original(name).to_owned(),
-        Target::Address(text) => text.clone(),
-    };
+    let host = host_of(subject);
     let mut fields = fields.to_vec();
     let body = load.body.clone().unwrap_or_default();
     if load.body.is_some() {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use readings::{CurveChoice, FailureCause, Outcome, RateChoice, Reading};
 
 use crate::answers::{self, FirstAnswer};
-use crate::context::{Context, connection_close, request};
+use crate::context::{Context, connection_close, host_of, request};
 use crate::copies;
 use crate::measure::{GroupSetup, measurer};
 use crate::sequential;
@@ -280,6 +280,14 @@ pub(crate) fn ready_subjects(
         };
         match ask(cx, resolved, &subject, address, &tls) {
             Ok(answer) => {
+                if cx.block == 1 && !planned.baseline_copy {
+                    let empty = answer.as_ref().and_then(|answer| {
+                        let expect = &cx.options.experiment.expect;
+                        let host = host_of(&subject);
+                        answers::empty_page(expect, &resolved.load, &subject.name, &host, answer)
+                    });
+                    result.warnings.extend(empty);
+                }
                 let planned = planned.clone();
                 let first = answer.map(|answer| FirstAnswer { planned, answer });
                 result.answers.extend(first);

@@ -15,6 +15,7 @@ use crate::output::{note_fallback, print_json, print_text};
 use crate::signals::Signals;
 
 mod crawl;
+mod empty_page;
 pub mod fit;
 mod live;
 pub mod target;
@@ -50,18 +51,21 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
         signals.go_on()?;
     }
     let reasons = verdict::reasons(&reading);
+    let empty = empty_page::note(args, &job).filter(|_| reading.requests_all > 0);
+    let notes: Vec<String> = empty.into_iter().collect();
     match args.format {
         Format::Json => {
             let compared = varying.is_empty() && !args.body_varies;
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
+            extra.insert("notes".into(), json!(notes));
             print_json(&report::load_json(&reading, extra));
         }
         Format::Text => {
             if signals.stopped() {
                 print_text("It was stopped; this is what was measured until then.\n\n");
             }
-            print_text(&report::load_terminal(&reading, &called));
+            print_text(&report::load_terminal(&reading, &called, &notes));
         }
     }
     if let Some(status) = signals.status() {

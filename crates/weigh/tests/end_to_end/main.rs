@@ -11,6 +11,7 @@ mod catalogue;
 mod common;
 mod curves;
 mod drivers;
+mod empty_pages;
 mod engines;
 mod foreign_words;
 mod gates;

@@ -1,0 +1,57 @@
+//! Answers without content, as of a server that does not know the host name: a note or a warning.
+
+use crate::common::{Place, load, serve_tcp, words};
+
+/// Knows its own name only, as a site of a web server does.
+fn site(head: &str) -> (u16, String) {
+    let is_known = head.to_ascii_lowercase().contains("host: example.test");
+    (200, if is_known { "hello" } else { "" }.to_owned())
+}
+
+#[test]
+fn a_load_asks_whether_an_empty_page_is_meant() {
+    let place = Place::new();
+    let (address, _talk) = serve_tcp(site);
+    let url = format!("http://{address}/");
+    let note = format!("The server may not know the host name `{address}`");
+    let (_, document) = load(&place, &url, &words("-n 20 -c 2"));
+    let notes = document["notes"].to_string();
+    assert!(notes.contains(&note), "{notes}");
+    let mut call = vec!["load", &url, "-q"];
+    call.extend(words("-n 20 -c 2"));
+    let text = place.run(&call).expect(0).out;
+    assert!(
+        text.contains("  Note: every answer was 200 with an empty body"),
+        "{text}"
+    );
+    assert!(text.contains(&note), "{text}");
+    for said in [
+        "-H Host:example.test",
+        "--expect-status 200",
+        "--body-varies",
+        "-m HEAD",
+    ] {
+        let mut more = words("-n 20 -c 2");
+        more.extend(words(said));
+        let (_, document) = load(&place, &url, &more);
+        assert_eq!(document["notes"], serde_json::json!([]), "{said}");
+    }
+}
+
+#[test]
+fn a_comparison_warns_of_each_subject_that_answers_with_an_empty_page() {
+    let place = Place::new();
+    let (a, _talk) = serve_tcp(site);
+    let (b, _talk) = serve_tcp(site);
+    let (a, b) = (format!("a=http://{a}/"), format!("b=http://{b}/"));
+    let mut call = vec!["compare", &a, &b, "--format", "json"];
+    call.extend(words(
+        "--blocks 1 --window 200ms --latency=false -c 2 --out r",
+    ));
+    let document = place.run(&call).result();
+    let warnings = document["warnings"].to_string();
+    for subject in ["a", "b"] {
+        let said = format!("`{subject}` answers with status 200 and an empty body");
+        assert_eq!(warnings.matches(&said).count(), 1, "{warnings}");
+    }
+}
