@@ -9,7 +9,9 @@ use crate::others::{self, FEWEST_BLOCKS_BESIDE_OTHERS, cpus_of_others, widened};
 use crate::pairs::{Pairs, Whose, is_measured};
 use crate::pooling::{Pool, pool_of};
 use crate::sample::Sample;
-use crate::{Bound, Metric, Note, Robust, Rules, Starts, Verdict, events, holm, withhold};
+use crate::{
+    Bound, CpusOfOthers, Metric, Note, Robust, Rules, Starts, Verdict, events, holm, withhold,
+};
 
 /// One block's evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -117,8 +119,8 @@ struct Draft<'a> {
     baseline_starts: Starts,
     /// The blocks' log ratios, summarised.
     sample: Option<Sample>,
-    /// CPUs that other programs took, where they are many.
-    others: Option<f64>,
+    /// What other programs took, if it is more than on a quiet machine.
+    others: Option<CpusOfOthers>,
     events: Option<events::Evidence>,
 }
 
@@ -202,7 +204,7 @@ pub(crate) fn floor_sd(
 /// floor and of the slices.
 pub(crate) fn widened_sample(
     pairs: &Pairs,
-    others: Option<f64>,
+    others: Option<CpusOfOthers>,
     floor_sd: Option<f64>,
 ) -> Option<Sample> {
     let sample = pairs.sample()?;
@@ -290,7 +292,7 @@ pub(crate) fn p_value(pairs: &Pairs) -> Option<f64> {
     p_of_sample(pairs, &pairs.sample()?, None)
 }
 
-fn p_of_sample(pairs: &Pairs, sample: &Sample, others: Option<f64>) -> Option<f64> {
+fn p_of_sample(pairs: &Pairs, sample: &Sample, others: Option<CpusOfOthers>) -> Option<f64> {
     let too_few = sample.blocks < FEWEST_BLOCKS || others::are_too_few(sample.blocks, others);
     if is_invalid(pairs) || too_few {
         return None;
@@ -437,14 +439,14 @@ fn invalid(pairs: &Pairs, subject: &str, baseline: &str) -> Decision {
     }
 }
 
-fn too_few(pairs: &Pairs, others: Option<f64>) -> Decision {
+fn too_few(pairs: &Pairs, others: Option<CpusOfOthers>) -> Decision {
     let blocks = pairs.ratios.len();
     let note = match (pairs.tried, others) {
         (0, _) => Note::NothingMeasured,
-        (_, Some(cpus)) if blocks >= FEWEST_BLOCKS => Note::TooFewBesideOthers {
+        (_, Some(others)) if blocks >= FEWEST_BLOCKS => Note::TooFewBesideOthers {
             usable: blocks,
             needed: FEWEST_BLOCKS_BESIDE_OTHERS,
-            cpus,
+            others,
         },
         _ => Note::TooFewBlocks {
             usable: pairs.ratios.len(),

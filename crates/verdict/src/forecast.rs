@@ -3,11 +3,10 @@
 //! The number depends on the standard deviation between blocks, which a few blocks estimate within
 //! a factor of two. So it comes with the range that the deviation's chi-square interval gives.
 
+use crate::Note;
 use crate::dependence::Widening;
-use crate::floor::NoiseFloor;
 use crate::sample::{Sample, error_of_mean};
 use crate::student::{chi_square_quantile, t_below, t_quantile};
-use crate::{Comparison, Note};
 
 /// A new run of more blocks than this is not advised.
 pub const MOST_BLOCKS_ADVISED: usize = 1000;
@@ -90,38 +89,10 @@ fn chance(sample: &Sample, sd: f64, blocks: usize, aim: Aim) -> f64 {
     }
 }
 
-/// Where the baseline differs from itself by as much, removes the forecast of blocks and the note
-/// that a difference is measurable. `difference` is a log ratio.
-pub(crate) fn hold_against_floor(floors: &[NoiseFloor], comparisons: &mut [Comparison]) {
-    for c in comparisons {
-        let Some(ratio) = c.ratio else { continue };
-        let here = |f: &&NoiseFloor| f.condition == c.condition && f.metric == c.metric;
-        let Some(floor) = floors.iter().find(here) else {
-            continue;
-        };
-        let difference = ratio.ln().abs().max(c.matters.max(0.0).ln_1p());
-        if floor.ratio.ln().abs() < difference {
-            continue;
-        }
-        let void = |note: &Note| {
-            matches!(
-                note,
-                Note::MoreBlocks { .. } | Note::MayMatter | Note::SmallerThanMatters
-            )
-        };
-        if let Some(at) = c.notes.iter().position(void) {
-            c.notes.retain(|note| !void(note));
-            c.notes
-                .insert(at, Note::FloorAsLarge { floor: floor.ratio });
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{Normal, analyse, header, throughput_blocks};
-    use readings::{Outcome, Trial};
+    use crate::fixtures::Normal;
 
     const DELTA: f64 = 0.029_558_8;
 
@@ -169,38 +140,5 @@ mod tests {
         assert!(forecasts > 990, "{forecasts}");
         let share = f64::from(held) / f64::from(forecasts);
         assert!((0.75..0.87).contains(&share), "{share}");
-    }
-
-    /// Ten blocks that leave a difference of 4% open; the second copy is `again` times the first.
-    fn open_at(again: f64) -> Vec<Trial> {
-        let rates: Vec<(f64, f64)> = [0.9, 1.02, 1.05, 0.88, 0.97, 0.99, 1.08, 0.86, 0.91, 0.94]
-            .iter()
-            .map(|share| (20_000.0, 20_000.0 * share))
-            .collect();
-        let mut trials = throughput_blocks(&rates);
-        for trial in trials.iter_mut().filter(|trial| trial.baseline_copy) {
-            let Outcome::Done(reading) = &mut trial.outcome else {
-                panic!("it was measured");
-            };
-            let load = reading.throughput.as_mut().unwrap();
-            load.requests = (load.requests as f64 * again) as u64;
-        }
-        trials
-    }
-
-    #[test]
-    fn no_blocks_are_forecast_where_the_noise_floor_is_as_large() {
-        let notes = |again| {
-            let analysis = analyse(&header(10), &open_at(again));
-            analysis.comparisons[0].notes.clone()
-        };
-        let is_forecast = |note: &Note| matches!(note, Note::MoreBlocks { .. });
-        assert!(notes(1.0).iter().any(is_forecast), "{:?}", notes(1.0));
-        let floored = notes(0.9);
-        assert!(!floored.iter().any(is_forecast), "{floored:?}");
-        assert!(
-            matches!(floored[..], [Note::FloorAsLarge { .. }]),
-            "{floored:?}"
-        );
     }
 }

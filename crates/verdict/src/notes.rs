@@ -4,7 +4,7 @@
 use readings::Condition;
 
 use crate::congestion::CongestionSummary;
-use crate::{Metric, NoiseFloor, SettingDifference, Starts, Verdict, WithoutPauses};
+use crate::{CpusOfOthers, Metric, NoiseFloor, SettingDifference, Starts, Verdict, WithoutPauses};
 
 /// What qualifies a verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +31,15 @@ pub enum Note {
     FloorAsLarge {
         /// The baseline's second copy over its first.
         floor: f64,
+        /// What other programs took, where it is much.
+        others: Option<CpusOfOthers>,
+    },
+    /// More blocks alone are no practical way to settle it.
+    BlocksAlone {
+        /// The noise floor, if its interval is as wide as the difference.
+        floor: Option<Box<NoiseFloor>>,
+        /// What other programs took, where it is much.
+        others: Option<CpusOfOthers>,
     },
     /// The t interval says so, and the robust companion does not: a few blocks decide.
     CompanionDiffers {
@@ -77,8 +86,7 @@ pub enum Note {
         /// Blocks that can be used.
         usable: usize,
         needed: usize,
-        /// CPUs that they took.
-        cpus: f64,
+        others: CpusOfOthers,
     },
     /// The client was the bottleneck for one subject, or for both where none is named.
     ClientLimits(Option<String>),
@@ -206,10 +214,7 @@ pub enum Warning {
     },
     /// Other programs took CPU time while closed loops were measured.
     OtherPrograms {
-        /// CPUs that they took.
-        cpus: f64,
-        /// CPUs of the machine.
-        of_cpus: u32,
+        others: CpusOfOthers,
         /// The least difference of throughput that can be detected beside them, as a fraction.
         least_difference: Option<f64>,
     },

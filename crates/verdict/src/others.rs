@@ -5,9 +5,11 @@
 //! no smaller than that of the noise floor, and no smaller than what the slices imply.
 
 use readings::{Condition, Slice};
+use serde::Serialize;
 
 use crate::cells::{Cell, Cells};
 use crate::sample::Sample;
+use crate::text::{counted, number};
 use crate::{Comparison, Metric, Warning};
 
 /// CPUs that others may take without notice: a kernel and its services always take some.
@@ -16,6 +18,33 @@ const OTHERS_CPUS: f64 = 0.1;
 const MANY_CPUS: f64 = 0.25;
 /// ... a verdict needs at least this many blocks.
 pub(crate) const FEWEST_BLOCKS_BESIDE_OTHERS: usize = 5;
+
+/// The CPUs that other programs and the hypervisor took on average while closed loops were measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CpusOfOthers {
+    pub cpus: f64,
+    /// CPUs of the machine.
+    pub of_cpus: u32,
+}
+
+impl CpusOfOthers {
+    /// What helps.
+    pub const REMEDY: &str = "end these programs or measure on a quieter machine";
+
+    /// Such as `other programs and the hypervisor took 1.4 of the machine's 2 CPUs`.
+    pub fn words(&self) -> String {
+        format!(
+            "other programs and the hypervisor took {} of the machine's {}",
+            number(self.cpus, 1, false),
+            counted(self.of_cpus as usize, "CPU")
+        )
+    }
+
+    /// Whether they took so much that they disturb what was measured.
+    pub(crate) fn are_many(&self) -> bool {
+        self.cpus > MANY_CPUS
+    }
+}
 
 /// How many CPUs other programs took during a trial's closed loop; nothing where it was not measured.
 ///
@@ -42,17 +71,33 @@ fn of_trial(cell: &Cell<'_>) -> Option<f64> {
 pub(crate) fn cpus_of_others<'a>(
     cells: &Cells<'_>,
     conditions: impl IntoIterator<Item = &'a Condition>,
-) -> Option<f64> {
+) -> Option<CpusOfOthers> {
     let conditions = conditions.into_iter();
     let trials = conditions.flat_map(|condition| cells.of_condition(condition));
-    let each: Vec<f64> = trials.filter_map(of_trial).collect();
-    let mean = each.iter().sum::<f64>() / each.len().max(1) as f64;
-    (mean > OTHERS_CPUS).then_some(mean)
+    let (mut each, mut of_cpus) = (Vec::new(), 0);
+    for cell in trials {
+        let probed = cell.reading().and_then(|reading| reading.probed.as_ref());
+        if let Some((taken, probed)) = of_trial(cell).zip(probed) {
+            each.push(taken);
+            of_cpus = probed.machine.cpus;
+        }
+    }
+    let cpus = each.iter().sum::<f64>() / each.len().max(1) as f64;
+    (cpus > OTHERS_CPUS).then_some(CpusOfOthers { cpus, of_cpus })
+}
+
+/// The same for the conditions that a comparison is over.
+pub(crate) fn beside(cells: &Cells<'_>, c: &Comparison) -> Option<CpusOfOthers> {
+    let is_member = |one: &&Condition| {
+        let mut levels = c.condition.iter();
+        levels.all(|(factor, level)| one.get(factor) == Some(level))
+    };
+    cpus_of_others(cells, cells.conditions.iter().filter(is_member))
 }
 
 /// Whether so many blocks are too few beside other programs that take so many CPUs.
-pub(crate) fn are_too_few(blocks: usize, others: Option<f64>) -> bool {
-    blocks < FEWEST_BLOCKS_BESIDE_OTHERS && others.is_some_and(|cpus| cpus > MANY_CPUS)
+pub(crate) fn are_too_few(blocks: usize, others: Option<CpusOfOthers>) -> bool {
+    blocks < FEWEST_BLOCKS_BESIDE_OTHERS && others.is_some_and(|others| others.are_many())
 }
 
 /// A sample whose spread is no smaller than that of the floor and of the slices.
@@ -82,7 +127,7 @@ pub(crate) fn sd_of_slices(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
 /// What other programs took, and the smallest difference that can still be told: half of the widest
 /// interval of throughput.
 pub(crate) fn warning(cells: &Cells<'_>, comparisons: &[Comparison]) -> Option<Warning> {
-    let cpus = cpus_of_others(cells, &cells.conditions)?;
+    let others = cpus_of_others(cells, &cells.conditions)?;
     let of_throughput = comparisons
         .iter()
         .filter(|c| c.metric == Metric::RequestsPerS);
@@ -90,13 +135,8 @@ pub(crate) fn warning(cells: &Cells<'_>, comparisons: &[Comparison]) -> Option<W
         .filter_map(|c| c.interval())
         .map(|(low, high)| (high / low).sqrt() - 1.0)
         .reduce(f64::max);
-    let readings = cells.counted().filter_map(Cell::reading);
-    let machine = readings
-        .filter_map(|reading| reading.probed.as_ref())
-        .next()?;
     Some(Warning::OtherPrograms {
-        cpus,
-        of_cpus: machine.machine.cpus,
+        others,
         least_difference: half,
     })
 }
@@ -151,10 +191,9 @@ mod tests {
         assert!(low < 1.0 && high > 1.2, "{low} {high}");
         let told = busy.warnings.iter().find_map(|warning| match warning {
             Warning::OtherPrograms {
-                cpus,
-                of_cpus,
+                others,
                 least_difference,
-            } => Some((*cpus, *of_cpus, *least_difference)),
+            } => Some((others.cpus, others.of_cpus, *least_difference)),
             _ => None,
         });
         let (cpus, of_cpus, least) = told.unwrap();

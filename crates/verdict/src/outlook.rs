@@ -51,7 +51,7 @@ pub fn outlook(header: &RunHeader, trials: &[Trial]) -> Option<Outlook> {
 }
 
 /// Half the width of the floor's interval after `blocks` blocks, as a log ratio.
-fn half_width_after(floor: &NoiseFloor, rules: &Rules, blocks: usize) -> Option<f64> {
+pub(crate) fn half_width_after(floor: &NoiseFloor, rules: &Rules, blocks: usize) -> Option<f64> {
     let log_ratios: Vec<f64> = floor.by_block.iter().map(|one| one.ratio.ln()).collect();
     let sample = Sample::of(&log_ratios)?;
     let degrees = Widening::of(blocks, sample.correlation).degrees;

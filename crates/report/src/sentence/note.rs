@@ -1,9 +1,9 @@
 //! What qualifies a verdict, as parts of a sentence.
 
 use verdict::text::{change, counted, fraction, grouped, number, percent};
-use verdict::{FEWEST_BLOCKS, FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED, Note};
+use verdict::{CpusOfOthers, FEWEST_BLOCKS, FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED, Note};
 
-use super::joined;
+use super::{joined, shown_change};
 
 /// What qualifies a verdict, as part of a sentence; nothing without notes.
 pub(crate) fn notes(notes: &[Note]) -> Option<String> {
@@ -41,10 +41,30 @@ fn note(note: &Note) -> String {
              large",
             counted(MOST_BLOCKS_ADVISED, "block")
         ),
-        Note::FloorAsLarge { floor } => format!(
-            "the baseline differs from itself by as much ({}), so more blocks would not help",
-            change(*floor, None)
-        ),
+        Note::FloorAsLarge { floor, others } => {
+            let helps =
+                others.map(|others| format!("; {}: {}", others.words(), CpusOfOthers::REMEDY));
+            format!(
+                "the baseline differs from itself by as much ({}), so more blocks would not help{}",
+                change(*floor, None),
+                helps.unwrap_or_default()
+            )
+        }
+        Note::BlocksAlone { floor, others } => {
+            let since = match floor {
+                Some(floor) => format!(
+                    "{} against itself shows {}, so it may differ by as much",
+                    floor.baseline,
+                    shown_change(floor.ratio, floor.low.zip(floor.high))
+                ),
+                None => "the blocks differ too much".to_owned(),
+            };
+            let helps = match others {
+                Some(others) => format!("{}: {}", others.words(), CpusOfOthers::REMEDY),
+                None => "a quieter machine or longer windows would help".to_owned(),
+            };
+            format!("more blocks alone are no practical way to settle it: {since}; {helps}")
+        }
         Note::CompanionDiffers {
             verdict,
             ratio,
@@ -96,11 +116,10 @@ fn note(note: &Note) -> String {
         Note::TooFewBesideOthers {
             usable,
             needed,
-            cpus,
+            others,
         } => format!(
-            "other programs and the hypervisor took {} of a CPU meanwhile; beside that {} decide \
-             nothing, {needed} may",
-            number(*cpus, 1, false),
+            "{}; beside that {} decide nothing, {needed} may",
+            others.words(),
             counted(*usable, "block")
         ),
         Note::FailedStarts(sides) => joined(sides, |(subject, starts)| {

@@ -2,7 +2,7 @@
 
 use readings::Condition;
 use verdict::text::{condition, counted, fraction, grouped, number, percent, rate};
-use verdict::{SettingDifference, Warning};
+use verdict::{CpusOfOthers, SettingDifference, Warning};
 
 use super::congestion::words;
 use super::{at, joined, noise_floor, without_pauses};
@@ -66,8 +66,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
             fraction(*matters)
         ),
         Warning::OtherPrograms {
-            cpus,
-            of_cpus,
+            others,
             least_difference,
         } => {
             let told = match least_difference {
@@ -78,11 +77,10 @@ pub(crate) fn warning(warning: &Warning) -> String {
                 None => String::new(),
             };
             format!(
-                "other programs and the hypervisor took {} of the machine's {} CPUs during the closed loops, so \
-                 intervals are as wide as the noise floor and the slices ask for{told}; stop them \
-                 and measure again",
-                number(*cpus, 1, false),
-                of_cpus
+                "{} during the closed loops, so intervals are as wide as the noise floor and the \
+                 slices ask for{told}; {}",
+                others.words(),
+                CpusOfOthers::REMEDY
             )
         }
         Warning::SteadyStateUnchecked { slices, needed } => format!(

@@ -178,10 +178,10 @@ fn two_blocks_decide_nothing() {
 #[test]
 fn noise_is_inconclusive_and_says_what_would_help() {
     let rates = [
-        (1000.0, 1150.0),
-        (1000.0, 900.0),
         (1000.0, 1050.0),
-        (1000.0, 970.0),
+        (1000.0, 960.0),
+        (1000.0, 1020.0),
+        (1000.0, 985.0),
     ];
     let c = &analyse(&header(4), &throughput_blocks(&rates)).comparisons[0];
     assert_eq!(c.verdict, Verdict::Inconclusive);

@@ -13,7 +13,7 @@ use crate::pairs::{Alone, Pairs};
 use crate::pooling::{Pool, pool_of};
 use crate::sample::Sample;
 use crate::slices::SliceBias;
-use crate::{Metric, NoiseFloor, Rules};
+use crate::{CpusOfOthers, Metric, NoiseFloor, Rules};
 
 /// What all gates of a run are judged with.
 pub(super) struct GateData<'r, 'c> {
@@ -344,7 +344,11 @@ struct Tried {
 
 impl Tried {
     /// The sample, if it has enough blocks.
-    fn enough(self, sample: Option<Sample>, others: Option<f64>) -> Result<Sample, Untested> {
+    fn enough(
+        self,
+        sample: Option<Sample>,
+        others: Option<CpusOfOthers>,
+    ) -> Result<Sample, Untested> {
         if self.unusable * 2 > self.tried {
             return not_judged(GateReason::Unusable {
                 blocks: self.unusable,
@@ -362,9 +366,9 @@ impl Tried {
             return Err(Box::new(unsettled(too_few(sample.blocks))));
         }
         match others {
-            Some(cpus) if others::are_too_few(sample.blocks, others) => {
+            Some(taken) if others::are_too_few(sample.blocks, others) => {
                 Err(Box::new(unsettled(GateReason::OtherPrograms {
-                    cpus,
+                    cpus: taken.cpus,
                     needed: FEWEST_BLOCKS_BESIDE_OTHERS,
                 })))
             }

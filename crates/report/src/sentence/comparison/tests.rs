@@ -2,7 +2,7 @@
 
 use super::*;
 use readings::Condition;
-use verdict::{Robust, Starts};
+use verdict::{CpusOfOthers, Robust, Starts};
 
 pub fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Comparison {
     let [ratio, low, high] = figures;
@@ -132,6 +132,57 @@ fn what_is_not_settled_says_what_would_settle_it() {
         "inconclusive: balance against direct, throughput: +2% [-3%, +7%], over 10 blocks; \
          a new run of about 22 blocks would likely settle it (15 to 46 with a probability of \
          80%)."
+    );
+}
+
+#[test]
+fn where_more_blocks_alone_do_not_help_it_says_what_does() {
+    let mut c = comparison(
+        Metric::RequestsPerS,
+        Verdict::Inconclusive,
+        [0.99, 0.64, 1.54],
+    );
+    let floor = NoiseFloor {
+        condition: Condition::new(),
+        metric: Metric::RequestsPerS,
+        baseline: "direct".into(),
+        ratio: 1.02,
+        low: Some(0.74),
+        high: Some(1.41),
+        difference: None,
+        difference_low: None,
+        difference_high: None,
+        difference_matters: None,
+        blocks: 3,
+        client_limited: false,
+        separate: true,
+        by_block: Vec::new(),
+    };
+    c.notes = vec![Note::BlocksAlone {
+        floor: Some(Box::new(floor)),
+        others: Some(CpusOfOthers {
+            cpus: 1.4,
+            of_cpus: 2,
+        }),
+    }];
+    assert_eq!(
+        said(&c),
+        "inconclusive: balance against direct, throughput: -1% [-36%, +54%], over 10 blocks; \
+         more blocks alone are no practical way to settle it: direct against itself shows \
+         +2% [-26%, +41%], so it may differ by as much; other programs and the hypervisor took 1.4 \
+         of the machine's 2 CPUs: end these programs or measure on a quieter machine."
+    );
+    c.notes = vec![Note::BlocksAlone {
+        floor: None,
+        others: None,
+    }];
+    assert!(
+        said(&c).ends_with(
+            "more blocks alone are no practical way to settle it: the blocks differ too much; a \
+             quieter machine or longer windows would help."
+        ),
+        "{}",
+        said(&c)
     );
 }
 
