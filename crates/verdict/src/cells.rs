@@ -9,6 +9,7 @@ use readings::{
 
 use crate::loops::Loop;
 use crate::machine;
+use crate::others;
 use crate::path;
 use crate::validity::{flaws, flaws_beside_failures, flaws_of_beside};
 
@@ -104,11 +105,12 @@ impl<'a> Cell<'a> {
         let Outcome::Done(reading) = &trial.outcome else {
             return cell;
         };
+        let others = others::of_reading(reading);
         let judged = |load: &Option<LoadReading>, probed: &Option<SystemMetrics>| {
             let Some(load) = load else { return Vec::new() };
             let mut found = match reading.events {
                 Some(_) => flaws_beside_failures(load),
-                None => flaws(load, max_error),
+                None => flaws(load, max_error, others),
             };
             path::name_the_queue(&mut found, reading, load, probed.as_ref());
             found.extend(machine::flaws(load, probed.as_ref()));

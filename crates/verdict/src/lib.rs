@@ -27,6 +27,7 @@ mod forecast;
 mod gates;
 mod holm;
 mod interactions;
+mod lag;
 mod latency_curve;
 mod looks;
 mod loops;
@@ -78,6 +79,7 @@ pub use floor::NoiseFloor;
 pub use forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
 pub use interactions::{Dependence, Interaction, Level};
+pub use lag::{LagRemedy, late_at};
 pub use latency_curve::{
     BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, SubjectCurve,
 };
@@ -99,4 +101,4 @@ pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;
 pub use tiers::{SubjectPair, TierMember, Tiers};
 pub use tls::TlsSummary;
-pub use validity::{late_at, reasons};
+pub use validity::reasons;

@@ -4,7 +4,9 @@
 use readings::Condition;
 
 use crate::congestion::CongestionSummary;
-use crate::{CpusOfOthers, Metric, NoiseFloor, SettingDifference, Starts, Verdict, WithoutPauses};
+use crate::{
+    CpusOfOthers, LagRemedy, Metric, NoiseFloor, SettingDifference, Starts, Verdict, WithoutPauses,
+};
 
 /// What qualifies a verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,6 +100,8 @@ pub enum Note {
         share: f64,
         /// The ratio of service times, where they were measured.
         service_ratio: Option<f64>,
+        /// What helps.
+        remedy: LagRemedy,
     },
     /// The baseline differs from itself by as much.
     WithinFloor(Box<NoiseFloor>),

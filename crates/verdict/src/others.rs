@@ -4,10 +4,10 @@
 //! spread of three to five ratios can be small by luck. So beside such programs the spread counts as
 //! no smaller than that of the noise floor, and no smaller than what the slices imply.
 
-use readings::{Condition, Slice};
+use readings::{Condition, Reading, Slice};
 use serde::Serialize;
 
-use crate::cells::{Cell, Cells};
+use crate::cells::Cells;
 use crate::sample::Sample;
 use crate::text::{counted, number};
 use crate::{Comparison, Metric, Warning};
@@ -49,8 +49,7 @@ impl CpusOfOthers {
 /// How many CPUs other programs took during a trial's closed loop; nothing where it was not measured.
 ///
 /// Open loops are left out: a client that polls takes CPU time that it does not count.
-fn of_trial(cell: &Cell<'_>) -> Option<f64> {
-    let reading = cell.reading()?;
+pub(crate) fn of_reading(reading: &Reading) -> Option<CpusOfOthers> {
     let (load, seen) = (reading.throughput.as_ref()?, reading.probed.as_ref()?);
     // Without samples of the servers, and with another load generator, these would count as others.
     if seen.servers.is_empty() || reading.driver.is_some() || seen.looked_s <= 0.0 {
@@ -64,7 +63,10 @@ fn of_trial(cell: &Cell<'_>) -> Option<f64> {
     let beside: f64 = beside.map(|load| load.client.cpu_s).sum();
     let ours = servers.sum::<f64>() + load.client.cpu_s + beside + seen.cpu_s;
     let others = (seen.machine.busy_s? - ours).max(0.0) + seen.machine.steal_s;
-    Some(others / seen.looked_s)
+    Some(CpusOfOthers {
+        cpus: others / seen.looked_s,
+        of_cpus: seen.machine.cpus,
+    })
 }
 
 /// Its mean over the trials of these conditions, if it is more than on a quiet machine.
@@ -74,15 +76,11 @@ pub(crate) fn cpus_of_others<'a>(
 ) -> Option<CpusOfOthers> {
     let conditions = conditions.into_iter();
     let trials = conditions.flat_map(|condition| cells.of_condition(condition));
-    let (mut each, mut of_cpus) = (Vec::new(), 0);
-    for cell in trials {
-        let probed = cell.reading().and_then(|reading| reading.probed.as_ref());
-        if let Some((taken, probed)) = of_trial(cell).zip(probed) {
-            each.push(taken);
-            of_cpus = probed.machine.cpus;
-        }
-    }
-    let cpus = each.iter().sum::<f64>() / each.len().max(1) as f64;
+    let each: Vec<CpusOfOthers> = trials
+        .filter_map(|cell| of_reading(cell.reading()?))
+        .collect();
+    let cpus = each.iter().map(|one| one.cpus).sum::<f64>() / each.len().max(1) as f64;
+    let of_cpus = each.first()?.of_cpus;
     (cpus > OTHERS_CPUS).then_some(CpusOfOthers { cpus, of_cpus })
 }
 

@@ -13,10 +13,10 @@ use crate::Metric;
 use crate::cells::{Attempts, Cell};
 use crate::compare::BlockRatio;
 use crate::events::{self, Noticed};
-use crate::others::sd_of_slices;
+use crate::lag::{LagRemedy, lag_share, late_beside};
+use crate::others::{self, sd_of_slices};
 use crate::sample::Sample;
 use crate::steady::{SteadyState, steady_state};
-use crate::validity::{lag_share, late_at};
 
 /// What one trial has to say on one metric.
 enum Datum {
@@ -68,6 +68,8 @@ pub(crate) struct Pairs {
     pub service_logs: Vec<f64>,
     /// The largest share of a latency that the client's lag has on either side in a block.
     pub lag_share: f64,
+    /// What helps against that lag.
+    pub lag_remedy: Option<LagRemedy>,
     /// The standard deviations that the blocks' log ratios of throughput have from their slices
     /// alone, squared; and how many there are.
     slices_variance: (f64, usize),
@@ -181,8 +183,14 @@ impl Pairs {
         if let (Some(q), Some(our_load), Some(their_load)) =
             (metric.quantile(), our_load, their_load)
         {
-            let lag = lag_share(our_load, q).max(lag_share(their_load, q));
-            self.lag_share = self.lag_share.max(lag);
+            for (cell, load) in [(ours, our_load), (theirs, their_load)] {
+                let share = lag_share(load, q);
+                if share > self.lag_share {
+                    let others = cell.reading().and_then(others::of_reading);
+                    self.lag_share = share;
+                    self.lag_remedy = Some(LagRemedy::of(load, others));
+                }
+            }
             let service = |load: &LoadReading| load.service.quantile_us(q);
             let ratio = service(our_load) / service(their_load);
             if ratio > 0.0 && ratio.is_finite() {
@@ -393,7 +401,7 @@ fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Valu
     if !resolves(load, q) {
         return Err(Datum::Unresolved);
     }
-    if let Some(reason) = late_at(load, q) {
+    if let Some(reason) = late_beside(load, q, others::of_reading(reading)) {
         return Err(Datum::Unusable(reason));
     }
     let value = load.response.quantile_us(q);

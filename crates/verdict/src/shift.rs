@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use crate::Rules;
 use crate::cells::{Cell, Cells};
+use crate::lag::late_at;
 use crate::loops::Loop;
 use crate::pairs::resolves;
 use crate::sample::Sample;
-use crate::validity::late_at;
 
 /// The quantiles that are compared.
 pub const SHIFT_QUANTILES: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999];

@@ -8,9 +8,9 @@ use serde::Serialize;
 use crate::Starts;
 use crate::cells::{Cell, Cells};
 use crate::events::EventsRow;
+use crate::lag::late_at;
 use crate::loops::Loop;
 use crate::pairs::{enough, resolves};
-use crate::validity::late_at;
 
 /// One subject's figures under one condition, over its valid trials (the baseline's second copy
 /// left out).

@@ -29,19 +29,31 @@ pub fn rate(per_s: f64) -> String {
 /// A time in microseconds with three digits in the unit that it is read best in: `412 us`, `1.80
 /// ms`, `2.10 s`.
 pub fn time(us: f64) -> String {
-    let (value, unit) = if us < 999.5 {
-        (us, "us")
-    } else if us < 999_500.0 {
-        (us / 1e3, "ms")
+    time_as(us, us)
+}
+
+/// Two times in microseconds in one unit, with as many decimals as the longer one has: `0.83 ms`
+/// and `2.22 ms`.
+pub fn times_alike(a_us: f64, b_us: f64) -> (String, String) {
+    let longer = a_us.max(b_us);
+    (time_as(a_us, longer), time_as(b_us, longer))
+}
+
+/// A time in the unit and with the decimals of another one.
+fn time_as(us: f64, like_us: f64) -> String {
+    let (per_unit, unit) = if like_us < 999.5 {
+        (1.0, "us")
+    } else if like_us < 999_500.0 {
+        (1e3, "ms")
     } else {
-        (us / 1e6, "s")
+        (1e6, "s")
     };
-    let decimals = match value {
+    let decimals = match like_us / per_unit {
         v if v >= 99.95 || unit == "us" => 0,
         v if v >= 9.995 => 1,
         _ => 2,
     };
-    format!("{value:.decimals$} {unit}")
+    format!("{:.decimals$} {unit}", us / per_unit)
 }
 
 /// A count with its noun in the right number: `1 block`, `10 blocks`.

@@ -2,24 +2,22 @@
 
 use readings::{FailureCause, LoadReading, LoadRow, NO_PORT, Pacing, Wrong, WrongKind};
 
+use crate::CpusOfOthers;
+use crate::lag::late_beside;
 use crate::overload::overload;
 use crate::path::name_the_queue_of;
 use crate::steady::unsteady;
-use crate::text::{fraction, grouped, rate, time};
+use crate::text::{fraction, grouped, rate};
 
 /// Wrong answers above this share of all answers make a load invalid.
 const WRONG_SHARE: f64 = 0.001;
 /// Transport errors above this share of all requests make a load invalid, unless the run says
 /// another.
 const TRANSPORT_SHARE: f64 = 0.01;
-/// Schedule lag of the client that is always accepted, in microseconds.
-const LAG_US: f64 = 100.0;
 /// Schedule lag that moves requests to the next row of a load, in microseconds.
 const LAG_OF_ROW_US: f64 = 100_000.0;
 /// The share of requests that may be later than that.
 const LATE_SHARE: f64 = 0.05;
-/// Accepted schedule lag of the client, as a share of the median response latency.
-const LAG_SHARE: f64 = 0.1;
 
 /// Why a load's figures cannot be used.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +62,7 @@ impl Flaw {
 /// was carried, or rows of a second show no
 /// steady state. A closed loop whose client was busy is valid: its throughput is a lower bound.
 pub fn reasons(load: &LoadReading) -> Vec<String> {
-    let mut found = flaws(load, TRANSPORT_SHARE);
+    let mut found = flaws(load, TRANSPORT_SHARE, None);
     name_the_queue_of(&mut found, load);
     found.into_iter().map(|flaw| flaw.reason).collect()
 }
@@ -95,8 +93,9 @@ fn no_steady_state(load: &LoadReading) -> Vec<String> {
     .collect()
 }
 
-/// `max_error` is the share of requests that may fail on the way.
-pub(crate) fn flaws(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
+/// `max_error` is the share of requests that may fail on the way; `others` is what other programs
+/// took of the machine meanwhile.
+pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOthers>) -> Vec<Flaw> {
     let mut found = Vec::new();
     found.extend(wrong_answers(load).map(Flaw::of_subject));
     let by = match no_port_is_free(load) {
@@ -114,7 +113,7 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
                 .map(|reason| Flaw::of_load(reason).caused_by(FailureCause::Subject)),
         ),
         Pacing::Open { rate_per_s } => {
-            found.extend(late_client(load, rate_per_s).map(Flaw::of_load));
+            found.extend(late_client(load, rate_per_s, others).map(Flaw::of_load));
         }
     }
     let unsteady = no_steady_state(load).into_iter().map(Flaw::of_load);
@@ -275,7 +274,11 @@ fn reopening(load: &LoadReading) -> u64 {
     (typical + 3.0 * typical.sqrt()).ceil() as u64
 }
 
-fn late_client(load: &LoadReading, rate_per_s: f64) -> Option<String> {
+fn late_client(
+    load: &LoadReading,
+    rate_per_s: f64,
+    others: Option<CpusOfOthers>,
+) -> Option<String> {
     if load.client.saturated {
         return Some(format!(
             "the client was too busy to offer {} requests/s on time",
@@ -285,41 +288,7 @@ fn late_client(load: &LoadReading, rate_per_s: f64) -> Option<String> {
     // Of an overload the lag explains nothing.
     overload(load)
         .map(|overload| overload.reason())
-        .or_else(|| late_at(load, 0.5))
-}
-
-/// Why a quantile of an open loop's response latency is the client's own doing in good part: at that
-/// quantile the client's lag is above 100 us and above a tenth of the latency.
-///
-/// Lag that only the far tail has, as when the machine stops the client for a moment, spoils the
-/// tail's quantiles and not the median. Smaller lag is held against what matters where verdicts
-/// fall.
-pub fn late_at(load: &LoadReading, quantile: f64) -> Option<String> {
-    if load.pacing == Pacing::Closed {
-        return None;
-    }
-    let lag = load.schedule_lag.quantile_us(quantile);
-    let latency = load.response.quantile_us(quantile);
-    if lag > LAG_US && lag > LAG_SHARE * latency {
-        let p = quantile * 100.0;
-        return Some(format!(
-            "the client sent late: p{p} of its lag is {}, more than a tenth of the p{p} of \
-             latency, {}; give the load a CPU of its own",
-            time(lag),
-            time(latency)
-        ));
-    }
-    None
-}
-
-/// The client's lag as a share of an open loop's latency, both at a quantile; 0 where there is
-/// neither.
-pub(crate) fn lag_share(load: &LoadReading, quantile: f64) -> f64 {
-    let latency = load.response.quantile_us(quantile);
-    match load.pacing {
-        Pacing::Open { .. } if latency > 0.0 => load.schedule_lag.quantile_us(quantile) / latency,
-        _ => 0.0,
-    }
+        .or_else(|| late_beside(load, 0.5, others))
 }
 
 #[cfg(test)]
@@ -425,20 +394,6 @@ mod tests {
             reasons(&load),
             ["the client was too busy to offer 20,000 requests/s on time"]
         );
-    }
-
-    #[test]
-    fn lag_counts_against_the_latency_that_it_hides_in() {
-        let late = |median_us: f64, lag_ns: u64| {
-            let mut load = open(1000.0, median_us);
-            for _ in 0..1000 {
-                load.schedule_lag.record_ns(lag_ns);
-            }
-            reasons(&load).len()
-        };
-        assert_eq!(late(400.0, 300_000), 1);
-        assert_eq!(late(400.0, 90_000), 0, "below 100 us");
-        assert_eq!(late(40_000.0, 300_000), 0, "below a tenth of the median");
     }
 
     /// Rows of a second each with these throughputs.

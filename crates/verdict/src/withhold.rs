@@ -6,7 +6,7 @@ use crate::compare::Comparison;
 use crate::decide::{Decision, decide};
 use crate::pairs::Pairs;
 use crate::slices::SliceBias;
-use crate::{Bound, Metric, NoiseFloor, Note, Rules, Starts, Verdict};
+use crate::{Bound, LagRemedy, Metric, NoiseFloor, Note, Rules, Starts, Verdict};
 
 fn withhold(decision: &mut Decision, note: Note) {
     decision.verdict = Verdict::Inconclusive;
@@ -110,6 +110,7 @@ pub(crate) fn client_lag(
         let service_ratio = service.map(|service| service.mean.exp());
         let note = Note::ClientLag {
             share: pairs.lag_share,
+            remedy: pairs.lag_remedy.clone().unwrap_or(LagRemedy::OwnCpu),
             service_ratio,
         };
         withhold(decision, note);

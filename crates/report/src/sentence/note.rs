@@ -133,6 +133,7 @@ fn note(note: &Note) -> String {
         Note::ClientLag {
             share,
             service_ratio,
+            remedy,
         } => {
             let service = match service_ratio {
                 Some(ratio) => format!(
@@ -142,9 +143,9 @@ fn note(note: &Note) -> String {
                 None => "service times, which are without it, were not measured".to_owned(),
             };
             format!(
-                "up to {} of this latency is the client's own lag, and {service}; give the client a \
-                 CPU of its own",
-                percent(share * 100.0, 0, false)
+                "up to {} of this latency is the client's own lag, and {service}; {}",
+                percent(share * 100.0, 0, false),
+                remedy.words()
             )
         }
         Note::WithinFloor(floor) => format!(

@@ -266,6 +266,7 @@ fn a_lag_that_hides_a_difference_makes_nothing_the_same() {
         Note::ClientLag {
             share,
             service_ratio: Some(ratio),
+            ..
         },
     ] = c.notes.as_slice()
     else {
