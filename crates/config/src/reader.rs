@@ -120,6 +120,10 @@ impl Reader {
                 .first()
                 .map(|(place, _)| (place.source, place.start))
         });
+        // A file that includes others names them as it likes.
+        for (name, _) in &mut self.sources {
+            *name = printable_name(name);
+        }
         let name = self.sources[0].0.clone();
         let shown: Vec<Arc<NamedSource<String>>> = self
             .sources
@@ -208,6 +212,25 @@ fn printable(text: &str) -> String {
             c => c,
         })
         .collect()
+}
+
+/// A file's name without control characters; of a long one its end.
+fn printable_name(name: &str) -> String {
+    const LONGEST: usize = 200;
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    let printed: Vec<char> = name
+        .chars()
+        .flat_map(|c| escape(c).chars().collect::<Vec<_>>())
+        .collect();
+    match printed.len() > LONGEST {
+        true => std::iter::once(&'…')
+            .chain(&printed[printed.len() - LONGEST..])
+            .collect(),
+        false => printed.iter().collect(),
+    }
 }
 
 /// Whether the lines that a diagnostic would show are short enough to be read.
