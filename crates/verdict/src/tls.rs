@@ -96,7 +96,12 @@ pub(crate) fn warnings(summaries: &[TlsSummary]) -> Vec<Warning> {
         let same = rest.iter().take_while(|one| one.at.condition == *condition);
         let (group, others) = rest.split_at(same.count());
         rest = others;
-        let differs = |one: &&TlsSummary| !one.negotiated.is_like(&first.negotiated);
+        // ALPN follows from the version of HTTP, which is not a setting of TLS.
+        let tls_of = |one: &TlsSummary| Negotiated {
+            alpn: None,
+            ..one.negotiated.clone()
+        };
+        let differs = |one: &&TlsSummary| !tls_of(one).is_like(&tls_of(first));
         found.extend(group.iter().find(differs).map(|other| Warning::TlsDiffers {
             at: first.at.clone(),
             other: other.at.subject.clone(),
@@ -156,6 +161,10 @@ mod tests {
         let mut same = all;
         same[3] = of("b", "2", "X");
         same[3].negotiated.sessions = 99;
+        assert_eq!(warnings(&same), []);
+        // Nor is the version of HTTP.
+        same[2].negotiated.alpn = Some("http/1.1".into());
+        same[3].negotiated.alpn = Some("h2".into());
         assert_eq!(warnings(&same), []);
     }
 }
