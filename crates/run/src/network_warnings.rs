@@ -63,20 +63,21 @@ fn limited_by_rtt(
         return None;
     }
     let connections = subject_of.connections;
+    let (noun, allow) = match connections {
+        1 => ("connection", "allows"),
+        _ => ("connections", "allow"),
+    };
     let (at_once, under_way) = match reading.streams {
-        Some(streams) => (
-            connections * streams,
-            format!("{connections} connections of {streams} streams"),
-        ),
-        None => (connections, format!("{connections} connections")),
+        Some(streams) => (connections * streams, format!(" of {streams} streams")),
+        None => (connections, String::new()),
     };
     let bound = f64::from(at_once) / rtt_s;
     let measured = reading.requests_per_s();
     (measured > BOUND_SHARE * bound).then(|| {
         format!(
             "from host `{from}`, `{subject}` answered {measured:.0} requests/s in block 1, {:.0}% \
-             of the {bound:.0} that {under_way} allow at {:.0} ms per request: the network's \
-             delay limits this, not the servers",
+             of the {bound:.0} that {connections} {noun}{under_way} {allow} at {:.0} ms per \
+             request: the network's delay limits this, not the servers",
             measured / bound * 1e2,
             rtt_s * 1e3
         )
@@ -145,6 +146,64 @@ mod tests {
         let recipes = Recipes::embedded().unwrap();
         let experiment = Experiment::parse("x.toml", text, &[], false, &recipes).unwrap();
         experiment.under(&Default::default())
+    }
+
+    #[test]
+    fn the_bound_of_a_round_trip_counts_streams_and_handshakes() {
+        let text = r#"
+title = "x"
+[hosts.vm]
+[hosts.far]
+link = { rtt = "50ms" }
+[servers.origin]
+recipe = "origin"
+host = "vm"
+with = { tls = true }
+[subjects]
+one = "https://origin/"
+pages = { url = "https://origin/", requests_per_connection = 7 }
+two = { url = "https://origin/", http = "2", connections = 1, streams = 40 }
+two-pages = { url = "https://origin/", http = "2", connections = 1, streams = 40, requests_per_connection = 40 }
+three = { url = "https://origin/", http = "3", connections = 1, streams = 40, requests_per_connection = 40 }
+[load]
+host = "far"
+connections = 6
+"#;
+        let recipes = Recipes::embedded().unwrap();
+        let experiment = Experiment::parse("x.toml", text, &[], false, &recipes).unwrap();
+        let resolved = experiment.under(&Default::default());
+        let bound = |subject: &str, streams| {
+            let reading = LoadReading {
+                requests: 100_000,
+                duration_s: 1.0,
+                streams,
+                ..LoadReading::empty(readings::Pacing::Closed)
+            };
+            let text = limited_by_rtt(&experiment, &resolved, subject, &reading).unwrap();
+            text.split_once("% of the ").unwrap().1.to_owned()
+        };
+        let begins = |subject, streams, with: &str| {
+            let text = bound(subject, streams);
+            assert!(text.starts_with(with), "{subject}: {text}");
+        };
+        begins("one", None, "120 that 6 connections allow at 50 ms per");
+        // Nine round trips for seven requests.
+        begins("pages", None, "93 that 6 connections allow at 64 ms per");
+        begins(
+            "two",
+            Some(40),
+            "800 that 1 connection of 40 streams allows at 50 ms",
+        );
+        begins(
+            "two-pages",
+            Some(40),
+            "267 that 1 connection of 40 streams allows at 150 ms",
+        );
+        begins(
+            "three",
+            Some(40),
+            "400 that 1 connection of 40 streams allows at 100 ms",
+        );
     }
 
     fn opened(fast: u64, late: u64) -> Histogram {
