@@ -36,6 +36,8 @@ pub(crate) struct Conn {
     pub(crate) bytes: u64,
     /// Requests since it was opened.
     pub(crate) requests: u64,
+    /// Time since it was sent that lies in the windows of earlier segments, ns.
+    pub(crate) counted: u64,
     /// Number of the request that was sent.
     pub(crate) request: u32,
     /// Good answers in the window.
@@ -58,6 +60,7 @@ impl Conn {
             sent: 0,
             first_byte: 0,
             bytes: 0,
+            counted: 0,
             requests: 0,
             request: 0,
             answers: 0,
@@ -73,6 +76,7 @@ impl Conn {
         self.intended = intended;
         self.first_byte = 0;
         self.bytes = 0;
+        self.counted = 0;
         self.head = ResponseHead::default();
         self.check.reset();
     }

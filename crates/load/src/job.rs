@@ -46,7 +46,9 @@ impl Stage {
 }
 
 /// A stretch of load on one target: a ramp-up, then a measured window. A segment ends when its last
-/// answer has come; only then does the next begin.
+/// answer has come; only then does the next begin. A measured closed loop that ends by time and is
+/// followed by others waits for its last answers for a limited time; requests that are open for
+/// longer go on beside the next segments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Segment {
     /// Number of the target.

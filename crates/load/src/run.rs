@@ -33,7 +33,8 @@ pub enum Progress {
         segment: usize,
         late_ns: u64,
     },
-    /// A segment has ended with its last answer (as the first thread sees it).
+    /// A segment has ended with its last answer, or when the time to wait for it was over (as the
+    /// first thread sees it).
     SegmentEnds {
         /// Number of the segment.
         segment: usize,

@@ -14,6 +14,7 @@ mod failures;
 mod finish;
 #[cfg(test)]
 mod flights;
+mod late;
 mod open_loop;
 mod quic_links;
 mod request_picker;
@@ -35,6 +36,7 @@ use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::record::Recorder;
 use crate::run::{LoadError, Message, Progress};
 use crate::stop::{AfterEach, AfterRequests, AfterTime};
+use late::LateSegment;
 use quic_links::QuicLinks;
 use request_picker::RequestPicker;
 use segment::SegmentRun;
@@ -85,6 +87,8 @@ pub(crate) struct Worker<I: Io, C: Clock> {
     quic: Option<Box<QuicLinks>>,
     /// One per reading, and a last one for warm-ups.
     recorders: Vec<Recorder>,
+    /// Segments that have ended with open requests, at most one for each target.
+    late: Vec<LateSegment>,
 }
 
 /// The connections of each target that a thread holds, numbered through; with HTTP/2 their streams.
@@ -160,6 +164,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
             ended_streams: Vec::new(),
             quic: None,
             recorders,
+            late: Vec::new(),
             job,
         }
     }
@@ -253,6 +258,10 @@ impl<I: Io, C: Clock> Worker<I, C> {
         self.flush_links();
         self.io.poll(Some(0)).map_err(LoadError::Loop)?;
         while let Some(event) = self.io.next_event() {
+            if let Some(at) = self.late_of(&event) {
+                self.handle_late(at, event);
+                continue;
+            }
             match event {
                 Event::Data { conn, buf } if self.is_link(conn) => {
                     self.link_data_at_rest(conn, &buf);

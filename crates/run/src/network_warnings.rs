@@ -131,7 +131,7 @@ fn retransmitted_syns(
         };
         format!(
             "{condition}{late} of {opened} connections to `{subject}` took a second longer to \
-             open: their SYNs were lost and sent again, as happens when the accept queue is full"
+             open: their SYNs were lost, by a full accept queue or a lossy link, and sent again"
         )
     })
 }

@@ -14,6 +14,11 @@ use crate::stop::StopRule;
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     #[inline]
     pub(super) fn handle(&mut self, event: Event) {
+        if !self.worker.late.is_empty()
+            && let Some(at) = self.worker.late_of(&event)
+        {
+            return self.worker.handle_late(at, event);
+        }
         match event {
             Event::Data { conn, buf } if self.worker.is_link(conn) => {
                 self.link_data(conn, &buf);
@@ -160,6 +165,9 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                 self.tick_requests += 1;
                 if !P::OPEN && !S::COUNTS {
                     self.edges += self.window.edge_correction(conn.sent, now);
+                    if conn.counted > 0 {
+                        self.edges += conn.counted as f64 / (now - conn.sent) as f64;
+                    }
                 }
                 if is_inside {
                     self.requests += 1;

@@ -172,6 +172,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             }
         }
         self.busy = 0;
+        self.worker.abandon_late();
     }
 
     /// Checks for timeouts, and reopens connections that could not be opened before.

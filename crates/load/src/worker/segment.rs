@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::{Io, WireBytes};
 
+use super::late;
 use super::open_loop::{Offer, Presence};
 use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, WORK_NS, Worker};
 use crate::clock::Clock;
@@ -75,6 +76,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
     pub(super) recorder: usize,
     pub(super) start: u64,
     pub(super) window: Window,
+    /// Until when it waits for its last answers.
+    waits_until: u64,
     /// The ends of its stages, if there are several.
     pub(super) stage_ends: Vec<u64>,
     /// Free connections of an open loop.
@@ -138,6 +141,8 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             recorder: segment.reading.unwrap_or(worker.recorders.len() - 1),
             start,
             window,
+            waits_until: late::wait_ns(&worker.job, number)
+                .map_or(u64::MAX, |wait| window.end.saturating_add(wait)),
             stage_ends,
             idle: VecDeque::new(),
             backlog: VecDeque::new(),
@@ -166,7 +171,8 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
         }
     }
 
-    /// Makes the load, until its last answer has come or was given up.
+    /// Makes the load, until its last answer has come or was given up, or the time to wait for it is
+    /// over.
     pub(super) fn run(mut self, stop: &AtomicBool) -> Result<(), LoadError> {
         self.begin();
         self.turn_until_over(stop)?;
@@ -183,11 +189,16 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
         self.now = self.worker.clock.now_ns();
         (self.scanned, self.ticked) = (self.now, self.now);
         self.presence = Presence::since(self.now);
+        self.take_late();
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &mut self.worker.conns[number];
             conn.answers = 0;
             if conn.state == State::Resting {
                 conn.state = State::Closed;
+            }
+            if conn.is_busy() {
+                self.busy += 1;
+                continue;
             }
             match P::OPEN {
                 true => self.idle.push_back(number as u32),
@@ -219,11 +230,19 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             // Also after the window's end: what was due before it and is late must be sent.
             let issued = self.issue_due();
             let is_exhausted = !self.rule.is_open() && self.backlog.is_empty();
-            if self.busy == 0 && (is_over || is_exhausted) {
+            if self.busy == 0 && (is_over || is_exhausted) && !self.awaits_late() {
+                if stopped.is_some() {
+                    self.worker.abandon_late();
+                }
                 return Ok(());
             }
-            if stopped.is_some_and(|until| self.now >= until) {
-                self.abandon();
+            if let Some(until) = stopped {
+                if self.now >= until {
+                    self.abandon();
+                    return Ok(());
+                }
+            } else if self.now >= self.waits_until {
+                self.leave_open();
                 return Ok(());
             }
             let wait = self.wait_ns(is_over);
@@ -242,6 +261,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             }
             if self.now >= self.scanned + SCAN_NS {
                 self.scan();
+                self.worker.scan_late();
                 was_empty_poll = false;
             }
             if self.now >= self.ticked + TICK_NS {
@@ -255,7 +275,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
         if P::OPEN && self.worker.job.wait == Wait::Spin {
             return 0;
         }
-        let mut until = self.scanned + SCAN_NS;
+        let mut until = (self.scanned + SCAN_NS).min(self.waits_until);
         if !is_over {
             until = until.min(self.window.end);
             if self.opened.is_none() {

@@ -68,6 +68,8 @@ pub(super) struct SimIo {
     pub(super) service_ns: u64,
     /// Whether it answers one request after the other; otherwise all at once.
     pub(super) is_single: bool,
+    /// The request with this number, from 0, is answered only after this time, ns.
+    pub(super) slow: Option<(usize, u64)>,
     /// When a single server is free.
     free_at: u64,
     /// Whether connections are refused.
@@ -141,6 +143,7 @@ impl Io for SimIo {
     }
 
     fn send(&mut self, conn: ConnId, _: PayloadId) {
+        let number = self.sent.borrow().len();
         self.sent
             .borrow_mut()
             .push((self.clock.now_ns(), conn.slot()));
@@ -149,6 +152,11 @@ impl Io for SimIo {
         if self.is_single {
             self.free_at = self.free_at.max(now) + self.service_ns;
             after = self.free_at - now;
+        }
+        if let Some((slow, slow_ns)) = self.slow
+            && slow == number
+        {
+            after = slow_ns;
         }
         self.happens(after, Happens::Answer, conn.slot());
     }

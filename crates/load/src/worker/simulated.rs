@@ -174,17 +174,21 @@ fn segment() -> impl Strategy<Value = Segment> {
 }
 
 fn job() -> impl Strategy<Value = Job> {
-    let segments = vec(segment(), 1..3);
+    let segments = vec(segment(), 1..4);
     let each = proptest::option::weighted(0.3, 1..4u64);
-    (1..5u32, segments, each, any::<bool>()).prop_map(|(connections, segments, each, spins)| {
+    let flags = (any::<bool>(), any::<bool>());
+    (1..5u32, segments, each, flags).prop_map(|(connections, segments, each, flags)| {
+        let (spins, alternates) = flags;
         let address: std::net::SocketAddr = "127.0.0.1:80".parse().unwrap();
         let get = b"GET / HTTP/1.1\r\n\r\n".to_vec();
         let mut target = Target::new(address, get, Expect::default());
         let head = b"HEAD / HTTP/1.1\r\n\r\n".to_vec();
         target.requests.push(Request::new(head, Expect::default()));
-        let mut job = Job::to(target.with_connections(connections));
+        let target = target.with_connections(connections);
+        let mut job = Job::to_all([target.clone(), target]);
         for (number, one) in segments.into_iter().enumerate() {
-            job = job.segment(one.on(0, Some(number)));
+            let target = if alternates { number % 2 } else { 0 };
+            job = job.segment(one.on(target, Some(number)));
         }
         job.requests_per_connection = each;
         job.timeout = Duration::from_millis(50);

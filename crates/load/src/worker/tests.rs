@@ -32,7 +32,10 @@ fn open_loop(connections: u32, window_ms: u64) -> Job {
 }
 
 struct Done {
+    /// The first one.
     reading: LoadReading,
+    /// When each segment ended, ns.
+    ends: Vec<u64>,
     /// The times at which requests were sent, ns.
     sent: Vec<u64>,
     messages: Receiver<Message>,
@@ -61,15 +64,19 @@ fn run_thread(job: &Job, thread: usize, change: impl FnOnce(&mut SimIo)) -> Done
     let (sender, messages) = mpsc::channel();
     let mut worker = Worker::new(io, clock.clone(), Arc::new(job.clone()), thread, sender);
     let stop = stop.unwrap_or_default();
+    let mut ends = Vec::new();
     for number in 0..job.segments.len() {
         worker.settle().unwrap();
         let start = clock.now_ns();
         worker.segment(number, start, &stop).unwrap();
+        ends.push(clock.now_ns());
     }
-    let recorders = worker.into_recorders();
+    let mut recorders = worker.into_recorders();
+    recorders.truncate(1);
     let connections = u64::from(job.targets[0].connections);
     Done {
         reading: merge(recorders, Default::default(), connections, None, "sim", &[]).unwrap(),
+        ends,
         sent: sent.borrow().iter().map(|(at, _)| *at).collect(),
         messages,
         end: clock.now_ns(),
@@ -407,5 +414,96 @@ fn a_pause_of_the_client_is_recorded_and_its_section_left_out() {
         // However many requests it delayed, it is one occasion.
         assert_eq!(reading.exceedances(10_000.0), Some(1));
         assert_eq!(run(&job).reading.pauses, None);
+    }
+}
+
+/// Slices of a closed loop of 100 ms that alternate between two targets with so many connections.
+fn alternating(connections: u32, slices: usize) -> Job {
+    let slice = Segment::closed(Stop::After(ms(100)));
+    let mut job = job(connections, slice.clone());
+    job.targets.push(job.targets[0].clone());
+    for number in 1..slices {
+        let target = number % 2;
+        job = job.segment(slice.clone().on(target, Some(target)));
+    }
+    job
+}
+
+#[test]
+fn a_slice_ends_in_time_although_a_request_is_never_answered() {
+    let mut job = alternating(4, 8);
+    job.timeout = ms(700);
+    let done = run_thread(&job, 0, |io| io.slow = Some((9, 60_000 * MS)));
+    let mut start = 0;
+    for (number, end) in done.ends.iter().enumerate() {
+        let took_ms = (end - start) as f64 / 1e6;
+        // The last slice ends with the load.
+        assert!(took_ms < 151.0 || number == 7, "{number}: {took_ms} ms");
+        start = *end;
+    }
+    assert!(done.end < 1_050 * MS, "{}", done.end);
+    // It exceeded its time limit between the slices of its target, and is no error of these.
+    let errors = done.reading.errors_all;
+    assert_eq!((errors.timeout, errors.total()), (1, 1));
+    assert_eq!(done.reading.connects, 5, "its connection was replaced");
+}
+
+#[test]
+fn the_load_ends_when_the_requests_of_earlier_slices_have_ended_too() {
+    for (timeout_ms, errors) in [(400, 1), (2_000, 0)] {
+        let mut job = alternating(4, 2);
+        job.timeout = ms(timeout_ms);
+        let done = run_thread(&job, 0, |io| io.slow = Some((9, 1_000 * MS)));
+        assert!(done.ends[0] < 151 * MS);
+        assert_eq!(done.reading.errors_all.total(), errors);
+        assert!(done.end > timeout_ms.min(1_000) * MS, "{}", done.end);
+        assert!(done.end < (timeout_ms.min(1_000) + 50) * MS);
+    }
+    // A stop from outside ends it after the time for outstanding answers.
+    let stop = Arc::new(AtomicBool::new(false));
+    let done = run_thread(&alternating(4, 2), 0, |io| {
+        io.slow = Some((9, 1_000 * MS));
+        io.stop_at = Some((200 * MS, stop));
+    });
+    assert!(done.end < 225 * MS + STOP_DRAIN_NS, "{}", done.end);
+}
+
+#[test]
+fn a_late_answer_counts_with_the_part_of_its_time_that_lies_in_slices() {
+    // One connection, 10 ms for an answer, but the request sent at 50 ms needs longer. The first
+    // slice ends at 150 ms, the second slice of this target lasts from 250 to 350 ms.
+    for (slow_ms, expected, longest_ms) in [
+        (30, 5.0 + 1.0 + 2.0 + 10.0, 30.0),
+        // Answered in the time for the last answers.
+        (80, 5.0 + 50.0 / 80.0 + 10.0, 10.0),
+        // Answered beside a slice of the other target.
+        (170, 5.0 + 50.0 / 170.0 + 10.0, 10.0),
+        // Answered in the next slice of its own.
+        (250, 5.0 + 50.0 / 250.0 + 50.0 / 250.0 + 5.0, 250.0),
+    ] {
+        let done = run_thread(&alternating(1, 4), 0, |io| {
+            io.service_ns = 10 * MS;
+            io.slow = Some((5, slow_ms * MS));
+        });
+        let slices = &done.reading.slices;
+        let counted: f64 = slices
+            .iter()
+            .map(|one| one.requests as f64 + one.edges)
+            .sum();
+        assert!(
+            (counted - expected).abs() < 0.1,
+            "{slow_ms}: {counted} {expected}"
+        );
+        assert_eq!(done.reading.errors_all.total(), 0);
+        let longest_us = done.reading.response.quantile_us(1.0);
+        assert!(
+            (longest_us / 1e3 / longest_ms - 1.0).abs() < 0.05,
+            "{slow_ms}: {longest_us}"
+        );
+        assert_eq!(
+            done.reading.requests_all + 20,
+            done.sent.len() as u64,
+            "{slow_ms}"
+        );
     }
 }

@@ -1,0 +1,171 @@
+//! Requests that are still open when their segment ends.
+//!
+//! A slice of a closed loop waits for its last answers only for a limited time: one lost SYN would
+//! otherwise stretch each slice by a second or more. Nothing is given up, or the slowest requests
+//! would be missing. A request that is open for longer keeps its connection. It is answered, or
+//! exceeds its time limit, in a later segment on the same target, or beside the segments on others,
+//! or after the last one.
+
+use std::time::Duration;
+
+use net::{Event, Io};
+
+use super::Worker;
+use super::segment::{SegmentRun, Window};
+use crate::clock::Clock;
+use crate::conn::State;
+use crate::job::{Job, Segment, Stop};
+use crate::ns;
+use crate::pacing::{ClosedLoop, Pacer};
+use crate::stop::{AfterTime, StopRule};
+use readings::Pacing;
+
+/// A segment waits for its last answers for the longest of this share of its window, ...
+const WAIT_SHARE: u32 = 2;
+/// ... this many times its ramp-up, which is derived from the time of an answer, ...
+const WAIT_RAMP_UPS: u32 = 2;
+/// ... and this.
+const WAIT_MIN: Duration = Duration::from_millis(20);
+
+/// A segment that has ended, with requests that are still open.
+pub(super) struct LateSegment {
+    number: usize,
+    target: usize,
+    /// The end of its window.
+    end: u64,
+}
+
+/// How long a segment waits for its last answers, ns; `None` until all have come.
+///
+/// An open loop needs them for its latency, and a number of requests includes them. The segments
+/// that open connections are not measured; they end with the last answer. With a [`Part`], the
+/// machines agree on the time for the last answers.
+///
+/// [`Part`]: crate::Part
+pub(super) fn wait_ns(job: &Job, number: usize) -> Option<u64> {
+    let is_slice = |segment: &Segment| {
+        segment.pacing == Pacing::Closed
+            && segment.reading.is_some()
+            && matches!(segment.stop, Stop::After(_))
+    };
+    let segment = &job.segments[number];
+    let Stop::After(window) = segment.stop else {
+        return None;
+    };
+    let is_last = number + 1 == job.segments.len();
+    let has_streams = job.targets[segment.target].streams().is_some();
+    if is_last || has_streams || job.part.is_some() || !job.segments[number..].iter().all(is_slice)
+    {
+        return None;
+    }
+    let wait = (window / WAIT_SHARE).max(segment.ramp_up * WAIT_RAMP_UPS);
+    Some(ns(wait.max(WAIT_MIN)))
+}
+
+impl<I: Io, C: Clock> Worker<I, C> {
+    /// The index of the late segment that an event belongs to.
+    pub(super) fn late_of(&self, event: &Event) -> Option<usize> {
+        let id = match *event {
+            Event::Data { conn, .. }
+            | Event::Connected { conn }
+            | Event::ConnectFailed { conn, .. }
+            | Event::Eof { conn }
+            | Event::Failed { conn, .. } => conn,
+            _ => return None,
+        };
+        if self.is_link(id) {
+            return None;
+        }
+        let number = self.by_slot[id.slot()] as usize;
+        let conn = &self.conns[number];
+        if conn.id != Some(id) || !conn.is_busy() {
+            return None;
+        }
+        let is_own = |late: &LateSegment| self.conns_of[late.target].contains(&number);
+        self.late.iter().position(is_own)
+    }
+
+    /// Handles an event of the late segment at this index.
+    pub(super) fn handle_late(&mut self, at: usize, event: Event) {
+        self.with_late(at, |run| run.handle(event));
+    }
+
+    /// Checks the requests of late segments for timeouts.
+    pub(super) fn scan_late(&mut self) {
+        // Each is taken from the front and, if requests are left, added at the back.
+        for _ in 0..self.late.len() {
+            self.with_late(0, |run| run.scan());
+        }
+    }
+
+    /// Continues a late segment after the end of its window.
+    fn with_late(
+        &mut self,
+        at: usize,
+        act: impl FnOnce(&mut SegmentRun<'_, I, C, ClosedLoop, AfterTime>),
+    ) {
+        let late = self.late.remove(at);
+        let rule = AfterTime {
+            time: Duration::ZERO,
+            stopped: true,
+        };
+        let mut run = SegmentRun::new(self, late.number, late.end, ClosedLoop, rule);
+        run.window = Window {
+            from: late.end,
+            end: late.end,
+        };
+        run.row = None;
+        act(&mut run);
+        let (recorder, edges) = (run.recorder, run.edges);
+        if let Some(slice) = self.recorders[recorder].slices.last_mut() {
+            slice.edges += edges;
+        }
+        let mut conns = self.conns[self.conns_of[late.target].clone()].iter();
+        if conns.any(|conn| conn.is_busy()) {
+            self.late.push(late);
+        }
+    }
+
+    /// Gives up the requests of late segments.
+    pub(super) fn abandon_late(&mut self) {
+        for late in std::mem::take(&mut self.late) {
+            for number in self.conns_of[late.target].clone() {
+                if self.conns[number].is_busy() {
+                    self.close(number);
+                }
+            }
+        }
+    }
+}
+
+impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+    /// Ends the segment with requests that are still open.
+    pub(super) fn leave_open(&mut self) {
+        for number in self.worker.conns_of[self.target].clone() {
+            let conn = &mut self.worker.conns[number];
+            if conn.state == State::Waiting {
+                conn.counted += self
+                    .window
+                    .end
+                    .saturating_sub(conn.sent.max(self.window.from));
+            }
+        }
+        self.worker.late.push(LateSegment {
+            number: self.number,
+            target: self.target,
+            end: self.window.end,
+        });
+    }
+
+    /// Takes over the requests that the last segment on this target left open.
+    pub(super) fn take_late(&mut self) {
+        let target = self.target;
+        self.worker.late.retain(|late| late.target != target);
+    }
+
+    /// Whether the load is at its end, but for requests of earlier segments.
+    pub(super) fn awaits_late(&self) -> bool {
+        let is_last = self.number + 1 == self.worker.job.segments.len();
+        is_last && !self.worker.late.is_empty()
+    }
+}
