@@ -13,6 +13,7 @@ use crate::copies::original;
 use crate::fleet_load::{self, LoadOrders, Timing};
 use crate::group::ReadySubject;
 use crate::measure::schedule;
+use crate::pace::Pace;
 use crate::sequential::Sequential;
 use crate::testbed::Testbed;
 use crate::{CpuPlacement, RunEvent, RunOptions};
@@ -188,7 +189,9 @@ impl Context<'_> {
         let subject = |segment: &Segment| ready[segment.target].planned.subject.clone();
         let subjects: Vec<String> = order.job.segments.iter().map(subject).collect();
         let emit = &mut *self.emit;
+        let mut pace = Pace::of(&order.job.segments);
         let mut progress = |segment: usize, requests: u64, errors: u64| {
+            pace.begins(segment).into_iter().for_each(&mut *emit);
             emit(RunEvent::Load {
                 subject: subjects.get(segment).cloned().unwrap_or_default(),
                 requests,
@@ -215,6 +218,7 @@ impl Context<'_> {
                 .agent(from)?
                 .load(order, self.stop, &mut progress)?,
         };
+        pace.ends().into_iter().for_each(&mut *self.emit);
         let there = self
             .testbed
             .add_remote_samples(from, remote, &mut loaded.measured)?;

@@ -42,6 +42,13 @@ pub enum RunEvent {
         /// Failures since the last event.
         errors: u64,
     },
+    /// Slices of the load under way have ended.
+    SlicesEnd {
+        /// The sum of their planned lengths, s.
+        planned_s: f64,
+        /// How long they took, s.
+        took_s: f64,
+    },
     /// A trial's row was written.
     TrialEnds {
         /// The row.

@@ -22,6 +22,7 @@ pub mod journal;
 mod lock;
 mod measure;
 mod network_warnings;
+mod pace;
 mod path_limits;
 mod profile;
 mod remote_programs;

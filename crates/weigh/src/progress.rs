@@ -1,12 +1,16 @@
 //! The progress bar: one consumer of the run's events.
 
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readings::Outcome;
 use run::RunEvent;
 use verdict::Looks;
+
+mod to_go;
+
+use to_go::ToGo;
 
 /// Shows the progress of a run: a bar on a terminal, a line per step elsewhere.
 pub struct Progress {
@@ -58,10 +62,9 @@ impl Progress {
                     looks: Looks::of(*blocks),
                     groups: *groups,
                     groups_per_block: *groups_per_block,
-                    made: 0,
-                    made_s: 0.0,
                     estimated_s: estimated_s / (*groups).max(1) as f64,
                     after_s: *after_s,
+                    ..ToGo::default()
                 };
                 let how_many = match self.to_go.looks.is_fixed() {
                     true => format!("{trials} trials"),
@@ -101,6 +104,9 @@ impl Progress {
                     self.show(&format!(": {subject}, {rate:.0} requests/s"));
                 }
             }
+            RunEvent::SlicesEnd { planned_s, took_s } => {
+                self.to_go.slices_end(*planned_s, *took_s);
+            }
             RunEvent::TrialEnds { trial } => {
                 if let Outcome::Failed { reason, .. } = &trial.outcome {
                     self.line(&format!("trial {} failed: {reason}", trial.trial));
@@ -120,9 +126,8 @@ impl Progress {
             }
             RunEvent::Warning { text } => self.line(&format!("warning: {text}")),
             RunEvent::GroupEnds => {
-                self.to_go.groups = self.to_go.groups.saturating_sub(1);
-                self.to_go.made += 1;
-                self.to_go.made_s = self.started.elapsed().as_secs_f64();
+                let elapsed_s = self.started.elapsed().as_secs_f64();
+                self.to_go.group_ends(elapsed_s);
                 self.show("");
             }
             RunEvent::Retry { reasons, left } => {
@@ -183,120 +188,5 @@ impl Progress {
     /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
-    }
-}
-
-/// How long a run still takes. Where it may stop early that is a span: to its next look, and to
-/// its end.
-struct ToGo {
-    looks: Looks,
-    /// Groups that are left, including the current one.
-    groups: usize,
-    groups_per_block: usize,
-    /// Groups that are done.
-    made: usize,
-    /// When the last of them was done, since the start, s.
-    made_s: f64,
-    /// Duration of one group by the plan, s.
-    estimated_s: f64,
-    /// Duration of what comes after the last group by the plan, s.
-    after_s: f64,
-}
-
-impl Default for ToGo {
-    fn default() -> Self {
-        Self {
-            looks: Looks::of(1),
-            groups: 0,
-            groups_per_block: 1,
-            made: 0,
-            made_s: 0.0,
-            estimated_s: 0.0,
-            after_s: 0.0,
-        }
-    }
-}
-
-impl ToGo {
-    /// Estimated duration of one group: the mean of those that are done, once there are some.
-    fn group_s(&self) -> f64 {
-        match self.made {
-            0 => self.estimated_s,
-            made => self.made_s / made as f64,
-        }
-    }
-
-    /// To the end, if nothing settles before, s.
-    fn most_s(&self, elapsed_s: f64) -> f64 {
-        let under_way = (elapsed_s - self.made_s).clamp(0.0, self.group_s());
-        self.groups as f64 * self.group_s() - under_way + self.after_s
-    }
-
-    /// Blocks to the next look, and to the end.
-    fn next_look(&self) -> Option<u32> {
-        let per_block = self.groups_per_block.max(1);
-        let blocks_left = self.groups.div_ceil(per_block) as u32;
-        let done = self.looks.planned().saturating_sub(blocks_left);
-        self.looks.next_look(done)
-    }
-
-    fn words(&self, elapsed_s: f64) -> String {
-        let most_s = self.most_s(elapsed_s).max(0.0);
-        let after = self.next_look().unwrap_or(self.looks.planned());
-        let beyond = (self.looks.planned() - after) as usize * self.groups_per_block;
-        let least_s = (most_s - beyond as f64 * self.group_s()).max(0.0);
-        if beyond == 0 || self.groups == 0 {
-            return time(most_s);
-        }
-        format!(
-            "{} (look after block {after}) to {}",
-            time(least_s),
-            time(most_s)
-        )
-    }
-}
-
-/// A rough time for people.
-fn time(seconds: f64) -> String {
-    let duration = Duration::from_secs_f64(seconds.clamp(0.0, 1e7));
-    match duration.as_secs() {
-        s @ 0..90 => format!("{s} s"),
-        s @ 90..5_400 => format!("{} min", (s + 30) / 60),
-        s => format!("{:.1} h", s as f64 / 3_600.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_time_to_go_is_that_to_the_next_look_and_to_the_end() {
-        let mut to_go = ToGo {
-            looks: Looks::of(30),
-            groups: 60,
-            groups_per_block: 2,
-            made: 0,
-            made_s: 0.0,
-            estimated_s: 6.0,
-            after_s: 0.0,
-        };
-        assert_eq!(to_go.words(0.0), "2 min (look after block 10) to 6 min");
-        // Each group took twice as long as planned: 18 blocks are done.
-        (to_go.groups, to_go.made, to_go.made_s) = (24, 36, 432.0);
-        assert_eq!(to_go.words(432.0), "48 s (look after block 20) to 5 min");
-        (to_go.groups, to_go.made, to_go.made_s) = (4, 56, 672.0);
-        assert_eq!(to_go.words(672.0), "48 s");
-        assert_eq!(
-            to_go.words(676.0),
-            "44 s",
-            "4 s of the current one are over"
-        );
-        to_go.looks = Looks::of(5);
-        (to_go.groups, to_go.groups_per_block) = (5, 1);
-        (to_go.made, to_go.made_s) = (0, 0.0);
-        assert_eq!(to_go.words(0.0), "30 s");
-        to_go.after_s = 15.0;
-        assert_eq!(to_go.words(0.0), "45 s", "with a search for a bottleneck");
     }
 }

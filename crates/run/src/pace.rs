@@ -1,0 +1,81 @@
+//! How long the slices of a load take, beside what was planned.
+
+use std::time::{Duration, Instant};
+
+use load::{Segment, Stop};
+
+use crate::event::RunEvent;
+
+/// The slices of a load under way.
+pub(crate) struct Pace {
+    /// By segment.
+    planned: Vec<Duration>,
+    /// Number of the first segment that was not reported yet.
+    next: usize,
+    since: Instant,
+}
+
+impl Pace {
+    /// Of a load that begins now.
+    pub(crate) fn of(segments: &[Segment]) -> Self {
+        let planned = |segment: &Segment| {
+            let window = match segment.stop {
+                Stop::After(window) => window,
+                Stop::Requests(_) | Stop::EachConnection(_) => Duration::ZERO,
+            };
+            segment.idle_before + segment.ramp_up + window
+        };
+        Self {
+            planned: segments.iter().map(planned).collect(),
+            next: 0,
+            since: Instant::now(),
+        }
+    }
+
+    /// The event for the segments before this one, once they have ended.
+    pub(crate) fn begins(&mut self, segment: usize) -> Option<RunEvent> {
+        let ended = self.planned.get(self.next..segment)?;
+        if ended.is_empty() {
+            return None;
+        }
+        let planned: Duration = ended.iter().sum();
+        let since = std::mem::replace(&mut self.since, Instant::now());
+        self.next = segment;
+        Some(RunEvent::SlicesEnd {
+            planned_s: planned.as_secs_f64(),
+            took_s: since.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// The event for the segments that are left, at the end of the load.
+    pub(crate) fn ends(mut self) -> Option<RunEvent> {
+        self.begins(self.planned.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_slice_is_reported_once_with_its_planned_length() {
+        let slice = Segment {
+            ramp_up: Duration::from_millis(10),
+            ..Segment::closed(Stop::After(Duration::from_millis(90)))
+        };
+        let mut pace = Pace::of(&[slice.clone(), slice.clone(), slice.clone(), slice]);
+        let planned_ms = |event: Option<RunEvent>| match event? {
+            RunEvent::SlicesEnd { planned_s, took_s } => {
+                assert!(took_s >= 0.0);
+                Some((planned_s * 1e3).round())
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(planned_ms(pace.begins(0)), None);
+        assert_eq!(planned_ms(pace.begins(2)), Some(200.0));
+        // The last counts of an earlier segment.
+        assert_eq!(planned_ms(pace.begins(1)), None);
+        assert_eq!(planned_ms(pace.begins(2)), None);
+        assert_eq!(planned_ms(pace.ends()), Some(200.0));
+    }
+}
