@@ -36,6 +36,8 @@ pub(crate) struct Script {
     /// How often servers were sampled without load.
     pub(crate) idle_samples: usize,
     pub(crate) rate_per_s: fn(&LoadOrder) -> f64,
+    /// The time of an answer in the load with this number, on this target, us; 0 is not recorded.
+    pub(crate) answer_us: fn(usize, &load::Target) -> u64,
     /// CPU time of the client in each load, s.
     pub(crate) client_cpu_s: f64,
     /// Whether suspended servers cannot be resumed.
@@ -74,6 +76,7 @@ impl Default for Script {
             idle_cpus: BTreeMap::new(),
             idle_samples: 0,
             rate_per_s: |_| 10_000.0,
+            answer_us: |_, _| 0,
             client_cpu_s: 0.0,
             resume_fails: false,
             in_effect_at_check: 1,
@@ -412,7 +415,7 @@ impl AgentHandle for FakeAgent {
             false => script.limited_rate,
         };
         let (rate_per_s, fails) = ((script.rate_per_s)(&order) * limited, script.fails_in_load);
-        let client_cpu_s = script.client_cpu_s;
+        let (client_cpu_s, answer_us) = (script.client_cpu_s, script.answer_us);
         drop(script);
         let rows = order.job.rows;
         if rows.is_some() {
@@ -453,6 +456,10 @@ impl AgentHandle for FakeAgent {
             reading.duration_s += duration_s;
             reading.requests += requests;
             reading.requests_all += requests;
+            let answer_us = answer_us(number, &order.job.targets[segment.target]);
+            if answer_us > 0 {
+                reading.response.record_many_ns(answer_us * 1_000, requests);
+            }
             reading.connections = u64::from(order.job.targets[segment.target].connections);
             reading.slices.push(Slice {
                 duration_s,

@@ -54,10 +54,18 @@ pub(crate) fn segment(
 
 /// The warm-up: one segment per target.
 pub(crate) fn warm_up(targets: usize, warmup: Duration) -> Vec<Segment> {
+    let all: Vec<usize> = (0..targets).collect();
+    warm_up_of(&all, warmup)
+}
+
+/// The warm-up of some targets.
+pub(crate) fn warm_up_of(targets: &[usize], warmup: Duration) -> Vec<Segment> {
     let (ramp_up_ms, window_ms) = (ms(warmup) * 0.3, ms(warmup) * 0.7);
-    (0..targets)
-        .map(|target| segment(target, Pacing::Closed, ramp_up_ms, window_ms, Some(target)))
-        .collect()
+    let of_one = |&target: &usize| {
+        let reading = Some(target);
+        segment(target, Pacing::Closed, ramp_up_ms, window_ms, reading)
+    };
+    targets.iter().map(of_one).collect()
 }
 
 /// The window of an opening; in an open loop each connection has a request due in it.
@@ -159,26 +167,39 @@ pub(crate) fn throughput(
     random: &mut fastrand::Rng,
 ) -> ClosedSlices {
     let all: Vec<usize> = (0..medians_ms.len()).collect();
-    let slowest = |targets: &[usize]| {
-        let medians = targets.iter().map(|&target| medians_ms[target]);
-        medians.fold(0.0, f64::max)
-    };
     if let SliceLength::Fixed(length) = slice {
-        let segments = fixed(&all, window, ms(length), slowest(&all), random);
+        let slowest_ms = slowest_ms(medians_ms, &all);
+        let segments = fixed(&all, window, ms(length), slowest_ms, random);
         let apart = Vec::new();
         return ClosedSlices { segments, apart };
     }
-    let fits = |target: &usize| ANSWERS_TO_FIT * medians_ms[*target] <= short_slice_ms(window);
-    let quick: Vec<usize> = all.iter().copied().filter(fits).collect();
-    let limit_ms = SLOWER_TO_NOT_FIT * slowest(&quick);
-    let is_apart =
-        |target: &usize| !quick.is_empty() && !fits(target) && medians_ms[*target] > limit_ms;
-    let (apart, together): (Vec<usize>, Vec<usize>) = all.into_iter().partition(is_apart);
-    let mut segments = alternating(&together, window, slowest(&together), random);
+    let apart = apart(medians_ms, window, slice);
+    let mut together = all;
+    together.retain(|target| !apart.contains(target));
+    let slowest_ms = slowest_ms(medians_ms, &together);
+    let mut segments = alternating(&together, window, slowest_ms, random);
     for &target in &apart {
         segments.extend(alternating(&[target], window, medians_ms[target], random));
     }
     ClosedSlices { segments, apart }
+}
+
+/// The targets whose answers take too long for the slices of the others.
+pub(crate) fn apart(medians_ms: &[f64], window: Duration, slice: SliceLength) -> Vec<usize> {
+    if matches!(slice, SliceLength::Fixed(_)) {
+        return Vec::new();
+    }
+    let slice_ms = short_slice_ms(window).max(SLICE_MIN_MS);
+    let fits = |target: &usize| ANSWERS_TO_FIT * medians_ms[*target] <= slice_ms;
+    let (quick, mut apart): (Vec<usize>, Vec<usize>) = (0..medians_ms.len()).partition(fits);
+    let limit_ms = SLOWER_TO_NOT_FIT * slowest_ms(medians_ms, &quick);
+    apart.retain(|target| !quick.is_empty() && medians_ms[*target] > limit_ms);
+    apart
+}
+
+fn slowest_ms(medians_ms: &[f64], targets: &[usize]) -> f64 {
+    let medians = targets.iter().map(|&target| medians_ms[target]);
+    medians.fold(0.0, f64::max)
 }
 
 /// The short slices' length with [`ROUNDS_MIN`] rounds, of which every second is twice as long.
@@ -342,6 +363,11 @@ mod tests {
         assert!(slices.segments[first..].iter().all(|s| s.target == 1));
         let sum: f64 = of(1).map(window_ms).sum();
         assert!((sum - 10_000.0).abs() < 1e-3);
+        // The slices of a short window are longer than a fifteenth of it, so these answers fit.
+        let short = Duration::from_secs(1);
+        let slices = throughput(&[0.5, 9.0], short, SliceLength::Auto, &mut random);
+        assert!(slices.apart.is_empty());
+        assert!(slices.segments.iter().all(|one| window_ms(one) > 100.0));
         // One that is slower, but fits.
         let slices = throughput(&[0.5, 40.0], window, SliceLength::Auto, &mut random);
         assert!(slices.apart.is_empty());

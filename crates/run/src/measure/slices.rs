@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use readings::{Outcome, Reading, ServerReading};
+use readings::{LoadReading, Outcome, Reading, ServerReading};
 
 use super::rate::choose_rate;
 use super::{GroupSetup, Measurer, curve, load_of, metrics_of, schedule};
@@ -12,6 +12,12 @@ use crate::group::{GroupResult, ReadySubject};
 use crate::{network_warnings, sequential, upstream_connections};
 use agent::AgentError;
 use agent::wire::Loaded;
+use experiment::{Design, ResolvedCondition};
+
+/// How many more warm-ups a subject gets at most that seems too slow for the slices of the others.
+const WARM_UPS_MORE: usize = 3;
+/// It gets another if its median is less than this share of the last one.
+const QUICKER: f64 = 0.8;
 
 /// Warm-up, closed loop, open loop at the common rate, open loops at the rates of a curve.
 pub(super) struct Slices;
@@ -33,8 +39,11 @@ impl Measurer for Slices {
         if cx.stopped() || sequential::check_disturbance(cx, resolved, group, result)? {
             return Ok(());
         }
-        let median_ms = schedule::median_ms(&warm.readings);
-        let medians_ms = schedule::medians_ms(&warm.readings, design.warmup);
+        let medians_ms = warm_medians_ms(cx, resolved, ready, &warm, &design)?;
+        if cx.stopped() {
+            return Ok(());
+        }
+        let median_ms = medians_ms.iter().copied().fold(0.0, f64::max);
         let slices = schedule::throughput(&medians_ms, design.window, design.slice, random);
         warn_of_slow(cx, ready, &medians_ms, &slices, result);
         let slices = slices.segments;
@@ -72,6 +81,43 @@ impl Measurer for Slices {
         }
         Ok(())
     }
+}
+
+/// Each subject's median response time once it is warm, ms.
+///
+/// A server that compiles its code while it runs answers its first requests slowly. So a subject
+/// that seems too slow for the slices of the others is warmed up again, as long as that makes it
+/// quicker.
+fn warm_medians_ms(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    ready: &[ReadySubject],
+    warm: &Loaded,
+    design: &Design,
+) -> Result<Vec<f64>, AgentError> {
+    let mut medians_ms = schedule::medians_ms(&warm.readings, design.warmup);
+    let mut slow = schedule::apart(&medians_ms, design.window, design.slice);
+    // Without answers there is nothing that becomes quicker.
+    let has_answers = |reading: &LoadReading| reading.response.count() > 0;
+    slow.retain(|&target| warm.readings.get(target).is_some_and(has_answers));
+    for _ in 0..WARM_UPS_MORE {
+        if slow.is_empty() || cx.stopped() {
+            break;
+        }
+        let again = cx.load(resolved, ready, schedule::warm_up_of(&slow, design.warmup))?;
+        let again_ms = schedule::medians_ms(&again.readings, design.warmup);
+        let is_quicker = |&target: &usize| {
+            let median_ms = again_ms.get(target).copied().unwrap_or(0.0);
+            median_ms > 0.0 && median_ms < QUICKER * medians_ms[target]
+        };
+        slow.retain(is_quicker);
+        for &target in &slow {
+            medians_ms[target] = again_ms[target];
+        }
+        let apart = schedule::apart(&medians_ms, design.window, design.slice);
+        slow.retain(|target| apart.contains(target));
+    }
+    Ok(medians_ms)
 }
 
 /// Warns, in the first block, of subjects whose answers take too long for the slices of the others.
