@@ -231,6 +231,7 @@ impl Recorder {
             a.client_cpu_s += b.client_cpu_s;
             a.client_waited_s += b.client_waited_s;
             a.edges += b.edges;
+            a.add_answered(b);
             a.duration_s = a.duration_s.max(b.duration_s);
         }
         for (a, b) in self.open.iter_mut().zip(&part.open) {

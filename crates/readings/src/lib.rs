@@ -55,7 +55,7 @@ pub use journal::{
 };
 pub use journal_text::{JournalTextError, Salvaged, UnwritableRow};
 pub use load::{
-    ClientReading, Fairness, HostReading, LATE_S, LoadReading, LoadRow, NO_PORT, Pacing,
+    Answered, ClientReading, Fairness, HostReading, LATE_S, LoadReading, LoadRow, NO_PORT, Pacing,
     RequestReading, Silence, Slice, StageReading, StatusCount, ThreadReading, Wrong, WrongKind,
 };
 pub use loads::{BesideReading, DeclaredLoad, LOAD_KEY, condition_of_load, trials_by_load};

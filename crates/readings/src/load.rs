@@ -141,14 +141,50 @@ impl LoadReading {
         }
     }
 
-    /// Good answers per second of measured time, those at the edges of slices with their part
-    /// ([`Slice::edges`]); 0 without measured time.
+    /// Good answers that came inside the measured windows, per second of measured time; 0 without
+    /// measured time.
+    ///
+    /// In an open loop they count whenever their requests were due: what an overloaded server
+    /// answers after the window is not in it, see [`Self::answered_per_s`]. In a closed loop those at
+    /// the edges of slices count with their part ([`Slice::edges`]).
     pub fn requests_per_s(&self) -> f64 {
+        // Journals of older versions have the sum only, or nothing.
+        let within = self.answered().map(|answered| answered.within);
+        match within.or(self.offered.map(|offered| offered.answered_within)) {
+            Some(within) => per_s(within as f64, self.duration_s),
+            None => self.answered_per_s(),
+        }
+    }
+
+    /// The answers to an open loop, over all slices; `None` where that was not recorded.
+    pub fn answered(&self) -> Option<Answered> {
+        let slices = self.slices.iter().map(|slice| slice.answered);
+        slices.reduce(|a, b| {
+            let (a, b) = a.zip(b)?;
+            Some(Answered {
+                within: a.within + b.within,
+                after: a.after + b.after,
+                after_s: a.after_s + b.after_s,
+            })
+        })?
+    }
+
+    /// Good answers per second of measured time; in an open loop to the requests that were due in it,
+    /// whenever the answers came. In a closed loop those at the edges of slices count with their part
+    /// ([`Slice::edges`]). 0 without measured time.
+    pub fn answered_per_s(&self) -> f64 {
         let edges: f64 = self.slices.iter().map(|slice| slice.edges).sum();
-        if self.duration_s > 0.0 {
-            (self.requests as f64 + edges) / self.duration_s
-        } else {
-            0.0
+        per_s(self.requests as f64 + edges, self.duration_s)
+    }
+
+    /// Bytes read per second at [`Self::requests_per_s`], heads included.
+    pub fn bytes_per_s(&self) -> f64 {
+        let bytes_per_s = per_s(self.bytes_read as f64, self.duration_s);
+        match (self.pacing, self.answered_per_s()) {
+            (Pacing::Open { .. }, answered_per_s) if answered_per_s > 0.0 => {
+                bytes_per_s * self.requests_per_s() / answered_per_s
+            }
+            _ => bytes_per_s,
         }
     }
 
@@ -176,6 +212,17 @@ impl LoadReading {
     }
 }
 
+/// When the good answers to an open loop came, whenever their requests were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    /// Inside the measured window.
+    pub within: u64,
+    /// After its end: a segment ends with its last answer.
+    pub after: u64,
+    /// How long after its end the last of them came.
+    pub after_s: f64,
+}
+
 /// One stretch of load on one subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
@@ -194,6 +241,10 @@ pub struct Slice {
     /// slice come in bursts, and one burst more or less is 10% of the throughput.
     #[serde(default)]
     pub edges: f64,
+    /// When good answers came, of an open loop; `None` in a closed one, and in journals of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<Answered>,
     /// Time inside it that the load's threads were ready to run and had no CPU.
     #[serde(default)]
     pub client_waited_s: f64,
@@ -203,6 +254,16 @@ impl Slice {
     /// Good answers per second, those at the edges with their part.
     pub fn requests_per_s(&self) -> f64 {
         (self.requests as f64 + self.edges) / self.duration_s
+    }
+
+    /// Adds the answers of another thread or host to the same slice ([`Slice::answered`]).
+    pub fn add_answered(&mut self, other: &Slice) {
+        let both = self.answered.zip(other.answered);
+        self.answered = both.map(|(a, b)| Answered {
+            within: a.within + b.within,
+            after: a.after + b.after,
+            after_s: a.after_s.max(b.after_s),
+        });
     }
 }
 
@@ -230,11 +291,15 @@ pub struct LoadRow {
 impl LoadRow {
     /// Good answers per second; 0 for a row without length.
     pub fn requests_per_s(&self) -> f64 {
-        if self.duration_s > 0.0 {
-            self.requests as f64 / self.duration_s
-        } else {
-            0.0
-        }
+        per_s(self.requests as f64, self.duration_s)
+    }
+}
+
+/// A count over a time; 0 without time.
+fn per_s(count: f64, duration_s: f64) -> f64 {
+    match duration_s > 0.0 {
+        true => count / duration_s,
+        false => 0.0,
     }
 }
 
@@ -416,6 +481,45 @@ pub enum WrongKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_open_loop_has_the_rate_of_what_came_inside_its_windows() {
+        let slice = |within| Slice {
+            duration_s: 1.0,
+            requests: 1_500,
+            answered: Some(Answered {
+                within,
+                after: 1_500 - within,
+                after_s: 1.5,
+            }),
+            ..Slice::default()
+        };
+        let mut load = LoadReading {
+            requests: 3_000,
+            duration_s: 2.0,
+            bytes_read: 300_000,
+            slices: vec![slice(590), slice(610)],
+            ..LoadReading::empty(Pacing::Open {
+                rate_per_s: 1_500.0,
+            })
+        };
+        assert_eq!(load.requests_per_s(), 600.0);
+        assert_eq!(load.answered_per_s(), 1_500.0);
+        assert_eq!(load.bytes_per_s(), 60_000.0);
+        assert_eq!(load.answered().unwrap().after, 1_800);
+        // Of older journals.
+        load.slices[1].answered = None;
+        load.offered = Some(Offered {
+            answered_within: 1_000,
+            ..Offered::default()
+        });
+        assert_eq!(load.requests_per_s(), 500.0);
+        load.offered = None;
+        assert_eq!(load.requests_per_s(), 1_500.0);
+        assert_eq!(load.bytes_per_s(), 150_000.0);
+        let old = r#"{"start_s":0.0,"duration_s":1.0,"requests":5,"errors":0,"client_cpu_s":0.1}"#;
+        assert_eq!(serde_json::from_str::<Slice>(old).unwrap().answered, None);
+    }
 
     #[test]
     fn fairness_is_one_when_equal_and_a_share_when_one_has_all() {

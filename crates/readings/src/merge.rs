@@ -78,6 +78,7 @@ impl LoadReading {
             slice.client_cpu_s += other.client_cpu_s;
             slice.client_waited_s += other.client_waited_s;
             slice.edges += other.edges;
+            slice.add_answered(other);
             slice.duration_s = slice.duration_s.max(other.duration_s);
         }
         self.duration_s = self.slices.iter().map(|slice| slice.duration_s).sum();

@@ -29,8 +29,12 @@ pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> Strin
     let mut out = format!("{} measured @ {url}\n", seconds(reading.duration_s));
     out.push_str(&format!("  {}\n", how(reading)));
     out.push_str(&latencies(reading));
+    let due = match reading.pacing {
+        Pacing::Closed => "",
+        Pacing::Open { .. } => "due ",
+    };
     out.push_str(&format!(
-        "  {} requests in {}, {} read\n",
+        "  {} requests {due}in {}, {} read\n",
         grouped(reading.requests),
         seconds(reading.duration_s),
         bytes(reading.bytes_read as f64)
@@ -66,12 +70,10 @@ pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> Strin
         "Requests/sec: {:>10.2}\n",
         reading.requests_per_s()
     ));
-    let transfer = if reading.duration_s > 0.0 {
-        reading.bytes_read as f64 / reading.duration_s
-    } else {
-        0.0
-    };
-    out.push_str(&format!("Transfer/sec: {:>10}\n", bytes(transfer)));
+    out.push_str(&format!(
+        "Transfer/sec: {:>10}\n",
+        bytes(reading.bytes_per_s())
+    ));
     out
 }
 
@@ -252,12 +254,12 @@ fn notes(reading: &LoadReading) -> Vec<String> {
     }
     if let Pacing::Open { rate_per_s } = reading.pacing
         && verdict::overload(reading).is_none()
-        && reading.requests_per_s() < 0.95 * rate_per_s
+        && reading.answered_per_s() < 0.95 * rate_per_s
     {
         notes.push(format!(
             "only {} of {} requests/s were answered: the latency is that of an overload, and \
              grows with the length of the load",
-            rate(reading.requests_per_s()),
+            rate(reading.answered_per_s()),
             rate(rate_per_s)
         ));
     }
@@ -340,6 +342,8 @@ mod tests {
             text.contains("it carries about 1,000/s, was offered 2,000/s"),
             "{text}"
         );
+        assert!(text.contains("  20,000 requests due in 10.00s, "), "{text}");
+        assert!(text.contains("Requests/sec:    1000.00\n"), "{text}");
     }
 
     #[test]

@@ -165,7 +165,7 @@ fn rate_not_kept(at: &Place, trials: &[&Cell<'_>]) -> Option<Warning> {
         .iter()
         .filter_map(|c| c.latency())
         .filter_map(|load| match load.pacing {
-            Pacing::Open { rate_per_s } => Some((load.requests_per_s(), rate_per_s)),
+            Pacing::Open { rate_per_s } => Some((load.answered_per_s(), rate_per_s)),
             Pacing::Closed => None,
         });
     let (answered_per_s, offered_per_s) = kept

@@ -126,6 +126,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             errors: self.errors,
             client_cpu_s: client_cpu_ns as f64 / 1e9,
             edges: self.edges,
+            answered: P::OPEN.then_some(self.answered),
             client_waited_s: client_waited_ns as f64 / 1e9,
         });
         recorder.open.push(self.open);

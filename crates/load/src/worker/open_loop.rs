@@ -185,6 +185,13 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     #[inline]
     pub(super) fn record_answer(&mut self, intended: u64, (arrived, now): (u64, u64)) {
         let window = self.window;
+        if window.contains(arrived) {
+            self.answered.within += 1;
+        } else if arrived >= window.end {
+            self.answered.after += 1;
+            let after_s = (arrived - window.end) as f64 / 1e9;
+            self.answered.after_s = self.answered.after_s.max(after_s);
+        }
         let stage = self.stage(arrived).unwrap_or(0);
         let Some(open) = &mut self.worker.recorders[self.recorder].open_loop else {
             return;

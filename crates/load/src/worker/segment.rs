@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::{Io, WireBytes};
+use readings::Answered;
 
 use super::late;
 use super::open_loop::{Offer, Presence};
@@ -93,6 +94,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
     pub(super) errors: u64,
     /// Sum of [`Window::edge_correction`].
     pub(super) edges: f64,
+    /// Of an open loop.
+    pub(super) answered: Answered,
     /// Time of polls without events so far.
     wasted: u64,
     pub(super) opened: Option<Edge>,
@@ -152,6 +155,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             requests: 0,
             errors: 0,
             edges: 0.0,
+            answered: Answered::default(),
             wasted: 0,
             opened: None,
             closed: None,

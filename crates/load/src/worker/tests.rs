@@ -332,9 +332,17 @@ fn the_backlog_of_an_overload_grows_and_that_of_a_slow_server_does_not() {
         (4, Stop::Requests(1_000)),
     ] {
         let job = job(connections, Segment::open(1_000.0, stop));
-        let offered = run_thread(&job, 0, half).reading.offered.unwrap();
+        let reading = run_thread(&job, 0, half).reading;
+        let offered = reading.offered.unwrap();
         assert_eq!(offered.due, 1_000);
         assert!(offered.answered_within.abs_diff(500) <= 2, "{offered:?}");
+        // Not the 1,000 that were answered in the end.
+        let per_s = reading.requests_per_s();
+        assert!((per_s - 500.0).abs() < 5.0, "{per_s} of {stop:?}");
+        let answered = reading.answered().unwrap();
+        assert_eq!(answered.within + answered.after, 1_000);
+        let took_s = reading.duration_s + answered.after_s;
+        assert!((took_s - 2.0).abs() < 0.01, "{took_s} of {stop:?}");
         for (quarter, backlog) in (0..).zip(offered.backlog) {
             assert!(backlog.abs_diff(quarter * 125) <= 12, "{offered:?}");
         }

@@ -202,8 +202,10 @@ fn of_load(load: &LoadReading, quantity: Quantity) -> Result<f64, String> {
         Quantity::Achieved => match load.pacing {
             // Of an overload all are answered in the end.
             Pacing::Open { rate_per_s } if rate_per_s > 0.0 => Ok(match overload(load) {
-                Some(overload) => overload.carried_per_s / overload.offered_per_s,
-                None => load.requests_per_s() / rate_per_s,
+                Some(overload) => overload
+                    .share()
+                    .unwrap_or(load.requests_per_s() / rate_per_s),
+                None => load.answered_per_s() / rate_per_s,
             }),
             _ => Err("a closed loop offers no rate".to_owned()),
         },

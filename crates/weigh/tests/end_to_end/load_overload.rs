@@ -14,6 +14,9 @@ fn twice_what_is_carried_is_an_overload() {
     let carried = number(&overload["carried_per_s"]);
     assert!((1.0..=210.0).contains(&carried), "{carried}");
     assert_eq!(overload["offered_per_s"], 400.0);
+    // The same for a script that reads one number.
+    let per_s = number(&document["requests_per_s"]);
+    assert!((per_s / carried - 1.0).abs() < 0.05, "{per_s} {carried}");
     assert!(number(&overload["backlog_end"]) > 300.0, "{overload}");
     // All of them were answered in the end.
     assert_eq!(document["requests"], 800);
