@@ -20,6 +20,13 @@ pub trait StoppingRule {
 
     /// Why a measured trial cannot be used, or only in part; empty for a good one.
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String>;
+
+    /// Whether the flaws of a measured trial are what its subject does under this load, so that
+    /// repeating it would find the same. `earlier` are the rows of that subject, or of the baseline's
+    /// copy, under the same condition before it.
+    fn is_lasting(&self, _header: &RunHeader, _earlier: &[&Trial], _trial: &Trial) -> bool {
+        false
+    }
 }
 
 /// A subject that failed in fewer attempts than this may work yet.
@@ -128,9 +135,15 @@ impl<'a> RetryTracker<'a> {
         }
     }
 
+    fn is_lasting(&self, earlier: &[&Trial], trial: &Trial) -> bool {
+        matches!(trial.outcome, Outcome::Done(_))
+            && self.stopping_rule.is_lasting(&self.header, earlier, trial)
+    }
+
     /// Whether to retry a group: the reasons, and the retries left, this one included.
     ///
-    /// A trial is good if any of its rows is. A subject that failed in all attempts of a block
+    /// A trial is good if any of its rows is. One that would be the same again causes no retry. A
+    /// subject that failed in all attempts of a block
     /// causes no retries in later blocks until one of its trials is good: a subject that never
     /// works would multiply the duration of every block.
     pub(crate) fn retry(
@@ -142,15 +155,21 @@ impl<'a> RetryTracker<'a> {
         let attempts = *self.attempts.get(&(block, group.condition.clone()))?;
         let mut reasons = Vec::new();
         for planned in &group.trials {
-            let rows: Vec<&Trial> = self
+            let all: Vec<&Trial> = self
                 .trials
                 .iter()
-                .filter(|t| t.block == block && t.condition == group.condition)
+                .filter(|t| t.condition == group.condition)
                 .filter(|t| {
                     t.subject == planned.subject && t.baseline_copy == planned.baseline_copy
                 })
                 .collect();
+            let is_of_block = |(_, trial): &(usize, &&Trial)| trial.block == block;
+            let of_block = || all.iter().enumerate().filter(is_of_block);
+            let rows: Vec<&Trial> = of_block().map(|(_, trial)| *trial).collect();
             let Some(last) = rows.last() else { continue };
+            if of_block().any(|(at, trial)| self.is_lasting(&all[..at], trial)) {
+                continue;
+            }
             let flaws: Vec<Option<String>> = rows.iter().map(|row| self.flaw(row)).collect();
             let key = (group.condition.clone(), planned.subject.clone());
             if flaws.iter().any(Option::is_none) {
@@ -226,6 +245,38 @@ mod tests {
                 ..Reading::default()
             })),
         }
+    }
+
+    /// An overload lasts once it was seen before.
+    struct OverloadsLast;
+
+    impl StoppingRule for OverloadsLast {
+        fn is_settled(&self, _: &RunHeader, _: &[Trial]) -> bool {
+            false
+        }
+        fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
+            ByWarnings.flaws(header, trial)
+        }
+        fn is_lasting(&self, header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {
+            let is_overload = |trial: &Trial| self.flaws(header, trial) == ["overload"];
+            is_overload(trial) && earlier.iter().any(|one| is_overload(one))
+        }
+    }
+
+    #[test]
+    fn an_overload_is_repeated_only_until_it_was_seen_again() {
+        let group = group();
+        let mut tracker = RetryTracker::of(&OverloadsLast, header(), Vec::new());
+        let mut retry = |block, flaw| {
+            tracker.seed(block, &group);
+            tracker.add(&row(block, Some(flaw)));
+            tracker.retry(block, &group, 2).is_some()
+        };
+        assert!(retry(1, "overload"), "it may have been chance");
+        assert!(!retry(1, "overload"));
+        assert!(!retry(2, "overload"), "it was seen in an earlier block");
+        assert!(retry(3, "late"), "another flaw");
+        assert!(!retry(3, "overload"));
     }
 
     #[test]

@@ -194,6 +194,29 @@ fn a_flawed_trial_is_measured_again_with_its_group() {
 }
 
 #[test]
+fn an_overload_by_the_subject_is_kept_and_not_repeated() {
+    /// `b` is overloaded in each trial.
+    struct Overloaded;
+    impl StoppingRule for Overloaded {
+        fn is_settled(&self, _: &RunHeader, _: &[Trial]) -> bool {
+            false
+        }
+        fn flaws(&self, _: &RunHeader, trial: &Trial) -> Vec<String> {
+            let is_b = trial.subject == "b";
+            is_b.then(|| "it was overloaded".to_owned())
+                .into_iter()
+                .collect()
+        }
+        fn is_lasting(&self, _: &RunHeader, _: &[&Trial], trial: &Trial) -> bool {
+            trial.subject == "b"
+        }
+    }
+    let ran = run(TWO, &script(), &Overloaded);
+    assert_eq!((ran.retries(), ran.trials().len()), (0, 6));
+    assert!(ran.complete);
+}
+
+#[test]
 fn a_subject_that_fails_all_retries_is_given_up() {
     let script = script();
     script

@@ -90,10 +90,12 @@ pub(crate) struct Cell<'a> {
     pub reasons: Vec<String>,
     /// The first reason that the subject itself caused.
     pub caused_by_subject: Option<String>,
+    /// How many of the reasons are that its open loop offered more than the subject carries.
+    pub overloads: usize,
 }
 
 impl<'a> Cell<'a> {
-    fn judge(trial: &'a Trial, max_error: f64, attempt: u32) -> Self {
+    pub fn judge(trial: &'a Trial, max_error: f64, attempt: u32) -> Self {
         let mut cell = Cell {
             trial,
             attempt,
@@ -101,6 +103,7 @@ impl<'a> Cell<'a> {
             latency_flaws: Vec::new(),
             reasons: Vec::new(),
             caused_by_subject: None,
+            overloads: 0,
         };
         let Outcome::Done(reading) = &trial.outcome else {
             return cell;
@@ -127,6 +130,7 @@ impl<'a> Cell<'a> {
             }
         }
         let all = throughput.iter().chain(&latency);
+        cell.overloads = all.clone().filter(|flaw| flaw.is_overload).count();
         let by_subject = all.filter(|flaw| flaw.cause == FailureCause::Subject);
         cell.caused_by_subject = by_subject.map(|flaw| flaw.reason.clone()).next();
         // Wrong answers and failed requests spoil both loads of the trial.

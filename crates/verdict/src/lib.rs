@@ -28,6 +28,7 @@ mod gates;
 mod holm;
 mod interactions;
 mod lag;
+mod lasting;
 mod latency_curve;
 mod looks;
 mod loops;
@@ -80,6 +81,7 @@ pub use forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
 pub use interactions::{Dependence, Interaction, Level};
 pub use lag::{LagRemedy, late_at};
+pub use lasting::is_lasting_overload;
 pub use latency_curve::{
     BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, SubjectCurve,
 };

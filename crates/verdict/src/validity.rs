@@ -4,7 +4,7 @@ use readings::{FailureCause, LoadReading, LoadRow, NO_PORT, Pacing, Wrong, Wrong
 
 use crate::CpusOfOthers;
 use crate::lag::late_beside;
-use crate::overload::overload;
+use crate::overload::{Overload, overload};
 use crate::path::name_the_queue_of;
 use crate::steady::unsteady;
 use crate::text::{fraction, grouped, rate};
@@ -27,6 +27,8 @@ pub(crate) struct Flaw {
     pub whole_trial: bool,
     /// Who caused it.
     pub cause: FailureCause,
+    /// Whether an open loop offered more than the subject carries.
+    pub is_overload: bool,
 }
 
 impl Flaw {
@@ -36,6 +38,7 @@ impl Flaw {
             reason,
             whole_trial: true,
             cause: FailureCause::Subject,
+            is_overload: false,
         }
     }
 
@@ -45,6 +48,14 @@ impl Flaw {
             reason,
             whole_trial: false,
             cause: FailureCause::Other,
+            is_overload: false,
+        }
+    }
+
+    fn of_overload(overload: &Overload) -> Self {
+        Self {
+            is_overload: true,
+            ..Self::of_load(overload.reason())
         }
     }
 
@@ -113,7 +124,7 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOth
                 .map(|reason| Flaw::of_load(reason).caused_by(FailureCause::Subject)),
         ),
         Pacing::Open { rate_per_s } => {
-            found.extend(late_client(load, rate_per_s, others).map(Flaw::of_load));
+            found.extend(not_offered_as_asked(load, rate_per_s, others));
         }
     }
     let unsteady = no_steady_state(load).into_iter().map(Flaw::of_load);
@@ -274,21 +285,22 @@ fn reopening(load: &LoadReading) -> u64 {
     (typical + 3.0 * typical.sqrt()).ceil() as u64
 }
 
-fn late_client(
+fn not_offered_as_asked(
     load: &LoadReading,
     rate_per_s: f64,
     others: Option<CpusOfOthers>,
-) -> Option<String> {
+) -> Option<Flaw> {
     if load.client.saturated {
-        return Some(format!(
+        return Some(Flaw::of_load(format!(
             "the client was too busy to offer {} requests/s on time",
             rate(rate_per_s)
-        ));
+        )));
     }
     // Of an overload the lag explains nothing.
-    overload(load)
-        .map(|overload| overload.reason())
-        .or_else(|| late_beside(load, 0.5, others))
+    match overload(load) {
+        Some(overload) => Some(Flaw::of_overload(&overload)),
+        None => late_beside(load, 0.5, others).map(Flaw::of_load),
+    }
 }
 
 #[cfg(test)]

@@ -209,6 +209,10 @@ impl StoppingRule for Decision {
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
         Statistician.flaws(header, trial)
     }
+
+    fn is_lasting(&self, header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {
+        Statistician.is_lasting(header, earlier, trial)
+    }
 }
 
 #[cfg(test)]
