@@ -32,7 +32,7 @@ fn proof(number: usize, c: &Comparison, is_whole: bool) -> String {
         "{} against {}, {}{place}",
         c.subject,
         c.baseline,
-        c.metric.words()
+        sentence::metric_words(c.metric, &c.condition, None)
     );
     let blocks = match (c.by_block.is_empty(), is_whole) {
         (true, _) => "<p class=\"sub\">No block can be used.</p>\n".to_owned(),

@@ -139,6 +139,22 @@ pub(crate) fn names_rate(condition: &Condition) -> bool {
         || condition.get("load").is_some_and(of_load)
 }
 
+/// The words of a metric in a sentence that names this condition, and the rate if there is one: the
+/// rate is said once.
+pub(crate) fn metric_words(
+    metric: Metric,
+    condition: &Condition,
+    rate_per_s: Option<f64>,
+) -> &'static str {
+    // A factor `load` is named for closed loops as well, and does not tell them apart.
+    let is_named = condition.get("rate").is_some_and(|level| level != "auto")
+        || rate_per_s.is_some() && !names_rate(condition);
+    match metric {
+        Metric::ServerCpuUsPerRequestAtRate if is_named => Metric::ServerCpuUsPerRequest.words(),
+        _ => metric.words(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

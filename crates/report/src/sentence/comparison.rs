@@ -5,8 +5,8 @@ use verdict::text::{condition, number};
 use verdict::{Bound, Comparison, Metric, NoiseFloor, Note, Verdict};
 
 use super::amount::{
-    Absolute, NOT_MEASURABLE, absolute, change_of, is_measurable, names_rate, shown_change,
-    size_of_end, times,
+    Absolute, NOT_MEASURABLE, absolute, change_of, is_measurable, metric_words, names_rate,
+    shown_change, size_of_end, times,
 };
 use super::{at, events, notes};
 
@@ -38,12 +38,7 @@ pub(crate) fn comparison_placed(c: &Comparison, placement: Option<&str>) -> Stri
     if let Some(text) = events::comparison(c, &place) {
         return noted(text);
     }
-    let about = format!(
-        "{} against {}, {}{place}",
-        c.subject,
-        c.baseline,
-        c.metric.words()
-    );
+    let about = format!("{} against {}, {}{place}", c.subject, c.baseline, what(c));
     match c.verdict {
         Verdict::Faster | Verdict::Slower => noted(format!("{}{place}, {over}", difference(c))),
         Verdict::Same => noted(format!(
@@ -129,7 +124,7 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
     let interval = floor.low.zip(floor.high);
     let about = format!(
         "noise floor, {}{}: {} against itself",
-        floor.metric.words(),
+        metric_words(floor.metric, &floor.condition, None),
         at(&floor.condition),
         floor.baseline
     );
@@ -151,6 +146,11 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
         "{about} shows {}, over {blocks}{copies}.",
         difference.unwrap_or_else(|| shown_change(floor.ratio, interval))
     )
+}
+
+/// The metric in a sentence with [`place_and_rate`].
+fn what(c: &Comparison) -> &'static str {
+    metric_words(c.metric, &c.condition, c.rate_per_s)
 }
 
 /// ` at connections=96 and 20,000 requests/s`; empty without either. A rate that a factor names is
@@ -191,7 +191,7 @@ fn difference(c: &Comparison) -> String {
     if let Some(bound) = c.bound {
         return bounded(c, bound);
     }
-    let (what, subject) = (c.metric.words(), &c.subject);
+    let (what, subject) = (what(c), &c.subject);
     let ratio = c.ratio.unwrap_or(1.0);
     let more = ratio > 1.0;
     if let Some(both) = values(c) {
@@ -252,7 +252,7 @@ fn at_least_of_wide(c: &Comparison) -> String {
 
 /// A difference of which only one end is known, since the client limited one side.
 fn bounded(c: &Comparison, bound: Bound) -> String {
-    let (what, subject) = (c.metric.words(), &c.subject);
+    let (what, subject) = (what(c), &c.subject);
     let end = match bound {
         Bound::AtLeast => c.low,
         Bound::AtMost => c.high,

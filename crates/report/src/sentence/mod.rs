@@ -23,7 +23,7 @@ use readings::Condition;
 use verdict::text::condition;
 use verdict::{Dependence, Interaction};
 
-pub(crate) use amount::{change_of, is_measurable, shown_change};
+pub(crate) use amount::{change_of, is_measurable, metric_words, shown_change};
 pub(crate) use closing::closing;
 pub(crate) use comparison::{comparison, comparison_placed, direction, noise_floor, verdict_word};
 pub(crate) use congestion::congestion;

@@ -3,11 +3,15 @@
 use verdict::Tiers;
 use verdict::text::counted;
 
-use super::at;
+use super::{at, metric_words};
 
 /// `throughput, in tiers: 1. nginx; 2. HAProxy, balance (not told apart); 3. Apache.`
 pub(crate) fn tiers(found: &Tiers) -> String {
-    let mut text = format!("{}{}", found.metric.words(), at(&found.condition));
+    let mut text = format!(
+        "{}{}",
+        metric_words(found.metric, &found.condition, None),
+        at(&found.condition)
+    );
     match found.tiers.as_slice() {
         [one] => text.push_str(&format!(
             ": no subject is told apart from another ({})",

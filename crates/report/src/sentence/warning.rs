@@ -5,7 +5,7 @@ use verdict::text::{condition, counted, fraction, grouped, number, percent, rate
 use verdict::{CpusOfOthers, SettingDifference, Warning};
 
 use super::congestion::words;
-use super::{at, joined, noise_floor, without_pauses};
+use super::{at, joined, metric_words, noise_floor, without_pauses};
 use crate::settings;
 
 /// What a reader should know before trusting a result.
@@ -41,7 +41,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
              (lag-1 autocorrelation {} over {}): they are not independent, and the interval was \
              widened for it",
             place.subject,
-            metric.words(),
+            metric_words(*metric, &place.condition, None),
             at(&place.condition),
             number(*lag1, 2, false),
             counted(*blocks, "block")

@@ -291,6 +291,44 @@ fn a_rate_that_a_factor_names_is_said_once() {
 }
 
 #[test]
+fn no_sentence_of_any_metric_says_the_rate_twice() {
+    let conditions = [
+        Condition::new(),
+        Condition::from([("rate".to_owned(), "2000/s".to_owned())]),
+        Condition::from([("rate".to_owned(), "auto".to_owned())]),
+        Condition::from([("connections".to_owned(), "96".to_owned())]),
+    ];
+    let verdicts = [
+        Verdict::Faster,
+        Verdict::Slower,
+        Verdict::Same,
+        Verdict::Inconclusive,
+        Verdict::Invalid,
+    ];
+    for metric in Metric::ALL {
+        for condition in &conditions {
+            for verdict in verdicts {
+                let mut c = comparison(metric, verdict, [1.091, 1.080, 1.102]);
+                c.rate_per_s = metric.is_of_open_loop().then_some(2_000.0);
+                c.condition = condition.clone();
+                let text = said(&c);
+                let rates = ["that rate", "rate=2000/s", "2,000 requests/s"];
+                let times: usize = rates.iter().map(|rate| text.matches(rate).count()).sum();
+                assert!(times <= 1, "{text}");
+            }
+        }
+    }
+    let mut c = comparison(
+        Metric::ServerCpuUsPerRequestAtRate,
+        Verdict::Inconclusive,
+        [1.091, 1.080, 1.102],
+    );
+    c.rate_per_s = Some(8_300.0);
+    let told = "servers' CPU time per request at 8,300 requests/s: ";
+    assert!(said(&c).contains(told), "{}", said(&c));
+}
+
+#[test]
 fn what_cannot_be_measured_is_told_once_and_without_absurd_figures() {
     let wide = [203.88, 9.45, 4396.8];
     let mut c = comparison(Metric::LatencyUsP99, Verdict::Inconclusive, wide);
