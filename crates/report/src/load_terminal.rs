@@ -29,13 +29,9 @@ pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> Strin
     let mut out = format!("{} measured @ {url}\n", seconds(reading.duration_s));
     out.push_str(&format!("  {}\n", how(reading)));
     out.push_str(&latencies(reading));
-    let due = match reading.pacing {
-        Pacing::Closed => "",
-        Pacing::Open { .. } => "due ",
-    };
     out.push_str(&format!(
-        "  {} requests {due}in {}, {} read\n",
-        grouped(reading.requests),
+        "  {} in {}, {} read\n",
+        requests(reading),
         seconds(reading.duration_s),
         bytes(reading.bytes_read as f64)
     ));
@@ -177,6 +173,21 @@ fn latencies(reading: &LoadReading) -> String {
         out.push_str("  ? fewer than 100 answers lie beyond it\n");
     }
     out
+}
+
+/// Of an open loop the requests that became due, with the good answers to them where some failed.
+fn requests(reading: &LoadReading) -> String {
+    let answered = grouped(reading.requests);
+    match (reading.pacing, reading.offered) {
+        (Pacing::Closed, _) => format!("{answered} requests"),
+        (Pacing::Open { .. }, Some(offered)) if offered.due != reading.requests => {
+            format!(
+                "{answered} answers to {} requests due",
+                grouped(offered.due)
+            )
+        }
+        (Pacing::Open { .. }, _) => format!("{answered} requests due"),
+    }
 }
 
 fn rows_first(reading: &LoadReading) -> &'static str {
@@ -344,6 +355,10 @@ mod tests {
         );
         assert!(text.contains("  20,000 requests due in 10.00s, "), "{text}");
         assert!(text.contains("Requests/sec:    1000.00\n"), "{text}");
+        reading.requests = 12_000;
+        let text = load_terminal(&reading, "http://h/", &[]);
+        let part = "  12,000 answers to 20,000 requests due in 10.00s, ";
+        assert!(text.contains(part), "{text}");
     }
 
     #[test]

@@ -85,16 +85,45 @@ fn an_old_journal_has_the_figures_that_it_had() {
                 );
             }
         }
-        for (before, now) in old["table"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .zip(new["table"].as_array().unwrap())
-        {
-            compare(&format!("{name}.table"), before, now, &mut found);
+        let rows = new["table"].as_array().unwrap();
+        for (before, now) in old["table"].as_array().unwrap().iter().zip(rows) {
+            // Its attempts were repeated, and the table took each subject's last usable one.
+            if name != "hosts" {
+                compare(&format!("{name}.table"), before, now, &mut found);
+            }
         }
         assert!(found.is_empty(), "{name}:\n{}", found.join("\n"));
     }
+}
+
+/// Its comparisons always took both figures from one attempt, and its table did not: 1,561
+/// requests/s of `proxied` from near, where the comparison had 1,540.
+#[test]
+fn the_table_of_an_old_journal_with_repeated_attempts_agrees_with_its_comparisons() {
+    let journal = journal("hosts");
+    let new = report::json(&journal.header, &verdict::analyse(&journal));
+    let old = document("hosts");
+    let mut compared = 0;
+    for before in old["comparisons"].as_array().unwrap() {
+        if before["metric"] != "requests_per_s" {
+            continue;
+        }
+        for (key, subject) in [
+            ("subject_value", &before["subject"]),
+            ("baseline_value", &old["baseline"]),
+        ] {
+            let rows = new["table"].as_array().unwrap();
+            let is_its = |row: &&Value| {
+                row["condition"] == before["condition"] && row["subject"] == *subject
+            };
+            let row = rows.iter().find(is_its).unwrap();
+            let mut found = Vec::new();
+            compare(key, &before[key], &row["requests_per_s"], &mut found);
+            assert!(found.is_empty(), "{found:?}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 4);
 }
 
 #[test]
