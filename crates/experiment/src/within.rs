@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::spec::Experiment;
+use crate::spec::{Experiment, SliceLength};
 
 /// The fewest blocks that are planned where the time allows them.
 const BLOCKS_WANTED: u32 = 5;
@@ -140,11 +140,11 @@ impl Experiment {
         };
         self.design.window = scaled(declared.window);
         self.design.latency_window = scaled(declared.latency_window);
-        if let crate::spec::SliceLength::Fixed(slice) = declared.slice
-            && slice > self.design.window
-        {
-            self.design.slice = crate::spec::SliceLength::Auto;
-        }
+        // Shorter windows are tried first: what they cannot hold, longer ones can.
+        self.design.slice = match declared.slice {
+            SliceLength::Fixed(slice) if slice > self.design.window => SliceLength::Auto,
+            slice => slice,
+        };
     }
 }
 
@@ -244,6 +244,17 @@ mod tests {
         let mut long = experiment(COMPARE);
         assert!(!long.fit(secs(3600), false).unwrap().without_bottlenecks);
         assert!(long.design.bottleneck);
+    }
+
+    #[test]
+    fn a_slice_stays_as_it_was_declared_where_the_window_holds_it() {
+        let of = |s| {
+            let mut one = experiment(&format!("{COMPARE}\nslice = \"1s\""));
+            one.fit(secs(s), false).unwrap();
+            one.design.slice
+        };
+        assert_eq!(of(600), SliceLength::Fixed(secs(1)));
+        assert_eq!(of(20), SliceLength::Auto);
     }
 
     #[test]
