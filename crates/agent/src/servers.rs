@@ -455,11 +455,13 @@ impl Servers {
                 Instant::now()
             });
             let end = since + *wait;
-            while !gone && Instant::now() < end && !hurry.load(Ordering::Relaxed) {
+            loop {
+                // Also of a server whose time went by while others were waited for.
                 gone = one.status().is_some();
-                if !gone {
-                    sleep(Duration::from_millis(5));
+                if gone || Instant::now() >= end || hurry.load(Ordering::Relaxed) {
+                    break;
                 }
+                sleep(Duration::from_millis(5));
             }
         }
         kill_family(&mut one.child, one.group.as_ref(), stopping.family);
@@ -569,3 +571,6 @@ pub(super) fn describe(status: ExitStatus) -> String {
         _ => "for an unknown reason".to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;
