@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use readings::{Journal, LOAD_KEY, LoadReading, Outcome, Reading, Trial};
+use readings::{Journal, LOAD_KEY, LoadReading, Outcome, Reading, Slice, Trial};
 use verdict::latest;
 use verdict::text::{condition, counted, number, rate, time};
 
@@ -27,6 +27,8 @@ struct Placed<'a> {
     trial: &'a Trial,
     reading: &'a Reading,
     load: &'a LoadReading,
+    /// Its slices, each after the one before it.
+    slices: Vec<Slice>,
     colour: usize,
     /// What is added to the start times of its slices, s; the run's first slice begins at 0.
     base_s: f64,
@@ -36,11 +38,11 @@ struct Placed<'a> {
 pub(crate) fn over_time(journal: &Journal, subjects: &[String]) -> String {
     let placed = placed(journal, subjects);
     let ends = placed.iter().flat_map(|one| {
-        let slices = one.load.slices.iter();
+        let slices = one.slices.iter();
         slices.map(move |slice| one.base_s + slice.start_s + slice.duration_s)
     });
     let last_s = ends.fold(0.0, f64::max);
-    let rates = placed.iter().flat_map(|one| &one.load.slices);
+    let rates = placed.iter().flat_map(|one| &one.slices);
     let most = rates
         .map(|slice| slice.requests_per_s())
         .filter(|per_s| per_s.is_finite())
@@ -112,6 +114,7 @@ fn placed<'a>(journal: &'a Journal, subjects: &[String]) -> Vec<Placed<'a>> {
                 trial,
                 reading,
                 load,
+                slices: one_after_another(&load.slices),
                 colour,
                 base_s: f64::NAN,
             });
@@ -123,10 +126,10 @@ fn placed<'a>(journal: &'a Journal, subjects: &[String]) -> Vec<Placed<'a>> {
     for one in &mut found {
         let key = (one.trial.block, condition(&one.trial.condition));
         one.base_s = *groups.entry(key).or_insert(free);
-        let ends = one.load.slices.iter().map(|s| s.start_s + s.duration_s);
+        let ends = one.slices.iter().map(|s| s.start_s + s.duration_s);
         free = free.max(one.base_s + ends.fold(0.0, f64::max));
     }
-    let first = |one: &Placed<'_>| one.base_s + one.load.slices[0].start_s;
+    let first = |one: &Placed<'_>| one.base_s + one.slices[0].start_s;
     let begin = found.iter().map(first).fold(f64::INFINITY, f64::min);
     for one in &mut found {
         one.base_s -= begin;
@@ -134,11 +137,26 @@ fn placed<'a>(journal: &'a Journal, subjects: &[String]) -> Vec<Placed<'a>> {
     found
 }
 
+/// Slices on the axis of their trial. A journal has the start of a slice since the start of its own
+/// stretch of load, and of an outside driver's runs since the first of them.
+fn one_after_another(slices: &[Slice]) -> Vec<Slice> {
+    let mut end_s = 0.0;
+    let placed = slices.iter().map(|slice| {
+        let mut placed = *slice;
+        if slice.start_s < end_s {
+            placed.start_s += end_s;
+        }
+        end_s = placed.start_s + placed.duration_s;
+        placed
+    });
+    placed.collect()
+}
+
 /// A vertical line where each block begins, with its number.
 fn blocks(picture: &mut Picture, placed: &[Placed<'_>], x: &Scale) {
     let mut begins: BTreeMap<u32, f64> = BTreeMap::new();
     for one in placed {
-        let from = one.base_s + one.load.slices[0].start_s;
+        let from = one.base_s + one.slices[0].start_s;
         let begin = begins.entry(one.trial.block).or_insert(from);
         *begin = begin.min(from);
     }
@@ -174,7 +192,7 @@ fn y_axis(picture: &mut Picture, field: (f64, f64), most: f64, what: &str) -> Sc
 }
 
 fn is_fine(placed: &[Placed<'_>]) -> bool {
-    let slices: usize = placed.iter().map(|one| one.load.slices.len()).sum();
+    let slices: usize = placed.iter().map(|one| one.slices.len()).sum();
     slices <= SLICES_MAX
 }
 
@@ -185,7 +203,7 @@ fn throughput(picture: &mut Picture, placed: &[Placed<'_>], x: &Scale, most: f64
     for one in placed {
         let path = commands.entry(one.colour).or_default();
         let slices = || {
-            let slices = one.load.slices.iter();
+            let slices = one.slices.iter();
             slices.filter(|slice| slice.requests_per_s().is_finite())
         };
         if is_fine {
@@ -202,7 +220,7 @@ fn throughput(picture: &mut Picture, placed: &[Placed<'_>], x: &Scale, most: f64
             per_s().fold(f64::INFINITY, f64::min),
             per_s().fold(0.0, f64::max),
         );
-        let middle = x.place(one.base_s + one.load.slices[0].start_s);
+        let middle = x.place(one.base_s + one.slices[0].start_s);
         if low.is_finite() {
             let mean = y.place(one.load.requests_per_s());
             path.push_str(&format!(
@@ -248,7 +266,7 @@ fn cpu(picture: &mut Picture, placed: &[Placed<'_>], x: &Scale) {
     let y = y_axis(picture, CPU, most * 1.15, "cores");
     let every = placed.len().div_ceil(MARKS_MAX).max(1);
     for one in placed.iter().step_by(every) {
-        let slices = &one.load.slices;
+        let slices = &one.slices;
         let end = slices.last().map_or(0.0, |s| s.start_s + s.duration_s);
         let at = x.place(one.base_s + (slices[0].start_s + end) / 2.0);
         let (servers, client) = cores(one);
@@ -290,7 +308,7 @@ fn pauses(picture: &mut Picture, placed: &[Placed<'_>], x: &Scale) -> usize {
             time(paused.duration_s * 1e6),
             time(longest.fold(0.0, f64::max) * 1e6)
         );
-        let at = x.place(one.base_s + one.load.slices[0].start_s);
+        let at = x.place(one.base_s + one.slices[0].start_s);
         picture.mark(PAUSE_SHAPE, "mark pause", (at, CPU.1 + 2.0), &hint);
     }
     marked
@@ -310,4 +328,33 @@ fn time_axis(picture: &mut Picture, last_s: f64, x: &Scale) -> &'static str {
         picture.text("tick", (at, CPU.1 + 22.0), Anchor::Middle, &label);
     }
     unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starts(slices: &[(f64, f64)]) -> Vec<f64> {
+        let slices = slices.iter().map(|(start_s, duration_s)| Slice {
+            start_s: *start_s,
+            duration_s: *duration_s,
+            ..Slice::default()
+        });
+        let placed = one_after_another(&slices.collect::<Vec<_>>());
+        placed.iter().map(|one| one.start_s).collect()
+    }
+
+    #[test]
+    fn slices_are_drawn_one_after_another() {
+        // Of the built-in engine: each start is the ramp-up of that slice.
+        assert_eq!(
+            starts(&[(0.5, 1.0), (0.5, 2.0), (0.5, 1.0)]),
+            [0.5, 2.0, 4.5]
+        );
+        // Of an outside driver: since its first run.
+        assert_eq!(
+            starts(&[(0.0, 1.0), (1.0, 2.0), (3.0, 1.0)]),
+            [0.0, 1.0, 3.0]
+        );
+    }
 }
