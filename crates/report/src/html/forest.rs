@@ -21,6 +21,8 @@ const DOTS_MAX: usize = 60;
 /// An interval reaches at most so many times as far as the farthest estimate. A wider one would
 /// shrink everything else to a dot, and goes on beyond the edge.
 const FARTHEST: f64 = 3.0;
+/// A letter of a tick's label in per cent of the width of an axis, in a window of 390 px.
+const LETTER: f64 = 2.7;
 
 /// One interval plot for each metric with a comparison.
 pub(crate) fn forests(analysis: &Analysis, matters: f64) -> String {
@@ -267,17 +269,29 @@ impl Estimate<'_> {
     }
 }
 
-/// The labels of the ticks; those at the edges are inside.
+/// The labels of the ticks; those at the edges are inside. One that would overlap another on a
+/// telephone is left out, the farther one from zero.
 fn axis(x: Scale, ticks: &[Tick]) -> String {
+    let mut nearest: Vec<&Tick> = ticks.iter().collect();
+    nearest.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+    let mut shown: Vec<(f64, f64)> = Vec::new();
     let mut svg = FluidSvg::new(22.0);
-    for (value, label) in ticks {
+    for (value, label) in nearest {
         let at = x.place(*value);
-        let anchor = match at {
-            at if at < 5.0 => Anchor::Start,
-            at if at > 95.0 => Anchor::End,
-            _ => Anchor::Middle,
+        let width = label.chars().count() as f64 * LETTER;
+        let (anchor, from) = match at {
+            at if at < 5.0 => (Anchor::Start, at),
+            at if at > 95.0 => (Anchor::End, at - width),
+            _ => (Anchor::Middle, at - width / 2.0),
         };
-        svg.text((at, 14.0), anchor, label);
+        let to = from + width;
+        if shown
+            .iter()
+            .all(|(a, b)| to + LETTER < *a || from - LETTER > *b)
+        {
+            shown.push((from, to));
+            svg.text((at, 14.0), anchor, label);
+        }
     }
     format!(
         "<span class=\"gap\"></span>\n{}<span class=\"gap\"></span>\n",

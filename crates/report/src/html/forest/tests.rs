@@ -2,7 +2,7 @@
 
 use readings::{Condition, EventsReading, Journal, JournalRow, Outcome, Reading, RunHeader, Trial};
 
-use super::forests;
+use super::{Scale, axis, forests};
 use crate::fixtures;
 
 /// What a subject did in a block: requests that failed of 100,000, and seconds until the rate was
@@ -176,4 +176,22 @@ fn ratios_are_drawn_as_changes_and_a_bound_has_one_end() {
         (count(balance, ARROW_LEFT), count(balance, ARROW_RIGHT)),
         (1, 0)
     );
+}
+
+#[test]
+fn labels_of_an_axis_do_not_overlap_on_a_telephone() {
+    let labels = |low: f64, high: f64| {
+        let ticks = crate::html::axis::ratio_ticks(low, high);
+        let svg = axis(Scale::new(low, high, 0.0, 100.0), &ticks);
+        let mut texts: Vec<String> = svg
+            .split("</text>")
+            .filter_map(|text| Some(text.rsplit_once('>')?.1.to_owned()))
+            .filter(|text| text.contains('%'))
+            .collect();
+        texts.sort();
+        texts
+    };
+    // Those above 100% come closer and closer.
+    assert_eq!(labels(-0.1, 1.2), ["+100%", "+150%", "+50%", "0%"]);
+    assert_eq!(labels(-0.4, 0.96), ["+100%", "+50%", "0%"]);
 }
