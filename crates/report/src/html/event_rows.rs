@@ -75,8 +75,15 @@ fn distinct<'a>(lines: &[&Line<'a>]) -> Vec<(&'a EventReading, &'a str)> {
     found
 }
 
+/// All rows except one that the window's end cut short: its few answers are no rate.
+fn whole(rows: &[LoadRow]) -> impl Iterator<Item = &LoadRow> {
+    let longest = rows.iter().map(|row| row.duration_s).fold(0.0, f64::max);
+    rows.iter()
+        .filter(move |row| row.duration_s > longest / 2.0)
+}
+
 fn picture(number: usize, place: &Condition, lines: &[&Line<'_>], subjects: &[String]) -> String {
-    let rows = || lines.iter().flat_map(|line| line.rows);
+    let rows = || lines.iter().flat_map(|line| whole(line.rows));
     let last_s = rows().map(|r| r.start_s + r.duration_s).fold(0.0, f64::max);
     let most = rows().map(LoadRow::requests_per_s).fold(0.0, f64::max) * 1.08;
     if last_s <= 0.0 || most <= 0.0 {
@@ -137,7 +144,7 @@ fn picture(number: usize, place: &Condition, lines: &[&Line<'_>], subjects: &[St
                 y.place(row.requests_per_s()),
             )
         };
-        let points: Vec<(f64, f64)> = line.rows.iter().map(at).collect();
+        let points: Vec<(f64, f64)> = whole(line.rows).map(at).collect();
         let class = format!("curve thin l{} d{}", line.colour % 8, line.colour % 4);
         picture.polyline(&class, &points);
     }
@@ -149,4 +156,21 @@ fn picture(number: usize, place: &Condition, lines: &[&Line<'_>], subjects: &[St
         picture.finish(BOTTOM + 46.0),
         legend(names)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_the_windows_end_cut_short_is_not_drawn() {
+        let row = |start_s: f64, duration_s: f64| LoadRow {
+            start_s,
+            duration_s,
+            ..LoadRow::default()
+        };
+        let rows = [row(0.0, 0.1), row(0.1, 0.1), row(0.2, 0.003)];
+        let starts: Vec<f64> = whole(&rows).map(|row| row.start_s).collect();
+        assert_eq!(starts, [0.0, 0.1]);
+    }
 }
