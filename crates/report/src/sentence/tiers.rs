@@ -1,7 +1,7 @@
 //! Tiers, in a sentence.
 
 use verdict::Tiers;
-use verdict::text::counted;
+use verdict::text::{counted, listed};
 
 use super::{at, metric_words};
 
@@ -32,7 +32,7 @@ pub(crate) fn tiers(found: &Tiers) -> String {
         text.push_str(&format!(
             "; {} is in tiers {}: different from no subject there",
             one.subject,
-            numbers.join(" and ")
+            listed(&numbers)
         ));
     }
     if !found.left_out.is_empty() {
