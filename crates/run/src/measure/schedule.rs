@@ -117,11 +117,12 @@ pub(crate) fn median_ms(warm: &[LoadReading]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Each target's median response time in a warm-up, ms. A target that was asked and has not answered
-/// takes at least as long as the warm-up.
+/// Each target's median response time in a warm-up, ms. A target that was asked and has neither
+/// answered nor failed takes at least as long as the warm-up.
 pub(crate) fn medians_ms(warm: &[LoadReading], warmup: Duration) -> Vec<f64> {
     let of_one = |reading: &LoadReading| match reading.response.count() {
         0 if reading.errors_all.timeout > 0 => ms(warmup),
+        0 if reading.connections > 0 && reading.errors_all.total() == 0 => ms(warmup),
         _ => reading.response.quantile_us(0.5) / 1e3,
     };
     warm.iter().map(of_one).collect()
@@ -405,8 +406,16 @@ mod tests {
         let mut silent = LoadReading::default();
         silent.errors_all.timeout = 3;
         let warmup = Duration::from_millis(300);
-        let medians = medians_ms(&[silent, LoadReading::default()], warmup);
-        assert_eq!(medians, [300.0, 0.0]);
+        // Its answers take longer than the warm-up, and shorter than the time limit.
+        let late = LoadReading {
+            connections: 16,
+            ..LoadReading::default()
+        };
+        let mut refused = late.clone();
+        refused.errors_all.connect = 16;
+        let unasked = LoadReading::default();
+        let medians = medians_ms(&[silent, late, refused, unasked], warmup);
+        assert_eq!(medians, [300.0, 300.0, 0.0, 0.0]);
     }
 
     #[test]
