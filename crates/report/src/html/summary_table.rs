@@ -74,7 +74,13 @@ fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
                 && c.condition.iter().all(|(k, v)| place.get(k) == Some(v))
         })
     };
-    let mut subjects: Vec<&str> = vec![&header.baseline];
+    let is_here = |row: &SubjectRow| row.condition == *place && row.subject == header.baseline;
+    let all_of = |c: &Comparison| c.condition.iter().all(|(k, v)| place.get(k) == Some(v));
+    // A load in the background of one subject has no baseline.
+    let mut subjects: Vec<&str> = Vec::new();
+    if analysis.table.iter().any(is_here) || analysis.comparisons.iter().any(all_of) {
+        subjects.push(&header.baseline);
+    }
     let measured = analysis.table.iter().filter(|row| row.condition == *place);
     let names = header
         .subjects
@@ -253,5 +259,34 @@ fn value(
 }
 
 fn seconds(value: Option<f64>) -> Option<String> {
-    value.map(|s| time(s * 1e6))
+    value.map(|s| match s {
+        0.0 => "0 s".to_owned(),
+        s => time(s * 1e6),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn a_load_that_the_baseline_does_not_have_has_no_row_of_the_baseline() {
+        let journal = fixtures::journal();
+        let mut analysis = verdict::analyse(&journal);
+        let is_subject = |row: &&SubjectRow| row.subject != journal.header.baseline;
+        let mut row = analysis.table.iter().find(is_subject).unwrap().clone();
+        row.condition = Condition::from([("load".to_owned(), "download".to_owned())]);
+        analysis.table.push(row);
+        let page = tables(&analysis, &journal.header);
+        let row = format!("<th scope=\"row\">{}</th>", journal.header.baseline);
+        let (before, after) = page.split_once("<h3>load=download</h3>").unwrap();
+        assert!(before.contains(&row) && !after.contains(&row), "{page}");
+    }
+
+    #[test]
+    fn no_time_at_all_is_in_seconds() {
+        assert_eq!(seconds(Some(0.0)).as_deref(), Some("0 s"));
+        assert_eq!(seconds(Some(0.0185)).as_deref(), Some("18.5 ms"));
+    }
 }
