@@ -58,6 +58,14 @@ const MISFITS: &str = r#"(() => {
       }
     });
   }
+  for (const link of width > 640 ? document.querySelectorAll('.bar nav a') : []) {
+    const r = link.getBoundingClientRect(), bar = link.parentElement.getBoundingClientRect();
+    if (r.right > bar.right + 1) found.push('cut off: ' + named(link));
+  }
+  for (const row of document.querySelectorAll(width > 640 ? 'none' : '.stack tbody tr')) {
+    const lines = [...row.children].map(cell => parseFloat(getComputedStyle(cell).borderBottomWidth) > 0);
+    if (lines.pop() || lines.includes(false)) found.push('lines between cells: ' + named(row));
+  }
   for (const figure of document.querySelectorAll('figure')) {
     if (!figure.querySelector('.mark, .curve, .whisker, .box, .rows .fig')) found.push('empty: ' + named(figure));
   }
