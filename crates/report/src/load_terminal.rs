@@ -380,7 +380,8 @@ mod tests {
             ..readings::ClientPauses::default()
         });
         let text = load_terminal(&reading, "http://h/", &[]);
-        let told = "p99 without the 12% of the time in which the client's CPU stood still: 450us";
+        let told = "p99 without the 12% of the open loop that hold or follow a pause of the \
+                    client's CPU: 450us";
         assert!(text.contains(told), "{text}");
     }
 

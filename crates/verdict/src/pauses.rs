@@ -14,6 +14,8 @@ pub struct WithoutPauses {
     pub longest_ms: f64,
     /// The share of the measured time that is left out, 0 to 1.
     pub share_left_out: f64,
+    /// Length of a section, which is left out as a whole.
+    pub section_s: f64,
     pub p99_us: f64,
     /// `None` where too few requests are left.
     pub p99_us_without: Option<f64>,
@@ -70,6 +72,7 @@ pub fn of_loads<'a>(loads: impl IntoIterator<Item = &'a LoadReading>) -> Option<
         pauses: 0,
         longest_ms: 0.0,
         share_left_out: 0.0,
+        section_s: 0.0,
         p99_us: 0.0,
         p99_us_without: None,
     };
@@ -90,6 +93,7 @@ pub fn of_loads<'a>(loads: impl IntoIterator<Item = &'a LoadReading>) -> Option<
         found.pauses += pauses.count;
         let longest = pauses.pauses.iter().map(|pause| pause.duration_s * 1e3);
         found.longest_ms = longest.fold(found.longest_ms, f64::max);
+        found.section_s = found.section_s.max(pauses.section_s);
         left_out += pauses.share_left_out() * load.duration_s;
         let latency = &pauses.latency_us_without;
         resolved &= latency.resolves(0.99);
@@ -135,7 +139,10 @@ mod tests {
     fn the_share_left_out_is_that_of_the_time() {
         assert_eq!(without_pauses(&open(2_000.0, 400.0)), None);
         let one = without_pauses(&paused(10, 500.0)).unwrap();
-        assert_eq!((one.pauses, one.share_left_out), (3, 0.1));
+        assert_eq!(
+            (one.pauses, one.share_left_out, one.section_s),
+            (3, 0.1, 0.1)
+        );
         assert!((one.p99_us_without.unwrap() - 500.0).abs() < 1e-6);
         assert!((one.longest_ms - 30.0).abs() < 1e-9);
         let both = of_loads([&paused(10, 500.0), &open(2_000.0, 400.0)]).unwrap();
