@@ -27,7 +27,8 @@ pub struct SettingDifference {
 /// A value of a setting, and who has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingValue {
-    /// The value; several, where servers of a subject have different ones.
+    /// The value; several, where servers of a subject have different ones. Where each server counts
+    /// by itself, they are named: `on at a and off at b`.
     pub value: String,
     pub subjects: Vec<String>,
 }
@@ -42,13 +43,15 @@ enum Together {
     NotOff,
     /// Only the first server counts.
     First,
+    /// Each server counts, in the order of the path.
+    Each,
 }
 
 /// What changes results most.
 const COMPARED: [(&str, Together); 7] = [
     ("workers", Together::Any),
     ("keepalive_client", Together::First),
-    ("keepalive_upstream", Together::First),
+    ("keepalive_upstream", Together::Each),
     ("access_log", Together::NotOff),
     ("caching", Together::NotOff),
     ("compression", Together::First),
@@ -114,27 +117,30 @@ fn differences(subjects: &[SubjectSettings]) -> Vec<SettingDifference> {
         .collect();
     let mut found = Vec::new();
     for (setting, together) in COMPARED {
-        let values: Vec<(&str, Vec<&str>)> = own
+        let values: Vec<(&str, Vec<&str>, String)> = own
             .iter()
-            .map(|(subject, servers)| (*subject, values(setting, together, servers)))
-            .filter(|(_, values)| !values.is_empty())
+            .map(|(subject, servers)| {
+                let values = values(setting, together, servers);
+                let words = words(setting, together, servers, &values);
+                (*subject, values, words)
+            })
+            .filter(|(_, values, _)| !values.is_empty())
             .collect();
         let alike = |a: &[&str], b: &[&str]| match together {
             Together::Any => a.iter().any(|value| b.contains(value)),
-            Together::NotOff | Together::First => a == b,
+            Together::NotOff | Together::First | Together::Each => a == b,
         };
         let differ = values
             .iter()
-            .any(|(_, a)| values.iter().any(|(_, b)| !alike(a, b)));
+            .any(|(_, a, _)| values.iter().any(|(_, b, _)| !alike(a, b)));
         if differ {
             let mut by_value: Vec<SettingValue> = Vec::new();
-            for (subject, values) in &values {
-                let value = values.join(" and ");
+            for (subject, _, value) in values {
                 match by_value.iter_mut().find(|one| one.value == value) {
-                    Some(one) => one.subjects.push((*subject).to_owned()),
+                    Some(one) => one.subjects.push(subject.to_owned()),
                     None => by_value.push(SettingValue {
                         value,
-                        subjects: vec![(*subject).to_owned()],
+                        subjects: vec![subject.to_owned()],
                     }),
                 }
             }
@@ -147,11 +153,31 @@ fn differences(subjects: &[SubjectSettings]) -> Vec<SettingDifference> {
     found
 }
 
+/// The values of a subject in words. Those that count for each server by itself have its name.
+fn words(
+    setting: &str,
+    together: Together,
+    servers: &[&ServerSettings],
+    values: &[&str],
+) -> String {
+    if !matches!(together, Together::Each) || values.len() < 2 {
+        return values.join(" and ");
+    }
+    let named = servers.iter().filter_map(|server| {
+        let value = server.settings.get(setting)?;
+        Some(format!("{value} at {}", server.server))
+    });
+    named.collect::<Vec<_>>().join(" and ")
+}
+
+/// The values that a subject's servers tell, each once.
 fn values<'s>(setting: &str, together: Together, servers: &[&'s ServerSettings]) -> Vec<&'s str> {
     let told = |server: &&'s ServerSettings| server.settings.get(setting).map(String::as_str);
     let mut values: Vec<&str> = match together {
         Together::First => servers.first().and_then(told).into_iter().collect(),
-        Together::Any | Together::NotOff => servers.iter().filter_map(told).collect(),
+        Together::Any | Together::NotOff | Together::Each => {
+            servers.iter().filter_map(told).collect()
+        }
     };
     if matches!(together, Together::NotOff) && values.iter().any(|value| *value != "off") {
         values.retain(|value| *value != "off");
@@ -162,7 +188,9 @@ fn values<'s>(setting: &str, together: Together, servers: &[&'s ServerSettings])
             once.push(value);
         }
     }
-    once.sort_unstable();
+    if !matches!(together, Together::Each) {
+        once.sort_unstable();
+    }
     once
 }
 
@@ -284,6 +312,37 @@ mod tests {
         assert!(warnings(&[("a", &nginx), ("b", &apache("on"))]).is_empty());
         let found = warnings(&[("a", &nginx), ("b", &apache("off"))]);
         assert_eq!(found, ["access_log at : on (a), off (b)"]);
+    }
+
+    #[test]
+    fn each_proxy_of_a_path_tells_whether_it_keeps_connections_to_its_upstreams() {
+        let proxy = |name: &str, kept| server(name, &[("keepalive_upstream", kept)]);
+        let app = server("app", &[("keepalive_client", "on")]);
+        let nginx = [proxy("nginx", "off"), app.clone()];
+        let both = [
+            proxy("haproxy", "on"),
+            proxy("nginx", "off"),
+            proxy("varnish", "on"),
+            app.clone(),
+        ];
+        let haproxy = [proxy("ha1", "on"), app.clone()];
+        assert_eq!(
+            warnings(&[("a", &nginx), ("b", &both), ("c", &haproxy)]),
+            [
+                "keepalive_upstream at : off (a), on at haproxy and off at nginx and on at varnish (b), \
+                 on (c)"
+            ]
+        );
+        // Two proxies that are set as the one.
+        let twice = [proxy("first", "on"), proxy("second", "on"), app];
+        assert!(warnings(&[("b", &twice), ("c", &haproxy)]).is_empty());
+        // The other way round is another setting.
+        let turned = [proxy("x", "off"), proxy("y", "on")];
+        let straight = [proxy("v", "on"), proxy("w", "off")];
+        assert_eq!(
+            warnings(&[("a", &turned), ("b", &straight)]),
+            ["keepalive_upstream at : off at x and on at y (a), on at v and off at w (b)"]
+        );
     }
 
     #[test]
