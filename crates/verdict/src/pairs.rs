@@ -314,11 +314,11 @@ fn of_driver(metric: Metric, driver: &DriverReading) -> Option<f64> {
 /// Whether enough answers stand behind a quantile of the response latency, on enough occasions: a
 /// pause of the machine is one, however many requests it delayed.
 pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
-    resolves_in(load, quantile, 1.0)
+    would_resolve(load, quantile, 1.0)
 }
 
 /// Whether that would be so in a window of another length, as a multiple of the present one.
-pub(crate) fn resolves_in(load: &LoadReading, quantile: f64, times: f64) -> bool {
+pub(crate) fn would_resolve(load: &LoadReading, quantile: f64, times: f64) -> bool {
     // With twenty the share of answers beyond the quantile is known to a fifth.
     const OCCASIONS_MIN: f64 = 20.0;
     enough((load.response.count() as f64 * times) as u64, quantile)

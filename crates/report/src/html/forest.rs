@@ -38,7 +38,7 @@ pub(crate) fn forests(analysis: &Analysis, matters: f64) -> String {
 
 /// An interval plot. Values are those of its axis: log ratios, or differences in a unit.
 struct Plot<'a> {
-    rows: Vec<Estimate<'a>>,
+    rows: Vec<Row<'a>>,
     /// The first words of the caption: the quantity on the axis.
     what: String,
     /// What is shaded.
@@ -51,7 +51,7 @@ struct Plot<'a> {
 }
 
 /// A row of an interval plot.
-struct Estimate<'a> {
+struct Row<'a> {
     name: &'a str,
     /// The link to the figures behind it.
     proof: Option<String>,
@@ -71,7 +71,7 @@ struct Estimate<'a> {
     word: String,
 }
 
-impl<'a> Estimate<'a> {
+impl<'a> Row<'a> {
     /// The row of a comparison without its figures.
     fn of_comparison(number: usize, c: &'a Comparison) -> Self {
         Self {
@@ -209,7 +209,7 @@ impl Plot<'_> {
 
     /// The legend: only the elements that occur.
     fn legend(&self) -> String {
-        let has = |is_there: fn(&Estimate<'_>) -> bool| self.rows.iter().any(is_there);
+        let has = |is_there: fn(&Row<'_>) -> bool| self.rows.iter().any(is_there);
         let mut parts = vec!["dots: blocks".to_owned()];
         if has(|row| row.interval.is_some()) {
             parts.push(format!("lines: {} intervals", self.confidence));
@@ -247,7 +247,7 @@ impl Plot<'_> {
     }
 }
 
-impl Estimate<'_> {
+impl Row<'_> {
     fn html(&self, picture: &str) -> String {
         let name = escaped(self.name);
         let name = match &self.proof {

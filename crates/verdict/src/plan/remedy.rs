@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::blocks::{Goal, Spread};
 use super::{Components, PlanRow, reading};
 use crate::loops::Loop;
-use crate::pairs::resolves_in;
+use crate::pairs::would_resolve;
 use crate::{Metric, Rules};
 
 /// A share of the variance from which on a component dominates.
@@ -101,10 +101,10 @@ pub(super) fn remedies(
             });
         }
     }
-    for windows_of in [Loop::Closed, Loop::Open] {
-        let in_loop = rows.iter().filter(|row| Loop::of(row.metric) == windows_of);
+    for pacing in [Loop::Closed, Loop::Open] {
+        let in_loop = rows.iter().filter(|row| Loop::of(row.metric) == pacing);
         let in_loop: Vec<&PlanRow> = in_loop.collect();
-        let Some(row) = hardest(&in_loop) else {
+        let Some(row) = with_largest_sd(&in_loop) else {
             continue;
         };
         found.extend(dominant(row));
@@ -114,8 +114,8 @@ pub(super) fn remedies(
     found
 }
 
-/// The row that takes longest, of those where slices and starts are told apart.
-fn hardest<'r>(rows: &[&'r PlanRow]) -> Option<&'r PlanRow> {
+/// The row that needs most blocks, of those where slices and starts are told apart.
+fn with_largest_sd<'r>(rows: &[&'r PlanRow]) -> Option<&'r PlanRow> {
     let is_sliced = |row: &&&PlanRow| {
         let components = row.spread.map(|spread| spread.components);
         components.is_some_and(|one| one.slices.is_some() && one.total > 0.0)
@@ -184,9 +184,9 @@ impl<'r> Windows<'r> {
     }
 
     /// Whether windows that are so many times as long have enough requests for each quantile.
-    fn resolves_in(&self, times: f64) -> bool {
+    fn would_resolve(&self, times: f64) -> bool {
         let mut quantiles = self.quantiles.iter();
-        quantiles.all(|q| self.loads.iter().all(|load| resolves_in(load, *q, times)))
+        quantiles.all(|q| self.loads.iter().all(|load| would_resolve(load, *q, times)))
     }
 
     /// Other windows, if they save time.
@@ -209,7 +209,7 @@ impl<'r> Windows<'r> {
         let (_, present_time_s) = at(1.0)?;
         let allowed = TIMES.into_iter().filter(|times| {
             let window_s = times * self.window_s;
-            window_s >= WINDOW_MIN_S && (*times >= 1.0 || self.resolves_in(*times))
+            window_s >= WINDOW_MIN_S && (*times >= 1.0 || self.would_resolve(*times))
         });
         let best = allowed
             .filter_map(|times| Some((times, at(times)?)))

@@ -3,7 +3,7 @@
 use verdict::text::fraction;
 use verdict::{Analysis, BlockRatio, Comparison, Metric, NoiseFloor};
 
-use super::{Estimate, OfMetric, Plot};
+use super::{OfMetric, Plot, Row};
 use crate::html::axis::difference_ticks;
 use crate::sentence::{self, Unit};
 
@@ -38,11 +38,11 @@ fn shared(comparisons: &[(usize, &Comparison)]) -> Option<f64> {
     all.all(|one| one == first).then_some(first)
 }
 
-fn compared<'a>(number: usize, c: &'a Comparison, unit: &Unit) -> Estimate<'a> {
+fn compared<'a>(number: usize, c: &'a Comparison, unit: &Unit) -> Row<'a> {
     let interval = c.difference_interval();
     let bound = sentence::upper_bound(c).map(|most| (f64::NEG_INFINITY, most));
     let (ours, theirs) = sentence::are_censored(c);
-    Estimate {
+    Row {
         estimate: c.difference.map(|one| one * unit.factor),
         interval: scaled(interval.or(bound), unit),
         // What the baseline took longer lowers the difference.
@@ -50,19 +50,19 @@ fn compared<'a>(number: usize, c: &'a Comparison, unit: &Unit) -> Estimate<'a> {
         matters: c.difference_matters.map(|one| one * unit.factor),
         blocks: differences(&c.by_block, unit),
         figure: sentence::difference_at_most(c).or_else(|| sentence::difference(c)),
-        ..Estimate::of_comparison(number, c)
+        ..Row::of_comparison(number, c)
     }
 }
 
-fn noise<'a>(floor: &'a NoiseFloor, unit: &Unit) -> Estimate<'a> {
+fn noise<'a>(floor: &'a NoiseFloor, unit: &Unit) -> Row<'a> {
     let interval = floor.difference_low.zip(floor.difference_high);
-    Estimate {
+    Row {
         estimate: floor.difference.map(|one| one * unit.factor),
         interval: scaled(interval, unit),
         matters: floor.difference_matters.map(|one| one * unit.factor),
         blocks: differences(&floor.by_block, unit),
         figure: sentence::floor_difference(floor),
-        ..Estimate::of_noise(floor)
+        ..Row::of_noise(floor)
     }
 }
 

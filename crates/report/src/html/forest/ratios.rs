@@ -3,7 +3,7 @@
 use verdict::text::fraction;
 use verdict::{Analysis, BlockRatio, Comparison, Metric, NoiseFloor};
 
-use super::{Estimate, OfMetric, Plot};
+use super::{OfMetric, Plot, Row};
 use crate::html::axis::ratio_ticks;
 use crate::sentence::{change_of, shown_change};
 
@@ -15,7 +15,7 @@ pub(super) fn plot(analysis: &Analysis, metric: Metric, matters: f64) -> Option<
     let rows = comparisons.iter().map(|(number, c)| compared(*number, c));
     let floors = floors.into_iter().map(noise);
     let delta = matters.max(0.0).ln_1p();
-    let rows = rows.chain(floors).map(|row| Estimate {
+    let rows = rows.chain(floors).map(|row| Row {
         matters: Some(delta),
         ..row
     });
@@ -29,8 +29,8 @@ pub(super) fn plot(analysis: &Analysis, metric: Metric, matters: f64) -> Option<
     })
 }
 
-fn compared(number: usize, c: &Comparison) -> Estimate<'_> {
-    Estimate {
+fn compared(number: usize, c: &Comparison) -> Row<'_> {
+    Row {
         estimate: log(c.ratio),
         // One end alone is known where the client was the bottleneck for one side.
         interval: match (log(c.low), log(c.high)) {
@@ -42,17 +42,17 @@ fn compared(number: usize, c: &Comparison) -> Estimate<'_> {
         },
         blocks: logs(&c.by_block),
         figure: c.ratio.map(|_| change_of(c)),
-        ..Estimate::of_comparison(number, c)
+        ..Row::of_comparison(number, c)
     }
 }
 
-fn noise(floor: &NoiseFloor) -> Estimate<'_> {
-    Estimate {
+fn noise(floor: &NoiseFloor) -> Row<'_> {
+    Row {
         estimate: log(Some(floor.ratio)),
         interval: log(floor.low).zip(log(floor.high)),
         blocks: logs(&floor.by_block),
         figure: Some(shown_change(floor.ratio, floor.low.zip(floor.high))),
-        ..Estimate::of_noise(floor)
+        ..Row::of_noise(floor)
     }
 }
 
