@@ -101,6 +101,6 @@ pub use shift::{SHIFT_QUANTILES, Shift, ShiftAt};
 pub use starts::Starts;
 pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;
-pub use tiers::{SubjectPair, TierMember, Tiers};
+pub use tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
 pub use tls::TlsSummary;
 pub use validity::reasons;

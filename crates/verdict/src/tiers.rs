@@ -14,7 +14,7 @@ use crate::compare::{is_declared, p_value};
 use crate::decide::decide;
 use crate::pairs::Pairs;
 use crate::pooling::{Pool, pools};
-use crate::{Comparison, Metric, NoiseFloor, Rules, Verdict, holm};
+use crate::{Comparison, Metric, NoiseFloor, Note, Rules, Verdict, holm};
 
 /// Fewer subjects have no tiers.
 const SUBJECTS_MIN: usize = 3;
@@ -40,6 +40,8 @@ pub struct Tiers {
     pub left_out: Vec<String>,
     /// All pairs of the subjects in tiers.
     pub pairs: Vec<SubjectPair>,
+    /// The pairs of all conditions and metrics, over which Holm's procedure goes.
+    pub pairs_of_run: usize,
 }
 
 /// A subject and its tiers.
@@ -68,6 +70,25 @@ pub struct SubjectPair {
     pub p_adjusted: Option<f64>,
     /// Whether they differ by more than what matters, beyond chance.
     pub told_apart: bool,
+    /// Why they are not told apart, where the interval alone would tell them apart.
+    pub withheld: Option<PairWithheld>,
+}
+
+/// Why two subjects are not told apart although the interval of their ratio excludes one and the
+/// ratio is beyond what matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairWithheld {
+    /// The correction for all pairs of the run.
+    Correction,
+    /// The robust companion disagrees, or the blocks are too skewed.
+    Blocks,
+    /// The client limited the one that seems slower.
+    ClientLimit,
+    /// Their comparison, as one of them is the baseline, came to no difference.
+    Comparison,
+    /// The baseline differs from itself by as much.
+    NoiseFloor,
 }
 
 /// Two subjects of a draft, by their places in it.
@@ -214,7 +235,7 @@ impl<'a> Draft<'a> {
         let mut found: Vec<((usize, usize), SubjectPair)> = Vec::new();
         for (pair, adjusted) in self.pairs.iter().zip(adjusted) {
             let (a, b) = (rank[pair.first], rank[pair.second]);
-            let told_apart = pair_rules.tells_apart(&self, pair, *adjusted);
+            let (told_apart, withheld) = pair_rules.judge(&self, pair, *adjusted);
             if told_apart {
                 apart.push((a.min(b), a.max(b)));
             }
@@ -237,6 +258,7 @@ impl<'a> Draft<'a> {
                     p_value: pair.p,
                     p_adjusted: pair.p.map(|_| *adjusted),
                     told_apart,
+                    withheld,
                 },
             ));
         }
@@ -265,6 +287,7 @@ impl<'a> Draft<'a> {
             condition: self.condition,
             metric: self.metric,
             left_out: self.left_out,
+            pairs_of_run: pair_rules.pairs,
         })
     }
 }
@@ -279,23 +302,36 @@ struct PairRules<'a> {
 }
 
 impl PairRules<'_> {
-    fn tells_apart(&self, draft: &Draft<'_>, pair: &Pair, adjusted: f64) -> bool {
+    /// Whether two subjects are told apart; and if their interval alone would tell them apart, why
+    /// not.
+    fn judge(&self, draft: &Draft<'_>, pair: &Pair, adjusted: f64) -> (bool, Option<PairWithheld>) {
         let Some(sample) = pair.pairs.sample().filter(|_| pair.p.is_some()) else {
-            return false;
+            return (false, None);
         };
         let higher = draft.metric.higher_is_better();
-        let verdict = decide(&sample, self.rules, adjusted, self.pairs, higher).verdict;
+        let decision = decide(&sample, self.rules, adjusted, self.pairs, higher);
         // A figure that the client limited is a lower bound: the other one can only be the worse.
         let limited = match draft.metric == Metric::RequestsPerS && !pair.pairs.drivers_differ() {
             true => pair.pairs.client_limited,
             false => (0, 0),
         };
-        let stands = match verdict {
-            Verdict::Faster => limited.1 == 0,
-            Verdict::Slower => limited.0 == 0,
-            Verdict::Same | Verdict::Inconclusive | Verdict::Invalid => false,
+        let limited = match decision.verdict {
+            Verdict::Faster => limited.1 > 0,
+            Verdict::Slower => limited.0 > 0,
+            Verdict::Same | Verdict::Inconclusive | Verdict::Invalid => {
+                return (false, decision.notes.iter().find_map(withheld_by));
+            }
         };
-        stands && !self.is_withheld(draft, pair) && !self.is_noise(draft, sample.mean)
+        let withheld = if limited {
+            Some(PairWithheld::ClientLimit)
+        } else if self.is_withheld(draft, pair) {
+            Some(PairWithheld::Comparison)
+        } else if self.is_noise(draft, sample.mean) {
+            Some(PairWithheld::NoiseFloor)
+        } else {
+            None
+        };
+        (withheld.is_none(), withheld)
     }
 
     /// Whether the comparison with the baseline came to no difference.
@@ -319,6 +355,17 @@ impl PairRules<'_> {
                 && floor.is_biased(self.rules.matters)
                 && mean.abs() <= floor.ratio.ln().abs()
         })
+    }
+}
+
+/// Why a difference is withheld, if this note says so.
+fn withheld_by(note: &Note) -> Option<PairWithheld> {
+    match note {
+        Note::NotAmong { .. } => Some(PairWithheld::Correction),
+        Note::CompanionDiffers { verdict, .. } | Note::Skewed { verdict, .. } => {
+            matches!(verdict, Verdict::Faster | Verdict::Slower).then_some(PairWithheld::Blocks)
+        }
+        _ => None,
     }
 }
 

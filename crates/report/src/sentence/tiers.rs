@@ -1,9 +1,12 @@
 //! Tiers, in a sentence.
 
-use verdict::Tiers;
 use verdict::text::{counted, listed};
+use verdict::{PairWithheld, SubjectPair, Tiers};
 
-use super::{at, metric_words};
+use super::{at, joined, metric_words, shown_change};
+
+/// The most pairs that are given with their figures for one reason.
+const PAIRS_SHOWN: usize = 3;
 
 /// `throughput, in tiers: 1. nginx; 2. HAProxy, balance (not told apart); 3. Apache.`
 pub(crate) fn tiers(found: &Tiers) -> String {
@@ -35,11 +38,60 @@ pub(crate) fn tiers(found: &Tiers) -> String {
             listed(&numbers)
         ));
     }
+    for reason in [
+        PairWithheld::Correction,
+        PairWithheld::Blocks,
+        PairWithheld::ClientLimit,
+        PairWithheld::Comparison,
+        PairWithheld::NoiseFloor,
+    ] {
+        text.push_str(&withheld(found, reason));
+    }
     if !found.left_out.is_empty() {
         text.push_str(&format!("; not placed: {}", found.left_out.join(", ")));
     }
     text.push_str(&format!(" (all {})", counted(found.pairs.len(), "pair")));
     text + "."
+}
+
+/// `; significant alone, but not after the correction for all 15 pairs of the run: haproxy against
+/// nginx (4 times [3, 6])`; nothing without such pairs.
+fn withheld(found: &Tiers, reason: PairWithheld) -> String {
+    let pairs = found.pairs.iter();
+    let pairs: Vec<&SubjectPair> = pairs.filter(|one| one.withheld == Some(reason)).collect();
+    if pairs.is_empty() {
+        return String::new();
+    }
+    let why = match reason {
+        PairWithheld::Correction => format!(
+            "significant alone, but not after the correction for all {} of the run",
+            counted(found.pairs_of_run, "pair")
+        ),
+        PairWithheld::Blocks => {
+            "significant, but withheld because blocks are skewed or a few of them decide".to_owned()
+        }
+        PairWithheld::ClientLimit => {
+            "withheld because the client limited the one that seems slower".to_owned()
+        }
+        PairWithheld::Comparison => {
+            "withheld because the comparison with the baseline came to no difference".to_owned()
+        }
+        PairWithheld::NoiseFloor => {
+            "withheld because the baseline differs from itself by as much".to_owned()
+        }
+    };
+    let (shown, more) = pairs.split_at(pairs.len().min(PAIRS_SHOWN));
+    let shown = joined(shown, |one| {
+        let interval = one.low.zip(one.high);
+        let change = one.ratio.map(|ratio| shown_change(ratio, interval));
+        let change = change.map_or_else(String::new, |change| format!(" ({change})"));
+        format!("{} against {}{change}", one.first, one.second)
+    });
+    let more = match more.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    format!("; {why}: {shown}{more}")
 }
 
 #[cfg(test)]
@@ -72,6 +124,7 @@ mod tests {
             p_value: None,
             p_adjusted: None,
             told_apart: true,
+            withheld: None,
         };
         Tiers {
             condition: Condition::from([("connections".to_owned(), "96".to_owned())]),
@@ -80,6 +133,7 @@ mod tests {
             subjects,
             left_out: owned(left_out),
             pairs: vec![pair; 6],
+            pairs_of_run: 15,
         }
     }
 
@@ -104,5 +158,31 @@ mod tests {
         ));
         let expected = "; HAProxy is in tiers 1 and 2: different from no subject there (all";
         assert!(overlapping.contains(expected), "{overlapping}");
+    }
+    #[test]
+    fn a_large_difference_that_is_not_told_apart_has_its_reason() {
+        let mut one = found(&[&["nginx", "Apache"], &["Apache", "HAProxy"]], &[]);
+        one.pairs.truncate(4);
+        for pair in &mut one.pairs {
+            (pair.ratio, pair.low, pair.high) = (Some(3.974), Some(2.618), Some(6.034));
+            (pair.told_apart, pair.withheld) = (false, Some(PairWithheld::Correction));
+        }
+        one.pairs[3].withheld = Some(PairWithheld::ClientLimit);
+        let text = tiers(&one);
+        let pair = "nginx against Apache (4 times [3, 6])";
+        let expected = format!(
+            "; significant alone, but not after the correction for all 15 pairs of the run: \
+             {pair}, {pair}, {pair}; withheld because the client limited the one that seems \
+             slower: {pair} (all 4 pairs)."
+        );
+        assert!(text.ends_with(&expected), "{text}");
+        for pair in &mut one.pairs {
+            pair.withheld = Some(PairWithheld::Correction);
+        }
+        assert!(
+            tiers(&one).contains("6]) and 1 more (all"),
+            "{}",
+            tiers(&one)
+        );
     }
 }
