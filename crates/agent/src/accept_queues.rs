@@ -14,7 +14,7 @@ use crate::listening::{holds, is_of_this_machine, listener_at, sockets_at};
 use crate::listening_sockets::SocketLister;
 use crate::sampling::network_counters::Namespace;
 
-/// Counts from its start on.
+/// Counts how often accept queues are full, from its start on.
 pub(crate) struct AcceptQueueCounter {
     networks: Vec<Network>,
 }
@@ -27,11 +27,11 @@ struct Network {
     drops: BTreeMap<u64, u32>,
 }
 
-/// Sockets whose accept queues were full, and what the kernel counted beyond them.
+/// Sockets whose accept queues were full, and overflows that the kernel counted beyond theirs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Full {
+struct FullQueues {
     sockets: Vec<FullSocket>,
-    of_unknown: u64,
+    unattributed: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +64,10 @@ impl AcceptQueueCounter {
 
     fn by_owner(&mut self, owner: impl Fn(u64) -> Option<String>) -> Vec<AcceptQueue> {
         let mut named: BTreeMap<String, AcceptQueue> = BTreeMap::new();
-        let mut of_unknown = 0;
+        let mut unattributed = 0;
         for network in &mut self.networks {
             let found = network.full();
-            of_unknown += found.of_unknown;
+            unattributed += found.unattributed;
             for socket in found.sockets {
                 let Some(server) = owner(socket.inode) else {
                     continue;
@@ -81,11 +81,11 @@ impl AcceptQueueCounter {
                 queue.full += socket.full;
             }
         }
-        let unknown = (of_unknown > 0).then(|| AcceptQueue {
-            full: of_unknown,
+        let without_server = (unattributed > 0).then(|| AcceptQueue {
+            full: unattributed,
             ..AcceptQueue::default()
         });
-        named.into_values().chain(unknown).collect()
+        named.into_values().chain(without_server).collect()
     }
 }
 
@@ -103,11 +103,11 @@ impl Network {
         }
     }
 
-    fn full(&mut self) -> Full {
+    fn full(&mut self) -> FullQueues {
         let now = self.namespace.listen_overflows().unwrap_or(0);
         let overflows = now.saturating_sub(self.overflows);
         if overflows == 0 {
-            return Full::default();
+            return FullQueues::default();
         }
         let sockets = self.lister.as_mut().and_then(|one| one.listening().ok());
         let dropped = sockets.into_iter().flatten().map(|socket| {
@@ -118,20 +118,20 @@ impl Network {
                 full: u64::from(socket.drops.wrapping_sub(before)),
             }
         });
-        told_apart(overflows, dropped.filter(|one| one.full > 0).collect())
+        attributed(overflows, dropped.filter(|one| one.full > 0).collect())
     }
 }
 
-/// A socket also drops packets for other reasons, so that no more than the namespace's overflows are
-/// taken for its queue.
-fn told_apart(overflows: u64, mut sockets: Vec<FullSocket>) -> Full {
+/// Attributes overflows to sockets by their drops. A socket also drops packets for other reasons, so
+/// it gets no more than the overflows of its namespace.
+fn attributed(overflows: u64, mut sockets: Vec<FullSocket>) -> FullQueues {
     for socket in &mut sockets {
         socket.full = socket.full.min(overflows);
     }
-    let told: u64 = sockets.iter().map(|one| one.full).sum();
-    Full {
+    let of_sockets: u64 = sockets.iter().map(|one| one.full).sum();
+    FullQueues {
         sockets,
-        of_unknown: overflows.saturating_sub(told),
+        unattributed: overflows.saturating_sub(of_sockets),
     }
 }
 
@@ -184,15 +184,19 @@ mod tests {
 
     #[test]
     fn what_no_socket_accounts_for_is_left_to_the_namespace() {
-        let told = |overflows, sockets: &[FullSocket]| {
-            let found = told_apart(overflows, sockets.to_vec());
+        let attribute = |overflows, sockets: &[FullSocket]| {
+            let found = attributed(overflows, sockets.to_vec());
             let each: Vec<u64> = found.sockets.iter().map(|one| one.full).collect();
-            (each, found.of_unknown)
+            (each, found.unattributed)
         };
-        assert_eq!(told(7, &[socket(1, 7)]), (vec![7], 0));
-        assert_eq!(told(7, &[socket(1, 4), socket(2, 2)]), (vec![4, 2], 1));
-        assert_eq!(told(7, &[]), (vec![], 7), "the kernel lists no sockets");
-        assert_eq!(told(7, &[socket(1, 9)]), (vec![7], 0), "other drops");
+        assert_eq!(attribute(7, &[socket(1, 7)]), (vec![7], 0));
+        assert_eq!(attribute(7, &[socket(1, 4), socket(2, 2)]), (vec![4, 2], 1));
+        assert_eq!(
+            attribute(7, &[]),
+            (vec![], 7),
+            "the kernel lists no sockets"
+        );
+        assert_eq!(attribute(7, &[socket(1, 9)]), (vec![7], 0), "other drops");
     }
 
     /// A listener with a backlog of 1 that accepts nothing, and connections that wait: the kernel

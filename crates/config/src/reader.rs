@@ -120,7 +120,7 @@ impl Reader {
                 .first()
                 .map(|(place, _)| (place.source, place.start))
         });
-        // A file that includes others names them as it likes.
+        // The name in an `include` may have any characters.
         for (name, _) in &mut self.sources {
             *name = printable_name(name);
         }
@@ -214,7 +214,7 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// A file's name without control characters; of a long one its end.
+/// A file's name with control characters escaped; of a long one the end.
 fn printable_name(name: &str) -> String {
     const LONGEST: usize = 200;
     let escape = |c: char| match c.is_control() {

@@ -36,7 +36,8 @@ pub(crate) struct Conn {
     pub(crate) bytes: u64,
     /// Requests since it was opened.
     pub(crate) requests: u64,
-    /// Time since it was sent that lies in the windows of earlier segments, ns.
+    /// The part of the time since the request was sent that lies in the windows of earlier segments,
+    /// ns.
     pub(crate) counted: u64,
     /// Number of the request that was sent.
     pub(crate) request: u32,

@@ -212,7 +212,7 @@ impl LoadReading {
     }
 }
 
-/// When the good answers to an open loop came, whenever their requests were due.
+/// The good answers to an open loop by when they came, whenever their requests were due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     /// Inside the measured window.

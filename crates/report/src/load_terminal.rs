@@ -82,8 +82,8 @@ fn failures(reading: &LoadReading) -> String {
     }
     let inside = match inside {
         _ if inside == all => String::new(),
-        0 => ", all before or after the measured time".to_owned(),
-        _ => format!(", {} of them in the measured time", grouped(inside)),
+        0 => "; all of them before or after the measured time".to_owned(),
+        _ => format!("; {} of them in the measured time", grouped(inside)),
     };
     format!("  Errors: {}{inside}\n", errors(&reading.errors_all))
 }
@@ -289,7 +289,10 @@ fn full_queues(reading: &LoadReading) -> Option<String> {
     let queues = verdict::full_queues(&reading.accept_queues).join("; ");
     let is_named = |reason: &String| reason.contains(&queues);
     (!queues.is_empty() && !verdict::reasons(reading).iter().any(is_named)).then(|| {
-        format!("{queues}; a connection that finds it full is tried again a second later or more")
+        format!(
+            "{queues}; a SYN that finds its queue full is dropped, and sent again a second or more \
+             later"
+        )
     })
 }
 
@@ -425,11 +428,11 @@ mod tests {
         reading.errors_all.timeout = 94;
         assert_eq!(
             line(&reading).unwrap(),
-            "  Errors: 94 timeout, all before or after the measured time"
+            "  Errors: 94 timeout; all of them before or after the measured time"
         );
         reading.errors.timeout = 2;
         let text = line(&reading).unwrap();
-        assert_eq!(text, "  Errors: 94 timeout, 2 of them in the measured time");
+        assert_eq!(text, "  Errors: 94 timeout; 2 of them in the measured time");
         let reason = &verdict::reasons(&reading)[0];
         assert!(reason.contains("(94 timeout)"), "the same count: {reason}");
         reading.errors.timeout = 94;

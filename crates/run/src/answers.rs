@@ -72,8 +72,8 @@ pub(crate) fn differing(
     found
 }
 
-/// A warning of a page without content, unless the experiment says what its content is. A server
-/// that does not know the host name may answer so to everything.
+/// A warning of an empty page, unless the experiment says what its content is. A server may answer
+/// every request like that if it does not know the host name.
 pub(crate) fn empty_page(
     expect: &Expect,
     load: &LoadSpec,
@@ -89,10 +89,9 @@ pub(crate) fn empty_page(
     let given = fields.find(|(name, _)| name.eq_ignore_ascii_case("host"));
     let host = given.map_or(host, |(_, value)| value);
     Some(format!(
-        "`{subject}` answers with status 200 and an empty body: is that the page that you mean? The \
-         server may not know the host name `{host}`; `Host` in load.headers sets another, \
-         expect.contains says what the page contains, and expect.body = \"same\" that it is right as \
-         it is"
+        "`{subject}` answers with status 200 and an empty body: its server may not know the host \
+         name `{host}`. `Host` in load.headers sets another name, expect.contains says what the page \
+         contains; if the empty page is right, expect.body = \"same\" says so"
     ))
 }
 

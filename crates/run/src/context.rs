@@ -13,8 +13,8 @@ use crate::copies::original;
 use crate::fleet_load::{self, LoadOrders, Timing};
 use crate::group::ReadySubject;
 use crate::measure::schedule;
-use crate::pace::Pace;
 use crate::sequential::Sequential;
+use crate::slice_times::SliceTimes;
 use crate::testbed::Testbed;
 use crate::{CpuPlacement, RunEvent, RunOptions};
 use agent::AgentError;
@@ -189,9 +189,9 @@ impl Context<'_> {
         let subject = |segment: &Segment| ready[segment.target].planned.subject.clone();
         let subjects: Vec<String> = order.job.segments.iter().map(subject).collect();
         let emit = &mut *self.emit;
-        let mut pace = Pace::of(&order.job.segments);
+        let mut times = SliceTimes::of(&order.job.segments);
         let mut progress = |segment: usize, requests: u64, errors: u64| {
-            pace.begins(segment).into_iter().for_each(&mut *emit);
+            times.begins(segment).into_iter().for_each(&mut *emit);
             emit(RunEvent::Load {
                 subject: subjects.get(segment).cloned().unwrap_or_default(),
                 requests,
@@ -218,7 +218,7 @@ impl Context<'_> {
                 .agent(from)?
                 .load(order, self.stop, &mut progress)?,
         };
-        pace.ends().into_iter().for_each(&mut *self.emit);
+        times.ends().into_iter().for_each(&mut *self.emit);
         let there = self
             .testbed
             .add_remote_samples(from, remote, &mut loaded.measured)?;
@@ -234,7 +234,7 @@ pub(crate) fn connection_close() -> Vec<(String, String)> {
     vec![("Connection".into(), "close".into())]
 }
 
-/// What a subject's requests name as their host, unless the load's fields do.
+/// The host that a subject's requests name, unless the load's headers name another.
 pub(crate) fn host_of(subject: &SubjectSpec) -> String {
     match &subject.target {
         Target::Server(name) => original(name).to_owned(),

@@ -37,7 +37,8 @@ pub(crate) fn of_closed_loop(
     }
 }
 
-/// Warns of a throughput near requests under way / round-trip time, which no server can exceed.
+/// Warns of a throughput near the number of requests under way divided by the round-trip time, which
+/// no server can exceed.
 fn limited_by_rtt(
     experiment: &Experiment,
     resolved: &ResolvedCondition,
@@ -107,7 +108,7 @@ fn trips(resolved: &ResolvedCondition, subject: &SubjectSpec) -> f64 {
         HttpVersion::Http1 => 1,
         _ => subject.streams.unwrap_or(load.streams),
     };
-    // What a stream's place has for itself: a connection of 40 streams and 40 requests one each.
+    // Streams carry requests at the same time: of 40 requests over 40 streams, each stream has one.
     let in_a_row = (requests as f64 / f64::from(streams.max(1))).max(1.0);
     1.0 + opening / in_a_row
 }
@@ -131,7 +132,7 @@ fn retransmitted_syns(
         };
         format!(
             "{condition}{late} of {opened} connections to `{subject}` took a second longer to \
-             open: their SYNs were lost, by a full accept queue or a lossy link, and sent again"
+             open: their SYNs were dropped by a full accept queue or lost on a link, and sent again"
         )
     })
 }

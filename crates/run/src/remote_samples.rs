@@ -188,7 +188,7 @@ impl RemoteScheduling {
 fn add(reading: &mut Measured, there: Measured, host: &str, new_network: bool, new_machine: bool) {
     reading.cpu_s.extend(there.cpu_s);
     let queues = there.accept_queues.into_iter();
-    // What is counted for a network only is known already where the network is.
+    // Overflows without a server are those of a whole network, and taken once for each network.
     let queues = queues.filter(|queue| new_network || queue.server.is_some());
     reading.accept_queues.extend(queues);
     if new_network {

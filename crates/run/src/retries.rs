@@ -21,9 +21,9 @@ pub trait StoppingRule {
     /// Why a measured trial cannot be used, or only in part; empty for a good one.
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String>;
 
-    /// Whether the flaws of a measured trial are what its subject does under this load, so that
-    /// repeating it would find the same. `earlier` are the rows of that subject, or of the baseline's
-    /// copy, under the same condition before it.
+    /// Whether repeating a measured trial would find the same flaws, as its subject always has them
+    /// under this load. `earlier` are the rows of that subject, or of the baseline copy, under the same
+    /// condition before it.
     fn is_lasting(&self, _header: &RunHeader, _earlier: &[&Trial], _trial: &Trial) -> bool {
         false
     }
@@ -142,10 +142,9 @@ impl<'a> RetryTracker<'a> {
 
     /// Whether to retry a group: the reasons, and the retries left, this one included.
     ///
-    /// A trial is good if any of its rows is. One that would be the same again causes no retry. A
-    /// subject that failed in all attempts of a block
-    /// causes no retries in later blocks until one of its trials is good: a subject that never
-    /// works would multiply the duration of every block.
+    /// A trial is good if any of its rows is. One whose flaws would be found again causes no retry. A
+    /// subject that failed in all attempts of a block causes no retries in later blocks until one of
+    /// its trials is good: a subject that never works would multiply the duration of every block.
     pub(crate) fn retry(
         &mut self,
         block: u32,

@@ -15,7 +15,7 @@ use crate::event::RunEvent;
 use crate::fleet_load::{self, LoadOrders, Timing};
 use crate::group::ReadySubject;
 use crate::measure::schedule;
-use crate::pace::Pace;
+use crate::slice_times::SliceTimes;
 use agent::AgentError;
 use agent::wire::{LoadOrder, Loaded};
 
@@ -220,9 +220,9 @@ impl SeveralLoads {
         let from = self.all[0].resolved.load.host.as_deref();
         let remote = cx.testbed.start_remote_sampling(from)?;
         let emit = &mut *cx.emit;
-        let mut pace = Pace::of(&segments);
+        let mut times = SliceTimes::of(&segments);
         let mut progress = |segment: usize, requests: u64, errors: u64| {
-            pace.begins(segment).into_iter().for_each(&mut *emit);
+            times.begins(segment).into_iter().for_each(&mut *emit);
             emit(RunEvent::Load {
                 subject: subjects.get(segment).cloned().unwrap_or_default(),
                 requests,
@@ -230,7 +230,7 @@ impl SeveralLoads {
             });
         };
         let made = fleet_load::carry_out(cx.testbed, started, timing, cx.stop, &mut progress)?;
-        pace.ends().into_iter().for_each(&mut *cx.emit);
+        times.ends().into_iter().for_each(&mut *cx.emit);
         let mut all = vec![Loaded::default(); self.all.len()];
         for (at, loaded) in places.into_iter().zip(made) {
             all[at] = loaded;

@@ -11,7 +11,7 @@ use crate::bottleneck::Finding;
 use crate::cells::Cells;
 use crate::compare::comparisons;
 use crate::congestion::{self, CongestionSummary};
-use crate::credible::hold_forecasts;
+use crate::credible::withhold_forecasts;
 use crate::floor::noise_floor;
 use crate::gates::{self, GateResult};
 use crate::interactions::interactions;
@@ -171,7 +171,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
             withhold::by_slices(rules, c, &bias);
         }
     }
-    hold_forecasts(rules, cells, &noise_floor, &mut comparisons);
+    withhold_forecasts(rules, cells, &noise_floor, &mut comparisons);
     withhold::by_floor(rules, &mut comparisons, &noise_floor);
     let mut warnings = warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
     let tls = tls::summaries(cells);

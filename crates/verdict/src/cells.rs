@@ -90,7 +90,7 @@ pub(crate) struct Cell<'a> {
     pub reasons: Vec<String>,
     /// The first reason that the subject itself caused.
     pub caused_by_subject: Option<String>,
-    /// How many of the reasons are that its open loop offered more than the subject carries.
+    /// How many of the reasons are overloads.
     pub overloads: usize,
 }
 
@@ -301,8 +301,8 @@ impl<'a> Cells<'a> {
         cells
     }
 
-    /// Chooses, for each loop of each block, the attempt in which most subjects can be used; of
-    /// equals the last.
+    /// Chooses, for each loop of each block, the attempt with the most usable subjects, the last of
+    /// several such.
     fn choose_attempts(&mut self) {
         let mut usable: BTreeMap<(&'a Condition, u32, Loop), BTreeMap<u32, usize>> =
             BTreeMap::new();
@@ -409,9 +409,10 @@ impl<'a> Cells<'a> {
             .collect()
     }
 
-    /// One subject's trials under one condition for figures that stand beside those of other
-    /// subjects: in each block all subjects' are of one attempt, so that their ratio is that of a
-    /// comparison. A subject that the attempt has no row of has the row that counts.
+    /// One subject's trials under one condition, for figures that stand beside those of other
+    /// subjects. In each block the trials of all subjects are of the same attempt, so that the ratio
+    /// of two figures agrees with their comparison. If that attempt has no row of the subject, the
+    /// row that counts is taken.
     pub fn in_one_attempt(
         &self,
         of: Loop,

@@ -9,12 +9,12 @@ use crate::floor::NoiseFloor;
 use crate::outlook::half_width_after;
 use crate::{Comparison, Note, Rules, others};
 
-/// A forecast that reaches beyond so many blocks names no run that anybody makes.
+/// A forecast whose range goes beyond this many blocks is of no use: nobody makes such a run.
 const MOST_BLOCKS_CREDIBLE: usize = 300;
 
-/// Replaces forecasts of blocks that are not credible by what is known instead. Where the baseline
-/// differs from itself by as much, the note that a difference is measurable goes as well.
-pub(crate) fn hold_forecasts(
+/// Replaces forecasts of blocks that are not credible by a note that says why. If the baseline
+/// differs from itself by as much, the note that a difference is measurable is replaced as well.
+pub(crate) fn withhold_forecasts(
     rules: &Rules,
     cells: &Cells<'_>,
     floors: &[NoiseFloor],
@@ -42,7 +42,8 @@ pub(crate) fn hold_forecasts(
             Note::MoreBlocks { total, high, .. } => Some((*total, *high)),
             _ => None,
         });
-        // Of what events did the floor is a difference, and its spread is that of counts.
+        // For the effects of events the floor is a difference, not a ratio, and its spread is that of
+        // counts.
         let Some((total, high)) = forecast.filter(|_| !c.metric.is_of_events()) else {
             continue;
         };
@@ -71,7 +72,7 @@ fn is_advice(note: &Note) -> bool {
     )
 }
 
-/// Puts one note in the place of all that are void, if any is.
+/// Replaces all notes that are void by one; does nothing if none is void.
 fn replace(notes: &mut Vec<Note>, is_void: impl Fn(&Note) -> bool, by: Note) {
     if let Some(at) = notes.iter().position(&is_void) {
         notes.retain(|note| !is_void(note));
@@ -129,8 +130,8 @@ mod tests {
         })
     }
 
-    /// Ten blocks with a difference that is left open. The second copy is now 16% above the first,
-    /// now as much below it: no bias, and a wide floor.
+    /// Ten blocks that do not settle the difference. The second copy is alternately 16% above the
+    /// first and as much below it: no bias, and a wide floor.
     fn with_wide_floor(share: f64) -> Vec<Trial> {
         let rates: Vec<(f64, f64)> = (0..10)
             .map(|at| {

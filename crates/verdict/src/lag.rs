@@ -36,7 +36,7 @@ impl LagRemedy {
             Self::OwnCpu => "give the load a CPU of its own".to_owned(),
             Self::EndOthers(others) => format!("{}: {}", others.words(), CpusOfOthers::REMEDY),
             Self::QuieterMachine(cpus) => format!(
-                "the load was bound to {}, so lower the rate or measure on a quieter machine",
+                "the load was already bound to {}: lower the rate or measure on a quieter machine",
                 counted(cpus.len(), "CPU")
             ),
         }
@@ -146,7 +146,7 @@ mod tests {
             (
                 vec![0],
                 0.0,
-                "the load was bound to 1 CPU, so lower the rate or measure on a quieter machine",
+                "the load was already bound to 1 CPU: lower the rate or measure on a quieter machine",
             ),
         ];
         for (cpus, others, remedy) in cases {

@@ -4,31 +4,32 @@ use readings::{LoadReading, Pacing, RunHeader, Trial};
 
 use crate::cells::Cell;
 
-/// Whether a trial has an overload as its only flaw, and repeating it would find the same: its
-/// closed loop carried less than was offered, or one of the `earlier` trials of the subject under
-/// this condition had no other flaw either.
+/// Whether an overload is a trial's only flaw and repeating the trial would find it again: the trial
+/// was offered more than its closed loop carried, or an overload was also the only flaw of one of the
+/// `earlier` trials of the subject under this condition.
 pub fn is_lasting_overload(header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {
     let found = Overloaded::of(header, trial);
-    let had_it = |trial: &&Trial| Overloaded::of(header, trial) != Overloaded::No;
+    let was_overloaded = |trial: &&Trial| Overloaded::of(header, trial) != Overloaded::No;
     match found {
         Overloaded::No => false,
         Overloaded::BeyondThroughput => true,
-        Overloaded::WithinThroughput => earlier.iter().any(had_it),
+        Overloaded::WithinThroughput => earlier.iter().any(was_overloaded),
     }
 }
 
+/// Whether an overload is the only flaw of a trial.
 #[derive(Clone, Copy, PartialEq)]
 enum Overloaded {
-    /// Nothing is wrong, or something else is too.
+    /// It has no flaws, or others too.
     No,
-    /// It was offered less than its closed loop carried, or no closed loop tells.
+    /// It was offered no more than its closed loop carried, or it is not known what that carries.
     WithinThroughput,
     /// It was offered more than its closed loop carried.
     BeyondThroughput,
 }
 
 impl Overloaded {
-    /// Of several compared loads each that has flaws counts.
+    /// With several compared loads, an overload must be the only flaw of each one that has flaws.
     fn of(header: &RunHeader, trial: &Trial) -> Self {
         let Some(by_load) = header.by_load() else {
             return Self::of_cell(&Cell::judge(trial, header.max_error, 0)).unwrap_or(Self::No);

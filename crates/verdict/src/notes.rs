@@ -36,7 +36,7 @@ pub enum Note {
         /// What other programs took, where it is much.
         others: Option<CpusOfOthers>,
     },
-    /// More blocks alone are no practical way to settle it.
+    /// More blocks alone would hardly settle it.
     BlocksAlone {
         /// The noise floor, if its interval is as wide as the difference.
         floor: Option<Box<NoiseFloor>>,

@@ -15,8 +15,9 @@ const QUARTER_SHARE: f64 = 0.2;
 /// is slow, not overloaded: within so short a slice every backlog grows.
 const SLOW_SHARE: f64 = 0.5;
 const SLOW_SPREAD: f64 = 1.5;
-/// Answers may come in bursts of one per connection. With fewer answers for each burst that may lie
-/// on an edge of their window, their count does not tell the rate.
+/// Answers may come in bursts of one per connection, and a burst near an edge of the window may fall
+/// on either side of it. With fewer answers than this for each answer of such a burst, their count
+/// does not tell the rate.
 const ANSWERS_PER_BURST: f64 = 5.0;
 /// Below this share of answers an overload is taken for granted where requests wait for a
 /// connection: time limits keep such a backlog from growing.
@@ -123,8 +124,8 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
     })
 }
 
-/// The rate from the start of each window until the last answer of its segment: an overloaded
-/// server always has requests waiting there.
+/// The rate from the start of each window until the last answer of its segment: throughout that time
+/// an overloaded server has requests waiting.
 fn until_the_last_answer(load: &LoadReading) -> Option<f64> {
     let answered = load.answered()?;
     let count = answered.within + answered.after;
@@ -157,7 +158,7 @@ fn of_span(span: &Span, connections: u64) -> Option<Overload> {
     if due == 0 || !(grows(span) || is_capped(span, connections)) {
         return None;
     }
-    // A burst at the start, one at the end.
+    // A burst at each edge.
     let is_known = answered_within as f64 >= 2.0 * ANSWERS_PER_BURST * connections as f64;
     let carried_per_s = span.mean_per_s * answered_within as f64 / due as f64;
     Some(Overload {

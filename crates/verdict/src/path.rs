@@ -51,8 +51,9 @@ fn is_idle(server: &str, probed: &SystemMetrics) -> bool {
     cpu_us < CPU_US && (probed.requests >= REQUESTS_OF_TICKS || switches < SWITCHES)
 }
 
-/// Adds the accept queues that were full to the flaw of requests that failed on the way. Where the
-/// load has none, those of the windows' networks are named: old journals have no others.
+/// Adds the accept queues that were full to the flaw of requests that failed on the way. If the load
+/// has none, the overflows of the networks during the windows are named: old journals have only
+/// these.
 pub(crate) fn name_the_queue(
     flaws: &mut [Flaw],
     reading: &Reading,
@@ -70,7 +71,7 @@ pub(crate) fn name_the_queue(
     add_queues(flaws, load, &queues);
 }
 
-/// The same for a load of which nothing else is known.
+/// The same for a load outside a trial, of which no networks were sampled.
 pub(crate) fn name_the_queue_of(flaws: &mut [Flaw], load: &LoadReading) {
     add_queues(flaws, load, &full_queues(&load.accept_queues));
 }
@@ -100,8 +101,7 @@ pub fn full_queues(queues: &[AcceptQueue]) -> Vec<String> {
             )
         }
         None => format!(
-            "the kernel counted {} meanwhile that an accept queue was full (ListenOverflows), not \
-             of which server",
+            "the accept queue of an unknown server was full {} (ListenOverflows)",
             times(queue.full)
         ),
     });
@@ -259,8 +259,7 @@ mod tests {
         let named = "; the accept queue of `caddy` (backlog 5) was full 71 times";
         assert!(told.ends_with(named), "{told}");
         let told = failed(vec![queue(None, 1)]);
-        let named = "; the kernel counted once meanwhile that an accept queue was full \
-                     (ListenOverflows), not of which server";
+        let named = "; the accept queue of an unknown server was full once (ListenOverflows)";
         assert!(told.ends_with(named), "{told}");
         let mut load = closed(100.0);
         load.accept_queues = vec![queue(Some("caddy"), 71)];

@@ -90,9 +90,9 @@ pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
 struct Trials<'c, 'a> {
     /// The rows that count.
     counted: Vec<&'c Cell<'a>>,
-    /// Those whose closed loops are set beside the other subjects'.
+    /// Those of the attempts from which all subjects' closed loops are taken.
     closed: Vec<&'c Cell<'a>>,
-    /// Those whose open loops are.
+    /// Those of the attempts from which all subjects' open loops are taken.
     open: Vec<&'c Cell<'a>>,
 }
 

@@ -53,8 +53,8 @@ impl Namespace {
         fs::read_to_string(format!("/proc/{}/net/{name}", self.process)).ok()
     }
 
-    /// Opens something in it that belongs to the network namespace of the thread that opens it.
-    /// `None` where this process may not enter it.
+    /// Opens something in this namespace, such as a socket, which belongs to the network namespace of
+    /// the thread that opens it. `None` where this process may not enter the namespace.
     pub(crate) fn open<T: Send>(&self, open: impl FnOnce() -> Option<T> + Send) -> Option<T> {
         if self.process == "self" {
             return open();

@@ -20,11 +20,11 @@ use crate::pacing::{ClosedLoop, Pacer};
 use crate::stop::{AfterTime, StopRule};
 use readings::Pacing;
 
-/// A segment waits for its last answers for the longest of this share of its window, ...
-const WAIT_SHARE: u32 = 2;
-/// ... this many times its ramp-up, which is derived from the time of an answer, ...
+/// A segment waits for its last answers for the longest of three times: its window divided by this,
+const WAIT_WINDOW_DIVISOR: u32 = 2;
+/// this many times its ramp-up, which is derived from the time of an answer,
 const WAIT_RAMP_UPS: u32 = 2;
-/// ... and this.
+/// and this.
 const WAIT_MIN: Duration = Duration::from_millis(20);
 
 /// A segment that has ended, with requests that are still open.
@@ -37,8 +37,8 @@ pub(super) struct LateSegment {
 
 /// How long a segment waits for its last answers, ns; `None` until all have come.
 ///
-/// An open loop needs them for its latency, and a number of requests includes them. The segments
-/// that open connections are not measured; they end with the last answer. With a [`Part`], the
+/// All are awaited in an open loop, whose latency needs them, in a segment that ends after a number of
+/// requests, and in the segments that open connections, which are not measured. With a [`Part`], the
 /// machines agree on the time for the last answers.
 ///
 /// [`Part`]: crate::Part
@@ -58,7 +58,7 @@ pub(super) fn wait_ns(job: &Job, number: usize) -> Option<u64> {
     {
         return None;
     }
-    let wait = (window / WAIT_SHARE).max(segment.ramp_up * WAIT_RAMP_UPS);
+    let wait = (window / WAIT_WINDOW_DIVISOR).max(segment.ramp_up * WAIT_RAMP_UPS);
     Some(ns(wait.max(WAIT_MIN)))
 }
 

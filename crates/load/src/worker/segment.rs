@@ -77,7 +77,7 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
     pub(super) recorder: usize,
     pub(super) start: u64,
     pub(super) window: Window,
-    /// Until when it waits for its last answers.
+    /// When it stops waiting for its last answers.
     waits_until: u64,
     /// The ends of its stages, if there are several.
     pub(super) stage_ends: Vec<u64>,

@@ -139,14 +139,15 @@ pub(crate) fn names_rate(condition: &Condition) -> bool {
         || condition.get("load").is_some_and(of_load)
 }
 
-/// The words of a metric in a sentence that names this condition, and the rate if there is one: the
-/// rate is said once.
+/// The words of a metric in a sentence that also has the condition, and the rate if there is one:
+/// without `at that rate` if the sentence names the rate elsewhere.
 pub(crate) fn metric_words(
     metric: Metric,
     condition: &Condition,
     rate_per_s: Option<f64>,
 ) -> &'static str {
-    // A factor `load` is named for closed loops as well, and does not tell them apart.
+    // A level of the factor `load` may name the rate too, but stands in sentences on closed loops as
+    // well: there `at that rate` tells which loop is meant.
     let is_named = condition.get("rate").is_some_and(|level| level != "auto")
         || rate_per_s.is_some() && !names_rate(condition);
     match metric {

@@ -53,17 +53,17 @@ fn note(note: &Note) -> String {
         Note::BlocksAlone { floor, others } => {
             let since = match floor {
                 Some(floor) => format!(
-                    "{} against itself shows {}, so it may differ by as much",
+                    "the noise floor, {} against itself, is {}, so it may be as large",
                     floor.baseline,
                     shown_change(floor.ratio, floor.low.zip(floor.high))
                 ),
-                None => "the blocks differ too much".to_owned(),
+                None => "the ratios of the blocks vary too much".to_owned(),
             };
             let helps = match others {
                 Some(others) => format!("{}: {}", others.words(), CpusOfOthers::REMEDY),
                 None => "a quieter machine or longer windows would help".to_owned(),
             };
-            format!("more blocks alone are no practical way to settle it: {since}; {helps}")
+            format!("more blocks alone would hardly settle it: {since}; {helps}")
         }
         Note::CompanionDiffers {
             verdict,
@@ -118,7 +118,7 @@ fn note(note: &Note) -> String {
             needed,
             others,
         } => format!(
-            "{}; beside that {} decide nothing, {needed} may",
+            "{}; with that disturbance {} decide nothing, {needed} may",
             others.words(),
             counted(*usable, "block")
         ),

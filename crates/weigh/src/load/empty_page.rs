@@ -1,4 +1,4 @@
-//! Pages without content that a server may answer to everything.
+//! Empty pages, which a server may answer to a host name that it does not know.
 
 use load::{BodyRule, Expect, Job, Request, StatusRule};
 
@@ -14,9 +14,9 @@ pub(super) fn note(args: &LoadArgs, job: &Job) -> Option<String> {
         return None;
     }
     Some(format!(
-        "every answer was 200 with an empty body: is that the page that you mean? The server may not \
-         know the host name `{}`; --header 'Host: NAME' sets another, --expect-contains TEXT says what \
-         the page contains, and --expect-status 200 that it is right as it is",
+        "every answer had status 200 and an empty body: the server may not know the host name `{}`. \
+         --header 'Host: NAME' sets another name, --expect-contains TEXT says what the page contains; \
+         if the empty page is right, --expect-status 200 says so",
         host(requests.first()?)?
     ))
 }

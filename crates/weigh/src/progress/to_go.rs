@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use verdict::Looks;
 
-/// The share of a group's planned length that counts as having gone by plan: the first slices, which
-/// are few and short, hardly change the estimate.
+/// The estimate assumes that this share of a group's length went by plan, besides the slices that
+/// have ended: so the first few of these hardly change it.
 const PLAN_SHARE: f64 = 0.1;
 
 /// Slices that have ended.
@@ -91,8 +91,8 @@ impl ToGo {
         }
     }
 
-    /// Estimated duration of the current group, which is under way for so long: longer than usual as
-    /// far as its slices take longer.
+    /// Estimated duration of the current group, s: the usual one, stretched as its slices so far are,
+    /// and no less than the time that it has been under way.
     fn current_s(&self, under_way_s: f64) -> f64 {
         let usual_s = self.usual_s();
         let expected_s = self.slices.planned_s * self.made_slices.stretch();
@@ -104,7 +104,7 @@ impl ToGo {
         (usual_s * stretch).max(under_way_s)
     }
 
-    /// Estimated duration of a later group, s. Until one is done they are as the first.
+    /// Estimated duration of a later group, s. Until one is done, the same as of the current one.
     fn later_s(&self, under_way_s: f64) -> f64 {
         match self.made {
             0 => self.current_s(under_way_s),

@@ -2,8 +2,8 @@
 
 use crate::common::{Place, RUN, array, load, trials, words};
 
-/// Ways of starting a server in whose accept queue two connections fit, one more than its backlog,
-/// and that takes far longer for an answer than a connection may take.
+/// The arguments of a server whose accept queue holds two connections, one more than its backlog. It
+/// takes far longer for an answer than a request may take.
 const SHORT: [&str; 4] = ["origin", "--listen", "127.0.0.1:0", "--backlog=1"];
 
 #[test]

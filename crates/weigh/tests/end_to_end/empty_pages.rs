@@ -13,7 +13,7 @@ fn a_load_asks_whether_an_empty_page_is_meant() {
     let place = Place::new();
     let (address, _talk) = serve_tcp(site);
     let url = format!("http://{address}/");
-    let note = format!("The server may not know the host name `{address}`");
+    let note = format!("the server may not know the host name `{address}`");
     let (_, document) = load(&place, &url, &words("-n 20 -c 2"));
     let notes = document["notes"].to_string();
     assert!(notes.contains(&note), "{notes}");
@@ -21,7 +21,7 @@ fn a_load_asks_whether_an_empty_page_is_meant() {
     call.extend(words("-n 20 -c 2"));
     let text = place.run(&call).expect(0).out;
     assert!(
-        text.contains("  Note: every answer was 200 with an empty body"),
+        text.contains("  Note: every answer had status 200 and an empty body"),
         "{text}"
     );
     assert!(text.contains(&note), "{text}");

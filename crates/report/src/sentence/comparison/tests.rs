@@ -136,7 +136,7 @@ fn what_is_not_settled_says_what_would_settle_it() {
 }
 
 #[test]
-fn where_more_blocks_alone_do_not_help_it_says_what_does() {
+fn where_more_blocks_alone_would_hardly_help_it_says_what_does() {
     let mut c = comparison(
         Metric::RequestsPerS,
         Verdict::Inconclusive,
@@ -168,9 +168,9 @@ fn where_more_blocks_alone_do_not_help_it_says_what_does() {
     assert_eq!(
         said(&c),
         "inconclusive: balance against direct, throughput: -1% [-36%, +54%], over 10 blocks; \
-         more blocks alone are no practical way to settle it: direct against itself shows \
-         +2% [-26%, +41%], so it may differ by as much; other programs and the hypervisor took 1.4 \
-         of the machine's 2 CPUs: end these programs or measure on a quieter machine."
+         more blocks alone would hardly settle it: the noise floor, direct against itself, is \
+         +2% [-26%, +41%], so it may be as large; other programs and the hypervisor took 1.4 of \
+         the machine's 2 CPUs: end these programs or measure on a quieter machine."
     );
     c.notes = vec![Note::BlocksAlone {
         floor: None,
@@ -178,7 +178,7 @@ fn where_more_blocks_alone_do_not_help_it_says_what_does() {
     }];
     assert!(
         said(&c).ends_with(
-            "more blocks alone are no practical way to settle it: the blocks differ too much; a \
+            "more blocks alone would hardly settle it: the ratios of the blocks vary too much; a \
              quieter machine or longer windows would help."
         ),
         "{}",

@@ -1,4 +1,4 @@
-//! How long the slices of a load take, beside what was planned.
+//! How long the slices of a load take, compared with the plan.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,16 @@ use load::{Segment, Stop};
 
 use crate::event::RunEvent;
 
-/// The slices of a load under way.
-pub(crate) struct Pace {
-    /// By segment.
+/// Times the slices of a load under way.
+pub(crate) struct SliceTimes {
+    /// The planned length of each segment.
     planned: Vec<Duration>,
-    /// Number of the first segment that was not reported yet.
+    /// Number of the first segment that has not been reported yet.
     next: usize,
     since: Instant,
 }
 
-impl Pace {
+impl SliceTimes {
     /// Of a load that begins now.
     pub(crate) fn of(segments: &[Segment]) -> Self {
         let planned = |segment: &Segment| {
@@ -63,7 +63,7 @@ mod tests {
             ramp_up: Duration::from_millis(10),
             ..Segment::closed(Stop::After(Duration::from_millis(90)))
         };
-        let mut pace = Pace::of(&[slice.clone(), slice.clone(), slice.clone(), slice]);
+        let mut times = SliceTimes::of(&[slice.clone(), slice.clone(), slice.clone(), slice]);
         let planned_ms = |event: Option<RunEvent>| match event? {
             RunEvent::SlicesEnd { planned_s, took_s } => {
                 assert!(took_s >= 0.0);
@@ -71,11 +71,11 @@ mod tests {
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(planned_ms(pace.begins(0)), None);
-        assert_eq!(planned_ms(pace.begins(2)), Some(200.0));
-        // The last counts of an earlier segment.
-        assert_eq!(planned_ms(pace.begins(1)), None);
-        assert_eq!(planned_ms(pace.begins(2)), None);
-        assert_eq!(planned_ms(pace.ends()), Some(200.0));
+        assert_eq!(planned_ms(times.begins(0)), None);
+        assert_eq!(planned_ms(times.begins(2)), Some(200.0));
+        // A late progress report of an earlier segment.
+        assert_eq!(planned_ms(times.begins(1)), None);
+        assert_eq!(planned_ms(times.begins(2)), None);
+        assert_eq!(planned_ms(times.ends()), Some(200.0));
     }
 }
