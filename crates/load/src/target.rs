@@ -37,6 +37,16 @@ impl Request {
         }
     }
 
+    /// Whether its method is idempotent (RFC 9110, 9.2.2): a client may send it again without knowing
+    /// whether the server has processed it.
+    pub(crate) fn is_idempotent(&self) -> bool {
+        let method = self.bytes.split(|&b| b == b' ').next();
+        matches!(
+            method,
+            Some(b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
+        )
+    }
+
     /// Whether it is a HEAD request, whose answers have no body.
     pub fn is_head(&self) -> bool {
         self.bytes.starts_with(b"HEAD ")

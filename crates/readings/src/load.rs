@@ -48,8 +48,8 @@ pub struct LoadReading {
     /// Streams of each connection, with HTTP/2 and HTTP/3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
-    /// Requests that were sent again, as the server had not processed them (HTTP/2: GOAWAY, or a
-    /// refused stream).
+    /// Requests that were sent again: the server had not processed them (HTTP/2: GOAWAY, or a
+    /// refused stream), or was closing the idle connection (HTTP/1.1).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resent: u64,
     /// The fewest connections that were open at the end of a measured window.

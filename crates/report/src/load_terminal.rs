@@ -40,7 +40,7 @@ pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> Strin
     out.push_str(&parts::quic(reading));
     if reading.resent > 0 {
         out.push_str(&format!(
-            "  {} sent again, as the server had not processed them\n",
+            "  {} sent again: the server had not processed them, or was closing the idle connection\n",
             counted(reading.resent as usize, "request")
         ));
     }

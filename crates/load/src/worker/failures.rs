@@ -14,8 +14,12 @@ use crate::pacing::Pacer;
 use crate::prepare::describe_connect_error;
 use crate::stop::StopRule;
 
-/// The same on every Linux.
+/// The same on every Linux, as is [`ECONNRESET`].
 const EPIPE: i32 = 32;
+const ECONNRESET: i32 = 104;
+/// A server that closes a connection for being idle does so after a second at least: that is the
+/// unit of most such settings.
+const IDLE_NS: u64 = 1_000_000_000;
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Counts a failure at the time that decides whether it belongs to the window.
@@ -142,6 +146,16 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             return;
         }
         let failure = worker.io.failure(id).map(str::to_owned);
+        if failure.is_none() && self.was_closed_as_idle(number, errno) {
+            self.worker.recorders[self.recorder].resent += 1;
+            self.worker.close(number);
+            self.worker.conns[number].counted = 0;
+            let now = self.worker.clock.now_ns();
+            self.open(number, now);
+            return;
+        }
+        let worker = &mut *self.worker;
+        let conn = &mut worker.conns[number];
         if errno == 0 && conn.parser.end() {
             let now = worker.clock.now_ns();
             conn.head = conn.parser.head();
@@ -162,6 +176,20 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             true => self.fail_and_free(number, |e| &mut e.write, kind, expected, found),
             false => self.fail_and_free(number, |e| &mut e.read, kind, expected, found),
         }
+    }
+
+    /// Whether a connection had been idle when its request was sent and ended without a byte of an
+    /// answer: the server closed it for being idle while the request was on its way. A client may
+    /// then send an idempotent request again on a new connection (RFC 9112, 9.3.1). Connections of
+    /// one subject are idle while others have their slices.
+    fn was_closed_as_idle(&self, number: usize, errno: i32) -> bool {
+        let conn = &self.worker.conns[number];
+        conn.state == State::Waiting
+            && conn.requests > 1
+            && conn.bytes == 0
+            && matches!(errno, 0 | EPIPE | ECONNRESET)
+            && conn.sent.saturating_sub(conn.first_byte_before) >= IDLE_NS
+            && self.worker.job.targets[self.target].requests[conn.request as usize].is_idempotent()
     }
 
     /// Gives up the requests that are not answered.

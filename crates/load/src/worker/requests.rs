@@ -89,13 +89,20 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             worker.io.send(id, picker.payloads[request]);
             return;
         }
+        self.open(number, now);
+    }
+
+    /// Opens a connection for a request.
+    pub(super) fn open(&mut self, number: usize, now: u64) {
+        let worker = &mut *self.worker;
+        let conn = &mut worker.conns[number];
         conn.since = now;
         conn.requests = 1;
         conn.parser.reset();
         conn.state = State::Connecting;
         // The request is sent after the connection is open, not along with it: otherwise the time
         // of sending would be unknown.
-        match worker.io.connect(picker.id, None) {
+        match worker.io.connect(worker.pickers[self.target].id, None) {
             Ok(id) => {
                 conn.id = Some(id);
                 worker.by_slot[id.slot()] = number as u32;

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -59,6 +59,7 @@ enum Happens {
     Connected,
     Refused,
     Answer,
+    Closed,
 }
 
 /// A server that answers each request after `service_ns`, and what else happens.
@@ -70,6 +71,8 @@ pub(super) struct SimIo {
     pub(super) is_single: bool,
     /// The request with this number, from 0, is answered only after this time, ns.
     pub(super) slow: Option<(usize, u64)>,
+    /// A request on a connection that was idle for so long, ns, finds it closed.
+    pub(super) idle_limit: Option<u64>,
     /// When a single server is free.
     free_at: u64,
     /// Whether connections are refused.
@@ -82,6 +85,8 @@ pub(super) struct SimIo {
     number: u64,
     /// Times at which requests were sent, and their connections.
     pub(super) sent: Rc<std::cell::RefCell<Vec<(u64, usize)>>>,
+    /// When each connection had its last request.
+    used: HashMap<ConnId, u64>,
     /// Generations of the open connections, by slot.
     open: Vec<u32>,
     generation: u32,
@@ -148,6 +153,10 @@ impl Io for SimIo {
             .borrow_mut()
             .push((self.clock.now_ns(), conn.slot()));
         let now = self.clock.now_ns();
+        let last = self.used.insert(conn, now).unwrap_or(now);
+        if self.idle_limit.is_some_and(|limit| now - last > limit) {
+            return self.happens(self.service_ns, Happens::Closed, conn.slot());
+        }
         let mut after = self.service_ns;
         if self.is_single {
             self.free_at = self.free_at.max(now) + self.service_ns;
@@ -199,6 +208,7 @@ impl Io for SimIo {
             return Some(match what {
                 Happens::Connected => Event::Connected { conn },
                 Happens::Refused => Event::ConnectFailed { conn, errno: 111 },
+                Happens::Closed => Event::Eof { conn },
                 Happens::Answer => Event::Data {
                     conn,
                     buf: Buf::new(0, 0, ANSWER.len() as u32),

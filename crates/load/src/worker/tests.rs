@@ -515,3 +515,30 @@ fn a_late_answer_counts_with_the_part_of_its_time_that_lies_in_slices() {
         );
     }
 }
+
+#[test]
+fn a_request_that_meets_the_end_of_an_idle_connection_is_sent_again_if_that_is_safe() {
+    let idle_limit = Some(1_500 * MS);
+    let run = |idle_ms, method: &str| {
+        let slice = Segment::closed(Stop::After(ms(100)));
+        let mut job = alternating(2, 1);
+        job.targets[0].requests[0].bytes = format!("{method} / HTTP/1.1\r\n\r\n").into_bytes();
+        let other = Segment::closed(Stop::After(ms(idle_ms))).on(1, Some(1));
+        let job = job.segment(other).segment(slice);
+        let done = run_thread(&job, 0, |io| io.idle_limit = idle_limit);
+        let failed = done.reading.errors_all.total();
+        (failed, done.reading.resent, done.reading.connects)
+    };
+    assert_eq!(run(1_000, "GET"), (0, 0, 2), "the server keeps them");
+    assert_eq!(run(2_000, "GET"), (0, 2, 4));
+    assert_eq!(run(2_000, "POST"), (2, 0, 4), "it may have been processed");
+}
+
+#[test]
+fn a_connection_that_ends_before_an_answer_and_was_not_idle_is_an_error() {
+    let slice = Segment::closed(Stop::After(ms(100)));
+    let job = job(2, slice.clone()).segment(slice);
+    let done = run_thread(&job, 0, |io| io.idle_limit = Some(0));
+    assert!(done.reading.errors_all.read > 0);
+    assert_eq!(done.reading.resent, 0);
+}

@@ -77,7 +77,8 @@ fn from_far_the_distance_is_seen_and_lighttpd_opens_a_connection_for_each_reques
             // A slice ends with answers whose connections were counted in the next.
             assert!(
                 (behind - expected).abs() < 0.25,
-                "{behind} behind {subject}"
+                "{behind} behind {subject} from {from}: {row}\n{}",
+                done.err
             );
             // Scripts are processes of their own; what they take is Apache's.
             let cpu = &row["server_cpu_us_per_request"];
