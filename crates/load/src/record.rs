@@ -55,7 +55,7 @@ pub(crate) struct Recorder {
     pub(crate) errors: ErrorCounts,
     pub(crate) bytes_read: u64,
     pub(crate) connects: u64,
-    /// Requests that were sent again, as the server had not processed them.
+    /// Requests that were sent again.
     pub(crate) resent: u64,
     pub(crate) statuses: Vec<u64>,
     /// Answers in one piece to requests that were sent when they were due: response, service and

@@ -140,8 +140,8 @@ fn reason(reason: &GateReason) -> String {
             counted(*usable, "block")
         ),
         GateReason::OtherPrograms { cpus, needed } => format!(
-            "other programs and the hypervisor took {} of a CPU meanwhile; beside that a gate needs \
-             {needed} blocks",
+            "other programs and the hypervisor took {} CPUs during the measurement; a gate then \
+             needs {needed} blocks",
             number(*cpus, 1, false)
         ),
         GateReason::ClientLimits(None) => {

@@ -118,7 +118,7 @@ pub(crate) fn remedy(remedy: &Remedy) -> String {
     let share = |share: &f64| percent(share * 100.0, 0, false);
     match remedy {
         Remedy::QuieterMachine { others_cpus } => format!(
-            "a quieter machine: other programs took at least {} of a CPU while it was measured; end \
+            "a quieter machine: other programs took at least {} CPUs during the measurement; end \
              them, or give them, the servers and the load CPUs of their own",
             number(*others_cpus, 1, false)
         ),

@@ -233,7 +233,8 @@ fn drivers_are_weighed_against_each_other_with_the_engine_as_a_process_of_its_ow
     assert!(cpu["subject_value"].as_f64() > cpu["baseline_value"].as_f64());
     let memory = of("driver_max_rss_bytes");
     assert_eq!(memory["verdict"], "faster", "a shell holds less: {memory}");
-    assert_eq!(of("requests_per_s")["verdict"], "slower");
+    let per_s = of("requests_per_s");
+    assert_eq!(per_s["verdict"], "slower", "{per_s}");
     let table = array(&document["table"]);
     let labels: Vec<&str> = table
         .iter()
