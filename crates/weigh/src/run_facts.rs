@@ -85,7 +85,9 @@ fn versions(inventory: &Value) -> Vec<(String, String)> {
 }
 
 fn topology(experiment: &Experiment) -> TopologyFacts {
-    let servers = experiment.servers.iter().map(|server| TopologyServer {
+    // Servers that no subject reaches are not started.
+    let started = experiment.start_order();
+    let servers = started.iter().map(|server| TopologyServer {
         name: server.name.clone(),
         recipe: server.recipe.clone(),
         host: server.host.clone(),

@@ -4,7 +4,7 @@ use readings::Change;
 use verdict::text::{change, counted};
 use verdict::{Analysis, Effect, Finding};
 
-use super::svg::escaped;
+use super::svg::{escaped, prose};
 use super::tables::{folded, table};
 use crate::columns::Columns;
 use crate::sentence;
@@ -17,7 +17,7 @@ pub(crate) fn bottlenecks(analysis: &Analysis) -> String {
     let sentences = analysis
         .bottlenecks
         .iter()
-        .map(|finding| format!("<li>{}</li>\n", escaped(&sentence::finding(finding))));
+        .map(|finding| format!("<li>{}</li>\n", prose(&sentence::finding(finding))));
     let mut out = format!("<ul>\n{}</ul>\n", sentences.collect::<String>());
     let mut told: Vec<&Finding> = Vec::new();
     for finding in &analysis.bottlenecks {

@@ -5,7 +5,7 @@ use verdict::text::{counted, grouped, listed};
 use verdict::{Analysis, Warning};
 
 use super::summary_table::tables;
-use super::svg::escaped;
+use super::svg::{escaped, prose};
 use crate::units::{bytes, utc};
 use crate::{MachineFacts, RunFacts, sentence};
 
@@ -27,7 +27,7 @@ pub(crate) fn first_screen(journal: &Journal, analysis: &Analysis, facts: &RunFa
     out.push_str(&tables(analysis, header));
     if analysis.comparisons.is_empty() {
         for text in sentence::uncompared(analysis) {
-            out.push_str(&format!("<p>{}</p>\n", escaped(&text)));
+            out.push_str(&format!("<p>{}</p>\n", prose(&text)));
         }
     }
     out.push_str(&format!(
@@ -36,7 +36,7 @@ pub(crate) fn first_screen(journal: &Journal, analysis: &Analysis, facts: &RunFa
     ));
     out.push_str(&caveats(analysis));
     if let Some(text) = sentence::closing(analysis) {
-        out.push_str(&format!("<p class=\"closing\">{}</p>\n", escaped(&text)));
+        out.push_str(&format!("<p class=\"closing\">{}</p>\n", prose(&text)));
     }
     format!("<section id=\"result\">\n{out}</section>\n")
 }
@@ -106,7 +106,7 @@ fn caveats(analysis: &Analysis) -> String {
         .map(|warning| {
             format!(
                 "<li>{}</li>\n",
-                escaped(&capitalised(&sentence::warning(warning)))
+                prose(&capitalised(&sentence::warning(warning)))
             )
         })
         .collect();

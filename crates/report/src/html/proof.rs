@@ -3,7 +3,7 @@
 use verdict::text::{change, condition, counted, fraction, number};
 use verdict::{Analysis, Comparison};
 
-use super::svg::escaped;
+use super::svg::{escaped, prose};
 use super::tables::boxed;
 use crate::sentence;
 
@@ -47,8 +47,8 @@ fn proof(number: usize, c: &Comparison, is_whole: bool) -> String {
          {blocks}</details>\n",
         id(number),
         escaped(&summary),
-        escaped(&sentence::comparison(c)),
-        escaped(&how(c))
+        prose(&sentence::comparison(c)),
+        prose(&how(c))
     )
 }
 

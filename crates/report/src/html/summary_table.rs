@@ -144,7 +144,11 @@ fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
     };
     let heads: Vec<String> = shown
         .iter()
-        .map(|metric| head(*metric, rate_of(*metric)))
+        .map(|metric| match metric {
+            // It may be made in an open loop.
+            Metric::RequestsPerS if header.is_background(place) => "throughput".to_owned(),
+            metric => head(*metric, rate_of(*metric)),
+        })
         .collect();
     let head_cells: String = heads
         .iter()

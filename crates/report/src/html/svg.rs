@@ -19,6 +19,24 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
+/// A sentence as HTML, safe as [`escaped`]: what stands between back quotes becomes code. A back
+/// quote without a second one stays as it is. Not for attributes.
+pub(crate) fn prose(text: &str) -> String {
+    let text = escaped(text);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once('`')
+        && let Some((code, left)) = after.split_once('`')
+    {
+        out.push_str(before);
+        out.push_str("<code>");
+        out.push_str(code);
+        out.push_str("</code>");
+        rest = left;
+    }
+    out + rest
+}
+
 /// The position of a text relative to its point.
 #[derive(Clone, Copy)]
 pub enum Anchor {
@@ -187,6 +205,16 @@ impl Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_between_back_quotes_is_code_and_its_markup_stays_text() {
+        assert_eq!(
+            prose("`a<b` and `c`, then ` alone"),
+            "<code>a&lt;b</code> and <code>c</code>, then ` alone"
+        );
+        assert_eq!(prose("nothing"), "nothing");
+        assert_eq!(prose("``"), "<code></code>");
+    }
 
     #[test]
     fn markup_in_names_stays_text() {

@@ -5,7 +5,7 @@ use verdict::usl::Level;
 
 use super::axis::{Scale, Tick, rate_ticks, time_ticks};
 use super::page::shell;
-use super::svg::{Anchor, Picture, escaped};
+use super::svg::{Anchor, Picture, escaped, prose};
 use super::tables::table;
 use crate::capacity::{self, CapacityView, limit, mark, quantile_name, range};
 use crate::columns::Columns;
@@ -89,7 +89,7 @@ fn page<'a>(
 ) -> String {
     let mut main = format!("<h1>{}</h1>\n<ul>\n", escaped(title));
     for sentence in said {
-        main.push_str(&format!("<li>{}</li>\n", escaped(sentence)));
+        main.push_str(&format!("<li>{}</li>\n", prose(sentence)));
     }
     main.push_str("</ul>\n");
     main.push_str(&chart.map_or(String::new(), |chart| chart.drawn()));
@@ -99,7 +99,7 @@ fn page<'a>(
     if !problems.is_empty() {
         let items: Vec<String> = problems
             .iter()
-            .map(|p| format!("<li>{}</li>\n", escaped(p)))
+            .map(|p| format!("<li>{}</li>\n", prose(p)))
             .collect();
         main.push_str(&format!(
             "<h2>What did not hold or count</h2>\n<ul>\n{}</ul>\n",

@@ -1,6 +1,6 @@
 //! Tables of the page. A click sorts them, and none is wider than the page.
 
-use super::svg::escaped;
+use super::svg::{escaped, prose};
 use crate::columns::Columns;
 
 /// A column with at least this many characters gets the width of a line of text.
@@ -56,7 +56,7 @@ pub(crate) fn section(id: &str, title: &str, body: &str) -> String {
 /// Items as a list; nothing without an item.
 pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
     let items: String = items
-        .map(|item| format!("<li>{}</li>\n", escaped(&item)))
+        .map(|item| format!("<li>{}</li>\n", prose(&item)))
         .collect();
     match items.is_empty() {
         true => items,

@@ -3,7 +3,7 @@
 use verdict::{Analysis, Comparison, Verdict};
 
 use super::proof;
-use super::svg::escaped;
+use super::svg::{escaped, prose};
 use super::tables::folded;
 use crate::sentence;
 use verdict::text::counted;
@@ -46,7 +46,7 @@ fn items(comparisons: &[(usize, &Comparison)]) -> String {
              <a href=\"#{}\">blocks</a></span></li>\n",
             c.verdict.word(),
             escaped(sentence::direction(c)),
-            escaped(&crate::terminal::after_word(c)),
+            prose(&crate::terminal::after_word(c)),
             proof::id(*number)
         )
     });
