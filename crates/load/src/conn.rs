@@ -32,8 +32,8 @@ pub(crate) struct Conn {
     pub(crate) sent: u64,
     /// When the first byte of the answer arrived; 0 before.
     pub(crate) first_byte: u64,
-    /// The same of the request before.
-    pub(crate) first_byte_before: u64,
+    /// When the last complete answer was read; 0 before the first one.
+    pub(crate) completed: u64,
     /// Bytes of the answer so far.
     pub(crate) bytes: u64,
     /// Requests since it was opened.
@@ -62,7 +62,7 @@ impl Conn {
             since: 0,
             sent: 0,
             first_byte: 0,
-            first_byte_before: 0,
+            completed: 0,
             bytes: 0,
             counted: 0,
             requests: 0,
@@ -78,7 +78,6 @@ impl Conn {
     /// Resets what belongs to one request.
     pub(crate) fn begin(&mut self, intended: u64) {
         self.intended = intended;
-        self.first_byte_before = self.first_byte;
         self.first_byte = 0;
         self.bytes = 0;
         self.counted = 0;

@@ -191,6 +191,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
+        conn.completed = now;
         let most = worker.pickers[self.target].requests_per_connection;
         if conn.link.is_some() {
             conn.state = State::Idle;

@@ -19,7 +19,14 @@ const EPIPE: i32 = 32;
 const ECONNRESET: i32 = 104;
 /// A server that closes a connection for being idle does so after a second at least: that is the
 /// unit of most such settings.
-const IDLE_NS: u64 = 1_000_000_000;
+pub(super) const IDLE_NS: u64 = 1_000_000_000;
+/// What was found where a connection ended before an answer.
+pub(super) const CLOSED: &str = "the connection closed before an answer";
+
+/// Whether a connection that a server closes for being idle may end with this error; 0 is none.
+pub(super) fn ends_idle(errno: i32) -> bool {
+    matches!(errno, 0 | EPIPE | ECONNRESET)
+}
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Counts a failure at the time that decides whether it belongs to the window.
@@ -166,7 +173,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             (_, bytes) if let Some(why) = failure => {
                 format!("{why}, after {bytes} bytes of an answer")
             }
-            (0, 0) => "the connection closed before an answer".to_string(),
+            (0, 0) => CLOSED.to_string(),
             (0, bytes) => format!("the connection closed after {bytes} bytes of an answer"),
             (errno, _) => std::io::Error::from_raw_os_error(errno).to_string(),
         };
@@ -187,8 +194,8 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         conn.state == State::Waiting
             && conn.requests > 1
             && conn.bytes == 0
-            && matches!(errno, 0 | EPIPE | ECONNRESET)
-            && conn.sent.saturating_sub(conn.first_byte_before) >= IDLE_NS
+            && ends_idle(errno)
+            && conn.sent.saturating_sub(conn.completed) >= IDLE_NS
             && self.worker.job.targets[self.target].requests[conn.request as usize].is_idempotent()
     }
 

@@ -158,6 +158,8 @@ enum Do {
     AnswerAndGoAway,
     /// Takes no further streams, this one included.
     GoAway,
+    /// Closes the connection without a word.
+    Close,
 }
 
 /// A server that speaks HTTP/2 in the clear; `each` says what it does with the nth stream of a
@@ -183,6 +185,7 @@ fn serve(mut stream: TcpStream, each: &dyn Fn(u32) -> Do) {
     hpack::encode(&mut block, b":status", b"200");
     let mut input = vec![0; 65_536];
     let mut is_over = false;
+    let mut is_closed = false;
     while stream.write_all(&out).is_ok() && !is_over {
         out.clear();
         let Ok(n @ 1..) = stream.read(&mut input) else {
@@ -204,6 +207,7 @@ fn serve(mut stream: TcpStream, each: &dyn Fn(u32) -> Do) {
                         frame::go_away(&mut out, stream - 2, ErrorCode::NoError);
                         is_over = true;
                     }
+                    Do::Close => is_closed = true,
                 },
                 Event::Settings { ack: false, .. } => frame::settings_ack(&mut out),
                 _ => {}
@@ -211,6 +215,9 @@ fn serve(mut stream: TcpStream, each: &dyn Fn(u32) -> Do) {
             Ok(())
         });
         fed.unwrap();
+        if is_closed {
+            return;
+        }
     }
     let _ = stream.write_all(&out);
     // The client ends it.
@@ -235,6 +242,37 @@ fn a_server_that_ends_connections_loses_no_request() {
             assert!(reading.resent > 0);
         }
     }
+}
+
+#[test]
+fn a_request_that_meets_the_end_of_an_idle_connection_is_sent_again() {
+    // A connection has one answer, and is closed when the next request comes.
+    let address = server(|nth| match nth {
+        0 => Do::Answer,
+        _ => Do::Close,
+    });
+    let run = |io, method: &str, every_ms| {
+        let bytes = net::fetch::request(method, "h", "/", &[]);
+        let target = over_h2(Target::new(address, bytes, Expect::default()), 2);
+        let segment = Segment::open(1e3 / f64::from(every_ms), Stop::Requests(3));
+        let job = Job {
+            io: Some(io),
+            timeout: LONG,
+            ..Job::to(target.with_connections(1)).segment(segment)
+        };
+        let reading = one(&job);
+        (
+            reading.requests_all,
+            reading.errors_all.read,
+            reading.resent,
+        )
+    };
+    for io in BOTH {
+        assert_eq!(run(io, "GET", 1_200), (3, 0, 2), "{io:?}");
+    }
+    let io = IoKind::Epoll;
+    assert_eq!(run(io, "POST", 1_200), (2, 1, 0), "it may be processed");
+    assert_eq!(run(io, "GET", 300), (2, 1, 0), "it was not idle");
 }
 
 #[test]
