@@ -90,8 +90,9 @@ pub(crate) fn empty_page(
     let host = given.map_or(host, |(_, value)| value);
     Some(format!(
         "`{subject}` answers with status 200 and an empty body: its server may not know the host \
-         name `{host}`. `Host` in load.headers sets another name, expect.contains says what the page \
-         contains; if the empty page is right, expect.body = \"same\" says so"
+         name `{host}`. `Host` in load.headers (--header of compare) sets another name, \
+         expect.contains (--expect-contains) says what the page contains; if the empty page is right, \
+         expect.body = \"same\" (--expect-body same) says so"
     ))
 }
 

@@ -208,6 +208,25 @@ pub enum Profile {
     Dwarf,
 }
 
+/// Whether all answers of a subject have the same body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExpectedBody {
+    /// Byte for byte the same.
+    Same,
+    /// Different from answer to answer.
+    Varies,
+}
+
+impl ExpectedBody {
+    /// As in experiment files.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExpectedBody::Same => "same",
+            ExpectedBody::Varies => "varies",
+        }
+    }
+}
+
 impl From<Profile> for run::CallGraph {
     fn from(profile: Profile) -> Self {
         match profile {
@@ -267,6 +286,19 @@ pub struct CompareArgs {
     /// Measure latency against offered rate too, at rates chosen from the first block.
     #[arg(long)]
     pub curve: bool,
+    /// A header field of each request; may be repeated.
+    #[arg(short = 'H', long = "header", value_name = "K: V", value_parser = units::header)]
+    pub headers: Vec<(String, String)>,
+    /// The status of a good answer [default: 200].
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=599))]
+    pub expect_status: Option<u16>,
+    /// Text that a good answer's body contains.
+    #[arg(long, value_name = "TEXT")]
+    pub expect_contains: Option<String>,
+    /// Whether all answers of a subject have the same body, byte for byte [default: decided from its
+    /// first three answers].
+    #[arg(long, value_name = "same|varies", value_enum)]
+    pub expect_body: Option<ExpectedBody>,
     /// Whether all subjects have to give the same answer, by length and content [default: those that
     /// are asked for the same path].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]

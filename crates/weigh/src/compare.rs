@@ -43,6 +43,33 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     })
 }
 
+/// What is asked for, and what a good answer is.
+fn expect(args: &CompareArgs, builder: &mut ExperimentBuilder) {
+    for (name, value) in &args.headers {
+        let written = format!("--header '{name}: {value}'");
+        builder.option(
+            &written,
+            &["load", "headers", name.as_str()],
+            value.as_str(),
+        );
+    }
+    if let Some(status) = args.expect_status {
+        let written = format!("--expect-status {status}");
+        builder.option(&written, &["expect", "status"], u32::from(status));
+    }
+    if let Some(text) = &args.expect_contains {
+        let written = format!("--expect-contains '{text}'");
+        builder.option(&written, &["expect", "contains"], text.as_str());
+    }
+    if let Some(body) = args.expect_body {
+        let name = body.name();
+        builder.option(&format!("--expect-body {name}"), &["expect", "body"], name);
+    }
+    if let Some(same) = args.same {
+        builder.option(&format!("--same={same}"), &["expect", "same"], same);
+    }
+}
+
 /// The experiment that the arguments describe; the first subject is the baseline.
 fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failure> {
     let names: Vec<&str> = args
@@ -111,11 +138,9 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
         ),
         false => builder.option("--latency=false", &["design", "latency_window"], "0s"),
     }
+    expect(args, &mut builder);
     let written = format!("--matters {}", args.matters);
     builder.option(&written, &["design", "matters"], args.matters.as_str());
-    if let Some(same) = args.same {
-        builder.option(&format!("--same={same}"), &["expect", "same"], same);
-    }
     if let Some(latency) = &args.matters_latency {
         let written = format!("--matters-latency {latency}");
         let path = ["design", "matters_latency"];

@@ -321,6 +321,18 @@ fn headers(reader: &mut Reader, load: &Section<'_>) -> Vec<(String, String)> {
                 .help("give the body as [load] body = \"...\"; body = \"\" sends a length of 0"),
             );
         }
+        let is_same = |(name, _): &&(String, String)| name.eq_ignore_ascii_case(&entry.name);
+        if let Some((first, _)) = headers.iter().find(is_same) {
+            reader.report(Problem::at(
+                entry.place,
+                format!(
+                    "`{}` is the header `{}` again",
+                    shown(&entry.name),
+                    shown(first)
+                ),
+                "expected each header once; names differ by more than capitals",
+            ));
+        }
         if value.chars().any(char::is_control) {
             reader.report(Problem::at(
                 entry.node.place,

@@ -55,3 +55,31 @@ fn a_comparison_warns_of_each_subject_that_answers_with_an_empty_page() {
         assert_eq!(warnings.matches(&said).count(), 1, "{warnings}");
     }
 }
+
+#[test]
+fn a_comparison_is_told_the_host_name_and_what_a_good_answer_is() {
+    let place = Place::new();
+    let (a, _talk) = serve_tcp(site);
+    let (b, _talk) = serve_tcp(site);
+    let (a, b) = (format!("a=http://{a}/"), format!("b=http://{b}/"));
+    let quick = "--format json --blocks 1 --window 200ms --latency=false --bottleneck=false -c 2";
+    let compared = |folder: &str, more: &str| {
+        let mut call = vec!["compare", &a, &b, "--out", folder];
+        call.extend(words(quick).into_iter().chain(words(more)));
+        place.run(&call)
+    };
+    for (folder, more) in [
+        ("named", "-H Host:example.test"),
+        ("content", "-H Host:example.test --expect-contains hello"),
+        ("status", "-H Host:example.test --expect-status 200"),
+        ("empty", "--expect-body same"),
+    ] {
+        let document = compared(folder, more).result();
+        let warnings = document["warnings"].to_string();
+        assert!(!warnings.contains("empty body"), "{more}: {warnings}");
+    }
+    let said = compared("wrong", "--expect-contains hello").expect(1).err;
+    assert!(said.contains("hello"), "{said}");
+    let said = compared("twice", "-H Host:a -H host:b").expect(2).err;
+    assert!(said.contains("is the header `Host` again"), "{said}");
+}
