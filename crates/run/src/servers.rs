@@ -339,8 +339,7 @@ pub(crate) fn stop_servers(
             signals,
         }) {
             Ok(Answer::Stopped { killed: true, .. }) => result.warnings.push(format!(
-                "server `{name}` did not stop after its signals in block {} and was killed",
-                cx.block
+                "server `{name}` did not stop after its signals and was killed"
             )),
             Ok(_) | Err(AgentError::Failed(_)) => {}
             Err(AgentError::Lost(_)) => {

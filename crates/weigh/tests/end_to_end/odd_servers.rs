@@ -131,7 +131,7 @@ fn a_server_that_ignores_its_signal_is_killed_with_all_it_started_and_that_is_sa
     let (status, said, document) = run(&place, "");
     assert_eq!(status, 0, "the measurement itself is good");
     assert_eq!(document["trials"]["done"], 3);
-    let warning = "server `odd` did not stop after its signals in block 1 and was killed";
+    let warning = "server `odd` did not stop after its signals and was killed";
     assert!(said.contains(warning), "{said}");
     assert!(
         array(&document["warnings"]).contains(&warning.into()),
