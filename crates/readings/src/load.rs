@@ -173,8 +173,14 @@ impl LoadReading {
     /// whenever the answers came. In a closed loop those at the edges of slices count with their part
     /// ([`Slice::edges`]). 0 without measured time.
     pub fn answered_per_s(&self) -> f64 {
+        per_s(self.weighted_requests(), self.duration_s)
+    }
+
+    /// Good answers, each weighted by the part of its time inside the measured windows. Only in closed
+    /// loops do some count in part ([`Slice::edges`]).
+    pub fn weighted_requests(&self) -> f64 {
         let edges: f64 = self.slices.iter().map(|slice| slice.edges).sum();
-        per_s(self.requests as f64 + edges, self.duration_s)
+        self.requests as f64 + edges
     }
 
     /// Bytes read per second at [`Self::requests_per_s`], heads included.

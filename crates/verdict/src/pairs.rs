@@ -435,7 +435,7 @@ fn figure(metric: Metric, reading: &Reading, load: &LoadReading) -> Option<Value
         }
         Metric::ServerCpuUsPerRequest => {
             let cpu_s: f64 = reading.servers.iter().map(|server| server.cpu_s).sum();
-            let requests = load.requests as f64;
+            let requests = load.weighted_requests();
             (cpu_s > 0.0 && requests > 0.0).then(|| Value {
                 value: cpu_s * 1e6 / requests,
                 half_step: TICK_HALF_US / requests,

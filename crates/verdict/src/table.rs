@@ -219,14 +219,15 @@ fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
             continue;
         };
         // CPU time cannot be attributed to one of several loads.
-        if load.requests == 0 || !reading.beside.is_empty() {
+        let requests = load.weighted_requests();
+        if requests <= 0.0 || !reading.beside.is_empty() {
             continue;
         }
         for server in &reading.servers {
             per_server
                 .entry(server.server.clone())
                 .or_default()
-                .push(server.cpu_s * 1e6 / load.requests as f64);
+                .push(server.cpu_s * 1e6 / requests);
         }
     }
     per_server

@@ -332,3 +332,35 @@ fn slices_that_are_too_few_for_the_steady_state_say_so() {
     };
     assert!(warnings.contains(&expected), "{warnings:?}");
 }
+
+#[test]
+fn cpu_time_is_shared_among_answers_by_the_part_of_their_time_inside_the_slices() {
+    // Answers of a fifth of a slice: of one and the same work, 24 or 26 end inside.
+    let mut trials = throughput_blocks(&[(2.5, 2.5), (2.5, 2.5), (2.5, 2.5), (2.5, 2.5)]);
+    for (i, one) in trials.iter_mut().enumerate() {
+        if let Outcome::Done(reading) = &mut one.outcome {
+            let more = if i % 3 == 0 { 1.0 } else { -1.0 };
+            let load = reading.throughput.as_mut().unwrap();
+            load.requests = (25.0 + more) as u64;
+            load.slices = vec![readings::Slice {
+                duration_s: 10.0,
+                requests: load.requests,
+                edges: -more,
+                ..readings::Slice::default()
+            }];
+            reading.servers = vec![ServerReading {
+                server: "origin".into(),
+                cpu_s: 5.0 * (1.0 + 1e-4 * (i % 4) as f64),
+            }];
+        }
+    }
+    let analysis = analyse(&header(4), &trials);
+    let mut all = analysis.comparisons.iter();
+    let cpu = all.find(|c| c.metric == Metric::ServerCpuUsPerRequest);
+    let cpu = cpu.unwrap();
+    assert!((cpu.ratio.unwrap() - 1.0).abs() < 1e-3, "{cpu:?}");
+    assert_eq!(cpu.verdict, Verdict::Same, "{:?}", cpu.notes);
+    let row = &analysis.table[0];
+    let in_table = row.server_cpu_us_per_request["origin"];
+    assert!((in_table / 200_000.0 - 1.0).abs() < 1e-3, "{in_table}");
+}
