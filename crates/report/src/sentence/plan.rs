@@ -79,13 +79,23 @@ pub(crate) fn spread(spread: &PlanSpread) -> String {
         true => format!("{} from drift over blocks", sd(c.drift.sqrt())),
         false => "no drift seen".to_owned(),
     };
-    format!(
-        "a block's ratio has a standard deviation of {} ({} to {}, four times in five): {starts}, \
-         {drift}",
-        sd(spread.sd),
+    let range = format!(
+        "{} to {}, four times in five",
         sd(spread.sd_low),
         sd(spread.sd_high)
-    )
+    );
+    let own = sd(c.total.sqrt());
+    match spread.from_noise_floor {
+        false => format!(
+            "a block's ratio has a standard deviation of {} ({range}): {starts}, {drift}",
+            sd(spread.sd)
+        ),
+        true => format!(
+            "planned with {} ({range}), the standard deviation of the baseline against itself, since \
+             that of a block's ratio is smaller, {own}; of that: {starts}, {drift}",
+            sd(spread.sd)
+        ),
+    }
 }
 
 /// What one comparison needs, in a line.

@@ -18,6 +18,7 @@ pub use components::Components;
 pub use remedy::{Dominant, Remedy};
 
 use crate::decide::FEWEST_BLOCKS;
+use crate::floor::NoiseFloor;
 use crate::{Comparison, Metric, Rules, analyse, latest};
 pub(crate) use blocks::Spread;
 
@@ -57,8 +58,13 @@ pub struct PlanRow {
 /// The spread of the log ratios over blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PlanSpread {
-    /// Standard deviation: 0.03 is about 3%.
+    /// The standard deviation that the plan uses (0.03 is about 3%): the larger of the comparison's
+    /// and the noise floor's.
     pub sd: f64,
+    /// Whether `sd` is the noise floor's.
+    pub from_noise_floor: bool,
+    /// Degrees of freedom of `sd`.
+    pub degrees: f64,
     /// Ends of the 80% interval of the true one, by the chi-square distribution.
     pub sd_low: f64,
     pub sd_high: f64,
@@ -107,7 +113,10 @@ pub fn plan(journal: &Journal, estimated_block_s: Option<f64>) -> PlanAdvice {
     let rows: Vec<PlanRow> = analysis
         .comparisons
         .iter()
-        .map(|one| row(one, &rules, count, header, &trials, block_s))
+        .map(|one| {
+            let floor_sd = floor_sd(&analysis.noise_floor, one);
+            row(one, floor_sd, &rules, count, header, &trials, block_s)
+        })
         .collect();
     let remedies = remedy::remedies(&rows, &rules, count, header, &trials, block_s);
     PlanAdvice {
@@ -120,8 +129,31 @@ pub fn plan(journal: &Journal, estimated_block_s: Option<f64>) -> PlanAdvice {
     }
 }
 
+/// The standard deviation of the log ratios of the baseline against itself, and its degrees of
+/// freedom.
+///
+/// A pilot has few blocks, so a comparison's own standard deviation often misses disturbances of the
+/// machine. The baseline's second copy may have caught them.
+fn floor_sd(floors: &[NoiseFloor], comparison: &Comparison) -> Option<(f64, f64)> {
+    // The floor of figures of events is a difference, not a ratio.
+    if comparison.metric.is_of_events() {
+        return None;
+    }
+    let is_it = |floor: &&NoiseFloor| {
+        floor.condition == comparison.condition && floor.metric == comparison.metric
+    };
+    let floor = floors.iter().find(is_it)?;
+    if floor.by_block.len() < FEWEST_BLOCKS {
+        return None;
+    }
+    let logs: Vec<f64> = floor.by_block.iter().map(|one| one.ratio.ln()).collect();
+    let sd = Components::of(&logs, None).total.sqrt();
+    Some((sd, logs.len() as f64 - 1.0))
+}
+
 fn row(
     comparison: &Comparison,
+    floor_sd: Option<(f64, f64)>,
     rules: &Rules,
     comparisons: usize,
     header: &RunHeader,
@@ -161,10 +193,15 @@ fn row(
     let within: Vec<f64> = within.collect();
     let slices = (!within.is_empty()).then(|| within.iter().sum::<f64>() / within.len() as f64);
     let components = Components::of(&logs, slices);
-    let spread = Spread::new(components.total.sqrt(), logs.len() as f64 - 1.0);
+    let own_sd = (components.total.sqrt(), logs.len() as f64 - 1.0);
+    let floor_sd = floor_sd.filter(|(sd, _)| *sd > own_sd.0);
+    let (sd, degrees) = floor_sd.unwrap_or(own_sd);
+    let spread = Spread::new(sd, degrees);
     let (sd_low, sd_high) = spread.range;
     row.spread = Some(PlanSpread {
         sd: spread.sd,
+        from_noise_floor: floor_sd.is_some(),
+        degrees,
         sd_low,
         sd_high,
         components,

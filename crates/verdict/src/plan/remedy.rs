@@ -120,9 +120,10 @@ fn with_largest_sd<'r>(rows: &[&'r PlanRow]) -> Option<&'r PlanRow> {
         let components = row.spread.map(|spread| spread.components);
         components.is_some_and(|one| one.slices.is_some() && one.total > 0.0)
     };
-    let sd = |row: &PlanRow| row.spread.map_or(0.0, |spread| spread.sd);
+    // The noise floor's standard deviation is the same for all subjects.
+    let variance = |row: &PlanRow| row.spread.map_or(0.0, |spread| spread.components.total);
     let rows = rows.iter().filter(is_sliced).copied();
-    rows.max_by(|a, b| sd(a).total_cmp(&sd(b)))
+    rows.max_by(|a, b| variance(a).total_cmp(&variance(b)))
 }
 
 fn dominant(row: &PlanRow) -> Option<Remedy> {
@@ -193,15 +194,19 @@ impl<'r> Windows<'r> {
     fn better(&self, rules: &Rules, comparisons: usize) -> Option<Remedy> {
         let spread = self.row.spread?;
         let slices = spread.components.slices?;
-        let stays = spread.components.total - slices;
+        let total = spread.components.total;
+        let stays = total - slices;
+        // The planned standard deviation may be the noise floor's. Its components are taken to have
+        // the same shares.
+        let scale = spread.sd / total.sqrt();
         let goal = Goal {
             delta: rules.delta(),
             alpha: 1.0 - rules.confidence,
             comparisons,
         };
-        let known = Spread::new(spread.sd, self.row.blocks as f64 - 1.0);
+        let known = Spread::new(spread.sd, spread.degrees);
         let at = |times: f64| {
-            let spread = known.with_sd((stays + slices / times).sqrt());
+            let spread = known.with_sd(scale * (stays + slices / times).sqrt());
             let blocks = goal.blocks(|chance| spread.expected(chance))?;
             let block_s = self.block_s + (times - 1.0) * self.growing_s;
             Some((blocks, f64::from(blocks) * block_s))

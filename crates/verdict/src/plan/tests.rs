@@ -78,6 +78,34 @@ fn advice(truth: Truth, blocks: u32, seed: u64) -> PlanAdvice {
     )
 }
 
+#[test]
+fn the_plan_uses_the_noise_floor_if_it_varies_more() {
+    let truth = Truth {
+        starts: 0.01,
+        ..Truth::default()
+    };
+    let with_copies = |copies: f64| {
+        let mut random = Normal::with_seed(1);
+        let mut all = trials(truth, 8, &mut random);
+        for block in 1..=8 {
+            let ours = vec![copies * random.next(); SLICES as usize];
+            let copy = done(Some(sliced(&ours)), None);
+            all.push(trial(block, "direct", true, copy));
+        }
+        let advice = plan(&journal(all, 8), Some(30.0));
+        let row = advice.rows[0].clone();
+        (row.spread.unwrap(), row.targets[0].needed.unwrap().blocks)
+    };
+    let (steady, few) = with_copies(0.001);
+    assert!(!steady.from_noise_floor);
+    assert!((steady.sd - steady.components.total.sqrt()).abs() < 1e-12);
+    let (disturbed, many) = with_copies(0.03);
+    assert!(disturbed.from_noise_floor);
+    assert!((0.015..0.06).contains(&disturbed.sd), "{}", disturbed.sd);
+    assert_eq!(disturbed.components, steady.components);
+    assert!(many > 3 * few, "{few} and {many} blocks");
+}
+
 /// The mean of each component over pilots: slices, starts, drift.
 fn components(truth: Truth, blocks: u32) -> [f64; 3] {
     const PILOTS: u64 = 30;
