@@ -32,7 +32,8 @@ pub(crate) struct Conn {
     pub(crate) sent: u64,
     /// When the first byte of the answer arrived; 0 before.
     pub(crate) first_byte: u64,
-    /// When the last complete answer was read; 0 before the first one.
+    /// When the last complete answer was read, possibly on an earlier connection; 0 before the first
+    /// one.
     pub(crate) completed: u64,
     /// Bytes of the answer so far.
     pub(crate) bytes: u64,

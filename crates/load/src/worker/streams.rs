@@ -42,8 +42,8 @@ pub(super) struct Link {
     pub(super) state: LinkState,
     pub(super) id: Option<ConnId>,
     pub(super) since: u64,
-    /// When it was opened, or last read from; with HTTP/2.
-    read_ns: u64,
+    /// With HTTP/2: when it was opened or last read from, or a request on it was given up.
+    active_ns: u64,
     /// With HTTP/2 while it is open; with HTTP/3 also while it is being opened.
     pub(super) session: Option<Carrier>,
     /// Number of places whose request waits for the connection, or for a stream.
@@ -80,7 +80,7 @@ pub(super) fn links(job: &Job, places_of: &[Range<usize>]) -> (Vec<Link>, Vec<Op
                 state: LinkState::Closed,
                 id: None,
                 since: 0,
-                read_ns: 0,
+                active_ns: 0,
                 session: None,
                 waiting: 0,
                 requests: 0,
@@ -132,6 +132,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
             State::Waiting => {
                 if let Some(session) = &mut one.session {
                     session.cancel((number - one.places.start) as u32);
+                    one.active_ns = self.clock.now_ns();
                     self.dirty(link);
                 }
             }
@@ -161,7 +162,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
             return;
         };
         let bytes = self.io.bytes(buf);
-        self.links[number].read_ns = self.clock.now_ns();
+        self.links[number].active_ns = self.clock.now_ns();
         let fed = match &mut self.links[number].session {
             Some(Carrier::H2(session)) => Some(session.feed(bytes, |_| {})),
             _ => None,
@@ -298,7 +299,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             recorder.connect.record_ns(opened - link.since);
         }
         let mut session = Session::new(link.places.len() as u32);
-        (link.state, link.read_ns) = (LinkState::Open, now);
+        (link.state, link.active_ns) = (LinkState::Open, now);
         let target = link.target;
         let settings = &worker.job.targets[target];
         if settings.tls.is_none() && settings.proxy_header.is_some() {
@@ -369,13 +370,14 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         };
         let found = match (self.worker.io.failure(id), errno) {
             (Some(why), _) => why.to_owned(),
-            (None, _) if ends_idle(errno) && self.link_was_idle(number) => {
-                return self.send_again(number);
-            }
             (None, 0) => CLOSED.to_owned(),
             (None, errno) => std::io::Error::from_raw_os_error(errno).to_string(),
         };
-        self.link_lost(number, &found);
+        let has_failed = self.worker.io.failure(id).is_some();
+        match !has_failed && ends_idle(errno) && self.link_was_idle(number) {
+            true => self.send_again(number, &found),
+            false => self.link_lost(number, &found),
+        }
     }
 
     /// The connection is over: its requests fail.
@@ -394,31 +396,30 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Whether a connection had been idle when its requests were sent, and nothing has arrived
-    /// since: the server closed it for being idle while they were on their way.
+    /// since. The server is taken to have closed it for being idle while they were on their way; one
+    /// that crashed on them looks the same.
     fn link_was_idle(&self, number: usize) -> bool {
         let link = &self.worker.links[number];
         let conns = self.worker.conns[link.places.clone()].iter();
         let sent = conns.filter(|conn| conn.state == State::Waiting);
         let first_sent = sent.map(|conn| conn.sent).min();
         link.target == self.target
-            && first_sent.is_some_and(|sent| sent.saturating_sub(link.read_ns) >= IDLE_NS)
+            && first_sent.is_some_and(|sent| sent.saturating_sub(link.active_ns) >= IDLE_NS)
     }
 
-    /// Sends the requests of a connection that was closed for being idle on a new one, except those
-    /// that are not idempotent and may have been processed.
-    fn send_again(&mut self, number: usize) {
+    /// Sends the requests of a link that was closed as idle on a new one. Requests that were sent and
+    /// are not idempotent fail: the server may have processed them.
+    fn send_again(&mut self, number: usize, found: &str) {
         let now = self.worker.clock.now_ns();
-        let first = self.worker.links[number].places.start;
         let places = self.worker.links[number].places.clone();
-        let is_sent = |place: usize| self.worker.conns[place].state == State::Waiting;
-        let was_sent: Vec<bool> = places.map(is_sent).collect();
+        let is_sent = |place: &usize| self.worker.conns[*place].state == State::Waiting;
+        let sent: Vec<usize> = places.filter(is_sent).collect();
         for place in self.take_busy(number) {
-            let conn = &mut self.worker.conns[place];
-            conn.counted = 0;
-            let was_sent = was_sent[place - first];
+            let conn = &self.worker.conns[place];
+            let was_sent = sent.contains(&place);
             let requests = &self.worker.job.targets[self.target].requests;
             if was_sent && !requests[conn.request as usize].is_idempotent() {
-                self.lose_stream(place, CLOSED);
+                self.lose_stream(place, found);
                 continue;
             }
             self.worker.recorders[self.recorder].resent += u64::from(was_sent);
@@ -445,7 +446,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
         let mut ended = std::mem::take(&mut worker.ended_streams);
         let link = &mut worker.links[number];
-        link.read_ns = now;
+        link.active_ns = now;
         let first = link.places.start;
         let requests = &worker.job.targets[link.target].requests;
         let conns = &mut worker.conns;
