@@ -352,9 +352,9 @@ impl Links for Rc<RefCell<Topology>> {
             let late_ns = link.late_ns_sum.checked_div(link.delivered)?;
             (late_ns > LATE_NS).then(|| {
                 format!(
-                    "the link of host `{name}` delivered packets {:.2} ms late on average, since its \
-                     thread had to wait for a CPU: round trips over it are about {:.2} ms longer than \
-                     its `rtt`; a host with link = {{ rtt = \"0ms\" }} shows by how much in latencies",
+                    "the link of host `{name}` delivered packets {:.2} ms late on average: its thread had \
+                     to wait for a CPU. Round trips over it take about {:.2} ms longer than set. To compare \
+                     with a path of the same cost, give the near host link = {{ rtt = \"0ms\" }}",
                     late_ns as f64 / 1e6,
                     2.0 * late_ns as f64 / 1e6
                 )

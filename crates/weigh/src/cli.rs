@@ -286,7 +286,7 @@ pub struct CompareArgs {
     /// Measure latency against offered rate too, at rates chosen from the first block.
     #[arg(long)]
     pub curve: bool,
-    /// A header field of each request; may be repeated.
+    /// A header field of each request; may be repeated, each name once.
     #[arg(short = 'H', long = "header", value_name = "K: V", value_parser = units::header)]
     pub headers: Vec<(String, String)>,
     /// The status of a good answer [default: 200].

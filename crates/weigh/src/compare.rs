@@ -43,7 +43,7 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     })
 }
 
-/// What is asked for, and what a good answer is.
+/// The header fields of requests, and what a good answer is.
 fn expect(args: &CompareArgs, builder: &mut ExperimentBuilder) {
     for (name, value) in &args.headers {
         let written = format!("--header '{name}: {value}'");

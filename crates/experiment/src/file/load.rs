@@ -323,14 +323,11 @@ fn headers(reader: &mut Reader, load: &Section<'_>) -> Vec<(String, String)> {
         }
         let is_same = |(name, _): &&(String, String)| name.eq_ignore_ascii_case(&entry.name);
         if let Some((first, _)) = headers.iter().find(is_same) {
+            let (first, again) = (shown(first), shown(&entry.name));
             reader.report(Problem::at(
                 entry.place,
-                format!(
-                    "`{}` is the header `{}` again",
-                    shown(&entry.name),
-                    shown(first)
-                ),
-                "expected each header once; names differ by more than capitals",
+                format!("the header `{first}` is given again as `{again}`"),
+                "expected each header once; upper and lower case do not matter",
             ));
         }
         if value.chars().any(char::is_control) {

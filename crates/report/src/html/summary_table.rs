@@ -145,7 +145,7 @@ fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
     let heads: Vec<String> = shown
         .iter()
         .map(|metric| match metric {
-            // It may be made in an open loop.
+            // A background load may be an open loop, so the head names no loop.
             Metric::RequestsPerS if header.is_background(place) => "throughput".to_owned(),
             metric => head(*metric, rate_of(*metric)),
         })

@@ -81,5 +81,8 @@ fn a_comparison_is_told_the_host_name_and_what_a_good_answer_is() {
     let said = compared("wrong", "--expect-contains hello").expect(1).err;
     assert!(said.contains("hello"), "{said}");
     let said = compared("twice", "-H Host:a -H host:b").expect(2).err;
-    assert!(said.contains("is the header `Host` again"), "{said}");
+    assert!(
+        said.contains("the header `Host` is given again as `host`"),
+        "{said}"
+    );
 }
