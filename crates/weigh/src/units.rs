@@ -104,8 +104,8 @@ pub fn header(text: &str) -> Result<(String, String), String> {
     for own in ["Content-Length", "Transfer-Encoding"] {
         if name.eq_ignore_ascii_case(own) {
             return Err(format!(
-                "{own} cannot be given: it follows from the body of the request; `weigh load` takes \
-                 --body FILE, also for an empty one (--body /dev/null)"
+                "{own} cannot be given: with `weigh load`, --body FILE gives the length of the body, \
+                 which is 0 with --body /dev/null"
             ));
         }
     }
