@@ -226,10 +226,11 @@ fn make_probes(
     if cx.stopped() {
         return Ok(());
     }
-    let first = probe_once(cx, &base, ready, &none)?;
+    let first = first_probe(cx, &base, ready, &none)?;
     let mut perturbations = perturbations(cx, resolved, &base, &first, reading);
     perturbations.push(none);
     reading.probes.push(first);
+    let mut last_failure = None;
     for _ in 0..ROUNDS {
         random.shuffle(&mut perturbations);
         for perturbation in &perturbations {
@@ -238,17 +239,39 @@ fn make_probes(
             }
             match probe_once(cx, &base, ready, perturbation) {
                 Ok(probe) => reading.probes.push(probe),
-                Err(AgentError::Failed(why)) if perturbation.change != Change::None => {
-                    let why = not_tried(perturbation.change, &why);
-                    if !reading.not_tried.contains(&why) {
-                        reading.not_tried.push(why);
+                Err(AgentError::Failed(why)) => {
+                    let text = not_tried(perturbation.change, &why);
+                    if !reading.not_tried.contains(&text) {
+                        reading.not_tried.push(text);
                     }
+                    last_failure = Some(why);
                 }
                 Err(other) => return Err(other),
             }
         }
     }
-    Ok(())
+    // Over a lossy link a probe may fail by chance. If all fail, the server does not answer.
+    match last_failure {
+        Some(why) if reading.probes.len() == 1 => Err(AgentError::Failed(why)),
+        _ => Ok(()),
+    }
+}
+
+/// The first probe without a change. Over a lossy link the request that precedes it may have no
+/// answer in time, so it is tried more than once.
+fn first_probe(
+    cx: &mut Context<'_>,
+    order: &LoadOrder,
+    ready: &[ReadySubject],
+    none: &Perturbation,
+) -> Result<Probe, AgentError> {
+    for _ in 1..ROUNDS {
+        match probe_once(cx, order, ready, none) {
+            Err(AgentError::Failed(_)) => {}
+            other => return other,
+        }
+    }
+    probe_once(cx, order, ready, none)
 }
 
 fn unchanged(order: &LoadOrder) -> Perturbation {

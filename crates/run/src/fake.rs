@@ -26,7 +26,7 @@ pub(crate) struct Script {
     /// The load that fails after its events have begun.
     pub(crate) fails_in_load: Option<usize>,
     /// Whether a load fails.
-    pub(crate) fails: fn(&LoadOrder) -> bool,
+    pub(crate) fails: Box<dyn FnMut(&LoadOrder) -> bool + Send>,
     /// How late a load begins, ns.
     pub(crate) late_ns: Box<dyn FnMut(&LoadOrder) -> u64 + Send>,
     /// The orders of all loads so far.
@@ -70,7 +70,7 @@ impl Default for Script {
             loads: 0,
             dies_in_load: None,
             fails_in_load: None,
-            fails: |_| false,
+            fails: Box::new(|_| false),
             late_ns: Box::new(|_| 0),
             orders: Vec::new(),
             idle_cpus: BTreeMap::new(),

@@ -8,12 +8,13 @@ use std::sync::atomic::AtomicBool;
 
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec};
-use readings::{Change, FailureCause, Journal, JournalRow, Outcome, RunHeader, Trial};
+use readings::{FailureCause, Journal, JournalRow, Outcome, RunHeader, Trial};
 
 use crate::fake::{FakeHost, FakeLinks, SharedScript};
 use crate::journal;
 use crate::{RunEvent, RunOptions, StoppingRule, run_on};
 
+mod bottlenecks;
 mod damage;
 mod events;
 mod machines;
@@ -554,41 +555,4 @@ fn idle_servers_are_sampled_once_and_those_above_the_limit_again() {
         run(TWO, &script, &GOOD);
         assert_eq!(script.borrow().idle_samples, samples, "{cpus}");
     }
-}
-
-/// [`TWO`] with the search for bottlenecks.
-fn with_search() -> String {
-    TWO.replace("bottleneck = false", "bottleneck = true")
-}
-
-/// The verdict on the bottleneck of `a`.
-fn bottleneck_of_a(ran: &Finished) -> (verdict::Bottleneck, verdict::Standing) {
-    let readings = ran.journal.bottlenecks();
-    assert_eq!(readings.len(), 2);
-    let found = verdict::bottlenecks(&readings);
-    let of_a = found.iter().find(|it| it.subject == "a").unwrap();
-    (of_a.bottleneck, of_a.standing)
-}
-
-#[test]
-fn a_server_that_limits_is_found_by_halving_its_cpu_time() {
-    let script = script();
-    script.borrow_mut().rate_per_s = |order| match order.quota {
-        Some(_) => 5_000.0,
-        None => 10_000.0,
-    };
-    let ran = run(&with_search(), &script, &GOOD);
-    let (bottleneck, standing) = bottleneck_of_a(&ran);
-    assert_eq!(bottleneck, verdict::Bottleneck::Server);
-    assert_eq!(standing, verdict::Standing::Confirmed);
-    let reading = ran.journal.bottlenecks()[0].clone();
-    let halved = |it: &&readings::Probe| it.change == Change::HalfTheServerCpu;
-    assert_eq!(reading.probes.iter().filter(halved).count(), 3);
-}
-
-#[test]
-fn without_an_effect_no_bottleneck_is_confirmed() {
-    let ran = run(&with_search(), &script(), &GOOD);
-    let (_, standing) = bottleneck_of_a(&ran);
-    assert_ne!(standing, verdict::Standing::Confirmed);
 }

@@ -181,7 +181,7 @@ fn a_load_that_stays_late_fails_the_condition_by_its_name() {
 #[test]
 fn a_load_that_fails_fails_the_condition_by_its_name() {
     let script = script();
-    script.borrow_mut().fails = |order| path(order) == "/download";
+    script.borrow_mut().fails = Box::new(|order| path(order) == "/download");
     let failures = run(LOADS, &script, &GOOD).failures();
     assert_eq!(failures.len(), 3);
     assert!(
