@@ -16,6 +16,7 @@ use crate::{RunEvent, RunOptions, StoppingRule, run_on};
 
 mod damage;
 mod events;
+mod instructions;
 mod machines;
 mod several;
 mod warm_up;
