@@ -17,6 +17,7 @@ pub mod cpu_quota;
 mod drive;
 mod greeting;
 mod handle;
+pub mod instructions;
 pub mod leftovers;
 mod link;
 mod listening;

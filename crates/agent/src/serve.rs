@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::clock;
 use super::drive;
+use super::instructions;
 use super::link;
 use super::load;
 use super::pipe::{self, FrameReader, FrameSender, Incoming, Kind, Liveness, PipeFault, Side};
@@ -285,6 +286,20 @@ fn carry_out(
             let seen = seen.map(Box::new);
             Ok(Answer::Measured { readings, seen })
         }
+        Order::InstructionScope => Ok(Answer::InstructionScope {
+            scope: instructions::scope().ok(),
+        }),
+        Order::StartCounting {
+            servers: own,
+            others,
+            scope,
+        } => {
+            servers.start_counting(&own, &others, scope)?;
+            Ok(Answer::Done)
+        }
+        Order::StopCounting { loads } => Ok(Answer::Counted {
+            loads: servers.stop_counting(&loads),
+        }),
         Order::Folder { server, user } => {
             servers
                 .make_folder(&server, user.as_deref())

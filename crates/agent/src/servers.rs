@@ -23,6 +23,7 @@ use super::server_folder::{OUTPUT, ServerFolder};
 use super::server_quota::ServerQuota;
 use super::server_user::{self, ServerUser};
 use super::wire::{AnswerSummary, AwaitServer, OtherServer, StartServer};
+use crate::instructions::Counting;
 use crate::leftovers::Owner;
 use crate::sampling::proc_files::tree;
 use crate::sampling::sampler::Sampler;
@@ -85,6 +86,8 @@ pub(super) struct Servers {
     pub(super) running: BTreeMap<String, Server>,
     /// Runs while a load is made on another machine.
     sampler: Option<Sampler>,
+    /// Counters of instructions, while a load is made for them.
+    pub(super) counting: Option<Counting>,
 }
 
 impl Servers {
@@ -101,6 +104,7 @@ impl Servers {
             folders: BTreeMap::new(),
             running: BTreeMap::new(),
             sampler: None,
+            counting: None,
         })
     }
 

@@ -4,10 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use readings::{BottleneckSample, HttpVersion, LoadReading};
+use readings::{BottleneckSample, HttpVersion, InstructionScope, LoadReading};
 use serde::{Deserialize, Serialize};
 
 use crate::sampling::timeline::{Measured, Spans};
+
+mod instructions;
+mod profile;
+
+pub use instructions::IdleTimes;
+pub use profile::{CallGraph, ProfileOrder, ServerProfile};
 
 /// An order to an agent. Each gets one answer; a load reports its progress before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -126,6 +132,22 @@ pub enum Order {
     StopSampling {
         /// When each reading was measured, by this machine's clock.
         readings: Vec<Spans>,
+    },
+    /// Report which instructions of servers are counted on this machine.
+    InstructionScope,
+    /// Open counters of instructions on servers. [`Order::StopCounting`] closes them.
+    StartCounting {
+        /// Servers of this agent.
+        servers: Vec<String>,
+        /// Servers of other agents on this machine.
+        #[serde(default)]
+        others: Vec<OtherServer>,
+        scope: InstructionScope,
+    },
+    /// Close the counters, and send what they counted.
+    StopCounting {
+        /// When the servers were idle around each load, by this machine's clock.
+        loads: Vec<IdleTimes>,
     },
     /// Cut the running load short. The only order that is read during a load or a driver's run; it
     /// has no answer.
@@ -259,48 +281,6 @@ pub struct LoadOrder {
     pub profile: Option<ProfileOrder>,
 }
 
-/// How servers are profiled.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProfileOrder {
-    /// Servers that are sampled by the load.
-    pub servers: Vec<String>,
-    /// Samples per second of CPU time.
-    pub frequency_hz: u32,
-    pub call_graph: CallGraph,
-}
-
-/// How the callers of a function are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallGraph {
-    /// By frame pointers: cheap, and complete where programs are built with them.
-    Fp,
-    /// By debug information and a copy of the stack: for programs without frame pointers.
-    Dwarf,
-}
-
-impl CallGraph {
-    /// The word for perf.
-    pub fn word(self) -> &'static str {
-        match self {
-            CallGraph::Fp => "fp",
-            CallGraph::Dwarf => "dwarf",
-        }
-    }
-}
-
-/// Where a server spent its CPU time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerProfile {
-    pub server: String,
-    /// Stacks, a line each: frames separated by `;`, a space, the CPU time in `unit`.
-    pub folded: String,
-    /// `ns` or `cycles`.
-    pub unit: String,
-    /// Why there are none.
-    pub failed: Option<String>,
-}
-
 /// A limit on the CPU time of servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuotaOrder {
@@ -405,6 +385,13 @@ pub enum Answer {
         /// When it was done, ns.
         ended_ns: i64,
         of: Box<Answer>,
+    },
+    /// Which instructions are counted; `None` where none are.
+    InstructionScope { scope: Option<InstructionScope> },
+    /// What was counted in each load.
+    Counted {
+        /// Instructions of each server of which they are known, by its name.
+        loads: Vec<BTreeMap<String, u64>>,
     },
     /// A folder was made.
     Folder {

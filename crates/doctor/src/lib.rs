@@ -11,6 +11,7 @@ mod activity;
 mod cpus;
 mod hosted;
 mod installed;
+mod instructions;
 pub mod listing;
 mod machine;
 mod missing;
@@ -109,6 +110,8 @@ pub enum Topic {
     Sysctl,
     /// Network namespaces and virtual interfaces.
     Namespaces,
+    /// Counters of instructions.
+    Instructions,
     /// A runner of continuous integration.
     Runner,
 }
@@ -140,6 +143,7 @@ impl Topic {
             Self::Conntrack => "conntrack",
             Self::Sysctl => "sysctl",
             Self::Namespaces => "namespaces",
+            Self::Instructions => "instructions",
             Self::Runner => "CI runner",
         }
     }
@@ -246,6 +250,7 @@ fn judge(
     findings.extend(hosted::finding(machine));
     findings.extend(machine.pauses.map(pauses::finding));
     findings.extend(resources::findings(machine, &needs));
+    findings.extend(instructions::finding(machine));
     findings.extend(network::findings(machine, &needs));
     Examination::of(experiment.map(|e| e.name.clone()), findings)
 }

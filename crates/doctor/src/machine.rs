@@ -9,6 +9,8 @@ use super::hosted::Runner;
 use super::pauses::Pauses;
 use super::proc::{self, Memory};
 use agent::cgroup_hierarchy::Hierarchy;
+use agent::instructions::NotCounted;
+use readings::InstructionScope;
 
 const CPU_DIR: &str = "/sys/devices/system/cpu";
 const CLOCK_DIR: &str = "/sys/devices/system/clocksource/clocksource0";
@@ -41,6 +43,8 @@ pub(super) struct Machine {
     pub load_average: Option<f64>,
     pub memory: Option<Memory>,
     pub clock: Option<Clock>,
+    /// Which instructions are counted, or why none are.
+    pub instructions: Option<Result<InstructionScope, NotCounted>>,
     /// Soft and hard limit of open files.
     pub open_files: Option<(u64, u64)>,
     /// Whether this process may raise its own hard limits.
@@ -121,6 +125,7 @@ impl Machine {
             pauses: Pauses::measure(&cpus),
             memory: text("/proc/meminfo").and_then(|text| proc::memory(&text)),
             clock: clock(),
+            instructions: Some(agent::instructions::scope()),
             open_files: text("/proc/self/limits").and_then(|text| proc::open_files(&text)),
             may_raise_limits: has(CAP_SYS_RESOURCE),
             may_make_namespaces: Path::new("/proc/self/ns/net").exists()

@@ -25,6 +25,8 @@ const EDGES: f64 = 1.15;
 /// The same, where loads wait for each other's last answers between slices: 50 ms or more after
 /// slices of 100 to 200 ms. Answers that take long make it more.
 const EDGES_TOGETHER: f64 = 1.5;
+/// The load on one subject in which instructions are counted, and the time without load around it.
+const COUNTING: Duration = Duration::from_millis(400);
 /// One search for a bottleneck.
 pub const SEARCH: Duration = Duration::from_secs(15);
 
@@ -44,7 +46,20 @@ impl Experiment {
             true => EDGES_TOGETHER,
             false => EDGES,
         };
-        design.warmup + (design.window + design.latency_window + curve).mul_f64(edges)
+        let counting = match self.has_counting() {
+            true => COUNTING,
+            false => Duration::ZERO,
+        };
+        design.warmup + (design.window + design.latency_window + curve).mul_f64(edges) + counting
+    }
+
+    /// Whether a load is made in which instructions are counted: only where a single load is made
+    /// by the engine, and nothing happens to servers.
+    fn has_counting(&self) -> bool {
+        self.counts_instructions
+            && self.loads.is_empty()
+            && self.events.is_empty()
+            && self.drivers().iter().all(crate::spec::Choice::is_engine)
     }
 
     /// One block.
@@ -75,7 +90,9 @@ impl Experiment {
         };
         let points = self.load.curve.as_ref().map_or(0, CurveSpec::points);
         let windows = [design.warmup, design.window, design.latency_window];
-        let loads = points + windows.iter().filter(|window| !window.is_zero()).count();
+        let loads = points
+            + windows.iter().filter(|window| !window.is_zero()).count()
+            + usize::from(self.has_counting());
         let around = match self.has_loads_together() {
             true => LOAD_TOGETHER,
             false => LOAD,
@@ -151,6 +168,25 @@ mod tests {
         let text = format!("{port}{}", design(""));
         let fixed = Experiment::parse("x.toml", &text, &[], false, &recipes).unwrap();
         assert_eq!(fixed.block_time(), trials + (START + STOP) * 2 + LOAD * 2);
+    }
+
+    #[test]
+    fn counting_instructions_takes_a_load_more() {
+        let recipes = Recipes::embedded().unwrap();
+        let text = format!("{SERVERS}{}", design(""));
+        let mut counting = Experiment::parse("x.toml", &text, &[], false, &recipes).unwrap();
+        counting.counts_instructions = true;
+        assert_eq!(
+            counting.block_time(),
+            block(&design("")) + COUNTING * 3 + LOAD
+        );
+        let loads = "[loads.page]\nconnections = 2\n[loads.download]\nrole = \"background\"\n\
+                     rate = \"5/s\"\n";
+        let text = format!("{SERVERS}{loads}{}", design(""));
+        let mut several = Experiment::parse("x.toml", &text, &[], false, &recipes).unwrap();
+        let before = several.block_time();
+        several.counts_instructions = true;
+        assert_eq!(several.block_time(), before);
     }
 
     #[test]

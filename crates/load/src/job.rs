@@ -65,8 +65,7 @@ pub struct Segment {
     pub stop: Stop,
     /// Number of the reading that it is recorded to; `None` for a warm-up.
     pub reading: Option<usize>,
-    /// Time without load before it. Only for jobs with a [`Part`], whose segments begin at given
-    /// times.
+    /// Time without load before it, once the segment before has had its last answers.
     #[serde(
         rename = "idle_before_ns",
         with = "serde_as::ns",

@@ -32,6 +32,7 @@ use crate::barrier::Barrier;
 use crate::clock::Clock;
 use crate::conn::{Conn, State};
 use crate::job::{Job, Stop, Wait};
+use crate::ns;
 use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::record::Recorder;
 use crate::run::{LoadError, Message, Progress};
@@ -192,7 +193,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     /// The start of a segment for which all threads of this machine are `ready`.
     fn common_start(&self, segment: usize, ready: u64) -> u64 {
         let Some(at) = self.job.start_of(segment) else {
-            return ready;
+            return ready + ns(self.job.segments[segment].idle_before);
         };
         if ready > at && self.thread == 0 {
             let late_ns = ready - at;

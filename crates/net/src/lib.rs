@@ -22,6 +22,7 @@ mod lent_buffers;
 mod lingering;
 pub mod namespace;
 pub mod os;
+pub mod perf;
 pub mod process;
 pub mod proxy_protocol;
 #[cfg(feature = "simulated")]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BesideReading, BottleneckReading, CurveChoice, CurvePoint, DeclaredLoad, DriverReading,
-    EventsReading, Gate, LoadReading, SettingsReading, SystemMetrics,
+    EventsReading, Gate, InstructionsReading, LoadReading, SettingsReading, SystemMetrics,
 };
 
 /// One combination of factor levels, such as `connections = 96`; empty without factors.
@@ -361,6 +361,10 @@ pub struct Reading {
     /// The same for the open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_probed: Option<SystemMetrics>,
+    /// Instructions that the servers retired. Absent where the kernel does not count them, and in
+    /// old journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<InstructionsReading>,
     /// Events in the open loop's window, and the failures around them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsReading>,

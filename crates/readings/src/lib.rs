@@ -18,6 +18,7 @@ mod histogram;
 pub mod hlog;
 mod host;
 mod http;
+mod instructions;
 mod journal;
 mod journal_text;
 mod load;
@@ -49,6 +50,7 @@ pub use host::{
     LinkSpec, Member, Nomad, PACKET_BYTES_MAX, Podman, Reach, Slurm,
 };
 pub use http::HttpVersion;
+pub use instructions::{InstructionScope, InstructionsReading};
 pub use journal::{
     Condition, FailureCause, Journal, JournalRow, Outcome, Placement, Published, RateChoice,
     Reading, RunHeader, ServerReading, Trial,

@@ -393,5 +393,6 @@ mod tests {
             "upstream_connections_per_request":null,"warnings":[]}"#;
         let reading: crate::Reading = serde_json::from_str(old).unwrap();
         assert_eq!((reading.probed, reading.latency_probed), (None, None));
+        assert_eq!(reading.instructions, None);
     }
 }

@@ -19,7 +19,7 @@ type Cell = fn(&SubjectRow) -> Option<String>;
 /// A figure of a row.
 pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
-const ALL: [(&str, bool, Cell); 25] = [
+const ALL: [(&str, bool, Cell); 27] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -85,6 +85,14 @@ const ALL: [(&str, bool, Cell); 25] = [
             Some((name, format!("{}+{}", both.0, both.1)))
         }))
     }),
+    (INSTRUCTIONS, false, |r| {
+        let each = r.server_instructions_per_request.iter();
+        by_server(each.map(|(name, count)| (name, rate(*count))))
+    }),
+    (USER_INSTRUCTIONS, false, |r| {
+        let each = r.server_user_instructions_per_request.iter();
+        by_server(each.map(|(name, count)| (name, rate(*count))))
+    }),
     (SWITCHES, false, |r| {
         let each = r.server_switches_per_request.iter();
         by_server(each.map(|(name, count)| (name, three_digits(*count))))
@@ -135,14 +143,22 @@ fn after(seconds: Option<f64>, not: usize, all: usize) -> String {
 }
 
 const USER_SYSTEM: &str = "user+system us/req";
+const INSTRUCTIONS: &str = "instructions/req";
+const USER_INSTRUCTIONS: &str = "user instructions/req";
 const SWITCHES: &str = "switches/req";
 const FAULTS: &str = "faults/req";
 const MEMORY: &str = "server memory";
 /// Columns that a terminal has room for only where they tell subjects apart, the most telling
 /// first; and what they add up to over a row's servers.
-pub(crate) const WHERE_THEY_DIFFER: [(&str, Figure); 4] = [
+pub(crate) const WHERE_THEY_DIFFER: [(&str, Figure); 6] = [
     (SWITCHES, |r| r.server_switches_per_request.values().sum()),
     (USER_SYSTEM, |r| r.server_cpu_us_per_request.values().sum()),
+    (INSTRUCTIONS, |r| {
+        r.server_instructions_per_request.values().sum()
+    }),
+    (USER_INSTRUCTIONS, |r| {
+        r.server_user_instructions_per_request.values().sum()
+    }),
     (MEMORY, |r| {
         r.server_rss_bytes_max.values().map(|b| *b as f64).sum()
     }),
@@ -218,6 +234,14 @@ pub(crate) fn legend(columns: &Columns) -> String {
         (
             USER_SYSTEM,
             "the same in the server's own code and in the kernel",
+        ),
+        (
+            INSTRUCTIONS,
+            "instructions that each server retired per request, the kernel's included",
+        ),
+        (
+            USER_INSTRUCTIONS,
+            "instructions that each server retired per request in its own code",
         ),
         (SWITCHES, "context switches of each server per request"),
         (FAULTS, "page faults of each server per request"),

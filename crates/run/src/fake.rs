@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use agent::wire::{Answer, AnswerSummary, DriveOrder, Driven, LoadOrder, Loaded, Order};
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
 use hosts::{Host, Links};
-use readings::{BottleneckSample, CpuSample, LinkKind, LinkSpec, LoadReading, ServerSample, Slice};
+use readings::{
+    BottleneckSample, CpuSample, InstructionScope, LinkKind, LinkSpec, LoadReading, ServerSample,
+    Slice,
+};
 
 /// The behaviour of a test's agents, and a log of their orders.
 pub(crate) struct Script {
@@ -50,6 +53,14 @@ pub(crate) struct Script {
     pub(crate) quota_fails: bool,
     /// Factor on the rate of loads while the CPU time of a server is limited by itself.
     pub(crate) limited_rate: f64,
+    /// What a host counts, by its name.
+    pub(crate) instruction_scope: fn(&str) -> Option<InstructionScope>,
+    /// What each server retires in a load in which instructions are counted.
+    pub(crate) instructions: BTreeMap<String, u64>,
+    /// Whether counters cannot be opened.
+    pub(crate) counting_fails: bool,
+    /// The servers on which each host has counters.
+    counting: BTreeMap<String, Vec<String>>,
     limited: BTreeSet<String>,
     reload_checks: usize,
     running: BTreeSet<String>,
@@ -83,6 +94,10 @@ impl Default for Script {
             ahead_ns: BTreeMap::new(),
             quota_fails: false,
             limited_rate: 1.0,
+            instruction_scope: |_| None,
+            instructions: BTreeMap::new(),
+            counting_fails: false,
+            counting: BTreeMap::new(),
             limited: BTreeSet::new(),
             reload_checks: 0,
             running: BTreeSet::new(),
@@ -284,6 +299,35 @@ impl AgentHandle for FakeAgent {
                 Answer::Measured {
                     readings: vec![agent::Measured::default(); readings.len()],
                     seen: scheduling.then(|| Box::new(seen)),
+                }
+            }
+            Order::InstructionScope => Answer::InstructionScope {
+                scope: (script.instruction_scope)(&self.host),
+            },
+            Order::StartCounting { .. } if script.counting_fails => {
+                return Err(Self::failed("no counter is free"));
+            }
+            Order::StartCounting {
+                servers,
+                others,
+                scope,
+            } => {
+                let others = others.iter().map(|other| other.server.clone());
+                let mut all: Vec<String> = servers.iter().cloned().chain(others).collect();
+                all.sort_unstable();
+                let line = format!("count {} on {}: {scope:?}", all.join("+"), self.host);
+                script.log.push(line);
+                script.counting.insert(self.host.clone(), all);
+                Answer::Done
+            }
+            Order::StopCounting { loads } => {
+                script.log.push(format!("counted on {}", self.host));
+                let servers = script.counting.remove(&self.host).unwrap_or_default();
+                let count =
+                    |server: String| Some((server.clone(), *script.instructions.get(&server)?));
+                let counts = servers.into_iter().filter_map(count).collect();
+                Answer::Counted {
+                    loads: vec![counts; loads.len()],
                 }
             }
             Order::Folder { server, .. } => Answer::Folder {

@@ -17,6 +17,7 @@ mod event;
 mod fleet_load;
 mod folder;
 mod group;
+mod instructions;
 mod inventory;
 pub mod journal;
 mod lock;

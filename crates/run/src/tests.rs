@@ -17,6 +17,7 @@ use crate::{RunEvent, RunOptions, StoppingRule, run_on};
 mod bottlenecks;
 mod damage;
 mod events;
+mod instructions;
 mod machines;
 mod several;
 mod warm_up;

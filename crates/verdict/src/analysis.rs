@@ -286,6 +286,8 @@ fn invalid(cells: &Cells<'_>) -> Vec<InvalidTrial> {
 #[cfg(test)]
 mod driver_tests;
 #[cfg(test)]
+mod instructions_tests;
+#[cfg(test)]
 mod loads_tests;
 #[cfg(test)]
 mod tests;

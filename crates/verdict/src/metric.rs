@@ -1,5 +1,6 @@
 //! What is compared.
 
+use readings::InstructionScope;
 use serde::Serialize;
 
 /// What is compared.
@@ -18,6 +19,12 @@ pub enum Metric {
     /// The same in the open loop, at the given rate. A server that waits between requests takes
     /// more for each than a saturated one.
     ServerCpuUsPerRequestAtRate,
+    /// Instructions that all servers on the subject's path retired per good answer of a closed loop,
+    /// in their own code and in the kernel; less is better. Only where the kernel counts them.
+    ServerInstructionsPerRequest,
+    /// The same in their own code only, where the kernel counts no others. It is a metric of its own,
+    /// since the two cannot be compared.
+    ServerUserInstructionsPerRequest,
     /// The most resident memory of all servers on the subject's path together, bytes; less is
     /// better.
     ServerRssBytesMax,
@@ -41,12 +48,14 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, throughput first.
-    pub const ALL: [Metric; 12] = [
+    pub const ALL: [Metric; 14] = [
         Metric::RequestsPerS,
         Metric::LatencyUsP50,
         Metric::LatencyUsP99,
         Metric::ServerCpuUsPerRequest,
         Metric::ServerCpuUsPerRequestAtRate,
+        Metric::ServerInstructionsPerRequest,
+        Metric::ServerUserInstructionsPerRequest,
         Metric::ServerRssBytesMax,
         Metric::DriverCpuUsPerRequest,
         Metric::DriverMaxRssBytes,
@@ -64,6 +73,8 @@ impl Metric {
             Metric::LatencyUsP99 => "latency_us_p99",
             Metric::ServerCpuUsPerRequest => "server_cpu_us_per_request",
             Metric::ServerCpuUsPerRequestAtRate => "server_cpu_us_per_request_at_rate",
+            Metric::ServerInstructionsPerRequest => "server_instructions_per_request",
+            Metric::ServerUserInstructionsPerRequest => "server_user_instructions_per_request",
             Metric::ServerRssBytesMax => "server_rss_bytes_max",
             Metric::DriverCpuUsPerRequest => "driver_cpu_us_per_request",
             Metric::DriverMaxRssBytes => "driver_max_rss_bytes",
@@ -82,6 +93,10 @@ impl Metric {
             Metric::LatencyUsP99 => "99th percentile of latency",
             Metric::ServerCpuUsPerRequest => "servers' CPU time per request",
             Metric::ServerCpuUsPerRequestAtRate => "servers' CPU time per request at that rate",
+            Metric::ServerInstructionsPerRequest => "servers' instructions per request",
+            Metric::ServerUserInstructionsPerRequest => {
+                "servers' user-mode instructions per request"
+            }
             Metric::ServerRssBytesMax => "servers' peak memory",
             Metric::DriverCpuUsPerRequest => "driver's CPU time per request",
             Metric::DriverMaxRssBytes => "driver's peak memory",
@@ -103,7 +118,16 @@ impl Metric {
         matches!(
             self,
             Metric::RequestsPerS | Metric::ServerCpuUsPerRequest | Metric::DriverCpuUsPerRequest
-        )
+        ) || self.instructions().is_some()
+    }
+
+    /// Which instructions it counts; nothing for other metrics.
+    pub fn instructions(self) -> Option<InstructionScope> {
+        match self {
+            Metric::ServerInstructionsPerRequest => Some(InstructionScope::UserAndKernel),
+            Metric::ServerUserInstructionsPerRequest => Some(InstructionScope::User),
+            _ => None,
+        }
     }
 
     /// The quantile of the latency, between 0 and 1; nothing for what is no latency.
@@ -142,7 +166,7 @@ impl Metric {
             Metric::ServerCpuUsPerRequest
                 | Metric::ServerCpuUsPerRequestAtRate
                 | Metric::ServerRssBytesMax
-        )
+        ) || self.instructions().is_some()
     }
 
     /// Whether it is measured in the open loop.

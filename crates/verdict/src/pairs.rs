@@ -6,7 +6,8 @@ mod pooled;
 pub(crate) use alone::Alone;
 
 use readings::{
-    DriverReading, EventsReading, LoadReading, Outcome, Pacing, Quantiles, Reading, Slice,
+    DriverReading, EventsReading, InstructionScope, LoadReading, Outcome, Pacing, Quantiles,
+    Reading, Slice,
 };
 
 use crate::Metric;
@@ -420,6 +421,9 @@ fn figure(metric: Metric, reading: &Reading, load: &LoadReading) -> Option<Value
     if metric.is_of_events() {
         return Some(exact(events::value(metric, reading.events.as_ref()?)?));
     }
+    if let Some(scope) = metric.instructions() {
+        return instructions(reading, scope);
+    }
     match metric {
         Metric::RequestsPerS => Some(Value {
             value: load.requests_per_s(),
@@ -460,6 +464,16 @@ fn figure(metric: Metric, reading: &Reading, load: &LoadReading) -> Option<Value
         }
         _ => Some(exact(of_driver(metric, reading.driver.as_ref()?)?)),
     }
+}
+
+/// Instructions per request; `None` where others were counted, or none.
+fn instructions(reading: &Reading, scope: InstructionScope) -> Option<Value> {
+    let counted = reading.instructions.as_ref();
+    let counted = counted.filter(|counted| counted.scope == scope)?;
+    Some(Value {
+        value: counted.per_request()?,
+        half_step: 0.5 / counted.requests as f64,
+    })
 }
 
 /// The most resident memory of the servers of a trial together, over both loads.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, DriverReading, ErrorCounts, LoadReading, SystemMetrics};
+use readings::{
+    Condition, DriverReading, ErrorCounts, InstructionScope, LoadReading, SystemMetrics,
+};
 use serde::Serialize;
 
 use crate::Starts;
@@ -43,6 +45,13 @@ pub struct SubjectRow {
     pub server_cpu_user_us_per_request: BTreeMap<String, f64>,
     /// The system part of it, in microseconds.
     pub server_cpu_system_us_per_request: BTreeMap<String, f64>,
+    /// Mean number of instructions that each server retired per request, in its own code and in the
+    /// kernel; empty where the kernel does not count them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_instructions_per_request: BTreeMap<String, f64>,
+    /// The same in its own code only, where the kernel counts no others.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_user_instructions_per_request: BTreeMap<String, f64>,
     /// Mean number of context switches of each server per request of the closed loop, of both
     /// kinds.
     pub server_switches_per_request: BTreeMap<String, f64>,
@@ -179,6 +188,8 @@ fn row(
         server_cpu_user_us_per_request: part(|share| share),
         server_cpu_system_us_per_request: part(|share| 1.0 - share),
         server_cpu_us_per_request: cpu,
+        server_instructions_per_request: instructions(trials, InstructionScope::UserAndKernel),
+        server_user_instructions_per_request: instructions(trials, InstructionScope::User),
         server_switches_per_request: per_server(trials, SystemMetrics::switches_per_request),
         server_faults_per_request: per_server(trials, SystemMetrics::faults_per_request),
         server_rss_bytes_max: most_memory(counted),
@@ -231,6 +242,22 @@ fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
         }
     }
     per_server
+        .into_iter()
+        .filter_map(|(name, values)| Some((name, mean(&values)?)))
+        .collect()
+}
+
+/// Mean instructions of each server per request over the valid trials.
+fn instructions(trials: &[&Cell<'_>], scope: InstructionScope) -> BTreeMap<String, f64> {
+    let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let valid = trials.iter().filter(|cell| cell.throughput().is_some());
+    let counted = valid.filter_map(|cell| cell.reading()?.instructions.as_ref());
+    for reading in counted.filter(|reading| reading.scope == scope) {
+        for (server, count) in reading.per_request_by_server() {
+            found.entry(server.clone()).or_default().push(count);
+        }
+    }
+    found
         .into_iter()
         .filter_map(|(name, values)| Some((name, mean(&values)?)))
         .collect()

@@ -13,7 +13,9 @@ use crate::failure::Failure;
 use crate::output::print_text;
 use crate::own_servers::{OwnServers, SubjectValue};
 use crate::recipes::recipes;
-use crate::run::{Statistician, Wanted, carry_out_until, fit_into, fit_words, write_summaries};
+use crate::run::{
+    Statistician, Wanted, carry_out_until, fit_into, fit_words, note_counters, write_summaries,
+};
 
 /// The exit statuses that `git bisect run` understands.
 const NOT_SLOWER: u8 = 0;
@@ -48,6 +50,7 @@ fn is_of_this(error: &BuildError) -> bool {
 fn measured(args: &BisectArgs) -> Result<u8, Failure> {
     let recipes = recipes(&OwnFolders::default())?;
     let mut experiment = experiment(args, &recipes)?;
+    note_counters(&mut experiment);
     if let Some(within) = args.within {
         let fit = fit_into(&mut experiment, within, None)?;
         eprintln!("weigh: {}", fit_words(&fit));

@@ -8,7 +8,7 @@ use crate::cli::{CompareArgs, HttpVersion, OwnFolders};
 use crate::failure::Failure;
 use crate::own_servers::{OwnServers, SubjectValue, refuse_unused};
 use crate::recipes::recipes;
-use crate::run::{Wanted, fit_into, fit_words, measure};
+use crate::run::{Wanted, fit_into, fit_words, measure, note_counters};
 
 /// The host of a load that has CPUs of its own.
 const CLIENT: &str = "client";
@@ -21,6 +21,7 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let recipes = recipes(&OwnFolders::default())?;
     let mut experiment = experiment(args, &recipes)?;
     crate::gates::add(&mut experiment, &args.gates, args.format)?;
+    note_counters(&mut experiment);
     if let Some(within) = args.within {
         let fit = fit_into(&mut experiment, within, args.bottleneck)?;
         eprintln!("weigh: {}", fit_words(&fit));

@@ -11,7 +11,7 @@ use crate::cli::{GateArgs, PlanArgs, PlanFormat};
 use crate::failure::Failure;
 use crate::output::{print_json, print_text, width};
 use crate::recipes::recipes;
-use crate::run::{Wanted, carry_out};
+use crate::run::{Wanted, carry_out, note_counters};
 
 /// Runs a pilot, or takes the run in a folder, and says what a longer run needs.
 pub fn plan(args: &PlanArgs) -> Result<u8, Failure> {
@@ -23,6 +23,7 @@ pub fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let mut experiment =
         catalogue::open_experiment(&args.experiment, &args.set, args.quick, &recipes)
             .map_err(Failure::file)?;
+    note_counters(&mut experiment);
     experiment.design.blocks = args.pilot;
     experiment.design.within = None;
     experiment.find_bottlenecks(false);
@@ -52,7 +53,8 @@ fn show(folder: &Path, recipes: &experiment::Recipes, format: PlanFormat) -> Res
     let file = folder.join("experiment.toml");
     // A folder without it still tells what its journal has.
     let experiment = Experiment::read(&file, &[], false, recipes).ok();
-    let estimated_s = experiment.map(|experiment| {
+    let estimated_s = experiment.map(|mut experiment| {
+        note_counters(&mut experiment);
         let estimated = Plan::new(&experiment, header.seed).estimated;
         estimated.as_secs_f64() / f64::from(experiment.design.blocks.max(1))
     });

@@ -38,8 +38,10 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     }
     let recipes = recipes(&args.own)?;
     if let Some(folder) = &args.resume {
-        let experiment = Experiment::read(&folder.join("experiment.toml"), &[], false, &recipes)
-            .map_err(Failure::file)?;
+        let mut experiment =
+            Experiment::read(&folder.join("experiment.toml"), &[], false, &recipes)
+                .map_err(Failure::file)?;
+        note_counters(&mut experiment);
         return measure(&Wanted {
             experiment: &experiment,
             recipes: &recipes,
@@ -71,6 +73,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         experiment.find_bottlenecks(bottleneck);
     }
     gates::add(&mut experiment, &args.gates, args.format)?;
+    note_counters(&mut experiment);
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     let within = args.within.or(experiment.design.within);
     let fit = match within {
@@ -98,6 +101,12 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         gates: &args.gates,
         label: args.label.as_deref(),
     })
+}
+
+/// Notes whether instructions are counted here, so that the estimate of a run's time has that time.
+/// Of other machines that is known only in the run.
+pub fn note_counters(experiment: &mut Experiment) {
+    experiment.counts_instructions = agent::instructions::scope().is_ok();
 }
 
 /// Chooses blocks and windows that fit into a time.

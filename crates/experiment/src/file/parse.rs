@@ -119,6 +119,7 @@ pub(super) fn whole(
         sysctls: parts::sysctls(reader, &top),
         published: parts::published(reader, &top),
         gates: Vec::new(),
+        counts_instructions: false,
     };
     if let Some(main) = experiment.main_load() {
         experiment.load = main.load.clone();

@@ -45,6 +45,9 @@ pub struct Experiment {
     pub published: Vec<Published>,
     /// Bounds that fail a run, in the order they were written.
     pub gates: Vec<Gate>,
+    /// Whether instructions are counted where it runs, which takes time. No file says this; without
+    /// it the estimate of a run's time is without that time.
+    pub counts_instructions: bool,
 }
 
 /// A program that is started from a recipe.

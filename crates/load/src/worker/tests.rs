@@ -182,6 +182,20 @@ fn the_ramp_up_is_not_measured() {
 }
 
 #[test]
+fn a_segment_begins_after_its_time_without_load() {
+    let mut job = job(1, Segment::closed(Stop::After(ms(10))));
+    job.segments.push(Segment {
+        idle_before: ms(50),
+        ..job.segments[0].clone()
+    });
+    let clock = SimClock::default();
+    let io = SimIo::new(&clock, 300_000);
+    let worker = Worker::new(io, clock, Arc::new(job), 0, mpsc::channel().0);
+    assert_eq!(worker.common_start(0, 7), 7);
+    assert_eq!(worker.common_start(1, 7), 50 * MS + 7);
+}
+
+#[test]
 fn the_rate_of_stages_is_that_of_their_time() {
     let stage = |from_per_s, to_per_s| Stage {
         duration: ms(100),

@@ -17,7 +17,7 @@ const COLUMNS_MAX: usize = 5;
 
 /// The metrics of a table, the most important first. CPU time is that at the given rate, if it is
 /// known.
-const SHOWN: [Metric; 12] = [
+const SHOWN: [Metric; 14] = [
     Metric::RequestsPerS,
     Metric::FailedShare,
     Metric::FullRateAfterS,
@@ -29,6 +29,8 @@ const SHOWN: [Metric; 12] = [
     Metric::LongestResponseS,
     Metric::DriverCpuUsPerRequest,
     Metric::ServerRssBytesMax,
+    Metric::ServerInstructionsPerRequest,
+    Metric::ServerUserInstructionsPerRequest,
     Metric::DriverMaxRssBytes,
 ];
 
@@ -250,6 +252,9 @@ fn value(
         }
         Metric::ServerCpuUsPerRequest | Metric::DriverCpuUsPerRequest => {
             Some(format!("{} us/request", three_digits(compared?)))
+        }
+        Metric::ServerInstructionsPerRequest | Metric::ServerUserInstructionsPerRequest => {
+            Some(format!("{}/request", rate(compared?)))
         }
         Metric::ServerRssBytesMax | Metric::DriverMaxRssBytes => Some(bytes(compared?)),
         Metric::FailedShare => {

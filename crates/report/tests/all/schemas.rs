@@ -1,7 +1,7 @@
 //! Results and journals fit their published schemas.
 
 use jsonschema::Validator;
-use readings::Journal;
+use readings::{InstructionScope, InstructionsReading, Journal, JournalRow, Outcome};
 use serde_json::Value;
 
 const JOURNALS: [&str; 3] = ["loops", "events", "hosts"];
@@ -55,6 +55,34 @@ fn lines_of_journals_fit_the_schema_as_old_versions_and_this_one_write_them() {
             assert_valid(&schema, &what, &document);
         }
     }
+}
+
+#[test]
+fn instructions_of_servers_fit_the_schema() {
+    let schema = validator("journal");
+    let mut journal = Journal::parse(&journal("loops")).unwrap();
+    for row in &mut journal.rows {
+        let JournalRow::Trial(trial) = row else {
+            continue;
+        };
+        let Outcome::Done(reading) = &mut trial.outcome else {
+            continue;
+        };
+        reading.instructions = Some(InstructionsReading {
+            scope: InstructionScope::UserAndKernel,
+            requests: 3_000,
+            servers: [("origin".to_owned(), 90_000_000)].into(),
+        });
+        let line = row.to_line().unwrap();
+        let mut document: Value = serde_json::from_slice(&line).unwrap();
+        assert_valid(&schema, "a trial", &document);
+        document["outcome"]["done"]["instructions"]["scope"] = "hypervisor".into();
+        assert!(!schema.is_valid(&document), "{document}");
+    }
+    let result = report::json(&journal.header, &verdict::analyse(&journal));
+    assert_valid(&validator("result"), "its result", &result);
+    let metric = "\"metric\":\"server_instructions_per_request\"";
+    assert!(result.to_string().contains(metric), "{result}");
 }
 
 #[test]

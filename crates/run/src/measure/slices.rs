@@ -9,7 +9,7 @@ use super::{GroupSetup, Measurer, curve, load_of, metrics_of, schedule};
 use crate::context::Context;
 use crate::copies::original;
 use crate::group::{GroupResult, ReadySubject};
-use crate::{network_warnings, sequential, upstream_connections};
+use crate::{instructions, network_warnings, sequential, upstream_connections};
 use agent::AgentError;
 use agent::wire::Loaded;
 use experiment::{Design, ResolvedCondition};
@@ -19,7 +19,8 @@ const WARM_UPS_MORE: usize = 3;
 /// It gets another if its median is less than this share of the last one.
 const QUICKER: f64 = 0.8;
 
-/// Warm-up, closed loop, open loop at the common rate, open loops at the rates of a curve.
+/// Warm-up, closed loop, open loop at the common rate, open loops at the rates of a curve, and a
+/// closed loop in which instructions are counted.
 pub(super) struct Slices;
 
 impl Measurer for Slices {
@@ -68,6 +69,8 @@ impl Measurer for Slices {
             }
         }
         let mut curves = curve::measure(cx, setup, ready, &closed.readings, random, result)?;
+        let mut instructions =
+            instructions::count(cx, resolved, ready, &closed.readings, random, result)?;
         network_warnings::of_closed_loop(cx, resolved, ready, &closed, result);
         for (number, one) in ready.iter().enumerate() {
             let mut reading = reading(number, one, &closed, open.as_ref());
@@ -75,6 +78,7 @@ impl Measurer for Slices {
                 reading.upstream_connections_per_request = None;
             }
             reading.curve = std::mem::take(&mut curves[number]);
+            reading.instructions = instructions[number].take();
             result
                 .outcomes
                 .push((one.planned.clone(), Outcome::Done(Box::new(reading))));

@@ -22,6 +22,7 @@ mod hosts_run;
 mod http2;
 mod http3;
 mod images;
+mod instructions;
 mod kill;
 mod links;
 mod load;
