@@ -57,7 +57,8 @@ fn dense() -> hdrhistogram::Histogram<u64> {
         .expect("the constant bounds are valid: low >= 1, high >= 2 * low, digits <= 5")
 }
 
-/// The occupied buckets, ascending: the highest value of each and its count.
+/// The occupied buckets, ascending: the highest value of each, and how many values are in it and in
+/// those before it, so that a quantile is found by bisection.
 #[derive(Clone, Debug, Default)]
 struct Buckets(Vec<(u64, u64)>);
 
@@ -87,7 +88,7 @@ impl Buckets {
                     if highest > most || all > COUNT_MAX {
                         return None;
                     }
-                    found.push((highest, count.unsigned_abs()));
+                    found.push((highest, all));
                     index += 1;
                 }
             }
@@ -96,19 +97,37 @@ impl Buckets {
         Some(Self(found))
     }
 
+    /// From the highest value of each bucket, ascending, and its count.
+    fn of(each: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let mut all = 0;
+        let sums = each.into_iter().map(|(highest, count)| {
+            all = u64::saturating_add(all, count);
+            (highest, all)
+        });
+        Self(sums.collect())
+    }
+
+    /// The highest value of each bucket and its count.
+    fn each(&self) -> impl Iterator<Item = (u64, u64)> {
+        let before = std::iter::once(0).chain(self.0.iter().map(|(_, all)| *all));
+        let each = self.0.iter().zip(before);
+        each.map(|((highest, all), before)| (*highest, all - before))
+    }
+
     fn count(&self) -> u64 {
-        let counts = self.0.iter().map(|(_, count)| *count);
-        counts.fold(0, u64::saturating_add)
+        self.0.last().map_or(0, |(_, all)| *all)
+    }
+
+    fn count_above(&self, value_ns: f64) -> u64 {
+        let below = self.0.partition_point(|(ns, _)| *ns as f64 <= value_ns);
+        let below = below.checked_sub(1).map_or(0, |last| self.0[last].1);
+        self.count() - below
     }
 
     fn value_at_quantile(&self, quantile: f64) -> u64 {
         let wanted = (quantile.min(1.0) * self.count() as f64).ceil().max(1.0) as u64;
-        let mut so_far = 0;
-        let mut reached = self.0.iter().skip_while(|(_, count)| {
-            so_far = u64::saturating_add(so_far, *count);
-            so_far < wanted
-        });
-        let highest = reached.next().map_or(0, |(highest, _)| *highest);
+        let reached = self.0.partition_point(|(_, all)| *all < wanted);
+        let highest = self.0.get(reached).map_or(0, |(highest, _)| *highest);
         match quantile {
             0.0 => LAYOUT.lowest_equivalent(highest),
             _ => highest,
@@ -118,9 +137,8 @@ impl Buckets {
     /// The middle of each bucket and its count.
     fn medians(&self) -> impl Iterator<Item = (f64, f64)> {
         let median = |highest: u64| LAYOUT.median_equivalent(highest) as f64;
-        self.0
-            .iter()
-            .map(move |(at, count)| (median(*at), *count as f64))
+        self.each()
+            .map(move |(at, count)| (median(at), count as f64))
     }
 
     fn mean(&self) -> f64 {
@@ -140,12 +158,12 @@ impl Buckets {
     }
 
     fn add(&mut self, other: &Buckets) {
-        let mut sums: BTreeMap<u64, u64> = self.0.iter().copied().collect();
-        for (highest, count) in &other.0 {
-            let sum = sums.entry(*highest).or_default();
-            *sum = sum.saturating_add(*count);
+        let mut sums: BTreeMap<u64, u64> = self.each().collect();
+        for (highest, count) in other.each() {
+            let sum = sums.entry(highest).or_default();
+            *sum = sum.saturating_add(count);
         }
-        self.0 = sums.into_iter().collect();
+        *self = Self::of(sums);
     }
 }
 
@@ -200,8 +218,8 @@ impl Histogram {
             (Counts::Sparse(own), Counts::Sparse(other)) => own.add(other),
             (_, Counts::Sparse(other)) => {
                 let inner = self.dense();
-                for (highest, count) in &other.0 {
-                    inner.saturating_record_n(*highest, *count);
+                for (highest, count) in other.each() {
+                    inner.saturating_record_n(highest, count);
                 }
             }
             // Both have the same bounds and precision.
@@ -211,21 +229,22 @@ impl Histogram {
 
     /// A copy that holds the occupied buckets only.
     pub fn compact(&self) -> Histogram {
-        Self(Counts::Sparse(Buckets(self.buckets().into_owned())))
+        Self(Counts::Sparse(match &self.0 {
+            Counts::Dense(inner) => Buckets::of(occupied(inner)),
+            Counts::Sparse(buckets) => buckets.clone(),
+        }))
     }
 
     /// What was recorded since this one was like `before`; it holds the occupied buckets only.
     pub fn since(&self, before: &Histogram) -> Histogram {
-        let before = before.buckets();
-        let mut before = before.iter().copied().peekable();
-        let buckets = self.buckets();
-        let grown = buckets.iter().filter_map(|(highest, count)| {
+        let mut before = before.buckets().into_iter().peekable();
+        let grown = self.buckets().into_iter().filter_map(|(highest, count)| {
             // Counts only grow: each bucket of `before` is among these.
-            let known = before.next_if(|(at, _)| at == highest);
+            let known = before.next_if(|(at, _)| *at == highest);
             let more = count.saturating_sub(known.map_or(0, |(_, count)| count));
-            (more > 0).then_some((*highest, more))
+            (more > 0).then_some((highest, more))
         });
-        Self(Counts::Sparse(Buckets(grown.collect())))
+        Self(Counts::Sparse(Buckets::of(grown)))
     }
 
     /// How many values were recorded.
@@ -279,30 +298,26 @@ impl Histogram {
         }
     }
 
-    fn buckets(&self) -> Cow<'_, [(u64, u64)]> {
+    fn buckets(&self) -> Vec<(u64, u64)> {
         match &self.0 {
-            Counts::Dense(inner) => Cow::Owned(occupied(inner).collect()),
-            Counts::Sparse(buckets) => Cow::Borrowed(&buckets.0),
+            Counts::Dense(inner) => occupied(inner).collect(),
+            Counts::Sparse(buckets) => buckets.each().collect(),
         }
     }
 
     /// How many values are above `value_us`, to the histogram's precision.
     pub fn count_above_us(&self, value_us: f64) -> u64 {
-        let above = |(ns, count): (u64, u64)| if ns as f64 > value_us * 1e3 { count } else { 0 };
-        let add = u64::saturating_add;
+        let value_ns = value_us * 1e3;
         match &self.0 {
-            Counts::Dense(inner) => occupied(inner).map(above).fold(0, add),
-            Counts::Sparse(buckets) => buckets.0.iter().copied().map(above).fold(0, add),
+            Counts::Dense(inner) => Buckets::of(occupied(inner)).count_above(value_ns),
+            Counts::Sparse(buckets) => buckets.count_above(value_ns),
         }
     }
 
     /// The values as (upper bound in microseconds, count) pairs, empty buckets left out.
     pub fn buckets_us(&self) -> Vec<(f64, u64)> {
-        let buckets = self.buckets();
-        buckets
-            .iter()
-            .map(|(ns, count)| (*ns as f64 / 1e3, *count))
-            .collect()
+        let buckets = self.buckets().into_iter();
+        buckets.map(|(ns, count)| (ns as f64 / 1e3, count)).collect()
     }
 
     /// The histogram as text: V2, compressed, base64.
@@ -362,7 +377,7 @@ impl Histogram {
                 _ => sums.push((own, count)),
             }
         }
-        Ok(Self(Counts::Sparse(Buckets(sums))))
+        Ok(Self(Counts::Sparse(Buckets::of(sums))))
     }
 }
 
@@ -412,8 +427,8 @@ fn occupied(inner: &hdrhistogram::Histogram<u64>) -> impl Iterator<Item = (u64, 
 
 fn filled(buckets: &Buckets) -> hdrhistogram::Histogram<u64> {
     let mut inner = dense();
-    for (highest, count) in &buckets.0 {
-        inner.saturating_record_n(*highest, *count);
+    for (highest, count) in buckets.each() {
+        inner.saturating_record_n(highest, count);
     }
     inner
 }
