@@ -11,7 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod analysis;
-mod bottleneck;
+pub mod bottleneck;
 mod bound;
 pub mod capacity;
 mod cells;
@@ -69,7 +69,7 @@ mod fixtures;
 pub use analysis::{
     Analysis, FailureCount, InvalidTrial, analyse, analyse_with, at_a_look, may_stop, settled,
 };
-pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks};
+pub use bottleneck::{Bottleneck, Effect, Evidence, Finding, Standing, bottlenecks};
 pub use bound::Bound;
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison};

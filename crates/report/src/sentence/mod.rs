@@ -6,6 +6,7 @@ mod comparison;
 mod congestion;
 mod curve;
 mod events;
+mod evidence;
 mod finding;
 mod gate;
 mod interaction;
