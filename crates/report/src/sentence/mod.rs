@@ -7,6 +7,7 @@ mod closing;
 mod comparison;
 mod congestion;
 mod curve;
+mod diagnosis;
 mod events;
 mod evidence;
 mod finding;
@@ -36,6 +37,7 @@ pub(crate) use closing::closing;
 pub(crate) use comparison::{comparison, comparison_placed, direction, noise_floor, verdict_word};
 pub(crate) use congestion::congestion;
 pub(crate) use curve::{curve_legend, curve_point, curves, rate_with_interval, tidy};
+pub(crate) use diagnosis::{diagnosis, kind};
 pub(crate) use events::{
     Unit, are_censored, difference, difference_at_most, floor_difference, uncompared,
     unit as unit_of_difference, upper_bound,
