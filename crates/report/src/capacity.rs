@@ -10,6 +10,7 @@ use crate::columns::Columns;
 use crate::grid::{grid, wrapped};
 use crate::markdown;
 use crate::plot::{Plot, time_labels};
+use crate::sentence::{self, not_held};
 use crate::units::time;
 
 /// What `weigh capacity` found under an objective.
@@ -25,8 +26,6 @@ pub struct CapacityView<'a> {
     pub steps: &'a [RateStep],
     /// Latency against offered rate.
     pub points: &'a [RatePoint],
-    /// What was found, in words.
-    pub sentences: &'a [String],
     /// Connections that carried the load.
     pub connections: u32,
     /// The seed of the order.
@@ -41,7 +40,7 @@ const STOPPED: &str = "It was stopped; this is what was measured until then.";
 pub fn capacity_terminal(view: &CapacityView<'_>, width: usize) -> String {
     let mut out = format!("Capacity @ {}\n\n", view.url);
     for sentence in said(view) {
-        out.push_str(&wrapped("", sentence, 0, width));
+        out.push_str(&wrapped("", &sentence, 0, width));
     }
     if let Some(picture) = picture(view, width) {
         out.push('\n');
@@ -60,7 +59,7 @@ pub fn capacity_terminal(view: &CapacityView<'_>, width: usize) -> String {
 pub fn capacity_markdown(view: &CapacityView<'_>) -> String {
     let mut out = format!("# Capacity of {}\n\n", markdown::escaped(view.url));
     for sentence in said(view) {
-        out.push_str(&format!("- {}\n", markdown::escaped(sentence)));
+        out.push_str(&format!("- {}\n", markdown::escaped(&sentence)));
     }
     if let Some(picture) = picture(view, 90) {
         out.push_str(&format!("\n{}\n\n```\n{picture}```\n", caption(view)));
@@ -98,23 +97,29 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
         "upper_is": c.upper_is,
         "low_per_s": c.low_per_s,
         "high_per_s": c.high_per_s,
-        "sentences": view.sentences,
-        "curve": view.points,
+        "sentences": sentence::capacity(view),
+        "curve": view.points.iter().map(point).collect::<Vec<_>>(),
         "steps": view.steps.iter().map(step).collect::<Vec<_>>(),
     })
 }
 
+fn point(point: &RatePoint) -> Value {
+    let mut object = json!(point);
+    object["reasons"] = json!(reasons_at(point));
+    object
+}
+
 fn step(step: &RateStep) -> Value {
-    let (outcome, reasons) = match &step.judgement {
-        Judgement::Met => ("held", Vec::new()),
-        Judgement::Missed(reasons) => ("missed", reasons.clone()),
-        Judgement::Unusable(reason) => ("unusable", vec![reason.clone()]),
+    let outcome = match &step.judgement {
+        Judgement::Met => "held",
+        Judgement::Missed(_) => "missed",
+        Judgement::Unusable(_) => "unusable",
     };
     let load = &step.load;
     json!({
         "rate_per_s": step.rate_per_s,
         "outcome": outcome,
-        "reasons": reasons,
+        "reasons": not_held(&step.judgement),
         "requests": load.requests,
         "duration_s": load.duration_s,
         "requests_per_s": load.requests_per_s(),
@@ -126,11 +131,9 @@ fn step(step: &RateStep) -> Value {
     })
 }
 
-pub(crate) fn said<'a>(view: &CapacityView<'a>) -> impl Iterator<Item = &'a str> {
-    let stopped = view.stopped.then_some(STOPPED);
-    stopped
-        .into_iter()
-        .chain(view.sentences.iter().map(String::as_str))
+pub(crate) fn said(view: &CapacityView<'_>) -> impl Iterator<Item = String> {
+    let stopped = view.stopped.then(|| STOPPED.to_owned());
+    stopped.into_iter().chain(sentence::capacity(view))
 }
 
 /// The limit of the highest quantile that the objective limits.
@@ -278,10 +281,16 @@ pub(crate) fn table(points: &[RatePoint]) -> Columns {
         })
 }
 
-/// Why trials of a rate did not hold.
+/// Why trials of a rate did not hold, each reason once.
+fn reasons_at(point: &RatePoint) -> Vec<String> {
+    sentence::once(point.not_held.iter().flat_map(not_held))
+}
+
+/// The first of them, and how many more there are.
 pub(crate) fn why(point: &RatePoint) -> Option<String> {
-    let reasons = point.reasons.first().map(|first| {
-        let more = point.reasons.len() - 1;
+    let all = reasons_at(point);
+    let reasons = all.first().map(|first| {
+        let more = all.len() - 1;
         match more {
             0 => first.clone(),
             1 => format!("{first}; and one more reason"),
@@ -307,7 +316,7 @@ fn reasons(points: &[RatePoint], width: usize) -> String {
 pub(crate) mod tests {
     use super::*;
     use crate::fixtures::load;
-    use verdict::capacity::{Outcome, Search, SearchOptions, curve, quantiles_of, sentences};
+    use verdict::capacity::{Outcome, Search, SearchOptions, curve, quantiles_of};
 
     /// A server that is fast up to 2,000 requests/s and slow above.
     pub(crate) struct Example {
@@ -315,7 +324,6 @@ pub(crate) mod tests {
         pub capacity: Capacity,
         pub steps: Vec<RateStep>,
         pub points: Vec<RatePoint>,
-        pub sentences: Vec<String>,
     }
 
     pub(crate) fn example() -> Example {
@@ -344,13 +352,11 @@ pub(crate) mod tests {
             .collect();
         let capacity = search.so_far();
         let points = curve(&steps, &quantiles_of(&objective));
-        let sentences = sentences(&capacity, &objective, &steps, 64);
         Example {
             objective,
             capacity,
             steps,
             points,
-            sentences,
         }
     }
 
@@ -362,7 +368,6 @@ pub(crate) mod tests {
                 capacity: &self.capacity,
                 steps: &self.steps,
                 points: &self.points,
-                sentences: &self.sentences,
                 connections: 64,
                 seed: 7,
                 stopped: false,

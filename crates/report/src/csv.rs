@@ -3,8 +3,9 @@
 use readings::{
     DriverReading, Journal, LOAD_KEY, LoadReading, Outcome, ServerMetrics, SystemMetrics,
 };
-use verdict::{latest, machine_reasons, reasons};
+use verdict::{latest, machine_flaws};
 
+use crate::sentence::{flaw, load_flaws};
 use crate::visible::visible;
 
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
@@ -65,9 +66,10 @@ pub fn csv(journal: &Journal) -> String {
                     // Where something happened to servers, failures are what was measured.
                     let mut problems = match reading.events {
                         Some(_) => Vec::new(),
-                        None => reasons(load),
+                        None => load_flaws(load),
                     };
-                    problems.extend(probed.iter().flat_map(|seen| machine_reasons(load, seen)));
+                    let of_machine = probed.iter().flat_map(|seen| machine_flaws(load, seen));
+                    problems.extend(of_machine.map(|found| flaw(&found)));
                     out.push_str(&format!(
                         "{start},{name},{},{},{},{p50},{p99},{p99_9},{max},{},{},{},{},{},{},{}\n",
                         load.requests,

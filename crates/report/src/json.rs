@@ -3,7 +3,7 @@
 use readings::RunHeader;
 use serde::Serialize;
 use serde_json::{Value, json as object};
-use verdict::{Analysis, Finding};
+use verdict::{Analysis, Finding, LatencyCurves, Starts};
 
 use crate::sentence;
 
@@ -22,6 +22,8 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         with(
             c,
             &[
+                ("subject_starts", starts(&c.subject_starts)),
+                ("baseline_starts", starts(&c.baseline_starts)),
                 ("note", object!(note)),
                 (
                     "sentence",
@@ -36,15 +38,26 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let tiers = tiers.map(|one| with_sentence(one, sentence::tiers(one)));
     let interactions = analysis.interactions.iter();
     let interactions = interactions.map(|one| with_sentence(one, sentence::interaction(one)));
+    let table = analysis.table.iter();
+    let table = table.map(|row| with(row, &[("starts", starts(&row.starts))]));
     let findings = analysis.bottlenecks.iter();
     let findings: Value = findings.map(bottleneck).collect();
     let rates = analysis.rates.iter().map(sentence::rate_choice);
     let curves = analysis.curves.iter();
-    let curves = curves.map(|one| with(one, &[("sentences", object!(sentence::curves(one)))]));
+    let curves = curves.map(latency_curves);
     let probes = analysis.probes.as_ref();
     // Their former key `again`, for one version more.
     let invalid = analysis.invalid.iter();
-    let invalid = invalid.map(|trial| with(trial, &[("again", object!(trial.baseline_copy))]));
+    let invalid = invalid.map(|trial| {
+        let reasons: Vec<String> = trial.reasons.iter().map(sentence::trial_flaw).collect();
+        with(
+            trial,
+            &[
+                ("reasons", object!(reasons)),
+                ("again", object!(trial.baseline_copy)),
+            ],
+        )
+    });
     let warnings = analysis.warnings.iter().map(sentence::warning);
     object!({
         "experiment": header.experiment,
@@ -64,7 +77,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "interactions": interactions.collect::<Value>(),
         "noise_floor": floors.collect::<Value>(),
         "shifts": analysis.shifts,
-        "table": analysis.table,
+        "table": table.collect::<Value>(),
         "bottlenecks": findings,
         // Their name until version 0.2, for one version more.
         "limiters": findings,
@@ -83,6 +96,26 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
             "invalid_trials": invalid.collect::<Value>(),
         },
     })
+}
+
+/// Starts with the reason in words.
+fn starts(starts: &Starts) -> Value {
+    let reason = starts.reason.as_ref().map(sentence::reason);
+    with(starts, &[("reason", object!(reason))])
+}
+
+/// The curves of a condition with the reasons in words.
+fn latency_curves(curves: &LatencyCurves) -> Value {
+    let mut object = with(curves, &[("sentences", object!(sentence::curves(curves)))]);
+    for (at, subject) in curves.subjects.iter().enumerate() {
+        for (kind, rows) in [("rates", &subject.rates), ("shares", &subject.shares)] {
+            for (row, point) in rows.iter().enumerate() {
+                let reason = point.reason.as_ref().map(sentence::point_flaw);
+                object["subjects"][at][kind][row]["reason"] = object!(reason);
+            }
+        }
+    }
+    object
 }
 
 /// A finding under its present and its former key, for one version more.

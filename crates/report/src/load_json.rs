@@ -3,6 +3,8 @@
 use readings::{LoadReading, Pacing, Quantiles};
 use serde_json::{Map, Value, json as object};
 
+use crate::sentence::load_flaws;
+
 /// One load as the JSON document of `weigh load --format json`.
 ///
 /// `extra` (the URL, the program's version, …) comes first; the document's own fields win where
@@ -79,7 +81,7 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
         "rows_left_out": reading.rows_left_out,
         "wrong": reading.wrong,
         "accept_queues": reading.accept_queues,
-        "problems": verdict::reasons(reading),
+        "problems": load_flaws(reading),
         "histogram": reading.response.to_base64(),
     });
     let mut document = extra;

@@ -5,7 +5,7 @@ use verdict::text::{counted, grouped, percent, rate};
 
 use crate::columns::errors;
 use crate::load_parts as parts;
-use crate::sentence::without_pauses;
+use crate::sentence::{full_queue, late_client, load_flaws, without_pauses};
 use crate::units::{bytes, time};
 
 const QUANTILES: [(&str, f64); 5] = [
@@ -56,10 +56,11 @@ pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> Strin
         && verdict::late_at(reading, 0.5).is_none()
     {
         out.push_str(&format!(
-            "  Note: {late}; do not read the tail as the server's\n"
+            "  Note: {}; do not read the tail as the server's\n",
+            late_client(&late)
         ));
     }
-    for reason in verdict::reasons(reading) {
+    for reason in load_flaws(reading) {
         out.push_str(&format!("  Invalid: {reason}\n"));
     }
     out.push_str(&format!(
@@ -286,9 +287,10 @@ fn notes(reading: &LoadReading) -> Vec<String> {
 
 /// The accept queues that were full, where no reason against the load names them.
 fn full_queues(reading: &LoadReading) -> Option<String> {
-    let queues = verdict::full_queues(&reading.accept_queues).join("; ");
+    let queues: Vec<String> = reading.accept_queues.iter().map(full_queue).collect();
+    let queues = queues.join("; ");
     let is_named = |reason: &String| reason.contains(&queues);
-    (!queues.is_empty() && !verdict::reasons(reading).iter().any(is_named)).then(|| {
+    (!queues.is_empty() && !load_flaws(reading).iter().any(is_named)).then(|| {
         format!(
             "{queues}; a SYN that finds its queue full is dropped, and sent again a second or more \
              later"
@@ -433,7 +435,7 @@ mod tests {
         reading.errors.timeout = 2;
         let text = line(&reading).unwrap();
         assert_eq!(text, "  Errors: 94 timeout; 2 of them in the measured time");
-        let reason = &verdict::reasons(&reading)[0];
+        let reason = &load_flaws(&reading)[0];
         assert!(reason.contains("(94 timeout)"), "the same count: {reason}");
         reading.errors.timeout = 94;
         assert_eq!(line(&reading).unwrap(), "  Errors: 94 timeout");

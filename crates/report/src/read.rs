@@ -8,6 +8,7 @@ use verdict::text::{counted, grouped, rate};
 use crate::columns::{Columns, errors};
 use crate::grid::{grid, wrapped};
 use crate::markdown;
+use crate::sentence::{self, diagnosis};
 use crate::units::{shortened, time};
 
 /// Readings of other tools, what they say, and what is missing in them.
@@ -34,7 +35,7 @@ pub fn read_terminal(read: &Read<'_>, width: usize) -> String {
     for (title, items) in parts(read) {
         out.push_str(&format!("\n{title}\n"));
         for item in items {
-            out.push_str(&wrapped("- ", item, 2, width));
+            out.push_str(&wrapped("- ", &item, 2, width));
         }
     }
     if read.findings.is_empty() {
@@ -51,8 +52,7 @@ pub fn read_markdown(read: &Read<'_>) -> String {
         out.push_str(&markdown::table(&table(read.readings)));
     }
     for (title, items) in parts(read) {
-        let items = items.into_iter().map(str::to_owned);
-        markdown::list(&mut out, &title, items);
+        markdown::list(&mut out, &title, items.into_iter());
     }
     if read.findings.is_empty() {
         out.push_str(&format!("\n{NOTHING}\n"));
@@ -62,9 +62,16 @@ pub fn read_markdown(read: &Read<'_>) -> String {
 
 /// The same as one JSON document.
 pub fn read_json(read: &Read<'_>) -> Value {
+    let findings = read.findings.iter().map(|finding| {
+        json!({
+            "readings": finding.readings,
+            "kind": finding.kind(),
+            "sentence": diagnosis(finding, read.readings),
+        })
+    });
     json!({
         "readings": read.readings,
-        "findings": read.findings,
+        "findings": findings.collect::<Value>(),
         "problems": read.problems,
     })
 }
@@ -76,21 +83,20 @@ fn found(read: &Read<'_>) -> String {
 }
 
 /// The findings by kind, then what is missing.
-fn parts<'a>(read: &Read<'a>) -> Vec<(String, Vec<&'a str>)> {
-    let mut kinds: Vec<FindingKind> = read.findings.iter().map(|f| f.kind).collect();
+fn parts(read: &Read<'_>) -> Vec<(String, Vec<String>)> {
+    let mut kinds: Vec<FindingKind> = read.findings.iter().map(Finding::kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let mut parts: Vec<(String, Vec<&str>)> = kinds
+    let mut parts: Vec<(String, Vec<String>)> = kinds
         .into_iter()
         .map(|kind| {
-            let of_kind = read.findings.iter().filter(|f| f.kind == kind);
-            let sentences = of_kind.map(|f| f.sentence.as_str());
-            (capital(kind.words()), sentences.collect())
+            let of_kind = read.findings.iter().filter(|f| f.kind() == kind);
+            let sentences = of_kind.map(|f| diagnosis(f, read.readings));
+            (capital(sentence::kind(kind)), sentences.collect())
         })
         .collect();
     if !read.problems.is_empty() {
-        let problems = read.problems.iter().map(String::as_str);
-        parts.push(("Not all there".to_owned(), problems.collect()));
+        parts.push(("Not all there".to_owned(), read.problems.to_vec()));
     }
     parts
 }

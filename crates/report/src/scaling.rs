@@ -9,6 +9,7 @@ use crate::columns::Columns;
 use crate::grid::{grid, wrapped};
 use crate::markdown;
 use crate::plot::Plot;
+use crate::sentence::{self, flaw, load_flaws, once};
 use crate::units::time;
 
 /// What `weigh capacity --concurrency` found.
@@ -20,8 +21,6 @@ pub struct ScalingView<'a> {
     pub scaling: &'a Scaling,
     /// All steps, in the order in which they were made.
     pub steps: &'a [LevelStep],
-    /// What was found, in words.
-    pub sentences: &'a [String],
     /// The seed of the order and of the bootstrap.
     pub seed: u64,
     /// Whether a signal ended it.
@@ -36,7 +35,7 @@ const CAPTION: &str = "requests/s against connections: o measured, ^ at least (t
 pub fn scaling_terminal(view: &ScalingView<'_>, width: usize) -> String {
     let mut out = format!("Throughput over concurrency @ {}\n\n", view.url);
     for sentence in said(view) {
-        out.push_str(&wrapped("", sentence, 0, width));
+        out.push_str(&wrapped("", &sentence, 0, width));
     }
     if let Some(picture) = picture(view.scaling, width) {
         out.push('\n');
@@ -64,7 +63,7 @@ pub fn scaling_markdown(view: &ScalingView<'_>) -> String {
         markdown::escaped(view.url)
     );
     for sentence in said(view) {
-        out.push_str(&format!("- {}\n", markdown::escaped(sentence)));
+        out.push_str(&format!("- {}\n", markdown::escaped(&sentence)));
     }
     if let Some(picture) = picture(view.scaling, 90) {
         out.push_str(&format!("\n{CAPTION}\n\n```\n{picture}```\n"));
@@ -90,37 +89,45 @@ pub fn scaling_json(view: &ScalingView<'_>) -> Value {
             "errors": s.load.errors,
             "latency_us": s.load.response.quantiles(),
             "client": s.load.client,
-            "problems": verdict::reasons(&s.load),
+            "problems": load_flaws(&s.load),
         })
+    };
+    let level = |l: &Level| {
+        let mut object = json!(l);
+        object["problems"] = json!(problems_at(l));
+        object
     };
     json!({
         "url": view.url,
         "seed": view.seed,
         "stopped": view.stopped,
-        "sentences": view.sentences,
-        "levels": view.scaling.levels,
+        "sentences": sentence::scaling(view.scaling),
+        "levels": view.scaling.levels.iter().map(level).collect::<Vec<_>>(),
         "fit": view.scaling.fit,
         "lack_of_fit": view.scaling.lack_of_fit,
         "closed_loop": view.scaling.closed_loop,
         "closed_loop_lack_of_fit": view.scaling.closed_loop_lack_of_fit,
-        "no_fit": view.scaling.no_fit,
+        "no_fit": view.scaling.no_fit.as_ref().map(sentence::no_fit),
         "expected": view.scaling.expected,
         "steps": view.steps.iter().map(step).collect::<Vec<_>>(),
     })
 }
 
-pub(crate) fn said<'a>(view: &ScalingView<'a>) -> impl Iterator<Item = &'a str> {
-    let stopped = view.stopped.then_some(STOPPED);
-    stopped
-        .into_iter()
-        .chain(view.sentences.iter().map(String::as_str))
+pub(crate) fn said(view: &ScalingView<'_>) -> impl Iterator<Item = String> {
+    let stopped = view.stopped.then(|| STOPPED.to_owned());
+    stopped.into_iter().chain(sentence::scaling(view.scaling))
 }
 
 pub(crate) fn problems(scaling: &Scaling) -> impl Iterator<Item = String> {
     scaling.levels.iter().flat_map(|level| {
-        let said = |problem: &String| format!("{} connections: {problem}", level.connections);
-        level.problems.iter().map(said)
+        let said = |problem: String| format!("{} connections: {problem}", level.connections);
+        problems_at(level).into_iter().map(said)
     })
+}
+
+/// Why rounds of a level were not valid, each reason once.
+fn problems_at(level: &Level) -> Vec<String> {
+    once(level.problems.iter().map(flaw))
 }
 
 /// Connections stand on a logarithmic scale: they are mostly doubled.
@@ -226,16 +233,11 @@ pub(crate) mod tests {
         steps
     }
 
-    pub(crate) fn view<'a>(
-        scaling: &'a Scaling,
-        steps: &'a [LevelStep],
-        sentences: &'a [String],
-    ) -> ScalingView<'a> {
+    pub(crate) fn view<'a>(scaling: &'a Scaling, steps: &'a [LevelStep]) -> ScalingView<'a> {
         ScalingView {
             url: "http://h/",
             scaling,
             steps,
-            sentences,
             seed: 7,
             stopped: false,
         }
@@ -245,8 +247,7 @@ pub(crate) mod tests {
     fn the_law_is_drawn_up_to_the_last_point_that_went_into_it() {
         let steps = steps();
         let scaling = Scaling::of(&steps, 7);
-        let sentences = scaling.sentences();
-        let text = scaling_terminal(&view(&scaling, &steps, &sentences), 100);
+        let text = scaling_terminal(&view(&scaling, &steps), 100);
         let at = |part: &str| {
             text.find(part)
                 .unwrap_or_else(|| panic!("no {part:?} in\n{text}"))
@@ -270,8 +271,7 @@ pub(crate) mod tests {
     fn markdown_and_json_say_the_same() {
         let steps = steps();
         let scaling = Scaling::of(&steps, 7);
-        let sentences = scaling.sentences();
-        let view = view(&scaling, &steps, &sentences);
+        let view = view(&scaling, &steps);
         let text = scaling_markdown(&view);
         assert!(text.contains("| connections | requests/s |"), "{text}");
         assert!(text.contains("\n```\n"), "{text}");

@@ -221,11 +221,8 @@ pub(crate) fn invalid_trial(trial: &InvalidTrial) -> String {
         place.push_str(", ");
         place.push_str(&condition);
     }
-    format!(
-        "trial {} ({place}): {}",
-        trial.trial,
-        trial.reasons.join("; ")
-    )
+    let reasons: Vec<String> = trial.reasons.iter().map(sentence::trial_flaw).collect();
+    format!("trial {} ({place}): {}", trial.trial, reasons.join("; "))
 }
 
 /// The comparisons with throughput first, otherwise in the run's order.

@@ -27,8 +27,8 @@ use crate::tls::{self, TlsSummary};
 use crate::warnings::warnings;
 use crate::withhold;
 use crate::{
-    Comparison, Interaction, Metric, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, Verdict,
-    Warning,
+    Comparison, Interaction, Metric, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, TrialFlaw,
+    Verdict, Warning,
 };
 
 /// All that a run's journal says.
@@ -91,7 +91,7 @@ pub struct FailureCount {
 }
 
 /// A trial that takes no part in the comparisons, or only one of its loads does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InvalidTrial {
     /// Number within the run.
     pub trial: u32,
@@ -101,7 +101,8 @@ pub struct InvalidTrial {
     pub baseline_copy: bool,
     pub condition: Condition,
     /// Why, each with the load that it is about.
-    pub reasons: Vec<String>,
+    #[serde(skip)]
+    pub reasons: Vec<TrialFlaw>,
 }
 
 /// Says what a run's journal shows, by the rules that its header declares.

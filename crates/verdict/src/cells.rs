@@ -8,10 +8,11 @@ use readings::{
 };
 
 use crate::loops::Loop;
-use crate::machine;
+use crate::machine::machine_flaws;
 use crate::others;
 use crate::path;
 use crate::validity::{flaws, flaws_beside_failures, flaws_of_beside};
+use crate::{Flaw, TrialFlaw};
 
 /// The rows that count, in the order in which they were first seen.
 ///
@@ -51,9 +52,9 @@ fn worth(header: &RunHeader, trial: &Trial) -> u8 {
     Cell::judge(trial, header.max_error, 0).worth()
 }
 
-/// Why a trial that was measured cannot be used or only in part, each reason with the load that
-/// it is about; empty for a valid trial, and for one that failed.
-pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<String> {
+/// Why a trial that was measured cannot be used or only in part; empty for a valid trial, and for
+/// one that failed.
+pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<TrialFlaw> {
     let Some(by_load) = header.by_load() else {
         return Cell::judge(trial, header.max_error, 0).reasons;
     };
@@ -65,9 +66,9 @@ pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<String> {
         let load = &row.condition[LOAD_KEY];
         for reason in Cell::judge(&row, header.max_error, 0).reasons {
             // A load's reasons include the flaws of the other loads, which are named already.
-            let named = match reason.starts_with("load `") {
-                true => reason,
-                false => format!("load `{load}`: {reason}"),
+            let named = TrialFlaw {
+                load: reason.load.or_else(|| Some(load.clone())),
+                ..reason
             };
             if !reasons.contains(&named) {
                 reasons.push(named);
@@ -83,15 +84,11 @@ pub(crate) struct Cell<'a> {
     /// Which attempt at its block's trials it belongs to, from 1.
     pub attempt: u32,
     /// Why its closed loop cannot be used; empty when it can.
-    pub throughput_flaws: Vec<String>,
+    pub throughput_flaws: Vec<TrialFlaw>,
     /// Why its open loop cannot be used; empty when it can.
-    pub latency_flaws: Vec<String>,
+    pub latency_flaws: Vec<TrialFlaw>,
     /// All reasons, each with the load that it is about.
-    pub reasons: Vec<String>,
-    /// The first reason that the subject itself caused.
-    pub caused_by_subject: Option<String>,
-    /// How many of the reasons are overloads.
-    pub overloads: usize,
+    pub reasons: Vec<TrialFlaw>,
 }
 
 impl<'a> Cell<'a> {
@@ -102,8 +99,6 @@ impl<'a> Cell<'a> {
             throughput_flaws: Vec::new(),
             latency_flaws: Vec::new(),
             reasons: Vec::new(),
-            caused_by_subject: None,
-            overloads: 0,
         };
         let Outcome::Done(reading) = &trial.outcome else {
             return cell;
@@ -116,36 +111,31 @@ impl<'a> Cell<'a> {
                 None => flaws(load, max_error, others),
             };
             path::name_the_queue(&mut found, reading, load, probed.as_ref());
-            found.extend(machine::flaws(load, probed.as_ref()));
+            let probed = probed.as_ref();
+            found.extend(probed.map_or_else(Vec::new, |seen| machine_flaws(load, seen)));
             if reading.events.is_none() {
-                found.extend(path::unasked(reading, probed.as_ref()));
+                found.extend(path::unasked(reading, probed));
             }
             found
         };
         let throughput = judged(&reading.throughput, &reading.probed);
         let latency = judged(&reading.latency, &reading.latency_probed);
-        for (name, flaws) in [("throughput", &throughput), ("latency", &latency)] {
-            for flaw in flaws {
-                cell.reasons.push(format!("{name}: {}", flaw.reason));
-            }
+        for (of, flaws) in [(Loop::Closed, &throughput), (Loop::Open, &latency)] {
+            let named = flaws.iter().map(|flaw| TrialFlaw::of(of, flaw));
+            cell.reasons.extend(named);
         }
-        let all = throughput.iter().chain(&latency);
-        cell.overloads = all.clone().filter(|flaw| flaw.is_overload).count();
-        let by_subject = all.filter(|flaw| flaw.cause == FailureCause::Subject);
-        cell.caused_by_subject = by_subject.map(|flaw| flaw.reason.clone()).next();
         // Wrong answers and failed requests spoil both loads of the trial.
-        for flaw in &throughput {
-            cell.throughput_flaws.push(flaw.reason.clone());
-            if flaw.whole_trial {
-                cell.latency_flaws.push(flaw.reason.clone());
+        let spoil = |flaws: &[Flaw], own: &mut Vec<TrialFlaw>, other: &mut Vec<TrialFlaw>| {
+            for flaw in flaws {
+                own.push(flaw.clone().into());
+                if flaw.spoils_trial() {
+                    other.push(flaw.clone().into());
+                }
             }
-        }
-        for flaw in &latency {
-            cell.latency_flaws.push(flaw.reason.clone());
-            if flaw.whole_trial {
-                cell.throughput_flaws.push(flaw.reason.clone());
-            }
-        }
+        };
+        let (of_closed, of_open) = (&mut cell.throughput_flaws, &mut cell.latency_flaws);
+        spoil(&throughput, of_closed, of_open);
+        spoil(&latency, of_open, of_closed);
         cell.add_flaws_beside(reading, max_error);
         cell
     }
@@ -156,7 +146,7 @@ impl<'a> Cell<'a> {
         for (name, beside) in &reading.beside {
             for load in [&beside.throughput, &beside.latency].into_iter().flatten() {
                 for flaw in flaws_of_beside(load, max_error) {
-                    let reason = format!("load `{name}`: {}", flaw.reason);
+                    let reason = TrialFlaw::of_load(name, flaw);
                     if !self.reasons.contains(&reason) {
                         self.throughput_flaws.push(reason.clone());
                         self.latency_flaws.push(reason.clone());
@@ -165,6 +155,13 @@ impl<'a> Cell<'a> {
                 }
             }
         }
+    }
+
+    /// The first flaw that the subject itself caused.
+    pub fn caused_by_subject(&self) -> Option<&Flaw> {
+        let own = self.reasons.iter().filter(|one| one.load.is_none());
+        let mut own = own.map(|one| &one.flaw);
+        own.find(|flaw| flaw.cause() == FailureCause::Subject)
     }
 
     /// Ranks valid above measured above failed.
@@ -523,7 +520,7 @@ mod tests {
         assert_eq!(latest(&header, &trials), [&trials[1]]);
         // What was measured, though wrong, says more than that nothing could be.
         assert_eq!(latest(&header, &trials[2..]), [&trials[2]]);
-        assert!(trial_flaws(&header, &trials[2])[0].starts_with("throughput: "));
+        assert_eq!(trial_flaws(&header, &trials[2])[0].of, Some(Loop::Closed));
     }
 
     #[test]
@@ -574,6 +571,11 @@ mod tests {
         assert!(all[1].throughput().is_none());
         assert!(all[1].latency().is_none());
         assert_eq!(all[1].reasons.len(), 1);
-        assert!(all[1].reasons[0].starts_with("throughput: 1,000 of"));
+        let wrong = &all[1].reasons[0];
+        assert_eq!(wrong.of, Some(Loop::Closed));
+        assert!(matches!(
+            wrong.flaw,
+            Flaw::WrongAnswers { wrong: 1_000, .. }
+        ));
     }
 }

@@ -3,7 +3,6 @@
 use readings::{LoadReading, Pacing};
 
 use crate::CpusOfOthers;
-use crate::text::{counted, times_alike};
 
 /// Schedule lag of the client that is always accepted, in microseconds.
 const LAG_US: f64 = 100.0;
@@ -29,27 +28,27 @@ impl LagRemedy {
             None => Self::QuieterMachine(load.client.cpus.clone()),
         }
     }
-
-    /// The remedy as part of a sentence.
-    pub fn words(&self) -> String {
-        match self {
-            Self::OwnCpu => "give the load a CPU of its own".to_owned(),
-            Self::EndOthers(others) => format!("{}: {}", others.words(), CpusOfOthers::REMEDY),
-            Self::QuieterMachine(cpus) => format!(
-                "the load was already bound to {}: lower the rate or measure on a quieter machine",
-                counted(cpus.len(), "CPU")
-            ),
-        }
-    }
 }
 
-/// Why a quantile of an open loop's response latency is the client's own doing in good part: at that
-/// quantile the client's lag is above 100 us and above a tenth of the latency.
+/// A client whose lag is a good part of a quantile of the latency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LateClient {
+    pub quantile: f64,
+    /// The quantile of its lag.
+    pub lag_us: f64,
+    /// That of the response latency.
+    pub latency_us: f64,
+    /// What helps.
+    pub remedy: LagRemedy,
+}
+
+/// Whether a quantile of an open loop's response latency is the client's own doing in good part: at
+/// that quantile the client's lag is above 100 us and above a tenth of the latency.
 ///
 /// Lag that only the far tail has, as when the machine stops the client for a moment, spoils the
 /// tail's quantiles and not the median. Smaller lag is held against what matters where verdicts
 /// fall.
-pub fn late_at(load: &LoadReading, quantile: f64) -> Option<String> {
+pub fn late_at(load: &LoadReading, quantile: f64) -> Option<LateClient> {
     late_beside(load, quantile, None)
 }
 
@@ -58,22 +57,18 @@ pub(crate) fn late_beside(
     load: &LoadReading,
     quantile: f64,
     others: Option<CpusOfOthers>,
-) -> Option<String> {
+) -> Option<LateClient> {
     if load.pacing == Pacing::Closed {
         return None;
     }
-    let lag = load.schedule_lag.quantile_us(quantile);
-    let latency = load.response.quantile_us(quantile);
-    if lag <= LAG_US || lag <= LAG_SHARE * latency {
-        return None;
-    }
-    let p = quantile * 100.0;
-    let (lag, latency) = times_alike(lag, latency);
-    Some(format!(
-        "the client sent late: p{p} of its lag is {lag}, more than a tenth of the p{p} of latency, \
-         {latency}; {}",
-        LagRemedy::of(load, others).words()
-    ))
+    let lag_us = load.schedule_lag.quantile_us(quantile);
+    let latency_us = load.response.quantile_us(quantile);
+    (lag_us > LAG_US && lag_us > LAG_SHARE * latency_us).then(|| LateClient {
+        quantile,
+        lag_us,
+        latency_us,
+        remedy: LagRemedy::of(load, others),
+    })
 }
 
 /// The client's lag as a share of an open loop's latency, both at a quantile; 0 where there is
@@ -88,8 +83,9 @@ pub(crate) fn lag_share(load: &LoadReading, quantile: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::fixtures::{closed, done, header, open, trial};
-    use crate::{reasons, trial_flaws};
+    use crate::{Flaw, load_flaws, trial_flaws};
     use readings::{MachineMetrics, Outcome, ServerMetrics, SystemMetrics};
 
     #[test]
@@ -99,15 +95,16 @@ mod tests {
             for _ in 0..1000 {
                 load.schedule_lag.record_ns(lag_ns);
             }
-            reasons(&load).len()
+            load_flaws(&load).len()
         };
         assert_eq!(late(400.0, 300_000), 1);
         assert_eq!(late(400.0, 90_000), 0, "below 100 us");
         assert_eq!(late(40_000.0, 300_000), 0, "below a tenth of the median");
     }
 
-    /// The flaws of a trial whose client was late, bound to these CPUs, while others took so many.
-    fn flaws_of(cpus: Vec<u32>, others: f64) -> Vec<String> {
+    /// What is found of a trial whose client was late, bound to these CPUs, while others took so
+    /// many.
+    fn late_of(cpus: Vec<u32>, others: f64) -> LateClient {
         let mut load = open(1000.0, 2_220.0);
         load.client.cpus = cpus;
         for _ in 0..1000 {
@@ -128,29 +125,27 @@ mod tests {
             servers: [("origin".to_owned(), ServerMetrics::default())].into(),
             ..SystemMetrics::default()
         });
-        trial_flaws(&header(1), &trial(1, "direct", false, outcome))
+        let found = trial_flaws(&header(1), &trial(1, "direct", false, outcome));
+        match &found[..] {
+            [one] => match &one.flaw {
+                Flaw::LateClient(late) => late.clone(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn the_remedy_for_a_late_client_fits_its_placement() {
-        let late = "latency: the client sent late: p50 of its lag is 0.83 ms, more than a tenth of \
-                    the p50 of latency, 2.22 ms; ";
-        let cases = [
-            (vec![], 1.4, "give the load a CPU of its own"),
-            (
-                vec![0],
-                1.4,
-                "other programs and the hypervisor took 1.4 of the machine's 2 CPUs: end these \
-                 programs or measure on a quieter machine",
-            ),
-            (
-                vec![0],
-                0.0,
-                "the load was already bound to 1 CPU: lower the rate or measure on a quieter machine",
-            ),
-        ];
-        for (cpus, others, remedy) in cases {
-            assert_eq!(flaws_of(cpus, others), [format!("{late}{remedy}")]);
-        }
+        assert_eq!(late_of(vec![], 1.4).remedy, LagRemedy::OwnCpu);
+        let LagRemedy::EndOthers(others) = late_of(vec![0], 1.4).remedy else {
+            panic!("others took much");
+        };
+        assert!((others.cpus - 1.4).abs() < 1e-9 && others.of_cpus == 2);
+        let late = late_of(vec![0], 0.0);
+        assert_eq!(late.remedy, LagRemedy::QuieterMachine(vec![0]));
+        assert_eq!(late.quantile, 0.5);
+        let ratio = late.latency_us / late.lag_us;
+        assert!((ratio / (2_220.0 / 832.0) - 1.0).abs() < 0.01, "{late:?}");
     }
 }

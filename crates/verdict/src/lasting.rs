@@ -3,6 +3,7 @@
 use readings::{LoadReading, Pacing, RunHeader, Trial};
 
 use crate::cells::Cell;
+use crate::{Flaw, TrialFlaw};
 
 /// Whether an overload is a trial's only flaw and repeating the trial would find it again: the trial
 /// was offered more than its closed loop carried, or an overload was also the only flaw of one of the
@@ -55,7 +56,8 @@ impl Overloaded {
         if cell.reasons.is_empty() {
             return None;
         }
-        if cell.overloads < cell.reasons.len() {
+        let is_overload = |one: &TrialFlaw| matches!(one.flaw, Flaw::Overload(_));
+        if !cell.reasons.iter().all(is_overload) {
             return Some(Self::No);
         }
         // With a busy client the throughput is a lower bound.

@@ -2,7 +2,7 @@
 //!
 //! Everything here is a pure function of a run's journal: no file, no clock, no random
 //! number but from a seed that the caller gives.
-//! [`analyse`] goes the whole way; [`reasons`] judges one load on its own.
+//! [`analyse`] goes the whole way; [`load_flaws`] judges one load on its own.
 //!
 //! The unit of evidence is the block. Requests and slices inside a block are never treated as
 //! independent samples: each block gives one log ratio of a subject to the baseline, and the
@@ -11,7 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod analysis;
-mod bottleneck;
+pub mod bottleneck;
 mod bound;
 pub mod capacity;
 mod cells;
@@ -22,6 +22,7 @@ mod decide;
 mod dependence;
 pub mod diagnose;
 mod events;
+mod flaw;
 mod floor;
 mod forecast;
 mod gates;
@@ -69,30 +70,32 @@ mod fixtures;
 pub use analysis::{
     Analysis, FailureCount, InvalidTrial, analyse, analyse_with, at_a_look, may_stop, settled,
 };
-pub use bottleneck::{Bottleneck, Effect, Finding, Standing, bottlenecks};
+pub use bottleneck::{Bottleneck, Effect, Evidence, Finding, Standing, bottlenecks};
 pub use bound::Bound;
 pub use cells::{latest, trial_flaws};
 pub use compare::{BlockRatio, Comparison};
 pub use congestion::{CongestionSummary, Transport};
 pub use decide::{FEWEST_BLOCKS, Verdict};
 pub use events::{EventsRow, FailureScenario, FailureTally, simulate_failures};
+pub use flaw::{Flaw, FullQueue, Reason, TrialFlaw};
 pub use floor::NoiseFloor;
 pub use forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
 pub use interactions::{Dependence, Interaction, Level};
-pub use lag::{LagRemedy, late_at};
+pub use lag::{LagRemedy, LateClient, late_at};
 pub use lasting::is_lasting_overload;
 pub use latency_curve::{
-    BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, SubjectCurve,
+    BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, PointFlaw,
+    SubjectCurve,
 };
 pub use looks::{Looks, Stage};
-pub use machine::{ProbesCost, machine_reasons};
+pub use loops::Loop;
+pub use machine::{ProbesCost, machine_flaws};
 pub use metric::Metric;
 pub use notes::{FailuresOf, FullRateOf, Note, Place, Warning};
 pub use others::CpusOfOthers;
 pub use outlook::{Outlook, outlook};
 pub use overload::{Overload, overload};
-pub use path::full_queues;
 pub use pauses::{BlockPauses, WithoutPauses, without_pauses};
 pub use robust::Robust;
 pub use rules::Rules;
@@ -103,4 +106,4 @@ pub use student::{t_quantile, t_two_sided_p};
 pub use table::SubjectRow;
 pub use tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
 pub use tls::TlsSummary;
-pub use validity::reasons;
+pub use validity::load_flaws;

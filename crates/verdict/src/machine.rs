@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use readings::{LoadReading, MachineMetrics, Pacing, SystemMetrics};
 use serde::Serialize;
 
-use crate::Warning;
 use crate::cells::Cells;
-use crate::text::{counted, grouped, number, percent};
-use crate::validity::Flaw;
+use crate::{Flaw, Warning};
 
 /// Steal time, as a share of all CPUs' time, that makes a load invalid...
 const STEAL_SHARE: f64 = 0.05;
@@ -21,51 +19,41 @@ const THROTTLED_SHARE: f64 = 0.01;
 /// Swapped pages that make a load invalid: 1 MiB of pages of 4 KiB. Fewer may be other programs'.
 const SWAPPED_PAGES: u64 = 256;
 
-/// What servers or machine did that spoils a load, one sentence fragment each.
+/// What servers or machine did that spoils a load.
 ///
 /// A load is invalid when a server of its path ended meanwhile, or was started again with requests
 /// lost, when more than 5% of the CPU time was stolen (50% of a closed loop's), when a limit of CPU time that the
 /// experiment did not ask for held it up for more than 1% of the time, or when the machine swapped
 /// 256 pages or more.
-pub fn machine_reasons(load: &LoadReading, probed: &SystemMetrics) -> Vec<String> {
-    let flaws = flaws(load, Some(probed)).into_iter();
-    flaws.map(|flaw| flaw.reason).collect()
-}
-
-pub(crate) fn flaws(load: &LoadReading, probed: Option<&SystemMetrics>) -> Vec<Flaw> {
-    let Some(probed) = probed else {
-        return Vec::new();
-    };
+pub fn machine_flaws(load: &LoadReading, probed: &SystemMetrics) -> Vec<Flaw> {
     let of_servers = probed.servers.iter().filter_map(|(name, server)| {
+        let server_name = name.clone();
         if server.ended {
-            return Some(format!("server `{name}` ended while it was measured"));
+            return Some(Flaw::ServerEnded {
+                server: server_name,
+            });
         }
         // Servers that renew their processes on purpose lose no request over it.
-        let lost = load.errors_all.total();
-        (server.restarted && lost > 0).then(|| {
-            format!(
-                "server `{name}` was started again while it was measured, and {} failed",
-                counted(lost as usize, "request")
-            )
+        let failed = load.errors_all.total();
+        (server.restarted && failed > 0).then_some(Flaw::ServerRestarted {
+            server: server_name,
+            failed,
         })
     });
-    let of_machine = |name: &str, machine: &MachineMetrics| {
+    let of_machine = |host: Option<&String>, machine: &MachineMetrics| {
+        let host = host.cloned();
         [
-            stolen(name, machine, probed.looked_s, steal_share_max(load)),
-            throttled(name, machine, probed.looked_s),
-            swapped(name, machine),
+            stolen(&host, machine, probed.looked_s, steal_share_max(load)),
+            throttled(&host, machine, probed.looked_s),
+            swapped(&host, machine),
         ]
     };
     let of_others = probed.others.iter();
-    let of_machines = of_others
-        .map(|(host, machine)| of_machine(&format!("the machine of host `{host}`"), machine));
-    let of_machines = std::iter::once(of_machine("the machine", &probed.machine))
+    let of_machines = of_others.map(|(host, machine)| of_machine(Some(host), machine));
+    let of_machines = std::iter::once(of_machine(None, &probed.machine))
         .chain(of_machines)
         .flatten();
-    of_servers
-        .map(Flaw::of_subject)
-        .chain(of_machines.flatten().map(Flaw::of_load))
-        .collect()
+    of_servers.chain(of_machines.flatten()).collect()
 }
 
 /// The share of stolen time that makes a load invalid. Closed loops alternate between subjects, which
@@ -77,36 +65,35 @@ fn steal_share_max(load: &LoadReading) -> f64 {
     }
 }
 
-fn stolen(name: &str, machine: &MachineMetrics, looked_s: f64, share_max: f64) -> Option<String> {
+fn stolen(
+    host: &Option<String>,
+    machine: &MachineMetrics,
+    looked_s: f64,
+    share_max: f64,
+) -> Option<Flaw> {
     let share = machine.steal_s / (looked_s * f64::from(machine.cpus));
-    (machine.steal_s >= STEAL_S && share > share_max).then(|| {
-        format!(
-            "{name} was given less than its CPU time: {} of it was stolen",
-            percent(share * 100.0, 1, false)
-        )
+    (machine.steal_s >= STEAL_S && share > share_max).then(|| Flaw::Stolen {
+        host: host.clone(),
+        share,
     })
 }
 
-fn throttled(name: &str, machine: &MachineMetrics, looked_s: f64) -> Option<String> {
+fn throttled(host: &Option<String>, machine: &MachineMetrics, looked_s: f64) -> Option<Flaw> {
     let share = machine.throttled_s / looked_s;
-    (machine.throttled > 0 && share > THROTTLED_SHARE).then(|| {
-        format!(
-            "a limit of CPU time throttled {name} {} times, for {} s in {} s",
-            grouped(machine.throttled),
-            number(machine.throttled_s, 2, false),
-            number(looked_s, 2, false)
-        )
+    (machine.throttled > 0 && share > THROTTLED_SHARE).then(|| Flaw::Throttled {
+        host: host.clone(),
+        times: machine.throttled,
+        throttled_s: machine.throttled_s,
+        looked_s,
     })
 }
 
-fn swapped(name: &str, machine: &MachineMetrics) -> Option<String> {
-    let (read, written) = (machine.swapped_in_pages, machine.swapped_out_pages);
-    (read + written >= SWAPPED_PAGES).then(|| {
-        format!(
-            "{name} swapped: {} pages written, {} read",
-            grouped(written),
-            grouped(read)
-        )
+fn swapped(host: &Option<String>, machine: &MachineMetrics) -> Option<Flaw> {
+    let (read_pages, written_pages) = (machine.swapped_in_pages, machine.swapped_out_pages);
+    (read_pages + written_pages >= SWAPPED_PAGES).then(|| Flaw::Swapped {
+        host: host.clone(),
+        written_pages,
+        read_pages,
     })
 }
 
@@ -162,6 +149,7 @@ pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
 mod tests {
     use super::*;
     use crate::fixtures::{closed, done, header, open, trial};
+    use crate::{Loop, TrialFlaw};
     use readings::{Outcome, ServerMetrics};
 
     fn probed() -> SystemMetrics {
@@ -178,48 +166,54 @@ mod tests {
         }
     }
 
-    fn reasons_after(change: impl Fn(&mut SystemMetrics)) -> Vec<String> {
+    fn flaws_after(change: impl Fn(&mut SystemMetrics)) -> Vec<Flaw> {
         let mut seen = probed();
         change(&mut seen);
-        machine_reasons(&open(1000.0, 300.0), &seen)
+        machine_flaws(&open(1000.0, 300.0), &seen)
     }
 
     #[test]
     fn what_the_machine_took_away_makes_a_load_invalid() {
-        assert!(reasons_after(|_| {}).is_empty());
-        assert!(reasons_after(|p| p.machine.steal_s = 0.9).is_empty());
-        assert_eq!(
-            reasons_after(|p| p.machine.steal_s = 1.2),
-            ["the machine was given less than its CPU time: 6.0% of it was stolen"]
-        );
+        assert!(flaws_after(|_| {}).is_empty());
+        assert!(flaws_after(|p| p.machine.steal_s = 0.9).is_empty());
+        let stolen = Flaw::Stolen {
+            host: None,
+            share: 0.06,
+        };
+        assert_eq!(flaws_after(|p| p.machine.steal_s = 1.2), [stolen]);
         let mut stolen = probed();
         stolen.machine.steal_s = 9.9;
-        assert!(machine_reasons(&closed(1000.0), &stolen).is_empty());
+        assert!(machine_flaws(&closed(1000.0), &stolen).is_empty());
         stolen.machine.steal_s = 10.1;
-        assert_eq!(machine_reasons(&closed(1000.0), &stolen).len(), 1);
+        assert_eq!(machine_flaws(&closed(1000.0), &stolen).len(), 1);
         let short = |p: &mut SystemMetrics| (p.looked_s, p.machine.steal_s) = (0.1, 0.04);
-        assert!(reasons_after(short).is_empty(), "four ticks");
+        assert!(flaws_after(short).is_empty(), "four ticks");
         let limit =
             |p: &mut SystemMetrics| (p.machine.throttled, p.machine.throttled_s) = (12, 0.5);
+        let throttled = Flaw::Throttled {
+            host: None,
+            times: 12,
+            throttled_s: 0.5,
+            looked_s: 10.0,
+        };
+        assert_eq!(flaws_after(limit), [throttled]);
+        assert!(flaws_after(|p| p.machine.throttled = 1).is_empty());
+        assert!(flaws_after(|p| p.machine.swapped_in_pages = 255).is_empty());
+        let swapped = |host: Option<&str>, written_pages, read_pages| Flaw::Swapped {
+            host: host.map(str::to_owned),
+            written_pages,
+            read_pages,
+        };
         assert_eq!(
-            reasons_after(limit),
-            ["a limit of CPU time throttled the machine 12 times, for 0.50 s in 10.00 s"]
-        );
-        assert!(reasons_after(|p| p.machine.throttled = 1).is_empty());
-        assert!(reasons_after(|p| p.machine.swapped_in_pages = 255).is_empty());
-        assert_eq!(
-            reasons_after(|p| p.machine.swapped_out_pages = 256),
-            ["the machine swapped: 256 pages written, 0 read"]
+            flaws_after(|p| p.machine.swapped_out_pages = 256),
+            [swapped(None, 256, 0)]
         );
         let other = |p: &mut SystemMetrics| {
             let mut machine = p.machine.clone();
             machine.swapped_in_pages = 256;
             p.others.insert("vm".to_owned(), machine);
         };
-        assert_eq!(
-            reasons_after(other),
-            ["the machine of host `vm` swapped: 0 pages written, 256 read"]
-        );
+        assert_eq!(flaws_after(other), [swapped(Some("vm"), 0, 256)]);
     }
 
     #[test]
@@ -227,21 +221,19 @@ mod tests {
         let mut seen = probed();
         seen.servers.get_mut("nginx").unwrap().restarted = true;
         let mut load = closed(1000.0);
-        assert!(flaws(&load, Some(&seen)).is_empty(), "nothing was lost");
+        assert!(machine_flaws(&load, &seen).is_empty(), "nothing was lost");
         load.errors_all.read = 1;
-        let found = flaws(&load, Some(&seen));
-        assert!(found[0].whole_trial);
-        assert_eq!(
-            found[0].reason,
-            "server `nginx` was started again while it was measured, and 1 request failed"
-        );
+        let found = machine_flaws(&load, &seen);
+        assert!(found[0].spoils_trial());
+        let server = || "nginx".to_owned();
+        let restarted = Flaw::ServerRestarted {
+            server: server(),
+            failed: 1,
+        };
+        assert_eq!(found, [restarted]);
         seen.servers.get_mut("nginx").unwrap().ended = true;
-        let found = flaws(&load, Some(&seen));
-        assert_eq!(found.len(), 1);
-        assert_eq!(
-            found[0].reason,
-            "server `nginx` ended while it was measured"
-        );
+        let ended = Flaw::ServerEnded { server: server() };
+        assert_eq!(machine_flaws(&load, &seen), [ended]);
     }
 
     #[test]
@@ -277,10 +269,12 @@ mod tests {
         let cells = Cells::of(&header, &trials);
         let cell = cells.counted().next().unwrap();
         assert!(cell.throughput().is_none());
-        assert_eq!(
-            cell.reasons,
-            ["throughput: the machine swapped: 0 pages written, 1,000 read"]
-        );
+        let swapped = Flaw::Swapped {
+            host: None,
+            written_pages: 0,
+            read_pages: 1_000,
+        };
+        assert_eq!(cell.reasons, [TrialFlaw::of(Loop::Closed, &swapped)]);
         let cost = cost(&cells).unwrap();
         assert!((cost.looks_per_s - 7.0).abs() < 1e-9, "{cost:?}");
         assert!((cost.share_of_core - 0.005).abs() < 1e-9, "{cost:?}");

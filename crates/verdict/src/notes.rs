@@ -5,7 +5,8 @@ use readings::Condition;
 
 use crate::congestion::CongestionSummary;
 use crate::{
-    CpusOfOthers, LagRemedy, Metric, NoiseFloor, SettingDifference, Starts, Verdict, WithoutPauses,
+    CpusOfOthers, LagRemedy, Metric, NoiseFloor, Reason, SettingDifference, Starts, Verdict,
+    WithoutPauses,
 };
 
 /// What qualifies a verdict.
@@ -72,7 +73,7 @@ pub enum Note {
         /// The subject whose trials they are.
         subject: String,
         /// The first reason.
-        reason: Option<String>,
+        reason: Option<Reason>,
     },
     /// No block was measured.
     NothingMeasured,
@@ -81,7 +82,7 @@ pub enum Note {
         /// Blocks that can be used.
         usable: usize,
         /// The first reason why another cannot.
-        reason: Option<String>,
+        reason: Option<Reason>,
     },
     /// Fewer blocks than a decision needs beside other programs that take CPU time.
     TooFewBesideOthers {

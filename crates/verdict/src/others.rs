@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::cells::Cells;
 use crate::sample::Sample;
-use crate::text::{counted, number};
 use crate::{Comparison, Metric, Warning};
 
 /// CPUs that others may take without notice: a kernel and its services always take some.
@@ -28,18 +27,6 @@ pub struct CpusOfOthers {
 }
 
 impl CpusOfOthers {
-    /// What helps.
-    pub const REMEDY: &str = "end these programs or measure on a quieter machine";
-
-    /// Such as `other programs and the hypervisor took 1.4 of the machine's 2 CPUs`.
-    pub fn words(&self) -> String {
-        format!(
-            "other programs and the hypervisor took {} of the machine's {}",
-            number(self.cpus, 1, false),
-            counted(self.of_cpus as usize, "CPU")
-        )
-    }
-
     /// Whether they took so much that they disturb what was measured.
     pub(crate) fn are_many(&self) -> bool {
         self.cpus > MANY_CPUS

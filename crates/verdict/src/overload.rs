@@ -2,8 +2,6 @@
 
 use readings::{LoadReading, Offered, Pacing, StageReading};
 
-use crate::text::{grouped, rate};
-
 /// A backlog that grows by less than this share of the requests is no overload.
 const GROWTH_SHARE: f64 = 0.02;
 /// And by less than so many standard deviations of a Poisson count of the requests.
@@ -40,26 +38,6 @@ impl Overload {
     /// The share of the offered rate that was carried, as far as it is known.
     pub fn share(&self) -> Option<f64> {
         Some(self.carried_per_s? / self.offered_per_s)
-    }
-
-    /// Such as `it carries about 5,500/s, was offered 11,100/s`.
-    pub fn reason(&self) -> String {
-        let stage = self
-            .stage
-            .map_or_else(String::new, |stage| format!(" in stage {}", stage + 1));
-        let rates = match self.carried_per_s {
-            Some(carried_per_s) => format!(
-                "it carries about {}/s, was offered {}/s",
-                rate(carried_per_s),
-                rate(self.offered_per_s)
-            ),
-            None => format!("it was offered {}/s", rate(self.offered_per_s)),
-        };
-        format!(
-            "it was overloaded{stage}: {rates}, and {} requests waited at the end; the latency is \
-             that of the backlog, and grows with the length of the load",
-            grouped(self.backlog_end)
-        )
     }
 }
 
@@ -208,7 +186,7 @@ fn is_capped(span: &Span, connections: u64) -> bool {
 mod tests {
     use super::*;
     use crate::fixtures::{Normal, open};
-    use crate::reasons;
+    use crate::{Flaw, load_flaws};
     use readings::{Answered, Quantiles, Slice};
 
     /// An open loop of so many seconds at 2,000/s that carries 1,000/s from the start on.
@@ -252,14 +230,9 @@ mod tests {
             assert!(load.answered_per_s() > 1_990.0);
             assert_eq!(load.requests_per_s(), 1_000.0);
         }
-        assert_eq!(
-            reasons(&twice(10.0)),
-            [
-                "it was overloaded: it carries about 1,000/s, was offered 2,000/s, and 10,000 \
-              requests waited at the end; the latency is that of the backlog, and grows with the \
-              length of the load"
-            ]
-        );
+        let found = overload(&twice(10.0)).unwrap();
+        assert_eq!((found.backlog_end, found.stage), (10_000, None));
+        assert_eq!(load_flaws(&twice(10.0)), [Flaw::Overload(found)]);
     }
 
     /// Ten slices of 0.1 s at 2,000/s on 32 connections. The server carries 300/s and answers in
@@ -296,9 +269,7 @@ mod tests {
         }
         let found = overload(&load).unwrap();
         assert_eq!((found.carried_per_s, found.share()), (None, None));
-        let told =
-            "it was overloaded: it was offered 2,000/s, and 3,453 requests waited at the end; ";
-        assert!(found.reason().starts_with(told), "{}", found.reason());
+        assert_eq!((found.offered_per_s, found.backlog_end), (2_000.0, 3_453));
         // ... and where hardly more than the bursts came.
         let mut load = bursts();
         load.connections = 200;
@@ -410,7 +381,6 @@ mod tests {
         load.stages = vec![ramp, third];
         let found = overload(&load).unwrap();
         assert_eq!(found.stage, Some(1));
-        assert!(found.reason().starts_with("it was overloaded in stage 2: "));
     }
 
     #[test]

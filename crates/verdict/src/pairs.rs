@@ -10,7 +10,6 @@ use readings::{
     Reading, Slice,
 };
 
-use crate::Metric;
 use crate::cells::{Attempts, Cell};
 use crate::compare::BlockRatio;
 use crate::events::{self, Noticed};
@@ -18,6 +17,7 @@ use crate::lag::{LagRemedy, lag_share, late_beside};
 use crate::others::{self, sd_of_slices};
 use crate::sample::Sample;
 use crate::steady::{SteadyState, steady_state};
+use crate::{Flaw, Metric, Reason, TrialFlaw};
 
 /// What one trial has to say on one metric.
 enum Datum {
@@ -25,7 +25,7 @@ enum Datum {
     /// The load was not part of the trial.
     NotMeasured,
     /// It failed or is invalid; the reason.
-    Unusable(String),
+    Unusable(Reason),
     /// Too few requests stand behind the quantile.
     Unresolved,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Pairs {
     /// Blocks of `tried` that cannot be used.
     pub unusable: usize,
     /// The first reason why the subject cannot be used, else the baseline's, with whose it is.
-    pub reason: Option<(Whose, String)>,
+    pub reason: Option<(Whose, Reason)>,
     /// Blocks whose quantile is not resolved.
     pub unresolved: usize,
     /// Blocks of `ratios` in which the client was the bottleneck for the subject, the baseline.
@@ -205,7 +205,7 @@ impl Pairs {
         }
     }
 
-    fn spoil(&mut self, whose: Whose, reason: String) {
+    fn spoil(&mut self, whose: Whose, reason: Reason) {
         self.tried += 1;
         self.unusable += 1;
         let ours_now = whose == Whose::Subject;
@@ -338,7 +338,7 @@ pub(crate) fn enough(count: u64, quantile: f64) -> bool {
 
 fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
     let reading = match &cell.trial.outcome {
-        Outcome::Failed { reason, .. } => return Datum::Unusable(reason.clone()),
+        Outcome::Failed { reason, .. } => return Datum::Unusable(Reason::Failed(reason.clone())),
         Outcome::Done(reading) => reading,
     };
     let (measured, flaws) = match is_open_loop(cell, metric) {
@@ -346,8 +346,8 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
         true => (&reading.latency, &cell.latency_flaws),
     };
     // A flaw of the whole trial also spoils a load that was then never begun.
-    if let Some(reason) = flaws.first() {
-        return Datum::Unusable(reason.clone());
+    if let Some(flaw) = flaws.first() {
+        return Datum::Unusable(flaw.clone().into());
     }
     let Some(load) = measured else {
         return Datum::NotMeasured;
@@ -363,7 +363,7 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
     match found {
         None => Datum::NotMeasured,
         Some(found) if found.value > 0.0 && found.value.is_finite() => Datum::Value(found),
-        Some(_) => Datum::Unusable("nothing was measured in its windows".to_owned()),
+        Some(_) => Datum::Unusable(Reason::Empty),
     }
 }
 
@@ -402,8 +402,9 @@ fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Valu
     if !resolves(load, q) {
         return Err(Datum::Unresolved);
     }
-    if let Some(reason) = late_beside(load, q, others::of_reading(reading)) {
-        return Err(Datum::Unusable(reason));
+    if let Some(late) = late_beside(load, q, others::of_reading(reading)) {
+        let flaw = TrialFlaw::from(Flaw::LateClient(late));
+        return Err(Datum::Unusable(flaw.into()));
     }
     let value = load.response.quantile_us(q);
     Ok(Some(Value {

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use readings::{AcceptQueue, LoadReading, NetworkMetrics, Reading, SystemMetrics};
+use readings::{LoadReading, NetworkMetrics, Reading, SystemMetrics};
 
-use crate::text::{counted, grouped};
-use crate::validity::Flaw;
+use crate::{Flaw, FullQueue};
 
 /// Requests from which a server's CPU time shows whether it was asked.
 const REQUESTS_MIN: u64 = 1_000;
@@ -29,13 +28,10 @@ pub(crate) fn unasked(reading: &Reading, probed: Option<&SystemMetrics>) -> Vec<
     }
     // A balancer may leave some of its servers out, not all.
     behind.retain(|_, servers| servers.iter().all(|server| is_idle(server, probed)));
-    let flaw = |(front, servers): (&String, Vec<&String>)| {
-        Flaw::of_subject(format!(
-            "server `{front}` answered {} requests without {}, which took no CPU time: if it should \
-             answer by itself, set expect.every_server = false",
-            grouped(probed.requests),
-            list(&servers),
-        ))
+    let flaw = |(front, servers): (&String, Vec<&String>)| Flaw::Unasked {
+        front: front.clone(),
+        behind: servers.into_iter().cloned().collect(),
+        requests: probed.requests,
     };
     behind.into_iter().map(flaw).collect()
 }
@@ -61,84 +57,44 @@ pub(crate) fn name_the_queue(
     probed: Option<&SystemMetrics>,
 ) {
     let queues = match load.accept_queues.is_empty() {
-        false => full_queues(&load.accept_queues),
+        false => known(load),
         true => {
             let networks = probed.into_iter().flat_map(|seen| &seen.networks);
             let queues = networks.filter_map(|network| overflowed(network, reading));
             queues.collect()
         }
     };
-    add_queues(flaws, load, &queues);
+    add_queues(flaws, load, queues);
 }
 
 /// The same for a load outside a trial, of which no networks were sampled.
 pub(crate) fn name_the_queue_of(flaws: &mut [Flaw], load: &LoadReading) {
-    add_queues(flaws, load, &full_queues(&load.accept_queues));
+    add_queues(flaws, load, known(load));
 }
 
-fn add_queues(flaws: &mut [Flaw], load: &LoadReading, queues: &[String]) {
+fn known(load: &LoadReading) -> Vec<FullQueue> {
+    let queues = load.accept_queues.iter().cloned();
+    queues.map(FullQueue::Known).collect()
+}
+
+fn add_queues(flaws: &mut [Flaw], load: &LoadReading, queues: Vec<FullQueue>) {
     let errors = &load.errors_all;
-    if errors.timeout + errors.connect + errors.read == 0 || queues.is_empty() {
+    if errors.timeout + errors.connect + errors.read == 0 {
         return;
     }
-    let failed = |flaw: &&mut Flaw| {
-        flaw.reason.contains("failed on the way") || flaw.reason == "no good answer came"
-    };
-    if let Some(flaw) = flaws.iter_mut().find(failed) {
-        flaw.reason.push_str(&format!("; {}", queues.join("; ")));
+    if let Some(named) = flaws.iter_mut().find_map(Flaw::queues_mut) {
+        *named = queues;
     }
 }
 
-/// A sentence fragment on each accept queue that was full.
-pub fn full_queues(queues: &[AcceptQueue]) -> Vec<String> {
-    let each = queues.iter().map(|queue| match &queue.server {
-        Some(server) => {
-            let backlog = queue.backlog.map(|backlog| format!(" (backlog {backlog})"));
-            format!(
-                "the accept queue of `{server}`{} was full {}",
-                backlog.unwrap_or_default(),
-                times(queue.full)
-            )
-        }
-        None => format!(
-            "the accept queue of an unknown server was full {} (ListenOverflows)",
-            times(queue.full)
-        ),
-    });
-    each.collect()
-}
-
-fn overflowed(network: &NetworkMetrics, reading: &Reading) -> Option<String> {
+fn overflowed(network: &NetworkMetrics, reading: &Reading) -> Option<FullQueue> {
     let on_path = |name: &&String| reading.servers.iter().any(|one| one.server == **name);
-    let servers: Vec<&String> = network.servers.iter().filter(on_path).collect();
-    let whose = match servers.is_empty() {
-        true => "a server".to_owned(),
-        false => list(&servers),
-    };
+    let servers = network.servers.iter().filter(on_path).cloned().collect();
     match (network.listen_overflows, network.listen_drops) {
         (0, 0) => None,
-        (0, drops) => Some(format!(
-            "the kernel dropped {} to {whose} while they were opened",
-            counted(drops as usize, "connection")
-        )),
-        (overflows, _) => Some(format!(
-            "the accept queue of {whose} was full {}",
-            times(overflows)
-        )),
+        (0, dropped) => Some(FullQueue::Dropped { servers, dropped }),
+        (times, _) => Some(FullQueue::Overflowed { servers, times }),
     }
-}
-
-fn times(count: u64) -> String {
-    match count {
-        1 => "once".to_owned(),
-        _ => format!("{} times", grouped(count)),
-    }
-}
-
-/// `` `a` or `b` ``.
-fn list(names: &[&String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    names.join(" or ")
 }
 
 #[cfg(test)]
@@ -146,11 +102,11 @@ mod tests {
     use super::*;
     use crate::cells::Cells;
     use crate::fixtures::{closed, done, header, trial};
-    use readings::{Outcome, ServerMetrics, ServerReading};
+    use readings::{AcceptQueue, Outcome, ServerMetrics, ServerReading};
 
-    /// The reasons against a trial of 24,977 requests through `caddy` to `one` and `two`, of which
+    /// The flaws of a trial of 24,977 requests through `caddy` to `one` and `two`, of which
     /// these took CPU time.
-    fn reasons(asked: &[&str], change: impl Fn(&mut Reading, &mut SystemMetrics)) -> Vec<String> {
+    fn flaws(asked: &[&str], change: impl Fn(&mut Reading, &mut SystemMetrics)) -> Vec<Flaw> {
         let mut outcome = done(Some(closed(2_497.7)), None);
         let Outcome::Done(reading) = &mut outcome else {
             unreachable!()
@@ -180,32 +136,37 @@ mod tests {
         let trials = [trial(1, "direct", false, outcome)];
         let header = header(1);
         let cells = Cells::of(&header, &trials);
-        cells.counted().next().unwrap().reasons.clone()
+        let reasons = &cells.counted().next().unwrap().reasons;
+        reasons.iter().map(|one| one.flaw.clone()).collect()
+    }
+
+    /// The accept queues that the first flaw names.
+    fn named(flaws: &[Flaw]) -> Vec<FullQueue> {
+        flaws[0].clone().queues_mut().unwrap().clone()
     }
 
     #[test]
     fn a_proxy_that_answers_without_its_back_end_is_invalid() {
-        assert_eq!(
-            reasons(&["caddy"], |_, _| {}),
-            [
-                "throughput: server `caddy` answered 24,977 requests without `one` or `two`, which \
-                 took no CPU time: if it should answer by itself, set expect.every_server = false"
-            ]
-        );
+        let unasked = Flaw::Unasked {
+            front: "caddy".to_owned(),
+            behind: vec!["one".to_owned(), "two".to_owned()],
+            requests: 24_977,
+        };
+        assert_eq!(flaws(&["caddy"], |_, _| {}), [unasked]);
         assert!(
-            reasons(&["caddy", "two"], |_, _| {}).is_empty(),
+            flaws(&["caddy", "two"], |_, _| {}).is_empty(),
             "a balancer chose"
         );
         // It caches, or the experiment says that it answers some requests itself.
-        assert!(reasons(&["caddy"], |reading, _| reading.asked_by.clear()).is_empty());
+        assert!(flaws(&["caddy"], |reading, _| reading.asked_by.clear()).is_empty());
     }
 
     #[test]
     fn a_server_that_was_not_sampled_or_hardly_asked_is_not_accused() {
         let unsampled = |_: &mut Reading, seen: &mut SystemMetrics| seen.servers.clear();
-        assert!(reasons(&["caddy"], unsampled).is_empty());
+        assert!(flaws(&["caddy"], unsampled).is_empty());
         let few = |_: &mut Reading, seen: &mut SystemMetrics| seen.requests = 900;
-        assert!(reasons(&["caddy"], few).is_empty());
+        assert!(flaws(&["caddy"], few).is_empty());
         // CPU time in ticks: none was counted, but it was woken.
         let woken = |_: &mut Reading, seen: &mut SystemMetrics| {
             seen.requests = 5_000;
@@ -213,7 +174,7 @@ mod tests {
                 (server.user_s, server.switches_voluntary) = (0.0, 300);
             }
         };
-        assert!(reasons(&["caddy"], woken).is_empty());
+        assert!(flaws(&["caddy"], woken).is_empty());
     }
 
     #[test]
@@ -232,10 +193,12 @@ mod tests {
                 });
             }
         };
-        let found = reasons(&[], python(112));
-        let told = "(2,000 timeout); the accept queue of `caddy` was full 112 times";
-        assert!(found[0].ends_with(told), "{found:?}");
-        assert!(!reasons(&[], python(0))[0].contains("queue"));
+        let full = FullQueue::Overflowed {
+            servers: vec!["caddy".to_owned()],
+            times: 112,
+        };
+        assert_eq!(named(&flaws(&[], python(112))), [full]);
+        assert_eq!(named(&flaws(&[], python(0))), []);
     }
 
     #[test]
@@ -246,25 +209,22 @@ mod tests {
             full,
         };
         let failed = |queues: Vec<AcceptQueue>| {
-            let found = reasons(&["caddy", "one"], move |reading, seen| {
+            let found = flaws(&["caddy", "one"], move |reading, seen| {
                 let load = reading.throughput.as_mut().unwrap();
                 load.errors_all.timeout = 2_000;
                 load.accept_queues = queues.clone();
                 // The subject's own windows saw none.
                 seen.networks.push(NetworkMetrics::default());
             });
-            found[0].clone()
+            named(&found)
         };
-        let told = failed(vec![queue(Some("caddy"), 71)]);
-        let named = "; the accept queue of `caddy` (backlog 5) was full 71 times";
-        assert!(told.ends_with(named), "{told}");
-        let told = failed(vec![queue(None, 1)]);
-        let named = "; the accept queue of an unknown server was full once (ListenOverflows)";
-        assert!(told.ends_with(named), "{told}");
+        for queue in [queue(Some("caddy"), 71), queue(None, 1)] {
+            assert_eq!(failed(vec![queue.clone()]), [FullQueue::Known(queue)]);
+        }
         let mut load = closed(100.0);
         load.accept_queues = vec![queue(Some("caddy"), 71)];
-        assert!(crate::reasons(&load).is_empty(), "no request failed");
+        assert!(crate::load_flaws(&load).is_empty(), "no request failed");
         load.errors_all.timeout = 2_000;
-        assert!(crate::reasons(&load)[0].ends_with("was full 71 times"));
+        assert_eq!(named(&crate::load_flaws(&load)).len(), 1);
     }
 }

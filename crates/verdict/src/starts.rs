@@ -9,6 +9,7 @@ use serde::Serialize;
 use statrs::function::factorial::ln_binomial;
 
 use crate::cells::{Attempts, Cell};
+use crate::{Reason, TrialFlaw};
 
 /// A p value below this counts as a difference.
 const ALPHA: f64 = 0.05;
@@ -21,7 +22,8 @@ pub struct Starts {
     /// Those that failed or are invalid through the subject's doing.
     pub failed: usize,
     /// The first reason.
-    pub reason: Option<String>,
+    #[serde(skip)]
+    pub reason: Option<Reason>,
 }
 
 impl Starts {
@@ -61,17 +63,17 @@ enum StartOutcome {
     Good,
     /// Something other than the subject spoilt it.
     Spoilt,
-    Bad(String),
+    Bad(Reason),
 }
 
 fn outcome(cell: &Cell<'_>) -> StartOutcome {
     match &cell.trial.outcome {
         Outcome::Failed { reason, cause } => match cause {
-            FailureCause::Subject => StartOutcome::Bad(reason.clone()),
+            FailureCause::Subject => StartOutcome::Bad(Reason::Failed(reason.clone())),
             FailureCause::Other => StartOutcome::Spoilt,
         },
-        Outcome::Done(_) => match (&cell.caused_by_subject, cell.reasons.is_empty()) {
-            (Some(reason), _) => StartOutcome::Bad(reason.clone()),
+        Outcome::Done(_) => match (cell.caused_by_subject(), cell.reasons.is_empty()) {
+            (Some(flaw), _) => StartOutcome::Bad(TrialFlaw::from(flaw.clone()).into()),
             (None, true) => StartOutcome::Good,
             (None, false) => StartOutcome::Spoilt,
         },

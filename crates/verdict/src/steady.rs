@@ -16,7 +16,6 @@
 //! difference, Annals of Mathematical Statistics 12 (1941).
 
 use crate::student::t_quantile;
-use crate::text::percent;
 
 /// Values in a batch.
 const BATCH: usize = 5;
@@ -69,22 +68,37 @@ pub fn steady_state(series: &[f64]) -> SteadyState {
     }
 }
 
-/// Why a series cannot stand for a steady state, as a sentence fragment; nothing where it can, or
-/// where it is too short to tell. `what` is what the values are, such as `throughput`.
-pub fn unsteady(what: &str, series: &[f64]) -> Option<String> {
-    let SteadyState::Never { before, after } = steady_state(series) else {
+/// What the values of a series are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Series {
+    Throughput,
+    MedianLatency,
+}
+
+/// A series that cannot stand for a steady state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unsteady {
+    pub series: Series,
+    /// How many values it has.
+    pub values: usize,
+    /// The mean of what would have to be cut off.
+    pub before: f64,
+    /// The mean of the rest.
+    pub after: f64,
+}
+
+/// Whether a series cannot stand for a steady state; nothing where it can, or where it is too short
+/// to tell.
+pub fn unsteady(series: Series, values: &[f64]) -> Option<Unsteady> {
+    let SteadyState::Never { before, after } = steady_state(values) else {
         return None;
     };
-    let change = if before == 0.0 {
-        String::new()
-    } else {
-        let change = (after / before - 1.0) * 100.0;
-        format!(": it moved by {}", percent(change, 1, true))
-    };
-    Some(format!(
-        "no steady state was reached: {what} still changed in the second half of {} values{change}",
-        series.len()
-    ))
+    Some(Unsteady {
+        series,
+        values: values.len(),
+        before,
+        after,
+    })
 }
 
 /// The correlation of each value with the next, -1 to 1; nothing for fewer than four values or for
@@ -209,18 +223,21 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_names_the_change() {
+    fn a_series_that_moves_late_is_unsteady() {
         let series: Vec<f64> = (0..100)
             .map(|i| if i < 70 { 1000.0 } else { 800.0 })
             .collect();
-        assert_eq!(
-            unsteady("throughput", &series).unwrap(),
-            "no steady state was reached: throughput still changed in the second half of 100 \
-             values: it moved by -20.0%"
-        );
-        assert_eq!(unsteady("throughput", &series[..70]), None);
+        let expected = Unsteady {
+            series: Series::Throughput,
+            values: 100,
+            before: 1000.0,
+            after: 800.0,
+        };
+        let found = |values: &[f64]| unsteady(Series::Throughput, values);
+        assert_eq!(found(&series), Some(expected));
+        assert_eq!(found(&series[..70]), None);
         assert_eq!(steady_state(&series[..59]), SteadyState::TooShort);
-        assert_eq!(unsteady("p50", &[]), None);
+        assert_eq!(found(&[]), None);
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! Which loads count, and why others do not.
 
-use readings::{FailureCause, LoadReading, LoadRow, NO_PORT, Pacing, Wrong, WrongKind};
+use readings::{LoadReading, LoadRow, NO_PORT, Pacing, WrongKind};
 
-use crate::CpusOfOthers;
 use crate::lag::late_beside;
-use crate::overload::{Overload, overload};
+use crate::overload::overload;
 use crate::path::name_the_queue_of;
-use crate::steady::unsteady;
-use crate::text::{fraction, grouped, rate};
+use crate::steady::{Series, unsteady};
+use crate::{CpusOfOthers, Flaw};
 
 /// Wrong answers above this share of all answers make a load invalid.
 const WRONG_SHARE: f64 = 0.001;
@@ -19,63 +18,17 @@ const LAG_OF_ROW_US: f64 = 100_000.0;
 /// The share of requests that may be later than that.
 const LATE_SHARE: f64 = 0.05;
 
-/// Why a load's figures cannot be used.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Flaw {
-    pub reason: String,
-    /// Whether it spoils the whole trial, and not this load only.
-    pub whole_trial: bool,
-    /// Who caused it.
-    pub cause: FailureCause,
-    /// Whether an open loop offered more than the subject carries.
-    pub is_overload: bool,
-}
-
-impl Flaw {
-    /// A flaw of the whole trial that the subject caused.
-    pub fn of_subject(reason: String) -> Self {
-        Self {
-            reason,
-            whole_trial: true,
-            cause: FailureCause::Subject,
-            is_overload: false,
-        }
-    }
-
-    /// A flaw of one load that the machine or the client caused.
-    pub fn of_load(reason: String) -> Self {
-        Self {
-            reason,
-            whole_trial: false,
-            cause: FailureCause::Other,
-            is_overload: false,
-        }
-    }
-
-    fn of_overload(overload: &Overload) -> Self {
-        Self {
-            is_overload: true,
-            ..Self::of_load(overload.reason())
-        }
-    }
-
-    fn caused_by(mut self, cause: FailureCause) -> Self {
-        self.cause = cause;
-        self
-    }
-}
-
-/// Why a load's figures cannot be used, one sentence fragment each; empty for a valid load.
+/// Why a load's figures cannot be used; empty for a valid load.
 ///
 /// A load is invalid when more than 0.1% of the answers were wrong, more than 1% of the requests
 /// failed on the way, no good answer came, a closed loop ran on fewer connections than it was
 /// asked for, an open loop's client could not keep its own schedule, an open loop offered more than
 /// was carried, or rows of a second show no
 /// steady state. A closed loop whose client was busy is valid: its throughput is a lower bound.
-pub fn reasons(load: &LoadReading) -> Vec<String> {
+pub fn load_flaws(load: &LoadReading) -> Vec<Flaw> {
     let mut found = flaws(load, TRANSPORT_SHARE, None);
     name_the_queue_of(&mut found, load);
-    found.into_iter().map(|flaw| flaw.reason).collect()
+    found
 }
 
 /// Rows shorter than this, in seconds, vary too much by nature to be judged.
@@ -86,7 +39,7 @@ const ROW_S: f64 = 0.9;
 ///
 /// Only a load that ran without a pause at one rate is judged so. Slices of a block are judged by
 /// the ratio of two subjects, in which changes of the machine cancel.
-fn no_steady_state(load: &LoadReading) -> Vec<String> {
+fn no_steady_state(load: &LoadReading) -> Vec<Flaw> {
     if load.slices.len() > 1 || !load.stages.is_empty() {
         return Vec::new();
     }
@@ -95,41 +48,34 @@ fn no_steady_state(load: &LoadReading) -> Vec<String> {
     let throughput: Vec<f64> = rows.iter().map(|r| r.requests_per_s()).collect();
     let answered = rows.iter().filter(|r| r.latency_us.count > 0);
     let p50: Vec<f64> = answered.map(|r| r.latency_us.p50).collect();
-    [
-        unsteady("throughput", &throughput),
-        unsteady("the median latency", &p50),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let found = [
+        unsteady(Series::Throughput, &throughput),
+        unsteady(Series::MedianLatency, &p50),
+    ];
+    found.into_iter().flatten().map(Flaw::Unsteady).collect()
 }
 
 /// `max_error` is the share of requests that may fail on the way; `others` is what other programs
 /// took of the machine meanwhile.
 pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOthers>) -> Vec<Flaw> {
     let mut found = Vec::new();
-    found.extend(wrong_answers(load).map(Flaw::of_subject));
-    let by = match no_port_is_free(load) {
-        true => FailureCause::Other,
-        false => FailureCause::Subject,
-    };
-    let failed = transport_errors(load, max_error).map(Flaw::of_subject);
-    found.extend(failed.map(|flaw| flaw.caused_by(by)));
+    found.extend(wrong_answers(load));
+    found.extend(failed_requests(load, max_error));
     if load.requests == 0 && found.is_empty() {
-        found.push(Flaw::of_subject("no good answer came".to_owned()));
+        found.push(no_answer());
     }
     match load.pacing {
-        Pacing::Closed => found.extend(
-            missing_connections(load)
-                .map(|reason| Flaw::of_load(reason).caused_by(FailureCause::Subject)),
-        ),
+        Pacing::Closed => found.extend(missing_connections(load)),
         Pacing::Open { rate_per_s } => {
             found.extend(not_offered_as_asked(load, rate_per_s, others));
         }
     }
-    let unsteady = no_steady_state(load).into_iter().map(Flaw::of_load);
-    found.extend(unsteady.map(|flaw| flaw.caused_by(FailureCause::Subject)));
+    found.extend(no_steady_state(load));
     found
+}
+
+fn no_answer() -> Flaw {
+    Flaw::NoAnswer { queues: Vec::new() }
 }
 
 /// Whether connections failed for want of a local port, which is the client's lack.
@@ -141,120 +87,61 @@ fn no_port_is_free(load: &LoadReading) -> bool {
 /// flaw, since requests that it sends late and all at once fail because of it.
 pub(crate) fn flaws_beside_failures(load: &LoadReading) -> Vec<Flaw> {
     let lag = load.schedule_lag.quantile_us(1.0 - LATE_SHARE);
-    let late = (lag > LAG_OF_ROW_US).then(|| {
-        format!(
-            "the client stalled: {} of its requests were sent late by {:.1} s and more",
-            fraction(LATE_SHARE),
-            lag / 1e6
-        )
+    let late = (lag > LAG_OF_ROW_US).then_some(Flaw::ClientStalled {
+        share: LATE_SHARE,
+        lag_us: lag,
     });
-    let late = late.map(|reason| Flaw::of_subject(reason).caused_by(FailureCause::Other));
-    let nothing = (load.requests_all == 0).then(|| "no good answer came".to_owned());
-    late.into_iter()
-        .chain(nothing.map(Flaw::of_subject))
-        .collect()
+    let nothing = (load.requests_all == 0).then(no_answer);
+    late.into_iter().chain(nothing).collect()
 }
 
 /// The flaws of a load that make its trial invalid for the other loads too: it failed. Its answers
 /// may all take longer than the window.
 pub(crate) fn flaws_of_beside(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
     let nothing = load.requests_all == 0 && load.errors_all.total() == 0;
-    let nothing = nothing.then(|| "no good answer came".to_owned());
     wrong_answers(load)
         .into_iter()
-        .chain(transport_errors(load, max_error))
-        .chain(nothing)
-        .map(Flaw::of_subject)
+        .chain(failed_requests(load, max_error))
+        .chain(nothing.then(no_answer))
         .collect()
 }
 
-fn wrong_answers(load: &LoadReading) -> Option<String> {
+fn wrong_answers(load: &LoadReading) -> Option<Flaw> {
     let wrong = load.errors_all.wrong_answers();
     let answers = load.requests_all + wrong;
     if wrong == 0 || wrong as f64 <= WRONG_SHARE * answers as f64 {
         return None;
     }
-    let mut text = format!(
-        "{} of {} answers were wrong",
-        grouped(wrong),
-        grouped(answers)
-    );
-    let first = load
-        .wrong
-        .iter()
-        .find(|w| w.kind != WrongKind::Connection)
-        .or(load.wrong.first());
-    if let Some(first) = first {
-        text.push_str(": ");
-        text.push_str(&describe(first));
-    }
-    Some(text)
+    let mut kept = load.wrong.iter();
+    let first = kept.find(|w| w.kind != WrongKind::Connection);
+    Some(Flaw::WrongAnswers {
+        wrong,
+        answers,
+        first: first.or(load.wrong.first()).cloned(),
+    })
 }
 
-/// `expected status 200, found 502`.
-fn describe(wrong: &Wrong) -> String {
-    let bare = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-    let expected = match wrong.kind {
-        WrongKind::Status if bare(&wrong.expected) => format!("status {}", wrong.expected),
-        WrongKind::Length if bare(&wrong.expected) => format!("a length of {}", wrong.expected),
-        _ => wrong.expected.clone(),
-    };
-    let found = match wrong.kind {
-        WrongKind::Status => wrong
-            .found
-            .strip_prefix("status ")
-            .unwrap_or(&wrong.found)
-            .to_owned(),
-        _ => wrong.found.clone(),
-    };
-    format!("expected {expected}, found {found}")
-}
-
-fn transport_errors(load: &LoadReading, max_error: f64) -> Option<String> {
-    let e = &load.errors_all;
-    let failed = e.connect + e.read + e.write + e.timeout;
-    let requests = load.requests_all + e.total();
+fn failed_requests(load: &LoadReading, max_error: f64) -> Option<Flaw> {
+    let errors = load.errors_all;
+    let failed = errors.connect + errors.read + errors.write + errors.timeout;
+    let requests = load.requests_all + errors.total();
     if failed == 0 || failed as f64 <= max_error * requests as f64 {
         return None;
     }
-    let kinds = [
-        (e.connect, "connect"),
-        (e.read, "read"),
-        (e.write, "write"),
-        (e.timeout, "timeout"),
-    ];
-    let kinds: Vec<String> = kinds
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, kind)| format!("{} {kind}", grouped(*count)))
-        .collect();
-    let mut text = format!(
-        "{} of {} requests failed on the way ({})",
-        grouped(failed),
-        grouped(requests),
-        kinds.join(", ")
-    );
-    let first = load
-        .wrong
-        .iter()
-        .find(|w| matches!(w.kind, WrongKind::Connection | WrongKind::Protocol));
-    if let Some(first) = first {
-        text.push_str(": ");
-        text.push_str(&describe(first));
-    }
-    Some(text)
+    let mut kept = load.wrong.iter();
+    let first = kept.find(|w| matches!(w.kind, WrongKind::Connection | WrongKind::Protocol));
+    Some(Flaw::FailedRequests {
+        errors,
+        requests,
+        first: first.cloned(),
+        no_port: no_port_is_free(load),
+        queues: Vec::new(),
+    })
 }
 
-fn missing_connections(load: &LoadReading) -> Option<String> {
-    let open = load.connections_open_min;
-    if open + reopening(load) >= load.connections {
-        return None;
-    }
-    Some(format!(
-        "only {} of {} connections were open at the end of a window",
-        grouped(open),
-        grouped(load.connections)
-    ))
+fn missing_connections(load: &LoadReading) -> Option<Flaw> {
+    let (open, asked) = (load.connections_open_min, load.connections);
+    (open + reopening(load) < asked).then_some(Flaw::MissingConnections { open, asked })
 }
 
 /// How many connections may be missing at any moment because they are being opened again.
@@ -291,15 +178,12 @@ fn not_offered_as_asked(
     others: Option<CpusOfOthers>,
 ) -> Option<Flaw> {
     if load.client.saturated {
-        return Some(Flaw::of_load(format!(
-            "the client was too busy to offer {} requests/s on time",
-            rate(rate_per_s)
-        )));
+        return Some(Flaw::ClientBusy { rate_per_s });
     }
     // Of an overload the lag explains nothing.
     match overload(load) {
-        Some(overload) => Some(Flaw::of_overload(&overload)),
-        None => late_beside(load, 0.5, others).map(Flaw::of_load),
+        Some(overload) => Some(Flaw::Overload(overload)),
+        None => late_beside(load, 0.5, others).map(Flaw::LateClient),
     }
 }
 
@@ -311,8 +195,8 @@ mod tests {
 
     #[test]
     fn a_plain_load_is_valid() {
-        assert!(reasons(&closed(20_000.0)).is_empty());
-        assert!(reasons(&open(10_000.0, 400.0)).is_empty());
+        assert!(load_flaws(&closed(20_000.0)).is_empty());
+        assert!(load_flaws(&open(10_000.0, 400.0)).is_empty());
     }
 
     #[test]
@@ -326,13 +210,12 @@ mod tests {
             expected: "200".into(),
             found: "502".into(),
         }];
-        assert_eq!(
-            reasons(&load),
-            ["31,204 of 31,204 answers were wrong: expected status 200, found 502"]
-        );
-        load.wrong[0].expected = "status 200".into();
-        load.wrong[0].found = "status 502".into();
-        assert!(reasons(&load)[0].ends_with("expected status 200, found 502"));
+        let expected = Flaw::WrongAnswers {
+            wrong: 31_204,
+            answers: 31_204,
+            first: load.wrong.first().cloned(),
+        };
+        assert_eq!(load_flaws(&load), [expected]);
     }
 
     #[test]
@@ -340,9 +223,16 @@ mod tests {
         let mut load = closed(1000.0);
         load.requests_all = 99_900;
         load.errors_all.verify = 100;
-        assert!(reasons(&load).is_empty());
+        assert!(load_flaws(&load).is_empty());
         load.errors_all.verify = 101;
-        assert_eq!(reasons(&load), ["101 of 100,001 answers were wrong"]);
+        assert!(matches!(
+            load_flaws(&load)[..],
+            [Flaw::WrongAnswers {
+                wrong: 101,
+                answers: 100_001,
+                first: None
+            }]
+        ));
     }
 
     #[test]
@@ -351,31 +241,36 @@ mod tests {
         load.requests_all = 9_900;
         load.errors_all.timeout = 60;
         load.errors_all.connect = 40;
-        assert!(reasons(&load).is_empty());
+        assert!(load_flaws(&load).is_empty());
         load.errors_all.timeout = 61;
-        assert_eq!(
-            reasons(&load),
-            ["101 of 10,001 requests failed on the way (40 connect, 61 timeout)"]
-        );
+        assert!(matches!(
+            load_flaws(&load)[..],
+            [Flaw::FailedRequests {
+                requests: 10_001,
+                no_port: false,
+                ..
+            }]
+        ));
     }
 
     #[test]
     fn silence_is_invalid() {
         let mut load = closed(0.0);
         load.requests = 0;
-        assert_eq!(reasons(&load), ["no good answer came"]);
+        assert_eq!(load_flaws(&load), [no_answer()]);
     }
 
     #[test]
     fn missing_connections_count_in_a_closed_loop_only() {
         let mut load = closed(1000.0);
         load.connections_open_min = 31;
-        assert_eq!(
-            reasons(&load),
-            ["only 31 of 32 connections were open at the end of a window"]
-        );
+        let missing = Flaw::MissingConnections {
+            open: 31,
+            asked: 32,
+        };
+        assert_eq!(load_flaws(&load), [missing]);
         load.pacing = Pacing::Open { rate_per_s: 100.0 };
-        assert!(reasons(&load).is_empty());
+        assert!(load_flaws(&load).is_empty());
     }
 
     #[test]
@@ -387,25 +282,25 @@ mod tests {
         for _ in 0..1000 {
             load.connect.record_ns(50_000);
         }
-        assert!(reasons(&load).is_empty(), "{:?}", reasons(&load));
+        assert!(load_flaws(&load).is_empty(), "{:?}", load_flaws(&load));
         load.connections_open_min = 20;
-        assert_eq!(reasons(&load).len(), 1);
+        assert_eq!(load_flaws(&load).len(), 1);
         // One for each request.
         load.requests = load.connects;
-        assert!(reasons(&load).is_empty(), "{:?}", reasons(&load));
+        assert!(load_flaws(&load).is_empty(), "{:?}", load_flaws(&load));
     }
 
     #[test]
     fn a_busy_client_spoils_an_open_loop_and_bounds_a_closed_one() {
         let mut load = closed(1000.0);
         load.client.saturated = true;
-        assert!(reasons(&load).is_empty());
+        assert!(load_flaws(&load).is_empty());
         let mut load = open(20_000.0, 400.0);
         load.client.saturated = true;
-        assert_eq!(
-            reasons(&load),
-            ["the client was too busy to offer 20,000 requests/s on time"]
-        );
+        let busy = Flaw::ClientBusy {
+            rate_per_s: 20_000.0,
+        };
+        assert_eq!(load_flaws(&load), [busy]);
     }
 
     /// Rows of a second each with these throughputs.
@@ -430,25 +325,24 @@ mod tests {
     fn a_load_that_never_settles_is_invalid() {
         let step = |i| if i < 60 { 1000 } else { 800 };
         let load = with_rows(closed(1000.0), step);
-        assert_eq!(
-            reasons(&load),
-            [
-                "no steady state was reached: throughput still changed in the second half of 90 \
-                 values: it moved by -20.0%"
-            ]
-        );
-        assert!(reasons(&with_rows(closed(1000.0), |i| 1000 + i as u64 % 7)).is_empty());
+        let found = load_flaws(&load);
+        let [Flaw::Unsteady(found)] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!((found.series, found.values), (Series::Throughput, 90));
+        assert_eq!((found.before, found.after), (1000.0, 800.0));
+        assert!(load_flaws(&with_rows(closed(1000.0), |i| 1000 + i as u64 % 7)).is_empty());
         // A warm-up within the window is no reason.
         let warm = with_rows(closed(1000.0), |i| if i < 15 { 500 } else { 1000 });
-        assert!(reasons(&warm).is_empty());
+        assert!(load_flaws(&warm).is_empty());
         // Neither are slices, of which other subjects' lie between, nor rows of a tenth.
         let mut slices = load.clone();
         slices.slices = vec![readings::Slice::default(); 2];
-        assert!(reasons(&slices).is_empty());
+        assert!(load_flaws(&slices).is_empty());
         let mut short = load;
         for row in &mut short.rows {
             row.duration_s = 0.1;
         }
-        assert!(reasons(&short).is_empty());
+        assert!(load_flaws(&short).is_empty());
     }
 }

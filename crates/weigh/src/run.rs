@@ -341,7 +341,8 @@ impl StoppingRule for Statistician {
     }
 
     fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
-        trial_flaws(header, trial)
+        let flaws = trial_flaws(header, trial);
+        flaws.iter().map(report::trial_flaw).collect()
     }
 
     fn is_lasting(&self, header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use readings::{Condition, Histogram, Journal, LoadReading, Outcome, Trial};
 use verdict::text::condition;
-use verdict::{latest, reasons};
+use verdict::{latest, load_flaws};
 
 use super::axis::{Scale, quantile_ticks, time_ticks};
 use super::svg::{Anchor, Picture, escaped, legend};
@@ -77,7 +77,7 @@ fn of_subjects<'a>(
             let Outcome::Done(reading) = &trial.outcome else {
                 continue;
             };
-            let Some(load) = load(reading).filter(|l| reasons(l).is_empty()) else {
+            let Some(load) = load(reading).filter(|l| load_flaws(l).is_empty()) else {
                 continue;
             };
             merged

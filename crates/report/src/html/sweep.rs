@@ -79,9 +79,9 @@ impl Chart<'_> {
     }
 }
 
-fn page<'a>(
+fn page(
     title: &str,
-    said: impl Iterator<Item = &'a str>,
+    said: impl Iterator<Item = String>,
     chart: Option<Chart<'_>>,
     columns: &Columns,
     problems: Vec<String>,
@@ -89,7 +89,7 @@ fn page<'a>(
 ) -> String {
     let mut main = format!("<h1>{}</h1>\n<ul>\n", escaped(title));
     for sentence in said {
-        main.push_str(&format!("<li>{}</li>\n", prose(sentence)));
+        main.push_str(&format!("<li>{}</li>\n", prose(&sentence)));
     }
     main.push_str("</ul>\n");
     main.push_str(&chart.map_or(String::new(), |chart| chart.drawn()));
@@ -262,7 +262,7 @@ mod tests {
     fn the_law_ends_where_its_points_end() {
         let steps = steps();
         let scaling = Scaling::of(&steps, 7);
-        let page = scaling_html(&view(&scaling, &steps, &[]));
+        let page = scaling_html(&view(&scaling, &steps));
         let from = page.find("<polyline").unwrap();
         let points = &page[from..from + page[from..].find("/>").unwrap()];
         let last = points.split(' ').next_back().unwrap();

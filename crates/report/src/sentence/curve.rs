@@ -4,6 +4,7 @@ use verdict::text::{counted, fraction, rate};
 use verdict::{BoundRate, Contrast, CurveRow, LatencyCurves, Lower, Passes, SubjectCurve};
 
 use super::at;
+use super::flaw::{NO_REASON, point_flaw};
 use crate::units::time;
 
 /// All that a condition's curves say: where bounds are passed, which is lower where, and what could
@@ -187,7 +188,10 @@ fn unusable(subject: &SubjectCurve, place: &str) -> Option<String> {
         counted(rows().count(), "point"),
         subject.subject,
         rate(first.rate_per_s),
-        first.reason.as_deref().unwrap_or("no reason was recorded")
+        match &first.reason {
+            Some(flaw) => point_flaw(flaw),
+            None => NO_REASON.to_owned(),
+        }
     ))
 }
 
@@ -246,7 +250,7 @@ pub(crate) fn curve_point(subject: &str, row: &CurveRow) -> String {
     });
     let each: Vec<String> = each.collect();
     match (&row.reason, each.is_empty()) {
-        (Some(reason), true) => format!("{subject} at {place}: {reason}"),
+        (Some(flaw), true) => format!("{subject} at {place}: {}", point_flaw(flaw)),
         _ => format!("{subject} at {place}: {}", each.join(", ")),
     }
 }

@@ -4,6 +4,7 @@ use verdict::text::rate;
 use verdict::{Bottleneck, Finding, Standing};
 
 use super::at;
+use super::evidence::evidence;
 
 /// What limits a subject.
 pub(crate) fn finding(finding: &Finding) -> String {
@@ -13,7 +14,7 @@ pub(crate) fn finding(finding: &Finding) -> String {
         Some(server) if finding.bottleneck == Bottleneck::Server => {
             format!("the server `{server}`")
         }
-        _ => finding.bottleneck.words().to_owned(),
+        _ => words(finding.bottleneck).to_owned(),
     };
     let found = match finding.standing {
         Standing::Confirmed => format!("{who}{at} is limited by {what}, confirmed"),
@@ -37,5 +38,21 @@ pub(crate) fn finding(finding: &Finding) -> String {
         true => String::new(),
         false => format!("; not tested here: {}", finding.not_tested.join(", ")),
     };
-    format!("{found}: {}{at_least}{not_tested}.", finding.evidence)
+    let why = evidence(&finding.evidence, &finding.effects);
+    format!("{found}: {why}{at_least}{not_tested}.")
+}
+
+fn words(bottleneck: Bottleneck) -> &'static str {
+    match bottleneck {
+        Bottleneck::Client => "the client",
+        Bottleneck::Server => "the server",
+        Bottleneck::SharedCpu => "a CPU that its servers share",
+        Bottleneck::Concurrency => "concurrency",
+        Bottleneck::AcceptQueue => "the accept queue",
+        Bottleneck::Ports => "ports",
+        Bottleneck::UpstreamConnections => "upstream connections",
+        Bottleneck::Network => "the network",
+        Bottleneck::OtherPrograms => "other programs on its CPUs",
+        Bottleneck::Unknown => "something unknown",
+    }
 }

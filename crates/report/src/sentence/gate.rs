@@ -5,6 +5,7 @@ use verdict::plan::{MOST_BLOCKS, Needed};
 use verdict::text::{change, counted, number, rate, time};
 use verdict::{GateOutcome, GateReason, GateResult};
 
+use super::flaw::reason_or_none;
 use super::plan::rough;
 use super::{at, shown_change};
 use crate::units::bytes;
@@ -119,8 +120,8 @@ fn would_settle(needed: &Needed) -> String {
     )
 }
 
-fn reason(reason: &GateReason) -> String {
-    match reason {
+fn reason(why: &GateReason) -> String {
+    match why {
         GateReason::NotMeasured => "the run did not measure it".to_owned(),
         GateReason::Unusable {
             blocks,
@@ -129,7 +130,7 @@ fn reason(reason: &GateReason) -> String {
         } => format!(
             "{blocks} of {} cannot be used: {}",
             counted(*tried, "block"),
-            reason.as_deref().unwrap_or("no reason was recorded")
+            reason_or_none(reason.as_ref())
         ),
         GateReason::TooFewRequests => {
             "too few requests are behind this percentile; lengthen the window or raise the rate"
@@ -158,7 +159,7 @@ fn reason(reason: &GateReason) -> String {
             "{} of {} of {subject} failed ({})",
             starts.failed,
             counted(starts.all, "start"),
-            starts.reason.as_deref().unwrap_or("no reason was recorded")
+            reason_or_none(starts.reason.as_ref())
         ),
         GateReason::WithinFloor(floor) => format!(
             "the baseline differs from itself by {}, which is more than the distance to the bound",

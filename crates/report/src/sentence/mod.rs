@@ -1,12 +1,17 @@
 //! What was found, in sentences: a file per kind.
 
 mod amount;
+mod capacity;
+mod client;
 mod closing;
 mod comparison;
 mod congestion;
 mod curve;
+mod diagnosis;
 mod events;
+mod evidence;
 mod finding;
+mod flaw;
 mod gate;
 mod interaction;
 mod note;
@@ -15,6 +20,7 @@ mod pauses;
 mod placement;
 pub(crate) mod plan;
 mod run;
+mod scaling;
 mod tiers;
 mod tls;
 mod warning;
@@ -24,15 +30,21 @@ use verdict::text::condition;
 use verdict::{Dependence, Interaction};
 
 pub(crate) use amount::{change_of, is_measurable, metric_words, shown_change};
+pub(crate) use capacity::capacity;
+pub use capacity::not_held;
+pub(crate) use client::late_client;
 pub(crate) use closing::closing;
 pub(crate) use comparison::{comparison, comparison_placed, direction, noise_floor, verdict_word};
 pub(crate) use congestion::congestion;
 pub(crate) use curve::{curve_legend, curve_point, curves, rate_with_interval, tidy};
+pub(crate) use diagnosis::{diagnosis, kind};
 pub(crate) use events::{
     Unit, are_censored, difference, difference_at_most, floor_difference, uncompared,
     unit as unit_of_difference, upper_bound,
 };
 pub(crate) use finding::finding;
+pub use flaw::{flaw, trial_flaw};
+pub(crate) use flaw::{full_queue, load_flaws, point_flaw, reason};
 pub(crate) use gate::{
     after_outcome as after_gate_outcome, gate, measured as gate_measured, why as gate_why,
 };
@@ -42,6 +54,7 @@ pub use outlook::outlook;
 pub(crate) use pauses::without_pauses;
 pub(crate) use placement::placement;
 pub(crate) use run::{probes, rate_choice, stage};
+pub(crate) use scaling::{no_fit, scaling};
 pub(crate) use tiers::tiers;
 pub(crate) use tls::tls;
 pub(crate) use warning::warning;
@@ -57,6 +70,17 @@ pub(crate) fn interactions(all: &[Interaction]) -> Vec<String> {
 
 fn joined<T>(items: &[T], words: impl Fn(&T) -> String) -> String {
     items.iter().map(words).collect::<Vec<_>>().join(", ")
+}
+
+/// Each text once, as it first comes.
+pub(crate) fn once(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for text in texts {
+        if !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    found
 }
 
 /// ` at connections=96`; empty without factors.

@@ -1,8 +1,10 @@
 //! What qualifies a verdict, as parts of a sentence.
 
 use verdict::text::{change, counted, fraction, grouped, number, percent};
-use verdict::{CpusOfOthers, FEWEST_BLOCKS, FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED, Note};
+use verdict::{FEWEST_BLOCKS, FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED, Note};
 
+use super::client::{others, others_end, remedy};
+use super::flaw::{reason, reason_or_none};
 use super::{joined, shown_change};
 
 /// What qualifies a verdict, as part of a sentence; nothing without notes.
@@ -42,8 +44,7 @@ fn note(note: &Note) -> String {
             counted(MOST_BLOCKS_ADVISED, "block")
         ),
         Note::FloorAsLarge { floor, others } => {
-            let helps =
-                others.map(|others| format!("; {}: {}", others.words(), CpusOfOthers::REMEDY));
+            let helps = others.map(|others| format!("; {}", others_end(&others)));
             format!(
                 "the baseline differs from itself by as much ({}), so more blocks would not help{}",
                 change(*floor, None),
@@ -60,7 +61,7 @@ fn note(note: &Note) -> String {
                 None => "the ratios of the blocks vary too much".to_owned(),
             };
             let helps = match others {
-                Some(others) => format!("{}: {}", others.words(), CpusOfOthers::REMEDY),
+                Some(others) => others_end(others),
                 None => "a quieter machine or longer windows would help".to_owned(),
             };
             format!("more blocks alone would hardly settle it: {since}; {helps}")
@@ -89,18 +90,21 @@ fn note(note: &Note) -> String {
         } => format!(
             "{blocks} of {} cannot be used; {subject}: {}",
             counted(*tried, "block"),
-            reason.as_deref().unwrap_or("no reason was recorded")
+            reason_or_none(reason.as_ref())
         ),
         Note::NothingMeasured => "no block was measured".to_owned(),
-        Note::TooFewBlocks { usable, reason } => {
+        Note::TooFewBlocks {
+            usable,
+            reason: why,
+        } => {
             let usable = match usable {
                 0 => "no block".to_owned(),
                 usable => format!("only {}", counted(*usable, "block")),
             };
-            let reason = reason.as_ref().map(|reason| format!("; {reason}"));
+            let why = why.as_ref().map(|why| format!("; {}", reason(why)));
             format!(
                 "{usable} can be used, and a decision needs at least {FEWEST_BLOCKS}{}",
-                reason.unwrap_or_default()
+                why.unwrap_or_default()
             )
         }
         Note::ClientLimits(None) => {
@@ -116,24 +120,24 @@ fn note(note: &Note) -> String {
         Note::TooFewBesideOthers {
             usable,
             needed,
-            others,
+            others: taken,
         } => format!(
             "{}; with that disturbance {} decide nothing, {needed} may",
-            others.words(),
+            others(taken),
             counted(*usable, "block")
         ),
         Note::FailedStarts(sides) => joined(sides, |(subject, starts)| {
-            let reason = starts.reason.as_deref().unwrap_or("no reason was recorded");
             format!(
-                "{} of {} of {subject} failed ({reason})",
+                "{} of {} of {subject} failed ({})",
                 starts.failed,
-                counted(starts.all, "start")
+                counted(starts.all, "start"),
+                reason_or_none(starts.reason.as_ref())
             )
         }),
         Note::ClientLag {
             share,
             service_ratio,
-            remedy,
+            remedy: helps,
         } => {
             let service = match service_ratio {
                 Some(ratio) => format!(
@@ -145,7 +149,7 @@ fn note(note: &Note) -> String {
             format!(
                 "up to {} of this latency is the client's own lag, and {service}; {}",
                 percent(share * 100.0, 0, false),
-                remedy.words()
+                remedy(helps)
             )
         }
         Note::WithinFloor(floor) => format!(

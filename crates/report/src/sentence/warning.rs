@@ -2,8 +2,9 @@
 
 use readings::Condition;
 use verdict::text::{condition, counted, fraction, grouped, number, percent, rate};
-use verdict::{CpusOfOthers, SettingDifference, Warning};
+use verdict::{SettingDifference, Warning};
 
+use super::client::{END_OTHERS, others};
 use super::congestion::words;
 use super::{at, joined, metric_words, noise_floor, without_pauses};
 use crate::settings;
@@ -66,7 +67,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
             fraction(*matters)
         ),
         Warning::OtherPrograms {
-            others,
+            others: taken,
             least_difference,
         } => {
             let told = match least_difference {
@@ -78,9 +79,8 @@ pub(crate) fn warning(warning: &Warning) -> String {
             };
             format!(
                 "{} during the closed loops, so intervals are as wide as the noise floor and the \
-                 slices ask for{told}; {}",
-                others.words(),
-                CpusOfOthers::REMEDY
+                 slices ask for{told}; {END_OTHERS}",
+                others(taken)
             )
         }
         Warning::SteadyStateUnchecked { slices, needed } => format!(

@@ -3,7 +3,7 @@
 use readings::{BesideReading, DeclaredLoad, Journal, JournalRow, Outcome, RunHeader, Trial};
 
 use crate::fixtures::{closed, header, throughput_blocks};
-use crate::{Analysis, Metric, Verdict, analyse, at_a_look, trial_flaws};
+use crate::{Analysis, Flaw, Loop, Metric, TrialFlaw, Verdict, analyse, at_a_look, trial_flaws};
 
 fn several(blocks: u32) -> RunHeader {
     let load = |name: &str, background| DeclaredLoad {
@@ -99,7 +99,12 @@ fn a_load_that_failed_makes_the_trial_invalid_for_the_others_by_its_name() {
         load.errors_all.status = load.requests_all;
     }
     let flaws = trial_flaws(&several(6), &rows[0]);
-    assert_eq!(flaws, ["load `download`: 70 of 140 answers were wrong"]);
+    let wrong = Flaw::WrongAnswers {
+        wrong: 70,
+        answers: 140,
+        first: None,
+    };
+    assert_eq!(flaws, [TrialFlaw::of_load("download", wrong)]);
     let analysis = analysed(several(6), rows);
     let all = verdicts(&analysis);
     assert!(
@@ -122,13 +127,12 @@ fn an_answer_of_the_background_may_be_longer_than_the_window() {
     slow.requests = 0;
     slow.requests_all = 0;
     let flaws = trial_flaws(&several(6), &rows[0]);
-    assert_eq!(
-        flaws,
-        [
-            "load `slow`: no good answer came",
-            "load `slow`: throughput: no good answer came"
-        ]
-    );
+    let of_load = TrialFlaw::of_load("slow", Flaw::NoAnswer { queues: vec![] });
+    let of_loop = TrialFlaw {
+        of: Some(Loop::Closed),
+        ..of_load.clone()
+    };
+    assert_eq!(flaws, [of_load, of_loop]);
 }
 
 fn reading_of<'t>(trial: &'t mut Trial, load: &str) -> &'t mut readings::LoadReading {

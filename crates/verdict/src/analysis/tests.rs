@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::{analyse, closed, condition, done, header, open, throughput_blocks, trial};
-use crate::{Metric, Note, Place, Verdict};
+use crate::{Flaw, Metric, Note, Place, Reason, TrialFlaw, Verdict};
 use readings::{Wrong, WrongKind};
 
 /// Ten blocks in which the balancer keeps `share` of the throughput, a percent more or less.
@@ -25,12 +25,12 @@ fn at(subject: &str) -> Place {
     }
 }
 
-fn unusable(blocks: usize, subject: &str, reason: &str) -> Note {
+fn unusable(blocks: usize, subject: &str, reason: Reason) -> Note {
     Note::Unusable {
         blocks,
         tried: 10,
         subject: subject.into(),
-        reason: Some(reason.into()),
+        reason: Some(reason),
     }
 }
 
@@ -41,14 +41,18 @@ fn failed(reason: &str) -> Outcome {
     }
 }
 
-fn bad_gateway() -> Outcome {
-    let mut load = closed(0.0);
-    load.errors_all.status = 31_204;
-    load.wrong = vec![Wrong {
+fn found_502() -> Wrong {
+    Wrong {
         kind: WrongKind::Status,
         expected: "200".into(),
         found: "502".into(),
-    }];
+    }
+}
+
+fn bad_gateway() -> Outcome {
+    let mut load = closed(0.0);
+    load.errors_all.status = 31_204;
+    load.wrong = vec![found_502()];
     done(Some(load), None)
 }
 
@@ -104,7 +108,12 @@ fn a_dead_back_end_is_invalid_and_never_fast() {
     let c = &analysis.comparisons[0];
     assert_eq!(c.verdict, Verdict::Invalid);
     assert_eq!((c.ratio, c.low, c.p_value), (None, None, None));
-    let reason = "31,204 of 31,204 answers were wrong: expected status 200, found 502";
+    let wrong = Flaw::WrongAnswers {
+        wrong: 31_204,
+        answers: 31_204,
+        first: Some(found_502()),
+    };
+    let reason = TrialFlaw::from(wrong).into();
     assert_eq!(c.notes, [unusable(10, "balance", reason)]);
     assert_eq!(analysis.invalid.len(), 10);
     assert_eq!(analysis.trials_done, 30);
@@ -137,7 +146,7 @@ fn half_of_the_blocks_may_fail_and_the_rest_still_counts() {
     }
     let c = &analyse(&header(10), &trials).comparisons[0];
     assert_eq!(c.verdict, Verdict::Invalid);
-    let reason = "did not become ready within 10 s";
+    let reason = Reason::Failed("did not become ready within 10 s".to_owned());
     assert_eq!(c.notes, [unusable(6, "balance", reason)]);
 }
 

@@ -3,8 +3,6 @@
 use readings::{BottleneckReading, Change, Probe};
 use serde::Serialize;
 
-use crate::text::number;
-
 /// Standard errors by which a change must move the throughput to count.
 const ERRORS: f64 = 3.0;
 
@@ -101,33 +99,6 @@ impl Effects {
         let sure = one.ratio.ln() < -ERRORS * one.log_error;
         (sure && one.ratio <= factor).then_some(one.ratio)
     }
-
-    /// Every effect in words: `twice the connections 1.02 times the throughput, …`.
-    pub(super) fn words(&self) -> String {
-        let one = |effect: &Effect| {
-            let what = match effect.change {
-                Change::None => "no change",
-                Change::ClientThread => "one more client thread",
-                Change::ClientApart => "a CPU of its own for the client",
-                Change::TwiceTheConnections => "twice the connections",
-                Change::HalfTheConnections => "half the connections",
-                Change::HalfTheServerCpu => "half the servers' CPU",
-                Change::TwiceTheLinkRate => "twice the link's rate",
-                Change::MorePorts => "more ports",
-            };
-            format!("{what} {}", times(effect.ratio))
-        };
-        let all: Vec<String> = self.told.iter().map(one).collect();
-        match all.is_empty() {
-            true => "no change was tried".to_owned(),
-            false => format!("throughput with {}", all.join(", with ")),
-        }
-    }
-}
-
-/// `1.52 times`.
-pub(super) fn times(ratio: f64) -> String {
-    format!("{} times", number(ratio, 2, false))
 }
 
 /// The loads with a change.

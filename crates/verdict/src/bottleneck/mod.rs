@@ -5,6 +5,7 @@
 //! changes one thing, and the change that moves the throughput names the bottleneck.
 
 mod effects;
+mod evidence;
 mod server_cpu;
 mod suspects;
 #[cfg(test)]
@@ -20,6 +21,10 @@ use crate::Analysis;
 use effects::Effects;
 
 pub use effects::Effect;
+pub use evidence::{
+    ClientEvidence, CpuUse, Evidence, Full, HalvedCpu, MachineUse, PortsEvidence, Refused, Relief,
+    ServerEvidence, TakenPorts, ThreadMore, Threads,
+};
 
 /// The part that held a throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -45,24 +50,6 @@ pub enum Bottleneck {
     OtherPrograms,
     /// Nothing that was looked for.
     Unknown,
-}
-
-impl Bottleneck {
-    /// The words in a sentence.
-    pub fn words(self) -> &'static str {
-        match self {
-            Bottleneck::Client => "the client",
-            Bottleneck::Server => "the server",
-            Bottleneck::SharedCpu => "a CPU that its servers share",
-            Bottleneck::Concurrency => "concurrency",
-            Bottleneck::AcceptQueue => "the accept queue",
-            Bottleneck::Ports => "ports",
-            Bottleneck::UpstreamConnections => "upstream connections",
-            Bottleneck::Network => "the network",
-            Bottleneck::OtherPrograms => "other programs on its CPUs",
-            Bottleneck::Unknown => "something unknown",
-        }
-    }
 }
 
 /// How sure it is.
@@ -102,9 +89,9 @@ pub struct Finding {
     /// Throughput without a change, requests/s.
     #[serde(skip)]
     pub unchanged_per_s: f64,
-    /// The figures behind it, as part of a sentence.
+    /// The figures behind it.
     #[serde(skip)]
-    pub evidence: String,
+    pub evidence: Evidence,
 }
 
 /// A suspicion and what speaks for it.
@@ -112,8 +99,7 @@ struct Suspect {
     bottleneck: Bottleneck,
     standing: Standing,
     server: Option<String>,
-    /// Figures, without a full stop.
-    why: String,
+    evidence: Evidence,
 }
 
 /// Says what limits each subject: of each at least one finding, the surest first.
@@ -146,15 +132,14 @@ fn of_subject(reading: &BottleneckReading) -> Vec<Finding> {
     };
     suspects.sort_by_key(|suspect| suspect.standing);
     if suspects.is_empty() {
-        let why = match &reading.failed {
-            Some(reason) => format!("it could not be measured: {reason}"),
-            None => suspects::all_figures(reading, &effects),
-        };
         suspects.push(Suspect {
             bottleneck: Bottleneck::Unknown,
             standing: Standing::Unknown,
             server: None,
-            why,
+            evidence: match &reading.failed {
+                Some(reason) => Evidence::NotMeasured(reason.clone()),
+                None => suspects::all_figures(reading),
+            },
         });
     }
     let confirmed = suspects[0].standing == Standing::Confirmed;
@@ -189,6 +174,6 @@ fn finding(
         effects: effects.told(),
         not_tested: Vec::new(),
         unchanged_per_s: effects.unchanged_per_s(),
-        evidence: suspect.why,
+        evidence: suspect.evidence,
     }
 }

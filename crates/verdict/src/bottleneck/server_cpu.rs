@@ -3,10 +3,10 @@
 use readings::Change;
 
 use super::effects::{Effects, of_change};
+use super::evidence::{CpuUse, Evidence, Full, HalvedCpu, ServerEvidence};
 use super::suspects::FULL;
-use super::unchanged::{Threads, Unchanged, percent};
+use super::unchanged::Unchanged;
 use super::{Bottleneck, Standing, Suspect};
-use crate::text::counted;
 
 /// Half the CPU time must leave no more than this: exactly half where the CPU was full, and a
 /// server that was busy for up to three quarters of its time keeps more.
@@ -40,21 +40,12 @@ impl Group<'_> {
         Some((most, loads.server(most) / self.used.max(1e-9)))
     }
 
-    /// `98% of its one CPU (CPU 0)`.
-    fn words(&self) -> String {
-        let number = self.cpus.len();
-        let used = match number {
-            0 => format!("{} of a CPU", percent(self.used)),
-            1 => format!("{} of CPU {}", percent(self.used), self.cpus[0]),
-            _ => format!("{:.2} of {}", self.used, cpus_named(&self.cpus)),
-        };
-        used + &self.at()
-    }
-
-    /// ` of host \`vm\``; empty for the load's machine.
-    fn at(&self) -> String {
-        self.host
-            .map_or_else(String::new, |host| format!(" of host `{host}`"))
+    fn cpu_use(&self) -> CpuUse {
+        CpuUse {
+            host: self.host.map(str::to_owned),
+            cpus: self.cpus.clone(),
+            used: self.used,
+        }
     }
 }
 
@@ -75,58 +66,49 @@ pub(super) fn server(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect
     let shared = full.filter(|group| {
         group.servers.len() > 1 && group.most(loads).is_some_and(|(_, share)| share < ALONE)
     });
-    let (bottleneck, name, mut why) = match (shared, full, full_thread) {
-        (Some(group), _, _) => (Bottleneck::SharedCpu, None, of_shared(loads, group)),
+    let (group, name, full) = match (shared, full, full_thread) {
+        (Some(group), _, _) => (group, None, Full::SharedCpus),
         (None, Some(group), _) => {
             let (name, _) = group.most(loads)?;
-            (
-                Bottleneck::Server,
-                Some(name.clone()),
-                of_full(loads, group, name),
-            )
+            let threads = loads.threads(name).count;
+            (group, Some(name), Full::Cpus { threads })
         }
-        (None, None, Some((group, name, threads))) => (
-            Bottleneck::Server,
-            Some(name.clone()),
-            of_thread(group, threads),
-        ),
+        (None, None, Some((group, name, threads))) => (group, Some(name), Full::Thread(threads)),
         // Without half of the time of a CPU that was half idle nothing is lost: see CPU_LEFT.
         (None, None, None) => {
             lost?;
             let group = groups.iter().max_by(|a, b| a.used.total_cmp(&b.used))?;
-            let (name, _) = group.most(loads)?;
-            let why = format!("its CPU was not full: the servers used {}", group.words());
-            (Bottleneck::Server, Some(name.clone()), why)
+            (group, Some(group.most(loads)?.0), Full::Nothing)
         }
     };
-    if bottleneck == Bottleneck::Server && loads.server_names().len() > 1 {
-        why.push_str(&format!(
-            "; CPU time: {}",
-            each(loads, &loads.server_names())
-        ));
-    }
-    let is_full = full.is_some() || full_thread.is_some();
-    let standing = match (lost, is_full) {
-        (Some(_), true) => Standing::Confirmed,
-        (Some(_), false) => Standing::Sensitive,
+    let (bottleneck, each) = match name {
+        None => (Bottleneck::SharedCpu, group.servers.clone()),
+        Some(_) => (Bottleneck::Server, loads.server_names()),
+    };
+    let standing = match (lost, full) {
+        (Some(_), Full::Nothing) => Standing::Sensitive,
+        (Some(_), _) => Standing::Confirmed,
         (None, _) => Standing::Suspected,
     };
-    if let Some(left) = lost {
-        let quota = of_change(loads.reading, Change::HalfTheServerCpu)
+    let halved = lost.map(|left| HalvedCpu {
+        quota_cpus: of_change(loads.reading, Change::HalfTheServerCpu)
             .find_map(|probe| probe.quota_cpus)
-            .unwrap_or(0.5);
-        why.push_str(&format!(
-            "; with {} for the servers together {} of the throughput is left (halving costs {})",
-            cpus(quota),
-            percent(left),
-            percent(1.0 - left)
-        ));
-    }
+            .unwrap_or(0.5),
+        left,
+    });
+    let each = each.into_iter();
     Some(Suspect {
         bottleneck,
         standing,
-        server: name,
-        why,
+        server: name.cloned(),
+        evidence: Evidence::Server(ServerEvidence {
+            cpus: group.cpu_use(),
+            full,
+            each: each
+                .map(|name| (name.clone(), loads.server(name)))
+                .collect(),
+            halved,
+        }),
     })
 }
 
@@ -153,70 +135,4 @@ fn groups<'a>(loads: &Unchanged<'a>) -> Vec<Group<'a>> {
         }
     }
     groups
-}
-
-fn of_shared(loads: &Unchanged<'_>, group: &Group<'_>) -> String {
-    let names: Vec<String> = group
-        .servers
-        .iter()
-        .map(|name| format!("`{name}`"))
-        .collect();
-    let full = if group.cpus.len() == 1 { "is" } else { "are" };
-    format!(
-        "{}{}, which {} share, {full} full ({}; CPU time: {})",
-        cpus_named(&group.cpus),
-        group.at(),
-        crate::text::listed(&names),
-        group.words(),
-        each(loads, &group.servers)
-    )
-}
-
-fn of_full(loads: &Unchanged<'_>, group: &Group<'_>, name: &str) -> String {
-    let threads = counted(loads.threads(name).count as usize, "thread");
-    match group.cpus.len() {
-        1 => format!("its one CPU is full ({}; it has {threads})", group.words()),
-        _ => format!("its CPUs are full ({}; it has {threads})", group.words()),
-    }
-}
-
-fn of_thread(group: &Group<'_>, threads: Threads) -> String {
-    let had = match group.cpus.len() {
-        0 => String::new(),
-        _ => format!("; the server had {}{}", cpus_named(&group.cpus), group.at()),
-    };
-    let count = counted(threads.count as usize, "thread");
-    if threads.count > 1 && threads.second_had < threads.had / 2.0 {
-        return format!(
-            "one of its {count} is full ({}), the next took {}{had}",
-            threads.words(),
-            percent(threads.second_had)
-        );
-    }
-    format!("the busiest of its {count} took {}{had}", threads.words())
-}
-
-fn each(loads: &Unchanged<'_>, names: &[&String]) -> String {
-    let each: Vec<String> = names
-        .iter()
-        .map(|name| format!("{name} {}", percent(loads.server(name))))
-        .collect();
-    each.join(", ")
-}
-
-/// `CPU 0`, `2 CPUs (0 and 1)`.
-fn cpus_named(numbers: &[u32]) -> String {
-    let names: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    match numbers {
-        [one] => format!("CPU {one}"),
-        _ => format!("{} CPUs ({})", numbers.len(), crate::text::listed(&names)),
-    }
-}
-
-fn cpus(number: f64) -> String {
-    match number {
-        n if (n - 1.0).abs() < 1e-9 => "1 CPU".to_owned(),
-        n if n.fract() < 1e-9 => format!("{n:.0} CPUs"),
-        n => format!("{n:.2} CPUs"),
-    }
 }

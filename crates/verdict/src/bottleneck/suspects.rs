@@ -2,10 +2,12 @@
 
 use readings::{BottleneckReading, Change, NO_PORT, Probe};
 
-use super::effects::{Effects, of_change, times};
-use super::unchanged::{MachineUse, Share, UPSTREAM_SHARE, Unchanged, percent, refused};
+use super::effects::{Effects, of_change};
+use super::evidence::{
+    ClientEvidence, Evidence, MachineUse, PortsEvidence, Refused, Relief, TakenPorts, ThreadMore,
+};
+use super::unchanged::{UPSTREAM_SHARE, Unchanged, refused};
 use super::{Bottleneck, Standing, Suspect, server_cpu};
-use crate::text::{counted, grouped, rate};
 
 /// From this share of a CPU on a thread counts as full: the scheduler and the hypervisor take the
 /// rest.
@@ -72,35 +74,26 @@ pub(super) fn of_failure(reading: &BottleneckReading, reason: &str) -> Option<Su
         .map(|probe| probe.no_port)
         .sum();
     let taken = reading.waiting_at_failure.zip(reading.ports);
-    let taken = taken.filter(|(waiting, range)| *waiting as f64 >= PORTS_FULL * f64::from(*range));
+    let taken = taken.map(|(waiting, range)| TakenPorts {
+        server: None,
+        waiting,
+        range,
+    });
+    let taken = taken.filter(|taken| taken.share() >= PORTS_FULL);
     if refused == 0 && taken.is_none() && !reason.contains(NO_PORT) {
         return None;
     }
-    let mut parts = Vec::new();
-    if refused > 0 {
-        parts.push(no_port(refused));
-    }
-    if let Some((waiting, range)) = taken {
-        parts.push(format!(
-            "{} of {} ports waited in TIME_WAIT",
-            grouped(waiting),
-            grouped(u64::from(range))
-        ));
-    }
-    parts.push(format!("it could not be measured to the end: {reason}"));
     Some(Suspect {
         bottleneck: Bottleneck::Ports,
         standing: Standing::Suspected,
         server: None,
-        why: parts.join("; "),
+        evidence: Evidence::Ports(PortsEvidence {
+            refused,
+            taken,
+            reliefs: Vec::new(),
+            failed: Some(reason.to_owned()),
+        }),
     })
-}
-
-fn no_port(refused: u64) -> String {
-    format!(
-        "{} found no free port (EADDRNOTAVAIL)",
-        counted(refused as usize, "connection")
-    )
 }
 
 fn client(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
@@ -113,47 +106,26 @@ fn client(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
     if gain.is_none() && apart.is_none() && wanted < CLIENT_BUSY && shared.is_none() {
         return None;
     }
-    let mut why = format!("its busiest thread took {} of a CPU", percent(busiest));
-    if wanted > busiest + 0.1 {
-        why.push_str(&format!(" and wanted it {} of the time", percent(wanted)));
-    }
-    if let Some((cpus, busy)) = &shared {
-        let names: Vec<String> = cpus.iter().map(u32::to_string).collect();
-        why.push_str(&format!(
-            " and shares CPU {} with the servers, which was {} busy",
-            names.join(", "),
-            percent(*busy)
-        ));
-    }
-    if let Some(apart) = apart {
-        why.push_str(&format!(
-            "; on a CPU of its own it brings {} the throughput",
-            times(apart)
-        ));
-    }
-    let standing = match (gain, effects.get(Change::ClientThread)) {
-        (None, _) if apart.is_some() => Standing::Confirmed,
-        (Some(gain), _) => {
-            why.push_str(&format!(
-                "; with a thread and a CPU more it brings {} the throughput",
-                times(gain)
-            ));
-            Standing::Confirmed
-        }
-        (None, Some(effect)) => {
-            why.push_str(&format!(
-                "; a thread and a CPU more did not show it ({} the throughput)",
-                times(effect.ratio)
-            ));
-            Standing::Suspected
-        }
-        (None, None) => Standing::Suspected,
+    let tried = effects.get(Change::ClientThread);
+    let thread = match (gain, tried) {
+        (Some(gain), _) => Some(ThreadMore::Raised(gain)),
+        (None, Some(effect)) if apart.is_none() => Some(ThreadMore::NotRaised(effect.ratio)),
+        (None, _) => None,
     };
     Some(Suspect {
         bottleneck: Bottleneck::Client,
-        standing,
+        standing: match gain.or(apart) {
+            Some(_) => Standing::Confirmed,
+            None => Standing::Suspected,
+        },
         server: None,
-        why,
+        evidence: Evidence::Client(ClientEvidence {
+            busiest,
+            wanted,
+            shared,
+            apart,
+            thread,
+        }),
     })
 }
 
@@ -174,22 +146,15 @@ fn concurrency(loads: &Unchanged<'_>, effects: &Effects, others: bool) -> Option
         (None, None) if untried && idle && even && all_busy => Standing::Suspected,
         _ => return None,
     };
-    let mut why = format!(
-        "{} and a median answer time of {:.2} ms set it",
-        counted(connections as usize, "connection"),
-        p50_us / 1e3
-    );
-    if let Some(gain) = proportional.or(some) {
-        why.push_str(&format!(
-            "; twice the connections bring {} the throughput",
-            times(gain)
-        ));
-    }
     Some(Suspect {
         bottleneck: Bottleneck::Concurrency,
         standing,
         server: None,
-        why,
+        evidence: Evidence::Concurrency {
+            connections,
+            p50_us,
+            gain: proportional.or(some),
+        },
     })
 }
 
@@ -205,76 +170,70 @@ fn accept_queue(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
     if found_full == 0 || !(many || slowest_us >= SYN_AGAIN_US) {
         return None;
     }
-    let mut why = format!(
-        "{} found it full (ListenOverflows, ListenDrops) while {} were opened; the slowest took \
-         {:.2} s to open",
-        counted(found_full as usize, "connection"),
-        grouped(opened),
-        slowest_us / 1e6
-    );
-    let (before, half) = (
-        Share::of(&loads.probes, refused),
-        loads.with(Change::HalfTheConnections, refused),
-    );
-    let standing = match effects.get(Change::HalfTheConnections) {
-        Some(effect) if half.is_less(before, QUEUE_LEFT) && effect.ratio > 0.9 => {
-            why.push_str(&format!(
-                "; with half the connections {} instead of {} do, and the throughput is {} as high",
-                half.words(),
-                before.words(),
-                times(effect.ratio)
-            ));
-            Standing::Confirmed
-        }
-        _ => Standing::Suspected,
-    };
+    let change = Change::HalfTheConnections;
+    let before = Refused::of(&loads.probes, refused);
+    let left = loads.with(change, refused);
+    let half = effects.get(change).map(|effect| Relief {
+        change,
+        left,
+        before,
+        ratio: effect.ratio,
+    });
+    let half = half.filter(|half| half.left.is_less(before, QUEUE_LEFT) && half.ratio > 0.9);
     Some(Suspect {
         bottleneck: Bottleneck::AcceptQueue,
-        standing,
+        standing: match half {
+            Some(_) => Standing::Confirmed,
+            None => Standing::Suspected,
+        },
         server: None,
-        why,
+        evidence: Evidence::AcceptQueue {
+            found_full,
+            opened,
+            slowest_us,
+            half,
+        },
     })
 }
 
 fn ports(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
     let refused = loads.sum(|probe| probe.no_port);
     let taken = loads.taken_ports();
-    let full = taken.as_ref().filter(|taken| taken.share >= PORTS_FULL);
-    if refused == 0 && full.is_none() {
+    let taken = taken.filter(|taken| taken.share() >= PORTS_FULL);
+    if refused == 0 && taken.is_none() {
         return None;
     }
-    let mut parts = Vec::new();
-    if refused > 0 {
-        parts.push(no_port(refused));
-    }
-    if let Some(taken) = full {
-        parts.push(taken.words());
-    }
     let none_free = |probe: &Probe| probe.no_port;
-    let before = Share::of(&loads.probes, none_free);
-    let mut standing = Standing::Suspected;
+    let before = Refused::of(&loads.probes, none_free);
     // TIME_WAIT makes the throughput vary between loads; the refused connections decide.
-    for (change, words, least) in [
-        (Change::MorePorts, "with more ports", PORTS_GAIN),
-        (Change::HalfTheConnections, "with half the connections", 0.9),
-    ] {
+    let changes = [
+        (Change::MorePorts, PORTS_GAIN),
+        (Change::HalfTheConnections, 0.9),
+    ];
+    let reliefs = changes.into_iter().filter_map(|(change, least)| {
         let left = loads.with(change, none_free);
-        let effect = effects.get(change).filter(|effect| effect.ratio >= least);
-        if let Some(effect) = effect.filter(|_| left.is_less(before, PORTS_LEFT)) {
-            standing = Standing::Confirmed;
-            parts.push(format!(
-                "{words} {} instead of {} find none, and the throughput is {} as high",
-                left.words(),
-                before.words(),
-                times(effect.ratio)
-            ));
-        }
-    }
+        let effect = effects.get(change).filter(|effect| effect.ratio >= least)?;
+        left.is_less(before, PORTS_LEFT).then_some(Relief {
+            change,
+            left,
+            before,
+            ratio: effect.ratio,
+        })
+    });
+    let reliefs: Vec<Relief> = reliefs.collect();
     Some(Suspect {
         bottleneck: Bottleneck::Ports,
-        standing,
-        server: full.and_then(|taken| taken.server.clone()),
-        why: parts.join("; "),
+        standing: match reliefs.is_empty() {
+            false => Standing::Confirmed,
+            true => Standing::Suspected,
+        },
+        server: taken.as_ref().and_then(|taken| taken.server.clone()),
+        evidence: Evidence::Ports(PortsEvidence {
+            refused,
+            taken,
+            reliefs,
+            failed: None,
+        }),
     })
 }
 
@@ -288,11 +247,10 @@ fn upstream_connections(loads: &Unchanged<'_>) -> Option<Suspect> {
         bottleneck: Bottleneck::UpstreamConnections,
         standing: Standing::Suspected,
         server: None,
-        why: format!(
-            "{per_request:.2} new connections to an upstream per request, where kept ones would \
-             need none; {} sockets are in TIME_WAIT",
-            grouped(waiting.round() as u64)
-        ),
+        evidence: Evidence::UpstreamConnections {
+            per_request,
+            time_wait: waiting.round() as u64,
+        },
     })
 }
 
@@ -309,27 +267,6 @@ fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
     if !lossy && full.is_none() && gain.is_none() {
         return None;
     }
-    let mut parts = Vec::new();
-    if let Some(link) = link {
-        parts.push(format!(
-            "{} Mbit/s of answers over a link of {} Mbit/s",
-            rate(bits_per_s / 1e6),
-            rate(link / 1e6)
-        ));
-    }
-    if lossy {
-        parts.push(format!(
-            "{} of {} segments were sent again",
-            grouped(again),
-            grouped(segments)
-        ));
-    }
-    if let Some(gain) = gain {
-        parts.push(format!(
-            "with twice the link's rate it brings {} the throughput",
-            times(gain)
-        ));
-    }
     Some(Suspect {
         bottleneck: Bottleneck::Network,
         standing: match gain {
@@ -337,59 +274,39 @@ fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
             None => Standing::Suspected,
         },
         server: None,
-        why: parts.join("; "),
+        evidence: Evidence::Network {
+            bits_per_s,
+            link_bits_per_s: link,
+            resent: lossy.then_some((again, segments)),
+            gain,
+        },
     })
 }
 
 /// CPUs that other programs fill.
 fn other_programs(loads: &Unchanged<'_>) -> Option<Suspect> {
-    let is_full = |one: &MachineUse<'_>| one.busy >= FULL && one.own <= OWN_SHARE * one.busy;
+    let is_full = |one: &MachineUse| one.busy >= FULL && one.own <= OWN_SHARE * one.busy;
     let machine = loads.machines().into_iter().find(is_full)?;
-    let (busy, own) = (percent(machine.busy), percent(machine.own));
     Some(Suspect {
         bottleneck: Bottleneck::OtherPrograms,
         standing: Standing::Suspected,
         server: None,
-        why: match machine.host {
-            None => format!(
-                "the CPUs of client and servers were {busy} busy, and client and servers had \
-                 {own} of them"
-            ),
-            Some(host) => format!(
-                "the CPUs of the servers on host `{host}` were {busy} busy, and the servers had \
-                 {own} of them"
-            ),
-        },
+        evidence: Evidence::OtherPrograms(machine),
     })
 }
 
 /// All figures, for a bottleneck that is unknown.
-pub(super) fn all_figures(reading: &BottleneckReading, effects: &Effects) -> String {
+pub(super) fn all_figures(reading: &BottleneckReading) -> Evidence {
     let loads = Unchanged::of(reading);
-    let servers: Vec<String> = loads
-        .server_names()
-        .iter()
-        .map(|name| {
-            let threads = loads.threads(name);
-            format!(
-                "{name} {} of a CPU in {} (busiest {})",
-                percent(loads.server(name)),
-                counted(threads.count as usize, "thread"),
-                threads.words()
-            )
-        })
-        .collect();
-    let mut parts = vec![format!(
-        "the client's busiest thread took {} of a CPU",
-        percent(loads.client_busiest())
-    )];
-    parts.extend(servers);
-    parts.push(effects.words());
-    // Where hosts are machines, every finding says that.
-    let not_tried = reading
-        .not_tried
-        .iter()
-        .filter(|_| reading.hosts.is_empty());
-    parts.extend(not_tried.map(|why| format!("not tried: {why}")));
-    parts.join("; ")
+    let servers = loads.server_names().into_iter();
+    let servers = servers.map(|name| (name.clone(), loads.server(name), loads.threads(name)));
+    Evidence::Unexplained {
+        client_busiest: loads.client_busiest(),
+        servers: servers.collect(),
+        // Where hosts are machines, every finding says that.
+        not_tried: match reading.hosts.is_empty() {
+            true => reading.not_tried.clone(),
+            false => Vec::new(),
+        },
+    }
 }

@@ -94,10 +94,39 @@ fn rates(thread: f64, twice: f64, cpu: f64) -> [(Change, f64); 4] {
 }
 
 #[track_caller]
-fn first(reading: &BottleneckReading) -> (Bottleneck, Standing, String) {
-    let found = bottlenecks(&[reading]);
-    let one = &found[0];
-    (one.bottleneck, one.standing, one.evidence.clone())
+fn first(reading: &BottleneckReading) -> (Bottleneck, Standing, Evidence) {
+    let one = bottlenecks(&[reading]).swap_remove(0);
+    (one.bottleneck, one.standing, one.evidence)
+}
+
+#[track_caller]
+fn client(evidence: Evidence) -> ClientEvidence {
+    match evidence {
+        Evidence::Client(found) => found,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn of_server(evidence: Evidence) -> ServerEvidence {
+    match evidence {
+        Evidence::Server(found) => found,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn of_ports(evidence: Evidence) -> PortsEvidence {
+    match evidence {
+        Evidence::Ports(found) => found,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whether a figure is what is expected, to a thousandth.
+fn is(figure: impl Into<Option<f64>>, expected: f64) -> bool {
+    let figure: Option<f64> = figure.into();
+    figure.is_some_and(|figure| (figure - expected).abs() < 1e-3)
 }
 
 #[test]
@@ -106,17 +135,9 @@ fn a_client_that_a_thread_more_makes_faster_is_confirmed_and_the_figure_at_least
     assert_eq!(found[0].bottleneck, Bottleneck::Client);
     assert_eq!(found[0].standing, Standing::Confirmed);
     assert!(found[0].at_least);
-    assert!(
-        found[0].evidence.contains("99% of a CPU"),
-        "{}",
-        found[0].evidence
-    );
-    assert!(
-        found[0].evidence.contains("1.80 times"),
-        "{}",
-        found[0].evidence
-    );
-    assert!(found[0].at_least);
+    let seen = client(found[0].evidence.clone());
+    assert!(is(seen.busiest, 0.99), "{seen:?}");
+    assert!(matches!(seen.thread, Some(ThreadMore::Raised(gain)) if is(gain, 1.8)));
 }
 
 #[test]
@@ -141,24 +162,21 @@ fn a_client_that_shares_a_cpu_is_confirmed_by_one_of_its_own() {
         made.client_cpus = vec![0];
         first(&made)
     };
-    let (bottleneck, standing, sentence) = with(1.4);
+    let (bottleneck, standing, seen) = with(1.4);
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::Client, Standing::Confirmed)
     );
-    assert!(
-        sentence.contains("shares CPU 0 with the servers"),
-        "{sentence}"
-    );
-    assert!(
-        sentence.contains("on a CPU of its own it brings 1.40 times"),
-        "{sentence}"
-    );
-    let (bottleneck, standing, _) = with(1.0);
+    let seen = client(seen);
+    assert_eq!(seen.shared, Some((vec![0], 1.0)));
+    assert!(is(seen.apart, 1.4) && seen.thread.is_none(), "{seen:?}");
+    let (bottleneck, standing, seen) = with(1.0);
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::Client, Standing::Suspected)
     );
+    let thread = client(seen).thread;
+    assert!(matches!(thread, Some(ThreadMore::NotRaised(ratio)) if is(ratio, 0.95)));
 }
 
 #[test]
@@ -169,22 +187,18 @@ fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
     };
     let mut made = reading(&rates(1.0, 1.02, 0.5), one_of_four);
     made.server_cpus = vec![0, 1, 2, 3];
-    let (bottleneck, standing, sentence) = first(&made);
+    let (bottleneck, standing, seen) = first(&made);
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::Server, Standing::Confirmed)
     );
-    assert!(
-        sentence.contains(
-            "one of its 4 threads is full (97% of a CPU), the next took 1%; the server had 4 CPUs \
-             (0, 1, 2 and 3)"
-        ),
-        "{sentence}"
-    );
-    assert!(
-        sentence.contains("50% of the throughput is left"),
-        "{sentence}"
-    );
+    let seen = of_server(seen);
+    let Full::Thread(threads) = seen.full else {
+        panic!("{seen:?}");
+    };
+    assert!(is(threads.had, 0.97) && is(threads.second_had, 0.01) && threads.count == 4);
+    assert_eq!(seen.cpus.cpus, [0, 1, 2, 3]);
+    assert!(seen.halved.is_some_and(|halved| is(halved.left, 0.5)));
 }
 
 #[test]
@@ -194,22 +208,18 @@ fn halving_the_cpu_of_a_server_that_was_not_full_shows_sensitivity_and_confirms_
             p.seen.servers = BTreeMap::from([("w".to_owned(), server(share, &[share]))]);
         })
     };
-    let (bottleneck, standing, sentence) = first(&busy(0.76));
+    let (bottleneck, standing, seen) = first(&busy(0.76));
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::Server, Standing::Sensitive)
     );
-    assert!(
-        sentence.contains("its CPU was not full: the servers used 76% of CPU 0"),
-        "{sentence}"
-    );
-    assert!(sentence.contains("halving costs 48%"), "{sentence}");
-    let (_, standing, sentence) = first(&busy(0.98));
+    let seen = of_server(seen);
+    assert_eq!(seen.full, Full::Nothing);
+    assert!(is(seen.cpus.used, 0.76), "{seen:?}");
+    assert!(seen.halved.is_some_and(|halved| is(halved.left, 0.52)));
+    let (_, standing, seen) = first(&busy(0.98));
     assert_eq!(standing, Standing::Confirmed);
-    assert!(
-        sentence.starts_with("its one CPU is full (98% of CPU 0; it has 1 thread)"),
-        "{sentence}"
-    );
+    assert_eq!(of_server(seen).full, Full::Cpus { threads: 1 });
     // Full, and no change was tried: suspected.
     let mut untried = busy(0.98);
     untried
@@ -233,14 +243,11 @@ fn a_cpu_that_three_servers_fill_is_the_bottleneck_itself() {
     assert_eq!(found[0].bottleneck, Bottleneck::SharedCpu);
     assert_eq!(found[0].standing, Standing::Confirmed);
     assert_eq!(found[0].server, None);
-    assert!(
-        found[0].evidence.starts_with(
-            "CPU 0, which `app`, `haproxy` and `nginx` share, is full (99% of CPU 0; CPU time: app \
-             33%, haproxy 34%, nginx 32%)"
-        ),
-        "{}",
-        found[0].evidence
-    );
+    let seen = of_server(found[0].evidence.clone());
+    assert_eq!(seen.full, Full::SharedCpus);
+    assert!(is(seen.cpus.used, 0.99), "{seen:?}");
+    let names: Vec<&str> = seen.each.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["app", "haproxy", "nginx"]);
     // On CPUs of their own one of them is full, whatever the others do.
     let mut apart = reading(&rates(1.0, 1.0, 0.5), |p| {
         p.seen.servers = [("app", 0.33), ("haproxy", 0.97)]
@@ -264,25 +271,15 @@ fn four_threads_on_one_cpu_are_not_read_as_one_thread() {
         one.wanted = vec![0.98];
         p.seen.servers = BTreeMap::from([("go".to_owned(), one)]);
     });
-    let (_, _, sentence) = first(&made);
-    assert!(
-        sentence.starts_with("its one CPU is full (97% of CPU 0; it has 4 threads)"),
-        "{sentence}"
-    );
+    let (_, _, seen) = first(&made);
+    assert_eq!(of_server(seen).full, Full::Cpus { threads: 4 });
 }
 
 #[test]
 fn a_server_with_time_to_spare_is_not_accused_for_losing_some() {
-    let (bottleneck, _, sentence) = first(&reading(&rates(1.0, 1.1, 0.8), |_| {}));
+    let (bottleneck, _, seen) = first(&reading(&rates(1.0, 1.1, 0.8), |_| {}));
     assert_eq!(bottleneck, Bottleneck::Unknown);
-    assert!(
-        sentence.starts_with("the client's busiest thread took "),
-        "{sentence}"
-    );
-    assert!(
-        sentence.contains("half the servers' CPU 0.80 times"),
-        "{sentence}"
-    );
+    assert!(matches!(seen, Evidence::Unexplained { .. }), "{seen:?}");
 }
 
 #[test]
@@ -295,14 +292,15 @@ fn throughput_in_proportion_to_connections_is_concurrency() {
         p.seen.servers.clear();
     };
     let changes = [(Change::None, 79.6), (Change::TwiceTheConnections, 159.0)];
-    let (bottleneck, standing, sentence) = first(&reading(&changes, slow));
+    let (bottleneck, standing, seen) = first(&reading(&changes, slow));
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::Concurrency, Standing::Confirmed)
     );
     assert!(
-        sentence.contains("4 connections and a median answer time of 50.10 ms"),
-        "{sentence}"
+        matches!(seen, Evidence::Concurrency { connections: 4, p50_us, gain }
+            if is(p50_us, 50_100.0) && is(gain, 159.0 / 79.6)),
+        "{seen:?}"
     );
     // Nothing was changed: all connections are busy with answers that take the same time.
     let (bottleneck, standing, _) = first(&reading(&changes[..1], slow));
@@ -324,18 +322,25 @@ fn a_full_accept_queue_is_confirmed_by_half_the_connections() {
     };
     let mut changes = rates(1.0, 1.0, 0.9).to_vec();
     changes.push((Change::HalfTheConnections, 1040.0));
-    let (bottleneck, standing, sentence) = first(&reading(&changes, queue));
+    let (bottleneck, standing, seen) = first(&reading(&changes, queue));
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::AcceptQueue, Standing::Confirmed)
     );
     assert!(
-        sentence.contains("120 connections found it full"),
-        "{sentence}"
+        matches!(
+            seen,
+            Evidence::AcceptQueue {
+                found_full: 120,
+                slowest_us: 1.04e6,
+                ..
+            }
+        ),
+        "{seen:?}"
     );
-    assert!(sentence.contains("1.04 s to open"), "{sentence}");
-    let (_, standing, _) = first(&reading(&rates(1.0, 1.0, 0.9), queue));
+    let (_, standing, seen) = first(&reading(&rates(1.0, 1.0, 0.9), queue));
     assert_eq!(standing, Standing::Suspected);
+    assert!(matches!(seen, Evidence::AcceptQueue { half: None, .. }));
 }
 
 #[test]
@@ -348,12 +353,15 @@ fn ports_upstream_connections_and_links_are_suspected_by_what_was_counted() {
         p.seen.kernel.accepted = (p.requests_per_s * 1.0) as u64;
         p.seen.servers.insert("proxy".into(), server(0.3, &[0.3]));
     });
-    let (bottleneck, standing, sentence) = first(&made);
+    let (bottleneck, standing, seen) = first(&made);
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::UpstreamConnections, Standing::Suspected)
     );
-    assert!(sentence.contains("1.00 new connections"), "{sentence}");
+    assert!(
+        matches!(seen, Evidence::UpstreamConnections { per_request, .. } if is(per_request, 1.0)),
+        "{seen:?}"
+    );
     let mut made = reading(&rates(1.0, 1.0, 0.9), |p| p.bytes_per_s = 5.9e6);
     made.link_bits_per_s = Some(50e6);
     assert_eq!(first(&made).0, Bottleneck::Network);
@@ -368,16 +376,16 @@ fn a_link_that_twice_its_rate_moves_is_confirmed_and_one_that_it_does_not_is_not
     };
     let mut changes = rates(1.0, 1.0, 0.9).to_vec();
     changes.push((Change::TwiceTheLinkRate, 1950.0));
-    let (bottleneck, standing, sentence) = first(&over(&changes));
+    let (bottleneck, standing, seen) = first(&over(&changes));
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::Network, Standing::Confirmed)
     );
     assert!(
-        sentence.contains("47.2 Mbit/s of answers over a link of 50.0 Mbit/s"),
-        "{sentence}"
+        matches!(seen, Evidence::Network { bits_per_s, gain, resent: None, .. }
+            if is(bits_per_s, 47.2e6) && is(gain, 1.95)),
+        "{seen:?}"
     );
-    assert!(sentence.contains("1.95 times"), "{sentence}");
     changes[4].1 = 1010.0;
     let (bottleneck, standing, _) = first(&over(&changes));
     assert_eq!(
@@ -396,18 +404,18 @@ fn ports_are_confirmed_where_fewer_connections_find_one_and_lose_nothing() {
     };
     let mut changes = rates(1.0, 1.0, 0.9).to_vec();
     changes.push((Change::HalfTheConnections, 1010.0));
-    let (bottleneck, standing, sentence) = first(&reading(&changes, refused));
+    let (bottleneck, standing, seen) = first(&reading(&changes, refused));
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::Ports, Standing::Confirmed)
     );
-    assert!(
-        sentence.contains("300 connections found no free port (EADDRNOTAVAIL)"),
-        "{sentence}"
-    );
-    assert!(
-        sentence.contains("0 of 192 instead of 300 of 492"),
-        "{sentence}"
+    let seen = of_ports(seen);
+    assert_eq!(seen.refused, 300);
+    let (left, before) = ((0, 192), (300, 492));
+    let pair = |one: Refused| (one.refused, one.all);
+    assert_eq!(
+        (pair(seen.reliefs[0].left), pair(seen.reliefs[0].before)),
+        (left, before)
     );
     // More ports, which are there for all, bring more throughput.
     changes[4] = (Change::MorePorts, 1500.0);
@@ -418,9 +426,9 @@ fn ports_are_confirmed_where_fewer_connections_find_one_and_lose_nothing() {
             100
         }
     };
-    let (_, standing, sentence) = first(&reading(&changes, for_all));
+    let (_, standing, seen) = first(&reading(&changes, for_all));
     assert_eq!(standing, Standing::Confirmed);
-    assert!(sentence.contains("with more ports 0 of 192"), "{sentence}");
+    assert_eq!(of_ports(seen).reliefs[0].change, Change::MorePorts);
     changes[4] = (Change::HalfTheConnections, 1010.0);
     // Half the connections ask half as often: that alone shows nothing.
     let half_as_many = |p: &mut Probe| {
@@ -452,20 +460,21 @@ fn ports_that_wait_matter_to_who_opens_connections_and_not_to_a_server_that_clos
     assert_eq!(first(&waiting(13_900, 1)).0, Bottleneck::Ports);
     // Sockets by the thousand wait on the one port of a server.
     assert_eq!(first(&waiting(1, 1)).0, Bottleneck::Unknown);
-    let (bottleneck, _, sentence) = first(&waiting(27_000, 1));
+    let (bottleneck, _, seen) = first(&waiting(27_000, 1));
     assert_eq!(bottleneck, Bottleneck::Ports);
-    assert!(
-        sentence.contains("27,000 of 28,000 ports waited in TIME_WAIT"),
-        "{sentence}"
-    );
+    let taken = |server: Option<&str>, waiting, range| {
+        Some(TakenPorts {
+            server: server.map(str::to_owned),
+            waiting,
+            range,
+        })
+    };
+    assert_eq!(of_ports(seen).taken, taken(None, 27_000, 28_000));
     let found = &bottlenecks(&[&waiting(1, 199)])[0];
     assert_eq!(found.bottleneck, Bottleneck::Ports);
     assert_eq!(found.server.as_deref(), Some("proxy"));
-    assert!(
-        found.evidence.contains("199 of 200 ports of `proxy`"),
-        "{}",
-        found.evidence
-    );
+    let seen = of_ports(found.evidence.clone());
+    assert_eq!(seen.taken, taken(Some("proxy"), 199, 200));
     // A load that keeps its connections opens none: the sockets are others'.
     let mut made = waiting(27_000, 1);
     made.keepalive = true;
@@ -490,12 +499,12 @@ fn what_could_not_be_measured_is_unknown_with_the_reason() {
         failed: Some("no port".into()),
         ..BottleneckReading::default()
     };
-    let (bottleneck, standing, sentence) = first(&made);
+    let (bottleneck, standing, seen) = first(&made);
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::Unknown, Standing::Unknown)
     );
-    assert!(sentence.contains("no port"));
+    assert_eq!(seen, Evidence::NotMeasured("no port".into()));
 }
 
 #[test]
@@ -507,16 +516,14 @@ fn a_load_that_finds_no_port_at_all_is_limited_by_ports() {
         waiting_at_failure: Some(waiting),
         ..BottleneckReading::default()
     };
-    let (bottleneck, standing, sentence) = first(&made(200));
+    let (bottleneck, standing, seen) = first(&made(200));
     assert_eq!(
         (bottleneck, standing),
         (Bottleneck::Ports, Standing::Suspected)
     );
-    assert!(
-        sentence.contains("200 of 200 ports waited in TIME_WAIT"),
-        "{sentence}"
-    );
-    assert!(sentence.contains("cannot be measured"), "{sentence}");
+    let seen = of_ports(seen);
+    assert!(seen.taken.is_some_and(|taken| taken.waiting == 200));
+    assert_eq!(seen.failed.as_deref(), Some("cannot be measured"));
     assert_eq!(first(&made(5)).0, Bottleneck::Unknown);
     // Connections that are about to be closed hold ports, too: what was refused tells.
     let refused = BottleneckReading {
@@ -558,17 +565,15 @@ fn on_a_machine_that_others_use_a_thread_is_full_that_always_wants_a_cpu() {
     let found = bottlenecks(&[&made]);
     assert_eq!(found[0].bottleneck, Bottleneck::Server);
     assert_eq!(found[0].standing, Standing::Confirmed);
-    let sentence = &found[0].evidence;
+    let seen = of_server(found[0].evidence.clone());
     assert!(
-        sentence.contains("took 20% of a CPU, which it wanted 98% of the time"),
-        "{sentence}"
+        matches!(seen.full, Full::Thread(threads) if is(threads.had, 0.2) && is(threads.wanted, 0.98)),
+        "{seen:?}"
     );
     assert_eq!(found[1].bottleneck, Bottleneck::OtherPrograms);
     assert!(
-        found[1]
-            .evidence
-            .contains("client and servers had 15% of them"),
-        "{}",
+        matches!(&found[1].evidence, Evidence::OtherPrograms(machine) if is(machine.own, 0.15)),
+        "{:?}",
         found[1].evidence
     );
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use readings::{BottleneckReading, Change, Probe, ServerSample};
 
 use super::effects::of_change;
-use crate::text::grouped;
+use super::evidence::{MachineUse, Refused, TakenPorts, Threads};
 
 /// From this many new upstream connections per request on they count as a bottleneck.
 pub(super) const UPSTREAM_SHARE: f64 = 0.1;
@@ -45,7 +45,7 @@ impl<'a> Unchanged<'a> {
 
     /// The use of CPUs on each machine, the load's first; without those of which it is not known
     /// which CPUs client and servers have.
-    pub(super) fn machines(&self) -> Vec<MachineUse<'a>> {
+    pub(super) fn machines(&self) -> Vec<MachineUse> {
         let reading = self.reading;
         let mut machines = Vec::new();
         // Where all servers are on other machines, the load's has only the client.
@@ -71,7 +71,7 @@ impl<'a> Unchanged<'a> {
         host: Option<&'a str>,
         mut cpus: Vec<u32>,
         client: f64,
-    ) -> Option<MachineUse<'a>> {
+    ) -> Option<MachineUse> {
         cpus.sort_unstable();
         cpus.dedup();
         let count = cpus.len() as f64;
@@ -94,7 +94,7 @@ impl<'a> Unchanged<'a> {
         let there = servers.filter(|server| self.reading.apart(server) == host);
         let own: f64 = client + there.map(|server| self.server(server)).sum::<f64>();
         Some(MachineUse {
-            host,
+            host: host.map(str::to_owned),
             busy: busy / self.probes.len().max(1) as f64 / count,
             own: own / count,
         })
@@ -173,14 +173,16 @@ impl<'a> Unchanged<'a> {
             let waiting = self.probes.iter().filter_map(waits).max().unwrap_or(0);
             // After a load with more ports, some of those wait, too.
             let waiting = waiting.min(u64::from(range));
-            let share = waiting as f64 / f64::from(range);
-            if fullest.as_ref().is_none_or(|known| known.share < share) {
-                fullest = Some(TakenPorts {
-                    server,
-                    waiting,
-                    range,
-                    share,
-                });
+            let taken = TakenPorts {
+                server,
+                waiting,
+                range,
+            };
+            if fullest
+                .as_ref()
+                .is_none_or(|known| known.share() < taken.share())
+            {
+                fullest = Some(taken);
             }
         }
         fullest
@@ -192,9 +194,9 @@ impl<'a> Unchanged<'a> {
     }
 
     /// What was refused with a change.
-    pub(super) fn with(&self, change: Change, refused: impl Fn(&Probe) -> u64) -> Share {
+    pub(super) fn with(&self, change: Change, refused: impl Fn(&Probe) -> u64) -> Refused {
         let probes: Vec<&Probe> = of_change(self.reading, change).collect();
-        Share::of(&probes, refused)
+        Refused::of(&probes, refused)
     }
 
     /// Whether load or servers open connections all the time.
@@ -219,99 +221,8 @@ impl<'a> Unchanged<'a> {
     }
 }
 
-/// The CPUs of client and servers on a machine, each from 0 to 1.
-pub(super) struct MachineUse<'a> {
-    /// The host, if it is not the load's machine.
-    pub(super) host: Option<&'a str>,
-    /// How busy they were.
-    pub(super) busy: f64,
-    /// What of that was the client's and the servers'.
-    pub(super) own: f64,
-}
-
-/// Ports that are taken in a network namespace.
-pub(super) struct TakenPorts {
-    /// A server that is there; nothing for the load.
-    pub(super) server: Option<String>,
-    pub(super) waiting: u64,
-    pub(super) range: u32,
-    pub(super) share: f64,
-}
-
-impl TakenPorts {
-    pub(super) fn words(&self) -> String {
-        let at = self.server.as_ref();
-        format!(
-            "{} of {} ports{} waited in TIME_WAIT",
-            grouped(self.waiting),
-            grouped(u64::from(self.range)),
-            at.map_or_else(String::new, |server| format!(" of `{server}`"))
-        )
-    }
-}
-
 /// Connections of a load that found the accept queue full.
 pub(super) fn refused(probe: &Probe) -> u64 {
     let kernel = probe.seen.kernel;
     kernel.listen_overflows.max(kernel.listen_drops)
-}
-
-/// Connections that were refused, and all that were opened, those among them.
-#[derive(Clone, Copy)]
-pub(super) struct Share {
-    refused: u64,
-    all: u64,
-}
-
-impl Share {
-    pub(super) fn of(probes: &[&Probe], refused: impl Fn(&Probe) -> u64) -> Self {
-        let refused = probes.iter().map(|probe| refused(probe)).sum();
-        let opened: u64 = probes.iter().map(|probe| probe.connects).sum();
-        Self {
-            refused,
-            all: opened + refused,
-        }
-    }
-
-    /// Whether less than a part of what another share is.
-    pub(super) fn is_less(self, than: Share, part: f64) -> bool {
-        let share = |one: Share| one.refused as f64 / one.all.max(1) as f64;
-        self.all > 0 && share(self) < part * share(than)
-    }
-
-    /// `4 of 700`.
-    pub(super) fn words(self) -> String {
-        format!("{} of {}", grouped(self.refused), grouped(self.all))
-    }
-}
-
-/// A server's busiest threads.
-#[derive(Clone, Copy)]
-pub(super) struct Threads {
-    /// The busiest one's share of a CPU.
-    pub(super) had: f64,
-    /// How much of the time it wanted one.
-    pub(super) wanted: f64,
-    /// The share of the next.
-    pub(super) second_had: f64,
-    pub(super) count: u32,
-}
-
-impl Threads {
-    pub(super) fn words(self) -> String {
-        let mut text = percent(self.had);
-        text.push_str(" of a CPU");
-        if self.wanted > self.had + 0.1 {
-            text.push_str(&format!(
-                ", which it wanted {} of the time",
-                percent(self.wanted)
-            ));
-        }
-        text
-    }
-}
-
-/// `85%`.
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.0}%", share * 100.0)
 }

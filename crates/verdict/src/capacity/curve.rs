@@ -3,10 +3,9 @@
 use readings::LoadReading;
 use serde::Serialize;
 
-use super::{Bound, Capacity, HOLDS, Judgement, Objective, Quantity};
+use super::{Capacity, Judgement, Objective, Quantity};
 use crate::late_at;
 use crate::pairs::resolves;
-use crate::text::{counted, number, percent, rate};
 
 /// One trial: a rate that was offered, and its outcome.
 #[derive(Clone, Debug)]
@@ -70,8 +69,9 @@ pub struct RatePoint {
     pub quantiles: Vec<QuantileAt>,
     /// Whether most of the trials say nothing because the client could not keep up.
     pub client_limited: bool,
-    /// Why trials did not hold, each reason once.
-    pub reasons: Vec<String>,
+    /// What the trials that did not hold say.
+    #[serde(skip)]
+    pub not_held: Vec<Judgement>,
 }
 
 /// Whether a load says as much of the client as of the server: a thread was busy, or it sent late.
@@ -128,19 +128,8 @@ fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<Rate
             resolved: answering.iter().all(|s| resolves(&s.load, *q)),
         })
     };
-    let mut reasons: Vec<String> = Vec::new();
-    for step in steps {
-        let said = match &step.judgement {
-            Judgement::Met => continue,
-            Judgement::Missed(why) => why.clone(),
-            Judgement::Unusable(why) => vec![why.clone()],
-        };
-        for reason in said {
-            if !reasons.contains(&reason) {
-                reasons.push(reason);
-            }
-        }
-    }
+    let judgements = steps.iter().map(|step| &step.judgement);
+    let not_held = judgements.filter(|one| **one != Judgement::Met).cloned();
     let limited = |s: &&&RateStep| {
         matches!(s.judgement, Judgement::Unusable(_)) && is_client_limited(&s.load)
     };
@@ -157,118 +146,8 @@ fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<Rate
         },
         quantiles: quantiles.iter().filter_map(at).collect(),
         client_limited: 2 * limited > steps.len(),
-        reasons,
+        not_held: not_held.collect(),
     })
-}
-
-/// What a search found, in sentences. `connections` are those that carried the load.
-pub fn sentences(
-    capacity: &Capacity,
-    objective: &Objective,
-    steps: &[RateStep],
-    connections: u32,
-) -> Vec<String> {
-    let mut said = found(capacity, objective);
-    let conditions = objective.conditions();
-    if !conditions.is_empty() {
-        said.push(format!("A trial also has to keep {conditions}."));
-    }
-    if !capacity.complete {
-        said.push(
-            "The search was not finished: this is what the trials that were made tell.".to_owned(),
-        );
-    }
-    said.extend(connection_bound(capacity, steps, connections));
-    said
-}
-
-fn found(capacity: &Capacity, objective: &Objective) -> Vec<String> {
-    let of_rate = |at: f64| capacity.trials.iter().find(|t| t.rate_per_s == at);
-    let trials = |at: f64| {
-        of_rate(at).map_or(String::new(), |t| {
-            let judged = t.held + t.missed;
-            format!("{} of {} held", t.held, counted(judged as usize, "trial"))
-        })
-    };
-    // Few trials that all held do not show that nearly all would.
-    let sure = |at: f64| {
-        of_rate(at).map_or(String::new(), |t| {
-            format!(
-                "{}, so at least {} of all do, with 95% confidence",
-                trials(at),
-                percent(t.holds_at_least() * 100.0, 0, false)
-            )
-        })
-    };
-    let (lower, upper) = (capacity.lower_per_s, capacity.upper_per_s);
-    match (lower, upper, capacity.upper_is) {
-        (Some(lower), Some(upper), Bound::Missed) => of_both(
-            capacity,
-            objective,
-            [(lower, trials(lower)), (upper, trials(upper))],
-        ),
-        (Some(lower), Some(upper), _) => vec![format!(
-            "At least {} requests/s keep {objective} ({}): the client could not offer {} on time, \
-             so more is not known.",
-            rate(lower),
-            sure(lower),
-            rate(upper)
-        )],
-        (Some(lower), None, _) => vec![format!(
-            "At least {} requests/s keep {objective} ({}): nothing higher was offered.",
-            rate(lower),
-            sure(lower)
-        )],
-        (None, Some(upper), Bound::Client) => vec![format!(
-            "Nothing can be said on {objective}: the client could not offer {} requests/s on time, \
-             nor anything lower that was tried.",
-            rate(upper)
-        )],
-        (None, Some(upper), _) => vec![format!(
-            "No rate kept {objective}; the lowest that was offered is {} requests/s ({}).",
-            rate(upper),
-            trials(upper)
-        )],
-        (None, None, _) => vec![format!(
-            "Nothing was measured that says anything on {objective}."
-        )],
-    }
-}
-
-/// The rate that holds in most trials, and the bounds between which half of them hold.
-fn of_both(
-    capacity: &Capacity,
-    objective: &Objective,
-    [(lower, of_lower), (upper, of_upper)]: [(f64, String); 2],
-) -> Vec<String> {
-    let mut said = Vec::new();
-    if let (Some(holds), Some(low), Some(high)) = (
-        capacity.holds_per_s,
-        capacity.low_per_s,
-        capacity.high_per_s,
-    ) {
-        let mut text = format!(
-            "The highest rate that keeps {objective} in {} of the trials is {} requests/s (95% \
-             interval {} to {}",
-            percent(HOLDS * 100.0, 0, false),
-            rate(holds),
-            rate(low),
-            rate(high)
-        );
-        if capacity.correlation > 0.0 {
-            text.push_str(&format!(
-                ", widened since successive trials resemble each other: correlation {}",
-                number(capacity.correlation, 2, false)
-            ));
-        }
-        said.push(text + ").");
-    }
-    said.push(format!(
-        "About half of the trials hold between {} ({of_lower}) and {} requests/s ({of_upper}).",
-        rate(lower),
-        rate(upper)
-    ));
-    said
 }
 
 /// All connections count as busy from here on.
@@ -276,9 +155,9 @@ const BUSY: f64 = 0.95;
 /// Service within so much of the fastest rate's is not slowed down by the load.
 const UNSLOWED: f64 = 1.3;
 
-/// Whether requests waited for a free connection at the upper bound, while the server answered as
-/// fast as ever: then the connections are what was measured.
-fn connection_bound(capacity: &Capacity, steps: &[RateStep], connections: u32) -> Option<String> {
+/// The rate at or above the upper bound at which requests waited for a free connection while the
+/// server answered as fast as ever, if there is one: then the connections are what was measured.
+pub fn all_busy_at(capacity: &Capacity, steps: &[RateStep], connections: u32) -> Option<f64> {
     let upper = capacity.upper_per_s?;
     let service = |s: &RateStep| s.load.service.quantile_us(0.5);
     let answered = |s: &&RateStep| s.load.service.count() > 0;
@@ -293,15 +172,7 @@ fn connection_bound(capacity: &Capacity, steps: &[RateStep], connections: u32) -
         .reduce(f64::min)?;
     let busy = above.load.requests_per_s() * above.load.service.quantiles().mean / 1e6;
     let is_bound = busy >= BUSY * f64::from(connections) && service(above) <= UNSLOWED * fastest;
-    is_bound.then(|| {
-        format!(
-            "At {} requests/s all {} were busy, and the server answered as fast as at lower rates: \
-             the number of connections is the limit, not the server; more of them (-c) would carry \
-             more.",
-            rate(above.rate_per_s),
-            counted(connections as usize, "connection")
-        )
-    })
+    is_bound.then_some(above.rate_per_s)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! one offered rate. [`Search`] says which rate to offer next and when enough is known. The caller
 //! measures; nothing here does.
 //!
-//! [`curve`] is the latency against offered rate of all trials, [`sentences`] says what was found.
+//! [`curve`] is the latency against offered rate of all trials.
 //!
 //! The search is in the manner of MLRsearch (Multiple Loss Ratio Search, IETF draft
 //! draft-ietf-bmwg-mlrsearch): it keeps a lower bound, a rate that held, and an upper bound, one
@@ -17,9 +17,9 @@ mod objective;
 mod parse;
 mod search;
 
-pub use curve::{QuantileAt, RatePoint, RateStep, Spread, curve, quantiles_of, sentences};
+pub use curve::{QuantileAt, RatePoint, RateStep, Spread, all_busy_at, curve, quantiles_of};
 pub use estimate::HOLDS;
-pub use objective::{Direction, Judgement, Limit, Measured, Objective, Quantity};
+pub use objective::{CannotJudge, Direction, Judgement, Limit, Measured, Objective, Quantity};
 pub use parse::ObjectiveError;
 pub use search::{
     Bound, Capacity, Outcome, RateTrials, Search, SearchOptions, SearchOptionsError,

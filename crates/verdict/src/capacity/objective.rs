@@ -4,10 +4,10 @@ use std::fmt;
 
 use readings::{LoadReading, Pacing};
 
-use crate::late_at;
 use crate::overload::overload;
 use crate::pairs::enough;
-use crate::text::{fraction, grouped, number, rate};
+use crate::text::{fraction, number, rate};
+use crate::{LateClient, late_at};
 
 /// At least this share of the offered rate has to be answered, unless the objective says
 /// otherwise: a queue that grows without end has no latency of its own.
@@ -75,7 +75,7 @@ pub trait Measured {
     ///
     /// # Errors
     /// When the measurement does not allow a judgement, as with too few requests for a quantile.
-    fn value(&self, quantity: Quantity) -> Result<f64, String>;
+    fn value(&self, quantity: Quantity) -> Result<f64, CannotJudge>;
 }
 
 /// What a trial says on an objective.
@@ -83,10 +83,29 @@ pub trait Measured {
 pub enum Judgement {
     /// Every limit was kept.
     Met,
-    /// Limits that were not kept, a sentence fragment each.
-    Missed(Vec<String>),
+    /// Limits that were not kept, each with the value that was measured.
+    Missed(Vec<(Limit, f64)>),
     /// Nothing can be said, and why.
-    Unusable(String),
+    Unusable(CannotJudge),
+}
+
+/// Why a trial says nothing on an objective.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CannotJudge {
+    /// A closed loop offers no rate.
+    ClosedLoop,
+    /// The client was too busy to offer the rate on time.
+    ClientBusy,
+    LateClient(LateClient),
+    /// No good answer came.
+    NoAnswer,
+    /// Too few requests stand behind a quantile.
+    TooFewRequests {
+        quantile: f64,
+        requests: u64,
+        /// How many that takes.
+        needed: u64,
+    },
 }
 
 impl Objective {
@@ -108,7 +127,7 @@ impl Objective {
         for limit in &self.limits {
             match trial.value(limit.quantity) {
                 Ok(value) if limit.is_kept(value) => {}
-                Ok(value) => missed.push(limit.miss(value)),
+                Ok(value) => missed.push((*limit, value)),
                 Err(reason) => unusable = unusable.or(Some(reason)),
             }
         }
@@ -127,15 +146,15 @@ impl Objective {
     /// the client's lateness does not explain it; with a busy client nothing is known then.
     pub fn judge_load(&self, load: &LoadReading) -> Judgement {
         if load.pacing == Pacing::Closed {
-            return Judgement::Unusable("a closed loop offers no rate".to_owned());
+            return Judgement::Unusable(CannotJudge::ClosedLoop);
         }
         let judgement = self.judge(&AsMeasured(load));
         if judgement == Judgement::Met {
             return judgement;
         }
         if load.client.saturated {
-            let busy = "the client was too busy to offer the rate on time";
-            return Judgement::Unusable(late_at(load, 0.5).unwrap_or_else(|| busy.to_owned()));
+            let late = late_at(load, 0.5).map(CannotJudge::LateClient);
+            return Judgement::Unusable(late.unwrap_or(CannotJudge::ClientBusy));
         }
         let Judgement::Missed(all) = judgement else {
             return judgement;
@@ -149,7 +168,7 @@ impl Objective {
         });
         match explained {
             // Another limit may have been missed without the client's doing.
-            Some(late) if all.len() == 1 => Judgement::Unusable(late),
+            Some(late) if all.len() == 1 => Judgement::Unusable(CannotJudge::LateClient(late)),
             _ => Judgement::Missed(all),
         }
     }
@@ -159,39 +178,38 @@ impl Objective {
 struct AsMeasured<'a>(&'a LoadReading);
 
 impl Measured for AsMeasured<'_> {
-    fn value(&self, quantity: Quantity) -> Result<f64, String> {
+    fn value(&self, quantity: Quantity) -> Result<f64, CannotJudge> {
         of_load(self.0, quantity)
     }
 }
 
 impl Measured for LoadReading {
-    fn value(&self, quantity: Quantity) -> Result<f64, String> {
+    fn value(&self, quantity: Quantity) -> Result<f64, CannotJudge> {
         if let Quantity::Quantile(q) = quantity
-            && let Some(reason) = late_at(self, q)
+            && let Some(late) = late_at(self, q)
         {
-            return Err(reason);
+            return Err(CannotJudge::LateClient(late));
         }
         of_load(self, quantity)
     }
 }
 
-fn of_load(load: &LoadReading, quantity: Quantity) -> Result<f64, String> {
+fn of_load(load: &LoadReading, quantity: Quantity) -> Result<f64, CannotJudge> {
     let counted = load.requests + load.errors.total();
     let of_latency = |value: &dyn Fn() -> f64| {
         if load.response.count() == 0 {
-            return Err("no good answer came".to_owned());
+            return Err(CannotJudge::NoAnswer);
         }
         Ok(value())
     };
     match quantity {
         Quantity::Quantile(q) => {
             if load.response.count() > 0 && !enough(load.response.count(), q) {
-                return Err(format!(
-                    "too few requests stand behind p{}: {} of the {} that it takes",
-                    number_of(q * 100.0),
-                    grouped(load.response.count()),
-                    grouped((100.0 / (1.0 - q)).round() as u64)
-                ));
+                return Err(CannotJudge::TooFewRequests {
+                    quantile: q,
+                    requests: load.response.count(),
+                    needed: (100.0 / (1.0 - q)).round() as u64,
+                });
             }
             of_latency(&|| load.response.quantile_us(q))
         }
@@ -207,7 +225,7 @@ fn of_load(load: &LoadReading, quantity: Quantity) -> Result<f64, String> {
                     .unwrap_or(load.requests_per_s() / rate_per_s),
                 None => load.answered_per_s() / rate_per_s,
             }),
-            _ => Err("a closed loop offers no rate".to_owned()),
+            _ => Err(CannotJudge::ClosedLoop),
         },
     }
 }
@@ -227,7 +245,8 @@ impl Quantity {
         }
     }
 
-    fn write(self, value: f64) -> String {
+    /// A value of it with its unit, as in the text of an objective.
+    pub fn write(self, value: f64) -> String {
         match self {
             _ if !self.is_latency() => fraction(value),
             _ if value >= 1e6 => format!("{} s", number_of(value / 1e6)),
@@ -294,10 +313,6 @@ impl Limit {
             Direction::Above => value > self.value,
             Direction::AtLeast => value >= self.value,
         }
-    }
-
-    fn miss(&self, value: f64) -> String {
-        format!("{}, not {self}", self.quantity.write(value))
     }
 }
 

@@ -2,9 +2,8 @@
 
 use readings::{Tool, ToolReading};
 
-use super::name::{authority, lines, listed, path, per_s, time};
-use super::{Finding, FindingKind};
-use crate::text::{counted, number, percent};
+use super::target::{authority, path};
+use super::{Diagnosis, Figure, Finding, LevelFigures};
 
 /// More throughput than this is a gain.
 const GAIN: f64 = 0.1;
@@ -116,82 +115,22 @@ fn saturated_pair(
         let values: Vec<f64> = at.iter().filter_map(|j| figure(&readings[*j])).collect();
         geometric_mean(&values)
     };
-    let ratio = |figure| mean(of_many, figure) / mean(of_few, figure);
-    let connections = many as f64 / few as f64;
-    let throughput = ratio(|r| r.requests_per_s);
-    let latency = ratio(|r| r.latency.mean_us);
+    let figures = |connections, at| LevelFigures {
+        connections,
+        requests_per_s: mean(at, |r| r.requests_per_s),
+        mean_us: mean(at, |r| r.latency.mean_us),
+    };
+    let mut all: Vec<usize> = of_few.iter().chain(of_many).copied().collect();
+    all.sort_unstable();
+    let (few, many) = (figures(few, of_few), figures(many, of_many));
+    let connections = many.connections as f64 / few.connections as f64;
     let is = connections >= MORE_CONNECTIONS
-        && throughput < 1.0 + GAIN
-        && latency >= QUEUE * connections;
-    if !is {
-        return None;
-    }
-    let all: Vec<usize> = of_few.iter().chain(of_many).copied().collect();
-    let mut all_sorted = all.clone();
-    all_sorted.sort_unstable();
-    let rows: Vec<&ToolReading> = all_sorted.iter().map(|j| &readings[*j]).collect();
-    let at = lines(&rows).map_or(String::new(), |l| format!(" ({l})"));
-    let change = (throughput - 1.0) * 100.0;
-    let more = if change < 0.0 { "less" } else { "more" };
-    Some(Finding {
-        kind: FindingKind::Saturated,
-        sentence: format!(
-            "{} to {many} connections to {}{at}: {} times the connections bring {} {more} \
-             throughput ({} requests/s against {}) and {} times the latency ({} against {}): the \
-             target was saturated at {few} connections or before.",
-            few,
-            readings[all[0]].url.as_deref().unwrap_or("the target"),
-            number(connections, 1, false),
-            percent(change.abs(), 1, false),
-            per_s(mean(of_many, |r| r.requests_per_s)),
-            per_s(mean(of_few, |r| r.requests_per_s)),
-            number(latency, 1, false),
-            time(mean(of_many, |r| r.latency.mean_us)),
-            time(mean(of_few, |r| r.latency.mean_us)),
-        ),
-        readings: all_sorted,
+        && many.requests_per_s / few.requests_per_s < 1.0 + GAIN
+        && many.mean_us / few.mean_us >= QUEUE * connections;
+    is.then_some(Finding {
+        readings: all,
+        diagnosis: Diagnosis::Saturated { few, many },
     })
-}
-
-/// The figure by which two readings are compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Figure {
-    PerSecond(f64),
-    Duration(f64),
-    Mean(f64),
-}
-
-impl Figure {
-    fn of(r: &ToolReading) -> Option<Self> {
-        let positive = |v: Option<f64>| v.filter(|v| *v > 0.0);
-        positive(r.requests_per_s)
-            .map(Figure::PerSecond)
-            .or(positive(r.duration_s).map(Figure::Duration))
-            .or(positive(r.latency.mean_us).map(Figure::Mean))
-    }
-
-    fn ratio_to(self, other: Figure) -> Option<f64> {
-        match (self, other) {
-            (Figure::PerSecond(a), Figure::PerSecond(b))
-            | (Figure::Duration(a), Figure::Duration(b))
-            | (Figure::Mean(a), Figure::Mean(b)) => Some(a / b),
-            _ => None,
-        }
-    }
-
-    fn write(self) -> String {
-        match self {
-            Figure::PerSecond(v) => format!("{} requests/s", per_s(v)),
-            Figure::Duration(s) => format!("{} s", number(s, 3, false)),
-            Figure::Mean(us) => time(us),
-        }
-    }
-}
-
-/// A ratio as a signed percentage.
-fn change(ratio: f64) -> String {
-    let change = (ratio - 1.0) * 100.0;
-    percent(change, usize::from(change.abs() < 1.0), true)
 }
 
 /// Whether two readings are of the same load, whatever they were aimed at.
@@ -252,40 +191,18 @@ fn single_pair(
             once_each &= ours.len() == 1 && theirs.len() == 1;
         }
     }
-    let (a, b, ratio) = *pairs.first()?;
+    let (a, b, _) = *pairs.first()?;
     let mut involved: Vec<usize> = pairs.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
     involved.sort_unstable();
-    let rows: Vec<&ToolReading> = involved.iter().map(|i| &readings[*i]).collect();
-    let at = lines(&rows).map_or(String::new(), |l| format!(" ({l})"));
-    let measured = if once_each {
-        "from one measurement each"
-    } else {
-        "with one measurement on a side"
-    };
-    let sentence = if pairs.len() == 1 {
-        let (a, b) = (Figure::of(&readings[a])?, Figure::of(&readings[b])?);
-        format!(
-            "{second} against {first}{at}: {} against {} is {}, {measured}: nothing says how much of it is noise, so nothing follows.",
-            b.write(),
-            a.write(),
-            change(ratio)
-        )
-    } else {
-        let ratios: Vec<String> = pairs
-            .iter()
-            .map(|(_, _, ratio)| number(*ratio, 2, false))
-            .collect();
-        let above = pairs.iter().filter(|(_, _, ratio)| *ratio > 1.0).count();
-        format!(
-            "{second} against {first}{at}: the ratios {}, {measured}, {above} of {} above 1: nothing says how much of them is noise, so nothing follows.",
-            listed(&ratios),
-            pairs.len()
-        )
-    };
     Some(Finding {
         readings: involved,
-        kind: FindingKind::SingleMeasurement,
-        sentence,
+        diagnosis: Diagnosis::TargetsOnce {
+            first: first.to_owned(),
+            second: second.to_owned(),
+            once_each,
+            figures: (Figure::of(&readings[a])?, Figure::of(&readings[b])?),
+            ratios: pairs.iter().map(|(_, _, ratio)| *ratio).collect(),
+        },
     })
 }
 
@@ -303,20 +220,13 @@ fn timed_twice(readings: &[ToolReading]) -> Option<Finding> {
         Figure::of(&readings[first])?,
         Figure::of(&readings[second])?,
     );
-    let ratio = b.ratio_to(a)?;
-    let at = |i: usize| lines(&[&readings[i]]).map_or(String::new(), |l| format!(" ({l})"));
     Some(Finding {
         readings: timed,
-        kind: FindingKind::SingleMeasurement,
-        sentence: format!(
-            "time: {}{} against {}{} is {}, from one measurement each: nothing says how much of it \
-             is noise, so nothing follows; if both timed the same, the noise is that large.",
-            b.write(),
-            at(second),
-            a.write(),
-            at(first),
-            change(ratio)
-        ),
+        diagnosis: Diagnosis::TimedOnce {
+            first: a,
+            second: b,
+            ratio: b.ratio_to(a)?,
+        },
     })
 }
 
@@ -354,29 +264,15 @@ fn same_load_differs(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
         if figures.len() < 2 || ratio <= DIFFERS || told {
             continue;
         }
-        let rows: Vec<&ToolReading> = group.iter().map(|j| &readings[*j]).collect();
-        let at = lines(&rows).map_or(String::new(), |l| format!(" ({l})"));
-        let apart = match ratio {
-            _ if ratio < 2.0 => change(ratio),
-            _ => format!("{} times", number(ratio, 2, false)),
-        };
-        let sentence = format!(
-            "{} of the same target and load{at} lie between {} and {}, {apart}: if they are \
-             repetitions, that is the noise; if they are different set-ups, each has {}, and \
-             nothing says how much of it is noise.",
-            counted(figures.len(), "reading"),
-            low.write(),
-            high.write(),
-            if figures.len() == 2 {
-                "one measurement"
-            } else {
-                "few measurements"
-            }
-        );
+        let (count, low, high) = (figures.len(), *low, *high);
         found.push(Finding {
             readings: group,
-            kind: FindingKind::SameLoadDiffers,
-            sentence,
+            diagnosis: Diagnosis::SameLoadDiffers {
+                count,
+                low,
+                high,
+                ratio,
+            },
         });
     }
     found

@@ -2,9 +2,8 @@
 
 use readings::{Tool, ToolReading};
 
-use super::name::{in_flight, is_loopback, lines, name, per_s, share, time};
-use super::{Finding, FindingKind};
-use crate::text::{grouped, number};
+use super::target::{in_flight, is_loopback};
+use super::{Concurrency, Diagnosis, Finding, ShownBy, Steadiness};
 
 /// Rounding of printed figures that is let pass.
 const ROUNDING: f64 = 0.02;
@@ -30,43 +29,26 @@ const PROPORTION: f64 = 0.8;
 /// What the law says of one reading.
 pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> Option<Finding> {
     let r = &readings[i];
-    let (rate, mean_us) = (r.requests_per_s?, r.latency.mean_us?);
-    let most = in_flight(r)?;
-    if rate <= 0.0 || mean_us <= 0.0 || most <= 0.0 {
+    let slots = in_flight(r)?;
+    let concurrency = Concurrency {
+        requests_per_s: r.requests_per_s?,
+        mean_us: r.latency.mean_us?,
+        slots,
+        are_connections: Some(slots as u64) == r.connections,
+    };
+    let (rate, mean_us) = (concurrency.requests_per_s, concurrency.mean_us);
+    if rate <= 0.0 || mean_us <= 0.0 || slots <= 0.0 {
         return None;
     }
-    let busy = rate * mean_us / 1e6;
-    let bound = most * 1e6 / mean_us;
-    let reached = busy / most;
-    let one = |kind, sentence| {
+    let one = |diagnosis| {
         Some(Finding {
             readings: vec![i],
-            kind,
-            sentence,
+            diagnosis,
         })
     };
-    let slots = if Some(most as u64) == r.connections {
-        "connections"
-    } else {
-        "requests that its connections can carry at once"
-    };
-    let slots = format!("{} {slots}", grouped(most as u64));
+    let reached = concurrency.reached();
     if reached > 1.0 + ROUNDING {
-        let why = match r.tool {
-            Tool::Wrk => "; wrk 4 corrects its latencies after the fact",
-            _ => "",
-        };
-        return one(
-            FindingKind::ImpossibleMean,
-            format!(
-                "{}: {} requests/s x {} = {} requests on the way, and there are only {slots}: by \
-                 Little's law this mean latency cannot be{why}.",
-                name(r),
-                per_s(rate),
-                time(mean_us),
-                number(busy, 1, false),
-            ),
-        );
+        return one(Diagnosis::ImpossibleMean(concurrency));
     }
     if reached < STILL && lasted_s(r).is_none_or(|s| s >= SHORT_S) {
         // A closed connection's successor has to be opened first; some tools leave that out.
@@ -75,58 +57,22 @@ pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> O
             (Some(false), None) if r.tool != Tool::Ab => return None,
             _ => 0.0,
         };
-        if rate * (mean_us + opening) / 1e6 >= STILL * most {
+        if rate * (mean_us + opening) / 1e6 >= STILL * slots {
             return None;
         }
-        return one(
-            FindingKind::StoodStill,
-            format!(
-                "{}: {slots} / {} would be {} requests/s, and {} were measured, {} of that: \
-                 connections stood still for {} of the time (waiting for an answer that was given \
-                 up, for a new connection, or for the client), and the mean latency leaves that out.",
-                name(r),
-                time(mean_us),
-                grouped(bound.round() as u64),
-                per_s(rate),
-                share(reached),
-                share(1.0 - reached),
-            ),
-        );
+        return one(Diagnosis::StoodStill(concurrency));
     }
     if reached >= BUSY
         && !saturated
         && !is_loopback(r)
-        && let Some(steady) = steadiness(r)
+        && let Some(steadiness) = steadiness(r)
     {
-        let busy = format!(
-            "{}: {slots} / {} = {} requests/s, and {} were measured ({}): every connection was busy \
-             all the time, and {steady}. ",
-            name(r),
-            time(mean_us),
-            grouped(bound.round() as u64),
-            per_s(rate),
-            share(reached),
-        );
-        return match known(readings, i) {
-            Some(why) => one(
-                FindingKind::RoundTripBound,
-                format!(
-                    "{busy}The round trip and the number of connections set the throughput, not the \
-                     server: {why}."
-                ),
-            ),
-            None => one(
-                FindingKind::RoundTripSuspected,
-                format!(
-                    "{busy}Either the round trip and the number of connections set the throughput, \
-                     or the server was full and answered its queue in turn: with {slots} the \
-                     latency of a full queue varies by {} of its mean or less, too. A load with \
-                     twice the connections tells: it brings twice the throughput in the first case, \
-                     and twice the latency in the second; so does the round trip by itself (ping).",
-                    share(1.0 / most.sqrt())
-                ),
-            ),
-        };
+        return one(Diagnosis::AllBusy {
+            concurrency,
+            steadiness,
+            shown_by: shown_by(readings, i),
+            queue_varies: 1.0 / slots.sqrt(),
+        });
     }
     None
 }
@@ -138,53 +84,34 @@ fn lasted_s(r: &ToolReading) -> Option<f64> {
 }
 
 /// Why a latency counts as that of an idle server: near its smallest, or without variation.
-fn steadiness(r: &ToolReading) -> Option<String> {
+fn steadiness(r: &ToolReading) -> Option<Steadiness> {
     let mean_us = r.latency.mean_us?;
     if let Some(min_us) = r.latency.min_us.filter(|min| *min > 0.0) {
-        return (mean_us <= NEAR_SMALLEST * min_us)
-            .then(|| format!("latency is near its smallest ({})", time(min_us)));
+        let is_near = mean_us <= NEAR_SMALLEST * min_us;
+        return is_near.then_some(Steadiness::NearSmallest { min_us });
     }
     // A deviation of nothing is one that was rounded away.
     let stdev_us = r.latency.stdev_us.filter(|s| *s > 0.0)?;
-    (stdev_us <= VARIES * mean_us).then(|| {
-        format!(
-            "latency hardly varies (standard deviation {}, {} of the mean)",
-            time(stdev_us),
-            share(stdev_us / mean_us)
-        )
+    (stdev_us <= VARIES * mean_us).then_some(Steadiness::HardlyVaries {
+        stdev_us,
+        share: stdev_us / mean_us,
     })
 }
 
 /// What shows that the round trip set a throughput.
-fn known(readings: &[ToolReading], i: usize) -> Option<String> {
-    let r = &readings[i];
-    let at = |other: &ToolReading| lines(&[other]).map_or(String::new(), |l| format!(" ({l})"));
-    if let Some(better) = better(readings, i) {
-        return Some(format!(
-            "the same target answered {} requests/s to as many connections elsewhere in the text{}",
-            per_s(better.requests_per_s.unwrap_or(0.0)),
-            at(better)
-        ));
+fn shown_by(readings: &[ToolReading], i: usize) -> Option<ShownBy> {
+    if let Some(reading) = better(readings, i) {
+        return Some(ShownBy::Better { reading });
     }
-    if let Some((connect_us, trips)) = round_trip(r) {
-        let trips = if trips > 1.0 {
-            "two of them are"
-        } else {
-            "it is"
-        };
-        return Some(format!(
-            "opening a connection is one round trip and took {}, and {trips} most of the latency",
-            time(connect_us)
-        ));
+    if let Some((connect_us, trips)) = round_trip(&readings[i]) {
+        let is_twice = trips > 1.0;
+        return Some(ShownBy::Connecting {
+            connect_us,
+            is_twice,
+        });
     }
-    let more = in_proportion(readings, i)?;
-    Some(format!(
-        "{} connections brought {} requests/s at {}{}, as much more as they are",
-        grouped(more.connections?),
-        per_s(more.requests_per_s?),
-        time(more.latency.mean_us?),
-        at(more)
-    ))
+    let reading = in_proportion(readings, i)?;
+    Some(ShownBy::InProportion { reading })
 }
 
 /// The time that a connection took to open, where that accounts for the latency, and how many times
@@ -214,11 +141,11 @@ fn round_trip(r: &ToolReading) -> Option<(f64, f64)> {
 }
 
 /// A reading of the same target with more connections that brought as much more.
-fn in_proportion(readings: &[ToolReading], i: usize) -> Option<&ToolReading> {
+fn in_proportion(readings: &[ToolReading], i: usize) -> Option<usize> {
     let r = &readings[i];
     r.url.as_ref()?;
     let (connections, rate) = (r.connections? as f64, r.requests_per_s?);
-    readings.iter().find(|o| {
+    readings.iter().position(|o| {
         let same = o.url == r.url && o.tool == r.tool && o.keepalive == r.keepalive;
         let more = o.connections.map_or(0.0, |c| c as f64 / connections);
         let brought = o.requests_per_s.map_or(0.0, |per_s| per_s / rate);
@@ -230,12 +157,14 @@ fn in_proportion(readings: &[ToolReading], i: usize) -> Option<&ToolReading> {
 }
 
 /// A reading of the same target with the same connections that did much better.
-fn better(readings: &[ToolReading], i: usize) -> Option<&ToolReading> {
+fn better(readings: &[ToolReading], i: usize) -> Option<usize> {
     let r = &readings[i];
     r.url.as_ref()?;
     let rate = |r: &ToolReading| r.requests_per_s.unwrap_or(0.0);
-    readings
-        .iter()
-        .filter(|o| o.url == r.url && o.connections == r.connections && rate(o) > BETTER * rate(r))
-        .max_by(|a, b| rate(a).total_cmp(&rate(b)))
+    let is_better = |o: &usize| {
+        let o = &readings[*o];
+        o.url == r.url && o.connections == r.connections && rate(o) > BETTER * rate(r)
+    };
+    let better = (0..readings.len()).filter(is_better);
+    better.max_by(|a, b| rate(&readings[*a]).total_cmp(&rate(&readings[*b])))
 }

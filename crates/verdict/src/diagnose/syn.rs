@@ -2,9 +2,7 @@
 
 use readings::{Tool, ToolLatency, ToolReading};
 
-use super::name::{lines, name, time};
-use super::{Finding, FindingKind};
-use crate::text::number;
+use super::{Diagnosis, Finding, LateConnects};
 
 /// When a connection opens whose first SYNs were lost: after the first, the second, the third
 /// retransmission.
@@ -18,41 +16,22 @@ const CLEAR: f64 = 0.4;
 /// Steps in a reading's latency, or in the time that its connections took to open.
 pub(super) fn finding(readings: &[ToolReading], i: usize) -> Option<Finding> {
     let r = &readings[i];
-    let latency = holds_connecting(r.tool).then_some(("latency", &r.latency));
-    let (what, typical_us, steps) = [("connecting", &r.connect)]
-        .into_iter()
-        .chain(latency)
-        .find_map(|(what, latency)| {
-            let (typical, steps) = steps(latency)?;
-            Some((what, typical, steps))
-        })?;
-    let places: Vec<String> = steps
-        .iter()
-        .map(|(place, us)| format!("{place} {}", time(*us)))
-        .collect();
-    let met: Vec<String> = STEPS_S
-        .into_iter()
-        .filter(|s| steps.iter().any(|(_, us)| meets(*s, *us, typical_us)))
-        .map(|s| format!("{s} s"))
-        .collect();
-    let mut sentence = format!(
-        "{}: {what} has a median of {} and then jumps to {}: steps of {} over the median are SYNs \
-         that were lost and sent again (1, 3 and 7 s after the first), as a full accept queue does \
-         it",
-        name(r),
-        time(typical_us),
-        super::name::listed(&places),
-        super::name::listed(&met),
-    );
-    if let Some(without) = without_steps(readings, r) {
-        let at = lines(&[without]).map_or(String::new(), |l| format!(" ({l})"));
-        sentence.push_str(&format!("; with keep-alive{at} there are none"));
-    }
-    sentence.push('.');
+    let latency = holds_connecting(r.tool).then_some((false, &r.latency));
+    let (in_connecting, (typical_us, jumps_to)) =
+        [(true, &r.connect)]
+            .into_iter()
+            .chain(latency)
+            .find_map(|(in_connecting, latency)| Some((in_connecting, steps(latency)?)))?;
+    let is_met = |step: &u32| jumps_to.iter().any(|(_, us)| meets(*step, *us, typical_us));
     Some(Finding {
         readings: vec![i],
-        kind: FindingKind::SynRetransmission,
-        sentence,
+        diagnosis: Diagnosis::SynRetransmission(LateConnects {
+            in_connecting,
+            typical_us,
+            steps_s: STEPS_S.into_iter().filter(is_met).collect(),
+            jumps_to,
+            without: without_steps(readings, r),
+        }),
     })
 }
 
@@ -73,21 +52,22 @@ fn holds_connecting(tool: Tool) -> bool {
     }
 }
 
+/// Quantiles with their values, the maximum without a share.
+type Quantiles = Vec<(Option<f64>, f64)>;
+
 /// The typical value, and the quantiles from the first that met a step on.
-fn steps(latency: &ToolLatency) -> Option<(f64, Vec<(String, f64)>)> {
+fn steps(latency: &ToolLatency) -> Option<(f64, Quantiles)> {
     let quantiles = &latency.quantiles_us;
     let median = quantiles.iter().find(|(q, _)| (*q - 0.5).abs() < 1e-9);
     let typical = median.map(|(_, us)| *us)?;
-    let mut values: Vec<(String, f64)> = quantiles
+    let mut values: Quantiles = quantiles
         .iter()
         .filter(|(q, _)| *q > 0.5 && *q < 1.0)
-        .map(|(q, us)| (format!("p{}", percentile(*q)), *us))
+        .map(|(q, us)| (Some(*q), *us))
         .collect();
-    values.extend(latency.max_us.map(|us| ("a maximum of".to_owned(), us)));
     let last = quantiles.last().filter(|(q, _)| *q >= 1.0);
-    if latency.max_us.is_none() {
-        values.extend(last.map(|(_, us)| ("a maximum of".to_owned(), *us)));
-    }
+    let most = latency.max_us.or(last.map(|(_, us)| *us));
+    values.extend(most.map(|us| (None, us)));
     let mut before = typical;
     for (at, (_, us)) in values.iter().enumerate() {
         let step = STEPS_S.into_iter().find(|s| meets(*s, *us, typical));
@@ -106,17 +86,12 @@ fn meets(step_s: u32, us: f64, typical_us: f64) -> bool {
     -TOLERANCE_US <= late_us && late_us <= TOLERANCE_US + 2.0 * typical_us
 }
 
-fn percentile(q: f64) -> String {
-    let text = number(q * 100.0, 3, false);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
 /// A reading of the same target with keep-alive, whose latency shows no steps.
-fn without_steps<'a>(readings: &'a [ToolReading], r: &ToolReading) -> Option<&'a ToolReading> {
+fn without_steps(readings: &[ToolReading], r: &ToolReading) -> Option<usize> {
     if r.keepalive == Some(true) {
         return None;
     }
-    readings.iter().find(|o| {
+    readings.iter().position(|o| {
         let same = o.url.is_some() && o.url == r.url && o.connections == r.connections;
         let known = o.latency.quantiles_us.iter().any(|(q, _)| *q >= 0.99);
         same && o.keepalive == Some(true) && known && steps(&o.latency).is_none()

@@ -32,18 +32,19 @@ fn ab(percentiles_ms: &[(f64, f64)]) -> ToolReading {
 }
 
 fn of_kind(found: &[Finding], kind: FindingKind) -> Vec<&Finding> {
-    found.iter().filter(|f| f.kind == kind).collect()
+    found.iter().filter(|f| f.kind() == kind).collect()
 }
 
-fn sentences(found: &[Finding], kind: FindingKind) -> Vec<&str> {
-    of_kind(found, kind)
-        .iter()
-        .map(|f| f.sentence.as_str())
-        .collect()
+/// What is said of a kind, if it is said once.
+#[track_caller]
+fn only(found: &[Finding], kind: FindingKind) -> &Diagnosis {
+    let all = of_kind(found, kind);
+    assert_eq!(all.len(), 1, "{found:?}");
+    &all[0].diagnosis
 }
 
 fn kinds(found: &[Finding]) -> Vec<FindingKind> {
-    found.iter().map(|f| f.kind).collect()
+    found.iter().map(Finding::kind).collect()
 }
 
 /// Two places, two numbers of connections, two servers, two rounds.
@@ -74,14 +75,16 @@ fn far_away_the_round_trip_and_the_connections_set_the_throughput() {
     let bound = of_kind(&found, FindingKind::RoundTripBound);
     let at: Vec<usize> = bound.iter().map(|f| f.readings[0]).collect();
     assert_eq!(at, [4, 5, 6, 7]);
-    assert_eq!(
-        bound[0].sentence,
-        "wrk with 96 connections: 96 connections / 168.58 ms = 569 requests/s, and 561.58 were \
-         measured (99%): every connection was busy all the time, and latency hardly varies \
-         (standard deviation 4.67 ms, 3% of the mean). The round trip and the number of \
-         connections set the throughput, not the server: the same target answered 2,302.67 \
-         requests/s to as many connections elsewhere in the text."
-    );
+    let Diagnosis::AllBusy {
+        concurrency,
+        shown_by,
+        ..
+    } = &bound[0].diagnosis
+    else {
+        panic!("{:?}", bound[0]);
+    };
+    assert_eq!(*shown_by, Some(ShownBy::Better { reading: 10 }));
+    assert_eq!(concurrency.bound_per_s().round(), 569.0);
 }
 
 #[test]
@@ -90,35 +93,34 @@ fn a_full_queue_that_looks_like_a_round_trip_is_a_suspicion_that_names_the_test(
     let alone = wrk(X86, 96, 561.58, [168.58, 4.67, 231.14]);
     let found = diagnose(std::slice::from_ref(&alone));
     assert!(of_kind(&found, FindingKind::RoundTripBound).is_empty());
-    let said = sentences(&found, FindingKind::RoundTripSuspected);
-    assert_eq!(said.len(), 1, "{found:?}");
-    for words in [
-        "or the server was full and answered its queue in turn",
-        "varies by 10% of its mean or less, too",
-        "A load with twice the connections tells",
-    ] {
-        assert!(said[0].contains(words), "{}", said[0]);
-    }
+    let shown_by = |found: &[Finding], kind| match only(found, kind) {
+        Diagnosis::AllBusy { shown_by, .. } => *shown_by,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(shown_by(&found, FindingKind::RoundTripSuspected), None);
     // A second load of which the throughput grows with the connections, or a known round trip.
     let twice = wrk(X86, 192, 1120.0, [169.0, 5.0, 230.0]);
     let found = diagnose(&[alone.clone(), twice]);
     let bound = of_kind(&found, FindingKind::RoundTripBound);
     assert_eq!(bound[0].readings, [0]);
-    assert!(
-        bound[0].sentence.contains(
-            "192 connections brought 1,120 requests/s at 169 ms, as much more as they are"
-        ),
-        "{}",
-        bound[0].sentence
-    );
+    assert!(matches!(
+        bound[0].diagnosis,
+        Diagnosis::AllBusy {
+            shown_by: Some(ShownBy::InProportion { reading: 1 }),
+            ..
+        }
+    ));
     let mut known = alone;
     known.tool = Tool::Hey;
     known.connect.mean_us = Some(160e3);
     let found = diagnose(std::slice::from_ref(&known));
-    let bound = sentences(&found, FindingKind::RoundTripBound);
-    assert!(
-        bound[0].contains("opening a connection is one round trip and took 160 ms"),
-        "{found:?}"
+    let connecting = ShownBy::Connecting {
+        connect_us: 160e3,
+        is_twice: false,
+    };
+    assert_eq!(
+        shown_by(&found, FindingKind::RoundTripBound),
+        Some(connecting)
     );
     // Over TLS the server works while a connection is opened.
     known.url = known.url.map(|url| url.replace("http://", "https://"));
@@ -152,27 +154,12 @@ fn connections_that_stood_still_and_what_the_mean_leaves_out() {
     let still = of_kind(&found, FindingKind::StoodStill);
     let at: Vec<usize> = still.iter().map(|f| f.readings[0]).collect();
     assert_eq!(at, [0, 1, 2, 3]);
-    assert_eq!(
-        still[0].sentence,
-        "wrk with 400 connections: 400 connections / 257.69 ms would be 1,552 requests/s, and \
-         672.87 were measured, 43% of that: connections stood still for 57% of the time (waiting \
-         for an answer that was given up, for a new connection, or for the client), and the mean \
-         latency leaves that out."
-    );
-    assert_eq!(
-        sentences(&found, FindingKind::Timeouts),
-        [
-            "wrk with 400 connections: 313 requests ran into the time limit (1.5% of all), the slowest of all, and the latency leaves them out: \
-             its mean of 257.69 ms is too small."
-        ]
-    );
-    assert_eq!(
-        sentences(&found, FindingKind::ErrorsLeftOut),
-        [
-            "wrk with 400 connections: 126 requests failed on the way (126 read) beside 20,211 \
-             that were answered; the latency leaves them out."
-        ]
-    );
+    let timeouts = Diagnosis::Timeouts {
+        requests: 313,
+        share: Some(313.0 / 20_524.0),
+    };
+    assert_eq!(*only(&found, FindingKind::Timeouts), timeouts);
+    only(&found, FindingKind::ErrorsLeftOut);
 }
 
 #[test]
@@ -182,12 +169,11 @@ fn near_by_more_connections_bring_only_latency() {
     // Not from far away, where more connections did bring something.
     assert_eq!(saturated.len(), 2);
     assert_eq!(saturated[0].readings, [8, 10]);
-    assert_eq!(
-        saturated[0].sentence,
-        "96 to 400 connections to http://x86:8080/cgi-bin/second.pl: 4.2 times the connections \
-         bring 3.7% more throughput (2,386.73 requests/s against 2,302.67) and 3.6 times the \
-         latency (165.6 ms against 46.27 ms): the target was saturated at 96 connections or before."
-    );
+    let Diagnosis::Saturated { few, many } = saturated[0].diagnosis else {
+        panic!("{saturated:?}");
+    };
+    assert_eq!((few.connections, many.connections), (96, 400));
+    assert!((many.mean_us / few.mean_us - 3.58).abs() < 0.01);
     assert_eq!(saturated[1].readings, [9, 11]);
 }
 
@@ -197,22 +183,14 @@ fn a_mean_that_cannot_be_and_why_wrk_prints_it() {
     let impossible = of_kind(&found, FindingKind::ImpossibleMean);
     let at: Vec<usize> = impossible.iter().map(|f| f.readings[0]).collect();
     assert_eq!(at, [9, 10, 11]);
-    assert_eq!(
-        impossible[1].sentence,
-        "wrk with 96 connections: 2,302.67 requests/s x 46.27 ms = 106.5 requests on the way, and \
-         there are only 96 connections: by Little's law this mean latency cannot be; wrk 4 \
-         corrects its latencies after the fact."
+    assert!(
+        matches!(impossible[1].diagnosis, Diagnosis::ImpossibleMean(c) if c.busy() > 106.0),
+        "{:?}",
+        impossible[1]
     );
     let corrected = of_kind(&found, FindingKind::CorrectedAfterwards);
     assert_eq!(corrected.len(), 1);
     assert_eq!(corrected[0].readings, [0, 1, 2, 3, 8, 9, 10, 11]);
-    assert!(
-        corrected[0]
-            .sentence
-            .ends_with("as 1.98 s over 594.47 ms in the first of them; mean and quantiles there are partly made up."),
-        "{}",
-        corrected[0].sentence
-    );
 }
 
 #[test]
@@ -240,14 +218,15 @@ fn one_measurement_each_says_nothing() {
         took("http://proxy:3128/", 8.146),
         took("http://proxy:8080/", 9.481),
     ]);
-    assert_eq!(
-        sentences(&found, FindingKind::SingleMeasurement),
-        [
-            "proxy:8080 against proxy:3128: 9.481 s against 8.146 s is +16%, from one measurement \
-             each: nothing says how much of it is noise, so nothing follows."
-        ]
-    );
     assert_eq!(found.len(), 1, "{found:?}");
+    let expected = Diagnosis::TargetsOnce {
+        first: "proxy:3128".into(),
+        second: "proxy:8080".into(),
+        once_each: true,
+        figures: (Figure::Duration(8.146), Figure::Duration(9.481)),
+        ratios: vec![9.481 / 8.146],
+    };
+    assert_eq!(found[0].diagnosis, expected);
     // Another number of requests is no comparison of durations.
     let mut more = took("http://proxy:8080/", 9.481);
     more.requests = Some(2000);
@@ -277,10 +256,9 @@ fn four_page_sizes_measured_once_say_nothing_either() {
     let found = diagnose(&readings);
     assert_eq!(kinds(&found), [FindingKind::SingleMeasurement]);
     assert_eq!(found[0].readings, [0, 1, 2, 3, 4, 5, 6, 7]);
-    assert_eq!(
-        found[0].sentence,
-        "crossroads:81 against lvs:80: the ratios 0.97, 1.03, 1.14 and 1.02, from one measurement \
-         each, 3 of 4 above 1: nothing says how much of them is noise, so nothing follows."
+    assert!(
+        matches!(&found[0].diagnosis, Diagnosis::TargetsOnce { ratios, .. } if ratios.len() == 4),
+        "{found:?}"
     );
 }
 
@@ -300,12 +278,10 @@ fn a_table_of_two_subjects_has_one_figure_each() {
     };
     let found = table_compared(&table, None);
     assert_eq!(kinds(&found), [FindingKind::SingleMeasurement]);
-    assert_eq!(
-        found[0].sentence,
-        "Crossroads timing against LVS timing (the table in lines 20 to 31): the ratios 0.97, 1.03, \
-         1.14 and 1.02, from one figure each, 3 of 4 above 1: nothing says how much of them is \
-         noise, so nothing follows."
-    );
+    let Diagnosis::TableOnce { first, ratios, .. } = &found[0].diagnosis else {
+        panic!("{found:?}");
+    };
+    assert_eq!((first.as_str(), ratios.len()), ("LVS timing", 4));
 }
 
 #[test]
@@ -315,15 +291,11 @@ fn a_client_on_the_machine_that_it_measures() {
     r.duration_s = Some(100.0);
     r.client_cpu_s = Some(57.0);
     let found = diagnose(&[r.clone()]);
-    assert_eq!(
-        sentences(&found, FindingKind::SameMachine),
-        [
-            "httperf: the target is http://127.0.0.1:4567/, so client and server took CPU time \
-             from each other (httperf took 57% of a core itself): the throughput is that of the \
-             two together."
-        ]
-    );
     assert_eq!(found.len(), 1);
+    let on_loopback = Diagnosis::OnLoopback {
+        client_cores: Some(0.57),
+    };
+    assert_eq!(found[0].diagnosis, on_loopback);
     r.url = Some("http://10.0.0.1/".into());
     assert!(diagnose(&[r.clone()]).is_empty());
     // httperf is busy whatever it does.
@@ -342,17 +314,11 @@ fn a_client_that_a_text_lists_among_the_processes_ran_on_that_machine() {
     };
     let readings = [ToolReading::new(Tool::Wrk), ToolReading::new(Tool::Httperf)];
     let found = process_listed(&readings, &process, None);
-    assert_eq!(found.kind, FindingKind::SameMachine);
+    assert_eq!(found.kind(), FindingKind::SameMachine);
     assert_eq!(found.readings, [1]);
-    assert_eq!(
-        found.sentence,
-        "httperf: line 28 lists it among the processes of a machine (`CPU: 100% httperf 57% store \
-         40% interpreter`): if the server ran there too, client and server took CPU time from each \
-         other, and the throughput is that of the two together."
-    );
     // Of another text.
     let found = process_listed(&readings, &process, Some("a.txt"));
-    assert!(found.readings.is_empty() && found.sentence.contains(": a.txt line 28 "));
+    assert!(found.readings.is_empty());
 }
 
 #[test]
@@ -387,17 +353,14 @@ fn steps_of_whole_seconds_are_lost_syns() {
     let syn = of_kind(&found, FindingKind::SynRetransmission);
     assert_eq!(syn.len(), 2);
     assert_eq!(syn[0].readings, [1]);
-    assert_eq!(
-        syn[0].sentence,
-        "ab: latency has a median of 98 ms and then jumps to p98 1.095 s, p99 5.284 s and a \
-         maximum of 5.939 s: steps of 1 s over the median are SYNs that were lost and sent again (1, 3 and \
-         7 s after the first), as a full accept queue does it."
-    );
-    assert!(
-        syn[1]
-            .sentence
-            .contains("jumps to p95 1.095 s, p98 2.371 s")
-    );
+    let late = LateConnects {
+        in_connecting: false,
+        typical_us: 98e3,
+        jumps_to: vec![(Some(0.98), 1095e3), (Some(0.99), 5284e3), (None, 5939e3)],
+        steps_s: vec![1],
+        without: None,
+    };
+    assert_eq!(syn[0].diagnosis, Diagnosis::SynRetransmission(late));
 }
 
 #[test]
@@ -423,17 +386,16 @@ fn connections_that_opened_late_are_told_and_keep_alive_is_named() {
     let mut with = ab(&[(50.0, 98.0), (99.0, 120.0)]);
     with.url = url;
     with.keepalive = Some(true);
-    with.lines = (20, 30);
     let found = diagnose(&[without, with]);
-    assert_eq!(
-        sentences(&found, FindingKind::SynRetransmission),
-        [
-            "ab: connecting has a median of 40 ms and then jumps to a maximum of 3.05 s: steps of \
-             3 s over the median are SYNs that were lost and sent again (1, 3 and 7 s after the \
-             first), as a full accept queue does it; with keep-alive (lines 20 to 30) there are \
-             none."
-        ]
-    );
+    let late = LateConnects {
+        in_connecting: true,
+        typical_us: 40e3,
+        jumps_to: vec![(None, 3_050e3)],
+        steps_s: vec![3],
+        without: Some(1),
+    };
+    let said = only(&found, FindingKind::SynRetransmission);
+    assert_eq!(*said, Diagnosis::SynRetransmission(late));
 }
 
 /// The two keep-alive runs whose set-ups only the text around them tells apart.
@@ -453,14 +415,13 @@ fn nodes() -> [ToolReading; 2] {
 #[test]
 fn the_same_load_with_another_result_is_one_measurement_or_noise() {
     let found = diagnose(&nodes());
-    assert_eq!(
-        sentences(&found, FindingKind::SameLoadDiffers),
-        [
-            "2 readings of the same target and load lie between 1,387.38 requests/s and 3,579.79 \
-             requests/s, 2.58 times: if they are repetitions, that is the noise; if they are \
-             different set-ups, each has one measurement, and nothing says how much of it is noise."
-        ]
-    );
+    let differs = Diagnosis::SameLoadDiffers {
+        count: 2,
+        low: Figure::PerSecond(1387.38),
+        high: Figure::PerSecond(3579.79),
+        ratio: 3579.79 / 1387.38,
+    };
+    assert_eq!(*only(&found, FindingKind::SameLoadDiffers), differs);
     // ab's own mean is connections over throughput: it says nothing about the round trip.
     assert_eq!(found.len(), 1, "{found:?}");
 }
@@ -474,13 +435,6 @@ fn two_durations_without_a_name_are_one_measurement_each() {
     });
     let found = diagnose(&readings);
     assert_eq!(kinds(&found), [FindingKind::SameLoadDiffers]);
-    assert!(
-        found[0]
-            .sentence
-            .contains("lie between 8.146 s and 9.481 s, +16%: "),
-        "{}",
-        found[0].sentence
-    );
 }
 
 #[test]
@@ -502,13 +456,13 @@ fn wrong_answers_count_as_throughput() {
     r.requests = Some(150_000);
     r.errors.status = 75_000;
     let found = diagnose(&[r]);
-    assert_eq!(
-        sentences(&found, FindingKind::WrongAnswersAsSpeed),
-        [
-            "wrk with 10 connections: 75,000 of 150,000 answers (50.0%) were not the expected \
-             ones, and count as throughput: 5,000 requests/s are 2,500 good ones."
-        ]
-    );
+    let wrong = Diagnosis::WrongAnswersAsSpeed {
+        wrong: 75_000,
+        requests: 150_000,
+        share: 0.5,
+        good_per_s: Some(2_500.0),
+    };
+    assert_eq!(*only(&found, FindingKind::WrongAnswersAsSpeed), wrong);
 }
 
 #[test]

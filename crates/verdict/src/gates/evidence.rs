@@ -13,7 +13,7 @@ use crate::pairs::{Alone, Pairs};
 use crate::pooling::{Pool, pool_of};
 use crate::sample::Sample;
 use crate::slices::SliceBias;
-use crate::{CpusOfOthers, Metric, NoiseFloor, Rules};
+use crate::{CpusOfOthers, Metric, NoiseFloor, Reason, Rules};
 
 /// What all gates of a run are judged with.
 pub(super) struct GateData<'r, 'c> {
@@ -339,7 +339,7 @@ struct Tried {
     tried: usize,
     unusable: usize,
     unresolved: usize,
-    reason: Option<String>,
+    reason: Option<Reason>,
 }
 
 impl Tried {

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::cells::Cells;
 use crate::plan::{self, Needed};
-use crate::{NoiseFloor, Rules, Starts, holm};
+use crate::{NoiseFloor, Reason, Rules, Starts, holm};
 pub use capacity::judge_capacity_gates;
 use evidence::{GateData, Place, Untested};
 use tests_of_bound::BoundTest;
@@ -62,7 +62,7 @@ pub enum GateReason {
     Unusable {
         blocks: usize,
         tried: usize,
-        reason: Option<String>,
+        reason: Option<Reason>,
     },
     /// Too few requests lie beyond the quantile.
     TooFewRequests,

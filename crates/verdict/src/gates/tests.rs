@@ -4,7 +4,7 @@ use readings::{FailureCause, Gate, GateBound, GateMetric, JournalRow, Outcome, R
 
 use super::{GateOutcome, GateReason, GateResult, judge_gates};
 use crate::fixtures::{Normal, closed, done, header, open, throughput_blocks, trial};
-use crate::{Rules, settled};
+use crate::{Reason, Rules, settled};
 
 fn gate(metric: GateMetric, bound: GateBound) -> Gate {
     Gate {
@@ -162,7 +162,7 @@ fn what_cannot_be_compared_cannot_be_judged() {
     }
     let result = one(speed(-0.03), &trials, 6);
     assert_eq!(result.outcome, GateOutcome::NotJudged);
-    let reason = Some("did not become ready".to_owned());
+    let reason = Some(Reason::Failed("did not become ready".to_owned()));
     let unusable = GateReason::Unusable {
         blocks: 6,
         tried: 6,

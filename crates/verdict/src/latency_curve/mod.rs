@@ -15,13 +15,14 @@ mod tests;
 use std::collections::BTreeMap;
 
 use readings::{Condition, CurveChoice, CurvePoint, RunHeader};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::cells::{Cell, Cells};
 use crate::sample::Sample;
 
 pub use bounds::{BoundRate, Passes};
 pub use contrast::{Contrast, Crossing, Lower};
+pub use point::PointFlaw;
 use point::{QUANTILES, Seen, judge};
 
 /// Confidence of the bands, at each rate on its own.
@@ -88,14 +89,19 @@ pub struct CurveRow {
     pub overloaded: usize,
     /// Blocks that cannot be used.
     pub unusable: usize,
-    /// Why, in the first of them.
-    pub reason: Option<String>,
+    /// Why, in the first of them. `report` puts the words in its place.
+    #[serde(serialize_with = "without_words")]
+    pub reason: Option<PointFlaw>,
     /// What was carried in the overloaded blocks: geometric mean, requests per second.
     pub carried_per_s: Option<f64>,
     /// The response latency by quantile, in microseconds; none with an overloaded block.
     pub latency_us: Vec<Estimate>,
     /// Its ratio to the baseline's at the same rate; none for the baseline and at shares.
     pub ratio: Vec<Estimate>,
+}
+
+fn without_words<S: Serializer>(_: &Option<PointFlaw>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_none()
 }
 
 impl CurveRow {
@@ -191,11 +197,11 @@ impl Observed {
             };
             // What spoils a whole trial stands at both of its loads.
             let spoilt = cell.throughput_flaws.iter();
-            let spoilt = spoilt.filter(|flaw| cell.latency_flaws.contains(flaw));
-            let spoilt = spoilt.map(String::as_str).next();
+            let mut spoilt = spoilt.filter(|flaw| cell.latency_flaws.contains(flaw));
+            let spoilt = spoilt.next();
             for point in &reading.curve {
                 let seen = match spoilt {
-                    Some(reason) => Seen::Unusable(reason.to_owned()),
+                    Some(flaw) => Seen::Unusable(PointFlaw::Trial(Box::new(flaw.clone()))),
                     None => judge(point, max_error),
                 };
                 found.column(point).by_block.insert(*block, seen);

@@ -2,7 +2,7 @@
 
 use readings::CurvePoint;
 
-use crate::text::{fraction, grouped, rate};
+use crate::TrialFlaw;
 
 /// The quantiles of a curve.
 pub(super) const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
@@ -30,38 +30,55 @@ pub(super) enum Seen {
         /// Requests carried per second.
         carried_per_s: f64,
     },
-    /// It cannot be used; the reason.
-    Unusable(String),
+    /// It cannot be used.
+    Unusable(PointFlaw),
+}
+
+/// Why a point cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PointFlaw {
+    /// What spoils the whole trial.
+    Trial(Box<TrialFlaw>),
+    /// Nothing was due in its windows.
+    NothingDue,
+    /// The client was too busy to offer a rate on time.
+    ClientBusy { rate_per_s: f64 },
+    /// The client sent late; medians.
+    LateClient { lag_us: f64, latency_us: f64 },
+    /// More requests failed than may.
+    Failed {
+        failed: u64,
+        due: u64,
+        max_error: f64,
+    },
 }
 
 pub(super) fn judge(point: &CurvePoint, max_error: f64) -> Seen {
     let quantiles = point.response.quantiles();
     if point.due == 0 || point.duration_s <= 0.0 {
-        return Seen::Unusable("nothing was due in its windows".to_owned());
+        return Seen::Unusable(PointFlaw::NothingDue);
     }
     if point.client_saturated {
-        return Seen::Unusable(format!(
-            "the client was too busy to offer {} requests/s on time",
-            rate(point.rate_per_s)
-        ));
+        return Seen::Unusable(PointFlaw::ClientBusy {
+            rate_per_s: point.rate_per_s,
+        });
     }
     let is_late = |lag_us: f64, us: f64| lag_us > LAG_US && lag_us > LAG_SHARE * us;
     if is_late(point.lag_us_p50, quantiles.p50) {
-        return Seen::Unusable(format!(
-            "the client sent late: the median of its lag is {:.0} us, that of the latency {:.0} us",
-            point.lag_us_p50, quantiles.p50
-        ));
+        return Seen::Unusable(PointFlaw::LateClient {
+            lag_us: point.lag_us_p50,
+            latency_us: quantiles.p50,
+        });
     }
     if let Some(carried_per_s) = overload(point, quantiles.mean) {
         return Seen::Overloaded { carried_per_s };
     }
     if point.failed as f64 > max_error * point.due as f64 || point.answered == 0 {
-        return Seen::Unusable(format!(
-            "{} of {} requests failed ({} may)",
-            grouped(point.failed),
-            grouped(point.due),
-            fraction(max_error)
-        ));
+        return Seen::Unusable(PointFlaw::Failed {
+            failed: point.failed,
+            due: point.due,
+            max_error,
+        });
     }
     let us = QUANTILES.map(|quantile| {
         let beyond = point.response.count() as f64 * (1.0 - quantile);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Datum, datum, load_of, offered};
-use crate::Metric;
 use crate::cells::{Attempts, Cell};
 use crate::sample::Sample;
+use crate::{Metric, Reason};
 
 /// A subject's figures of a metric under conditions that cannot differ in it.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Alone {
     /// Trials of `tried` that cannot be used.
     pub unusable: usize,
     /// The first reason why.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     /// Trials whose quantile is not resolved.
     pub unresolved: usize,
     /// Trials in which the client was the bottleneck.

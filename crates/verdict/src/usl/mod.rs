@@ -36,7 +36,7 @@ use crate::student::{t_quantile, t_two_sided_p};
 
 pub use closed_loop::ClosedLoop;
 pub use lack_of_fit::LackOfFit;
-pub use scaling::{Level, LevelStep, Scaling};
+pub use scaling::{Level, LevelStep, NoFit, Scaling};
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,10 +4,9 @@ use fastrand::Rng;
 use readings::LoadReading;
 use serde::Serialize;
 
-use super::{ClosedLoop, Estimate, LackOfFit, Point, Prediction, Usl};
+use super::{ClosedLoop, LackOfFit, Point, Prediction, Usl, UslError};
 use crate::capacity::Spread;
-use crate::text::{counted, number, percent, rate};
-use crate::validity::reasons;
+use crate::{Flaw, load_flaws};
 
 /// A closed loop at one concurrency in one round.
 #[derive(Clone, Debug)]
@@ -34,12 +33,21 @@ pub struct Level {
     pub latency_us_p50: Option<Spread>,
     /// The 99th percentile of the rounds, in microseconds.
     pub latency_us_p99: Option<Spread>,
-    /// Why rounds were not valid, each reason once.
-    pub problems: Vec<String>,
+    /// Why rounds were not valid.
+    #[serde(skip)]
+    pub problems: Vec<Flaw>,
+}
+
+/// Why the universal scalability law was not fitted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoFit {
+    Error(UslError),
+    /// It misses the points by more than their noise explains.
+    Misses(LackOfFit),
 }
 
 /// Throughput over concurrency, and the law that fits it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scaling {
     /// By concurrency, ascending.
     pub levels: Vec<Level>,
@@ -52,7 +60,7 @@ pub struct Scaling {
     /// Whether they fit.
     pub closed_loop_lack_of_fit: Option<LackOfFit>,
     /// Why there is no law, or not that one.
-    pub no_fit: Option<String>,
+    pub no_fit: Option<NoFit>,
     /// What the law says between the smallest and the largest concurrency that went into it,
     /// ascending; nothing beyond.
     pub expected: Vec<Prediction>,
@@ -89,7 +97,7 @@ impl Scaling {
         };
         match Usl::fit(&points, seed) {
             Ok(fit) => found.take_law(fit, &points, seed),
-            Err(e) => found.no_fit = Some(e.to_string()),
+            Err(e) => found.no_fit = Some(NoFit::Error(e)),
         }
         found.expected = found.drawn();
         found
@@ -102,12 +110,7 @@ impl Scaling {
             self.fit = Some(fit);
             return;
         };
-        self.no_fit = Some(format!(
-            "the universal scalability law misses the measured points by {}, more than their noise \
-             explains ({})",
-            percent(test.deviation * 100.0, 1, false),
-            words_of(&test)
-        ));
+        self.no_fit = Some(NoFit::Misses(test));
         let bounds = ClosedLoop::fit(points, fit.measured, &mut Rng::with_seed(seed));
         let figures = if bounds.knee.is_some() { 2 } else { 1 };
         let best = bounds.best;
@@ -137,58 +140,10 @@ impl Scaling {
         at.push(to);
         at.into_iter().filter_map(|n| self.predict(n)).collect()
     }
-
-    /// What was found.
-    pub fn sentences(&self) -> Vec<String> {
-        let mut said = Vec::new();
-        let known = |l: &&Level| l.requests_per_s.is_some();
-        let best = self.levels.iter().filter(known).max_by(|a, b| {
-            let value = |l: &Level| l.requests_per_s.map_or(0.0, |s| s.middle);
-            value(a).total_cmp(&value(b))
-        });
-        if let Some((best, spread)) = best.and_then(|l| Some((l, l.requests_per_s?))) {
-            said.push(format!(
-                "The most was {}{} requests/s, at {}.",
-                if best.at_least { "at least " } else { "" },
-                rate(spread.middle),
-                counted(best.connections as usize, "connection")
-            ));
-        }
-        let limited: Vec<String> = self
-            .levels
-            .iter()
-            .filter(|l| l.at_least)
-            .map(|l| l.connections.to_string())
-            .collect();
-        if !limited.is_empty() {
-            said.push(format!(
-                "At {} connections the client was the limit: their throughput is a lower bound, and \
-                 is left out of the fit.",
-                limited.join(", ")
-            ));
-        }
-        match (&self.fit, &self.no_fit) {
-            (Some(fit), _) => said.extend(of_fit(fit, self.lack_of_fit.as_ref())),
-            (None, Some(why)) => match (&self.closed_loop, &self.closed_loop_lack_of_fit) {
-                (Some(bounds), _) => {
-                    said.push(of_bounds(bounds));
-                    said.push(format!("No other law was fitted: {why}."));
-                }
-                (None, Some(test)) => said.push(format!(
-                    "No law was fitted: {why}, and so does that of a closed loop with a fixed \
-                     answer time ({}). Between the measured points nothing is claimed.",
-                    words_of(test)
-                )),
-                (None, None) => said.push(format!("No law was fitted: {why}.")),
-            },
-            (None, None) => {}
-        }
-        said
-    }
 }
 
 fn is_valid(step: &LevelStep) -> bool {
-    step.load.requests > 0 && reasons(&step.load).is_empty()
+    step.load.requests > 0 && load_flaws(&step.load).is_empty()
 }
 
 fn level(connections: u32, steps: &[LevelStep]) -> Level {
@@ -198,12 +153,6 @@ fn level(connections: u32, steps: &[LevelStep]) -> Level {
         Spread::of(valid.iter().map(|s| value(&s.load)).collect())
     };
     let busy = valid.iter().filter(|s| s.load.client.saturated).count();
-    let mut problems: Vec<String> = Vec::new();
-    for reason in here().flat_map(|s| reasons(&s.load)) {
-        if !problems.contains(&reason) {
-            problems.push(reason);
-        }
-    }
     Level {
         connections,
         rounds: valid.len() as u32,
@@ -211,100 +160,15 @@ fn level(connections: u32, steps: &[LevelStep]) -> Level {
         at_least: 2 * busy > valid.len(),
         latency_us_p50: spread(&|l| l.response.quantile_us(0.5)),
         latency_us_p99: spread(&|l| l.response.quantile_us(0.99)),
-        problems,
+        problems: here().flat_map(|s| load_flaws(&s.load)).collect(),
     }
-}
-
-/// `F = 12.3 with 4 and 24 degrees of freedom, p = 0.001`.
-fn words_of(test: &LackOfFit) -> String {
-    let f = test.f.map_or("without noise".to_owned(), |f| {
-        format!(
-            "F = {} with {} and {} degrees of freedom",
-            number(f, 1, false),
-            test.degrees.0,
-            test.degrees.1
-        )
-    });
-    match test.p {
-        p if p < 0.001 => format!("{f}, p < 0.001"),
-        p => format!("{f}, p = {}", number(p, 3, false)),
-    }
-}
-
-fn interval(e: &Estimate, write: &dyn Fn(f64) -> String) -> String {
-    let high = e.high.map_or("no upper end".to_owned(), write);
-    format!("{} [{}, {high}]", write(e.value), write(e.low))
-}
-
-fn of_bounds(bounds: &ClosedLoop) -> String {
-    let response = interval(&bounds.response_us, &|us| {
-        number(us / 1e3, if us < 1e4 { 3 } else { 1 }, false)
-    });
-    match (&bounds.most_per_s, &bounds.knee) {
-        (Some(most), Some(knee)) => format!(
-            "The points are those of a closed loop: each connection waits {response} ms for an \
-             answer, up to {} connections; from there on {} requests/s are all, as far as was \
-             measured ({} connections).",
-            interval(knee, &|v| number(v, 0, false)),
-            interval(most, &rate),
-            number(bounds.measured.1, 0, false)
-        ),
-        _ => format!(
-            "The points are those of a closed loop that nothing limits: each connection waits \
-             {response} ms for an answer, up to {} connections.",
-            number(bounds.measured.1, 0, false)
-        ),
-    }
-}
-
-fn of_fit(fit: &Usl, test: Option<&LackOfFit>) -> Vec<String> {
-    let share = |v: f64| percent(v * 100.0, 2, false);
-    let mut said = vec![format!(
-        "The universal scalability law with one connection at {} requests/s, contention {} and \
-         coherency {} fits the measured points to {}.",
-        interval(&fit.lambda_per_s, &rate),
-        interval(&fit.sigma, &share),
-        interval(&fit.kappa, &share),
-        percent(fit.residual * 100.0, 1, false),
-    )];
-    said.push(match test {
-        Some(test) => format!(
-            "It deviates from them by no more than their noise explains ({}).",
-            words_of(test)
-        ),
-        None => {
-            "Whether it fits was not tested: that takes two rounds or more, and more numbers of \
-                 connections than it has figures."
-                .to_owned()
-        }
-    });
-    let last = number(fit.measured.1, 0, false);
-    said.push(match &fit.peak {
-        Some(peak) if peak.beyond_measured => format!(
-            "Up to {last} connections more bring more; where that ends lies beyond what was \
-             measured, and is not known."
-        ),
-        Some(_) if test.is_none() => format!(
-            "Where the most is reached is not claimed of a law that was not tested; the table has \
-             what was measured, up to {last} connections."
-        ),
-        Some(peak) => format!(
-            "By the law the most is reached at {} connections; more bring less.",
-            interval(&peak.concurrency, &|v| number(v, 0, false))
-        ),
-        None => format!(
-            "Up to {last} connections nothing says that more would bring less; beyond them nothing \
-             is known."
-        ),
-    });
-    said
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::closed;
-    use crate::usl::Parameters;
+    use crate::usl::{Estimate, Parameters};
 
     const LAW: Parameters = Parameters {
         lambda_per_s: 1000.0,
@@ -342,15 +206,8 @@ mod tests {
         let drawn: Vec<f64> = scaling.expected.iter().map(|p| p.concurrency).collect();
         assert_eq!((drawn[0], drawn[drawn.len() - 1]), (1.0, 16.0));
         assert!(scaling.expected.iter().all(|p| !p.beyond_measured));
-        let said = scaling.sentences().join(" ");
-        assert!(
-            said.contains("beyond what was measured, and is not known"),
-            "{said}"
-        );
-        let wide = Scaling::of(&steps(&[1, 4, 16, 64, 256]), 1)
-            .sentences()
-            .join(" ");
-        assert!(wide.contains("more bring less"), "{wide}");
+        let wide = Scaling::of(&steps(&[1, 4, 16, 64, 256]), 1);
+        assert!(!wide.fit.unwrap().peak.unwrap().beyond_measured);
     }
 
     /// Rounds of a closed loop of 2 ms at a target that carries 5,000 requests/s, within 0.4%.
@@ -384,17 +241,11 @@ mod tests {
             assert!(near(&bounds.most_per_s.unwrap(), 5000.0), "{bounds:?}");
             assert!(near(&bounds.knee.unwrap(), 10.0), "{bounds:?}");
             assert_eq!(scaling.expected.len(), DRAWN as usize + 1);
-            let said = scaling.sentences().join(" ");
-            assert!(
-                said.contains("The points are those of a closed loop"),
-                "{said}"
-            );
-            assert!(!said.contains("more bring less"), "{said}");
         }
     }
 
     #[test]
-    fn what_no_law_fits_has_none_and_says_so() {
+    fn what_no_law_fits_has_none() {
         // Less at 8 connections than at 4 and at 16, far beyond the noise.
         let mut steps = closed_loop(&LEVELS, 5, 0.004);
         for step in steps.iter_mut().filter(|s| s.connections == 8) {
@@ -403,24 +254,18 @@ mod tests {
         let scaling = Scaling::of(&steps, 1);
         assert!(scaling.fit.is_none() && scaling.closed_loop.is_none());
         assert!(scaling.expected.is_empty());
-        let said = scaling.sentences().join(" ");
-        assert!(
-            said.contains("Between the measured points nothing is claimed"),
-            "{said}"
-        );
+        assert!(matches!(scaling.no_fit, Some(NoFit::Misses(_))));
+        assert!(scaling.closed_loop_lack_of_fit.is_some());
     }
 
     #[test]
-    fn without_repetitions_the_fit_is_not_tested_and_that_is_said() {
+    fn without_repetitions_the_fit_is_not_tested() {
         let scaling = Scaling::of(&closed_loop(&LEVELS, 1, 0.004), 1);
         assert!(scaling.fit.is_some() && scaling.lack_of_fit.is_none());
-        let said = scaling.sentences().join(" ");
-        assert!(said.contains("Whether it fits was not tested"), "{said}");
-        assert!(!said.contains("more bring less"), "{said}");
     }
 
     #[test]
-    fn a_busy_client_is_named_and_left_out_of_the_fit() {
+    fn a_busy_client_is_left_out_of_the_fit() {
         let mut steps = steps(&[1, 2, 4, 8, 16]);
         for step in steps.iter_mut().filter(|s| s.connections == 16) {
             step.load.client.saturated = true;
@@ -428,23 +273,14 @@ mod tests {
         let scaling = Scaling::of(&steps, 1);
         assert!(scaling.levels[4].at_least);
         assert_eq!(scaling.fit.as_ref().unwrap().measured, (1.0, 8.0));
-        let said = scaling.sentences().join(" ");
-        assert!(
-            said.contains("At 16 connections the client was the limit"),
-            "{said}"
-        );
-        assert!(said.contains("The most was at least "), "{said}");
     }
 
     #[test]
-    fn too_few_levels_have_no_fit_and_say_why() {
+    fn too_few_levels_have_no_fit() {
         let scaling = Scaling::of(&steps(&[1, 2, 4]), 1);
         assert!(scaling.fit.is_none() && scaling.expected.is_empty());
-        let said = scaling.sentences().join(" ");
-        assert!(
-            said.contains("at least 4 different concurrencies, found 3"),
-            "{said}"
-        );
+        let few = NoFit::Error(UslError::TooFew { found: 3 });
+        assert_eq!(scaling.no_fit, Some(few));
         assert!(Scaling::of(&[], 1).levels.is_empty());
     }
 

@@ -62,15 +62,12 @@ fn under(
     let found = search::search(objective, steps, seed)?;
     let points =
         verdict::capacity::curve(&found.steps, &verdict::capacity::quantiles_of(objective));
-    let sentences =
-        verdict::capacity::sentences(&found.capacity, objective, &found.steps, args.connections);
     let view = CapacityView {
         url: &args.url,
         objective,
         capacity: &found.capacity,
         steps: &found.steps,
         points: &points,
-        sentences: &sentences,
         connections: args.connections,
         seed,
         stopped: steps.signals.stopped(),
@@ -107,12 +104,10 @@ fn over_concurrency(steps: &Steps<'_>, seed: u64) -> Result<bool, Failure> {
     let args = steps.args;
     let made = concurrency::measure(steps, seed)?;
     let scaling = verdict::usl::Scaling::of(&made, seed);
-    let sentences = scaling.sentences();
     let view = ScalingView {
         url: &args.url,
         scaling: &scaling,
         steps: &made,
-        sentences: &sentences,
         seed,
         stopped: steps.signals.stopped(),
     };

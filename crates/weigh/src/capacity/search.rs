@@ -110,7 +110,9 @@ fn first_look(steps: &Steps<'_>) -> Result<f64, Failure> {
     };
     let per_s = reading.requests_per_s();
     if per_s <= 0.0 {
-        let wrong = verdict::reasons(&reading).join("; ");
+        let flaws = verdict::load_flaws(&reading);
+        let wrong: Vec<String> = flaws.iter().map(report::flaw).collect();
+        let wrong = wrong.join("; ");
         return Err(Failure::failed(format!(
             "{}: no good answer came in a closed loop{}{wrong}",
             steps.args.url,
@@ -196,6 +198,7 @@ impl Under<'_> {
             true => self.search.record_beside(rate_per_s, outcome),
             false => self.search.record(rate_per_s, outcome),
         }
+        let why = report::not_held(&judgement).join(", ");
         self.steps.print(&format!(
             "{:>4}  {:>9}/s  p50 {:>7}  p99 {:>7}  {}",
             self.made.len() + 1,
@@ -204,8 +207,8 @@ impl Under<'_> {
             time(load.response.quantile_us(0.99)),
             match &judgement {
                 Judgement::Met => "held".to_owned(),
-                Judgement::Missed(why) => format!("did not hold: {}", why.join(", ")),
-                Judgement::Unusable(why) => format!("says nothing: {why}"),
+                Judgement::Missed(_) => format!("did not hold: {why}"),
+                Judgement::Unusable(_) => format!("says nothing: {why}"),
             }
         ));
         self.made.push(RateStep {

@@ -85,7 +85,8 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     } else {
         passes(args, target, pages as u64, signals)?
     };
-    let problems: Vec<String> = readings.iter().flat_map(verdict::reasons).collect();
+    let flaws = readings.iter().flat_map(verdict::load_flaws);
+    let problems: Vec<String> = flaws.map(|flaw| report::flaw(&flaw)).collect();
     match args.format {
         Format::Json => print_json(&json!({
             "url": text,

@@ -50,7 +50,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
         // Stopped in the ramp-up.
         signals.go_on()?;
     }
-    let reasons = verdict::reasons(&reading);
+    let flaws = verdict::load_flaws(&reading);
     let empty = empty_page::note(args, &job).filter(|_| reading.requests_all > 0);
     let notes: Vec<String> = empty.into_iter().collect();
     match args.format {
@@ -71,7 +71,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     if let Some(status) = signals.status() {
         return Ok(status);
     }
-    Ok(if reasons.is_empty() { 0 } else { INVALID })
+    Ok(if flaws.is_empty() { 0 } else { INVALID })
 }
 
 /// The address that the load opens TCP connections to.
