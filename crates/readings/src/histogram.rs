@@ -317,7 +317,9 @@ impl Histogram {
     /// The values as (upper bound in microseconds, count) pairs, empty buckets left out.
     pub fn buckets_us(&self) -> Vec<(f64, u64)> {
         let buckets = self.buckets().into_iter();
-        buckets.map(|(ns, count)| (ns as f64 / 1e3, count)).collect()
+        buckets
+            .map(|(ns, count)| (ns as f64 / 1e3, count))
+            .collect()
     }
 
     /// The histogram as text: V2, compressed, base64.
