@@ -18,6 +18,7 @@ mod damage;
 mod events;
 mod machines;
 mod several;
+mod several_hosts;
 mod warm_up;
 
 /// Two servers side by side; two blocks of three trials, as the baseline `a` is measured twice.
