@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::authority::RunAuthority;
 use crate::copies::original;
-use crate::fleet_load::{self, LoadOrders, Timing};
+use crate::fleet_load::{self, LoadOrders, NeededTimes, Timing};
 use crate::group::ReadySubject;
 use crate::measure::schedule;
 use crate::sequential::Sequential;
@@ -36,6 +36,8 @@ pub(crate) struct Context<'a> {
     pub(crate) driver_versions: &'a BTreeMap<String, Option<String>>,
     /// The rates of the condition's curve, once they are chosen.
     pub(crate) curve: Option<CurveChoice>,
+    /// What a load of several hosts needed so far.
+    pub(crate) needed: NeededTimes,
     /// State of sequential measurement.
     pub(crate) sequential: &'a mut Sequential,
     pub(crate) authority: &'a RunAuthority,
@@ -181,10 +183,44 @@ impl Context<'_> {
         }
     }
 
+    /// If several hosts make the load and one of them is late, it is made once more, with the time
+    /// between segments that it needed: answers may take longer than was known before.
+    ///
+    /// # Errors
+    /// When an agent is lost, the load fails, or a host is late again.
     pub(crate) fn load_order(
         &mut self,
         order: LoadOrder,
         ready: &[ReadySubject],
+    ) -> Result<Loaded, AgentError> {
+        if ready.first().is_none_or(|one| one.also_from.is_empty()) {
+            return self.carry_out(order, ready, None);
+        }
+        let segments = order.job.segments.clone();
+        let timing = |needed: &NeededTimes, may_be_late| {
+            let (usual, needed) = (Timing::of(&segments), needed.timing(&segments));
+            Timing {
+                gap: usual.gap.max(needed.gap),
+                may_be_late,
+                ..needed
+            }
+        };
+        let first = timing(&self.needed, true);
+        let loaded = self.carry_out(order.clone(), ready, Some(first))?;
+        self.needed.learn(&loaded);
+        if !fleet_load::is_late(&loaded) || self.stopped() {
+            return Ok(loaded);
+        }
+        let again = timing(&self.needed, false);
+        self.carry_out(order, ready, Some(again))
+    }
+
+    /// `timing` is that of a load of several hosts.
+    fn carry_out(
+        &mut self,
+        order: LoadOrder,
+        ready: &[ReadySubject],
+        timing: Option<Timing>,
     ) -> Result<Loaded, AgentError> {
         let subject = |segment: &Segment| ready[segment.target].planned.subject.clone();
         let subjects: Vec<String> = order.job.segments.iter().map(subject).collect();
@@ -203,9 +239,8 @@ impl Context<'_> {
             true => self.testbed.start_remote_scheduling(from)?,
             false => self.testbed.start_remote_sampling(from)?,
         };
-        let mut loaded = match ready.first().is_some_and(|one| !one.also_from.is_empty()) {
-            true => {
-                let timing = Timing::of(&order.job.segments);
+        let mut loaded = match timing {
+            Some(timing) => {
                 let declared = &self.options.experiment.hosts;
                 let hosts = fleet_load::parts(order, ready, declared, timing.gap);
                 let load = LoadOrders { name: None, hosts };
@@ -213,7 +248,7 @@ impl Context<'_> {
                 let made = fleet_load::carry_out(testbed, vec![load], timing, stop, &mut progress);
                 made?.pop().unwrap_or_default()
             }
-            false => self
+            None => self
                 .testbed
                 .agent(from)?
                 .load(order, self.stop, &mut progress)?,

@@ -23,9 +23,15 @@ const GAP_SHARE: f64 = 0.25;
 /// The limits of that gap.
 const GAP_MIN: Duration = Duration::from_millis(20);
 const GAP_MAX: Duration = Duration::from_secs(2);
+/// The time for the last answers is what they took before, times this, ...
+const DRAIN_FACTOR: f64 = 1.5;
+/// ... plus this.
+const DRAIN_MARGIN: Duration = Duration::from_millis(50);
+/// The same, for the time before the first segment.
+const LEAD_MARGIN: Duration = Duration::from_millis(200);
 /// How late a host may begin a segment. The hosts' due times are interleaved, and all have the same
 /// windows.
-pub(crate) const LATE_MAX: Duration = Duration::from_millis(5);
+const LATE_MAX: Duration = Duration::from_millis(5);
 
 /// The order of one host.
 pub(crate) struct HostOrder {
@@ -60,6 +66,39 @@ impl Timing {
             may_be_late: false,
         }
     }
+}
+
+/// What the loads of a group needed so far before and after their windows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NeededTimes {
+    /// The longest time after a window, in which the last answers came.
+    drain: Duration,
+    /// The longest time before the first segment.
+    ready: Duration,
+}
+
+impl NeededTimes {
+    pub(crate) fn learn(&mut self, loaded: &Loaded) {
+        self.drain = self.drain.max(Duration::from_nanos(loaded.drain_ns));
+        self.ready = self.ready.max(Duration::from_nanos(loaded.ready_ns));
+    }
+
+    /// The timing that the loads so far would have needed.
+    pub(crate) fn timing(&self, segments: &[Segment]) -> Timing {
+        let usual = Timing::of(segments);
+        Timing {
+            lead: usual
+                .lead
+                .max(self.ready.mul_f64(DRAIN_FACTOR) + LEAD_MARGIN),
+            gap: self.drain.mul_f64(DRAIN_FACTOR) + DRAIN_MARGIN,
+            may_be_late: false,
+        }
+    }
+}
+
+/// Whether a load began a segment later than a result allows.
+pub(crate) fn is_late(loaded: &Loaded) -> bool {
+    u128::from(loaded.late_ns) > LATE_MAX.as_nanos()
 }
 
 /// An order for each host of a load. The agent of the first host also samples the servers.
@@ -262,7 +301,7 @@ fn merged_parts(parts: Vec<(Loaded, HostPart)>, may_be_late: bool) -> Result<Loa
     let mut whole = Loaded::default();
     let is_shared = parts.len() > 1;
     for (number, (part, host_part)) in parts.into_iter().enumerate() {
-        if part.late_ns > LATE_MAX.as_nanos() as u64 && !may_be_late {
+        if is_late(&part) && !may_be_late {
             return Err(host_part.late(part.late_ns));
         }
         let host = host_part.host.unwrap_or_default();

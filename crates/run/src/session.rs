@@ -10,6 +10,7 @@ use crate::authority::RunAuthority;
 use crate::context::Context;
 use crate::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
 use crate::deadline::Deadline;
+use crate::fleet_load::NeededTimes;
 use crate::group::GroupResult;
 use crate::inventory::Inventory;
 use crate::journal::{JournalError, JournalWriter};
@@ -308,6 +309,7 @@ impl<'a> Session<'a> {
             configurations: BTreeMap::new(),
             driver_versions: &self.driver_versions,
             curve: None,
+            needed: NeededTimes::default(),
             authority: &self.authority,
             sequential: &mut self.sequential,
         };

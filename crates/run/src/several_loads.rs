@@ -12,19 +12,13 @@ use readings::Pacing;
 
 use crate::context::Context;
 use crate::event::RunEvent;
-use crate::fleet_load::{self, LoadOrders, Timing};
+use crate::fleet_load::{self, LoadOrders, NeededTimes, Timing};
 use crate::group::ReadySubject;
 use crate::measure::schedule;
 use crate::slice_times::SliceTimes;
 use agent::AgentError;
 use agent::wire::{LoadOrder, Loaded};
 
-/// The time for the last answers is what they took before, times this, ...
-const DRAIN_FACTOR: f64 = 1.5;
-/// ... plus this.
-const DRAIN_MARGIN: Duration = Duration::from_millis(50);
-/// The same, for the time before the first segment.
-const LEAD_MARGIN: Duration = Duration::from_millis(200);
 /// Pause after connections are opened over links that lose packets: a lost SYN is sent again after
 /// a second.
 const AFTER_OPENING: Duration = Duration::from_millis(1_500);
@@ -32,10 +26,7 @@ const AFTER_OPENING: Duration = Duration::from_millis(1_500);
 /// The loads of a group. The first compared load is in front.
 pub(crate) struct SeveralLoads {
     pub(crate) all: Vec<OneLoad>,
-    /// The longest time that a load so far needed after a window.
-    drain: Duration,
-    /// The longest time that a load so far needed before its first segment.
-    ready: Duration,
+    needed: NeededTimes,
 }
 
 /// A load and the subjects that it is made on.
@@ -127,8 +118,7 @@ impl SeveralLoads {
         });
         Self {
             all: [first].into_iter().chain(beside).collect(),
-            drain: Duration::ZERO,
-            ready: Duration::ZERO,
+            needed: NeededTimes::default(),
         }
     }
 
@@ -158,35 +148,19 @@ impl SeveralLoads {
         segments: &[Segment],
         pacings: Vec<Pacing>,
     ) -> Result<Vec<Loaded>, AgentError> {
-        let mut timing = self.timing(segments);
+        let mut timing = self.needed.timing(segments);
         timing.may_be_late = true;
         let loaded = self.carry_out(cx, segments, pacings.clone(), timing)?;
         self.learn(&loaded);
-        let late_max_ns = fleet_load::LATE_MAX.as_nanos() as u64;
-        if loaded.iter().all(|one| one.late_ns <= late_max_ns) || cx.stopped() {
+        if !loaded.iter().any(fleet_load::is_late) || cx.stopped() {
             return Ok(loaded);
         }
-        let timing = self.timing(segments);
+        let timing = self.needed.timing(segments);
         self.carry_out(cx, segments, pacings, timing)
     }
 
     fn learn(&mut self, loaded: &[Loaded]) {
-        for one in loaded {
-            self.drain = self.drain.max(Duration::from_nanos(one.drain_ns));
-            self.ready = self.ready.max(Duration::from_nanos(one.ready_ns));
-        }
-    }
-
-    /// The time before and between segments, from what earlier loads needed.
-    fn timing(&self, segments: &[Segment]) -> Timing {
-        let usual = Timing::of(segments);
-        Timing {
-            lead: usual
-                .lead
-                .max(self.ready.mul_f64(DRAIN_FACTOR) + LEAD_MARGIN),
-            gap: self.drain.mul_f64(DRAIN_FACTOR) + DRAIN_MARGIN,
-            may_be_late: false,
-        }
+        loaded.iter().for_each(|one| self.needed.learn(one));
     }
 
     fn carry_out(

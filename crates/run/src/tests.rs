@@ -20,6 +20,7 @@ mod events;
 mod instructions;
 mod machines;
 mod several;
+mod several_hosts;
 mod warm_up;
 
 /// Two servers side by side; two blocks of three trials, as the baseline `a` is measured twice.
