@@ -30,7 +30,8 @@ const PERIOD_IN_READINGS: u32 = 20;
 const READINGS_MAX: usize = 60_000;
 /// The longest wait for the last idle time of a load.
 const LAST_IDLE_MAX: Duration = Duration::from_secs(2);
-/// More threads are not counted: their counters would take longer to read than a load is idle.
+/// More threads, over all servers of a host, are not counted: their counters would take longer to read
+/// than a load is idle.
 const THREADS_MAX: usize = 500;
 /// Turns of a loop in which a counter has to see something.
 const PROBED: u64 = 10_000;
@@ -73,7 +74,7 @@ fn kinds_of_cores(devices: &Path) -> usize {
 
 /// Counts instructions of this thread, as far as the kernel permits.
 fn probe() -> Result<InstructionScope, NotCounted> {
-    // The last refusal decides: a user may not count the kernel's part, whatever the processor has.
+    // The refusal of `User` is reported: `UserAndKernel` is refused to ordinary users on any processor.
     let mut why = NotCounted::NoCounters;
     for scope in [InstructionScope::UserAndKernel, InstructionScope::User] {
         match Counter::open(0, event(), with_kernel(scope)) {
@@ -182,8 +183,8 @@ impl Counting {
         })
     }
 
-    /// Closes the counters after the last of these times. Returns what each server's counted in each
-    /// load; a server of which that is not known is left out.
+    /// Closes the counters after the last of these times. Returns the instructions of each server in
+    /// each load; servers without two usable readings are left out.
     pub(crate) fn end(self, loads: &[IdleTimes]) -> Vec<BTreeMap<String, u64>> {
         let last_ns = loads.iter().map(|load| load.after.to_ns).max();
         let left_ns = last_ns.map_or(0, |last_ns| last_ns.saturating_sub(monotonic_ns()));
@@ -225,7 +226,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Closes them; returns what each server's counted in each load.
+    /// Closes them; returns the instructions of each server in each load.
     pub(crate) fn stop_counting(&mut self, loads: &[IdleTimes]) -> Vec<BTreeMap<String, u64>> {
         match self.counting.take() {
             Some(counting) => counting.end(loads),

@@ -390,7 +390,7 @@ pub enum Answer {
     InstructionScope { scope: Option<InstructionScope> },
     /// What was counted in each load.
     Counted {
-        /// Instructions of each server of which they are known, by its name.
+        /// Instructions of each server, by name; servers without usable readings are left out.
         loads: Vec<BTreeMap<String, u64>>,
     },
     /// A folder was made.

@@ -47,8 +47,8 @@ pub(super) fn finding(machine: &Machine) -> Option<Finding> {
         level,
         found,
         format!("{PARANOID} at most {PARANOID_KERNEL}, on a machine with hardware counters"),
-        "Instructions per request hardly depend on what else a machine does, so they show small \
-         changes of a server sooner than its CPU time does.",
+        "Instructions per request hardly depend on other programs, so they show a change in a \
+         server's work with fewer blocks than CPU time does. Cache misses do not show in them.",
     );
     Some(match level {
         Level::Fine => finding,

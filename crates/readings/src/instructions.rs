@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InstructionScope {
-    /// Those of its own code only: all that an ordinary user may count by default.
+    /// User-mode instructions only: all that a user may count with `kernel.perf_event_paranoid` = 2,
+    /// the kernel's own default.
     User,
     /// Those of the kernel on its behalf as well.
     UserAndKernel,
 }
 
-/// Instructions that the servers of a path retired in a closed loop of its own, beside the measured
+/// Instructions that the servers of a path retired in a closed loop of its own, after the measured
 /// windows: counting takes time at each context switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstructionsReading {

@@ -361,8 +361,8 @@ pub struct Reading {
     /// The same for the open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_probed: Option<SystemMetrics>,
-    /// Instructions that the servers retired. Absent where the kernel does not count them, and in
-    /// old journals.
+    /// Instructions that the servers retired. Absent where they were not counted, and in old
+    /// journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<InstructionsReading>,
     /// Events in the open loop's window, and the failures around them.

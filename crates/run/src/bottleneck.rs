@@ -22,6 +22,8 @@ use experiment::{ResolvedCondition, ServerSpec};
 
 /// Probes of each perturbation.
 const ROUNDS: usize = 3;
+/// Attempts at the first probe.
+const FIRST_ATTEMPTS: usize = 3;
 const WINDOW_MIN_MS: f64 = 400.0;
 /// Like [`WINDOW_MIN_MS`], where each request opens a connection. A SYN that a full accept queue
 /// drops is retransmitted after 1 s (RFC 6298), and only then does the drop show.
@@ -250,7 +252,8 @@ fn make_probes(
             }
         }
     }
-    // Over a lossy link a probe may fail by chance. If all fail, the server does not answer.
+    // Over a lossy link a probe may fail by chance. If all later ones fail, the server
+    // does not answer.
     match last_failure {
         Some(why) if reading.probes.len() == 1 => Err(AgentError::Failed(why)),
         _ => Ok(()),
@@ -265,7 +268,7 @@ fn first_probe(
     ready: &[ReadySubject],
     none: &Perturbation,
 ) -> Result<Probe, AgentError> {
-    for _ in 1..ROUNDS {
+    for _ in 1..FIRST_ATTEMPTS {
         match probe_once(cx, order, ready, none) {
             Err(AgentError::Failed(_)) => {}
             other => return other,
@@ -509,7 +512,7 @@ fn not_tried(change: Change, why: &str) -> String {
 
 fn description(change: Change) -> &'static str {
     match change {
-        Change::None => "nothing changed",
+        Change::None => "a load without a change",
         Change::ClientThread => "one more client thread",
         Change::ClientApart => "a CPU of its own for the client",
         Change::TwiceTheConnections => "twice the connections",

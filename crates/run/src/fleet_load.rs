@@ -68,7 +68,7 @@ impl Timing {
     }
 }
 
-/// What the loads of a group needed so far before and after their windows.
+/// The longest times that loads needed so far around their windows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NeededTimes {
     /// The longest time after a window, in which the last answers came.
@@ -83,7 +83,7 @@ impl NeededTimes {
         self.ready = self.ready.max(Duration::from_nanos(loaded.ready_ns));
     }
 
-    /// The timing that the loads so far would have needed.
+    /// A timing with room for what earlier loads needed.
     pub(crate) fn timing(&self, segments: &[Segment]) -> Timing {
         let usual = Timing::of(segments);
         Timing {

@@ -19,14 +19,14 @@ use agent::wire::{Answer, IdleTimes, Loaded, Order, OtherServer};
 use agent::{AgentError, Window};
 use experiment::ResolvedCondition;
 
-/// The load on each subject. With what is around it, this is `experiment`'s estimate.
+/// The load on each subject. `experiment`'s estimate has this and the idle time around it.
 const LOAD: Duration = Duration::from_millis(300);
-/// Time without load before and after it, in which the counters are read: the longest of this ...
+/// The shortest idle time before and after it, in which the counters are read.
 const IDLE_MIN: Duration = Duration::from_millis(50);
-/// ... and so many median response times, as the threads of a load get their last answers at
-/// different times; ...
+/// Median response times that the idle time lasts: the threads of a load get their last answers at
+/// different times.
 const IDLE_ANSWERS: f64 = 2.0;
-/// ... but no longer than this.
+/// The longest idle time.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
 /// What is known of counting on the hosts of a run.
@@ -207,7 +207,7 @@ fn idle_time(closed: &[LoadReading]) -> Duration {
 
 /// For each target the connections are opened with a request each, since opening them costs more than
 /// other requests; then comes the load that is counted. All answers of one are awaited before the
-/// next, because not all segments are slices.
+/// next: only slices, which these are not, may overlap.
 fn segments(
     targets: usize,
     connections: u32,
@@ -229,8 +229,8 @@ fn segments(
     segments
 }
 
-/// When the servers were idle around each load. A segment begins, to its observer, with the time
-/// without load before it. The beginning of each such time is left to the last answers, and its end
+/// When the servers were idle around each load. The span recorded for a segment starts with its
+/// idle time (`Segment::idle_before`). The beginning of each such time is left to the last answers, and its end
 /// to errors of clocks.
 fn idle_times(targets: usize, loaded: &Loaded, idle: Duration) -> Vec<IdleTimes> {
     let idle_ns = idle.as_nanos() as i64;

@@ -520,7 +520,10 @@ mod tests {
         assert_eq!(latest(&header, &trials), [&trials[1]]);
         // What was measured, though wrong, says more than that nothing could be.
         assert_eq!(latest(&header, &trials[2..]), [&trials[2]]);
-        assert_eq!(trial_flaws(&header, &trials[2])[0].of, Some(Loop::Closed));
+        assert_eq!(
+            trial_flaws(&header, &trials[2])[0].load_loop,
+            Some(Loop::Closed)
+        );
     }
 
     #[test]
@@ -572,7 +575,7 @@ mod tests {
         assert!(all[1].latency().is_none());
         assert_eq!(all[1].reasons.len(), 1);
         let wrong = &all[1].reasons[0];
-        assert_eq!(wrong.of, Some(Loop::Closed));
+        assert_eq!(wrong.load_loop, Some(Loop::Closed));
         assert!(matches!(
             wrong.flaw,
             Flaw::WrongAnswers { wrong: 1_000, .. }

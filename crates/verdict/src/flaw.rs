@@ -22,7 +22,7 @@ pub enum Flaw {
         requests: u64,
         /// The first failure that was kept.
         first: Option<Wrong>,
-        /// Whether local ports were used up, which is the client's lack.
+        /// Whether local ports were used up, which is the client's fault.
         no_port: bool,
         /// Accept queues that were full meanwhile.
         queues: Vec<FullQueue>,
@@ -41,7 +41,7 @@ pub enum Flaw {
     ClientBusy {
         rate_per_s: f64,
     },
-    /// A share of the requests was sent later than this, and the load had events.
+    /// In a load with events, this share of the requests was sent at least so late.
     ClientStalled {
         share: f64,
         lag_us: f64,
@@ -129,7 +129,7 @@ impl Flaw {
         }
     }
 
-    /// Where full accept queues are named that explain it.
+    /// The list of full accept queues, for flaws that one may explain.
     pub(crate) fn queues_mut(&mut self) -> Option<&mut Vec<FullQueue>> {
         match self {
             Flaw::FailedRequests { queues, .. } | Flaw::NoAnswer { queues } => Some(queues),
@@ -143,7 +143,7 @@ impl Flaw {
 pub enum FullQueue {
     /// One that is known.
     Known(AcceptQueue),
-    /// Those of a network, so many times: of one of these servers of the path.
+    /// A network counted so many overflows, of the accept queue of one of these servers.
     Overflowed { servers: Vec<String>, times: u64 },
     /// The kernel dropped so many connections to one of these servers while they were opened.
     Dropped { servers: Vec<String>, dropped: u64 },
@@ -155,14 +155,14 @@ pub struct TrialFlaw {
     /// The load, if several were made.
     pub load: Option<String>,
     /// The loop, if it is about one.
-    pub of: Option<Loop>,
+    pub load_loop: Option<Loop>,
     pub flaw: Flaw,
 }
 
 impl TrialFlaw {
     pub(crate) fn of(of: Loop, flaw: &Flaw) -> Self {
         Self {
-            of: Some(of),
+            load_loop: Some(of),
             ..Self::from(flaw.clone())
         }
     }
@@ -179,7 +179,7 @@ impl From<Flaw> for TrialFlaw {
     fn from(flaw: Flaw) -> Self {
         Self {
             load: None,
-            of: None,
+            load_loop: None,
             flaw,
         }
     }

@@ -45,8 +45,8 @@ pub struct Experiment {
     pub published: Vec<Published>,
     /// Bounds that fail a run, in the order they were written.
     pub gates: Vec<Gate>,
-    /// Whether instructions are counted where it runs, which takes time. No file says this; without
-    /// it the estimate of a run's time is without that time.
+    /// Whether this machine counts instructions. Not part of the file: it is set before the run's
+    /// time is estimated, and serves only that.
     pub counts_instructions: bool,
 }
 

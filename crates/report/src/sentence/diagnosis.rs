@@ -307,9 +307,9 @@ fn shown(by: &ShownBy, readings: &[ToolReading]) -> String {
         }
         ShownBy::Connecting {
             connect_us,
-            is_twice,
+            two_round_trips,
         } => {
-            let trips = match is_twice {
+            let trips = match two_round_trips {
                 true => "two of them are",
                 false => "it is",
             };

@@ -105,7 +105,7 @@ pub(super) fn evidence(evidence: &Evidence, effects: &[Effect]) -> String {
                 )
             }));
             parts.push(changes(effects));
-            parts.extend(not_tried.iter().map(|why| format!("not tried: {why}")));
+            parts.extend(not_tried.iter().map(|why| format!("left out: {why}")));
             parts.join("; ")
         }
         Evidence::NotMeasured(reason) => format!("it could not be measured: {reason}"),

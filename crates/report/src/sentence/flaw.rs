@@ -97,10 +97,10 @@ pub fn flaw(flaw: &Flaw) -> String {
     }
 }
 
-/// The same with the load and the loop that it is about, as far as they are named.
+/// A trial's flaw, after its load and its loop if it has them.
 pub fn trial_flaw(of: &TrialFlaw) -> String {
     let load = of.load.as_ref().map(|load| format!("load `{load}`: "));
-    let of_loop = of.of.map(|of| match of {
+    let of_loop = of.load_loop.map(|one| match one {
         Loop::Closed => "throughput: ",
         Loop::Open => "latency: ",
     });
@@ -121,7 +121,7 @@ pub(crate) fn reason(reason: &Reason) -> String {
     }
 }
 
-/// The same where there may be none.
+/// [`reason`], or [`NO_REASON`].
 pub(crate) fn reason_or_none(of: Option<&Reason>) -> String {
     of.map_or_else(|| NO_REASON.to_owned(), reason)
 }

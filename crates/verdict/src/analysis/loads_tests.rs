@@ -129,7 +129,7 @@ fn an_answer_of_the_background_may_be_longer_than_the_window() {
     let flaws = trial_flaws(&several(6), &rows[0]);
     let of_load = TrialFlaw::of_load("slow", Flaw::NoAnswer { queues: vec![] });
     let of_loop = TrialFlaw {
-        of: Some(Loop::Closed),
+        load_loop: Some(Loop::Closed),
         ..of_load.clone()
     };
     assert_eq!(flaws, [of_load, of_loop]);

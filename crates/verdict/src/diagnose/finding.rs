@@ -209,7 +209,10 @@ pub enum ShownBy {
     /// The target did better with as many connections, in this reading.
     Better { reading: usize },
     /// Opening a connection took most of the latency, or half of it with two round trips.
-    Connecting { connect_us: f64, is_twice: bool },
+    Connecting {
+        connect_us: f64,
+        two_round_trips: bool,
+    },
     /// More connections brought as much more throughput, in this reading.
     InProportion { reading: usize },
 }

@@ -104,10 +104,10 @@ fn shown_by(readings: &[ToolReading], i: usize) -> Option<ShownBy> {
         return Some(ShownBy::Better { reading });
     }
     if let Some((connect_us, trips)) = round_trip(&readings[i]) {
-        let is_twice = trips > 1.0;
+        let two_round_trips = trips > 1.0;
         return Some(ShownBy::Connecting {
             connect_us,
-            is_twice,
+            two_round_trips,
         });
     }
     let reading = in_proportion(readings, i)?;

@@ -116,7 +116,7 @@ fn a_full_queue_that_looks_like_a_round_trip_is_a_suspicion_that_names_the_test(
     let found = diagnose(std::slice::from_ref(&known));
     let connecting = ShownBy::Connecting {
         connect_us: 160e3,
-        is_twice: false,
+        two_round_trips: false,
     };
     assert_eq!(
         shown_by(&found, FindingKind::RoundTripBound),

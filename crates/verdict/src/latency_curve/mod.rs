@@ -89,7 +89,7 @@ pub struct CurveRow {
     pub overloaded: usize,
     /// Blocks that cannot be used.
     pub unusable: usize,
-    /// Why, in the first of them. `report` puts the words in its place.
+    /// The flaw of the first of them. In JSON `report` replaces it by a sentence.
     #[serde(serialize_with = "without_words")]
     pub reason: Option<PointFlaw>,
     /// What was carried in the overloaded blocks: geometric mean, requests per second.

@@ -247,7 +247,7 @@ fn links_other_programs_and_what_nothing_explains() {
         evidence(&unexplained, &effects),
         "the client's busiest thread took 40% of a CPU; origin 50% of a CPU in 2 threads (busiest \
          50% of a CPU); throughput with twice the connections 1.02 times, with half the servers' \
-         CPU 0.80 times; not tried: more ports: no"
+         CPU 0.80 times; left out: more ports: no"
     );
     assert!(words(&unexplained).contains("; no change was tried; "));
 }

@@ -200,10 +200,10 @@ fn an_overload_says_what_was_carried_where_that_is_known() {
 
 #[test]
 fn a_flaw_of_a_trial_names_its_load_and_its_loop() {
-    let of = |load: Option<&str>, of| {
+    let of = |load: Option<&str>, load_loop| {
         trial_flaw(&TrialFlaw {
             load: load.map(str::to_owned),
-            of,
+            load_loop,
             flaw: Flaw::NoAnswer { queues: vec![] },
         })
     };
