@@ -25,6 +25,7 @@ mod listening_sockets;
 mod load;
 pub mod machine;
 pub mod netlink;
+mod own_program;
 mod pipe;
 mod pipe_command;
 mod ports;
