@@ -84,6 +84,11 @@ pub trait Links {
 
     /// Whether the holder process has ended.
     fn are_lost(&mut self) -> bool;
+
+    /// The process that carries the packets, if they pass through user space.
+    fn process(&self) -> Option<i32> {
+        None
+    }
 }
 
 /// The hosts of a run.
@@ -303,6 +308,11 @@ impl Hosts {
         }
     }
 
+    /// The process that carries the packets of links, if they pass through user space.
+    pub fn link_process(&self) -> Option<i32> {
+        self.links.as_ref()?.process()
+    }
+
     /// Warnings at the start of a run.
     pub fn notices(&self) -> Vec<String> {
         let Some(links) = &self.links else {
@@ -352,8 +362,8 @@ impl Links for Rc<RefCell<Topology>> {
             let late_ns = link.late_ns_sum.checked_div(link.delivered)?;
             (late_ns > LATE_NS).then(|| {
                 format!(
-                    "the link of host `{name}` delivered packets {:.2} ms late on average: its thread had \
-                     to wait for a CPU. Round trips over it take about {:.2} ms longer than set. To compare \
+                    "the link of host `{name}` delivered packets {:.2} ms late on average: its thread \
+                     lacked CPU time. Round trips over it take about {:.2} ms longer than set. To compare \
                      with a path of the same cost, give the near host link = {{ rtt = \"0ms\" }}",
                     late_ns as f64 / 1e6,
                     2.0 * late_ns as f64 / 1e6
@@ -375,6 +385,10 @@ impl Links for Rc<RefCell<Topology>> {
 
     fn are_lost(&mut self) -> bool {
         self.borrow_mut().has_lost_its_links()
+    }
+
+    fn process(&self) -> Option<i32> {
+        self.borrow().link_process()
     }
 }
 

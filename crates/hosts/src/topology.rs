@@ -305,6 +305,12 @@ impl Topology {
         }
     }
 
+    /// The holder process, if packets pass through it.
+    pub fn link_process(&self) -> Option<i32> {
+        let carries = self.kind == LinkKind::UserSpace;
+        carries.then(|| self.holder.child.pid() as i32)
+    }
+
     /// Whether the holder process has ended, so that no host reaches another.
     pub fn has_lost_its_links(&mut self) -> bool {
         !matches!(self.holder.child.ended(), Ok(None))

@@ -110,6 +110,9 @@ pub struct Probe {
     pub client: Vec<f64>,
     /// CPU time that the servers of the path were limited to, CPUs; absent without a limit.
     pub quota_cpus: Option<f64>,
+    /// The process that carries the packets of links in user space; absent without such links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<ServerSample>,
     /// The sample of servers and kernel.
     pub seen: BottleneckSample,
 }

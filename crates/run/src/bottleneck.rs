@@ -16,7 +16,7 @@ use crate::path_limits::ServerQuota;
 use crate::sequential;
 use crate::servers::{start_servers, stop_servers};
 use agent::AgentError;
-use agent::wire::{Answer, LoadOrder, Order, QuotaOrder};
+use agent::wire::{Answer, LoadOrder, Order, OtherServer, QuotaOrder};
 use experiment::plan::{Group, PlannedTrial};
 use experiment::{ResolvedCondition, ServerSpec};
 
@@ -39,6 +39,8 @@ const WORKING: f64 = 0.05;
 
 /// Factor on the rates of links for [`Change::TwiceTheLinkRate`].
 const LINK_FACTOR: f64 = 2.0;
+/// The name of the links among sampled servers, whose names have no dots.
+const LINKS: &str = "links.";
 
 /// What a probe changes, and the values.
 struct Perturbation {
@@ -458,6 +460,7 @@ fn probe_once(
     for target in &mut order.job.targets {
         target.connections = perturbation.connections;
     }
+    order.watch_others.extend(link_process(cx));
     let scales_links = perturbation.link_factor != 1.0;
     let scaled = match scales_links {
         true => cx.testbed.hosts.scale_link_rates(perturbation.link_factor),
@@ -476,11 +479,25 @@ fn probe_once(
     };
     unbound.and(unscaled)?;
     let loaded = loaded?;
-    let seen = loaded.seen.unwrap_or_default();
+    let mut seen = loaded.seen.unwrap_or_default();
+    let links = seen.servers.remove(LINKS);
+    // They have a network namespace of their own, without connections.
+    seen.ports.retain(|one| one.servers != [LINKS]);
     match loaded.readings.first() {
-        Some(load) => Ok(probe(perturbation, load, seen)),
+        Some(load) => Ok(probe(perturbation, load, links, seen)),
         None => Err(AgentError::Failed("the load measured nothing".into())),
     }
+}
+
+/// The process that carries packets in user space, to be sampled like a server: its thread may be
+/// full before client or server is.
+fn link_process(cx: &Context<'_>) -> Option<OtherServer> {
+    Some(OtherServer {
+        server: LINKS.to_owned(),
+        pid: cx.testbed.hosts.link_process()?,
+        also: Vec::new(),
+        group: None,
+    })
 }
 
 /// The CPU time that servers could use unperturbed, in CPUs.
@@ -526,6 +543,7 @@ fn description(change: Change) -> &'static str {
 fn probe(
     perturbation: &Perturbation,
     load: &LoadReading,
+    links: Option<readings::ServerSample>,
     seen: readings::BottleneckSample,
 ) -> Probe {
     let response = load.response.quantiles();
@@ -554,6 +572,7 @@ fn probe(
             .map(|thread| thread.cpu)
             .collect(),
         quota_cpus: perturbation.bound_cpus(),
+        links,
         seen,
     }
 }

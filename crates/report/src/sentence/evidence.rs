@@ -62,6 +62,7 @@ pub(super) fn evidence(evidence: &Evidence, effects: &[Effect]) -> String {
             link_bits_per_s,
             resent,
             gain,
+            threads,
         } => {
             let carried = link_bits_per_s.map(|link| {
                 format!(
@@ -83,13 +84,24 @@ pub(super) fn evidence(evidence: &Evidence, effects: &[Effect]) -> String {
                     times(gain)
                 )
             });
-            let parts: Vec<String> = [carried, resent, gain].into_iter().flatten().collect();
+            let thread = threads.map(|threads| {
+                format!(
+                    "the thread that carries the links is full ({}), so this throughput is that of \
+                     the links",
+                    busiest(&threads)
+                )
+            });
+            let parts: Vec<String> = [carried, resent, gain, thread]
+                .into_iter()
+                .flatten()
+                .collect();
             parts.join("; ")
         }
         Evidence::OtherPrograms(machine) => other_programs(machine),
         Evidence::Unexplained {
             client_busiest,
             servers,
+            links,
             not_tried,
         } => {
             let mut parts = vec![format!(
@@ -103,6 +115,10 @@ pub(super) fn evidence(evidence: &Evidence, effects: &[Effect]) -> String {
                     counted(threads.count as usize, "thread"),
                     busiest(threads)
                 )
+            }));
+            parts.extend(links.map(|links| {
+                let took = busiest(&links);
+                format!("the thread that carries the links {took}")
             }));
             parts.push(changes(effects));
             parts.extend(not_tried.iter().map(|why| format!("left out: {why}")));

@@ -35,7 +35,7 @@ pub enum Evidence {
         /// Sockets in TIME_WAIT.
         time_wait: u64,
     },
-    /// The link is full, loses segments, or carries more at twice its rate.
+    /// The link is full, loses segments, or carries more at twice its rate, or its thread is full.
     Network {
         /// Bits of answers.
         bits_per_s: f64,
@@ -44,6 +44,8 @@ pub enum Evidence {
         resent: Option<(u64, u64)>,
         /// Throughput with twice the link's rate, changed over unchanged, if that raised it.
         gain: Option<f64>,
+        /// The threads that carry the packets in user space, if one of them is full.
+        threads: Option<Threads>,
     },
     /// Other programs fill the CPUs.
     OtherPrograms(MachineUse),
@@ -52,6 +54,8 @@ pub enum Evidence {
         /// The client's busiest thread.
         client_busiest: f64,
         servers: Vec<(String, f64, Threads)>,
+        /// The threads that carry the packets of links in user space.
+        links: Option<Threads>,
         /// The changes that were not made, and why.
         not_tried: Vec<String>,
     },

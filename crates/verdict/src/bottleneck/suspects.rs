@@ -264,7 +264,8 @@ fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
     let link = loads.reading.link_bits_per_s;
     let full = link.filter(|link| bits_per_s >= LINK_FULL * link);
     let gain = effects.raised(Change::TwiceTheLinkRate, LINK_GAIN);
-    if !lossy && full.is_none() && gain.is_none() {
+    let threads = loads.links().filter(|threads| threads.wanted >= FULL);
+    if !lossy && full.is_none() && gain.is_none() && threads.is_none() {
         return None;
     }
     Some(Suspect {
@@ -279,6 +280,7 @@ fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
             link_bits_per_s: link,
             resent: lossy.then_some((again, segments)),
             gain,
+            threads,
         },
     })
 }
@@ -303,6 +305,7 @@ pub(super) fn all_figures(reading: &BottleneckReading) -> Evidence {
     Evidence::Unexplained {
         client_busiest: loads.client_busiest(),
         servers: servers.collect(),
+        links: loads.links(),
         // Where hosts are machines, every finding says that.
         not_tried: match reading.hosts.is_empty() {
             true => reading.not_tried.clone(),

@@ -7,6 +7,7 @@ use readings::{
     BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe, ServerSample,
 };
 
+mod links;
 mod machines;
 
 /// A load by which nothing is limited.
@@ -27,6 +28,7 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
         bytes_per_s: requests_per_s * 150.0,
         client: vec![0.4],
         quota_cpus: None,
+        links: None,
         seen: BottleneckSample {
             duration_s: 1.0,
             servers: BTreeMap::from([("origin".to_owned(), server(0.5, &[0.5]))]),

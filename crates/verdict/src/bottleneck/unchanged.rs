@@ -111,18 +111,24 @@ impl<'a> Unchanged<'a> {
 
     /// A server's threads.
     pub(super) fn threads(&self, name: &str) -> Threads {
+        self.threads_of(|probe| probe.seen.servers.get(name))
+    }
+
+    /// The threads that carry the packets of links; nothing where the kernel does.
+    pub(super) fn links(&self) -> Option<Threads> {
+        let are_sampled = self.probes.iter().any(|probe| probe.links.is_some());
+        are_sampled.then(|| self.threads_of(|probe| probe.links.as_ref()))
+    }
+
+    fn threads_of(&self, sample: impl Fn(&Probe) -> Option<&ServerSample>) -> Threads {
         let nth = |n: usize, of: fn(&ServerSample) -> &Vec<f64>| {
             self.mean(|probe| {
-                let one = probe.seen.servers.get(name);
+                let one = sample(probe);
                 one.and_then(|one| of(one).get(n)).copied().unwrap_or(0.0)
             })
         };
-        let count = self
-            .probes
-            .iter()
-            .filter_map(|probe| probe.seen.servers.get(name))
-            .map(|one| one.threads)
-            .max();
+        let samples = self.probes.iter().filter_map(|probe| sample(probe));
+        let count = samples.map(|one| one.threads).max();
         let had = nth(0, |server| &server.busiest);
         Threads {
             had,

@@ -201,11 +201,29 @@ fn links_other_programs_and_what_nothing_explains() {
         link_bits_per_s: Some(50e6),
         resent: Some((400, 10_000)),
         gain: Some(1.95),
+        threads: None,
     };
     assert_eq!(
         words(&network),
         "47.2 Mbit/s of answers over a link of 50.0 Mbit/s; 400 of 10,000 segments were sent again; \
          with twice the link's rate it brings 1.95 times the throughput"
+    );
+    let full = Evidence::Network {
+        bits_per_s: 1.4e9,
+        link_bits_per_s: None,
+        resent: None,
+        gain: None,
+        threads: Some(Threads {
+            had: 0.6,
+            wanted: 0.98,
+            second_had: 0.0,
+            count: 2,
+        }),
+    };
+    assert_eq!(
+        words(&full),
+        "the thread that carries the links is full (60% of a CPU, which it wanted 98% of the time), \
+         so this throughput is that of the links"
     );
     let others = |host: Option<&str>| {
         words(&Evidence::OtherPrograms(MachineUse {
@@ -231,6 +249,11 @@ fn links_other_programs_and_what_nothing_explains() {
     let unexplained = Evidence::Unexplained {
         client_busiest: 0.4,
         servers: vec![("origin".to_owned(), 0.5, threads)],
+        links: Some(Threads {
+            had: 0.3,
+            wanted: 0.3,
+            ..threads
+        }),
         not_tried: vec!["more ports: no".to_owned()],
     };
     let effect = |change, ratio| Effect {
@@ -246,8 +269,8 @@ fn links_other_programs_and_what_nothing_explains() {
     assert_eq!(
         evidence(&unexplained, &effects),
         "the client's busiest thread took 40% of a CPU; origin 50% of a CPU in 2 threads (busiest \
-         50% of a CPU); throughput with twice the connections 1.02 times, with half the servers' \
-         CPU 0.80 times; left out: more ports: no"
+         50% of a CPU); the thread that carries the links 30% of a CPU; throughput with twice the \
+         connections 1.02 times, with half the servers' CPU 0.80 times; left out: more ports: no"
     );
     assert!(words(&unexplained).contains("; no change was tried; "));
 }
