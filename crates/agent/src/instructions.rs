@@ -289,24 +289,10 @@ mod tests {
                 Some(Counting::start(&watched(processes), Event::TaskClock, scope).unwrap())
             }
             Err(e) => {
-                skip(&format!("the kernel refuses perf_event_open: {e}"));
+                testing::skip(&format!("the kernel refuses perf_event_open: {e}"));
                 None
             }
         }
-    }
-
-    fn skip(reason: &str) {
-        use std::io::Write as _;
-        let Some(path) = std::env::var_os("WEIGH_SKIPPED") else {
-            println!("SKIPPED: {reason}");
-            return;
-        };
-        let mut file = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .unwrap();
-        writeln!(file, "{reason}").unwrap();
     }
 
     /// A time of 40 ms in which nothing happens.

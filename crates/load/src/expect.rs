@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use readings::{Wrong, WrongKind};
+use readings::{FIRST_ANSWER, Wrong, WrongKind};
 use serde::{Deserialize, Serialize};
 
 use crate::serde_as;
@@ -153,12 +153,12 @@ impl Expect {
             BodyRule::Any | BodyRule::Same | BodyRule::Auto => None,
             BodyRule::Bytes(reference) if body.bytes != reference.len() => Some(Wrong {
                 kind: WrongKind::Length,
-                expected: format!("{} bytes, as the first answer had", reference.len()),
+                expected: format!("{} bytes, as {FIRST_ANSWER} had", reference.len()),
                 found: format!("{} bytes", body.bytes),
             }),
             BodyRule::Bytes(_) => body.differs_at.map(|at| Wrong {
                 kind: WrongKind::Content,
-                expected: "the content of the first answer".to_string(),
+                expected: format!("the content of {FIRST_ANSWER}"),
                 found: format!("content that differs from byte {at} on"),
             }),
             BodyRule::Contains(_) if body.found => None,

@@ -184,24 +184,10 @@ mod tests {
         match Counter::open(0, Event::TaskClock, false) {
             Ok(counter) => Some(counter),
             Err(e) => {
-                skip(&format!("the kernel refuses perf_event_open: {e}"));
+                testing::skip(&format!("the kernel refuses perf_event_open: {e}"));
                 None
             }
         }
-    }
-
-    fn skip(reason: &str) {
-        use std::io::Write as _;
-        let Some(path) = std::env::var_os("WEIGH_SKIPPED") else {
-            println!("SKIPPED: {reason}");
-            return;
-        };
-        let mut file = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .unwrap();
-        writeln!(file, "{reason}").unwrap();
     }
 
     /// Keeps the calling thread busy until it has used so much CPU time.

@@ -1,13 +1,13 @@
 //! The origin's HTTP/2: what it refuses, and what floods of a client come to.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
-use std::time::Duration;
 
 use net::IoKind;
-use net::h2::{ErrorCode, Event, FrameReader, PREFACE, frame, hpack, settings};
+use net::h2::{ErrorCode, frame, hpack, settings};
 use origin::{Origin, OriginOptions};
+use testing::http2::client::{Client, GET, with};
 
 fn origin() -> Origin {
     Origin::start(&OriginOptions {
@@ -24,189 +24,81 @@ fn origin() -> Origin {
     .unwrap()
 }
 
-/// What came back, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
-    Status(u32, String),
-    Data(u32, usize, bool),
-    Reset(u32, ErrorCode),
-    GoAway(ErrorCode),
+fn connect(origin: &Origin, settings: &[(u16, u32)]) -> Client<TcpStream> {
+    Client::connect_with(origin.address(), settings)
 }
 
-struct Client {
-    stream: TcpStream,
-    reader: FrameReader,
-    decoder: hpack::Decoder,
-    out: Vec<u8>,
-    seen: Vec<Seen>,
-    /// Whether the origin has ended the connection.
-    is_ended: bool,
-}
-
-impl Client {
-    fn new(origin: &Origin, values: &[(u16, u32)]) -> Self {
-        let stream = TcpStream::connect(origin.address()).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
-        let mut out = PREFACE.to_vec();
-        frame::settings(&mut out, values);
-        Self {
-            stream,
-            reader: FrameReader::new(16_384, 65_536),
-            decoder: hpack::Decoder::new(4096, 65_536),
-            out,
-            seen: Vec::new(),
-            is_ended: false,
-        }
-    }
-
-    fn get(&mut self, stream: u32, fields: &[(&str, &str)], end: bool) {
-        frame::headers(&mut self.out, stream, &hpack::block(fields), end, 16_384);
-    }
-
-    /// Sends, and reads until `is_enough`, or the end.
-    fn until(&mut self, is_enough: impl Fn(&[Seen]) -> bool) -> &[Seen] {
-        // The origin may have closed already.
-        let _ = self.stream.write_all(&self.out);
-        self.out.clear();
-        let mut input = [0; 65_536];
-        while !is_enough(&self.seen) {
-            let n = match self.stream.read(&mut input) {
-                Ok(n @ 1..) => n,
-                Ok(_) => {
-                    self.is_ended = true;
-                    break;
-                }
-                Err(error) => {
-                    self.is_ended = error.kind() != std::io::ErrorKind::WouldBlock;
-                    break;
-                }
-            };
-            let (seen, decoder) = (&mut self.seen, &mut self.decoder);
-            let fed = self.reader.feed(&input[..n], |event| {
-                match event {
-                    Event::Headers { stream, block, .. } => {
-                        decoder.decode(block, |name, value| {
-                            if name == b":status" {
-                                let value = String::from_utf8_lossy(value).into_owned();
-                                seen.push(Seen::Status(stream, value));
-                            }
-                            Ok(())
-                        })?
-                    }
-                    Event::Data {
-                        stream,
-                        bytes,
-                        end_stream,
-                        ..
-                    } => seen.push(Seen::Data(stream, bytes.len(), end_stream)),
-                    Event::Reset { stream, code } => {
-                        seen.push(Seen::Reset(stream, ErrorCode::of(code).unwrap()));
-                    }
-                    Event::GoAway { code, .. } => {
-                        seen.push(Seen::GoAway(ErrorCode::of(code).unwrap()));
-                    }
-                    _ => {}
-                }
-                Ok(())
-            });
-            fed.unwrap();
-        }
-        &self.seen
-    }
-}
-
-const GET: [(&str, &str); 4] = [
-    (":method", "GET"),
-    (":scheme", "http"),
-    (":authority", "origin"),
-    (":path", "/"),
-];
-
-fn with(changed: (&'static str, &'static str)) -> Vec<(&'static str, &'static str)> {
-    let mut fields: Vec<_> = GET.to_vec();
-    match fields.iter_mut().find(|(name, _)| *name == changed.0) {
-        Some(field) => *field = changed,
-        None => fields.push(changed),
-    }
-    fields
+fn reset_of(client: &Client<TcpStream>, stream: u32) -> Option<ErrorCode> {
+    client.responses.get(&stream).and_then(|one| one.reset)
 }
 
 #[test]
 fn requests_that_would_be_others_in_http_1_1_are_refused() {
     let origin = origin();
-    let mut client = Client::new(&origin, &[]);
+    let mut client = connect(&origin, &[]);
     let refused = [
-        with((":path", "/a b")),
-        with((":path", "/a\r\nX: y")),
-        with((":path", "a")),
-        with(("x", "a\nb")),
-        with(("X", "upper")),
-        with(("connection", "close")),
-        with(("transfer-encoding", "chunked")),
-        with(("te", "gzip")),
-        with(("host", "another")),
-        with(("content-length", "x")),
-        with((":status", "200")),
-        with((":scheme", "ftp")),
-        GET[..3].to_vec(),
+        with(&[(":path", "/a b")]),
+        with(&[(":path", "/a\r\nX: y")]),
+        with(&[(":path", "a")]),
+        with(&[("x", "a\nb")]),
+        with(&[("X", "upper")]),
+        with(&[("connection", "close")]),
+        with(&[("transfer-encoding", "chunked")]),
+        with(&[("te", "gzip")]),
+        with(&[("host", "another")]),
+        with(&[("content-length", "x")]),
+        with(&[(":status", "200")]),
+        with(&[(":scheme", "ftp")]),
+        GET.into_iter().filter(|one| one.0 != ":path").collect(),
     ];
     for (at, fields) in refused.iter().enumerate() {
-        client.get(at as u32 * 2 + 1, fields, true);
+        client.head(at as u32 * 2 + 1, fields, true);
     }
     let last = refused.len() as u32 * 2 + 1;
-    client.get(last, &GET, true);
-    let seen = client
-        .until(|seen| seen.contains(&Seen::Data(last, 13, true)))
-        .to_vec();
+    assert_eq!(client.ask(last, &GET).body.len(), 13);
     for (at, fields) in refused.iter().enumerate() {
-        let reset = Seen::Reset(at as u32 * 2 + 1, ErrorCode::ProtocolError);
-        assert!(seen.contains(&reset), "{fields:?}: {seen:?}");
+        let reset = reset_of(&client, at as u32 * 2 + 1);
+        assert_eq!(reset, Some(ErrorCode::ProtocolError), "{fields:?}");
     }
     // A body of another length than announced.
-    client.get(last + 2, &with(("content-length", "5")), false);
-    frame::data(&mut client.out, last + 2, b"abc", true);
-    let reset = Seen::Reset(last + 2, ErrorCode::ProtocolError);
-    assert!(client.until(|seen| seen.contains(&reset)).contains(&reset));
+    client.head(last + 2, &with(&[("content-length", "5")]), false);
+    client.data(last + 2, b"abc", true);
+    let reset = client.response(last + 2).reset;
+    assert_eq!(reset, Some(ErrorCode::ProtocolError));
 }
 
 #[test]
 fn a_body_waits_for_the_clients_windows() {
     let origin = origin();
-    let mut client = Client::new(&origin, &[(settings::INITIAL_WINDOW_SIZE, 10)]);
-    client.get(1, &GET, true);
-    let part = Seen::Data(1, 10, false);
-    assert_eq!(
-        client.until(|seen| seen.contains(&part)).last(),
-        Some(&part)
-    );
-    frame::window_update(&mut client.out, 1, 2);
-    let part = Seen::Data(1, 2, false);
-    assert_eq!(
-        client.until(|seen| seen.contains(&part)).last(),
-        Some(&part)
-    );
-    frame::window_update(&mut client.out, 1, 100);
-    let part = Seen::Data(1, 1, true);
-    assert_eq!(
-        client.until(|seen| seen.contains(&part)).last(),
-        Some(&part)
-    );
+    let mut client = connect(&origin, &[(settings::INITIAL_WINDOW_SIZE, 10)]);
+    client.is_reading = false;
+    client.head(1, &GET, true);
+    let length = |client: &Client<TcpStream>| {
+        let response = client.responses.get(&1);
+        response.map_or(0, |one| one.body.len())
+    };
+    for (window, expected) in [(0, 10), (2, 12), (100, 13)] {
+        if window > 0 {
+            frame::window_update(&mut client.out, 1, window);
+        }
+        client.until(|client| length(client) >= expected);
+        assert_eq!(length(&client), expected);
+        assert_eq!(client.responses[&1].is_complete, expected == 13);
+    }
 }
 
 #[test]
 fn streams_beyond_the_limit_are_refused() {
     let origin = origin();
     // Nothing can be sent, so that all streams stay open.
-    let mut client = Client::new(&origin, &[(settings::INITIAL_WINDOW_SIZE, 0)]);
+    let mut client = connect(&origin, &[(settings::INITIAL_WINDOW_SIZE, 0)]);
     for stream in 0..300 {
-        client.get(stream * 2 + 1, &GET, true);
+        client.head(stream * 2 + 1, &GET, true);
     }
-    let last = Seen::Reset(599, ErrorCode::RefusedStream);
-    let seen = client.until(|seen| seen.contains(&last));
-    let refused = |one: &&Seen| matches!(one, Seen::Reset(_, ErrorCode::RefusedStream));
-    assert_eq!(seen.iter().filter(refused).count(), 300 - 256);
+    client.until(|client| reset_of(client, 599).is_some());
+    let resets = client.responses.values().filter_map(|one| one.reset);
+    let refused = resets.filter(|code| *code == ErrorCode::RefusedStream);
+    assert_eq!(refused.count(), 300 - 256);
 }
 
 /// What a client sends again and again, by number.
@@ -215,10 +107,10 @@ type Flood = fn(&mut Vec<u8>, u32);
 #[test]
 fn floods_end_the_connection_and_no_other() {
     let origin = origin();
-    let mut other = Client::new(&origin, &[]);
+    let mut other = connect(&origin, &[]);
     let floods: [(&str, Flood); 5] = [
         ("rapid reset, CVE-2023-44487", |out, at| {
-            let block = hpack::block(&with((":path", "/delay/constant/1s")));
+            let block = hpack::block(&with(&[(":path", "/delay/constant/1s")]));
             frame::headers(out, at * 2 + 1, &block, true, 16_384);
             frame::reset(out, at * 2 + 1, ErrorCode::Cancel);
         }),
@@ -242,8 +134,7 @@ fn floods_end_the_connection_and_no_other() {
         }),
     ];
     for (what, flood) in floods {
-        let mut client = Client::new(&origin, &[]);
-        let calm = Seen::GoAway(ErrorCode::EnhanceYourCalm);
+        let mut client = connect(&origin, &[]);
         let mut is_over = false;
         for at in 0..30_000 {
             flood(&mut client.out, at);
@@ -255,14 +146,11 @@ fn floods_end_the_connection_and_no_other() {
                 break;
             }
         }
-        let seen = client.until(|seen| seen.contains(&calm));
-        let is_told = seen.contains(&calm);
-        let last = format!("{:?}", seen.last());
+        client.until(|client| client.gone.is_some());
+        let is_told = client.gone.map(|gone| gone.1) == Some(ErrorCode::EnhanceYourCalm);
         // The reason may be lost with the reset that unread frames of the flood lead to.
-        is_over |= client.is_ended;
-        assert!(is_told || is_over, "{what}: {last}");
+        is_over |= client.has_ended;
+        assert!(is_told || is_over, "{what}: {:?}", client.gone);
     }
-    other.get(1, &GET, true);
-    let whole = Seen::Data(1, 13, true);
-    assert!(other.until(|seen| seen.contains(&whole)).contains(&whole));
+    assert_eq!(other.ask(1, &GET).body.len(), 13);
 }

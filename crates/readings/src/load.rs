@@ -465,6 +465,17 @@ pub struct Wrong {
     pub found: String,
 }
 
+/// What an answer is compared with where all answers of a target should be the same.
+pub const FIRST_ANSWER: &str = "the first answer";
+
+impl Wrong {
+    /// Whether it is an answer with another length or content than the first one.
+    pub fn differs_from_first(&self) -> bool {
+        matches!(self.kind, WrongKind::Length | WrongKind::Content)
+            && self.expected.contains(FIRST_ANSWER)
+    }
+}
+
 /// What the text about a connection says for which there was no port: EADDRNOTAVAIL.
 pub const NO_PORT: &str = "no local port is free";
 

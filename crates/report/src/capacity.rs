@@ -10,7 +10,7 @@ use crate::columns::Columns;
 use crate::grid::{grid, wrapped};
 use crate::markdown;
 use crate::plot::{Plot, time_labels};
-use crate::sentence::{self, not_held};
+use crate::sentence::{self, why_unmet};
 use crate::units::time;
 
 /// What `weigh capacity` found under an objective.
@@ -119,7 +119,7 @@ fn step(step: &RateStep) -> Value {
     json!({
         "rate_per_s": step.rate_per_s,
         "outcome": outcome,
-        "reasons": not_held(&step.judgement),
+        "reasons": why_unmet(&step.judgement),
         "requests": load.requests,
         "duration_s": load.duration_s,
         "requests_per_s": load.requests_per_s(),
@@ -283,7 +283,7 @@ pub(crate) fn table(points: &[RatePoint]) -> Columns {
 
 /// Why trials of a rate did not hold, each reason once.
 fn reasons_at(point: &RatePoint) -> Vec<String> {
-    sentence::once(point.not_held.iter().flat_map(not_held))
+    sentence::once(point.unmet.iter().flat_map(why_unmet))
 }
 
 /// The first of them, and how many more there are.

@@ -48,7 +48,7 @@ pub use plan::{plan_json, plan_markdown, plan_terminal};
 pub use pull_request::{PullRequest, pull_request};
 pub use read::{Read, read_json, read_markdown, read_terminal};
 pub use scaling::{ScalingView, scaling_json, scaling_markdown, scaling_terminal};
-pub use sentence::{flaw, not_held, outlook, trial_flaw};
+pub use sentence::{flaw, outlook, trial_flaw, why_unmet};
 pub use terminal::terminal;
 pub use units::{bytes, time};
 pub use visible::{visible, visible_in_colour, visible_json};

@@ -4,12 +4,15 @@
 use std::time::Duration;
 
 use agent::wire::AnswerSummary;
-use experiment::plan::PlannedTrial;
+use experiment::plan::{Group, PlannedTrial};
 use experiment::{BodyCheck, Expect, LoadSpec, ResolvedCondition, SameAnswers};
 
 /// Time after which the baseline is asked again, to see whether its answer changes by itself:
 /// content such as the time of day has seconds.
 pub(crate) const ASK_AGAIN_AFTER: Duration = Duration::from_millis(1_100);
+
+const IF_IT_CHANGES: &str = "if content may change by itself, set expect.body = \"varies\" (weigh \
+     compare: --expect-body varies)";
 
 /// How alike two answers have to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,22 +26,36 @@ enum Alike {
     InBeingEmpty,
 }
 
+/// How many more answers are compared where all answers of a subject should be the same.
+const SAME_MORE: usize = 2;
+
 /// What was answered to a subject's first request.
 #[derive(Clone, Debug)]
 pub(crate) struct FirstAnswer {
     pub(crate) planned: PlannedTrial,
     pub(crate) answer: AnswerSummary,
+    /// The answer to a later request, if the subject was asked again.
+    pub(crate) later: Option<AnswerSummary>,
 }
 
-/// The trials whose answers differ from the baseline's, each with the reason. `again` is the
-/// baseline's answer to a later request, if it was asked again.
+/// A trial whose answer differs from the baseline's.
+#[derive(Clone, Debug)]
+pub(crate) struct Differing {
+    pub(crate) planned: PlannedTrial,
+    pub(crate) reason: String,
+    /// Whether a later answer differs too, so that repeating the trial would find it again.
+    pub(crate) is_lasting: bool,
+}
+
+/// The trials whose answers differ from the baseline's. `again` is the baseline's answer to a later
+/// request, if it was asked again.
 pub(crate) fn differing(
     expect: &Expect,
     resolved: &ResolvedCondition,
     baseline: &str,
     seen: &[FirstAnswer],
     again: Option<&AnswerSummary>,
-) -> Vec<(PlannedTrial, String)> {
+) -> Vec<Differing> {
     let of_baseline = || seen.iter().filter(|one| one.planned.subject == baseline);
     let first = of_baseline().find(|one| !one.planned.baseline_copy);
     let Some(reference) = first.or(of_baseline().next()) else {
@@ -65,11 +82,55 @@ pub(crate) fn differing(
             _ if varies || is_coded => Alike::Roughly,
             _ => Alike::Exactly,
         };
-        if !alike(wanted, &reference.answer, answer) {
-            found.push((planned.clone(), reason(baseline, &reference.answer, one)));
+        let differs = |answer: &AnswerSummary| !alike(wanted, &reference.answer, answer);
+        if differs(answer) {
+            found.push(Differing {
+                planned: planned.clone(),
+                reason: reason(baseline, &reference.answer, one),
+                is_lasting: one.later.as_ref().is_some_and(differs),
+            });
         }
     }
     found
+}
+
+/// How many more answers of a subject are compared with its first one, as the experiment says that
+/// they are all the same.
+pub(crate) fn compared_with_itself(expect: &Expect) -> usize {
+    match expect.body {
+        BodyCheck::Same if expect.contains.is_none() => SAME_MORE,
+        _ => 0,
+    }
+}
+
+/// How many more answers of a group's subject are needed once it has answered. Without the baseline
+/// beside it, its servers are gone when answers are compared.
+pub(crate) fn asked_again(expect: &Expect, baseline: &str, group: &Group) -> usize {
+    let has_baseline = group.trials.iter().any(|one| one.subject == baseline);
+    compared_with_itself(expect).max(usize::from(!has_baseline))
+}
+
+/// Why a subject cannot be measured whose answers should all be the same; `None` if they are.
+pub(crate) fn changing(expect: &Expect, answers: &[AnswerSummary]) -> Option<String> {
+    if compared_with_itself(expect) == 0 {
+        return None;
+    }
+    let (first, others) = answers.split_first()?;
+    let other = others.iter().find(|one| content(one) != content(first))?;
+    let difference = match other.body_bytes == first.body_bytes {
+        true => format!(
+            "the content of its answers changes from request to request, with the same length of {} \
+             bytes",
+            first.body_bytes
+        ),
+        false => format!(
+            "the length of its answers changes from request to request ({} and {} bytes)",
+            first.body_bytes, other.body_bytes
+        ),
+    };
+    Some(format!(
+        "{difference}, but expect.body = \"same\" says that all are the same; {IF_IT_CHANGES}"
+    ))
 }
 
 /// A warning of an empty page, unless the experiment says what its content is. A server may answer
@@ -127,9 +188,14 @@ fn reason(baseline: &str, reference: &AnswerSummary, other: &FirstAnswer) -> Str
             other.answer.body_bytes, reference.body_bytes
         ),
     };
+    // Otherwise that would not be enough.
+    let may_change = match alike(Alike::Roughly, reference, &other.answer) {
+        true => format!("{IF_IT_CHANGES}; "),
+        false => String::new(),
+    };
     format!(
-        "the answer of {name} to its first request is {difference}; if they should differ, set \
-         expect.same = false (weigh compare: --same=false)"
+        "the answer of {name} to its first request is {difference}; {may_change}if they should differ, \
+         set expect.same = false (weigh compare: --same=false)"
     )
 }
 
@@ -151,6 +217,7 @@ mod tests {
                 body_hash: body.bytes().map(u64::from).sum(),
                 coding: String::new(),
             },
+            later: None,
         }
     }
 
@@ -165,7 +232,7 @@ mod tests {
         let resolved = experiment.under(&Default::default());
         let again = again.map(|body| self::seen("a", false, body).answer);
         let found = differing(&experiment.expect, &resolved, "a", seen, again.as_ref());
-        found.into_iter().map(|(_, reason)| reason).collect()
+        found.into_iter().map(|one| one.reason).collect()
     }
 
     #[test]
@@ -174,8 +241,11 @@ mod tests {
         let found = reasons("/", "", &empty, None);
         assert!(found[0].contains("`b`") && found[0].contains("is 0 bytes long"));
         assert!(found[0].contains("baseline `a` 5 bytes"), "{found:?}");
+        assert!(!found[0].contains("varies"), "not enough: {found:?}");
         let other = [seen("a", false, "hello"), seen("b", false, "hallo")];
-        assert!(reasons("/", "", &other, None)[0].contains("other content"));
+        let found = reasons("/", "", &other, None);
+        assert!(found[0].contains("other content"), "{found:?}");
+        assert!(found[0].contains("--expect-body varies"), "{found:?}");
         let same = [seen("a", false, "hello"), seen("b", false, "hello")];
         assert!(reasons("/", "", &same, None).is_empty());
     }

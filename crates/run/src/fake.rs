@@ -19,8 +19,8 @@ pub(crate) struct Script {
     pub(crate) log: Vec<String>,
     /// Number of readiness checks that fail first, by server or `subject NAME`.
     pub(crate) not_ready: BTreeMap<String, usize>,
-    /// What subjects answer, by their server: a text each.
-    pub(crate) answers: BTreeMap<String, String>,
+    /// What subjects answer in turn, by their server; the last text for ever.
+    pub(crate) answers: BTreeMap<String, Vec<&'static str>>,
     /// Servers that cannot be started.
     pub(crate) broken: BTreeSet<String>,
     pub(crate) loads: usize,
@@ -359,13 +359,20 @@ impl AgentHandle for FakeAgent {
                     *left -= 1;
                     return Err(Self::failed("it does not answer"));
                 }
-                match script.answers.get(&host).filter(|_| ready.server.is_none()) {
-                    Some(body) => Answer::Ready(AnswerSummary {
-                        status: 200,
-                        body_bytes: body.len() as u64,
-                        body_hash: body.bytes().map(u64::from).sum(),
-                        coding: String::new(),
-                    }),
+                let mut answers = script.answers.get_mut(&host);
+                match answers.as_mut().filter(|_| ready.server.is_none()) {
+                    Some(bodies) => {
+                        let body = bodies[0];
+                        if bodies.len() > 1 {
+                            bodies.remove(0);
+                        }
+                        Answer::Ready(AnswerSummary {
+                            status: 200,
+                            body_bytes: body.len() as u64,
+                            body_hash: body.bytes().map(u64::from).sum(),
+                            coding: String::new(),
+                        })
+                    }
                     None => Answer::Done,
                 }
             }

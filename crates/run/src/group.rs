@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use readings::{CurveChoice, FailureCause, Outcome, RateChoice, Reading};
 
-use crate::answers::{self, FirstAnswer};
+use crate::answers::{self, Differing, FirstAnswer};
 use crate::context::{Context, connection_close, host_of, request};
 use crate::copies;
 use crate::measure::{GroupSetup, measurer};
@@ -42,6 +42,8 @@ pub(crate) struct GroupResult {
     pub(crate) no_copies: bool,
     /// The first answers.
     pub(crate) answers: Vec<FirstAnswer>,
+    /// The failed trials that would fail again for the same reason.
+    pub(crate) lasting: Vec<PlannedTrial>,
 }
 
 impl GroupResult {
@@ -62,6 +64,7 @@ impl GroupResult {
         };
         self.outcomes = group.trials.iter().map(failed).collect();
         self.rate = None;
+        self.lasting.clear();
         (self.disturbed, self.no_copies) = (None, false);
         self.curve = None;
         self.agent_lost = true;
@@ -86,11 +89,15 @@ impl GroupResult {
 
     /// Fails the trials whose first answers differ from the baseline's, also those that were
     /// measured.
-    pub(crate) fn fail_differing(&mut self, differing: Vec<(PlannedTrial, String)>) {
-        for (planned, reason) in differing {
+    pub(crate) fn fail_differing(&mut self, differing: Vec<Differing>) {
+        for one in differing {
+            let planned = one.planned;
             self.outcomes
                 .retain(|(other, _)| other.trial != planned.trial);
-            let cause = FailureCause::Subject;
+            if one.is_lasting {
+                self.lasting.push(planned.clone());
+            }
+            let (reason, cause) = (one.reason, FailureCause::Subject);
             let failed = Outcome::Failed { reason, cause };
             self.outcomes.push((planned, failed));
         }
@@ -258,6 +265,7 @@ pub(crate) fn ready_subjects(
     addresses: &BTreeMap<String, SocketAddr>,
     result: &mut GroupResult,
 ) -> Result<Vec<ReadySubject>, AgentError> {
+    let experiment = cx.options.experiment;
     let mut ready = Vec::new();
     for planned in &group.trials {
         let Some(mut subject) = copies::subject_of(resolved, planned) else {
@@ -278,25 +286,36 @@ pub(crate) fn ready_subjects(
                 continue;
             }
         };
-        match ask(cx, resolved, &subject, address, &tls) {
-            Ok(answer) => {
-                if cx.block == 1 && !planned.baseline_copy {
-                    let empty = answer.as_ref().and_then(|answer| {
-                        let expect = &cx.options.experiment.expect;
-                        let host = host_of(&subject);
-                        answers::empty_page(expect, &resolved.load, &subject.name, &host, answer)
-                    });
-                    result.warnings.extend(empty);
-                }
-                let planned = planned.clone();
-                let first = answer.map(|answer| FirstAnswer { planned, answer });
-                result.answers.extend(first);
-            }
+        let first = match ask(cx, resolved, &subject, address, &tls) {
+            Ok(answer) => answer,
             Err(AgentError::Failed(reason)) => {
                 fail(result, planned, &reason, FailureCause::Subject);
                 continue;
             }
             Err(lost) => return Err(lost),
+        };
+        if let Some(first) = first {
+            let expect = &experiment.expect;
+            if cx.block == 1 && !planned.baseline_copy {
+                let (load, host) = (&resolved.load, host_of(&subject));
+                let empty = answers::empty_page(expect, load, &subject.name, &host, &first);
+                result.warnings.extend(empty);
+            }
+            let more = answers::asked_again(expect, &experiment.design.baseline, group);
+            let answers = ask_again(cx, resolved, &subject, address, &tls, first, more)?;
+            if let Some(reason) = answers::changing(expect, &answers) {
+                fail(result, planned, &reason, FailureCause::Subject);
+                result.lasting.push(planned.clone());
+                continue;
+            }
+            let mut answers = answers.into_iter();
+            result
+                .answers
+                .extend(answers.next().map(|answer| FirstAnswer {
+                    planned: planned.clone(),
+                    answer,
+                    later: answers.next(),
+                }));
         }
         let also_from = match cx.resolve_elsewhere(resolved, &subject.target, addresses) {
             Ok(also_from) => also_from,
@@ -368,10 +387,18 @@ fn ready_beside(
             .authority
             .client(&beside.load, &subject)
             .map_err(failed)?;
-        match ask(cx, &resolved, &subject, address, &tls) {
+        let first = match ask(cx, &resolved, &subject, address, &tls) {
             Err(AgentError::Failed(why)) => return Err(failed(why)),
             other => other?,
         };
+        if let Some(first) = first {
+            let expect = &cx.options.experiment.expect;
+            let more = answers::compared_with_itself(expect);
+            let answers = ask_again(cx, &resolved, &subject, address, &tls, first, more)?;
+            if let Some(why) = answers::changing(expect, &answers) {
+                return Err(failed(why));
+            }
+        }
         all.push(Some(ReadySubject {
             planned: planned.clone(),
             subject,
@@ -429,8 +456,31 @@ fn ask(
     })
 }
 
+/// Asks a subject for more answers, and returns all in order. A later request may fail by chance;
+/// then there are fewer.
+fn ask_again(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    subject: &SubjectSpec,
+    address: SocketAddr,
+    tls: &Option<ClientSettings>,
+    first: AnswerSummary,
+    more: usize,
+) -> Result<Vec<AnswerSummary>, AgentError> {
+    let mut answers = vec![first];
+    for _ in 0..more {
+        match ask(cx, resolved, subject, address, tls) {
+            Ok(answer) => answers.extend(answer),
+            Err(AgentError::Failed(_)) => break,
+            Err(lost) => return Err(lost),
+        }
+    }
+    Ok(answers)
+}
+
 /// Fails the subjects that do not answer as the baseline does. Before that the baseline is asked
-/// again: what changes by itself cannot be compared byte by byte.
+/// again, since what changes by itself cannot be compared byte by byte; and so are these subjects,
+/// since their first answer may have been an exception.
 fn fail_those_that_differ(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,
@@ -452,12 +502,32 @@ fn fail_those_that_differ(
             Err(lost) => return Err(lost),
         };
     }
-    let found = answers::differing(expect, resolved, baseline, seen, again.as_ref());
-    ready.retain(|one| {
-        !found
-            .iter()
-            .any(|(planned, _)| planned.trial == one.planned.trial)
-    });
+    let mut found = answers::differing(expect, resolved, baseline, seen, again.as_ref());
+    for one in &found {
+        let is_it = |other: &&ReadySubject| other.planned.trial == one.planned.trial;
+        let Some(subject) = ready.iter().find(is_it) else {
+            continue;
+        };
+        let (spec, address, tls) = (&subject.subject, subject.address, &subject.tls);
+        let later = match ask(cx, resolved, spec, address, tls) {
+            Ok(answer) => answer,
+            Err(AgentError::Failed(_)) => None,
+            Err(lost) => return Err(lost),
+        };
+        let mut seen = result.answers.iter_mut();
+        if let Some(first) = seen.find(|first| first.planned.trial == one.planned.trial) {
+            first.later = later;
+        }
+    }
+    if !found.is_empty() {
+        let seen = &result.answers;
+        found = answers::differing(expect, resolved, baseline, seen, again.as_ref());
+    }
+    let differs = |one: &ReadySubject| {
+        let mut found = found.iter();
+        found.any(|other| other.planned.trial == one.planned.trial)
+    };
+    ready.retain(|one| !differs(one));
     result.fail_differing(found);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Counts the servers' instructions per request, where the kernel counts them.
 //!
-//! Counters take time at each context switch. So instructions are counted in a load of their own,
+//! CountingSupport take time at each context switch. So instructions are counted in a load of their own,
 //! after all else of a group has been measured.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ const IDLE_MAX: Duration = Duration::from_secs(1);
 
 /// What is known of counting on the hosts of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct CountingSupport {
     /// What each host counts, by its key.
     scopes: BTreeMap<String, Option<InstructionScope>>,
     /// Whether counters of servers could not be opened: then it is not tried again.
@@ -51,7 +51,7 @@ pub(crate) fn count(
     result: &mut GroupResult,
 ) -> Result<Vec<Option<InstructionsReading>>, AgentError> {
     let nothing = vec![None; ready.len()];
-    if cx.testbed.counters.are_refused || cx.sequential.is_closed_only() || cx.stopped() {
+    if cx.testbed.counting_support.are_refused || cx.sequential.is_closed_only() || cx.stopped() {
         return Ok(nothing);
     }
     let views = views(cx, resolved, ready);
@@ -104,7 +104,7 @@ fn common_scope(
     let mut common: Option<InstructionScope> = None;
     for (host, ..) in views {
         let key = cx.testbed.hosts.key(host.as_deref());
-        let scope = match cx.testbed.counters.scopes.get(&key) {
+        let scope = match cx.testbed.counting_support.scopes.get(&key) {
             Some(known) => *known,
             None => {
                 let agent = cx.testbed.agent(host.as_deref())?;
@@ -114,7 +114,7 @@ fn common_scope(
                     Err(AgentError::Failed(_)) => None,
                     Err(lost) => return Err(lost),
                 };
-                cx.testbed.counters.scopes.insert(key, scope);
+                cx.testbed.counting_support.scopes.insert(key, scope);
                 scope
             }
         };
@@ -143,7 +143,7 @@ fn load_counted(
     cx.phase("counting instructions");
     let from = resolved.load.host.as_deref();
     if let Err(error) = open(cx, views, scope) {
-        cx.testbed.counters.are_refused = true;
+        cx.testbed.counting_support.are_refused = true;
         close(cx, views, from, &[])?;
         return Err(error);
     }

@@ -41,6 +41,8 @@ pub(crate) struct RetryTracker<'a> {
     attempts: BTreeMap<(u32, Condition), u32>,
     /// Subjects that are no longer retried, by condition.
     given_up: Vec<(Condition, String)>,
+    /// Trials of the last group that failed for a reason that would be found again.
+    lasting: Vec<PlannedTrial>,
     outlook_was_told: bool,
 }
 
@@ -56,12 +58,23 @@ impl<'a> RetryTracker<'a> {
             trials,
             attempts: BTreeMap::new(),
             given_up: Vec::new(),
+            lasting: Vec::new(),
             outlook_was_told: false,
         }
     }
 
     pub(crate) fn add(&mut self, trial: &Trial) {
         self.trials.push(trial.clone());
+    }
+
+    /// Sets the trials of the last group that failed for a reason that would be found again.
+    pub(crate) fn set_lasting(&mut self, lasting: Vec<PlannedTrial>) {
+        self.lasting = lasting;
+    }
+
+    /// Whether a trial of the last group would fail again.
+    fn would_fail_again(&self, planned: &PlannedTrial) -> bool {
+        self.lasting.iter().any(|one| one.trial == planned.trial)
     }
 
     /// The number of a group's next attempt, also after rows of an earlier process.
@@ -72,10 +85,11 @@ impl<'a> RetryTracker<'a> {
         rows.map(|t| t.attempt.max(1)).max().unwrap_or(0) + 1
     }
 
-    /// Why a subject, or the baseline's copy, has never worked under a condition: the reason of its
-    /// last failure. `None` where it was measured once, or where something else was at fault.
+    /// What is said of a subject, or the baseline's copy, that has never worked under a condition until
+    /// this block. `None` where it was measured once, or where something else was at fault.
     pub(crate) fn never_worked(
         &self,
+        block: u32,
         condition: &Condition,
         planned: &PlannedTrial,
     ) -> Option<String> {
@@ -86,7 +100,8 @@ impl<'a> RetryTracker<'a> {
         };
         let mut last = None;
         // One attempt may fail by chance.
-        if self.trials.iter().filter(is_of).count() < ATTEMPTS_MIN {
+        let attempts = self.trials.iter().filter(is_of).count();
+        if attempts < ATTEMPTS_MIN && !self.would_fail_again(planned) {
             return None;
         }
         for trial in self.trials.iter().filter(is_of) {
@@ -96,9 +111,13 @@ impl<'a> RetryTracker<'a> {
             if *cause != FailureCause::Subject {
                 return None;
             }
-            last = Some(reason.clone());
+            last = Some(reason);
         }
-        last
+        last.map(|reason| match self.would_fail_again(planned) {
+            // The reason was told when the trial failed.
+            true => format!("it failed in block {block}, and would fail again"),
+            false => format!("it never worked in block {block}: {reason}"),
+        })
     }
 
     pub(crate) fn is_settled(&self) -> bool {
@@ -142,9 +161,10 @@ impl<'a> RetryTracker<'a> {
 
     /// Whether to retry a group: the reasons, and the retries left, this one included.
     ///
-    /// A trial is good if any of its rows is. One whose flaws would be found again causes no retry. A
-    /// subject that failed in all attempts of a block causes no retries in later blocks until one of
-    /// its trials is good: a subject that never works would multiply the duration of every block.
+    /// A trial is good if any of its rows is. One whose flaws or failure would be found again causes
+    /// no retry. A subject that failed in all attempts of a block causes no retries in later blocks
+    /// until one of its trials is good: a subject that never works would multiply the duration of
+    /// every block.
     pub(crate) fn retry(
         &mut self,
         block: u32,
@@ -166,7 +186,8 @@ impl<'a> RetryTracker<'a> {
             let of_block = || all.iter().enumerate().filter(is_of_block);
             let rows: Vec<&Trial> = of_block().map(|(_, trial)| *trial).collect();
             let Some(last) = rows.last() else { continue };
-            if of_block().any(|(at, trial)| self.is_lasting(&all[..at], trial)) {
+            let is_lasting = of_block().any(|(at, trial)| self.is_lasting(&all[..at], trial));
+            if is_lasting || self.would_fail_again(planned) {
                 continue;
             }
             let flaws: Vec<Option<String>> = rows.iter().map(|row| self.flaw(row)).collect();

@@ -217,6 +217,7 @@ fn measure_each(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
         cx.sequential.closed_only = closed_only;
         all.outcomes.extend(one.outcomes);
         all.answers.extend(one.answers);
+        all.lasting.extend(one.lasting);
         all.logs.extend(one.logs);
         all.warnings.extend(one.warnings);
         all.agent_lost |= one.agent_lost;

@@ -354,6 +354,7 @@ impl<'a> Session<'a> {
             self.append(&JournalRow::Curve(choice))?;
         }
         let attempt = self.retries.next_attempt(block, &group.condition);
+        self.retries.set_lasting(result.lasting);
         for (planned, outcome) in result.outcomes {
             let trial = Trial {
                 attempt,
@@ -432,8 +433,8 @@ impl<'a> Session<'a> {
     fn leave_out(&mut self, block: u32, group: &Group) -> Result<(), RunError> {
         let (condition, baseline) = (&group.condition, &self.options.experiment.design.baseline);
         let never = |planned: &&PlannedTrial| {
-            let reason = self.retries.never_worked(condition, planned);
-            reason.map(|reason| (planned.subject.clone(), planned.baseline_copy, reason))
+            let why = self.retries.never_worked(block, condition, planned);
+            why.map(|why| (planned.subject.clone(), planned.baseline_copy, why))
         };
         let never: Vec<(String, bool, String)> =
             group.trials.iter().filter_map(|one| never(&one)).collect();
@@ -481,14 +482,13 @@ impl<'a> Session<'a> {
                 "{ends} after block {block}, since nothing is left to compare: `{gone}` never worked"
             ));
         }
-        for (subject, is_copy, reason) in &never {
+        for (subject, is_copy, why) in &never {
             let what = match is_copy {
                 true => "the second copy of",
                 false => "subject",
             };
             self.warn(format!(
-                "{what} `{subject}`{at} never worked in block {block}, and is left out of those that \
-                 follow: {reason}"
+                "{what} `{subject}`{at} is left out of the blocks that follow, since {why}"
             ))?;
         }
         Ok(())

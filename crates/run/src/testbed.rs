@@ -9,7 +9,7 @@ use experiment::{Experiment, ResolvedCondition};
 use hosts::{Hosts, HostsError, HostsSpec, TopologyOptions, Unconfirmed};
 
 use crate::copies::original;
-use crate::instructions::Counters;
+use crate::instructions::CountingSupport;
 use crate::{CpuPlacement, RunError};
 
 /// A host from which servers can be sampled: its name, the servers of its own agent, and those of
@@ -25,7 +25,7 @@ pub(crate) struct Testbed {
     partners: BTreeMap<(Option<String>, usize), Box<dyn AgentHandle>>,
     /// The started servers, with their hosts.
     running: Vec<(String, OtherServer)>,
-    pub(crate) counters: Counters,
+    pub(crate) counting_support: CountingSupport,
 }
 
 /// The hosts that an experiment needs.
@@ -64,7 +64,7 @@ impl Testbed {
             loader: None,
             partners: BTreeMap::new(),
             running: Vec::new(),
-            counters: Counters::default(),
+            counting_support: CountingSupport::default(),
         }
     }
 

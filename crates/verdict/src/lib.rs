@@ -83,7 +83,7 @@ pub use forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
 pub use interactions::{Dependence, Interaction, Level};
 pub use lag::{LagRemedy, LateClient, late_at};
-pub use lasting::is_lasting_overload;
+pub use lasting::is_lasting;
 pub use latency_curve::{
     BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, PointFlaw,
     SubjectCurve,

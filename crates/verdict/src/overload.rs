@@ -74,8 +74,10 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
     let of_stages = staged.filter_map(|(number, stage)| Some((number, stage, stage.offered?)));
     let mut found = of_stages.filter_map(|(number, stage, offered)| {
         let overload = of_span(&of_stage(stage, offered), load.connections)?;
+        let until_last = || until_the_last_answer_of(stage, offered, load.connections);
         Some(Overload {
             stage: Some(number),
+            carried_per_s: overload.carried_per_s.or_else(until_last),
             ..overload
         })
     });
@@ -110,6 +112,19 @@ fn until_the_last_answer(load: &LoadReading) -> Option<f64> {
     let bursts = load.connections * load.slices.len() as u64;
     let is_known = count as f64 >= ANSWERS_PER_BURST * bursts as f64;
     is_known.then(|| count as f64 / (load.duration_s + answered.after_s))
+}
+
+/// The same from the start of a stage until the last answer to a request that was due in it, which
+/// took longest where the backlog grows until the end. Before that come answers to what waited at the
+/// start.
+fn until_the_last_answer_of(
+    stage: &StageReading,
+    offered: Offered,
+    connections: u64,
+) -> Option<f64> {
+    let count = (offered.backlog_start() + stage.requests) as f64;
+    let is_known = count >= ANSWERS_PER_BURST * connections as f64;
+    is_known.then(|| count / (stage.duration_s + stage.latency_us.max / 1e6))
 }
 
 fn of_stage(stage: &StageReading, offered: Offered) -> Span {
@@ -381,6 +396,40 @@ mod tests {
         load.stages = vec![ramp, third];
         let found = overload(&load).unwrap();
         assert_eq!(found.stage, Some(1));
+    }
+
+    #[test]
+    fn a_stage_with_few_answers_in_its_time_has_the_rate_until_its_last_answer() {
+        // 1 s at 2,000/s on 400 connections, after a stage that left 100 waiting. The server carries
+        // 1,000/s, in bursts of 400, of which two fall into the second.
+        let overloaded = StageReading {
+            duration_s: 1.0,
+            from_per_s: 2_000.0,
+            to_per_s: 2_000.0,
+            due: 2_000,
+            requests: 2_000,
+            errors: 0,
+            latency_us: Quantiles {
+                min: 100_000.0,
+                p50: 600_000.0,
+                p90: 1e6,
+                max: 1.1e6,
+                ..Quantiles::default()
+            },
+            offered: Some(Offered {
+                due: 2_000,
+                answered_within: 800,
+                backlog: [100, 400, 700, 1_000, 1_300],
+            }),
+        };
+        let mut load = open(2_000.0, 400.0);
+        load.connections = 400;
+        load.stages = vec![overloaded];
+        let carried_per_s = |load: &LoadReading| overload(load).unwrap().carried_per_s;
+        assert_eq!(carried_per_s(&load), Some(1_000.0));
+        // Hardly more than the bursts.
+        load.connections = 500;
+        assert_eq!(carried_per_s(&load), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use experiment::within::Fit;
 use readings::{Journal, RunHeader, Trial};
 use run::{CallGraph, RunOptions, StoppingRule, default_folder};
 use serde_json::{Value, json};
-use verdict::{Analysis, Looks, Metric, Verdict, is_lasting_overload, trial_flaws};
+use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
 use crate::builds::prepare;
 use crate::cli::{Format, GateArgs, PlanArgs, RunArgs};
@@ -365,7 +365,7 @@ impl StoppingRule for Statistician {
     }
 
     fn is_lasting(&self, header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {
-        is_lasting_overload(header, earlier, trial)
+        verdict::is_lasting(header, earlier, trial)
     }
 }
 

@@ -9,8 +9,8 @@ use net::IoKind;
 use net::h2::{ErrorCode, frame, settings};
 
 use crate::support::http::{BackEnd, Peer, balancer_with, get, ok};
-use crate::support::http2::{Client, GET, with};
 use crate::support::{on_both, until};
+use testing::http2::client::{Client, GET, with};
 
 pub fn both(service: &mut Service) {
     service.offered_versions = Some(HttpVersions {

@@ -4,8 +4,8 @@ use net::h2::{ErrorCode, frame, hpack};
 
 use crate::http2::clear;
 use crate::support::http::{BackEnd, ok};
-use crate::support::http2::{Client, GET, with};
 use crate::support::{on_both, until};
+use testing::http2::client::{Client, GET, with};
 
 #[test]
 fn requests_that_would_become_another_do_not_reach_a_back_end() {

@@ -9,10 +9,10 @@ use balance::config::model::Check;
 use net::h2::{ErrorCode, frame};
 
 use crate::http2_back_ends::{clear, two};
-use crate::support::h2_back_end::{BackEnd, Got, Link, value};
 use crate::support::http::{Peer, balancer_with, get};
-use crate::support::http2::{Client, GET, with};
 use crate::support::{on_both, until};
+use testing::http2::back_end::{BackEnd, Got, Link, value};
+use testing::http2::client::{Client, GET, with};
 
 fn post(path: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")
@@ -92,7 +92,7 @@ fn requests_in_flight_are_answered_after_goaway() {
             std::thread::sleep(Duration::from_millis(100));
             link.answer(stream, &format!("{number}"));
             // The balancer closes it.
-            while let Some(got) = link.next() {
+            while let Some(got) = link.receive() {
                 assert!(!matches!(got, Got::Head { .. }), "{got:?}");
             }
         });
@@ -185,7 +185,7 @@ fn resets_pass_both_ways() {
         let resets = Arc::new(Mutex::new(Vec::new()));
         let noted = resets.clone();
         let back = BackEnd::new(&[], move |link, _| {
-            while let Some(got) = link.next() {
+            while let Some(got) = link.receive() {
                 match got {
                     Got::Head { stream, fields, .. } => match value(&fields, ":path") {
                         "/begun" => {

@@ -11,10 +11,10 @@ use net::IoKind;
 use net::h2::settings;
 
 use crate::http2::both;
-use crate::support::h2_back_end::{BackEnd, Got, value};
 use crate::support::http::{self, Peer, balancer_with, get};
-use crate::support::http2::{Client, GET, with};
 use crate::support::{on_both, until};
+use testing::http2::back_end::{BackEnd, Got, value};
+use testing::http2::client::{Client, GET, with};
 
 /// HTTP/2 on both sides, without TLS.
 pub fn two(service: &mut Service) {
@@ -68,7 +68,7 @@ fn requests_arrive_with_the_same_meaning() {
         // Answers with the request as it arrived.
         let back = BackEnd::new(&[], |link, _| {
             let mut seen = String::new();
-            while let Some(got) = link.next() {
+            while let Some(got) = link.receive() {
                 let done = match got {
                     Got::Head {
                         stream,
@@ -268,7 +268,7 @@ fn content_passes_through_small_windows_both_ways() {
     on_both(|io| {
         // This back end echoes the content.
         let back = BackEnd::new(SMALL, |link, _| {
-            while let Some(got) = link.next() {
+            while let Some(got) = link.receive() {
                 match got {
                     Got::Head { stream, .. } => link.head(stream, &[(":status", "200")], false),
                     Got::Data { stream, bytes, end } => link.data(stream, &bytes, end),

@@ -16,8 +16,8 @@ use tls::{Authority, ClientSettings, ClientTls, Identity, KeyType, Trust};
 
 use crate::support::control::{self, Folder, start};
 use crate::support::http::{BackEnd, get, ok};
-use crate::support::http2;
 use crate::support::{config, dead, echo, on_both, service, until};
+use testing::http2::client as http2;
 
 const LIMIT: Duration = Duration::from_secs(20);
 

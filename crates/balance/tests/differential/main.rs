@@ -8,7 +8,6 @@
 mod corpus;
 mod servers;
 
-use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -137,26 +136,12 @@ fn accepted(lines: &[String]) -> usize {
     lines.iter().filter(is_request).count()
 }
 
-/// Says that a test cannot run here, as `CONTRIBUTING.md` describes it.
-fn skip(reason: &str) {
-    let Some(path) = std::env::var_os("WEIGH_SKIPPED") else {
-        println!("SKIPPED: {reason}");
-        return;
-    };
-    let mut file = fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .unwrap();
-    writeln!(file, "{reason}").unwrap();
-}
-
 fn judge(kind: Kind) {
     let Some(server) = Server::start(kind) else {
         // What nobody wanted installed is not skipped.
         let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
         if !left_out.split(' ').any(|package| package == kind.package()) {
-            skip(&format!("{kind:?} is not installed"));
+            testing::skip(&format!("{kind:?} is not installed"));
         }
         return;
     };

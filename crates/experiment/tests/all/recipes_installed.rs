@@ -48,7 +48,7 @@ fn accepted_with(
             return;
         };
         if !wanted.split(' ').any(|package| left_out.contains(&package)) {
-            skip(&sentence);
+            testing::skip(&sentence);
         }
         return;
     }
@@ -111,21 +111,6 @@ fn accepted_with(
     let options: Vec<&str> = version[1..].iter().map(String::as_str).collect();
     let (_, printed) = run(Path::new(&version[0]), &options);
     assert!(recipe.version_in(&printed).is_some(), "{printed}");
-}
-
-/// Says that a test cannot run here, as `CONTRIBUTING.md` describes it.
-fn skip(reason: &str) {
-    use std::io::Write as _;
-    let Some(path) = std::env::var_os("WEIGH_SKIPPED") else {
-        println!("SKIPPED: {reason}");
-        return;
-    };
-    let mut file = fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .unwrap();
-    writeln!(file, "{reason}").unwrap();
 }
 
 /// A folder of the test's own with a short path: not every server bears the build folder's.
@@ -311,7 +296,7 @@ fn squid_accepts_both_of_its_parts() {
 #[test]
 fn nftables_accepts_its_rules() {
     if !net::os::is_root() {
-        return skip("nft-dnat: the kernel checks rules for root only");
+        return testing::skip("nft-dnat: the kernel checks rules for root only");
     }
     for choice in ["inc", "random"] {
         for masquerade in [ON, OFF] {
@@ -364,7 +349,7 @@ fn servers_accept_tls_on_both_sides() {
         if Path::new("/usr/lib/lighttpd/mod_openssl.so").exists() {
             accepted_with_tls("lighttpd", &params, false, &lighttpd);
         } else {
-            skip("lighttpd-mod-openssl is not installed");
+            testing::skip("lighttpd-mod-openssl is not installed");
         }
     }
 }

@@ -169,13 +169,11 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             self.complete(number, (now, now), true);
             return;
         }
-        let found = match (errno, conn.bytes) {
-            (_, bytes) if let Some(why) = failure => {
-                format!("{why}, after {bytes} bytes of an answer")
-            }
-            (0, 0) => CLOSED.to_string(),
-            (0, bytes) => format!("the connection closed after {bytes} bytes of an answer"),
-            (errno, _) => std::io::Error::from_raw_os_error(errno).to_string(),
+        let found = match (failure, errno, conn.bytes) {
+            (Some(why), _, bytes) => format!("{why}, after {bytes} bytes of an answer"),
+            (None, 0, 0) => CLOSED.to_string(),
+            (None, 0, bytes) => format!("the connection closed after {bytes} bytes of an answer"),
+            (None, errno, _) => std::io::Error::from_raw_os_error(errno).to_string(),
         };
         let is_sending = conn.state == State::Connecting || errno == EPIPE;
         let (kind, expected) = (WrongKind::Connection, "a complete answer");

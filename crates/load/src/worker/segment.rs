@@ -324,11 +324,11 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
                 State::Connecting => has_tls && conn.since + REOPENING_NS > self.now,
                 State::Closed | State::Resting => false,
             };
-            self.open = match S::COUNTS {
-                _ if let Some(links) = links => links,
+            self.open = match links {
+                Some(links) => links,
                 // After the last of a number of requests connections are no longer needed.
-                true => conns.len() as u64,
-                false => conns.iter().filter(is_open).count() as u64,
+                None if S::COUNTS => conns.len() as u64,
+                None => conns.iter().filter(is_open).count() as u64,
             };
             self.report(Progress::WindowCloses {
                 segment: self.number,

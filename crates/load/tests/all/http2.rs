@@ -1,15 +1,14 @@
 //! Loads over HTTP/2, in the clear and over TLS, on both event loops.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::support::{BOTH, LONG, job, one, origin, target};
 use load::{BodyRule, Expect, Http2, Job, Segment, Stop, Target};
 use net::IoKind;
-use net::h2::{ErrorCode, Event, FrameReader, frame, hpack};
+use net::h2::{ErrorCode, frame};
 use origin::{Origin, OriginOptions};
+use testing::http2::back_end::{BackEnd, Got, Link};
 use tls::{Authority, ClientSettings, KeyType, ServerSettings, ServerTls, Trust};
 
 fn over_h2(target: Target, streams: u32) -> Target {
@@ -165,63 +164,32 @@ enum Do {
 /// A server that speaks HTTP/2 in the clear; `each` says what it does with the nth stream of a
 /// connection.
 fn server(each: impl Fn(u32) -> Do + Send + Sync + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let each = Arc::new(each);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let each = each.clone();
-            std::thread::spawn(move || serve(stream, &*each));
-        }
-    });
-    address
-}
-
-fn serve(mut stream: TcpStream, each: &dyn Fn(u32) -> Do) {
-    let mut reader = FrameReader::of_server(16_384, 65_536);
-    let mut out = Vec::new();
-    frame::settings(&mut out, &[]);
-    let mut block = Vec::new();
-    hpack::encode(&mut block, b":status", b"200");
-    let mut input = vec![0; 65_536];
-    let mut is_over = false;
-    let mut is_closed = false;
-    while stream.write_all(&out).is_ok() && !is_over {
-        out.clear();
-        let Ok(n @ 1..) = stream.read(&mut input) else {
-            return;
-        };
-        let fed = reader.feed(&input[..n], |event| {
-            match event {
-                Event::Headers { .. } if is_over => {}
-                Event::Headers { stream, .. } => match each(stream / 2) {
-                    Do::Answer => frame::headers(&mut out, stream, &block, true, 16_384),
-                    Do::Refuse => frame::reset(&mut out, stream, ErrorCode::RefusedStream),
-                    Do::Reset => frame::reset(&mut out, stream, ErrorCode::InternalError),
-                    Do::AnswerAndGoAway => {
-                        frame::headers(&mut out, stream, &block, true, 16_384);
-                        frame::go_away(&mut out, stream, ErrorCode::NoError);
-                        is_over = true;
-                    }
-                    Do::GoAway => {
-                        frame::go_away(&mut out, stream - 2, ErrorCode::NoError);
-                        is_over = true;
-                    }
-                    Do::Close => is_closed = true,
-                },
-                Event::Settings { ack: false, .. } => frame::settings_ack(&mut out),
-                _ => {}
+    BackEnd::new(&[], move |link, _| {
+        while let Some(got) = link.receive() {
+            let Got::Head { stream, .. } = got else {
+                continue;
+            };
+            let answer = |link: &mut Link| link.head(stream, &[(":status", "200")], true);
+            match each(stream / 2) {
+                Do::Answer => answer(link),
+                Do::Refuse => frame::reset(&mut link.out, stream, ErrorCode::RefusedStream),
+                Do::Reset => frame::reset(&mut link.out, stream, ErrorCode::InternalError),
+                Do::AnswerAndGoAway => {
+                    answer(link);
+                    frame::go_away(&mut link.out, stream, ErrorCode::NoError);
+                    break;
+                }
+                Do::GoAway => {
+                    frame::go_away(&mut link.out, stream - 2, ErrorCode::NoError);
+                    break;
+                }
+                Do::Close => return,
             }
-            Ok(())
-        });
-        fed.unwrap();
-        if is_closed {
-            return;
         }
-    }
-    let _ = stream.write_all(&out);
-    // The client ends it.
-    while matches!(stream.read(&mut input), Ok(1..)) {}
+        // The client ends it.
+        while link.receive().is_some() {}
+    })
+    .address
 }
 
 #[test]

@@ -33,8 +33,8 @@ pub(crate) fn capacity(view: &CapacityView<'_>) -> Vec<String> {
     said
 }
 
-/// Why a trial did not hold, a part of a sentence each; empty if it held.
-pub fn not_held(judgement: &Judgement) -> Vec<String> {
+/// Why a trial did not meet its objective, a part of a sentence each; empty if it did.
+pub fn why_unmet(judgement: &Judgement) -> Vec<String> {
     match judgement {
         Judgement::Met => Vec::new(),
         Judgement::Missed(limits) => {

@@ -188,7 +188,7 @@ fn server(of: &ServerEvidence) -> String {
             format!("{full} ({used}; it has {threads})")
         }
         Full::Thread(threads) => thread(&threads, cpus),
-        Full::Nothing => format!("its CPU was not full: the servers used {used}"),
+        Full::NoCpu => format!("its CPU was not full: the servers used {used}"),
     };
     if of.full != Full::SharedCpus && of.each.len() > 1 {
         out.push_str(&format!("; {}", cpu_time(&of.each)));

@@ -104,8 +104,17 @@ pub fn trial_flaw(of: &TrialFlaw) -> String {
         Loop::Closed => "throughput: ",
         Loop::Open => "latency: ",
     });
+    let remedy = match &of.flaw {
+        Flaw::WrongAnswers {
+            first: Some(first), ..
+        } if first.differs_from_first() => {
+            "; if content may change by itself, set expect.body = \"varies\" (weigh compare: \
+             --expect-body varies)"
+        }
+        _ => "",
+    };
     format!(
-        "{}{}{}",
+        "{}{}{}{remedy}",
         load.unwrap_or_default(),
         of_loop.unwrap_or_default(),
         flaw(&of.flaw)

@@ -31,7 +31,7 @@ use verdict::{Dependence, Interaction};
 
 pub(crate) use amount::{change_of, is_measurable, metric_words, shown_change};
 pub(crate) use capacity::capacity;
-pub use capacity::not_held;
+pub use capacity::why_unmet;
 pub(crate) use client::late_client;
 pub(crate) use closing::closing;
 pub(crate) use comparison::{comparison, comparison_placed, direction, noise_floor, verdict_word};

@@ -191,6 +191,28 @@ pub(crate) fn remedy(remedy: &Remedy) -> String {
             rough(*time_s),
             rough(*present_time_s)
         ),
+        Remedy::ShorterSlices {
+            metric,
+            subject,
+            slice_s,
+            shorter_slice_s,
+            drift_share,
+            blocks,
+            time_s,
+            present_time_s,
+        } => format!(
+            "shorter slices, design.slice = \"{:.0}ms\" instead of {:.0}ms: by an estimate, {} of the \
+             variance within blocks of {subject}'s {} is drift of the machine from one subject's slice \
+             to the other's, and {} would then settle what matters in {} instead of {}; a pilot with \
+             such slices shows whether that holds",
+            shorter_slice_s * 1e3,
+            slice_s * 1e3,
+            share(drift_share),
+            metric.words(),
+            counted(*blocks as usize, "block"),
+            rough(*time_s),
+            rough(*present_time_s)
+        ),
     }
 }
 
@@ -232,5 +254,19 @@ mod tests {
             "open-loop windows of 20.0 s instead of 10.0 s: 12 blocks settle what matters \
              for balance's 99th percentile of latency in 10 min instead of 20 min"
         );
+        let slices = Remedy::ShorterSlices {
+            metric: Metric::RequestsPerS,
+            subject: "balance".to_owned(),
+            slice_s: 0.3,
+            shorter_slice_s: 0.1,
+            drift_share: 0.8,
+            blocks: 12,
+            time_s: 600.0,
+            present_time_s: 1_200.0,
+        };
+        let words = remedy(&slices);
+        let value =
+            "design.slice = \"100ms\" instead of 300ms: by an estimate, 80% of the variance";
+        assert!(words.contains(value), "{words}");
     }
 }

@@ -20,22 +20,9 @@ pub fn is_here() -> bool {
     }
     let is_here = Path::new(PROGRAM).exists();
     if !is_here {
-        skip("the report in a browser: chromium is not installed");
+        testing::skip("the report in a browser: chromium is not installed");
     }
     is_here
-}
-
-fn skip(reason: &str) {
-    let Some(path) = std::env::var_os("WEIGH_SKIPPED") else {
-        println!("SKIPPED: {reason}");
-        return;
-    };
-    let mut file = std::fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .unwrap();
-    writeln!(file, "{reason}").unwrap();
 }
 
 /// A browser with one tab.

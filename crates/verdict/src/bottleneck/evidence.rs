@@ -110,7 +110,7 @@ pub struct CpuUse {
     pub used: f64,
 }
 
-/// What of a server's CPU time is full.
+/// Which CPUs of a server are full.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Full {
     /// CPUs that several servers share.
@@ -119,8 +119,8 @@ pub enum Full {
     Cpus { threads: u32 },
     /// One of its threads.
     Thread(Threads),
-    /// Nothing.
-    Nothing,
+    /// No CPU or thread.
+    NoCpu,
 }
 
 /// What half the servers' CPU time did.

@@ -78,7 +78,7 @@ pub(super) fn server(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect
         (None, None, None) => {
             lost?;
             let group = groups.iter().max_by(|a, b| a.used.total_cmp(&b.used))?;
-            (group, Some(group.most(loads)?.0), Full::Nothing)
+            (group, Some(group.most(loads)?.0), Full::NoCpu)
         }
     };
     let (bottleneck, each) = match name {
@@ -86,7 +86,7 @@ pub(super) fn server(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect
         Some(_) => (Bottleneck::Server, loads.server_names()),
     };
     let standing = match (lost, full) {
-        (Some(_), Full::Nothing) => Standing::Sensitive,
+        (Some(_), Full::NoCpu) => Standing::Sensitive,
         (Some(_), _) => Standing::Confirmed,
         (None, _) => Standing::Suspected,
     };

@@ -216,7 +216,7 @@ fn halving_the_cpu_of_a_server_that_was_not_full_shows_sensitivity_and_confirms_
         (Bottleneck::Server, Standing::Sensitive)
     );
     let seen = of_server(seen);
-    assert_eq!(seen.full, Full::Nothing);
+    assert_eq!(seen.full, Full::NoCpu);
     assert!(is(seen.cpus.used, 0.76), "{seen:?}");
     assert!(seen.halved.is_some_and(|halved| is(halved.left, 0.52)));
     let (_, standing, seen) = first(&busy(0.98));

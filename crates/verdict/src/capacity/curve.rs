@@ -69,9 +69,9 @@ pub struct RatePoint {
     pub quantiles: Vec<QuantileAt>,
     /// Whether most of the trials say nothing because the client could not keep up.
     pub client_limited: bool,
-    /// What the trials that did not hold say.
+    /// What the trials that did not meet the objective say.
     #[serde(skip)]
-    pub not_held: Vec<Judgement>,
+    pub unmet: Vec<Judgement>,
 }
 
 /// Whether a load says as much of the client as of the server: a thread was busy, or it sent late.
@@ -129,7 +129,7 @@ fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<Rate
         })
     };
     let judgements = steps.iter().map(|step| &step.judgement);
-    let not_held = judgements.filter(|one| **one != Judgement::Met).cloned();
+    let unmet = judgements.filter(|one| **one != Judgement::Met).cloned();
     let limited = |s: &&&RateStep| {
         matches!(s.judgement, Judgement::Unusable(_)) && is_client_limited(&s.load)
     };
@@ -146,7 +146,7 @@ fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<Rate
         },
         quantiles: quantiles.iter().filter_map(at).collect(),
         client_limited: 2 * limited > steps.len(),
-        not_held: not_held.collect(),
+        unmet: unmet.collect(),
     })
 }
 

@@ -7,6 +7,7 @@
 mod blocks;
 mod components;
 mod remedy;
+mod slice_length;
 mod within;
 
 use std::collections::BTreeMap;
@@ -178,16 +179,8 @@ fn row(
     }
     let logs: Vec<f64> = ratios.values().copied().collect();
     let within = ratios.keys().filter_map(|block| {
-        let of = |subject: &str| {
-            let is_it = |one: &&&Trial| {
-                one.block == *block
-                    && one.condition == comparison.condition
-                    && one.subject == subject
-                    && !one.baseline_copy
-            };
-            reading(trials.iter().find(is_it)?)
-        };
-        let (ours, theirs) = (of(&comparison.subject)?, of(&header.baseline)?);
+        let (condition, subject) = (&comparison.condition, &comparison.subject);
+        let (ours, theirs) = of_block(*block, condition, subject, header, trials)?;
         within_block(comparison.metric, ours, theirs)
     });
     let within: Vec<f64> = within.collect();
@@ -218,6 +211,26 @@ fn row(
     };
     row.targets = differences.into_iter().map(target).collect();
     row
+}
+
+/// What was measured of a subject and of the baseline in a block.
+fn of_block<'t>(
+    block: u32,
+    condition: &Condition,
+    subject: &str,
+    header: &RunHeader,
+    trials: &[&'t Trial],
+) -> Option<(&'t Reading, &'t Reading)> {
+    let of = |subject: &str| {
+        let is_it = |one: &&&'t Trial| {
+            one.block == block
+                && one.condition == *condition
+                && one.subject == subject
+                && !one.baseline_copy
+        };
+        reading(trials.iter().find(is_it)?)
+    };
+    Some((of(subject)?, of(&header.baseline)?))
 }
 
 /// The variance of a block's log ratio within the block; nothing where slices do not tell.

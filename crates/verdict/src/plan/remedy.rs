@@ -1,12 +1,13 @@
 //! What would make a run shorter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{LoadReading, RunHeader, Trial};
+use readings::{LoadReading, Reading, RunHeader, Trial};
 use serde::Serialize;
 
 use super::blocks::{Goal, Spread};
-use super::{Components, PlanRow, reading};
+use super::slice_length::Shorter;
+use super::{Components, PlanRow, of_block, reading};
 use crate::loops::Loop;
 use crate::pairs::would_resolve;
 use crate::{Metric, Rules};
@@ -69,6 +70,21 @@ pub enum Remedy {
         time_s: f64,
         present_time_s: f64,
     },
+    /// Shorter slices of the closed loop would settle what matters in less time, by an estimate.
+    ShorterSlices {
+        metric: Metric,
+        subject: String,
+        /// The present slices, and the shorter ones.
+        slice_s: f64,
+        shorter_slice_s: f64,
+        /// The estimated share of the variance within blocks that is drift of the machine.
+        drift_share: f64,
+        /// Blocks with the shorter slices.
+        blocks: u32,
+        /// The time that they take, and the time with the present slices.
+        time_s: f64,
+        present_time_s: f64,
+    },
 }
 
 /// A component of variance.
@@ -108,8 +124,14 @@ pub(super) fn remedies(
             continue;
         };
         found.extend(dominant(row));
-        let windows = Windows::of(row, &in_loop, header, trials, block_s);
-        found.extend(windows.and_then(|one| one.better(rules, comparisons)));
+        let Some(windows) = Windows::of(row, &in_loop, header, trials, block_s) else {
+            continue;
+        };
+        found.extend(windows.better(rules, comparisons));
+        if pacing == Loop::Closed {
+            let shorter = windows.shorter_slices(rules, comparisons, header, trials);
+            found.extend(shorter);
+        }
     }
     found
 }
@@ -190,12 +212,11 @@ impl<'r> Windows<'r> {
         quantiles.all(|q| self.loads.iter().all(|load| would_resolve(load, *q, times)))
     }
 
-    /// Other windows, if they save time.
-    fn better(&self, rules: &Rules, comparisons: usize) -> Option<Remedy> {
+    /// The blocks that settle what matters if the variance of slices changes by this factor.
+    fn blocks(&self, rules: &Rules, comparisons: usize, factor: f64) -> Option<u32> {
         let spread = self.row.spread?;
         let slices = spread.components.slices?;
         let total = spread.components.total;
-        let stays = total - slices;
         // The planned standard deviation may be the noise floor's. Its components are taken to have
         // the same shares.
         let scale = spread.sd / total.sqrt();
@@ -205,9 +226,44 @@ impl<'r> Windows<'r> {
             comparisons,
         };
         let known = Spread::new(spread.sd, spread.degrees);
+        let spread = known.with_sd(scale * (total - slices + slices * factor).sqrt());
+        goal.blocks(|chance| spread.expected(chance))
+    }
+
+    /// Shorter slices, if they are estimated to save time.
+    fn shorter_slices(
+        &self,
+        rules: &Rules,
+        comparisons: usize,
+        header: &RunHeader,
+        trials: &[&Trial],
+    ) -> Option<Remedy> {
+        let (condition, subject) = (&self.row.condition, &self.row.subject);
+        let blocks: BTreeSet<u32> = trials.iter().map(|one| one.block).collect();
+        let readings = blocks
+            .into_iter()
+            .filter_map(|block| of_block(block, condition, subject, header, trials));
+        let readings: Vec<(&Reading, &Reading)> = readings.collect();
+        let shorter = Shorter::of(&readings)?;
+        let present_time_s = f64::from(self.blocks(rules, comparisons, 1.0)?) * self.block_s;
+        let blocks = self.blocks(rules, comparisons, shorter.factor())?;
+        let time_s = f64::from(blocks) * self.block_s;
+        (time_s < (1.0 - SAVED) * present_time_s).then(|| Remedy::ShorterSlices {
+            metric: self.row.metric,
+            subject: subject.clone(),
+            slice_s: shorter.slice_s,
+            shorter_slice_s: shorter.shorter_s,
+            drift_share: shorter.drift_share,
+            blocks,
+            time_s,
+            present_time_s,
+        })
+    }
+
+    /// Other windows, if they save time.
+    fn better(&self, rules: &Rules, comparisons: usize) -> Option<Remedy> {
         let at = |times: f64| {
-            let spread = known.with_sd(scale * (stays + slices / times).sqrt());
-            let blocks = goal.blocks(|chance| spread.expected(chance))?;
+            let blocks = self.blocks(rules, comparisons, 1.0 / times)?;
             let block_s = self.block_s + (times - 1.0) * self.growing_s;
             Some((blocks, f64::from(blocks) * block_s))
         };

@@ -1,6 +1,7 @@
 //! Pilots whose variance components are known.
 
 mod latency;
+mod slice_length;
 
 use super::*;
 use crate::fixtures::{Normal, closed, done, header, trial};

@@ -3,8 +3,11 @@
 
 use readings::{LoadReading, Slice};
 
-/// Fewer pairs of slices say nothing of their variance.
-const PAIRS_MIN: usize = 3;
+/// Fewer pairs of slices say nothing of the variance of a throughput: what two say in each of several
+/// blocks is averaged.
+const PAIRS_MIN: usize = 2;
+/// Fewer batches say nothing of that of a quantile.
+const BATCHES_MIN: usize = 3;
 
 /// Of a throughput; nothing where the slices cannot be paired.
 pub(super) fn of_throughput(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
@@ -59,7 +62,7 @@ fn influences(load: &LoadReading, quantile: f64) -> Option<Vec<f64>> {
         .iter()
         .map(|one| Some((one.requests as f64, one.above(quantile)? as f64)))
         .collect();
-    let counts = counts.filter(|counts| counts.len() >= PAIRS_MIN)?;
+    let counts = counts.filter(|counts| counts.len() >= BATCHES_MIN)?;
     let (requests, above) = counts
         .iter()
         .fold((0.0, 0.0), |(n, a), one| (n + one.0, a + one.1));

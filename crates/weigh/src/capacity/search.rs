@@ -198,7 +198,7 @@ impl Under<'_> {
             true => self.search.record_beside(rate_per_s, outcome),
             false => self.search.record(rate_per_s, outcome),
         }
-        let why = report::not_held(&judgement).join(", ");
+        let why = report::why_unmet(&judgement).join(", ");
         self.steps.print(&format!(
             "{:>4}  {:>9}/s  p50 {:>7}  p99 {:>7}  {}",
             self.made.len() + 1,

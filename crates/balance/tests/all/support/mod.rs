@@ -1,41 +1,20 @@
 //! Back ends, balancers and waits that the tests share.
 
 pub mod control;
-pub mod h2_back_end;
 pub mod http;
-pub mod http2;
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use balance::config::model::{Backend, Service};
 use balance::{Balancer, Config};
 use net::IoKind;
+pub use testing::{serve, serve_on};
 
 pub const BOTH: [IoKind; 2] = [IoKind::Uring, IoKind::Epoll];
 /// Nothing in these tests takes as long, unless it hangs.
 pub const LONG: Duration = Duration::from_secs(20);
-
-/// A back end that runs a function on each connection, on a thread of its own.
-pub fn serve(each: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
-    serve_on(TcpListener::bind("127.0.0.1:0").unwrap(), each)
-}
-
-pub fn serve_on(
-    listener: TcpListener,
-    each: impl Fn(TcpStream) + Send + Sync + 'static,
-) -> SocketAddr {
-    let address = listener.local_addr().unwrap();
-    let each = std::sync::Arc::new(each);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (stream, each) = (stream.unwrap(), each.clone());
-            std::thread::spawn(move || each(stream));
-        }
-    });
-    address
-}
 
 /// A back end that greets each connection with a name and then echoes until the end.
 pub fn echo(name: &'static str) -> SocketAddr {

@@ -98,7 +98,7 @@ fn connections_that_were_all_busy_are_named() {
 fn why_a_trial_did_not_hold() {
     let missed = |text: &str, load: &LoadReading| {
         let objective: Objective = text.parse().unwrap();
-        not_held(&objective.judge_load(load))
+        why_unmet(&objective.judge_load(load))
     };
     let mut failing = load(1_500.0, 400.0, Some(2_000.0));
     failing.errors.timeout = 5_000;

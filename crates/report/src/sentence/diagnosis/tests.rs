@@ -1,33 +1,12 @@
 //! Diagnoses of what tools printed.
 
 use readings::{FigureTable, ProcessLine};
+use testing::printed::{ab, wrk};
 use verdict::diagnose::{diagnose, process_listed, table_compared};
 
 use super::*;
 
 const X86: &str = "http://x86:8080/cgi-bin/second.pl";
-
-/// A run of wrk as it prints it: latencies in milliseconds (mean, standard deviation, maximum).
-fn wrk(url: &str, connections: u64, requests_per_s: f64, ms: [f64; 3]) -> ToolReading {
-    let mut r = ToolReading::new(Tool::Wrk);
-    r.url = Some(url.into());
-    r.connections = Some(connections);
-    r.requests_per_s = Some(requests_per_s);
-    r.latency.mean_us = Some(ms[0] * 1e3);
-    r.latency.stdev_us = Some(ms[1] * 1e3);
-    r.latency.max_us = Some(ms[2] * 1e3);
-    r
-}
-
-/// A run of ab whose percentiles are known, in milliseconds, and nothing else.
-fn ab(percentiles_ms: &[(f64, f64)]) -> ToolReading {
-    let mut r = ToolReading::new(Tool::Ab);
-    r.latency.quantiles_us = percentiles_ms
-        .iter()
-        .map(|(p, ms)| (p / 100.0, ms * 1e3))
-        .collect();
-    r
-}
 
 /// The sentences of a kind.
 fn sentences(readings: &[ToolReading], kind: FindingKind) -> Vec<String> {

@@ -74,7 +74,7 @@ fn what_of_a_server_is_full() {
             "the busiest of its 1 thread took 20% of a CPU, which it wanted 98% of the time",
         ),
         (
-            Full::Nothing,
+            Full::NoCpu,
             0.76,
             none,
             "its CPU was not full: the servers used 76% of a CPU",

@@ -138,6 +138,23 @@ fn a_wrong_answer_is_described() {
 }
 
 #[test]
+fn a_trial_whose_answers_change_has_a_remedy() {
+    let of = |expected: &str| {
+        trial_flaw(&TrialFlaw::from(Flaw::WrongAnswers {
+            wrong: 12,
+            answers: 400,
+            first: wrong(WrongKind::Length, expected, "13 bytes"),
+        }))
+    };
+    let words = of("12 bytes, as the first answer had");
+    assert!(
+        words.ends_with("(weigh compare: --expect-body varies)"),
+        "{words}"
+    );
+    assert!(!of("12").contains("varies"));
+}
+
+#[test]
 fn failed_requests_name_the_accept_queues_that_were_full() {
     let known = |server: Option<&str>, full| {
         FullQueue::Known(AcceptQueue {

@@ -233,26 +233,27 @@ impl<'s> ScheduledEvent<'s> {
         let at_ns = |after: Duration| opened_ns.saturating_add(after.as_nanos() as i64);
         let is_due = |after: &Duration| soon_ns >= at_ns(*after);
         let event = self.action.event;
-        match self.state {
-            State::Pending if let Some(due) = due.filter(is_due) => {
+        let (due, until) = (due.filter(is_due), self.until.filter(is_due));
+        match (self.state, due, until) {
+            (State::Pending, Some(due), _) => {
                 let first = self.before;
                 self.sample_cpu(means);
                 self.usual_per_s = first.zip(self.before).and_then(per_s);
                 self.begin(means, opened_ns, at_ns(due))?;
             }
-            State::Pending if self.before.is_none() => self.sample_cpu(means),
-            State::Active if let Some(until) = self.until.filter(is_due) => {
+            (State::Pending, ..) if self.before.is_none() => self.sample_cpu(means),
+            (State::Active, _, Some(until)) => {
                 let undone = self
                     .action
                     .undo(means.testbed, means.clocks, at_ns(until))?;
                 self.record_undone(means, opened_ns, undone)?;
             }
-            State::Active if event.kind == EventKind::Stop => self.sample_connections(means),
-            State::Active if event.kind == EventKind::Reload => {
+            (State::Active, ..) if event.kind == EventKind::Stop => self.sample_connections(means),
+            (State::Active, ..) if event.kind == EventKind::Reload => {
                 self.check_effect(means, opened_ns)?
             }
-            State::Undone => self.sample_share(means, opened_ns),
-            State::Pending | State::Active => {}
+            (State::Undone, ..) => self.sample_share(means, opened_ns),
+            (State::Pending | State::Active, ..) => {}
         }
         Ok(())
     }

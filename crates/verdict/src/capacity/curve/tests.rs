@@ -46,7 +46,7 @@ fn the_curve_has_a_point_for_each_rate_with_the_spread_of_its_trials() {
     assert!(near(p99.latency_us.low, 6000.0), "{p99:?}");
     assert!(near(p99.latency_us.middle, 12_000.0), "{p99:?}");
     assert!(near(p99.latency_us.high, 18_000.0), "{p99:?}");
-    let [Judgement::Missed(missed)] = &points[1].not_held[..] else {
+    let [Judgement::Missed(missed)] = &points[1].unmet[..] else {
         panic!("{points:?}");
     };
     assert!(near(missed[0].1, 18_000.0), "{missed:?}");

@@ -25,6 +25,7 @@ pub use experiments::{RUN, can_run, proxy_and_backend, quickly, run_into, run_wi
 pub use left::{alive, control_groups, descendants, devices, groups_of_hosts, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
+pub use testing::skip;
 pub use topologies::{
     BackEnd, PROGRAM, command_on, far, hosts_or_skip, load_on, program, run_on, spec, topology,
 };
@@ -37,21 +38,6 @@ pub const HUP: i32 = 1;
 pub const INT: i32 = 2;
 pub const KILL: i32 = 9;
 pub const TERM: i32 = 15;
-
-/// Says that a test cannot run here, as `CONTRIBUTING.md` describes it.
-pub fn skip(reason: &str) {
-    use std::io::Write as _;
-    let Some(path) = std::env::var_os("WEIGH_SKIPPED") else {
-        println!("SKIPPED: {reason}");
-        return;
-    };
-    let mut file = fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .unwrap();
-    writeln!(file, "{reason}").unwrap();
-}
 
 /// Whether a program is on the path or where Debian has it for root.
 pub fn is_installed(program: &str) -> bool {

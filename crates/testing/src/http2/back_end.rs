@@ -1,4 +1,4 @@
-//! HTTP/2 back ends that can send any frames.
+//! HTTP/2 servers that can send any frames.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use net::h2::{ErrorCode, Event, FrameReader, frame, hpack};
 
-/// Something that the balancer has sent.
+/// Something that the client has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Got {
     Head {
@@ -42,7 +42,7 @@ pub fn value<'f>(fields: &'f [(String, String)], name: &str) -> &'f str {
 /// The window of a stream or connection at its beginning, bytes.
 const WINDOW: i64 = 65_535;
 
-/// A connection from the balancer.
+/// A connection from a client.
 pub struct Link {
     pub stream: TcpStream,
     pub out: Vec<u8>,
@@ -75,13 +75,13 @@ impl Link {
     }
 
     pub fn flush(&mut self) {
-        // The balancer may have closed already.
+        // The client may have closed already.
         let _ = self.stream.write_all(&self.out);
         self.out.clear();
     }
 
     /// Sends what is in `out`, and waits for what comes next; `None` at the end.
-    pub fn next(&mut self) -> Option<Got> {
+    pub fn receive(&mut self) -> Option<Got> {
         let mut input = [0; 65_536];
         loop {
             self.flush();
@@ -98,7 +98,7 @@ impl Link {
     /// The stream and fields of the next request; its content is not awaited.
     pub fn request(&mut self) -> Option<(u32, Vec<(String, String)>)> {
         loop {
-            if let Got::Head { stream, fields, .. } = self.next()? {
+            if let Got::Head { stream, fields, .. } = self.receive()? {
                 return Some((stream, fields));
             }
         }
@@ -237,7 +237,7 @@ impl BackEnd {
     ) -> Self {
         let connections: Arc<AtomicUsize> = Arc::default();
         let counted = connections.clone();
-        let address = super::serve(move |stream| {
+        let address = crate::serve(move |stream| {
             let number = counted.fetch_add(1, Ordering::SeqCst);
             serve(&mut Link::new(stream, settings), number);
         });
@@ -251,7 +251,7 @@ impl BackEnd {
     pub fn named(name: &'static str) -> Self {
         Self::new(&[], move |link, _| {
             let mut open = std::collections::BTreeMap::new();
-            while let Some(got) = link.next() {
+            while let Some(got) = link.receive() {
                 let done = match got {
                     Got::Head {
                         stream,

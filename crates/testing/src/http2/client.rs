@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use net::h2::{ErrorCode, Event, FrameReader, PREFACE, frame, hpack};
 
-use super::LONG;
+/// No answer takes as long, unless the other side hangs.
+const LONG: Duration = Duration::from_secs(20);
 
 /// A response so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,9 +65,14 @@ pub fn with<'a>(changed: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 
 impl Client<TcpStream> {
     pub fn connect(address: SocketAddr) -> Self {
+        Self::connect_with(address, &[])
+    }
+
+    /// With these settings.
+    pub fn connect_with(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
-        Self::over(stream, &[])
+        Self::over(stream, settings)
     }
 }
 

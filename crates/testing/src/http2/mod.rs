@@ -1,0 +1,4 @@
+//! Peers that speak HTTP/2 and can send any frames.
+
+pub mod back_end;
+pub mod client;

@@ -1,0 +1,23 @@
+//! What tests of several crates share. Only tests depend on it: whatever fails here panics.
+#![allow(clippy::unwrap_used)]
+
+pub mod http2;
+pub mod printed;
+mod tcp;
+
+pub use tcp::{serve, serve_on};
+
+/// Says that a test cannot run here, as `CONTRIBUTING.md` describes it.
+pub fn skip(reason: &str) {
+    use std::io::Write as _;
+    let Some(path) = std::env::var_os("WEIGH_SKIPPED") else {
+        println!("SKIPPED: {reason}");
+        return;
+    };
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .unwrap();
+    writeln!(file, "{reason}").unwrap();
+}
