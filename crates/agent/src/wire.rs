@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::sampling::timeline::{Measured, Spans};
 
 mod instructions;
+mod links;
 mod profile;
 
 pub use instructions::IdleTimes;
+pub use links::PeerLink;
 pub use profile::{CallGraph, ProfileOrder, ServerProfile};
 
 /// An order to an agent. Each gets one answer; a load reports its progress before.
@@ -29,8 +31,7 @@ pub enum Order {
         #[serde(default)]
         silence_ms: Option<u64>,
     },
-    /// Make an empty folder for a server; answered with its path, and that of `weigh` for the
-    /// server's user.
+    /// Make an empty folder for a server; answered with its path.
     Folder {
         server: String,
         /// The user that the server runs as and that the folder is given to. Without it, a user of
@@ -75,6 +76,9 @@ pub enum Order {
         /// Whether it has the host's default route.
         routed: bool,
     },
+    /// Make or change the links between this agent's host, which is a machine, and all hosts to
+    /// which it has one; those that are not named end.
+    PeerLinks { peers: Vec<PeerLink> },
     /// Report what a server has used so far.
     Usage {
         server: String,
@@ -398,8 +402,6 @@ pub enum Answer {
     Folder {
         /// Its absolute path.
         path: String,
-        /// Where the server can run `weigh`, if its user cannot run the agent's own program.
-        weigh: Option<String>,
     },
     /// A server or a driver was started.
     Started {
