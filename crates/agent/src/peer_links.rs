@@ -118,7 +118,11 @@ impl Servers {
     ///
     /// # Errors
     /// When the kernel or the rights for it are missing. Then there are no new links.
-    pub(crate) fn set_peer_links(&mut self, peers: Vec<PeerLink>) -> Result<(), String> {
+    pub(crate) fn set_peer_links(
+        &mut self,
+        address: IpAddr,
+        peers: Vec<PeerLink>,
+    ) -> Result<(), String> {
         let links = &mut self.peer_links;
         if let Some(made) = links.as_mut().filter(|made| made.are_to(&peers)) {
             return made.change(peers);
@@ -127,19 +131,29 @@ impl Servers {
         if !peers.is_empty() {
             link_record::sweep();
             let route = Route::open().map_err(|e| format!("cannot make links: {e}"))?;
-            *links = Some(PeerLinks::make(route, &std::env::temp_dir(), peers)?);
+            *links = Some(PeerLinks::make(
+                route,
+                &std::env::temp_dir(),
+                address,
+                peers,
+            )?);
         }
         Ok(())
     }
 }
 
 impl<K: LinkKernel> PeerLinks<K> {
-    /// Makes links; records in `folder` what is changed.
-    fn make(mut kernel: K, folder: &Path, peers: Vec<PeerLink>) -> Result<Self, String> {
+    /// Makes links of the host with an address; records in `folder` what is changed.
+    fn make(
+        mut kernel: K,
+        folder: &Path,
+        address: IpAddr,
+        peers: Vec<PeerLink>,
+    ) -> Result<Self, String> {
         let mut devices: Vec<(u32, Device)> = Vec::new();
         let mut shaped: Vec<Shaped> = Vec::new();
         for peer in peers {
-            let index = device_to(&mut kernel, &peer)?;
+            let index = device_to(&mut kernel, address, &peer)?;
             let known = devices.iter().find(|(number, _)| *number == index);
             let device = match known {
                 Some((_, device)) => device.clone(),
@@ -251,17 +265,24 @@ pub(crate) fn undo(kernel: &mut impl LinkKernel, devices: &[LinkedDevice]) -> bo
 }
 
 /// The device on the way to another host.
-fn device_to(kernel: &mut impl LinkKernel, peer: &PeerLink) -> Result<u32, String> {
+fn device_to(kernel: &mut impl LinkKernel, own: IpAddr, peer: &PeerLink) -> Result<u32, String> {
     let PeerLink { host, address, .. } = peer;
     let to = kernel
         .route_to(*address)
         .map_err(|e| format!("there is no route to host `{host}` ({address}): {e}"))?;
-    match to.is_local {
-        false => Ok(to.device),
-        true => Err(format!(
+    if to.is_local {
+        return Err(format!(
             "host `{host}` is at an address of the same machine ({address}), and a link needs a \
              network between them"
+        ));
+    }
+    // Otherwise the answers would not pass the link, which filters by the declared address.
+    match to.source {
+        Some(source) if source != own => Err(format!(
+            "its packets to host `{host}` come from {source}, not from its address {own}; a link \
+             needs address = \"{source}\""
         )),
+        _ => Ok(to.device),
     }
 }
 
@@ -300,5 +321,4 @@ fn refusal(what: &str, device: &str, error: &io::Error) -> String {
 }
 
 #[cfg(test)]
-#[path = "peer_links/tests.rs"]
 pub(crate) mod tests;

@@ -38,6 +38,7 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
+const RTA_PREFSRC: u16 = 7;
 const RTN_LOCAL: u8 = 2;
 const ARPHRD_ETHER: u16 = 1;
 
@@ -62,6 +63,8 @@ pub(crate) struct RouteTo {
     pub(crate) device: u32,
     /// Whether it is an address of this network namespace itself.
     pub(crate) is_local: bool,
+    /// The source address of packets there, unless a program chooses another one.
+    pub(crate) source: Option<IpAddr>,
 }
 
 /// A network device.
@@ -189,12 +192,17 @@ impl Route {
         message.attribute(RTA_DST, &bytes);
         let answer = self.0.request(message)?;
         let none = || io::Error::other("the kernel named no device");
-        let mut parts = attributes(answer.get(header.len()..).ok_or_else(none)?);
-        let device = parts.find(|(name, value)| *name == RTA_OIF && value.len() == 4);
-        let (_, device) = device.ok_or_else(none)?;
+        let parts = answer.get(header.len()..).ok_or_else(none)?;
+        let part = |wanted, length| {
+            let mut all = attributes(parts);
+            let found = all.find(|(name, value)| *name == wanted && value.len() == length);
+            found.map(|(_, value)| value)
+        };
+        let source = part(RTA_PREFSRC, bytes.len());
         Ok(RouteTo {
-            device: u32_at(device, 0),
+            device: u32_at(part(RTA_OIF, 4).ok_or_else(none)?, 0),
             is_local: answer[7] == RTN_LOCAL,
+            source: source.and_then(address_of),
         })
     }
 
@@ -224,6 +232,14 @@ impl Route {
     }
 }
 
+/// An address in an attribute.
+fn address_of(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
+        _ => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+    }
+}
+
 fn link(flags: u16, index: u32, change: u32) -> Message {
     Message::acknowledged(RTM_NEWLINK, flags, &interface(index, change))
 }
@@ -243,6 +259,7 @@ mod tests {
                 continue;
             };
             assert_eq!((to.device, to.is_local), (lo, true), "{address}");
+            assert_eq!(to.source, address.parse().ok(), "{address}");
         }
         let device = route.device(lo).unwrap();
         assert_eq!((device.name.as_str(), device.is_ethernet), ("lo", false));

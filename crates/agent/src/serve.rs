@@ -357,7 +357,9 @@ fn carry_out(
         Order::Link { up, routed } => link::set(up, routed)
             .map(|()| Answer::Done)
             .map_err(|e| format!("cannot switch the link of this host: {e}")),
-        Order::PeerLinks { peers } => servers.set_peer_links(peers).map(|()| Answer::Done),
+        Order::PeerLinks { address, peers } => servers
+            .set_peer_links(address, peers)
+            .map(|()| Answer::Done),
         Order::Usage { server, port } => Ok(Answer::Usage {
             cpu_s: servers.cpu_s(&server)?,
             connections: port.and_then(connections_at),

@@ -1,7 +1,7 @@
 //! The orders and answers of the protocol between an agent and its caller.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use readings::{BottleneckSample, HttpVersion, InstructionScope, LoadReading};
@@ -78,7 +78,11 @@ pub enum Order {
     },
     /// Make or change the links between this agent's host, which is a machine, and all hosts to
     /// which it has one; those that are not named end.
-    PeerLinks { peers: Vec<PeerLink> },
+    PeerLinks {
+        /// The address by which the others know this host.
+        address: IpAddr,
+        peers: Vec<PeerLink>,
+    },
     /// Report what a server has used so far.
     Usage {
         server: String,

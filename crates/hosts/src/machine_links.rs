@@ -87,10 +87,10 @@ impl MachineLinks {
     ) -> Vec<(String, AgentError)> {
         let mut failed = Vec::new();
         let mut networks: BTreeMap<String, String> = BTreeMap::new();
-        let orders = self.hosts.iter().map(|host| (&host.name, self.peers(host)));
-        let orders: Vec<(String, Vec<PeerLink>)> =
-            orders.map(|(name, peers)| (name.clone(), peers)).collect();
-        for (name, peers) in orders {
+        let all = self.hosts.iter();
+        let all = all.map(|host| (host.name.clone(), host.address, self.peers(host)));
+        let all: Vec<(String, IpAddr, Vec<PeerLink>)> = all.collect();
+        for (name, address, peers) in all {
             if peers.is_empty() {
                 continue;
             }
@@ -110,6 +110,7 @@ impl MachineLinks {
                 // If that fails, it is not known what is there.
                 self.made.remove(&name);
                 let order = Order::PeerLinks {
+                    address,
                     peers: peers.clone(),
                 };
                 agent.ask(&order).map(drop)

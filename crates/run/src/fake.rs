@@ -428,7 +428,7 @@ impl AgentHandle for FakeAgent {
             Order::PeerLinks { .. } if script.links_fail => {
                 return Err(Self::failed("the kernel refuses"));
             }
-            Order::PeerLinks { peers } => {
+            Order::PeerLinks { peers, .. } => {
                 for peer in peers {
                     let link = &peer.link;
                     let rate = link.rate_bits_per_s.map(|rate| format!(", {rate} bit/s"));

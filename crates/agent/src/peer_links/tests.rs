@@ -9,6 +9,7 @@ use super::*;
 
 pub(crate) const OURS: u32 = HANDLE;
 const MS: u64 = 1_000_000;
+const OWN: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
 /// Two devices: 1 is `lo`, 2 is `eth0`.
 pub(crate) struct FakeKernel {
@@ -65,9 +66,13 @@ impl LinkKernel for SharedKernel {
     }
 
     fn route_to(&mut self, address: IpAddr) -> io::Result<RouteTo> {
-        let is_local = address == IpAddr::from([10, 0, 0, 1]);
+        let is_local = address == OWN;
         let device = if is_local { 1 } else { 2 };
-        Ok(RouteTo { device, is_local })
+        Ok(RouteTo {
+            device,
+            is_local,
+            source: Some(OWN),
+        })
     }
 
     fn device(&mut self, index: u32) -> io::Result<Device> {
@@ -159,7 +164,7 @@ fn links_are_made_changed_and_removed() {
     let folder = Folder::new();
     let kernel = SharedKernel::default();
     let peers = vec![peer(2, 20), peer(3, 0)];
-    let mut links = PeerLinks::make(kernel.clone(), &folder.0, peers).unwrap();
+    let mut links = PeerLinks::make(kernel.clone(), &folder.0, OWN, peers).unwrap();
     assert_eq!(folder.records(), 1);
     assert!(links.are_to(&[peer(2, 1), peer(3, 1)]) && !links.are_to(&[peer(2, 20)]));
     links.change(vec![peer(2, 20), peer(3, 5)]).unwrap();
@@ -214,7 +219,7 @@ fn what_was_done_before_a_failure_is_undone() {
         let folder = Folder::new();
         let kernel = SharedKernel::default();
         kernel.borrow_mut().fails = Some((fails, errno));
-        let made = PeerLinks::make(kernel.clone(), &folder.0, vec![peer(2, 20)]);
+        let made = PeerLinks::make(kernel.clone(), &folder.0, OWN, vec![peer(2, 20)]);
         let why = made.err().unwrap();
         assert!(why.contains(says), "{why}");
         assert_eq!(kernel.borrow().log, log, "{fails}");
@@ -226,7 +231,7 @@ fn what_was_done_before_a_failure_is_undone() {
 fn a_record_stays_until_everything_is_undone() {
     let folder = Folder::new();
     let mut kernel = SharedKernel::default();
-    let links = PeerLinks::make(kernel.clone(), &folder.0, vec![peer(2, 20)]).unwrap();
+    let links = PeerLinks::make(kernel.clone(), &folder.0, OWN, vec![peer(2, 20)]).unwrap();
     kernel.borrow_mut().fails = Some(("remove", 16));
     drop(links);
     assert_eq!(folder.records(), 1);
@@ -245,7 +250,7 @@ fn nothing_is_changed_where_a_link_cannot_be() {
     let refused = |peers: Vec<PeerLink>, root: Option<u32>, says: &str| {
         let kernel = SharedKernel::default();
         kernel.borrow_mut().roots.extend(root.map(|root| (2, root)));
-        let made = PeerLinks::make(kernel.clone(), &folder.0, peers);
+        let made = PeerLinks::make(kernel.clone(), &folder.0, OWN, peers);
         let why = made.err().unwrap();
         assert!(why.contains(says), "{why}");
         assert_eq!(kernel.borrow().log, [""; 0]);
@@ -263,6 +268,13 @@ fn nothing_is_changed_where_a_link_cannot_be() {
         "(htb 8001:), and a link would replace it",
     );
     refused(one(), Some(HANDLE), "has the links of another run");
+    let other = IpAddr::from([10, 0, 0, 9]);
+    let made = PeerLinks::make(SharedKernel::default(), &folder.0, other, one());
+    let why = made.err().unwrap();
+    assert!(
+        why.contains("come from 10.0.0.1, not from its address 10.0.0.9"),
+        "{why}"
+    );
     refused(
         (2..16).map(|last| peer(last, 0)).collect(),
         None,
@@ -271,5 +283,5 @@ fn nothing_is_changed_where_a_link_cannot_be() {
     // The kernel's own choice is replaced.
     let kernel = SharedKernel::default();
     kernel.borrow_mut().roots.insert(2, 0);
-    assert!(PeerLinks::make(kernel, &folder.0, one()).is_ok());
+    assert!(PeerLinks::make(kernel, &folder.0, OWN, one()).is_ok());
 }
