@@ -56,7 +56,7 @@ fn timed<T>(what: &str, agents: usize, part: impl FnOnce() -> T) -> T {
 fn main() {
     let argument = std::env::args().nth(1).unwrap_or_default();
     if argument == "agent" {
-        agent::serve(BufReader::new(stdin()), stdout()).unwrap();
+        agent::serve(BufReader::new(stdin()), stdout(), std::io::empty()).unwrap();
         return;
     }
     let count: usize = argument.parse().unwrap_or(100);

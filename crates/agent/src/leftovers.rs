@@ -1,5 +1,6 @@
-//! Removes what killed programs have left: folders of agents and control groups. Their names
-//! identify their owners, and the next run removes those of dead ones.
+//! Removes what killed programs have left: folders of agents, control groups, and links on the
+//! devices of a machine. Their names, or those of their records, identify their owners, and the next
+//! run removes those of dead ones.
 //!
 //! Namespaces and devices need no removal: they are unnamed and go with their processes.
 
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::cgroup;
 use crate::cgroup_hierarchy::Hierarchy;
+use crate::link_record;
 use crate::sampling::proc_files::Process;
 
 /// Where agents and hosts make control groups, and the runtimes of containers inside them.
@@ -76,7 +78,7 @@ impl Owner {
     }
 
     /// Reads a mark at the start of a text, as far as the next `-`.
-    fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let mark = text.split('-').next()?;
         let mut parts = mark.split('.');
         let owner = Self {
@@ -88,9 +90,18 @@ impl Owner {
         parts.next().is_none().then_some(owner)
     }
 
+    /// One that is known to have ended.
+    #[cfg(test)]
+    pub(crate) fn dead(self) -> Self {
+        Self {
+            start_ticks: self.start_ticks + 1,
+            ..self
+        }
+    }
+
     /// Whether it is known to have ended. This is not known of a process of another pid namespace
     /// or another boot: it may run on another machine that shares the folder.
-    fn is_dead(&self) -> bool {
+    pub(crate) fn is_dead(&self) -> bool {
         self.boot == boot()
             && self.pids == pid_namespace()
             && start_ticks(self.pid) != Some(self.start_ticks)
@@ -137,7 +148,8 @@ fn owner_of(name: &str) -> Option<Owner> {
 }
 
 /// Removes what dead programs have left on this machine: kills what still runs in their control
-/// groups, and removes those groups and the agents' folders. Returns what it has removed.
+/// groups, and removes those groups, the agents' folders, and links in this network namespace. Returns
+/// what it has removed: paths, of links that of their record.
 ///
 /// Agents of a program that was killed just now are still cleaning up in its groups. If they were
 /// killed too, their folders would stay, perhaps in another mount namespace. So they get time to
@@ -167,6 +179,7 @@ pub fn sweep() -> Vec<PathBuf> {
             removed.push(path);
         }
     }
+    removed.extend(link_record::sweep());
     removed
 }
 

@@ -1,17 +1,18 @@
-//! Devices, addresses and routes by rtnetlink(7), with the numbers of `linux/if_link.h`,
-//! `linux/rtnetlink.h` and `linux/pkt_sched.h`.
+//! Devices, addresses and routes by rtnetlink(7), with the numbers of `linux/if_link.h` and
+//! `linux/rtnetlink.h`.
 
 use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 
-use crate::netlink::{Message, Netlink, u32_at};
+use crate::netlink::{Message, Netlink, attributes, text, u32_at};
 
 /// The device that connects a host to the others.
 pub const DEVICE: &str = "net0";
 
 const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
 const NETLINK_ROUTE: i32 = 0;
 
 const NLM_F_EXCL: u16 = 0x200;
@@ -22,7 +23,7 @@ const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
-const RTM_NEWQDISC: u16 = 36;
+const RTM_GETROUTE: u16 = 26;
 
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MASTER: u16 = 10;
@@ -35,12 +36,13 @@ const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
+const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
-const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
+const RTA_PREFSRC: u16 = 7;
+const RTN_LOCAL: u8 = 2;
+const ARPHRD_ETHER: u16 = 1;
 
 const IFF_UP: u32 = 1;
-const TC_H_ROOT: u32 = 0xffff_ffff;
 
 /// `struct ifinfomsg`; sets the flags of `change`.
 fn interface(index: u32, change: u32) -> [u8; 16] {
@@ -52,7 +54,27 @@ fn interface(index: u32, change: u32) -> [u8; 16] {
 }
 
 /// An rtnetlink socket, in the network namespace that it was opened in.
-pub struct Route(Netlink);
+pub struct Route(pub(crate) Netlink);
+
+/// Where packets to an address go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RouteTo {
+    /// The index of the device.
+    pub(crate) device: u32,
+    /// Whether it is an address of this network namespace itself.
+    pub(crate) is_local: bool,
+    /// The source address of packets there, unless a program chooses another one.
+    pub(crate) source: Option<IpAddr>,
+}
+
+/// A network device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Device {
+    pub(crate) name: String,
+    pub(crate) gso_max_segs: u32,
+    /// Whether packets have an Ethernet header on it.
+    pub(crate) is_ethernet: bool,
+}
 
 impl Route {
     /// Opens one in the namespace of this thread.
@@ -129,9 +151,7 @@ impl Route {
 
     /// Turns segmentation offload off, so that packets are as on a wire.
     pub fn single_packets(&mut self, device: u32) -> io::Result<()> {
-        let mut message = link(0, device, 0);
-        message.number(IFLA_GSO_MAX_SEGS, 1);
-        self.0.request(message).map(drop)
+        self.set_gso_max_segs(device, 1)
     }
 
     /// Adds an address to a device.
@@ -159,43 +179,90 @@ impl Route {
         self.0.request(message).map(drop)
     }
 
-    /// Adds a queueing discipline to a device; `fill` adds its options.
-    pub fn discipline(
-        &mut self,
-        device: u32,
-        kind: &str,
-        fill: impl FnOnce(&mut Message),
-    ) -> io::Result<()> {
-        self.0
-            .request(discipline(device, kind, NEW, fill))
-            .map(drop)
+    /// Where packets to an address go.
+    pub(crate) fn to(&mut self, address: IpAddr) -> io::Result<RouteTo> {
+        let (family, bytes) = match address {
+            IpAddr::V4(address) => (AF_INET, address.octets().to_vec()),
+            IpAddr::V6(address) => (AF_INET6, address.octets().to_vec()),
+        };
+        let mut header = [0; 12];
+        header[0] = family;
+        header[1] = 8 * bytes.len() as u8;
+        let mut message = Message::acknowledged(RTM_GETROUTE, 0, &header);
+        message.attribute(RTA_DST, &bytes);
+        let answer = self.0.request(message)?;
+        let none = || io::Error::other("the kernel named no device");
+        let parts = answer.get(header.len()..).ok_or_else(none)?;
+        let part = |wanted, length| {
+            let mut all = attributes(parts);
+            let found = all.find(|(name, value)| *name == wanted && value.len() == length);
+            found.map(|(_, value)| value)
+        };
+        let source = part(RTA_PREFSRC, bytes.len());
+        Ok(RouteTo {
+            device: u32_at(part(RTA_OIF, 4).ok_or_else(none)?, 0),
+            is_local: answer[7] == RTN_LOCAL,
+            source: source.and_then(address_of),
+        })
     }
 
-    /// Changes the options of a device's queueing discipline; fails where it has another kind.
-    pub fn change_discipline(
-        &mut self,
-        device: u32,
-        kind: &str,
-        fill: impl FnOnce(&mut Message),
-    ) -> io::Result<()> {
-        self.0.request(discipline(device, kind, 0, fill)).map(drop)
+    /// A device by its index.
+    pub(crate) fn device(&mut self, index: u32) -> io::Result<Device> {
+        let message = Message::acknowledged(RTM_GETLINK, 0, &interface(index, 0));
+        let answer = self.0.request(message)?;
+        let none = || io::Error::other("the kernel did not describe the device");
+        let attribute = |wanted| {
+            let mut all = attributes(answer.get(16..)?);
+            all.find(|(name, _)| *name == wanted)
+                .map(|(_, value)| value)
+        };
+        let segments = attribute(IFLA_GSO_MAX_SEGS).filter(|value| value.len() == 4);
+        Ok(Device {
+            name: text(attribute(IFLA_IFNAME).ok_or_else(none)?),
+            gso_max_segs: u32_at(segments.ok_or_else(none)?, 0),
+            is_ethernet: answer[2..4] == ARPHRD_ETHER.to_ne_bytes(),
+        })
+    }
+
+    /// Sets how many segments a packet may have that a device, or the kernel for it, divides.
+    pub(crate) fn set_gso_max_segs(&mut self, device: u32, segments: u32) -> io::Result<()> {
+        let mut message = link(0, device, 0);
+        message.number(IFLA_GSO_MAX_SEGS, segments);
+        self.0.request(message).map(drop)
     }
 }
 
-fn discipline(device: u32, kind: &str, flags: u16, fill: impl FnOnce(&mut Message)) -> Message {
-    let mut header = [0; 20];
-    header[4..8].copy_from_slice(&device.to_ne_bytes());
-    header[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
-    let mut message = Message::acknowledged(RTM_NEWQDISC, flags, &header);
-    message.name(TCA_KIND, kind).nest(TCA_OPTIONS, fill);
-    message
+/// An address in an attribute.
+fn address_of(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
+        _ => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+    }
 }
 
 fn link(flags: u16, index: u32, change: u32) -> Message {
     Message::acknowledged(RTM_NEWLINK, flags, &interface(index, change))
 }
 
-/// The bytes of a request, for tests that compare them with those of `tc`.
-pub fn discipline_bytes(device: u32, kind: &str, fill: impl FnOnce(&mut Message)) -> Vec<u8> {
-    discipline(device, kind, NEW, fill).finish().to_vec()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_to_an_own_address_is_local() {
+        let mut route = Route::open().unwrap();
+        let lo = route.index("lo").unwrap();
+        for address in ["127.0.0.1", "::1"] {
+            // A machine may have no IPv6.
+            let Ok(to) = route.to(address.parse().unwrap()) else {
+                assert_eq!(address, "::1");
+                continue;
+            };
+            assert_eq!((to.device, to.is_local), (lo, true), "{address}");
+            assert_eq!(to.source, address.parse().ok(), "{address}");
+        }
+        let device = route.device(lo).unwrap();
+        assert_eq!((device.name.as_str(), device.is_ethernet), ("lo", false));
+        assert!(device.gso_max_segs >= 1, "{device:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The agent's side of the pipe: carries out orders.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,13 +48,15 @@ enum Event {
 }
 
 /// Carries orders out until the coordinator ends the conversation, the input ends or brings no
-/// heartbeat any more; then kills everything that was started.
+/// heartbeat any more, or something can be read from `termination`; then kills everything that was
+/// started and undoes what was changed.
 ///
 /// # Errors
 /// When the folder for the servers cannot be made, or the input was damaged on the way.
 pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
+    mut termination: impl Read + Send + 'static,
 ) -> io::Result<()> {
     net::os::adopt_orphans();
     net::os::raise_open_files();
@@ -75,6 +77,12 @@ pub fn serve(
     let interval = pipe::limit() / pipe::BEATS;
     let frames = FrameSender::start(output, Side::Agent, interval, give_up.clone());
     read_orders(input, sender, liveness.clone(), stop.clone(), ended.clone());
+    let terminate = give_up.clone();
+    std::thread::spawn(move || {
+        if matches!(termination.read(&mut [0]), Ok(1..)) {
+            terminate();
+        }
+    });
     let result = AgentSession {
         servers: &mut servers,
         stop: &stop,
@@ -301,12 +309,11 @@ fn carry_out(
             loads: servers.stop_counting(&loads),
         }),
         Order::Folder { server, user } => {
-            let path = servers.make_folder(&server, user.as_deref())?;
-            let weigh = servers.program_of(&server)?;
-            Ok(Answer::Folder {
-                path: path.display().to_string(),
-                weigh: weigh.map(|path| path.display().to_string()),
-            })
+            servers
+                .make_folder(&server, user.as_deref())
+                .map(|path| Answer::Folder {
+                    path: path.display().to_string(),
+                })
         }
         Order::Start(order) => servers.start(&order).map(|pid| Answer::Started {
             pid,
@@ -350,6 +357,9 @@ fn carry_out(
         Order::Link { up, routed } => link::set(up, routed)
             .map(|()| Answer::Done)
             .map_err(|e| format!("cannot switch the link of this host: {e}")),
+        Order::PeerLinks { address, peers } => servers
+            .set_peer_links(address, peers)
+            .map(|()| Answer::Done),
         Order::Usage { server, port } => Ok(Answer::Usage {
             cpu_s: servers.cpu_s(&server)?,
             connections: port.and_then(connections_at),

@@ -25,7 +25,7 @@ use super::server_user::{self, ServerUser};
 use super::wire::{AnswerSummary, AwaitServer, OtherServer, StartServer};
 use crate::instructions::Counting;
 use crate::leftovers::Owner;
-use crate::own_program::OwnProgram;
+use crate::peer_links::PeerLinks;
 use crate::sampling::proc_files::tree;
 use crate::sampling::sampler::Sampler;
 use crate::sampling::system_counters::SystemSources;
@@ -89,7 +89,8 @@ pub(super) struct Servers {
     sampler: Option<Sampler>,
     /// Counters of instructions, while a load is made for them.
     pub(super) counting: Option<Counting>,
-    own_program: OwnProgram,
+    /// The links of this host, where hosts are machines.
+    pub(super) peer_links: Option<PeerLinks>,
 }
 
 impl Servers {
@@ -107,7 +108,7 @@ impl Servers {
             running: BTreeMap::new(),
             sampler: None,
             counting: None,
-            own_program: OwnProgram::default(),
+            peer_links: None,
         })
     }
 
@@ -169,14 +170,6 @@ impl Servers {
         let path = folder.path().to_owned();
         self.folders.insert(server.to_owned(), folder);
         Ok(path)
-    }
-
-    /// The path at which a server's user can run this program, where it is not the program's own.
-    pub(super) fn program_of(&mut self, server: &str) -> Result<Option<PathBuf>, String> {
-        match self.folders.get(server).and_then(ServerFolder::user) {
-            Some(_) => self.own_program.for_others(&self.folder, &self.path),
-            None => Ok(None),
-        }
     }
 
     /// Makes an empty folder for a program that runs as this process's user.
@@ -255,9 +248,7 @@ impl Servers {
                 .as_ref()
                 .map(|cwd| format!(" in {}", cwd.display()));
             let folder = folder.unwrap_or_default();
-            let advice = server_user::start_advice(&e, user);
-            let server = &order.server;
-            format!("cannot start {program} for `{server}`{folder}: {e}{advice}")
+            format!("cannot start {program} for `{}`{folder}: {e}", order.server)
         })?;
         let pid = child.id() as i32;
         // A group that the server could not enter counts nothing.

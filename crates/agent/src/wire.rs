@@ -1,7 +1,7 @@
 //! The orders and answers of the protocol between an agent and its caller.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use readings::{BottleneckSample, HttpVersion, InstructionScope, LoadReading};
@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::sampling::timeline::{Measured, Spans};
 
 mod instructions;
+mod links;
 mod profile;
 
 pub use instructions::IdleTimes;
+pub use links::PeerLink;
 pub use profile::{CallGraph, ProfileOrder, ServerProfile};
 
 /// An order to an agent. Each gets one answer; a load reports its progress before.
@@ -29,8 +31,7 @@ pub enum Order {
         #[serde(default)]
         silence_ms: Option<u64>,
     },
-    /// Make an empty folder for a server; answered with its path, and that of `weigh` for the
-    /// server's user.
+    /// Make an empty folder for a server; answered with its path.
     Folder {
         server: String,
         /// The user that the server runs as and that the folder is given to. Without it, a user of
@@ -74,6 +75,13 @@ pub enum Order {
         up: bool,
         /// Whether it has the host's default route.
         routed: bool,
+    },
+    /// Make or change the links between this agent's host, which is a machine, and all hosts to
+    /// which it has one; those that are not named end.
+    PeerLinks {
+        /// The address by which the others know this host.
+        address: IpAddr,
+        peers: Vec<PeerLink>,
     },
     /// Report what a server has used so far.
     Usage {
@@ -398,8 +406,6 @@ pub enum Answer {
     Folder {
         /// Its absolute path.
         path: String,
-        /// Where the server can run `weigh`, if its user cannot run the agent's own program.
-        weigh: Option<String>,
     },
     /// A server or a driver was started.
     Started {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use agent::wire::{Answer, Order};
 use agent::{AgentError, AgentHandle};
 use readings::{Access, LinkSpec};
 use serde_json::Value;
@@ -116,9 +117,11 @@ pub trait Host {
         None
     }
 
-    /// Whether its default route is the link, rather than only the route to its network.
-    fn routes_into_link(&self) -> bool {
-        false
+    /// The order to its agent that sets its link up or down; `None` if [`Links`](crate::Links) have
+    /// to lose all packets instead.
+    fn link_order(&self, up: bool) -> Option<Order> {
+        let _ = up;
+        None
     }
 
     /// Its ephemeral ports, if known.
@@ -197,7 +200,6 @@ impl Host for LocalHost {
 
 /// Asks an agent whether a server could listen on an address of its machine.
 pub(crate) fn is_free_there(agent: &mut dyn AgentHandle, address: SocketAddr) -> bool {
-    use agent::wire::{Answer, Order};
     match agent.ask(&Order::IsFree { address }) {
         Ok(Answer::Free { free }) => free,
         // The server will report it.

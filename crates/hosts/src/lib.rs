@@ -5,6 +5,8 @@
 //! creates a network namespace for the links, and for each host network, mount and UTS namespaces.
 //! None is named, so they vanish with all their devices when that process and those inside have
 //! ended. An agent enters them before it executes its program.
+//!
+//! Between machines, links are made by the agents there.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -14,6 +16,7 @@ mod holder_protocol;
 mod host;
 mod lacking;
 pub mod link;
+mod machine_links;
 mod namespace;
 mod namespace_host;
 mod netns_holder;
@@ -28,8 +31,9 @@ use crate::link::router::Addresses;
 
 pub use host::{Host, OutgoingPorts, Unconfirmed};
 pub use lacking::lacking;
+pub use machine_links::MachineLinks;
 pub use netns_holder::serve;
-pub use set::{Hosts, HostsError, HostsSpec, Links};
+pub use set::{Hosts, HostsByName, HostsError, HostsSpec, Links};
 pub use setting::SettingError;
 pub use topology::{BuiltHost, Topology, TopologyError, TopologyOptions};
 

@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use agent::wire::Order;
 use agent::{Agent, AgentError, AgentHandle};
 use readings::{Access, HostSpec, LinkKind, LinkSpec};
 use serde_json::{Value, json};
@@ -85,8 +86,12 @@ impl Host for NamespaceHost {
         self.spec.link
     }
 
-    fn routes_into_link(&self) -> bool {
-        self.topology.borrow().kind == LinkKind::UserSpace
+    fn link_order(&self, up: bool) -> Option<Order> {
+        Some(Order::Link {
+            up,
+            // In user space the default route leads into the link.
+            routed: self.topology.borrow().kind == LinkKind::UserSpace,
+        })
     }
 
     fn outgoing_ports(&self) -> Option<OutgoingPorts> {

@@ -8,8 +8,9 @@ use super::holder_protocol::{HeldHost, HolderAnswer, HolderOrder};
 use super::namespace::HostNamespaces;
 use super::setting::{Machine, MakeError};
 use super::{addresses, namespace as host_namespace};
+use crate::link::Link;
 use crate::link::router::Addresses;
-use crate::link::{Link, netem};
+use agent::netem;
 use agent::route::{DEVICE, Route};
 use readings::{Access, HostSpec};
 use readings::{LinkKind, LinkSpec};
@@ -54,7 +55,7 @@ impl HeldTopology {
         let host = self.hosts.get(number).ok_or(io::ErrorKind::NotFound)?;
         let change = move |route: &mut Route, index: u32| {
             route.change_discipline(index, netem::KIND, |message| {
-                netem::options(&spec, message);
+                netem::options(&spec, netem::ETHERNET_HEADER, message);
             })
         };
         let mut route = Route::open()?;
@@ -243,7 +244,7 @@ fn kernel_has_netem() -> bool {
         let mut route = Route::open()?;
         let index = route.index("lo")?;
         route.discipline(index, netem::KIND, |message| {
-            netem::options(&LinkSpec::default(), message);
+            netem::options(&LinkSpec::default(), netem::ETHERNET_HEADER, message);
         })
     };
     tried().is_ok()
@@ -263,7 +264,7 @@ fn join(
             }
             route.single_packets(index)?;
             route.discipline(index, netem::KIND, |message| {
-                netem::options(&spec, message);
+                netem::options(&spec, netem::ETHERNET_HEADER, message);
             })
         }
     };

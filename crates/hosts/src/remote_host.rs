@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent::wire::{Answer, Order};
 use agent::{Agent, AgentError, AgentHandle, Clock, Program, heartbeat_limit};
-use readings::{Access, HostSpec};
+use readings::{Access, HostSpec, LinkSpec};
 use serde_json::{Value, json};
 
 use crate::engine::{Engines, HostAccess};
@@ -114,7 +114,7 @@ impl RemoteHost {
     }
 
     /// The declared address, or what its engine knows it by.
-    fn known_address(&self) -> Option<IpAddr> {
+    pub(crate) fn known_address(&self) -> Option<IpAddr> {
         let found = self.access.as_ref().and_then(|it| it.address);
         self.spec.address.or(found)
     }
@@ -126,6 +126,13 @@ impl RemoteHost {
             self.agent = Err(format!("host `{name}` cannot be reached any more: {why}"));
         }
         connected
+    }
+
+    /// Ends its agent, since it cannot be used.
+    pub(crate) fn give_up(&mut self, why: &str) {
+        self.before = self.close();
+        let name = &self.spec.name;
+        self.agent = Err(format!("host `{name}` cannot be used any more: {why}"));
     }
 }
 
@@ -165,6 +172,10 @@ impl Host for RemoteHost {
             Ok(agent) => is_free_there(agent, address),
             Err(_) => true,
         }
+    }
+
+    fn link(&self) -> Option<LinkSpec> {
+        self.spec.link
     }
 
     fn remote_program(&self) -> Option<PathBuf> {
@@ -209,6 +220,7 @@ impl Host for RemoteHost {
         let mut inventory = json!({
             "address": self.known_address(),
             "cpus": self.spec.cpus,
+            "link": self.spec.link,
             "clock_ahead_s": self.clock.ahead_ns as f64 / 1e9,
             "clock_round_trip_s": self.clock.round_trip_ns as f64 / 1e9,
             "machine": self.about,

@@ -14,6 +14,7 @@ use readings::{HostSpec, LinkKind, LinkSpec};
 use serde_json::{Value, json};
 
 use crate::host::{Host, LocalHost};
+use crate::machine_links::MachineLinks;
 use crate::namespace_host::NamespaceHost;
 use crate::remote_host::{RemoteHost, Shared};
 use crate::topology::{Topology, TopologyError, TopologyOptions};
@@ -59,6 +60,9 @@ pub enum HostsError {
     Machine { host: String, why: String },
 }
 
+/// Hosts by their names.
+pub type HostsByName = BTreeMap<String, Box<dyn Host>>;
+
 /// The links between hosts.
 pub trait Links {
     /// What carries the packets.
@@ -70,17 +74,23 @@ pub trait Links {
     /// The links that delivered packets late, a sentence each.
     fn late(&mut self) -> Vec<String>;
 
-    /// Sets the rates of links that have one to the declared ones times `factor`.
+    /// Sets the rates of links that have one to the declared ones times `factor`. `hosts` are those
+    /// that the links belong to.
     ///
     /// # Errors
-    /// When the kernel refuses, or the holder process is gone.
-    fn scale_rates(&mut self, factor: f64) -> Result<(), AgentError>;
+    /// When the kernel refuses, or the holder process or an agent is gone.
+    fn scale_rates(&mut self, hosts: &mut HostsByName, factor: f64) -> Result<(), AgentError>;
 
     /// Changes the link of a host; `None` restores the declared one.
     ///
     /// # Errors
-    /// When there is no such host, the kernel refuses, or the holder process is gone.
-    fn change(&mut self, host: &str, spec: Option<LinkSpec>) -> Result<(), AgentError>;
+    /// When there is no such host, the kernel refuses, or the holder process or an agent is gone.
+    fn change(
+        &mut self,
+        hosts: &mut HostsByName,
+        host: &str,
+        spec: Option<LinkSpec>,
+    ) -> Result<(), AgentError>;
 
     /// Whether the holder process has ended.
     fn are_lost(&mut self) -> bool;
@@ -95,7 +105,7 @@ pub trait Links {
 pub struct Hosts {
     spec: HostsSpec,
     weigh: PathBuf,
-    hosts: BTreeMap<String, Box<dyn Host>>,
+    hosts: HostsByName,
     links: Option<Box<dyn Links>>,
     engines: Shared,
     loss_grace: Duration,
@@ -107,7 +117,7 @@ impl Hosts {
     /// # Errors
     /// When one cannot be opened; all that was created is removed then.
     pub fn open(spec: HostsSpec, weigh: &Path) -> Result<Self, HostsError> {
-        let mut hosts: BTreeMap<String, Box<dyn Host>> = BTreeMap::new();
+        let mut hosts = HostsByName::new();
         let mut links: Option<Box<dyn Links>> = None;
         let engines = Shared::default();
         match &spec {
@@ -127,16 +137,29 @@ impl Hosts {
                 links = Some(Box::new(topology));
             }
             HostsSpec::Machines(specs) => {
+                let failed = |host: &str, error| {
+                    let (AgentError::Lost(why) | AgentError::Failed(why)) = error;
+                    let host = host.to_owned();
+                    HostsError::Machine { host, why }
+                };
+                let has_links = specs.iter().any(|spec| spec.link.is_some());
+                let mut machines = Machines::new();
                 for one in specs {
-                    let host = RemoteHost::open(one, weigh, &engines).map_err(|error| {
-                        let (AgentError::Lost(why) | AgentError::Failed(why)) = error;
-                        HostsError::Machine {
-                            host: one.name.clone(),
-                            why,
-                        }
-                    })?;
-                    hosts.insert(one.name.clone(), Box::new(host));
+                    let host = RemoteHost::open(one, weigh, &engines);
+                    let host = host.map_err(|error| failed(&one.name, error))?;
+                    if has_links && host.known_address().is_none() {
+                        let why = "links need its address: address = \"…\"".to_owned();
+                        return Err(failed(&one.name, AgentError::Failed(why)));
+                    }
+                    machines.insert(one.name.clone(), Box::new(host));
                 }
+                let mut made = MachineLinks::of(with_addresses(specs, &machines));
+                let not_made = made.as_mut().map(|links| links.make(&mut machines));
+                if let Some((host, error)) = not_made.into_iter().flatten().next() {
+                    return Err(failed(&host, error));
+                }
+                hosts = into_hosts(machines);
+                links = made.map(|links| Box::new(links) as _);
             }
         }
         Ok(Self {
@@ -177,10 +200,11 @@ impl Hosts {
         };
         // The old ones keep what their engines have given until the new ones have it.
         let mut old = std::mem::take(&mut self.hosts);
-        for spec in specs {
+        let mut machines = Machines::new();
+        for spec in &specs {
             let before = old.get_mut(&spec.name).map(|host| host.close());
             let before = before.unwrap_or_default();
-            let mut host = RemoteHost::absent(&spec, &self.weigh, &self.engines, before);
+            let mut host = RemoteHost::absent(spec, &self.weigh, &self.engines, before);
             let mut opened = host.reopen();
             for pause in RETRY_AFTER {
                 if opened.is_ok() || !wait(pause, stop) {
@@ -188,8 +212,18 @@ impl Hosts {
                 }
                 opened = host.reopen();
             }
-            self.hosts.insert(spec.name, Box::new(host));
+            machines.insert(spec.name.clone(), Box::new(host));
         }
+        let mut links = MachineLinks::of(with_addresses(&specs, &machines));
+        let not_made = links.as_mut().map(|links| links.make(&mut machines));
+        for (name, error) in not_made.into_iter().flatten() {
+            // One without an agent is given up already.
+            if let (Some(host), AgentError::Failed(why)) = (machines.get_mut(&name), error) {
+                host.give_up(&why);
+            }
+        }
+        self.links = links.map(|links| Box::new(links) as _);
+        self.hosts = into_hosts(machines);
         Ok(self)
     }
 
@@ -292,7 +326,7 @@ impl Hosts {
     /// When there are no links, or the change fails.
     pub fn scale_link_rates(&mut self, factor: f64) -> Result<(), AgentError> {
         match &mut self.links {
-            Some(links) => links.scale_rates(factor),
+            Some(links) => links.scale_rates(&mut self.hosts, factor),
             None => Err(AgentError::Failed("there are no links".into())),
         }
     }
@@ -303,7 +337,7 @@ impl Hosts {
     /// When there are no links, or the change fails.
     pub fn change_link(&mut self, host: &str, spec: Option<LinkSpec>) -> Result<(), AgentError> {
         match &mut self.links {
-            Some(links) => links.change(host, spec),
+            Some(links) => links.change(&mut self.hosts, host, spec),
             None => Err(AgentError::Failed("there are no links".into())),
         }
     }
@@ -337,12 +371,36 @@ impl Hosts {
             .iter()
             .map(|(name, host)| (name.as_str(), host.inventory()))
             .collect();
-        match (&self.links, self.are_here()) {
-            (Some(links), _) => Some(("apart", json!({ "links": links.kind(), "hosts": hosts }))),
-            (None, false) => Some(("machines", json!(hosts))),
-            (None, true) => None,
+        match (self.are_here(), &self.links) {
+            (false, _) => Some(("machines", json!(hosts))),
+            (true, Some(links)) => {
+                let apart = json!({ "links": links.kind(), "hosts": hosts });
+                Some(("apart", apart))
+            }
+            (true, None) => None,
         }
     }
+}
+
+/// Machines by their names.
+type Machines = BTreeMap<String, Box<RemoteHost>>;
+
+fn into_hosts(machines: Machines) -> HostsByName {
+    let machines = machines.into_iter();
+    machines
+        .map(|(name, host)| (name, host as Box<dyn Host>))
+        .collect()
+}
+
+/// The hosts as they were declared, with their addresses where these are known.
+fn with_addresses<'h>(
+    specs: &'h [HostSpec],
+    machines: &Machines,
+) -> impl Iterator<Item = (&'h HostSpec, Option<IpAddr>)> {
+    specs.iter().map(|spec| {
+        let host = machines.get(&spec.name);
+        (spec, host.and_then(|host| host.known_address()))
+    })
 }
 
 impl Links for Rc<RefCell<Topology>> {
@@ -373,12 +431,17 @@ impl Links for Rc<RefCell<Topology>> {
         late.collect()
     }
 
-    fn scale_rates(&mut self, factor: f64) -> Result<(), AgentError> {
+    fn scale_rates(&mut self, _: &mut HostsByName, factor: f64) -> Result<(), AgentError> {
         let scaled = self.borrow_mut().scale_rates(factor);
         scaled.map_err(|e| AgentError::Failed(e.to_string()))
     }
 
-    fn change(&mut self, host: &str, spec: Option<LinkSpec>) -> Result<(), AgentError> {
+    fn change(
+        &mut self,
+        _: &mut HostsByName,
+        host: &str,
+        spec: Option<LinkSpec>,
+    ) -> Result<(), AgentError> {
         let changed = self.borrow_mut().change_link(host, spec);
         changed.map_err(|e| AgentError::Failed(e.to_string()))
     }

@@ -173,6 +173,18 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
+    /// This link and another one, as one link: what lies between the two hosts that they belong to.
+    /// It has the rate of the slower one.
+    pub fn with(self, other: LinkSpec) -> LinkSpec {
+        let rates = [self.rate_bits_per_s, other.rate_bits_per_s];
+        LinkSpec {
+            rtt_ns: self.rtt_ns.saturating_add(other.rtt_ns),
+            jitter_ns: self.jitter_ns.saturating_add(other.jitter_ns),
+            loss: 1.0 - (1.0 - self.loss) * (1.0 - other.loss),
+            rate_bits_per_s: rates.into_iter().flatten().min(),
+        }
+    }
+
     /// The longest queue before the rate's bottleneck, bytes: 50 ms, and at least 32 packets. What
     /// does not fit is dropped, as at a router.
     pub fn queue_bytes(rate_bits_per_s: u64) -> u64 {
@@ -232,4 +244,39 @@ pub struct LinkCounters {
     pub late_ns_sum: u64,
     /// The latest, ns.
     pub late_ns_max: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_links_in_a_row_are_one_with_both_round_trips_and_losses_and_the_lower_rate() {
+        let near = LinkSpec {
+            rtt_ns: 2,
+            loss: 0.5,
+            ..LinkSpec::default()
+        };
+        let far = LinkSpec {
+            rtt_ns: 20,
+            loss: 0.1,
+            rate_bits_per_s: Some(8_000),
+            ..LinkSpec::default()
+        };
+        let both = near.with(far);
+        assert_eq!((both.rtt_ns, both.rate_bits_per_s), (22, Some(8_000)));
+        assert!((both.loss - 0.55).abs() < 1e-12, "{both:?}");
+        let slower = LinkSpec {
+            rate_bits_per_s: Some(1_000),
+            ..LinkSpec::default()
+        };
+        assert_eq!(far.with(slower).rate_bits_per_s, Some(1_000));
+        assert_eq!(near.with(LinkSpec::default()), near);
+        // What loses everything does so behind any other link.
+        let cut = LinkSpec {
+            loss: 1.0,
+            ..LinkSpec::default()
+        };
+        assert_eq!(cut.with(near).loss, 1.0);
+    }
 }

@@ -380,7 +380,8 @@ fn perturbations(
         let why = "the network between the machines cannot be changed";
         let why = not_tried(Change::TwiceTheLinkRate, why);
         let is_apart = |server: &String| reading.apart(server).is_some();
-        if reading.hosts.keys().any(is_apart) {
+        // The rate of a link can be changed.
+        if reading.link_bits_per_s.is_none() && reading.hosts.keys().any(is_apart) {
             reading.not_tried.push(why);
         }
     }

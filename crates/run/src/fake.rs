@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use agent::wire::{Answer, AnswerSummary, DriveOrder, Driven, LoadOrder, Loaded, Order};
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
-use hosts::{Host, Links};
+use hosts::{Host, HostsByName, Links};
 use readings::{
-    BottleneckSample, CpuSample, InstructionScope, LinkKind, LinkSpec, LoadReading, ServerSample,
-    Slice,
+    BottleneckSample, CpuSample, HostSpec, InstructionScope, LinkKind, LinkSpec, LoadReading,
+    ServerSample, Slice,
 };
 
 /// The behaviour of a test's agents, and a log of their orders.
@@ -51,6 +51,8 @@ pub(crate) struct Script {
     pub(crate) ahead_ns: BTreeMap<String, i64>,
     /// Whether CPU time cannot be limited.
     pub(crate) quota_fails: bool,
+    /// Whether links between machines cannot be changed.
+    pub(crate) links_fail: bool,
     /// Factor on the rate of loads while the CPU time of a server is limited by itself.
     pub(crate) limited_rate: f64,
     /// What a host counts, by its name.
@@ -93,6 +95,7 @@ impl Default for Script {
             in_effect_at_check: 1,
             ahead_ns: BTreeMap::new(),
             quota_fails: false,
+            links_fail: false,
             limited_rate: 1.0,
             instruction_scope: |_| None,
             instructions: BTreeMap::new(),
@@ -125,22 +128,24 @@ impl SharedScript {
 pub(crate) struct FakeHost {
     /// Of a machine; empty for this one where hosts are not separate.
     name: String,
+    link: Option<LinkSpec>,
     agent: FakeAgent,
 }
 
 impl FakeHost {
     /// A new host; a dead agent is alive again.
     pub(crate) fn open(script: &SharedScript) -> Box<dyn Host> {
-        Self::machine(script, "")
+        Self::machine(script, &HostSpec::default())
     }
 
     /// A new host behind a pipe.
-    pub(crate) fn machine(script: &SharedScript, name: &str) -> Box<dyn Host> {
+    pub(crate) fn machine(script: &SharedScript, spec: &HostSpec) -> Box<dyn Host> {
         script.borrow_mut().is_dead = false;
         script.borrow_mut().running.clear();
         Box::new(Self {
-            name: name.to_owned(),
-            agent: FakeAgent::on(script, name),
+            name: spec.name.clone(),
+            link: spec.link,
+            agent: FakeAgent::on(script, &spec.name),
         })
     }
 }
@@ -152,6 +157,10 @@ impl Host for FakeHost {
 
     fn machine(&self) -> &str {
         &self.name
+    }
+
+    fn link(&self) -> Option<LinkSpec> {
+        self.link
     }
 
     fn remote_program(&self) -> Option<PathBuf> {
@@ -203,11 +212,16 @@ impl Links for FakeLinks {
         Vec::new()
     }
 
-    fn scale_rates(&mut self, _: f64) -> Result<(), AgentError> {
+    fn scale_rates(&mut self, _: &mut HostsByName, _: f64) -> Result<(), AgentError> {
         Ok(())
     }
 
-    fn change(&mut self, host: &str, spec: Option<LinkSpec>) -> Result<(), AgentError> {
+    fn change(
+        &mut self,
+        _: &mut HostsByName,
+        host: &str,
+        spec: Option<LinkSpec>,
+    ) -> Result<(), AgentError> {
         let link = spec.map(|spec| format!("{} ms, {}", spec.rtt_ns / 1_000_000, spec.loss));
         let link = link.unwrap_or_else(|| "as declared".to_owned());
         self.0.borrow_mut().log.push(format!("link {host} {link}"));
@@ -332,7 +346,6 @@ impl AgentHandle for FakeAgent {
             }
             Order::Folder { server, .. } => Answer::Folder {
                 path: format!("/fake/{server}"),
-                weigh: None,
             },
             Order::Start(start) => {
                 script.log.push(format!("start {}", start.server));
@@ -417,6 +430,25 @@ impl AgentHandle for FakeAgent {
                     Some(_) => script.limited.insert(server.clone()),
                     None => script.limited.remove(server),
                 };
+                Answer::Done
+            }
+            Order::PeerLinks { .. } if script.links_fail => {
+                return Err(Self::failed("the kernel refuses"));
+            }
+            Order::PeerLinks { peers, .. } => {
+                for peer in peers {
+                    let link = &peer.link;
+                    let rate = link.rate_bits_per_s.map(|rate| format!(", {rate} bit/s"));
+                    let line = format!(
+                        "link {} to {}: {} ms, {}{}",
+                        self.host,
+                        peer.host,
+                        link.rtt_ns / 1_000_000,
+                        link.loss,
+                        rate.unwrap_or_default()
+                    );
+                    script.log.push(line);
+                }
                 Answer::Done
             }
             Order::Logs { .. } => Answer::Logs {

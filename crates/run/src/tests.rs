@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use experiment::{Experiment, Recipes};
-use hosts::{Hosts, HostsSpec};
+use hosts::{Hosts, HostsSpec, Links, MachineLinks};
 use readings::{FailureCause, Journal, JournalRow, Outcome, RunHeader, Trial};
 
 use crate::fake::{FakeHost, FakeLinks, SharedScript};
@@ -125,17 +125,16 @@ fn run_in(
     let open = |before: Option<Hosts>, _: HostsSpec| {
         drop(before);
         opened.set(opened.get() + 1);
-        let links = text.contains("link = ").then(|| FakeLinks::of(script));
-        let hosts = match experiment.hosts_are_machines() {
-            true => {
-                let hosts = experiment.hosts.iter();
-                hosts
-                    .map(|one| FakeHost::machine(script, &one.name))
-                    .collect()
-            }
-            false => vec![FakeHost::open(script)],
-        };
-        Ok(Hosts::of(hosts, links))
+        if !experiment.hosts_are_machines() {
+            let links = text.contains("link = ").then(|| FakeLinks::of(script));
+            return Ok(Hosts::of(vec![FakeHost::open(script)], links));
+        }
+        let hosts = experiment.hosts.iter();
+        let links = MachineLinks::of(hosts.clone().map(|one| (one, one.address)));
+        Ok(Hosts::of(
+            hosts.map(|one| FakeHost::machine(script, one)).collect(),
+            links.map(|links| Box::new(links) as Box<dyn Links>),
+        ))
     };
     let options = RunOptions {
         experiment: &experiment,

@@ -68,7 +68,9 @@ pub(super) fn check(
     let kinds = event.what.all();
     check_keys(reader, event, &kinds, place);
     for kind in kinds {
-        if experiment.hosts_are_machines() && machines::refuses_event(reader, event, kind, place) {
+        if experiment.hosts_are_machines()
+            && machines::refuses_event(reader, experiment, event, kind, place)
+        {
             continue;
         }
         match &event.target {
@@ -196,7 +198,7 @@ fn check_server(
     if kind.needs_own_host() {
         check_own_host(reader, experiment, name, kind, place("what"));
     }
-    if let (true, Some(host)) = (kind.changes_link(), &server.host) {
+    if let (true, Some(host)) = (changes_link(experiment, kind), &server.host) {
         check_link(reader, experiment, host, kind, place("what"));
     }
     let recipe = recipes.get(&server.recipe);
@@ -220,8 +222,14 @@ fn check_server(
     }
 }
 
+/// Whether an event changes delay or loss of a link. Between machines it is "cut" by the loss of all
+/// packets, as their devices carry other packets, too.
+fn changes_link(experiment: &Experiment, kind: EventKind) -> bool {
+    kind.changes_link() || (kind == EventKind::Cut && experiment.hosts_are_machines())
+}
+
 /// Checks that a host has a link to change. Without `link` the kernel's bridge carries its packets,
-/// which neither delays nor drops any.
+/// or those between machines go their way: nothing delays or drops any.
 fn check_link(
     reader: &mut Reader,
     experiment: &Experiment,
@@ -230,7 +238,8 @@ fn check_link(
     place: Place,
 ) {
     let spec = experiment.hosts.iter().find(|one| one.name == host);
-    if spec.is_some_and(|one| one.link.is_some()) || !experiment.hosts_are_apart() {
+    let is_separate = experiment.hosts_are_apart() || experiment.hosts_are_machines();
+    if spec.is_some_and(|one| one.link.is_some()) || !is_separate {
         return;
     }
     reader.report(
@@ -272,7 +281,7 @@ pub(super) fn check_overlap(
         let kinds = event.what.all();
         let link = hosts[number].as_deref().filter(|_| {
             let mut kinds = kinds.iter();
-            kinds.any(|kind| kind.changes_link())
+            kinds.any(|kind| changes_link(experiment, *kind))
         });
         let quota = kinds.contains(&EventKind::Quota);
         link.map(Changed::LinkOf)

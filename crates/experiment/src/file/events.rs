@@ -345,7 +345,8 @@ pub(super) fn check_own_host(
     };
     let label = format!("\"{}\" {to_link}", what.word());
     let host = experiment.server(name).and_then(|one| one.host.as_deref());
-    let Some(host) = host.filter(|_| experiment.hosts_are_apart()) else {
+    let is_separate = experiment.hosts_are_apart() || experiment.hosts_are_machines();
+    let Some(host) = host.filter(|_| is_separate) else {
         reader.report(
             Problem::at(
                 place,

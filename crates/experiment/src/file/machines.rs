@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{loads, reach};
+use super::{loads, machine_links, reach};
 use crate::spec::{Event, EventKind, EventTarget, Experiment};
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -11,7 +11,7 @@ use config::units::shown;
 use readings::{HostSpec, Reach};
 
 /// The keys that need a namespace.
-const MADE: [&str; 4] = ["quota", "link", "access", "settings"];
+const MADE: [&str; 3] = ["quota", "access", "settings"];
 
 /// `ssh`: the destination for the system's `ssh`.
 pub(super) fn ssh(reader: &mut Reader, host: &Section<'_>) -> Option<String> {
@@ -51,31 +51,25 @@ pub(super) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr>
     address
 }
 
-/// Reports an event that needs a link or a control group that the run has made, where hosts are
-/// machines. Returns whether it is one.
+/// Reports an event that is not possible where hosts are machines. Returns whether it is one.
 pub(super) fn refuses_event(
     reader: &mut Reader,
+    experiment: &Experiment,
     event: &Event,
     kind: EventKind,
     place: &impl Fn(&'static str) -> Place,
 ) -> bool {
-    let word = kind.word();
-    let here = "or make all hosts namespaces of this machine: leave out `ssh`, `exec` and presets";
-    if kind.needs_own_host() {
-        let what = match kind {
-            EventKind::Cut => "takes down a link that the run has made",
-            _ => "changes a link that the run has made",
-        };
+    let here = experiment.hosts.iter().find(|host| !host.is_elsewhere());
+    if let (EventKind::Cut, Some(here)) = (kind, here) {
         let problem = Problem::at(
             place("what"),
-            format!("\"{word}\" is not possible where hosts are machines"),
-            format!("it {what}; between machines is their real network"),
+            format!(
+                "\"cut\" is not possible where this machine is a host, as `{}` is",
+                here.name
+            ),
+            "the link of this machine carries the pipes to the others, too",
         );
-        let instead = match kind {
-            EventKind::Cut => "a server that accepts connections and does not answer is \"stop\"",
-            _ => "a server that computes more slowly is \"quota\"",
-        };
-        reader.report(problem.help(format!("{instead}; {here}")));
+        reader.report(problem.help("make it with hosts that are all other machines"));
         return true;
     }
     if let (EventKind::Quota, EventTarget::Host(host)) = (kind, &event.target) {
@@ -87,7 +81,10 @@ pub(super) fn refuses_event(
             ),
             "only a host that is a namespace has a control group of its own",
         );
-        reader.report(problem.help(format!("limit its servers, with server = \"NAME\"; {here}")));
+        reader.report(problem.help(
+            "limit its servers, with server = \"NAME\"; or make all hosts namespaces of this \
+             machine: leave out `ssh`, `exec` and presets",
+        ));
         return true;
     }
     false
@@ -128,6 +125,7 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         }
         return;
     };
+    machine_links::check(reader, top, experiment);
     let way = first.reach.as_ref().map_or("ssh", Reach::key);
     for host in experiment.hosts.iter().filter(|host| host.is_first()) {
         for key in MADE {
@@ -162,10 +160,8 @@ pub(super) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
             continue;
         };
         let found = experiment.hosts.iter().find(|one| one.name == *host);
-        // Presets ask their engines.
         let needs_address = |host: &HostSpec| {
-            let asks = !matches!(host.reach, None | Some(Reach::Ssh(_) | Reach::Exec(_)));
-            host.address.is_none() && !asks && !says(&host.name, "address")
+            host.address.is_none() && !reach::asks_engine(host) && !says(&host.name, "address")
         };
         if found.is_some_and(needs_address) {
             let problem = Problem::at(

@@ -17,6 +17,7 @@ mod gates;
 mod hosts;
 mod load;
 mod loads;
+mod machine_links;
 mod machines;
 mod names;
 mod overrides;

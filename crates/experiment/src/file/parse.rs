@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::error::ExperimentError;
 use super::{
-    curve, design, drivers, events, factors, gates, hosts, load, loads, overrides, parts,
-    references, servers, subjects, written_factors,
+    curve, design, drivers, events, factors, gates, hosts, load, loads, machine_links, overrides,
+    parts, references, servers, subjects, written_factors,
 };
 use crate::recipes::Recipes;
 use crate::spec::Experiment;
@@ -132,6 +132,9 @@ pub(super) fn whole(
     // Checks across tables need tables without mistakes.
     if reader.is_clean() {
         references::check_conditions(reader, &top, &experiment, recipes);
+    }
+    if reader.is_clean() {
+        machine_links::check_traffic(reader, &top, &experiment);
     }
     if reader.is_clean() {
         curve::check(reader, &top, &experiment);

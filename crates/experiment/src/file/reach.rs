@@ -10,6 +10,11 @@ use readings::{ContainerSource, HostSpec, Kubernetes, Member, Nomad, Podman, Rea
 /// The keys that open a pipe; a host has at most one.
 pub(super) const KEYS: [&str; 6] = ["ssh", "exec", "podman", "slurm", "kubernetes", "nomad"];
 
+/// Whether a host's address comes from its engine, unless the file gives one.
+pub(super) fn asks_engine(host: &HostSpec) -> bool {
+    !matches!(host.reach, None | Some(Reach::Ssh(_) | Reach::Exec(_)))
+}
+
 /// The hosts that a table declares: itself, or `NAME1`, `NAME2` and so on.
 pub(super) fn hosts(reader: &mut Reader, table: &Section<'_>, host: HostSpec) -> Vec<HostSpec> {
     let given: Vec<_> = KEYS.iter().filter_map(|key| table.entry(key)).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{Access, Condition, HttpVersion};
+use readings::{Access, Condition, HostSpec, HttpVersion};
 
 use super::event::{Event, EventSettings, EventSpec, EventWhat};
 use super::experiment::{Effect, Experiment, ParamValue, Role, Server, Target, Upstream};
@@ -213,14 +213,15 @@ impl Experiment {
     }
 
     /// Whether hosts are namespaces of their own, apart from this machine: all are, as soon as one
-    /// asks for something that only those can have. Otherwise they are CPUs of this machine.
+    /// asks for something that only those can have. Otherwise they are machines, or CPUs of this one.
     pub fn hosts_are_apart(&self) -> bool {
-        self.hosts.iter().any(|host| {
+        let asks = |host: &HostSpec| {
             host.link.is_some()
                 || host.quota.is_some()
                 || host.access != Access::Internal
                 || !host.settings.is_empty()
-        })
+        };
+        !self.hosts_are_machines() && self.hosts.iter().any(asks)
     }
 
     /// Whether hosts are machines: each one behind a pipe, or this one. They are as soon as one is

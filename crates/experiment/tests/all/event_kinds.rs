@@ -168,19 +168,38 @@ fn on_machines_events_are_those_that_an_agent_can_do() {
     ] {
         assert!(good(parse(&on_machines(event))).hosts_are_machines());
     }
-    let cut = "at = \"1s\"\nserver = \"one\"\nwhat = \"cut\"".to_owned();
+    let shown = |name: &str, text: &str| {
+        assert_shown(name, &rendered(&parse(text).expect_err(name)));
+    };
+    shown("event-machine-quota", &on_machines(QUOTA));
+    let cut = "at = \"1s\"\nserver = \"one\"\nwhat = \"cut\"";
     let host_loss = LOSS.replace("server = \"one\"", "host = \"one\"");
     for (name, event) in [
         ("event-machine-cut", cut),
-        ("event-machine-slow", SLOW.to_owned()),
-        ("event-machine-loss", host_loss),
-        ("event-machine-quota", QUOTA.to_owned()),
+        ("event-machine-slow", SLOW),
+        ("event-machine-loss", &host_loss),
     ] {
-        assert_shown(
-            name,
-            &rendered(&parse(&on_machines(&event)).expect_err(name)),
-        );
+        shown(name, &on_machines(event));
     }
+    // Where this machine is a host, its link is not in the way of delay and loss alone.
+    let linked = |event: &str| {
+        on_machines(event)
+            .replace(
+                "[hosts.client]\n",
+                "[hosts.client]\naddress = \"192.0.2.9\"\n",
+            )
+            .replace("ssh = \"one\"\n", "ssh = \"one\"\nlink = {}\n")
+    };
+    for event in [SLOW, &host_loss] {
+        assert!(good(parse(&linked(event))).hosts_are_machines());
+    }
+    shown("event-machine-cut-here", &linked(cut));
+    let away = linked(cut).replace("[hosts.client]\n", "[hosts.client]\nssh = \"client\"\n");
+    good(parse(&away));
+    // Between machines a cut is a loss of the same link.
+    let both = format!("{cut}\nuntil = \"5s\"\n[[events]]\n{LOSS}");
+    let both = linked(&both).replace("[hosts.client]\n", "[hosts.client]\nssh = \"client\"\n");
+    shown("event-machine-overlap", &both);
 }
 
 #[test]

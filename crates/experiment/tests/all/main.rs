@@ -8,6 +8,7 @@ mod event_kinds;
 mod experiment_mistakes;
 mod experiment_text;
 mod loads;
+mod machine_links;
 mod plan;
 mod recipes;
 mod recipes_installed;

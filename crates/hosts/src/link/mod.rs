@@ -6,7 +6,6 @@
 //! decide on packets ([`shape`], [`router`], [`packet`]) use no device and no clock.
 
 mod device;
-pub(crate) mod netem;
 pub mod packet;
 pub mod router;
 pub mod shape;

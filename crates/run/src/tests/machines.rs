@@ -1,7 +1,7 @@
 //! Events and the search for bottlenecks where hosts are machines, whose clocks differ.
 
 use super::*;
-use readings::{BottleneckReading, EventReading};
+use readings::{BottleneckReading, Change, EventReading};
 
 const FAR: &str = r#"title = "a server on another machine"
 [hosts.vm]
@@ -160,4 +160,71 @@ fn what_cannot_be_tested_on_machines_is_said_with_the_reason() {
         let told = &found[0].not_tested;
         assert!(told.iter().any(|it| it == says), "{told:?}");
     }
+}
+
+/// [`FAR`] with a link of the client's host, and one of the server's that adds nothing.
+fn with_link(link: &str) -> String {
+    let client = format!("ssh = \"client\"\naddress = \"192.0.2.8\"\nlink = {link}\n");
+    FAR.replace("ssh = \"client\"\n", &client)
+        .replace("ssh = \"vm\"\n", "ssh = \"vm\"\nlink = {}\n")
+}
+
+/// What lies between both hosts: the agent of each is told so.
+fn both_ways(link: &str) -> [String; 2] {
+    [
+        format!("link vm to client: {link}"),
+        format!("link client to vm: {link}"),
+    ]
+}
+
+#[test]
+fn events_change_a_link_on_both_of_its_sides_and_restore_it() {
+    for (what, changed) in [
+        ("\"slow\"\ndelay = \"30ms\"", "50 ms, 0"),
+        ("\"loss\"\nloss = \"25%\"", "20 ms, 0.25"),
+        ("\"cut\"", "20 ms, 1"),
+    ] {
+        let script = apart();
+        let event = EVENT.replace("\"stop\"", what);
+        let ran = run(
+            &format!("{}{event}", with_link("{ rtt = \"20ms\" }")),
+            &script,
+            &GOOD,
+        );
+        assert_eq!(ran.failures(), [""; 0]);
+        let event = &events_of(&ran)[0];
+        assert!(
+            event.at_s >= 0.01 && event.back_s >= Some(0.02),
+            "{event:?}"
+        );
+        let lines = log_of(&script, "link");
+        let expected = [both_ways(changed), both_ways("20 ms, 0")].concat();
+        assert_eq!(lines[..4], expected, "{what}");
+    }
+    let script = apart();
+    script.borrow_mut().links_fail = true;
+    let event = EVENT.replace("\"stop\"", "\"cut\"");
+    let ran = run(&format!("{}{event}", with_link("{}")), &script, &GOOD);
+    let why = &ran.failures()[0];
+    assert!(why.contains("host `vm`: the kernel refuses"), "{why}");
+}
+
+#[test]
+fn twice_the_rate_of_a_link_between_machines_is_tried() {
+    let script = apart();
+    let link = with_link("{ rate = \"8Mbit/s\" }");
+    let ran = run(&format!("{link}{SEARCH}"), &script, &GOOD);
+    let readings = ran.journal.bottlenecks();
+    assert_eq!(readings[0].link_bits_per_s, Some(8e6));
+    let changes = readings[0].probes.iter().map(|probe| probe.change);
+    let twice = changes.filter(|one| *one == Change::TwiceTheLinkRate);
+    assert_eq!(twice.count(), 3);
+    let told = &readings[0].not_tried;
+    assert!(!told.iter().any(|it| it.contains("link")), "{told:?}");
+    let lines = log_of(&script, "link");
+    let expected = [
+        both_ways("0 ms, 0, 16000000 bit/s"),
+        both_ways("0 ms, 0, 8000000 bit/s"),
+    ];
+    assert_eq!(lines[..4], expected.concat());
 }

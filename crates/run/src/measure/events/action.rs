@@ -120,7 +120,16 @@ impl<'s> Action<'s> {
                 server: self.name(),
                 suspended: true,
             },
-            EventKind::Cut => self.link(testbed, false)?,
+            EventKind::Cut => match testbed.hosts.at(self.host())?.link_order(false) {
+                Some(order) => order,
+                None => {
+                    let link = LinkSpec {
+                        loss: 1.0,
+                        ..self.declared_link(testbed)?
+                    };
+                    return self.change_link(testbed, Some(link), at_ns);
+                }
+            },
             EventKind::Reload => match &self.reload {
                 Some(reload) => Order::Reload(reload.begin.clone()),
                 None => return Err(failed("its recipe cannot reload it")),
@@ -134,15 +143,14 @@ impl<'s> Action<'s> {
             }
             EventKind::Quota => return self.set_quota(testbed, clocks, settings.quota, at_ns),
             EventKind::Slow | EventKind::Loss => {
-                let declared = testbed.hosts.at(self.host())?.link().unwrap_or_default();
+                let declared = self.declared_link(testbed)?;
                 let delay = settings.delay.unwrap_or_default();
                 let link = LinkSpec {
                     rtt_ns: declared.rtt_ns + delay.as_nanos() as u64,
                     loss: settings.loss.unwrap_or(declared.loss),
                     ..declared
                 };
-                let host = self.host().unwrap_or_default();
-                return here_at(at_ns, || testbed.hosts.change_link(host, Some(link)));
+                return self.change_link(testbed, Some(link), at_ns);
             }
         };
         let (moment, _) = self.ask_at(testbed, clocks, order, at_ns)?;
@@ -170,16 +178,16 @@ impl<'s> Action<'s> {
                 server: self.name(),
                 suspended: false,
             },
-            EventKind::Cut => self.link(testbed, true)?,
+            EventKind::Cut => match testbed.hosts.at(self.host())?.link_order(true) {
+                Some(order) => order,
+                None => return self.change_link(testbed, None, at_ns),
+            },
             EventKind::Reload => match &self.reload {
                 Some(reload) => Order::Reload(reload.undo.clone()),
                 None => return here_at(at_ns, || Ok(())),
             },
             EventKind::Quota => return self.set_quota(testbed, clocks, None, at_ns),
-            EventKind::Slow | EventKind::Loss => {
-                let host = self.host().unwrap_or_default();
-                return here_at(at_ns, || testbed.hosts.change_link(host, None));
-            }
+            EventKind::Slow | EventKind::Loss => return self.change_link(testbed, None, at_ns),
         };
         let (moment, _) = self.ask_at(testbed, clocks, order, at_ns)?;
         Ok(moment)
@@ -215,11 +223,20 @@ impl<'s> Action<'s> {
         Ok(moment)
     }
 
-    fn link(&self, testbed: &mut Testbed, up: bool) -> Result<Order, AgentError> {
-        Ok(Order::Link {
-            up,
-            routed: testbed.hosts.at(self.host())?.routes_into_link(),
-        })
+    fn declared_link(&self, testbed: &mut Testbed) -> Result<LinkSpec, AgentError> {
+        let link = testbed.hosts.at(self.host())?.link();
+        Ok(link.unwrap_or_default())
+    }
+
+    /// Changes the link of its host at a moment; `None` restores the declared one.
+    fn change_link(
+        &self,
+        testbed: &mut Testbed,
+        link: Option<LinkSpec>,
+        at_ns: i64,
+    ) -> Result<Moment, AgentError> {
+        let host = self.host().unwrap_or_default();
+        here_at(at_ns, || testbed.hosts.change_link(host, link))
     }
 
     fn set_quota(

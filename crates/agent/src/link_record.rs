@@ -1,0 +1,211 @@
+//! Records of devices with links, by which the next run removes the links of an agent that was
+//! killed.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::leftovers::Owner;
+use crate::peer_links::{LinkKernel, undo};
+use crate::route::Route;
+
+/// The owner's mark and the inode of the network namespace follow.
+const PREFIX: &str = "weigh-link-";
+const NAMESPACES: &str = "/run/netns";
+
+/// A device with links, as it was before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LinkedDevice {
+    pub(crate) name: String,
+    pub(crate) gso_max_segs: u32,
+}
+
+/// The file that says what an agent changes. It is written before anything changes.
+#[derive(Debug)]
+pub(crate) struct LinkRecord {
+    path: PathBuf,
+    pub(crate) devices: Vec<LinkedDevice>,
+}
+
+impl LinkRecord {
+    /// Writes it into a folder, for this process and the network namespace of this thread.
+    ///
+    /// # Errors
+    /// When that fails, or this process has one there already.
+    pub(crate) fn write(folder: &Path, devices: Vec<LinkedDevice>) -> io::Result<Self> {
+        let name = format!("{PREFIX}{}-{:x}", Owner::me().mark(), network()?);
+        let path = folder.join(name);
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        let written = serde_json::to_vec(&devices).map(|text| file.write_all(&text));
+        let record = Self { path, devices };
+        match written {
+            Ok(Ok(())) => Ok(record),
+            Ok(Err(error)) => Err(record.removed_after(error)),
+            Err(error) => Err(record.removed_after(error.into())),
+        }
+    }
+
+    fn removed_after(&self, error: io::Error) -> io::Error {
+        self.remove();
+        error
+    }
+
+    /// Removes it, when the devices are as they were.
+    pub(crate) fn remove(&self) {
+        // If it stays, the next run finds nothing to undo.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes links that killed agents have left in the network namespace of this thread. Returns the
+/// records of what it has removed.
+pub(crate) fn sweep() -> Vec<PathBuf> {
+    match Route::open() {
+        Ok(mut route) => sweep_in(&std::env::temp_dir(), &mut route),
+        // Without rtnetlink there are no links.
+        Err(_) => Vec::new(),
+    }
+}
+
+fn sweep_in(folder: &Path, kernel: &mut impl LinkKernel) -> Vec<PathBuf> {
+    let Ok(here) = network() else {
+        return Vec::new();
+    };
+    let (user, _) = net::namespace::user_and_group();
+    let mut removed = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(of) = network_of_the_dead(&name.to_string_lossy()) else {
+            continue;
+        };
+        let path = entry.path();
+        // In a world-writable folder a name proves nothing.
+        let own = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file() && it.uid() == user);
+        if !own {
+            continue;
+        }
+        let is_undone = match of == here {
+            true => undo(kernel, &read(&path)),
+            // With the namespace, its devices are gone too.
+            false => !exists(of),
+        };
+        if is_undone && fs::remove_file(&path).is_ok() {
+            removed.push(path);
+        }
+    }
+    removed
+}
+
+/// The network namespace in the name of a record whose owner is known to be dead.
+fn network_of_the_dead(name: &str) -> Option<u64> {
+    let rest = name.strip_prefix(PREFIX)?;
+    let (_, network) = rest.split_once('-')?;
+    let is_dead = Owner::read(rest)?.is_dead();
+    u64::from_str_radix(network, 16).ok().filter(|_| is_dead)
+}
+
+/// What a record says; nothing if it was cut off, as then nothing was changed.
+fn read(path: &Path) -> Vec<LinkedDevice> {
+    let text = fs::read(path).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// The inode of this thread's network namespace.
+fn network() -> io::Result<u64> {
+    fs::metadata("/proc/thread-self/ns/net").map(|file| file.ino())
+}
+
+/// Whether a process is in a network namespace, or it has a name.
+fn exists(network: u64) -> bool {
+    let files = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten();
+    let of_processes = files("/proc").map(|entry| entry.path().join("ns/net"));
+    let named = files(NAMESPACES).map(|entry| entry.path());
+    let mut all = of_processes.chain(named);
+    all.any(|path| fs::metadata(path).is_ok_and(|file| file.ino() == network))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer_links::tests::{OURS, SharedKernel};
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            let name = format!("weigh-test-records-{:x}", fastrand::u64(..));
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn record(&self, owner: Owner, network: u64) -> PathBuf {
+            let path = self.0.join(format!("{PREFIX}{}-{network:x}", owner.mark()));
+            fs::write(&path, r#"[{"name":"eth0","gso_max_segs":65535}]"#).unwrap();
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn links_of_a_killed_agent_are_removed_in_their_network_and_those_of_a_living_one_stay() {
+        let folder = Folder::new();
+        let (me, dead) = (Owner::me(), Owner::me().dead());
+        let here = network().unwrap();
+        // The first process's network exists; no inode is 1.
+        let other = fs::metadata("/proc/1/ns/net").map_or(here, |it| it.ino());
+        let mut kernel = SharedKernel::default();
+        kernel.borrow_mut().roots.insert(2, OURS);
+        if let Some(device) = kernel.borrow_mut().devices.get_mut(&2) {
+            device.gso_max_segs = 1;
+        }
+        let living = folder.record(me, here);
+        assert_eq!(sweep_in(&folder.0, &mut kernel), [] as [PathBuf; 0]);
+        assert_eq!(kernel.borrow().roots.get(&2), Some(&OURS));
+        fs::remove_file(living).unwrap();
+        let (left, gone) = (folder.record(dead, here), folder.record(dead, 1));
+        let mut expected = vec![left, gone];
+        if other != here {
+            folder.record(dead, other);
+        }
+        let mut removed = sweep_in(&folder.0, &mut kernel);
+        removed.sort();
+        expected.sort();
+        assert_eq!(removed, expected);
+        assert_eq!(kernel.borrow().roots.get(&2), None);
+        assert_eq!(kernel.borrow().devices[&2].gso_max_segs, 65_535);
+        assert_eq!(
+            fs::read_dir(&folder.0).unwrap().count(),
+            usize::from(other != here)
+        );
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let folder = Folder::new();
+        let devices = vec![LinkedDevice {
+            name: "eth0".to_owned(),
+            gso_max_segs: 7,
+        }];
+        let record = LinkRecord::write(&folder.0, devices.clone()).unwrap();
+        assert_eq!(read(&record.path), devices);
+        let name = record.path.file_name().unwrap().to_string_lossy();
+        // Its owner lives.
+        assert_eq!(network_of_the_dead(&name), None);
+        assert!(LinkRecord::write(&folder.0, devices).is_err());
+        record.remove();
+        assert!(!record.path.exists());
+    }
+}
