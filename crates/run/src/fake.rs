@@ -28,7 +28,6 @@ pub(crate) struct Script {
     pub(crate) dies_in_load: Option<usize>,
     /// The load that fails after its events have begun.
     pub(crate) fails_in_load: Option<usize>,
-    /// Whether a load fails.
     pub(crate) fails: Box<dyn FnMut(&LoadOrder) -> bool + Send>,
     /// How late a load begins, ns.
     pub(crate) late_ns: Box<dyn FnMut(&LoadOrder) -> u64 + Send>,
