@@ -70,7 +70,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         experiment = open(&[args.set.as_slice(), &[curve]].concat())?;
     }
     if let Some(bottleneck) = args.bottleneck {
-        experiment.find_bottlenecks(bottleneck);
+        find_bottlenecks(&mut experiment, bottleneck)?;
     }
     gates::add(&mut experiment, &args.gates, args.format)?;
     note_counters(&mut experiment);
@@ -101,6 +101,25 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         gates: &args.gates,
         label: args.label.as_deref(),
     })
+}
+
+/// Carries `--bottleneck` out.
+///
+/// # Errors
+/// When it asks for a search that the experiment's loads or events rule out.
+fn find_bottlenecks(experiment: &mut Experiment, wanted: bool) -> Result<(), Failure> {
+    let ruled_out_by = match (experiment.loads.is_empty(), experiment.events.is_empty()) {
+        (false, _) => Some("several loads at the same time"),
+        (true, false) => Some("events"),
+        (true, true) => None,
+    };
+    if let (true, Some(what)) = (wanted, ruled_out_by) {
+        return Err(Failure::words(format!(
+            "--bottleneck is not possible here: the experiment has {what}"
+        )));
+    }
+    experiment.find_bottlenecks(wanted);
+    Ok(())
 }
 
 /// Notes whether instructions are counted here, so that the estimate of a run's time has that time.

@@ -281,7 +281,7 @@ fn folders_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn wrong_words_of_load_and_compare_are_named() {
+fn wrong_words_of_load_compare_and_run_are_named() {
     let place = Place::new();
     let url = "http://127.0.0.1:9/";
     for (arguments, says) in [
@@ -318,6 +318,14 @@ fn wrong_words_of_load_and_compare_are_named() {
         (
             vec!["run", "--resume", "x", "--dry-run"],
             "cannot be used with",
+        ),
+        (
+            vec!["run", "nginx-offload", "--bottleneck"],
+            "--bottleneck is not possible here: the experiment has several loads at the same time",
+        ),
+        (
+            vec!["run", "crossroads-failover", "--bottleneck"],
+            "--bottleneck is not possible here: the experiment has events",
         ),
     ] {
         let done = place.run(&arguments).expect(2);
