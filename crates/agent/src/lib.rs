@@ -27,6 +27,7 @@ mod load;
 pub mod machine;
 pub mod netem;
 pub mod netlink;
+mod own_program;
 mod peer_links;
 mod pipe;
 mod pipe_command;

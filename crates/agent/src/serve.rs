@@ -309,11 +309,12 @@ fn carry_out(
             loads: servers.stop_counting(&loads),
         }),
         Order::Folder { server, user } => {
-            servers
-                .make_folder(&server, user.as_deref())
-                .map(|path| Answer::Folder {
-                    path: path.display().to_string(),
-                })
+            let path = servers.make_folder(&server, user.as_deref())?;
+            let weigh = servers.program_of(&server)?;
+            Ok(Answer::Folder {
+                path: path.display().to_string(),
+                weigh: weigh.map(|path| path.display().to_string()),
+            })
         }
         Order::Start(order) => servers.start(&order).map(|pid| Answer::Started {
             pid,

@@ -122,6 +122,17 @@ pub(super) fn processes_max() -> Option<u64> {
     limits.into_iter().filter_map(read).min().map(|all| all / 2)
 }
 
+/// What to do about a program that could not be started as a user; empty where nothing is known.
+pub(super) fn start_advice(error: &std::io::Error, user: Option<ServerUser>) -> &'static str {
+    match (error.kind(), user) {
+        (std::io::ErrorKind::PermissionDenied, Some(_)) => {
+            "; the server runs as another user, who may not run this file: check the modes of the file \
+             and of the folders above it, or set `run_as` in the recipe"
+        }
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,6 +25,7 @@ use super::server_user::{self, ServerUser};
 use super::wire::{AnswerSummary, AwaitServer, OtherServer, StartServer};
 use crate::instructions::Counting;
 use crate::leftovers::Owner;
+use crate::own_program::OwnProgram;
 use crate::peer_links::PeerLinks;
 use crate::sampling::proc_files::tree;
 use crate::sampling::sampler::Sampler;
@@ -91,6 +92,7 @@ pub(super) struct Servers {
     pub(super) counting: Option<Counting>,
     /// The links of this host, where hosts are machines.
     pub(super) peer_links: Option<PeerLinks>,
+    own_program: OwnProgram,
 }
 
 impl Servers {
@@ -109,6 +111,7 @@ impl Servers {
             sampler: None,
             counting: None,
             peer_links: None,
+            own_program: OwnProgram::default(),
         })
     }
 
@@ -170,6 +173,14 @@ impl Servers {
         let path = folder.path().to_owned();
         self.folders.insert(server.to_owned(), folder);
         Ok(path)
+    }
+
+    /// The path at which a server's user can run this program, where it is not the program's own.
+    pub(super) fn program_of(&mut self, server: &str) -> Result<Option<PathBuf>, String> {
+        match self.folders.get(server).and_then(ServerFolder::user) {
+            Some(_) => self.own_program.for_others(&self.folder, &self.path),
+            None => Ok(None),
+        }
     }
 
     /// Makes an empty folder for a program that runs as this process's user.
@@ -248,7 +259,9 @@ impl Servers {
                 .as_ref()
                 .map(|cwd| format!(" in {}", cwd.display()));
             let folder = folder.unwrap_or_default();
-            format!("cannot start {program} for `{}`{folder}: {e}", order.server)
+            let advice = server_user::start_advice(&e, user);
+            let server = &order.server;
+            format!("cannot start {program} for `{server}`{folder}: {e}{advice}")
         })?;
         let pid = child.id() as i32;
         // A group that the server could not enter counts nothing.

@@ -31,7 +31,8 @@ pub enum Order {
         #[serde(default)]
         silence_ms: Option<u64>,
     },
-    /// Make an empty folder for a server; answered with its path.
+    /// Make an empty folder for a server; answered with its path, and that of `weigh` for the
+    /// server's user.
     Folder {
         server: String,
         /// The user that the server runs as and that the folder is given to. Without it, a user of
@@ -406,6 +407,8 @@ pub enum Answer {
     Folder {
         /// Its absolute path.
         path: String,
+        /// Where the server can run `weigh`, if its user cannot run the agent's own program.
+        weigh: Option<String>,
     },
     /// A server or a driver was started.
     Started {

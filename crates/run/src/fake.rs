@@ -345,6 +345,7 @@ impl AgentHandle for FakeAgent {
             }
             Order::Folder { server, .. } => Answer::Folder {
                 path: format!("/fake/{server}"),
+                weigh: None,
             },
             Order::Start(start) => {
                 script.log.push(format!("start {}", start.server));

@@ -78,11 +78,11 @@ fn start_server(
     let host = server.host.as_deref();
     let programs = cx.testbed.programs(host, recipe)?;
     let weigh = cx.testbed.hosts.at(host)?.remote_program();
-    let folder = match cx.testbed.agent(host)?.ask(&Order::Folder {
+    let (folder, copy_of_weigh) = match cx.testbed.agent(host)?.ask(&Order::Folder {
         server: server.name.clone(),
         user: recipe.run_as.clone(),
     })? {
-        Answer::Folder { path } => PathBuf::from(path),
+        Answer::Folder { path, weigh } => (PathBuf::from(path), weigh.map(PathBuf::from)),
         other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}")).into()),
     };
     let built = match builds::revision_of(&server.params) {
@@ -119,7 +119,9 @@ fn start_server(
         upstreams,
         params: server.params.clone(),
         programs,
-        weigh: weigh.unwrap_or_else(|| cx.options.weigh.to_path_buf()),
+        weigh: copy_of_weigh
+            .or(weigh)
+            .unwrap_or_else(|| cx.options.weigh.to_path_buf()),
         cpus: cpus.len().max(1),
         certificates,
         checkout: built.map(|built| built.path().to_owned()),

@@ -8,6 +8,7 @@ mod balance_control;
 mod bottlenecks;
 mod capacity;
 mod catalogue;
+mod closed_folder;
 mod common;
 mod curves;
 mod drivers;

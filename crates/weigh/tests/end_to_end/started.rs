@@ -201,7 +201,7 @@ impl Started {
             server: name.to_owned(),
             user: recipe.run_as.clone(),
         };
-        let Answer::Folder { path } = agent.ask(&order).unwrap() else {
+        let Answer::Folder { path, .. } = agent.ask(&order).unwrap() else {
             panic!("no folder");
         };
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
