@@ -35,8 +35,7 @@ pub(crate) struct Script {
     pub(crate) orders: Vec<LoadOrder>,
     /// Idle CPU shares of servers.
     pub(crate) idle_cpus: BTreeMap<String, f64>,
-    /// How often servers were sampled without load.
-    pub(crate) idle_samples: usize,
+    pub(crate) samples_without_load: usize,
     pub(crate) rate_per_s: fn(&LoadOrder) -> f64,
     /// The time of an answer in the load with this number, on this target, us; 0 is not recorded.
     pub(crate) answer_us: fn(usize, &load::Target) -> u64,
@@ -86,7 +85,7 @@ impl Default for Script {
             late_ns: Box::new(|_| 0),
             orders: Vec::new(),
             idle_cpus: BTreeMap::new(),
-            idle_samples: 0,
+            samples_without_load: 0,
             rate_per_s: |_| 10_000.0,
             answer_us: |_, _| 0,
             client_cpu_s: 0.0,
@@ -459,7 +458,7 @@ impl AgentHandle for FakeAgent {
                 connections: None,
             },
             Order::SampleScheduling { servers, .. } => {
-                script.idle_samples += 1;
+                script.samples_without_load += 1;
                 let one = |name: &String| {
                     let cpus = script.idle_cpus.get(name).copied().unwrap_or(0.0);
                     (name.clone(), busy(cpus))

@@ -534,6 +534,6 @@ fn idle_servers_are_sampled_once_and_those_above_the_limit_again() {
         let script = script();
         script.borrow_mut().idle_cpus.insert("b".into(), cpus);
         run(TWO, &script, &GOOD);
-        assert_eq!(script.borrow().idle_samples, samples, "{cpus}");
+        assert_eq!(script.borrow().samples_without_load, samples, "{cpus}");
     }
 }
