@@ -27,6 +27,7 @@ const STANDARD_BANDS: u32 = 3;
 const BANDS_MAX: u32 = 16;
 
 const EPERM: i32 = 1;
+const ENODEV: i32 = 19;
 const ENOENT: i32 = 2;
 const EOPNOTSUPP: i32 = 95;
 
@@ -205,7 +206,7 @@ impl<K: LinkKernel> PeerLinks<K> {
         // netem would hold back or drop a packet of many segments as one.
         kernel
             .set_gso_max_segs(index, 1)
-            .map_err(refused("turn segmentation offload off on"))?;
+            .map_err(refused("switch off segmentation offload of"))?;
         let of_device = || shaped.iter().filter(|one| one.device == index);
         let bands = STANDARD_BANDS + of_device().count() as u32;
         kernel
@@ -249,19 +250,25 @@ impl<K: LinkKernel> Drop for PeerLinks<K> {
 pub(crate) fn undo(kernel: &mut impl LinkKernel, devices: &[LinkedDevice]) -> bool {
     let mut is_done = true;
     for device in devices {
-        // A device that is gone has no links.
-        let Ok(index) = kernel.index(&device.name) else {
-            continue;
+        is_done &= match restore(kernel, device) {
+            Ok(()) => true,
+            // A device that is gone has no links.
+            Err(error) => error.raw_os_error() == Some(ENODEV),
         };
-        if matches!(kernel.root(index), Ok(Some(root)) if root.handle == HANDLE) {
-            is_done &= kernel.remove_bands(index).is_ok();
-        }
-        let now = kernel.device(index).map(|device| device.gso_max_segs);
-        if matches!(now, Ok(1)) && device.gso_max_segs != 1 {
-            is_done &= kernel.set_gso_max_segs(index, device.gso_max_segs).is_ok();
-        }
     }
     is_done
+}
+
+fn restore(kernel: &mut impl LinkKernel, before: &LinkedDevice) -> io::Result<()> {
+    let index = kernel.index(&before.name)?;
+    let bands = match kernel.root(index)? {
+        Some(root) if root.handle == HANDLE => kernel.remove_bands(index),
+        _ => Ok(()),
+    };
+    if kernel.device(index)?.gso_max_segs == 1 && before.gso_max_segs != 1 {
+        kernel.set_gso_max_segs(index, before.gso_max_segs)?;
+    }
+    bands
 }
 
 /// The device on the way to another host.
@@ -294,7 +301,7 @@ fn free_device(kernel: &mut impl LinkKernel, index: u32) -> Result<Device, Strin
     match kernel.root(index).map_err(unreadable)? {
         Some(RootDiscipline { handle: HANDLE, .. }) => Err(format!(
             "its device {name} has the links of another run; if none is under way, remove them: \
-             tc qdisc del dev {name} root"
+             tc qdisc del dev {name} root; ip link set dev {name} gso_max_segs 65535"
         )),
         Some(RootDiscipline { handle, kind }) if handle != 0 => Err(format!(
             "its device {name} has a queueing discipline that somebody has configured ({kind} \
@@ -311,7 +318,7 @@ fn refusal(what: &str, device: &str, error: &io::Error) -> String {
         Some(EPERM) => "a link needs CAP_NET_ADMIN there: reach the host as root, or give its \
                         container that capability"
             .to_owned(),
-        Some(ENOENT | EOPNOTSUPP) => format!(
+        Some(ENOENT | EOPNOTSUPP) if what.starts_with("add ") => format!(
             "cannot {what} {device}: its kernel has no netem (module sch_netem), or not what a link \
              needs beside it (modules sch_prio and cls_u32); some systems have them in a package \
              such as linux-modules-extra or kernel-modules-extra"

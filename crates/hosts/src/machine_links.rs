@@ -161,7 +161,7 @@ impl Links for MachineLinks {
         spec: Option<LinkSpec>,
     ) -> Result<(), AgentError> {
         let found = self.hosts.iter().position(|one| one.name == host);
-        let none = || AgentError::Lost(format!("there is no host `{host}`"));
+        let none = || AgentError::Failed(format!("there is no host `{host}`"));
         let number = found.ok_or_else(none)?;
         let before = std::mem::replace(&mut self.hosts[number].changed, spec);
         let made = self.remake(hosts);

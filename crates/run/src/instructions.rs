@@ -1,6 +1,6 @@
 //! Counts the servers' instructions per request, where the kernel counts them.
 //!
-//! CountingSupport take time at each context switch. So instructions are counted in a load of their own,
+//! Counters take time at each context switch. So instructions are counted in a load of their own,
 //! after all else of a group has been measured.
 
 use std::collections::BTreeMap;

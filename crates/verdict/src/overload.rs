@@ -114,9 +114,9 @@ fn until_the_last_answer(load: &LoadReading) -> Option<f64> {
     is_known.then(|| count as f64 / (load.duration_s + answered.after_s))
 }
 
-/// The same from the start of a stage until the last answer to a request that was due in it, which
-/// took longest where the backlog grows until the end. Before that come answers to what waited at the
-/// start.
+/// The same from the start of a stage until the last answer to a request that was due in it. While the
+/// backlog grows, the last request due also waits longest, so the longest latency of the stage marks its
+/// last answer. Requests that waited when the stage began are answered first, and are counted too.
 fn until_the_last_answer_of(
     stage: &StageReading,
     offered: Offered,

@@ -62,7 +62,7 @@ impl LinkKernel for SharedKernel {
         let kernel = self.borrow();
         let found = kernel.devices.iter().find(|(_, one)| one.name == device);
         let found = found.map(|(index, _)| *index);
-        found.ok_or(io::ErrorKind::NotFound.into())
+        found.ok_or(io::Error::from_raw_os_error(ENODEV))
     }
 
     fn route_to(&mut self, address: IpAddr) -> io::Result<RouteTo> {
@@ -80,6 +80,9 @@ impl LinkKernel for SharedKernel {
     }
 
     fn root(&mut self, device: u32) -> io::Result<Option<RootDiscipline>> {
+        if let Some(("root", errno)) = self.borrow().fails {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
         let handle = self.borrow().roots.get(&device).copied();
         Ok(handle.map(|handle| RootDiscipline {
             handle,
@@ -235,13 +238,16 @@ fn a_record_stays_until_everything_is_undone() {
     kernel.borrow_mut().fails = Some(("remove", 16));
     drop(links);
     assert_eq!(folder.records(), 1);
-    // With the device, its links are gone.
-    kernel.borrow_mut().devices.remove(&2);
-    let device = LinkedDevice {
+    let device = || LinkedDevice {
         name: "eth0".to_owned(),
         gso_max_segs: 3,
     };
-    assert!(undo(&mut kernel, &[device]));
+    // It is not known whether there are links.
+    kernel.borrow_mut().fails = Some(("root", 105));
+    assert!(!undo(&mut kernel, &[device()]));
+    // With the device, its links are gone.
+    kernel.borrow_mut().devices.remove(&2);
+    assert!(undo(&mut kernel, &[device()]));
 }
 
 #[test]

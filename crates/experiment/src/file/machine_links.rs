@@ -78,7 +78,10 @@ fn check_addresses(
         if let Some(other) = before.iter().find(|one| one.address == Some(address)) {
             let problem = Problem::at(
                 place(&["hosts", name, "address"]).unwrap_or_default(),
-                format!("the hosts `{}` and `{name}` have one address", other.name),
+                format!(
+                    "the hosts `{}` and `{name}` have the same address",
+                    other.name
+                ),
                 "the second",
             );
             let first = place(&["hosts", &other.name, "address"]).unwrap_or_default();

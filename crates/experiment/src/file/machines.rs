@@ -69,7 +69,7 @@ pub(super) fn refuses_event(
             ),
             "the link of this machine carries the pipes to the others, too",
         );
-        reader.report(problem.help("make it with hosts that are all other machines"));
+        reader.report(problem.help("\"cut\" needs `ssh`, `exec` or a preset on every host"));
         return true;
     }
     if let (EventKind::Quota, EventTarget::Host(host)) = (kind, &event.target) {

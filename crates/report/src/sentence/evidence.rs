@@ -86,8 +86,8 @@ pub(super) fn evidence(evidence: &Evidence, effects: &[Effect]) -> String {
             });
             let thread = threads.map(|threads| {
                 format!(
-                    "the thread that carries the links is full ({}), so this throughput is that of \
-                     the links",
+                    "the thread that carries the links is full ({}), so the links limit \
+                     the throughput",
                     busiest(&threads)
                 )
             });

@@ -35,7 +35,8 @@ pub enum Evidence {
         /// Sockets in TIME_WAIT.
         time_wait: u64,
     },
-    /// The link is full, loses segments, or carries more at twice its rate, or its thread is full.
+    /// The link is full, loses segments, or carries more at twice its rate, or the thread that carries
+    /// its packets is full.
     Network {
         /// Bits of answers.
         bits_per_s: f64,

@@ -223,7 +223,7 @@ fn links_other_programs_and_what_nothing_explains() {
     assert_eq!(
         words(&full),
         "the thread that carries the links is full (60% of a CPU, which it wanted 98% of the time), \
-         so this throughput is that of the links"
+         so the links limit the throughput"
     );
     let others = |host: Option<&str>| {
         words(&Evidence::OtherPrograms(MachineUse {
