@@ -167,6 +167,7 @@ fn main() {
         connections: 8192,
         spin: false,
         tls: None,
+        http2_only: false,
         http3: false,
         quic_congestion: None,
     })

@@ -75,6 +75,7 @@ fn start(tls: bool) -> (Origin, Option<ClientSettings>) {
         connections: 4096,
         spin: true,
         tls: tls.then(|| ServerTls::new(&server, "the example").unwrap()),
+        http2_only: false,
         http3: tls,
         quic_congestion: None,
     })

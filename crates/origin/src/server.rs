@@ -41,6 +41,9 @@ pub struct OriginOptions {
     pub spin: bool,
     /// TLS on all connections.
     pub tls: Option<ServerTls>,
+    /// Without TLS, whether clients have to begin with the preface of HTTP/2 (prior knowledge).
+    /// Otherwise they may speak HTTP/1.1 too.
+    pub http2_only: bool,
     /// HTTP/3 on the same port of UDP. Needs TLS.
     pub http3: bool,
     /// The congestion control of HTTP/3; `None` for the one that matches TCP's in the network
@@ -126,6 +129,7 @@ impl Origin {
                 let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
                 let (kind, connections, spin) = (options.io, options.connections, options.spin);
                 let (tls, congestion) = (options.tls.clone(), options.quic_congestion);
+                let http2_only = options.http2_only;
                 std::thread::spawn(move || {
                     let io_options = IoOptions {
                         // The UDP socket.
@@ -141,7 +145,9 @@ impl Origin {
                         IoKind::Uring => {
                             let io = start_loop::<Uring>(io_options, listener, tls.clone());
                             let worker = io.and_then(|io| {
-                                let worker = Worker::new(io, io_options, number, all, connections);
+                                let mut worker =
+                                    Worker::new(io, io_options, number, all, connections);
+                                worker.http2_only = http2_only;
                                 worker.with_quic(datagrams, tls.as_ref(), connections, congestion)
                             });
                             run_worker(worker, &opened, &stop, spin)?;
@@ -149,7 +155,9 @@ impl Origin {
                         IoKind::Epoll => {
                             let io = start_loop::<Epoll>(io_options, listener, tls.clone());
                             let worker = io.and_then(|io| {
-                                let worker = Worker::new(io, io_options, number, all, connections);
+                                let mut worker =
+                                    Worker::new(io, io_options, number, all, connections);
+                                worker.http2_only = http2_only;
                                 worker.with_quic(datagrams, tls.as_ref(), connections, congestion)
                             });
                             run_worker(worker, &opened, &stop, spin)?;
@@ -299,6 +307,8 @@ struct Worker<I: Io> {
     held: BinaryHeap<Reverse<(u64, u64, AnswerKey)>>,
     delays: Histogram,
     random: fastrand::Rng,
+    /// Whether clients without TLS have to speak HTTP/2.
+    http2_only: bool,
     /// With HTTP/3.
     quic: Option<Box<QuicClients>>,
 }
@@ -329,6 +339,7 @@ impl<I: Io> Worker<I> {
             held: BinaryHeap::new(),
             delays: Histogram::new(),
             random: fastrand::Rng::new(),
+            http2_only: false,
             quic: None,
         }
     }

@@ -18,6 +18,7 @@ fn origin(io: IoKind, threads: usize) -> Origin {
         connections: 64,
         spin: false,
         tls: None,
+        http2_only: false,
         http3: false,
         quic_congestion: None,
     })

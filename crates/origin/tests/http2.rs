@@ -10,6 +10,10 @@ use origin::{Origin, OriginOptions};
 use testing::http2::client::{Client, GET, with};
 
 fn origin() -> Origin {
+    start(false)
+}
+
+fn start(http2_only: bool) -> Origin {
     Origin::start(&OriginOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         threads: 1,
@@ -18,6 +22,7 @@ fn origin() -> Origin {
         connections: 16,
         spin: false,
         tls: None,
+        http2_only,
         http3: false,
         quic_congestion: None,
     })
@@ -153,4 +158,37 @@ fn floods_end_the_connection_and_no_other() {
         assert!(is_told || is_over, "{what}: {:?}", client.gone);
     }
     assert_eq!(other.ask(1, &GET).body.len(), 13);
+}
+
+#[test]
+fn a_port_for_http_2_only_ends_what_begins_otherwise() {
+    use std::io::Read as _;
+    let begun = |http2_only, bytes: &[u8]| {
+        let origin = start(http2_only);
+        let mut stream = TcpStream::connect(origin.address()).unwrap();
+        stream.write_all(bytes).unwrap();
+        let mut answer = Vec::new();
+        stream
+            .set_read_timeout(Some(std::time::Duration::from_secs(10)))
+            .unwrap();
+        // It may be reset, but it does not stay open.
+        if let Err(error) = stream.read_to_end(&mut answer) {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        }
+        answer
+    };
+    for bytes in [
+        &b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..],
+        b"INVALID CONNECTION PREFACE\r\n\r\n",
+    ] {
+        let answer = begun(true, bytes);
+        assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    }
+    let both = begun(
+        false,
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    );
+    assert!(both.starts_with(b"HTTP/1.1 200"), "{both:?}");
+    let origin = start(true);
+    assert_eq!(connect(&origin, &[]).ask(1, &GET).body.len(), 13);
 }

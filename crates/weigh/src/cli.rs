@@ -447,6 +447,9 @@ pub struct OriginArgs {
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,
+    /// Without TLS, speak only HTTP/2 (prior knowledge), as servers of gRPC do [default: HTTP/1.1 too].
+    #[arg(long, conflicts_with_all = ["tls", "tls_cert", "tls_key"])]
+    pub http2_only: bool,
     /// The congestion control of HTTP/3: cubic, bbr or newreno [default: that of this machine's TCP,
     /// or cubic where QUIC has no match].
     #[arg(long, value_name = "NAME")]

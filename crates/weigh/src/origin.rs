@@ -35,6 +35,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
             connections: args.connections,
             spin: false,
             tls: tls.clone(),
+            http2_only: args.http2_only,
             http3,
             quic_congestion: Some(congestion),
         })?;

@@ -34,6 +34,7 @@ fn secure_origin(alpn: &[&str]) -> (Origin, ClientSettings) {
         connections: 64,
         spin: false,
         tls: Some(ServerTls::new(&server, "the test").unwrap()),
+        http2_only: false,
         http3: false,
         quic_congestion: None,
     });

@@ -41,6 +41,7 @@ pub fn origin_with(http3: bool, io: IoKind) -> (Origin, ClientSettings) {
         connections: 64,
         spin: false,
         tls: Some(tls),
+        http2_only: false,
         http3,
         quic_congestion: None,
     });

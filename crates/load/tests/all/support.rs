@@ -217,6 +217,7 @@ pub fn origin() -> Origin {
         connections: 2048,
         spin: false,
         tls: None,
+        http2_only: false,
         http3: false,
         quic_congestion: None,
     })

@@ -13,13 +13,14 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether a client speaks HTTP/2, by ALPN or by its first bytes.
+    /// Whether a client speaks HTTP/2, by ALPN or by its first bytes. Where it has to, a wrong preface
+    /// ends its session.
     pub(super) fn speaks_h2(&self, conn: ConnId, buf: &Buf) -> bool {
         let bytes = self.io.bytes(buf);
         match self.io.handshake(conn) {
             Some(handshake) => handshake.alpn == Some("h2"),
             // HTTP/1.1 has no method `PRI`.
-            None => bytes.starts_with(b"PRI"),
+            None => self.http2_only || bytes.starts_with(b"PRI"),
         }
     }
 

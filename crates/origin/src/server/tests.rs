@@ -29,6 +29,7 @@ fn a_thread_that_ends_is_told_of_and_listens_no_more() {
                 connections: 16,
                 spin: false,
                 tls: None,
+                http2_only: false,
                 http3: false,
                 quic_congestion: None,
             })

@@ -33,6 +33,19 @@ pub enum Got {
     GoAway(ErrorCode),
 }
 
+impl Got {
+    /// The stream of the request that ends with it, if one does.
+    pub fn ended(&self) -> Option<u32> {
+        match self {
+            Self::Head { stream, end, .. } | Self::Data { stream, end, .. } => {
+                end.then_some(*stream)
+            }
+            Self::Trailers { stream, .. } => Some(*stream),
+            Self::Reset { .. } | Self::GoAway(_) => None,
+        }
+    }
+}
+
 /// The value of a field.
 pub fn value<'f>(fields: &'f [(String, String)], name: &str) -> &'f str {
     let found = fields.iter().find(|(field, _)| field == name);
@@ -123,12 +136,7 @@ impl Link {
                     end_stream,
                     block,
                 } => {
-                    let mut fields = Vec::new();
-                    decoder.decode(block, |name, value| {
-                        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                        fields.push((text(name), text(value)));
-                        Ok(())
-                    })?;
+                    let fields = super::fields(decoder, block)?;
                     queue.push_back(match begun.insert(stream) {
                         true => Got::Head {
                             stream,
@@ -252,20 +260,10 @@ impl BackEnd {
         Self::new(&[], move |link, _| {
             let mut open = std::collections::BTreeMap::new();
             while let Some(got) = link.receive() {
-                let done = match got {
-                    Got::Head {
-                        stream,
-                        fields,
-                        end,
-                    } => {
-                        open.insert(stream, value(&fields, ":path").to_owned());
-                        end.then_some(stream)
-                    }
-                    Got::Data { stream, end, .. } => end.then_some(stream),
-                    Got::Trailers { stream, .. } => Some(stream),
-                    _ => None,
-                };
-                if let Some(stream) = done
+                if let Got::Head { stream, fields, .. } = &got {
+                    open.insert(*stream, value(fields, ":path").to_owned());
+                }
+                if let Some(stream) = got.ended()
                     && let Some(path) = open.remove(&stream)
                 {
                     link.answer(stream, &format!("{name}{path}"));

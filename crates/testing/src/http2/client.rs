@@ -165,11 +165,7 @@ impl<S: Read + Write> Client<S> {
                 } => {
                     let one = responses.entry(stream).or_default();
                     one.is_complete |= end_stream;
-                    decoder.decode(block, |name, value| {
-                        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                        one.fields.push((text(name), text(value)));
-                        Ok(())
-                    })?;
+                    one.fields.extend(super::fields(decoder, block)?);
                 }
                 Event::Data {
                     stream,
