@@ -101,7 +101,7 @@ impl Link {
             if let Some(got) = self.queue.pop_front() {
                 return Some(got);
             }
-            match self.stream.read(&mut input) {
+            match super::read(&mut self.stream, &mut input) {
                 Ok(n @ 1..) => self.take(&input[..n]),
                 _ => return None,
             }
@@ -213,7 +213,7 @@ impl Link {
                 continue;
             }
             let mut input = [0; 65_536];
-            match self.stream.read(&mut input) {
+            match super::read(&mut self.stream, &mut input) {
                 Ok(n @ 1..) => self.take(&input[..n]),
                 _ => return sent,
             }

@@ -114,7 +114,7 @@ impl<S: Read + Write> Client<S> {
         self.flush();
         let mut input = [0; 65_536];
         while !is_enough(self) {
-            match self.stream.read(&mut input) {
+            match super::read(&mut self.stream, &mut input) {
                 Ok(n @ 1..) => self.take(&input[..n]),
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
                     panic!("nothing came; so far {:?}", self.responses)

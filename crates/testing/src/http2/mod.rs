@@ -3,7 +3,20 @@
 pub mod back_end;
 pub mod client;
 
+use std::io::{self, ErrorKind, Read};
+
 use net::h2::{H2Error, hpack};
+
+/// Reads what comes next. A read with a time limit is interrupted where another thread of the test has
+/// an io_uring.
+fn read(stream: &mut impl Read, input: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(input) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
 
 /// Names and values of a header block.
 fn fields(decoder: &mut hpack::Decoder, block: &[u8]) -> Result<Vec<(String, String)>, H2Error> {
