@@ -36,8 +36,7 @@ impl LinkRecord {
     /// # Errors
     /// When that fails, or this process has one there already.
     pub(crate) fn write(folder: &Path, devices: Vec<LinkedDevice>) -> io::Result<Self> {
-        let name = format!("{PREFIX}{}-{:x}", Owner::me().mark(), network()?);
-        let path = folder.join(name);
+        let path = own_path(folder)?;
         let mut file = File::options()
             .write(true)
             .create_new(true)
@@ -57,10 +56,38 @@ impl LinkRecord {
         error
     }
 
-    /// Removes it, when the devices are as they were.
-    pub(crate) fn remove(&self) {
+    /// The one that this process has in a folder already.
+    fn own(folder: &Path) -> io::Result<Option<Self>> {
+        let path = own_path(folder)?;
+        let devices = read(&path);
+        Ok(path.exists().then_some(Self { path, devices }))
+    }
+
+    /// Removes the links, restores the devices, and removes the record.
+    ///
+    /// # Errors
+    /// When that fails for a device; then the record stays.
+    pub(crate) fn undo(&self, kernel: &mut impl LinkKernel) -> io::Result<()> {
+        undo(kernel, &self.devices)?;
+        self.remove();
+        Ok(())
+    }
+
+    fn remove(&self) {
         // If it stays, the next run finds nothing to undo.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes links of this process in the network namespace of this thread that it could not remove
+/// before.
+///
+/// # Errors
+/// When they still cannot be removed.
+pub(crate) fn undo_own() -> io::Result<()> {
+    match LinkRecord::own(&std::env::temp_dir())? {
+        Some(record) => record.undo(&mut Route::open()?),
+        None => Ok(()),
     }
 }
 
@@ -92,7 +119,7 @@ fn sweep_in(folder: &Path, kernel: &mut impl LinkKernel) -> Vec<PathBuf> {
             continue;
         }
         let is_undone = match of == here {
-            true => undo(kernel, &read(&path)),
+            true => undo(kernel, &read(&path)).is_ok(),
             // With the namespace, its devices are gone too.
             false => !exists(of),
         };
@@ -109,6 +136,12 @@ fn network_of_the_dead(name: &str) -> Option<u64> {
     let (_, network) = rest.split_once('-')?;
     let is_dead = Owner::read(rest)?.is_dead();
     u64::from_str_radix(network, 16).ok().filter(|_| is_dead)
+}
+
+/// The path of this process's record for the network namespace of this thread.
+fn own_path(folder: &Path) -> io::Result<PathBuf> {
+    let name = format!("{PREFIX}{}-{:x}", Owner::me().mark(), network()?);
+    Ok(folder.join(name))
 }
 
 /// What a record says; nothing if it was cut off, as then nothing was changed.
@@ -193,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_read_as_it_was_written() {
+    fn a_record_is_read_as_it_was_written_until_its_links_are_removed() {
         let folder = Folder::new();
         let devices = vec![LinkedDevice {
             name: "eth0".to_owned(),
@@ -205,7 +238,14 @@ mod tests {
         // Its owner lives.
         assert_eq!(network_of_the_dead(&name), None);
         assert!(LinkRecord::write(&folder.0, devices).is_err());
-        record.remove();
-        assert!(!record.path.exists());
+        let mut kernel = SharedKernel::default();
+        kernel.borrow_mut().roots.insert(2, OURS);
+        let own = || LinkRecord::own(&folder.0).unwrap();
+        kernel.borrow_mut().fails = Some(("remove", 16));
+        assert!(own().unwrap().undo(&mut kernel).is_err());
+        kernel.borrow_mut().fails = None;
+        own().unwrap().undo(&mut kernel).unwrap();
+        assert_eq!(kernel.borrow().roots.get(&2), None);
+        assert!(own().is_none() && !record.path.exists());
     }
 }

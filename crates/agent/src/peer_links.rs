@@ -118,7 +118,8 @@ impl Servers {
     /// Makes the links to other hosts, or changes them; without any, removes them.
     ///
     /// # Errors
-    /// When the kernel or the rights for it are missing. Then there are no new links.
+    /// When the kernel or the rights for it are missing. Then there are no new links. Also when those
+    /// before cannot be removed.
     pub(crate) fn set_peer_links(
         &mut self,
         address: IpAddr,
@@ -129,6 +130,7 @@ impl Servers {
             return made.change(peers);
         }
         *links = None;
+        link_record::undo_own().map_err(|e| format!("cannot remove the links that it had: {e}"))?;
         if !peers.is_empty() {
             link_record::sweep();
             let route = Route::open().map_err(|e| format!("cannot make links: {e}"))?;
@@ -239,24 +241,26 @@ impl<K: LinkKernel> PeerLinks<K> {
 
 impl<K: LinkKernel> Drop for PeerLinks<K> {
     fn drop(&mut self) {
-        // If a device cannot be restored, the record stays for the next run.
-        if undo(&mut self.kernel, &self.record.devices) {
-            self.record.remove();
-        }
+        // If that fails, the record stays: the next links or the next run try again.
+        let _ = self.record.undo(&mut self.kernel);
     }
 }
 
-/// Removes links and restores the devices. Returns whether that is done.
-pub(crate) fn undo(kernel: &mut impl LinkKernel, devices: &[LinkedDevice]) -> bool {
-    let mut is_done = true;
+/// Removes links and restores the devices.
+///
+/// # Errors
+/// The first one; the other devices are restored all the same.
+pub(crate) fn undo(kernel: &mut impl LinkKernel, devices: &[LinkedDevice]) -> io::Result<()> {
+    let mut undone = Ok(());
     for device in devices {
-        is_done &= match restore(kernel, device) {
-            Ok(()) => true,
+        let restored = match restore(kernel, device) {
             // A device that is gone has no links.
-            Err(error) => error.raw_os_error() == Some(ENODEV),
+            Err(error) if error.raw_os_error() == Some(ENODEV) => Ok(()),
+            other => other,
         };
+        undone = undone.and(restored);
     }
-    is_done
+    undone
 }
 
 fn restore(kernel: &mut impl LinkKernel, before: &LinkedDevice) -> io::Result<()> {

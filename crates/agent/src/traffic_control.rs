@@ -136,8 +136,8 @@ const HEADER: usize = 20;
 /// `struct tcmsg`.
 fn header(device: u32, handle: u32, parent: u32, info: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
-    for (place, number) in [(4, device), (8, handle), (12, parent), (16, info)] {
-        header[place..place + 4].copy_from_slice(&number.to_ne_bytes());
+    for (offset, number) in [(4, device), (8, handle), (12, parent), (16, info)] {
+        header[offset..offset + 4].copy_from_slice(&number.to_ne_bytes());
     }
     header
 }

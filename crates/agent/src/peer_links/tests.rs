@@ -19,7 +19,7 @@ pub(crate) struct FakeKernel {
     /// What was done, in this order.
     log: Vec<String>,
     /// What fails, and its errno.
-    fails: Option<(&'static str, i32)>,
+    pub(crate) fails: Option<(&'static str, i32)>,
 }
 
 impl Default for FakeKernel {
@@ -244,10 +244,10 @@ fn a_record_stays_until_everything_is_undone() {
     };
     // It is not known whether there are links.
     kernel.borrow_mut().fails = Some(("root", 105));
-    assert!(!undo(&mut kernel, &[device()]));
+    assert!(undo(&mut kernel, &[device()]).is_err());
     // With the device, its links are gone.
     kernel.borrow_mut().devices.remove(&2);
-    assert!(undo(&mut kernel, &[device()]));
+    undo(&mut kernel, &[device()]).unwrap();
 }
 
 #[test]
