@@ -210,11 +210,11 @@ fn a_second_signal_leaves_no_agent_that_stands_still() {
     let done = running.end_within(Duration::from_secs(7)).expect(130);
     // What was killed is gone a moment later.
     let killed = Instant::now();
-    while !alive(&family).is_empty() && killed.elapsed() < Duration::from_secs(1) {
+    let left = || [alive(&family), place.left()].concat();
+    while !left().is_empty() && killed.elapsed() < Duration::from_secs(1) {
         sleep(Duration::from_millis(5));
     }
-    assert!(alive(&family).is_empty(), "{:?}", alive(&family));
-    assert!(place.left().is_empty(), "{:?}", place.left());
+    assert!(left().is_empty(), "{:?}", left());
     assert_no_groups(&done.agents);
 }
 
