@@ -51,14 +51,21 @@ pub(crate) fn advice(sample: &Sample, aim: Aim) -> Note {
 /// How many blocks would settle the comparison four times in five, were the mean the true one and
 /// the standard deviation as given; nothing when it would take more than is reasonable.
 fn blocks_needed(sample: &Sample, sd: f64, aim: Aim) -> Option<usize> {
-    let settled = |blocks| chance(sample, sd, blocks, aim) >= POWER;
-    let (mut low, mut high) = (crate::FEWEST_BLOCKS - 1, MOST_BLOCKS_ADVISED);
-    if !settled(high) {
+    fewest_blocks(crate::FEWEST_BLOCKS, |blocks| {
+        chance(sample, sd, blocks, aim) >= POWER
+    })
+}
+
+/// The fewest blocks, from `least` on, that are enough, where more than enough are enough too; nothing
+/// beyond [`MOST_BLOCKS_ADVISED`].
+pub(crate) fn fewest_blocks(least: usize, enough: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut low, mut high) = (least - 1, MOST_BLOCKS_ADVISED);
+    if least > high || !enough(high) {
         return None;
     }
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if settled(middle) {
+        if enough(middle) {
             high = middle;
         } else {
             low = middle;

@@ -1,7 +1,18 @@
 //! Student's t distribution, and the chi-square distribution. Student's is `statrs`'; its quantile is wrong by up to a
 //! thousandth where degrees of freedom are many, hence Newton's method here.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
 use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, StudentsT};
+
+/// How many of the last quantiles are kept.
+const KEPT: usize = 16;
+
+thread_local! {
+    /// Intervals need the same few quantiles over and over: share, degrees of freedom, quantile.
+    static LAST: RefCell<VecDeque<(f64, f64, f64)>> = const { RefCell::new(VecDeque::new()) };
+}
 
 /// The chance of a value at least as far from zero as `t`, under Student's t distribution with
 /// `degrees` degrees of freedom: the two-sided p value.
@@ -25,6 +36,20 @@ pub fn t_quantile(p: f64, degrees: f64) -> f64 {
     if p < 0.5 {
         return -t_quantile(1.0 - p, degrees);
     }
+    LAST.with_borrow_mut(|last| {
+        let kept = last.iter().find(|one| (one.0, one.1) == (p, degrees));
+        if let Some((_, _, quantile)) = kept {
+            return *quantile;
+        }
+        let quantile = upper_quantile(p, degrees);
+        last.truncate(KEPT - 1);
+        last.push_front((p, degrees, quantile));
+        quantile
+    })
+}
+
+/// The quantile for a share of at least one half.
+fn upper_quantile(p: f64, degrees: f64) -> f64 {
     let Some(student) = distribution(degrees) else {
         return f64::NAN;
     };

@@ -1,7 +1,7 @@
 //! The decision on an absolute difference: of shares of failures, or of times.
 
 use crate::decide::Decision;
-use crate::forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
+use crate::forecast::{FORECAST_CONFIDENCE, fewest_blocks};
 use crate::student::{chi_square_quantile, t_quantile};
 use crate::{Note, Rules, Verdict};
 
@@ -97,6 +97,6 @@ impl Judged {
                 (critical + POWER_Z) * scaled + fixed < self.matters - size
             }
         };
-        (self.blocks + 1..=MOST_BLOCKS_ADVISED).find(|blocks| settled(*blocks))
+        fewest_blocks(self.blocks + 1, settled)
     }
 }

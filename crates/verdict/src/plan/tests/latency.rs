@@ -82,7 +82,7 @@ fn pilot(noise: Noise, blocks: u32, random: &mut Normal) -> Journal {
 
 #[test]
 fn the_slices_of_a_block_tell_the_variance_that_they_give_it() {
-    const BLOCKS: u32 = 200;
+    const BLOCKS: u32 = 100;
     let slice = Noise {
         slice: 0.15,
         ..NONE
