@@ -96,7 +96,7 @@ pub(crate) fn differing(
 
 /// How many more answers of a subject are compared with its first one, as the experiment says that
 /// they are all the same.
-pub(crate) fn compared_with_itself(expect: &Expect) -> usize {
+pub(crate) fn self_comparisons(expect: &Expect) -> usize {
     match expect.body {
         BodyCheck::Same if expect.contains.is_none() => SAME_MORE,
         _ => 0,
@@ -105,14 +105,14 @@ pub(crate) fn compared_with_itself(expect: &Expect) -> usize {
 
 /// How many more answers of a group's subject are needed once it has answered. Without the baseline
 /// beside it, its servers are gone when answers are compared.
-pub(crate) fn asked_again(expect: &Expect, baseline: &str, group: &Group) -> usize {
+pub(crate) fn extra_answers(expect: &Expect, baseline: &str, group: &Group) -> usize {
     let has_baseline = group.trials.iter().any(|one| one.subject == baseline);
-    compared_with_itself(expect).max(usize::from(!has_baseline))
+    self_comparisons(expect).max(usize::from(!has_baseline))
 }
 
 /// Why a subject cannot be measured whose answers should all be the same; `None` if they are.
-pub(crate) fn changing(expect: &Expect, answers: &[AnswerSummary]) -> Option<String> {
-    if compared_with_itself(expect) == 0 {
+pub(crate) fn why_changing(expect: &Expect, answers: &[AnswerSummary]) -> Option<String> {
+    if self_comparisons(expect) == 0 {
         return None;
     }
     let (first, others) = answers.split_first()?;

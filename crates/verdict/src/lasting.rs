@@ -12,9 +12,10 @@ use crate::{Flaw, TrialFlaw};
 /// or an overload was also the only flaw of an earlier trial. It also holds if its only flaw is that
 /// answers differ from the first one, and that was the only flaw of an earlier trial too.
 pub fn is_lasting(header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {
-    let changes = |trial: &Trial| judged(header, trial, only_changes, |a, b| a && b) == Some(true);
+    let differs =
+        |trial: &Trial| judged(header, trial, only_differs_from_first, |a, b| a && b) == Some(true);
     is_lasting_overload(header, earlier, trial)
-        || changes(trial) && earlier.iter().any(|one| changes(one))
+        || differs(trial) && earlier.iter().any(|one| differs(one))
 }
 
 /// What `of_cell` says of each compared load that has flaws, reduced to one; `None` without flaws.
@@ -39,12 +40,12 @@ fn judged<T>(
 }
 
 /// Whether a cell's only flaw is that answers differ from the first one.
-fn only_changes(cell: &Cell<'_>) -> bool {
-    let changes = |one: &TrialFlaw| match &one.flaw {
+fn only_differs_from_first(cell: &Cell<'_>) -> bool {
+    let differs = |one: &TrialFlaw| match &one.flaw {
         Flaw::WrongAnswers { first, .. } => first.as_ref().is_some_and(Wrong::differs_from_first),
         _ => false,
     };
-    cell.reasons.iter().all(changes)
+    cell.reasons.iter().all(differs)
 }
 
 fn is_lasting_overload(header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {

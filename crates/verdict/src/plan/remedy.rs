@@ -6,7 +6,7 @@ use readings::{LoadReading, Reading, RunHeader, Trial};
 use serde::Serialize;
 
 use super::blocks::{Goal, Spread};
-use super::slice_length::Shorter;
+use super::slice_length::ShorterSlices;
 use super::{Components, PlanRow, of_block, reading};
 use crate::loops::Loop;
 use crate::pairs::would_resolve;
@@ -244,7 +244,7 @@ impl<'r> Windows<'r> {
             .into_iter()
             .filter_map(|block| of_block(block, condition, subject, header, trials));
         let readings: Vec<(&Reading, &Reading)> = readings.collect();
-        let shorter = Shorter::of(&readings)?;
+        let shorter = ShorterSlices::of(&readings)?;
         let present_time_s = f64::from(self.blocks(rules, comparisons, 1.0)?) * self.block_s;
         let blocks = self.blocks(rules, comparisons, shorter.factor())?;
         let time_s = f64::from(blocks) * self.block_s;

@@ -25,7 +25,7 @@ const TIMES_MIN: f64 = 1.5;
 
 /// Shorter slices, and what they would do to the variance within a block.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Shorter {
+pub(super) struct ShorterSlices {
     /// The shortest slice at present, and the proposed length.
     pub slice_s: f64,
     pub shorter_s: f64,
@@ -33,7 +33,7 @@ pub(super) struct Shorter {
     pub drift_share: f64,
 }
 
-impl Shorter {
+impl ShorterSlices {
     /// From the readings of a subject and of the baseline in each block. `None` if no shared drift is
     /// seen, or slices are as short already as response times allow.
     pub fn of(blocks: &[(&Reading, &Reading)]) -> Option<Self> {
@@ -72,11 +72,11 @@ impl Shorter {
 /// The closed loops of a pair of readings, with slices in turns; not those of outside drivers, whose
 /// runs have no common clock.
 fn loads<'r>(ours: &'r Reading, theirs: &'r Reading) -> Option<(&'r LoadReading, &'r LoadReading)> {
-    let is_engine = ours.driver.is_none() && theirs.driver.is_none();
+    let by_engine = ours.driver.is_none() && theirs.driver.is_none();
     let (a, b) = (ours.throughput.as_ref()?, theirs.throughput.as_ref()?);
     let is_good = |slice: &Slice| slice.requests_per_s() > 0.0 && slice.duration_s > 0.0;
     let are_good = a.slices.iter().chain(&b.slices).all(is_good);
-    (is_engine && are_good && a.slices.len() == b.slices.len()).then_some((a, b))
+    (by_engine && are_good && a.slices.len() == b.slices.len()).then_some((a, b))
 }
 
 fn middle_s(slice: &Slice) -> f64 {
