@@ -28,7 +28,7 @@ fn experiment(place: &Place, subjects: &str, load: &str, design: &str) {
         &format!(
             "title = \"drivers\"\n[servers.origin]\nrecipe = \"origin\"\n\
              [subjects]\n{subjects}\n[load]\nconnections = 4\n{load}\n\
-             [design]\nwarmup = \"0s\"\n{design}\n"
+             [design]\nwarmup = \"0s\"\nbottleneck = false\n{design}\n"
         ),
     );
 }
@@ -70,7 +70,7 @@ fn script(place: &Place, name: &str, lines: &str) {
 fn one_block(place: &Place, driver: &str, load: &str, words: &[&str]) -> Value {
     experiment(
         place,
-        "small = \"http://origin/\"\nlarge = \"http://origin/bytes/1000000\"",
+        "small = \"http://origin/delay/constant/1ms\"\nlarge = \"http://origin/bytes/1000000\"",
         &format!("driver = \"{driver}\"\n{load}"),
         "blocks = 1\nwindow = \"2s\"",
     );
@@ -458,7 +458,8 @@ fn drivers_load_a_server_over_http2_and_http3() {
                 "title = \"HTTP\"\n[servers.origin]\nrecipe = \"origin\"\n\
                  with = {{ tls = true }}\n[subjects]\n{}[load]\nconnections = 2\n\
                  http = \"{http}\"\nstreams = 5\n\
-                 [design]\nwarmup = \"0s\"\nblocks = 1\nwindow = \"1s\"\nretries = 0\n",
+                 [design]\nwarmup = \"0s\"\nblocks = 1\nwindow = \"1s\"\nretries = 0\n\
+                 bottleneck = false\n",
                 subjects.concat()
             ),
         );

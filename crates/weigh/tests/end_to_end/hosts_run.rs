@@ -238,7 +238,7 @@ fn trials_name_the_agent_that_was_lost() {
     }
 }
 
-mod alone {
+mod quiet {
     use super::*;
 
     #[test]
@@ -246,7 +246,7 @@ mod alone {
         if !can_be_made() {
             return;
         }
-        let place = Place::alone();
+        let place = Place::quiet();
         place.write("x.toml", &experiment().replace("blocks = 2", "blocks = 1"));
         let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
         let document = done.result();
@@ -308,7 +308,7 @@ mod alone {
         if !can_be_made() {
             return;
         }
-        let place = Place::alone();
+        let place = Place::quiet();
         let hosts =
             "title = \"loss\"\n[hosts.vm]\n[hosts.far]\nlink = { rtt = \"2ms\", loss = \"3%\" }\n";
         let parts = proxy_and_backend("vm", "vm");

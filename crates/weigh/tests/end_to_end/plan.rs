@@ -15,8 +15,8 @@ fn the_process_that_listens_is_counted_and_a_pilot_says_how_many_blocks_are_need
     let place = Place::new();
     let origin = Origin::start(&place);
     let subjects = [
-        format!("a={}/", origin.url),
-        format!("b={}/burn/1000", origin.url),
+        format!("a={}/delay/constant/1ms", origin.url),
+        format!("b={}/delay/constant/2ms", origin.url),
     ];
     let call = [
         "compare",
@@ -25,7 +25,7 @@ fn the_process_that_listens_is_counted_and_a_pilot_says_how_many_blocks_are_need
         "-c",
         "4",
         "--within",
-        "20s",
+        "12s",
         "--window",
         "300ms",
         "--latency=false",

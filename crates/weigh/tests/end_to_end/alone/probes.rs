@@ -65,7 +65,8 @@ impl Drop for Beside {
 /// Rates, each with the time at which the second ended that it is the mean of.
 type Rates = Vec<(f64, f64)>;
 
-/// The least and the most that the mean of rates between two times can be. Of the second at either
+/// The least and the most that the mean of rates between two times can be. The last second may be
+/// missing, since what counts them ends with the run. Of the second at either
 /// end only a part lies between them: what is steady falls into it by its length, and what exceeds
 /// that, a burst, on either side.
 fn mean_between(rates: &Rates, from: f64, to: f64) -> (f64, f64) {
@@ -81,7 +82,7 @@ fn mean_between(rates: &Rates, from: f64, to: f64) -> (f64, f64) {
         .collect();
     let mut within: Vec<f64> = seconds.iter().filter(|s| s.0 > 0.99).map(|s| s.1).collect();
     assert!(
-        covered > 0.9 * (to - from) && !within.is_empty(),
+        covered > 0.75 * (to - from) && !within.is_empty(),
         "{rates:?} do not cover {from} to {to}"
     );
     within.sort_by(f64::total_cmp);
@@ -199,7 +200,7 @@ fn against_others() -> Pairs {
         free_port()
     );
     // One slice for each subject: a look per second cannot tell shorter ones apart.
-    let design = design("500ms", "6s") + "slice = \"6s\"\nbaseline = \"direct\"\n";
+    let design = design("500ms", "5s") + "slice = \"5s\"\nbaseline = \"direct\"\n";
     place.write("x.toml", &format!("{text}{design}"));
     let mut run = place.start(&["run", "x.toml", "--format", "json", "--out", "r"]);
     run.until("both servers run", || {

@@ -2,14 +2,30 @@
 
 use super::{Place, array, skip};
 
-/// A built-in back end on one host, the balancer before it on another, and both as subjects.
+/// A page that takes 2 ms, so that a few connections leave the CPUs idle: for tests of what is around
+/// the load.
+pub const IDLE: &str = "/delay/constant/2ms";
+
+/// A built-in back end on one host, the balancer before it on another, and both as subjects, asked for
+/// [`IDLE`].
 pub fn proxy_and_backend(backend_host: &str, proxy_host: &str) -> String {
     format!(
         "[servers.backend]\nrecipe = \"origin\"\nhost = \"{backend_host}\"\n\
          [servers.proxy]\nrecipe = \"balance\"\nhost = \"{proxy_host}\"\n\
          upstreams = [\"backend\"]\n\
-         [subjects]\ndirect = \"http://backend/\"\nproxy = \"http://proxy/\"\n"
+         [subjects]\ndirect = \"http://backend{IDLE}\"\nproxy = \"http://proxy{IDLE}\"\n"
     )
+}
+
+/// Writes the experiment `proxy-cost` with [`IDLE`] as its page and few connections; returns the file's
+/// name.
+pub fn idle_proxy_cost(place: &Place) -> &'static str {
+    const NAME: &str = "proxy-cost.toml";
+    let text = include_str!("../../../../../experiments/proxy-cost.toml");
+    let text = text.replace("http://origin/", &format!("http://origin{IDLE}"));
+    let text = text.replace("http://balancer/", &format!("http://balancer{IDLE}"));
+    place.write(NAME, &text.replace("connections = 64", "connections = 8"));
+    NAME
 }
 
 /// The arguments that run `x.toml` with the recipes in `recipes`, into a folder.

@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use experiments::{RUN, can_run, proxy_and_backend, quickly, run_into, run_with};
+pub use experiments::{
+    IDLE, RUN, can_run, idle_proxy_cost, proxy_and_backend, quickly, run_into, run_with,
+};
 pub use left::{alive, control_groups, descendants, devices, groups_of_hosts, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
@@ -76,7 +78,10 @@ pub fn signal(pid: u32, number: i32) {
 pub struct Place {
     _turn: turn::Turn,
     dir: PathBuf,
+    number: u32,
     calls: AtomicU32,
+    /// The only CPU of the programs that are started.
+    cpu: Option<u32>,
 }
 
 impl Place {
@@ -85,8 +90,12 @@ impl Place {
     }
 
     /// For a test that measures times and takes next to no CPU time: it runs beside such tests only.
+    /// Its programs have one CPU. With more, a load would poll on one of its own.
     pub fn quiet() -> Self {
-        Self::with(turn::Turn::quiet())
+        let mut place = Self::with(turn::Turn::quiet());
+        let cpus = net::os::allowed_cpus().unwrap();
+        place.cpu = Some(cpus[place.number as usize % cpus.len()]);
+        place
     }
 
     /// For a test that no other may disturb: it runs alone.
@@ -105,7 +114,9 @@ impl Place {
         Self {
             _turn: turn,
             dir,
+            number,
             calls: AtomicU32::new(0),
+            cpu: None,
         }
     }
 
@@ -142,7 +153,15 @@ impl Place {
 
     /// The program with arguments, to be started.
     pub fn weigh<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_weigh"));
+        const WEIGH: &str = env!("CARGO_BIN_EXE_weigh");
+        let mut command = match self.cpu {
+            None => Command::new(WEIGH),
+            Some(cpu) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &cpu.to_string(), WEIGH]);
+                command
+            }
+        };
         command.args(arguments);
         self.settle(&mut command);
         command

@@ -5,6 +5,7 @@
 //! [`Place::quiet`]: crate::common::Place::quiet
 
 mod balance_failover;
-pub mod events;
+mod events;
+mod lighttpd;
 mod reloads;
 mod slowdowns;
