@@ -106,7 +106,7 @@ fn the_documents_name_everything() {
     let listed = document("reference/catalogue.md");
     for name in catalogue::names() {
         assert!(listed.contains(&format!("| `{name}` |")), "{name}");
-        let experiment: Experiment = good(catalogue::open_experiment(name, &[], false, &recipes()));
+        let experiment: Experiment = good(catalogue::open_experiment(name, &[], false, recipes()));
         let table: toml::Table = experiment.to_toml().parse().unwrap();
         for (key, value) in &table {
             assert!(experiments.contains(key.as_str()), "{key}");
@@ -182,7 +182,7 @@ fn the_experiments_with_a_crossroads_file_take_the_real_program() {
         let key = format!("servers.{server}.recipe");
         assert!(shown.contains(&format!("weigh run {name} --set {key}=crossroads")));
         let set = [(key, "crossroads".to_owned())];
-        let experiment = catalogue::open_experiment(name, &set, false, &recipes).unwrap();
+        let experiment = catalogue::open_experiment(name, &set, false, recipes).unwrap();
         let order = experiment.start_order();
         let real: Vec<_> = order
             .iter()

@@ -480,7 +480,7 @@ fn what_happens_to_servers() {
     assert_eq!(faults, ["kill", "cut"]);
     // Written out with its defaults and read again it is the same.
     assert_eq!(good(parse(&experiment.to_toml())).events, experiment.events);
-    let quick = good(Experiment::parse("x.toml", EVENTS, &[], true, &recipes()));
+    let quick = good(Experiment::parse("x.toml", EVENTS, &[], true, recipes()));
     assert_eq!(quick.subjects.len(), 1);
     shown(
         "event-server",

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 fn comes_back(experiment: &Experiment) -> String {
     let text = experiment.to_toml();
-    let again = good(Experiment::parse("y.toml", &text, &[], false, &recipes()));
+    let again = good(Experiment::parse("y.toml", &text, &[], false, recipes()));
     assert_eq!(&again, experiment, "\n{text}");
     text
 }
@@ -122,7 +122,7 @@ fn keys_of_the_load_that_vary_together_come_back() {
         (second.to_owned(), Some(2), 400, 9),
     ];
     assert_eq!(loads, expected);
-    let quick = good(Experiment::parse("x.toml", &text, &[], true, &recipes()));
+    let quick = good(Experiment::parse("x.toml", &text, &[], true, recipes()));
     assert_eq!(quick.factors[0].levels.len(), 1);
     comes_back(&quick);
 }
@@ -131,7 +131,7 @@ fn keys_of_the_load_that_vary_together_come_back() {
 fn curves_come_back() {
     let curve = |value: &str| {
         let sets = [("load.curve".to_owned(), value.to_owned())];
-        let experiment = good(Experiment::parse("x.toml", GOOD, &sets, false, &recipes()));
+        let experiment = good(Experiment::parse("x.toml", GOOD, &sets, false, recipes()));
         comes_back(&experiment);
         experiment.load.curve
     };
@@ -177,7 +177,7 @@ fn defaults_are_written_out() {
 
 #[test]
 fn quick_and_sets_come_back_as_applied() {
-    let quick = good(Experiment::parse("x.toml", FULL, &[], true, &recipes()));
+    let quick = good(Experiment::parse("x.toml", FULL, &[], true, recipes()));
     assert_eq!(quick.design.blocks, 2);
     assert_eq!(quick.factors[0].levels.len(), 1);
     comes_back(&quick);
@@ -187,9 +187,9 @@ fn quick_and_sets_come_back_as_applied() {
 #[test]
 fn a_set_wins_over_quick() {
     let sets = [("design.blocks".to_owned(), "7".to_owned())];
-    let experiment = good(Experiment::parse("x.toml", FULL, &sets, true, &recipes()));
+    let experiment = good(Experiment::parse("x.toml", FULL, &sets, true, recipes()));
     assert_eq!(experiment.design.blocks, 7);
-    let experiment = good(Experiment::parse("x.toml", GOOD, &sets, true, &recipes()));
+    let experiment = good(Experiment::parse("x.toml", GOOD, &sets, true, recipes()));
     assert_eq!(experiment.design.blocks, 7);
     assert_eq!(experiment.design.window.as_millis(), 1500);
 }
@@ -200,7 +200,7 @@ fn the_catalogue_is_good_and_comes_back() {
     assert!(catalogue::names().contains(&"lighttpd-proxy"));
     for name in catalogue::names() {
         for quick in [false, true] {
-            let experiment = good(catalogue::open_experiment(name, &[], quick, &recipes()));
+            let experiment = good(catalogue::open_experiment(name, &[], quick, recipes()));
             assert_eq!(experiment.name, name);
             comes_back(&experiment);
         }
@@ -307,9 +307,9 @@ proptest! {
     fn any_text_is_read_or_refused(text in "\\PC*", key in "\\PC*", value in "\\PC*") {
         let sets = [(key, value)];
         let recipes = recipes();
-        let _ = Experiment::parse(&text, &text, &[], true, &recipes)
+        let _ = Experiment::parse(&text, &text, &[], true, recipes)
             .map_err(|error| crate::support::rendered(&error));
-        let _ = Experiment::parse("x", GOOD, &sets, false, &recipes)
+        let _ = Experiment::parse("x", GOOD, &sets, false, recipes)
             .map_err(|error| crate::support::rendered(&error));
     }
 
@@ -327,7 +327,7 @@ proptest! {
             text.push_str(&kept);
             text.push('\n');
         }
-        match Experiment::parse("x", &text, &[], quick, &recipes()) {
+        match Experiment::parse("x", &text, &[], quick, recipes()) {
             Ok(experiment) => { comes_back(&experiment); }
             Err(error) => { crate::support::rendered(&error); }
         }

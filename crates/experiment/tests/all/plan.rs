@@ -136,7 +136,7 @@ fn what_is_missing_is_said() {
 #[test]
 fn the_catalogue_takes_as_long_as_it_says() {
     let estimate = |name: &str, quick| {
-        let experiment: Experiment = good(catalogue::open_experiment(name, &[], quick, &recipes()));
+        let experiment: Experiment = good(catalogue::open_experiment(name, &[], quick, recipes()));
         Plan::new(&experiment, 1).estimated.as_secs()
     };
     assert!((30..90).contains(&estimate("proxy-cost", true)));

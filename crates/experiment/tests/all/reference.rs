@@ -78,7 +78,7 @@ fn the_page_of_experiments_is_what_the_program_says() {
     let recipes = recipes();
     let pages: Vec<Page> = catalogue::names()
         .into_iter()
-        .map(|name| ExperimentDescription::open(name, &recipes).unwrap().page())
+        .map(|name| ExperimentDescription::open(name, recipes).unwrap().page())
         .collect();
     assert!(pages.len() > 15);
     assert_page(
@@ -102,7 +102,7 @@ fn the_catalogue_says_how_long_each_takes_and_which_have_a_search_for_bottleneck
         let Some((name, _)) = line.strip_prefix("| `").and_then(|row| row.split_once('`')) else {
             return line.to_owned();
         };
-        let one = ExperimentDescription::open(name, &recipes).unwrap();
+        let one = ExperimentDescription::open(name, recipes).unwrap();
         rows += 1;
         let written: Vec<&str> = line.split(" | ").take(3).collect();
         let bottlenecks = match one.full.searches {

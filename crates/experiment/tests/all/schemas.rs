@@ -40,7 +40,7 @@ fn every_experiment_fits_its_schema_as_written_and_as_run() {
     for name in catalogue::names() {
         assert_valid(&schema, name, catalogue::text(name).unwrap());
         for quick in [false, true] {
-            let one = catalogue::open_experiment(name, &[], quick, &recipes).unwrap();
+            let one = catalogue::open_experiment(name, &[], quick, recipes).unwrap();
             assert_valid(&schema, name, &one.to_toml());
         }
     }

@@ -1,6 +1,7 @@
 //! What the tests share.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use experiment::Recipes;
 use experiment::{Experiment, ExperimentError};
@@ -35,15 +36,16 @@ window = "10s"
 matters = "3%"
 "#;
 
-pub fn recipes() -> Recipes {
-    match Recipes::embedded() {
+pub fn recipes() -> &'static Recipes {
+    static RECIPES: LazyLock<Recipes> = LazyLock::new(|| match Recipes::embedded() {
         Ok(recipes) => recipes,
         Err(error) => panic!("{}", rendered(&error)),
-    }
+    });
+    &RECIPES
 }
 
 pub fn parse(text: &str) -> Result<Experiment, ExperimentError> {
-    Experiment::parse("x.toml", text, &[], false, &recipes())
+    Experiment::parse("x.toml", text, &[], false, recipes())
 }
 
 pub fn parse_set(text: &str, sets: &[(&str, &str)]) -> Result<Experiment, ExperimentError> {
@@ -51,7 +53,7 @@ pub fn parse_set(text: &str, sets: &[(&str, &str)]) -> Result<Experiment, Experi
         .iter()
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
         .collect();
-    Experiment::parse("x.toml", text, &sets, false, &recipes())
+    Experiment::parse("x.toml", text, &sets, false, recipes())
 }
 
 /// The experiment, or a failed test that shows the mistakes.

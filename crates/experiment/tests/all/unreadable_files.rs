@@ -4,7 +4,7 @@ use crate::support::{assert_shown, recipes, scratch};
 use experiment::{Experiment, ExperimentError};
 
 fn read(path: &std::path::Path) -> ExperimentError {
-    Experiment::read(path, &[], false, &recipes()).unwrap_err()
+    Experiment::read(path, &[], false, recipes()).unwrap_err()
 }
 
 /// The message with the test's own folder left out.
