@@ -238,7 +238,7 @@ fn trials_name_the_agent_that_was_lost() {
     }
 }
 
-mod quiet {
+mod alone {
     use super::*;
 
     #[test]
@@ -246,7 +246,7 @@ mod quiet {
         if !can_be_made() {
             return;
         }
-        let place = Place::quiet();
+        let place = Place::alone();
         place.write("x.toml", &experiment().replace("blocks = 2", "blocks = 1"));
         let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
         let document = done.result();
@@ -301,6 +301,10 @@ mod quiet {
         }
         assert!(place.left().is_empty(), "{:?}", place.left());
     }
+}
+
+mod quiet {
+    use super::*;
 
     /// A lost SYN is sent again after a second, which is longer than the slices here.
     #[test]

@@ -92,10 +92,15 @@ impl Place {
     /// For a test that measures times and takes next to no CPU time: it runs beside such tests only.
     /// Its programs have one CPU. With more, a load would poll on one of its own.
     pub fn quiet() -> Self {
-        let mut place = Self::with(turn::Turn::quiet());
+        let mut place = Self::quiet_on_all_cpus();
         let cpus = net::os::allowed_cpus().unwrap();
         place.cpu = Some(cpus[place.number as usize % cpus.len()]);
         place
+    }
+
+    /// The same for an experiment that binds its parts to CPUs.
+    pub fn quiet_on_all_cpus() -> Self {
+        Self::with(turn::Turn::quiet())
     }
 
     /// For a test that no other may disturb: it runs alone.

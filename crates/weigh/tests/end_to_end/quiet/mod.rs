@@ -5,7 +5,7 @@
 //! [`Place::quiet`]: crate::common::Place::quiet
 
 mod balance_failover;
-mod events;
+pub mod events;
 mod lighttpd;
 mod reloads;
 mod slowdowns;
