@@ -1,5 +1,5 @@
-//! Records of devices with links, by which the next run removes the links of an agent that was
-//! killed.
+//! Records of devices with links. By them an agent tries again to remove links of its own, and the next
+//! run removes those of an agent that was killed.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -59,8 +59,11 @@ impl LinkRecord {
     /// The one that this process has in a folder already.
     fn own(folder: &Path) -> io::Result<Option<Self>> {
         let path = own_path(folder)?;
-        let devices = read(&path);
-        Ok(path.exists().then_some(Self { path, devices }))
+        if !is_own_file(&path) {
+            return Ok(None);
+        }
+        let devices = read(&path)?;
+        Ok(Some(Self { path, devices }))
     }
 
     /// Removes the links, restores the devices, and removes the record.
@@ -79,8 +82,7 @@ impl LinkRecord {
     }
 }
 
-/// Removes links of this process in the network namespace of this thread that it could not remove
-/// before.
+/// Tries again to remove this process's own links in the network namespace of this thread.
 ///
 /// # Errors
 /// When they still cannot be removed.
@@ -105,7 +107,6 @@ fn sweep_in(folder: &Path, kernel: &mut impl LinkKernel) -> Vec<PathBuf> {
     let Ok(here) = network() else {
         return Vec::new();
     };
-    let (user, _) = net::namespace::user_and_group();
     let mut removed = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -113,13 +114,11 @@ fn sweep_in(folder: &Path, kernel: &mut impl LinkKernel) -> Vec<PathBuf> {
             continue;
         };
         let path = entry.path();
-        // In a world-writable folder a name proves nothing.
-        let own = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file() && it.uid() == user);
-        if !own {
+        if !is_own_file(&path) {
             continue;
         }
         let is_undone = match of == here {
-            true => undo(kernel, &read(&path)).is_ok(),
+            true => read(&path).is_ok_and(|devices| undo(kernel, &devices).is_ok()),
             // With the namespace, its devices are gone too.
             false => !exists(of),
         };
@@ -144,10 +143,18 @@ fn own_path(folder: &Path) -> io::Result<PathBuf> {
     Ok(folder.join(name))
 }
 
+/// Whether it is a file of this user. In a world-writable folder a name proves nothing.
+fn is_own_file(path: &Path) -> bool {
+    let (user, _) = net::namespace::user_and_group();
+    fs::symlink_metadata(path).is_ok_and(|it| it.is_file() && it.uid() == user)
+}
+
 /// What a record says; nothing if it was cut off, as then nothing was changed.
-fn read(path: &Path) -> Vec<LinkedDevice> {
-    let text = fs::read(path).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+fn read(path: &Path) -> io::Result<Vec<LinkedDevice>> {
+    match serde_json::from_slice(&fs::read(path)?) {
+        Err(error) if error.is_eof() => Ok(Vec::new()),
+        other => Ok(other?),
+    }
 }
 
 /// The inode of this thread's network namespace.
@@ -225,27 +232,52 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_record_is_read_as_it_was_written_until_its_links_are_removed() {
-        let folder = Folder::new();
-        let devices = vec![LinkedDevice {
+    fn device() -> LinkedDevice {
+        LinkedDevice {
             name: "eth0".to_owned(),
             gso_max_segs: 7,
-        }];
-        let record = LinkRecord::write(&folder.0, devices.clone()).unwrap();
-        assert_eq!(read(&record.path), devices);
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let folder = Folder::new();
+        let record = LinkRecord::write(&folder.0, vec![device()]).unwrap();
+        assert_eq!(read(&record.path).unwrap(), [device()]);
         let name = record.path.file_name().unwrap().to_string_lossy();
         // Its owner lives.
         assert_eq!(network_of_the_dead(&name), None);
-        assert!(LinkRecord::write(&folder.0, devices).is_err());
+        assert!(LinkRecord::write(&folder.0, vec![device()]).is_err());
+        // One that was cut off says nothing; of one that is spoilt it is not known what it said.
+        fs::write(&record.path, "[{\"name\":").unwrap();
+        assert_eq!(read(&record.path).unwrap(), []);
+        fs::write(&record.path, "[{}]").unwrap();
+        assert!(read(&record.path).is_err());
+    }
+
+    #[test]
+    fn a_record_stays_until_its_links_are_removed() {
+        let folder = Folder::new();
+        let own = || LinkRecord::own(&folder.0).unwrap();
+        assert!(own().is_none());
+        LinkRecord::write(&folder.0, vec![device()]).unwrap();
         let mut kernel = SharedKernel::default();
         kernel.borrow_mut().roots.insert(2, OURS);
-        let own = || LinkRecord::own(&folder.0).unwrap();
         kernel.borrow_mut().fails = Some(("remove", 16));
-        assert!(own().unwrap().undo(&mut kernel).is_err());
+        let failed = own().unwrap().undo(&mut kernel);
+        assert_eq!(failed.unwrap_err().raw_os_error(), Some(16));
         kernel.borrow_mut().fails = None;
         own().unwrap().undo(&mut kernel).unwrap();
         assert_eq!(kernel.borrow().roots.get(&2), None);
-        assert!(own().is_none() && !record.path.exists());
+        assert!(own().is_none());
+    }
+
+    #[test]
+    fn what_lies_there_under_the_name_of_a_record_is_not_read() {
+        let folder = Folder::new();
+        let target = folder.0.join("elsewhere");
+        fs::write(&target, "[]").unwrap();
+        std::os::unix::fs::symlink(&target, own_path(&folder.0).unwrap()).unwrap();
+        assert!(LinkRecord::own(&folder.0).unwrap().is_none());
     }
 }

@@ -118,8 +118,8 @@ impl Servers {
     /// Makes the links to other hosts, or changes them; without any, removes them.
     ///
     /// # Errors
-    /// When the kernel or the rights for it are missing. Then there are no new links. Also when those
-    /// before cannot be removed.
+    /// When the kernel or the rights for it are missing, or the previous links cannot be removed. Then no
+    /// new links are made.
     pub(crate) fn set_peer_links(
         &mut self,
         address: IpAddr,
@@ -130,7 +130,7 @@ impl Servers {
             return made.change(peers);
         }
         *links = None;
-        link_record::undo_own().map_err(|e| format!("cannot remove the links that it had: {e}"))?;
+        link_record::undo_own().map_err(|e| format!("cannot remove the previous links: {e}"))?;
         if !peers.is_empty() {
             link_record::sweep();
             let route = Route::open().map_err(|e| format!("cannot make links: {e}"))?;
@@ -241,7 +241,7 @@ impl<K: LinkKernel> PeerLinks<K> {
 
 impl<K: LinkKernel> Drop for PeerLinks<K> {
     fn drop(&mut self) {
-        // If that fails, the record stays: the next links or the next run try again.
+        // If that fails, the record stays; the next `set_peer_links` or the next run tries again.
         let _ = self.record.undo(&mut self.kernel);
     }
 }

@@ -244,7 +244,8 @@ fn a_record_stays_until_everything_is_undone() {
     };
     // It is not known whether there are links.
     kernel.borrow_mut().fails = Some(("root", 105));
-    assert!(undo(&mut kernel, &[device()]).is_err());
+    let failed = undo(&mut kernel, &[device()]).unwrap_err();
+    assert_eq!(failed.raw_os_error(), Some(105));
     // With the device, its links are gone.
     kernel.borrow_mut().devices.remove(&2);
     undo(&mut kernel, &[device()]).unwrap();
