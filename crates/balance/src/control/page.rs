@@ -88,9 +88,12 @@ fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut bytes)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            n => head.extend_from_slice(&bytes[..n]),
+        match stream.read(&mut bytes) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => head.extend_from_slice(&bytes[..n]),
+            // io_uring of another thread may interrupt a read that has a time limit.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(head)

@@ -64,7 +64,11 @@ fn read_line(stream: &mut UnixStream) -> io::Result<String> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left))?;
-        let n = stream.read(&mut bytes)?;
+        let n = match stream.read(&mut bytes) {
+            // io_uring of another thread may interrupt a read that has a time limit.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            result => result?,
+        };
         line.extend_from_slice(&bytes[..n]);
         if line.len() > UNREAD_BYTES_MAX {
             break;

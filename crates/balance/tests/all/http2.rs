@@ -343,7 +343,7 @@ mod net_credit {
         /// Reads once; false if nothing comes.
         pub fn read(&mut self, from: &mut impl Read) -> bool {
             let mut input = [0; 65_536];
-            let Ok(n @ 1..) = from.read(&mut input) else {
+            let Ok(n @ 1..) = testing::http2::read(from, &mut input) else {
                 return false;
             };
             let Self {

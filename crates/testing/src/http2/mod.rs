@@ -7,9 +7,9 @@ use std::io::{self, ErrorKind, Read};
 
 use net::h2::{H2Error, hpack};
 
-/// Reads what comes next. A read with a time limit is interrupted where another thread of the test has
-/// an io_uring.
-fn read(stream: &mut impl Read, input: &mut [u8]) -> io::Result<usize> {
+/// Reads once, and again after EINTR: a read with a time limit may end with it where another thread uses
+/// io_uring.
+pub fn read(stream: &mut impl Read, input: &mut [u8]) -> io::Result<usize> {
     loop {
         match stream.read(input) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
