@@ -56,8 +56,8 @@ fn blocks_needed(sample: &Sample, sd: f64, aim: Aim) -> Option<usize> {
     })
 }
 
-/// The fewest blocks, from `least` on, that are enough, where more than enough are enough too; nothing
-/// beyond [`MOST_BLOCKS_ADVISED`].
+/// The smallest number of blocks from `least` to [`MOST_BLOCKS_ADVISED`] for which `enough` holds;
+/// `None` if there is none. Where it holds for a number, it has to hold for all larger ones.
 pub(crate) fn fewest_blocks(least: usize, enough: impl Fn(usize) -> bool) -> Option<usize> {
     let (mut low, mut high) = (least - 1, MOST_BLOCKS_ADVISED);
     if least > high || !enough(high) {
@@ -109,6 +109,19 @@ mod tests {
             alpha: 0.05,
             comparisons: 1,
         }
+    }
+
+    #[test]
+    fn the_fewest_blocks_are_found_from_the_least_to_the_most() {
+        const MOST: usize = MOST_BLOCKS_ADVISED;
+        for least in [1, 2, 37, MOST - 1, MOST] {
+            for enough in [1, 36, 37, 38, MOST - 1, MOST] {
+                let expected = Some(enough.max(least));
+                assert_eq!(fewest_blocks(least, |blocks| blocks >= enough), expected);
+            }
+            assert_eq!(fewest_blocks(least, |_| false), None);
+        }
+        assert_eq!(fewest_blocks(MOST + 1, |_| true), None);
     }
 
     #[test]
