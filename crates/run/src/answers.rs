@@ -96,7 +96,7 @@ pub(crate) fn differing(
 
 /// How many more answers of a subject are compared with its first one, as the experiment says that
 /// they are all the same.
-pub(crate) fn self_comparisons(expect: &Expect) -> usize {
+pub(crate) fn repeats_for_same_body(expect: &Expect) -> usize {
     match expect.body {
         BodyCheck::Same if expect.contains.is_none() => SAME_MORE,
         _ => 0,
@@ -105,14 +105,17 @@ pub(crate) fn self_comparisons(expect: &Expect) -> usize {
 
 /// How many more answers of a group's subject are needed once it has answered. Without the baseline
 /// beside it, its servers are gone when answers are compared.
-pub(crate) fn extra_answers(expect: &Expect, baseline: &str, group: &Group) -> usize {
+pub(crate) fn repeats_needed(expect: &Expect, baseline: &str, group: &Group) -> usize {
     let has_baseline = group.trials.iter().any(|one| one.subject == baseline);
-    self_comparisons(expect).max(usize::from(!has_baseline))
+    repeats_for_same_body(expect).max(usize::from(!has_baseline))
 }
 
 /// Why a subject cannot be measured whose answers should all be the same; `None` if they are.
-pub(crate) fn why_changing(expect: &Expect, answers: &[AnswerSummary]) -> Option<String> {
-    if self_comparisons(expect) == 0 {
+pub(crate) fn changing_answers_reason(
+    expect: &Expect,
+    answers: &[AnswerSummary],
+) -> Option<String> {
+    if repeats_for_same_body(expect) == 0 {
         return None;
     }
     let (first, others) = answers.split_first()?;

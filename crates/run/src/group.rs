@@ -301,9 +301,9 @@ pub(crate) fn ready_subjects(
                 let empty = answers::empty_page(expect, load, &subject.name, &host, &first);
                 result.warnings.extend(empty);
             }
-            let more = answers::extra_answers(expect, &experiment.design.baseline, group);
+            let more = answers::repeats_needed(expect, &experiment.design.baseline, group);
             let answers = ask_again(cx, resolved, &subject, address, &tls, first, more)?;
-            if let Some(reason) = answers::why_changing(expect, &answers) {
+            if let Some(reason) = answers::changing_answers_reason(expect, &answers) {
                 fail(result, planned, &reason, FailureCause::Subject);
                 result.lasting.push(planned.clone());
                 continue;
@@ -393,9 +393,9 @@ fn ready_beside(
         };
         if let Some(first) = first {
             let expect = &cx.options.experiment.expect;
-            let more = answers::self_comparisons(expect);
+            let more = answers::repeats_for_same_body(expect);
             let answers = ask_again(cx, &resolved, &subject, address, &tls, first, more)?;
-            if let Some(why) = answers::why_changing(expect, &answers) {
+            if let Some(why) = answers::changing_answers_reason(expect, &answers) {
                 return Err(failed(why));
             }
         }

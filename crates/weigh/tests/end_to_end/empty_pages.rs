@@ -4,7 +4,7 @@ use crate::common::{Place, load, serve_tcp, words};
 
 /// Knows its own name only, as a site of a web server does.
 fn site(head: &str) -> (u16, String) {
-    // It leaves the CPUs idle.
+    // The delay keeps the load low.
     std::thread::sleep(std::time::Duration::from_millis(1));
     let is_known = head.to_ascii_lowercase().contains("host: example.test");
     (200, if is_known { "hello" } else { "" }.to_owned())

@@ -8,7 +8,7 @@ use crate::common::Place;
 /// figure in the history.
 const EXPERIMENT: &str = "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[subjects]\n\
     fast = \"http://o/delay/constant/1ms\"\nslow = \"http://o/delay/constant/20ms\"\n[load]\nconnections = 4\n[design]\n\
-    blocks = 3\nwarmup = \"30ms\"\nwindow = \"100ms\"\nlatency_window = \"0s\"\nbottleneck = false\n\
+    blocks = 6\nwarmup = \"30ms\"\nwindow = \"100ms\"\nlatency_window = \"0s\"\nbottleneck = false\n\
     retries = 0\n";
 
 #[test]

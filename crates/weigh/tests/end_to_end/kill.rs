@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::common::{
     Done, KILL, Place, Running, alive, can_run, control_groups, descendants, devices,
-    groups_of_hosts, idle_proxy_cost, journal, key, proxy_and_backend, run_with, trials,
-    wait_until,
+    groups_of_hosts, journal, key, proxy_and_backend, run_with, trials, wait_until,
+    write_light_proxy_cost,
 };
 use crate::hosts_run::can_be_made;
 
@@ -82,7 +82,7 @@ fn a_run_that_is_killed_at_any_moment_leaves_nothing_and_goes_on() {
     for (part, from_s) in [0.0, 1.6].into_iter().enumerate() {
         let place = Place::new();
         let folder = place.path("r");
-        let mut running = place.start(&run_with(idle_proxy_cost(&place), &sets, "r"));
+        let mut running = place.start(&run_with(write_light_proxy_cost(&place), &sets, "r"));
         running.until("the journal has begun", || begun(&folder));
         let after = Duration::from_secs_f64(from_s + 0.7 * random_share(part as u32));
         running.go_on(after);
@@ -95,7 +95,7 @@ fn a_run_that_is_killed_at_any_moment_leaves_nothing_and_goes_on() {
 fn two_processes_do_not_write_the_same_run() {
     let place = Place::new();
     let folder = place.path("r");
-    let call = run_with(idle_proxy_cost(&place), &PROXY_COST, "r");
+    let call = run_with(write_light_proxy_cost(&place), &PROXY_COST, "r");
     let mut running = place.start(&call);
     running.until("the journal has begun", || begun(&folder));
     let process = format!("(process {})", running.pid());
@@ -118,7 +118,7 @@ fn two_processes_do_not_write_the_same_run() {
 #[test]
 fn of_two_that_begin_in_a_folder_at_once_one_is_refused() {
     let place = Place::new();
-    let call = short_run(idle_proxy_cost(&place), "r");
+    let call = short_run(write_light_proxy_cost(&place), "r");
     let starts = [place.start(&call), place.start(&call)];
     let mut ends = starts.map(|start| start.end());
     ends.sort_by_key(|end| end.status == 2);
@@ -198,7 +198,7 @@ fn nothing_is_waited_for_once_the_program_is_dead() {
 fn an_agent_that_is_killed_costs_its_block_and_leaves_nothing() {
     let place = Place::new();
     let folder = place.path("r");
-    let mut running = place.start(&run_with(idle_proxy_cost(&place), &PROXY_COST, "r"));
+    let mut running = place.start(&run_with(write_light_proxy_cost(&place), &PROXY_COST, "r"));
     running.until_said("block 1/2");
     running.go_on(Duration::from_millis(800));
     let agent = descendants(running.pid())
@@ -254,7 +254,7 @@ fn short_run<'a>(experiment: &'a str, folder: &'a str) -> Vec<&'a str> {
 fn killed_at_random_moments(experiment: &str, seed: u64) {
     let place = Place::new();
     place.write("hosts.toml", &on_hosts());
-    idle_proxy_cost(&place);
+    write_light_proxy_cost(&place);
     let devices_before = devices();
     let whole = |done: Done| {
         let document = done.result();

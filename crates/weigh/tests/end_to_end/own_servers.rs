@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::common::{
-    Done, IDLE, KILL, Origin, Place, array, control_groups, is_installed, is_left_out, skip,
-    wait_until,
+    DELAYED_PAGE, Done, KILL, Origin, Place, array, control_groups, is_installed, is_left_out,
+    skip, wait_until,
 };
 
 /// The arguments of a short comparison, after those of its subjects.
@@ -149,10 +149,10 @@ fn a_command_that_cannot_start_is_said_with_its_last_output() {
     let place = Place::new();
     let good = format!("good={}", origin(""));
     let bad = "bad=sh -c 'echo out of cheese; exit 3' {port}";
-    let done = compare(&place, &[&good, bad], &["--path", IDLE], "r");
+    let done = compare(&place, &[&good, bad], &["--path", DELAYED_PAGE], "r");
     done.says(&["out of cheese", "status 3"]);
     let absent = "absent=./no/such/program {port}";
-    compare(&place, &[&good, absent], &["--path", IDLE], "s")
+    compare(&place, &[&good, absent], &["--path", DELAYED_PAGE], "s")
         .says(&["./no/such/program", "No such file"]);
 }
 

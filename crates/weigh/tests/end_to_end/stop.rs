@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    HUP, INT, Place, RUN, Running, TERM, alive, array, descendants, idle_proxy_cost, journal, key,
-    quickly, signal, trials,
+    HUP, INT, Place, RUN, Running, TERM, alive, array, descendants, journal, key, quickly, signal,
+    trials, write_light_proxy_cost,
 };
 
 const SETS: [&str; 3] = [
@@ -19,7 +19,7 @@ const SETS: [&str; 3] = [
 const ONE_BLOCK: [&str; 3] = ["design.blocks=1", SETS[1], SETS[2]];
 
 fn start<'p>(place: &'p Place, sets: &[&str]) -> Running<'p> {
-    let mut command = place.weigh(&quickly(idle_proxy_cost(place), sets, "r"));
+    let mut command = place.weigh(&quickly(write_light_proxy_cost(place), sets, "r"));
     // No order of these runs takes longer, so a silent agent is known by it.
     command.env("WEIGH_AGENT_SILENCE_S", "8");
     place.start_command(command)
@@ -158,7 +158,7 @@ fn a_run_that_waits_for_a_server_can_be_stopped_at_once() {
 fn the_agent_is_not_reached_by_a_terminals_ctrl_c() {
     use std::os::unix::process::CommandExt as _;
     let place = Place::new();
-    let mut command = place.weigh(&quickly(idle_proxy_cost(&place), &SETS, "r"));
+    let mut command = place.weigh(&quickly(write_light_proxy_cost(&place), &SETS, "r"));
     // A terminal signals the whole group of processes in its foreground.
     command.process_group(0);
     let mut running = place.start_command(command);

@@ -1,6 +1,6 @@
 //! A wrong answer is never speed, however quickly it comes.
 
-use crate::common::{Answering, Done, IDLE, Origin, Place, array};
+use crate::common::{Answering, DELAYED_PAGE, Done, Origin, Place, array};
 use serde_json::Value;
 
 /// Every comparison is invalid, and its sentence has these texts.
@@ -79,7 +79,7 @@ fn a_back_end_that_turns_to_502_in_mid_run_is_invalid() {
     let origin = Origin::start(&place);
     let failing = Answering::start(|number| if number < 300 { 200 } else { 502 });
     let subjects = [
-        format!("good={}{IDLE}", origin.url),
+        format!("good={}{DELAYED_PAGE}", origin.url),
         format!("bad={}", failing.url()),
     ];
     let done = compare(&place, &subjects);
@@ -122,7 +122,7 @@ fn nobody_behind_a_url_is_a_failed_trial_with_its_reason() {
     let nobody = free.local_addr().unwrap();
     drop(free);
     let subjects = [
-        format!("here={}{IDLE}", origin.url),
+        format!("here={}{DELAYED_PAGE}", origin.url),
         format!("gone=http://{nobody}/"),
     ];
     let done = compare(&place, &subjects);

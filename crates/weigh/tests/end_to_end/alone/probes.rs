@@ -80,6 +80,8 @@ fn mean_between(rates: &Rates, from: f64, to: f64) -> (f64, f64) {
             (overlap / (end - begin), rate * (end - begin))
         })
         .collect();
+    // Of the beginning nothing is missing.
+    assert!(rates[0].0 - 1.0 <= from, "{rates:?} begin after {from}");
     let mut within: Vec<f64> = seconds.iter().filter(|s| s.0 > 0.99).map(|s| s.1).collect();
     assert!(
         covered > 0.8 * (to - from) && !within.is_empty(),
@@ -339,8 +341,8 @@ fn a_server_that_was_started_again_while_it_was_measured_makes_its_trial_invalid
         });
         one.and_then(|process| u32::try_from(process.pid).ok())
     };
-    // More CPU time than the warm-up can take: it is being measured. Between two slices nobody would
-    // notice its end.
+    // More CPU time than the warm-up can take: it is being measured. There is one slice, since a restart
+    // between two slices fails no request, and spoils nothing.
     run.until("the server is measured", || {
         of_server().is_some_and(|pid| cpu_s(pid) > 0.6)
     });

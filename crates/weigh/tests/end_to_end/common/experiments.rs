@@ -2,29 +2,39 @@
 
 use super::{Place, array, skip};
 
-/// A page that takes 2 ms, so that a few connections leave the CPUs idle: for tests of what is around
-/// the load.
-pub const IDLE: &str = "/delay/constant/2ms";
+/// A text with `from` in it replaced.
+#[track_caller]
+pub fn replaced(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "no {from} in {text}");
+    text.replace(from, to)
+}
+
+/// A page with a delay of 2 ms: a few connections do not saturate a CPU. For tests that do not depend
+/// on the throughput.
+pub const DELAYED_PAGE: &str = "/delay/constant/2ms";
 
 /// A built-in back end on one host, the balancer before it on another, and both as subjects, asked for
-/// [`IDLE`].
+/// [`DELAYED_PAGE`].
 pub fn proxy_and_backend(backend_host: &str, proxy_host: &str) -> String {
     format!(
         "[servers.backend]\nrecipe = \"origin\"\nhost = \"{backend_host}\"\n\
          [servers.proxy]\nrecipe = \"balance\"\nhost = \"{proxy_host}\"\n\
          upstreams = [\"backend\"]\n\
-         [subjects]\ndirect = \"http://backend{IDLE}\"\nproxy = \"http://proxy{IDLE}\"\n"
+         [subjects]\ndirect = \"http://backend{DELAYED_PAGE}\"\nproxy = \"http://proxy{DELAYED_PAGE}\"\n"
     )
 }
 
-/// Writes the experiment `proxy-cost` with [`IDLE`] as its page and few connections; returns the file's
+/// Writes the experiment `proxy-cost` with [`DELAYED_PAGE`] and few connections; returns the file's
 /// name.
-pub fn idle_proxy_cost(place: &Place) -> &'static str {
+pub fn write_light_proxy_cost(place: &Place) -> &'static str {
     const NAME: &str = "proxy-cost.toml";
     let text = include_str!("../../../../../experiments/proxy-cost.toml");
-    let text = text.replace("http://origin/", &format!("http://origin{IDLE}"));
-    let text = text.replace("http://balancer/", &format!("http://balancer{IDLE}"));
-    place.write(NAME, &text.replace("connections = 64", "connections = 8"));
+    let mut text = replaced(text, "connections = 64", "connections = 8");
+    for server in ["origin", "balancer"] {
+        let url = format!("http://{server}");
+        text = replaced(&text, &format!("{url}/"), &format!("{url}{DELAYED_PAGE}"));
+    }
+    place.write(NAME, &text);
     NAME
 }
 

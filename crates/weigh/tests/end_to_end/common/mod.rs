@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 pub use experiments::{
-    IDLE, RUN, can_run, idle_proxy_cost, proxy_and_backend, quickly, run_into, run_with,
+    DELAYED_PAGE, RUN, can_run, proxy_and_backend, quickly, replaced, run_into, run_with,
+    write_light_proxy_cost,
 };
 pub use left::{alive, control_groups, descendants, devices, groups_of_hosts, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum, words};
@@ -80,7 +81,7 @@ pub struct Place {
     dir: PathBuf,
     number: u32,
     calls: AtomicU32,
-    /// The only CPU of the programs that are started.
+    /// The CPU that [`weigh`](Self::weigh) pins programs to.
     cpu: Option<u32>,
 }
 
@@ -90,17 +91,12 @@ impl Place {
     }
 
     /// For a test that measures times and takes next to no CPU time: it runs beside such tests only.
-    /// Its programs have one CPU. With more, a load would poll on one of its own.
+    /// [`weigh`](Self::weigh) pins programs to one CPU: on several, the load generator would busy-poll.
     pub fn quiet() -> Self {
-        let mut place = Self::quiet_on_all_cpus();
+        let mut place = Self::with(turn::Turn::quiet());
         let cpus = net::os::allowed_cpus().unwrap();
         place.cpu = Some(cpus[place.number as usize % cpus.len()]);
         place
-    }
-
-    /// The same for an experiment that binds its parts to CPUs.
-    pub fn quiet_on_all_cpus() -> Self {
-        Self::with(turn::Turn::quiet())
     }
 
     /// For a test that no other may disturb: it runs alone.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{KILL, Place, alive, array, descendants, number, trials, wait_until};
+use crate::common::{KILL, Place, alive, array, descendants, number, replaced, trials, wait_until};
 
 /// Two back ends, asked by themselves and through a balancer. `HOSTS` and `HOST` are filled in.
 const EXPERIMENT: &str = r#"title = "one of two dies"
@@ -159,9 +159,13 @@ fn is_stopped(pid: i32) -> bool {
 fn nothing_stays_stopped_when_the_program_is_killed() {
     let place = Place::quiet();
     // Until the window's end, which nobody waits for.
-    let text = experiment(false, "[\"stop\"]")
-        .replace("until = \"2s\"\n", "")
-        .replace("latency_window = \"5s\"", "latency_window = \"100s\"");
+    let text = experiment(false, "[\"stop\"]");
+    let text = replaced(&text, "until = \"2s\"\n", "");
+    let text = replaced(
+        &text,
+        "latency_window = \"4200ms\"",
+        "latency_window = \"100s\"",
+    );
     place.write("x.toml", &text);
     let mut running = place.start(&["run", "x.toml", "--out", "r"]);
     let pid = running.pid();
