@@ -220,7 +220,9 @@ mod tests {
         });
         another_thread.join().unwrap();
         let with_thread = counter.read().unwrap() - first;
-        assert!(ms(with_thread) >= used_ms + 29.0, "{with_thread:?}");
+        // Of a thread that is just ending the kernel may lack what it used since the last tick, 10 ms at
+        // most.
+        assert!(ms(with_thread) >= used_ms + 20.0, "{with_thread:?}");
     }
 
     #[test]
