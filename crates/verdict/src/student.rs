@@ -1,18 +1,7 @@
 //! Student's t distribution, and the chi-square distribution. Student's is `statrs`'; its quantile is wrong by up to a
 //! thousandth where degrees of freedom are many, hence Newton's method here.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-
 use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, StudentsT};
-
-const CACHED_QUANTILES: usize = 16;
-
-thread_local! {
-    /// The quantiles that were computed last, as intervals need the same few over and over: share, degrees
-    /// of freedom, quantile.
-    static QUANTILE_CACHE: RefCell<VecDeque<(f64, f64, f64)>> = const { RefCell::new(VecDeque::new()) };
-}
 
 /// The chance of a value at least as far from zero as `t`, under Student's t distribution with
 /// `degrees` degrees of freedom: the two-sided p value.
@@ -36,20 +25,6 @@ pub fn t_quantile(p: f64, degrees: f64) -> f64 {
     if p < 0.5 {
         return -t_quantile(1.0 - p, degrees);
     }
-    QUANTILE_CACHE.with_borrow_mut(|last| {
-        let kept = last.iter().find(|one| (one.0, one.1) == (p, degrees));
-        if let Some((_, _, quantile)) = kept {
-            return *quantile;
-        }
-        let quantile = upper_quantile(p, degrees);
-        last.truncate(CACHED_QUANTILES - 1);
-        last.push_front((p, degrees, quantile));
-        quantile
-    })
-}
-
-/// The quantile for a share of at least one half.
-fn upper_quantile(p: f64, degrees: f64) -> f64 {
     let Some(student) = distribution(degrees) else {
         return f64::NAN;
     };
@@ -119,21 +94,6 @@ mod tests {
             assert!(
                 (got / expected - 1.0).abs() < 5e-6,
                 "t({p}, {degrees}) = {got}, the table says {expected}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_cached_quantile_is_that_of_its_share_and_degrees() {
-        let pairs =
-            (1..=2 * CACHED_QUANTILES).flat_map(|degrees| [(0.9, degrees), (0.975, degrees)]);
-        let each = || pairs.clone().map(|(p, degrees)| (p, degrees as f64));
-        for (p, degrees) in each().chain(each()) {
-            let computed = upper_quantile(p, degrees);
-            // The second call has it from the cache.
-            assert_eq!(
-                [t_quantile(p, degrees), t_quantile(p, degrees)],
-                [computed; 2]
             );
         }
     }
