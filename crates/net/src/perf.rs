@@ -220,8 +220,8 @@ mod tests {
         });
         another_thread.join().unwrap();
         let with_thread = counter.read().unwrap() - first;
-        // Of a thread that is just ending the kernel may lack what it used since the last tick, 10 ms at
-        // most.
+        // The CPU time of a thread that is just ending may be counted up to its last tick only, which is
+        // 10 ms ago at most.
         assert!(ms(with_thread) >= used_ms + 20.0, "{with_thread:?}");
     }
 

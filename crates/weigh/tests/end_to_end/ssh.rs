@@ -37,7 +37,7 @@ bottleneck = false
 apart = "never"
 "#;
 
-/// All but the hosts.
+/// All but the hosts. CPU time is compared, so the load is a full one.
 fn parts() -> String {
     proxy_and_backend("vm", "vm").replace(DELAYED_PAGE, "/") + DESIGN
 }

@@ -66,9 +66,9 @@ impl Drop for Beside {
 type Rates = Vec<(f64, f64)>;
 
 /// The least and the most that the mean of rates between two times can be. The last second may be
-/// missing, since what counts them ends with the run. Of the second at either
-/// end only a part lies between them: what is steady falls into it by its length, and what exceeds
-/// that, a burst, on either side.
+/// missing, since pidstat and vmstat are ended with the run. Of the second at either end only a part
+/// lies between them: what is steady falls into it by its length, and what exceeds that, a burst, on
+/// either side.
 fn mean_between(rates: &Rates, from: f64, to: f64) -> (f64, f64) {
     let mut covered = 0.0;
     let seconds: Vec<(f64, f64)> = rates
@@ -80,7 +80,7 @@ fn mean_between(rates: &Rates, from: f64, to: f64) -> (f64, f64) {
             (overlap / (end - begin), rate * (end - begin))
         })
         .collect();
-    // Of the beginning nothing is missing.
+    // Only the end may be missing.
     assert!(rates[0].0 - 1.0 <= from, "{rates:?} begin after {from}");
     let mut within: Vec<f64> = seconds.iter().filter(|s| s.0 > 0.99).map(|s| s.1).collect();
     assert!(

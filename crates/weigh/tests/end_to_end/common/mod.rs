@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,6 @@ pub fn signal(pid: u32, number: i32) {
 pub struct Place {
     _turn: turn::Turn,
     dir: PathBuf,
-    number: u32,
     calls: AtomicU32,
     /// The CPU that [`weigh`](Self::weigh) pins programs to.
     cpu: Option<u32>,
@@ -93,9 +92,10 @@ impl Place {
     /// For a test that measures times and takes next to no CPU time: it runs beside such tests only.
     /// [`weigh`](Self::weigh) pins programs to one CPU: on several, the load generator would busy-poll.
     pub fn quiet() -> Self {
-        let mut place = Self::with(turn::Turn::quiet());
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
         let cpus = net::os::allowed_cpus().unwrap();
-        place.cpu = Some(cpus[place.number as usize % cpus.len()]);
+        let mut place = Self::with(turn::Turn::quiet());
+        place.cpu = Some(cpus[COUNT.fetch_add(1, Ordering::Relaxed) % cpus.len()]);
         place
     }
 
@@ -115,7 +115,6 @@ impl Place {
         Self {
             _turn: turn,
             dir,
-            number,
             calls: AtomicU32::new(0),
             cpu: None,
         }
