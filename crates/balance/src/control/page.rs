@@ -91,7 +91,7 @@ fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
         match stream.read(&mut bytes) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => head.extend_from_slice(&bytes[..n]),
-            // io_uring of another thread may interrupt a read that has a time limit.
+            // A signal interrupts a read that has a time limit, even with SA_RESTART: signal(7).
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

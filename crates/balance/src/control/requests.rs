@@ -65,7 +65,7 @@ fn read_line(stream: &mut UnixStream) -> io::Result<String> {
         }
         stream.set_read_timeout(Some(left))?;
         let n = match stream.read(&mut bytes) {
-            // io_uring of another thread may interrupt a read that has a time limit.
+            // A signal interrupts a read that has a time limit, even with SA_RESTART: signal(7).
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             result => result?,
         };
