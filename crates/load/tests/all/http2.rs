@@ -52,7 +52,8 @@ fn each_connection_carries_as_many_streams_as_asked_for() {
         let origin = origin();
         // Each answer takes 20 ms, so that the streams show in the throughput.
         let target = over_h2(target(origin.address(), "/delay/constant/20ms"), 8);
-        let after = Stop::After(Duration::from_millis(500));
+        // Answers that are late at its end are missing: beside other tests those of 50 ms and more.
+        let after = Stop::After(Duration::from_millis(1_500));
         let reading = one(&job(io, target, 2, 1, after));
         assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
         assert_eq!((reading.connects, reading.streams), (2, Some(8)));
