@@ -238,7 +238,8 @@ mod tests {
 
     #[test]
     fn a_signal_is_in_effect_when_the_server_prints_or_forks_something_new() {
-        let script = "trap 'echo read again' HUP; echo ready to read again at HUP; \
+        // The trap starts the process itself: a signal just before `wait` would not end `wait`.
+        let script = "trap 'sleep 30 & echo read again' HUP; echo ready to read again at HUP; \
                       while :; do sleep 30 & wait; done";
         let mut servers = servers(script);
         until_it_printed(&servers, "ready");
