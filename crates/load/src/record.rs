@@ -263,21 +263,21 @@ impl StageStats {
             errors: self.errors,
             latency_us: self.response.quantiles(),
             offered: None,
+            response: self.response.clone(),
         }
     }
 }
 
 impl RequestStats {
     pub(crate) fn reading(&self) -> RequestReading {
+        let response = self.response.as_deref().cloned();
+        let response = response.unwrap_or_else(Histogram::empty);
         RequestReading {
             name: self.name.clone(),
             requests: self.requests,
             errors: self.errors,
-            latency_us: self
-                .response
-                .as_ref()
-                .map(|h| h.quantiles())
-                .unwrap_or_default(),
+            latency_us: response.quantiles(),
+            response,
         }
     }
 }

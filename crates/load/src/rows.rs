@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use readings::{Histogram, LATE_S, LoadRow};
+use serde::{Deserialize, Serialize};
 
 use crate::record::RowStats;
 
@@ -12,7 +13,7 @@ use crate::record::RowStats;
 const ROWS_MAX: usize = 4096;
 
 /// One row of a load, over all threads.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Number of the segment.
     pub segment: usize,

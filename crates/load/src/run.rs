@@ -224,6 +224,9 @@ fn run_on(
                 &io.to_string(),
                 &job.cpus,
             )?;
+            if job.part.is_none() {
+                reading.keep_quantiles_only();
+            }
             if target.address.inet().is_some() {
                 reading.tcp_congestion.clone_from(&tcp_congestion);
             }

@@ -10,6 +10,10 @@ use crate::{
 /// A good answer is late if it took longer than this: see [`LoadRow::late`].
 pub const LATE_S: f64 = 0.3;
 
+/// A host that begins its part of a load by more than this later than the others makes the load
+/// invalid, us. The hosts' due times are interleaved, and all have the same windows.
+pub const START_LATE_US: f64 = 5_000.0;
+
 /// How requests were timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
@@ -211,6 +215,15 @@ impl LoadReading {
         }
     }
 
+    /// Drops the histograms of stages and of single requests. Their quantiles stay.
+    pub fn keep_quantiles_only(&mut self) {
+        let stages = self.stages.iter_mut().map(|one| &mut one.response);
+        let requests = self.per_request.iter_mut().map(|one| &mut one.response);
+        stages
+            .chain(requests)
+            .for_each(|histogram| *histogram = Histogram::empty());
+    }
+
     /// How many occasions stand behind the response latencies from a threshold on, of which a pause
     /// of the machine is one; `None` where that was not recorded.
     pub fn exceedances(&self, threshold_us: f64) -> Option<usize> {
@@ -309,6 +322,10 @@ fn per_s(count: f64, duration_s: f64) -> f64 {
     }
 }
 
+fn has_no_values(histogram: &Histogram) -> bool {
+    histogram.count() == 0
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -348,6 +365,9 @@ pub struct StageReading {
     /// What was answered while it went on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<Offered>,
+    /// The response times in full, in a reading that is to be merged with those of other hosts; ns.
+    #[serde(default = "Histogram::empty", skip_serializing_if = "has_no_values")]
+    pub response: Histogram,
 }
 
 /// One of several requests that a load sends.
@@ -361,6 +381,9 @@ pub struct RequestReading {
     pub errors: u64,
     /// The response times of the good answers.
     pub latency_us: Quantiles,
+    /// The response times in full, in a reading that is to be merged with those of other hosts; ns.
+    #[serde(default = "Histogram::empty", skip_serializing_if = "has_no_values")]
+    pub response: Histogram,
 }
 
 /// How evenly answers fell on connections.
@@ -423,6 +446,12 @@ pub struct HostReading {
     pub schedule_lag_us: Quantiles,
     /// Whether one of its threads was saturated.
     pub saturated: bool,
+    /// The most by which it began a measured segment later than the others were told to, us.
+    #[serde(default)]
+    pub start_late_us: f64,
+    /// Why it was lost, if it was. What it had measured until then is in no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
 }
 
 /// What the load cost the machine that made it.

@@ -2,8 +2,8 @@
 
 use crate::quic::add_congestion;
 use crate::{
-    ClientReading, Fairness, HostReading, LoadReading, Offered, Peaks, StatusCount, TlsReading,
-    Wrong,
+    ClientReading, Fairness, HostReading, LoadReading, Offered, Peaks, StageReading, StatusCount,
+    TlsReading, Wrong,
 };
 
 /// How many samples of wrong answers are kept.
@@ -13,8 +13,8 @@ impl LoadReading {
     /// The reading of a load that several hosts made together: sums of counts, merged histograms
     /// and, in [`LoadReading::hosts`], what each host contributed. `None` without parts.
     ///
-    /// What cannot be merged is left out: batches, interval rows, stages, figures by request,
-    /// times without an answer, and the pauses of the clients.
+    /// What cannot be merged is left out: batches, interval rows, times without an answer, and the
+    /// pauses of the clients.
     pub fn merged(parts: Vec<(String, LoadReading)>) -> Option<LoadReading> {
         let hosts = parts
             .iter()
@@ -26,6 +26,7 @@ impl LoadReading {
         for part in parts {
             sum.add(part);
         }
+        sum.summarise_parts();
         Some(LoadReading {
             hosts,
             fairness,
@@ -34,8 +35,6 @@ impl LoadReading {
             rows: Vec::new(),
             rows_left_out: 0,
             silences: Vec::new(),
-            stages: Vec::new(),
-            per_request: Vec::new(),
             pauses: None,
             ..sum
         })
@@ -50,7 +49,20 @@ impl LoadReading {
             response_us: self.response.quantiles(),
             schedule_lag_us: self.schedule_lag.quantiles(),
             saturated: self.client.saturated,
+            start_late_us: 0.0,
+            lost: None,
         }
+    }
+
+    /// The quantiles of stages and of single requests, once their histograms are merged.
+    fn summarise_parts(&mut self) {
+        for stage in &mut self.stages {
+            stage.latency_us = stage.response.quantiles();
+        }
+        for request in &mut self.per_request {
+            request.latency_us = request.response.quantiles();
+        }
+        self.keep_quantiles_only();
     }
 
     fn add(&mut self, part: LoadReading) {
@@ -84,6 +96,14 @@ impl LoadReading {
         self.duration_s = self.slices.iter().map(|slice| slice.duration_s).sum();
         add_wrong(&mut self.wrong, part.wrong);
         add_offered(&mut self.offered, part.offered);
+        for (stage, other) in self.stages.iter_mut().zip(part.stages) {
+            stage.add(other);
+        }
+        for (request, other) in self.per_request.iter_mut().zip(part.per_request) {
+            request.requests += other.requests;
+            request.errors += other.errors;
+            request.response.merge(&other.response);
+        }
         add_peaks(&mut self.peaks, &part.peaks);
         match (&mut self.tls, part.tls) {
             (Some(tls), Some(other)) => tls.add(other),
@@ -94,6 +114,17 @@ impl LoadReading {
             (Some(quic), Some(other)) => quic.add(&other),
             (none, other) => *none = none.take().or(other),
         }
+    }
+}
+
+impl StageReading {
+    /// Adds what another host counted in the same stage.
+    fn add(&mut self, part: StageReading) {
+        self.due += part.due;
+        self.requests += part.requests;
+        self.errors += part.errors;
+        self.response.merge(&part.response);
+        add_offered(&mut self.offered, part.offered);
     }
 }
 
@@ -184,7 +215,7 @@ fn merged_fairness(parts: &[(String, LoadReading)]) -> Option<Fairness> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Histogram, Pacing, Slice};
+    use crate::{Histogram, Pacing, RequestReading, Slice};
 
     fn part(answers: &[u64], ns: u64) -> LoadReading {
         let mut response = Histogram::new();
@@ -241,6 +272,62 @@ mod tests {
             .map(|one| (one.host.as_str(), one.requests));
         let hosts: Vec<_> = hosts.collect();
         assert_eq!(hosts, [("a", 90), ("b", 110)]);
+    }
+
+    #[test]
+    fn stages_and_requests_are_merged_by_their_histograms() {
+        let of_host = |requests: u64, ns: u64| {
+            let part = part(&[requests], ns);
+            let offered = part.offered;
+            let stage = StageReading {
+                duration_s: 2.0,
+                from_per_s: 0.0,
+                to_per_s: 100.0,
+                due: requests,
+                requests,
+                errors: 1,
+                latency_us: part.response.quantiles(),
+                offered,
+                response: part.response.clone(),
+            };
+            let request = RequestReading {
+                name: "GET /".to_owned(),
+                requests,
+                errors: 2,
+                latency_us: part.response.quantiles(),
+                response: part.response.clone(),
+            };
+            LoadReading {
+                stages: vec![stage],
+                per_request: vec![request],
+                ..part
+            }
+        };
+        let parts = vec![
+            ("a".to_owned(), of_host(60, 1_000_000)),
+            ("b".to_owned(), of_host(40, 9_000_000)),
+        ];
+        let merged = LoadReading::merged(parts).unwrap();
+        let (stage, request) = (&merged.stages[0], &merged.per_request[0]);
+        assert_eq!((stage.due, stage.requests, stage.errors), (100, 100, 2));
+        assert_eq!((stage.from_per_s, stage.to_per_s), (0.0, 100.0));
+        assert_eq!(stage.offered.unwrap().due, 100);
+        assert_eq!((request.requests, request.errors), (100, 4));
+        for quantiles in [stage.latency_us, request.latency_us] {
+            assert_eq!(quantiles.count, 100);
+            assert!(
+                (quantiles.p50 / 1_000.0 - 1.0).abs() < 0.01,
+                "{quantiles:?}"
+            );
+            assert!(
+                (quantiles.p75 / 9_000.0 - 1.0).abs() < 0.01,
+                "{quantiles:?}"
+            );
+        }
+        // The histograms have done their work.
+        let json = serde_json::to_value(&merged).unwrap();
+        assert!(json["stages"][0].get("response").is_none());
+        assert_eq!(serde_json::from_value::<LoadReading>(json).unwrap(), merged);
     }
 
     #[test]

@@ -8,10 +8,10 @@ use verdict::text::{percent, rate};
 
 use crate::columns::Columns;
 use crate::grid::{grid, wrapped};
-use crate::markdown;
 use crate::plot::{Plot, time_labels};
 use crate::sentence::{self, why_unmet};
 use crate::units::time;
+use crate::{load_hosts, markdown};
 
 /// What `weigh capacity` found under an objective.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +85,7 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
         "objective": view.objective.to_string(),
         "conditions": view.objective.conditions(),
         "connections": view.connections,
+        "hosts": hosts(view.steps),
         "seed": view.seed,
         "stopped": view.stopped,
         "complete": c.complete,
@@ -101,6 +102,12 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
         "curve": view.points.iter().map(point).collect::<Vec<_>>(),
         "steps": view.steps.iter().map(step).collect::<Vec<_>>(),
     })
+}
+
+/// The hosts that made the load together; empty where one did.
+fn hosts(steps: &[RateStep]) -> Vec<&str> {
+    let first = steps.first();
+    first.map_or_else(Vec::new, |step| load_hosts::names(&step.load).collect())
 }
 
 fn point(point: &RatePoint) -> Value {
@@ -133,7 +140,14 @@ fn step(step: &RateStep) -> Value {
 
 pub(crate) fn said(view: &CapacityView<'_>) -> impl Iterator<Item = String> {
     let stopped = view.stopped.then(|| STOPPED.to_owned());
-    stopped.into_iter().chain(sentence::capacity(view))
+    let hosts = view
+        .steps
+        .first()
+        .and_then(|step| load_hosts::made_by(&step.load));
+    stopped
+        .into_iter()
+        .chain(hosts)
+        .chain(sentence::capacity(view))
 }
 
 /// The limit of the highest quantile that the objective limits.

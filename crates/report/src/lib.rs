@@ -14,6 +14,7 @@ mod grid;
 mod html;
 mod json;
 mod junit;
+mod load_hosts;
 mod load_json;
 mod load_parts;
 mod load_terminal;

@@ -74,6 +74,7 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
         })),
         "pauses": reading.pauses,
         "client": reading.client,
+        "hosts": reading.hosts,
         "stages": reading.stages,
         "per_request": reading.per_request,
         "fairness": reading.fairness,

@@ -239,7 +239,7 @@ pub(crate) fn fairness(reading: &LoadReading) -> String {
 mod tests {
     use super::*;
     use crate::fixtures::load;
-    use readings::{RequestReading, StageReading};
+    use readings::{Histogram, RequestReading, StageReading};
 
     #[test]
     fn a_row_is_a_line() {
@@ -315,12 +315,14 @@ mod tests {
             errors: 100,
             latency_us,
             offered: None,
+            response: Histogram::empty(),
         }];
         reading.per_request = vec![RequestReading {
             name: "GET /a".to_owned(),
             requests: 7,
             errors: 0,
             latency_us: Quantiles::default(),
+            response: Histogram::empty(),
         }];
         reading.fairness = Fairness::of(&[100, 1]);
         assert!(

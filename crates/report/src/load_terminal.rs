@@ -4,6 +4,7 @@ use readings::{Histogram, LoadReading, Pacing};
 use verdict::text::{counted, grouped, percent, rate};
 
 use crate::columns::errors;
+use crate::load_hosts;
 use crate::load_parts as parts;
 use crate::sentence::{full_queue, late_client, load_flaws, without_pauses};
 use crate::units::{bytes, time};
@@ -48,6 +49,7 @@ pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> Strin
     out.push_str(&parts::stages(reading));
     out.push_str(&parts::requests(reading));
     out.push_str(&parts::fairness(reading));
+    out.push_str(&load_hosts::table(reading));
     out.push_str(&client(reading));
     for note in more.iter().chain(&notes(reading)) {
         out.push_str(&format!("  Note: {note}\n"));
@@ -116,7 +118,11 @@ fn how(reading: &LoadReading) -> String {
         "" => String::new(),
         io => format!(" ({io})"),
     };
-    format!("{threads} and {connections}, {pacing}{io}")
+    let hosts = match reading.hosts.len() {
+        0 => String::new(),
+        count => format!(" on {count} hosts"),
+    };
+    format!("{threads} and {connections}{hosts}, {pacing}{io}")
 }
 
 fn latencies(reading: &LoadReading) -> String {

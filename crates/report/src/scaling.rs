@@ -7,6 +7,7 @@ use verdict::usl::{Level, LevelStep, Scaling};
 use crate::capacity::range;
 use crate::columns::Columns;
 use crate::grid::{grid, wrapped};
+use crate::load_hosts::{made_by, names};
 use crate::markdown;
 use crate::plot::Plot;
 use crate::sentence::{self, flaw, load_flaws, once};
@@ -101,6 +102,7 @@ pub fn scaling_json(view: &ScalingView<'_>) -> Value {
         "url": view.url,
         "seed": view.seed,
         "stopped": view.stopped,
+        "hosts": view.steps.first().map_or_else(Vec::new, |step| names(&step.load).collect()),
         "sentences": sentence::scaling(view.scaling),
         "levels": view.scaling.levels.iter().map(level).collect::<Vec<_>>(),
         "fit": view.scaling.fit,
@@ -115,7 +117,9 @@ pub fn scaling_json(view: &ScalingView<'_>) -> Value {
 
 pub(crate) fn said(view: &ScalingView<'_>) -> impl Iterator<Item = String> {
     let stopped = view.stopped.then(|| STOPPED.to_owned());
-    stopped.into_iter().chain(sentence::scaling(view.scaling))
+    let hosts = view.steps.first().and_then(|step| made_by(&step.load));
+    let sentences = sentence::scaling(view.scaling);
+    stopped.into_iter().chain(hosts).chain(sentences)
 }
 
 pub(crate) fn problems(scaling: &Scaling) -> impl Iterator<Item = String> {

@@ -2,6 +2,7 @@
 
 use readings::{AcceptQueue, ErrorCounts, FailureCause, Wrong};
 
+use crate::HostFault;
 use crate::lag::LateClient;
 use crate::loops::Loop;
 use crate::overload::Overload;
@@ -46,6 +47,8 @@ pub enum Flaw {
         share: f64,
         lag_us: f64,
     },
+    /// Hosts that make one load together did not make it as one.
+    Host(HostFault),
     /// An open loop offered more than was carried.
     Overload(Overload),
     LateClient(LateClient),
@@ -93,6 +96,7 @@ impl Flaw {
             | Flaw::FailedRequests { .. }
             | Flaw::NoAnswer { .. }
             | Flaw::ClientStalled { .. }
+            | Flaw::Host(_)
             | Flaw::ServerEnded { .. }
             | Flaw::ServerRestarted { .. }
             | Flaw::Unasked { .. } => true,
@@ -113,6 +117,7 @@ impl Flaw {
             Flaw::FailedRequests { no_port: true, .. }
             | Flaw::ClientBusy { .. }
             | Flaw::ClientStalled { .. }
+            | Flaw::Host(_)
             | Flaw::Overload(_)
             | Flaw::LateClient(_)
             | Flaw::Stolen { .. }

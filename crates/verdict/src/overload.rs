@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{Normal, open};
     use crate::{Flaw, load_flaws};
-    use readings::{Answered, Quantiles, Slice};
+    use readings::{Answered, Histogram, Quantiles, Slice};
 
     /// An open loop of so many seconds at 2,000/s that carries 1,000/s from the start on.
     fn twice(seconds: f64) -> LoadReading {
@@ -386,6 +386,7 @@ mod tests {
                 answered_within: (5.0 * (from_per_s + to_per_s)) as u64 - backlog[4],
                 backlog,
             }),
+            response: Histogram::empty(),
         };
         let mut load = open(1_000.0, 400.0);
         // A server that takes half a second: its backlog follows the rate.
@@ -421,6 +422,7 @@ mod tests {
                 answered_within: 800,
                 backlog: [100, 400, 700, 1_000, 1_300],
             }),
+            response: Histogram::empty(),
         };
         let mut load = open(2_000.0, 400.0);
         load.connections = 400;

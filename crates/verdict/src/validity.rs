@@ -2,11 +2,12 @@
 
 use readings::{LoadReading, LoadRow, NO_PORT, Pacing, WrongKind};
 
+use crate::host_fault::host_fault;
 use crate::lag::late_beside;
 use crate::overload::overload;
 use crate::path::name_the_queue_of;
 use crate::steady::{Series, unsteady};
-use crate::{CpusOfOthers, Flaw};
+use crate::{CpusOfOthers, Flaw, HostFault};
 
 /// Wrong answers above this share of all answers make a load invalid.
 const WRONG_SHARE: f64 = 0.001;
@@ -23,8 +24,8 @@ const LATE_SHARE: f64 = 0.05;
 /// A load is invalid when more than 0.1% of the answers were wrong, more than 1% of the requests
 /// failed on the way, no good answer came, a closed loop ran on fewer connections than it was
 /// asked for, an open loop's client could not keep its own schedule, an open loop offered more than
-/// was carried, or rows of a second show no
-/// steady state. A closed loop whose client was busy is valid: its throughput is a lower bound.
+/// was carried, rows of a second show no steady state, or of the hosts that made the load together
+/// one was lost or late. A closed loop whose client was busy is valid: its throughput is a lower bound.
 pub fn load_flaws(load: &LoadReading) -> Vec<Flaw> {
     let mut found = flaws(load, TRANSPORT_SHARE, None);
     name_the_queue_of(&mut found, load);
@@ -59,6 +60,11 @@ fn no_steady_state(load: &LoadReading) -> Vec<Flaw> {
 /// took of the machine meanwhile.
 pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOthers>) -> Vec<Flaw> {
     let mut found = Vec::new();
+    match host_fault(load) {
+        // Whatever else is wrong may follow from the missing part.
+        Some(lost @ HostFault::Lost { .. }) => return vec![Flaw::Host(lost)],
+        late => found.extend(late.map(Flaw::Host)),
+    }
     found.extend(wrong_answers(load));
     found.extend(failed_requests(load, max_error));
     if load.requests == 0 && found.is_empty() {

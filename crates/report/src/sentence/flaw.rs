@@ -3,13 +3,27 @@
 use readings::{AcceptQueue, ErrorCounts, LoadReading, Wrong, WrongKind};
 use verdict::steady::{Series, Unsteady};
 use verdict::text::{counted, fraction, grouped, number, percent, rate};
-use verdict::{Flaw, FullQueue, Loop, Overload, PointFlaw, Reason, TrialFlaw};
+use verdict::{Flaw, FullQueue, HostFault, Loop, Overload, PointFlaw, Reason, TrialFlaw};
 
 use super::client::late_client;
 
 /// Why a load cannot be used, a part of a sentence each; empty if it can.
 pub(crate) fn load_flaws(load: &LoadReading) -> Vec<String> {
     verdict::load_flaws(load).iter().map(flaw).collect()
+}
+
+/// Why the hosts of a load did not make it as one.
+pub(super) fn host_fault(fault: &HostFault) -> String {
+    match fault {
+        HostFault::Lost { host, why } => {
+            format!("host `{host}` was lost, and its part of the load is missing: {why}")
+        }
+        HostFault::Late { host, late_us } => format!(
+            "host `{host}` began its part of the load {:.1} ms late, so the hosts did not measure \
+             at the same time",
+            late_us / 1e3
+        ),
+    }
 }
 
 /// Why a load cannot be used.
@@ -49,6 +63,7 @@ pub fn flaw(flaw: &Flaw) -> String {
             fraction(*share),
             lag_us / 1e6
         ),
+        Flaw::Host(fault) => host_fault(fault),
         Flaw::Overload(found) => overload(found),
         Flaw::LateClient(late) => late_client(late),
         Flaw::Unsteady(found) => unsteady(found),

@@ -54,6 +54,21 @@ fn each_flaw_has_its_words() {
             "the client stalled: 5% of its requests were sent late by 1.2 s and more",
         ),
         (
+            Flaw::Host(HostFault::Lost {
+                host: "b".into(),
+                why: "its pipe ended".into(),
+            }),
+            "host `b` was lost, and its part of the load is missing: its pipe ended",
+        ),
+        (
+            Flaw::Host(HostFault::Late {
+                host: "b".into(),
+                late_us: 12_300.0,
+            }),
+            "host `b` began its part of the load 12.3 ms late, so the hosts did not measure at the \
+             same time",
+        ),
+        (
             Flaw::ServerEnded {
                 server: "nginx".into(),
             },
