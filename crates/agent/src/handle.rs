@@ -21,6 +21,11 @@ pub trait LoadObserver {
         let _ = opened_ns;
     }
 
+    /// A row of the load is over. Called where the order asks for rows.
+    fn row(&mut self, row: Box<load::Row>) {
+        let _ = row;
+    }
+
     /// The longest time between two ticks.
     fn interval(&self) -> Duration {
         WAIT

@@ -62,5 +62,6 @@ pub use pipe::{PipeFault, limit as heartbeat_limit};
 pub use pipe_command::{PipeCommand, piped};
 pub use ports::{parse_port_range, port_range, port_reuse};
 pub use program::Program;
+pub use sampling::network_counters::namespace_id;
 pub use sampling::timeline::{Measured, Spans};
 pub use serve::serve;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use load::{Job, Progress, ReferenceError, Stop};
+use load::{BodyRule, Job, Progress, ReferenceError, StatusRule, Stop};
 use readings::LoadReading;
 
 use super::clock;
-use super::wire::{Answer, LoadOrder, Loaded};
+use super::readiness::fnv_1a;
+use super::wire::{Answer, AnswerSummary, LoadOrder, Loaded};
 use crate::sampling::load_sampler::{LoadSampler, SampledSegment};
 use crate::sampling::timeline::Measured;
 use crate::sampling::watched::WatchedServers;
@@ -36,6 +37,28 @@ fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<usize>, String> {
     Ok(varying.iter().map(|one| one.target).collect())
 }
 
+/// What the first target of a prepared job answered to each of its requests.
+fn reference_answers(job: &Job) -> Vec<Option<AnswerSummary>> {
+    let requests = job
+        .targets
+        .iter()
+        .take(1)
+        .flat_map(|target| &target.requests);
+    requests
+        .map(
+            |request| match (&request.expect.status, &request.expect.body) {
+                (StatusRule::Exactly(status), BodyRule::Bytes(body)) => Some(AnswerSummary {
+                    status: *status,
+                    body_bytes: body.len() as u64,
+                    body_hash: fnv_1a(body),
+                    coding: String::new(),
+                }),
+                _ => None,
+            },
+        )
+        .collect()
+}
+
 pub(super) fn carry_out(
     order: &LoadOrder,
     servers: WatchedServers,
@@ -46,6 +69,10 @@ pub(super) fn carry_out(
     let mut job = order.job.clone();
     keep_off(&job.cpus);
     let varying = prepare(&mut job, stop)?;
+    let answers = match order.report_answers {
+        true => reference_answers(&job),
+        false => Vec::new(),
+    };
     let last = job.segments.len().checked_sub(1);
     let bottleneck = last.filter(|_| order.sample_scheduling);
     let sampled = |number: usize| {
@@ -102,6 +129,7 @@ pub(super) fn carry_out(
                 late_ns = late_ns.max(by);
             }
         }
+        Progress::Row(row) if order.report_rows => tell(Answer::Row(row)),
         Progress::Row(_) => {}
     })
     .map_err(|e| e.to_string())?;
@@ -113,6 +141,7 @@ pub(super) fn carry_out(
         readings,
         measured,
         varying,
+        answers,
         seen,
         profiles: Vec::new(),
         late_ns,

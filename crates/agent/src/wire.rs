@@ -286,9 +286,33 @@ pub struct LoadOrder {
     /// Whether to report when a measured window opens.
     #[serde(default)]
     pub report_windows: bool,
+    /// Whether to send each row as soon as it is over.
+    #[serde(default)]
+    pub report_rows: bool,
+    /// Whether to report what the first target answered before the load.
+    #[serde(default)]
+    pub report_answers: bool,
     /// Servers to profile during the load.
     #[serde(default)]
     pub profile: Option<ProfileOrder>,
+}
+
+impl LoadOrder {
+    /// The order for a load during which nothing is sampled.
+    pub fn of(job: load::Job) -> Self {
+        Self {
+            job,
+            watch: Vec::new(),
+            watch_others: Vec::new(),
+            sample_scheduling: false,
+            quota: None,
+            ports: None,
+            report_windows: false,
+            report_rows: false,
+            report_answers: false,
+            profile: None,
+        }
+    }
 }
 
 /// A limit on the CPU time of servers.
@@ -455,6 +479,8 @@ pub enum Answer {
         /// When, by CLOCK_MONOTONIC of the agent's machine, ns.
         at_ns: i64,
     },
+    /// A row of a load is over.
+    Row(Box<load::Row>),
     /// What a server has used so far.
     Usage {
         /// CPU time since it was started, s.
@@ -495,6 +521,10 @@ pub struct Loaded {
     pub measured: Vec<Measured>,
     /// Targets whose answers differ from time to time, so that content is not compared.
     pub varying: Vec<usize>,
+    /// What the first target answered to each of its requests before the load, where that was asked
+    /// for; `None` where the answers are not compared.
+    #[serde(default)]
+    pub answers: Vec<Option<AnswerSummary>>,
     /// Scheduling in the last segment's window, where that was asked for.
     pub seen: Option<BottleneckSample>,
     /// Profiles of the servers in [`LoadOrder::profile`].

@@ -267,6 +267,24 @@ impl Hosts {
         self.at(name)?.agent()
     }
 
+    /// The agents of several hosts, in the order of their names.
+    ///
+    /// # Errors
+    /// When one of them is not among the hosts, or has no agent.
+    pub fn agents(&mut self, names: &[String]) -> Result<Vec<&mut dyn AgentHandle>, AgentError> {
+        let mut found = Vec::new();
+        for (name, host) in &mut self.hosts {
+            if let Some(place) = names.iter().position(|one| one == name) {
+                found.push((place, host.agent()?));
+            }
+        }
+        if found.len() < names.len() {
+            return Err(AgentError::Lost("a host does not exist".into()));
+        }
+        found.sort_by_key(|(place, _)| *place);
+        Ok(found.into_iter().map(|(_, agent)| agent).collect())
+    }
+
     /// The key of a host.
     pub fn key(&self, name: Option<&str>) -> String {
         match self.hosts.contains_key("") {

@@ -125,14 +125,9 @@ impl Context<'_> {
             ..Job::to_all(targets)
         };
         LoadOrder {
-            job,
             watch,
             watch_others,
-            sample_scheduling: false,
-            quota: None,
-            ports: None,
-            report_windows: false,
-            profile: None,
+            ..LoadOrder::of(job)
         }
     }
 

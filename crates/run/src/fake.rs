@@ -388,7 +388,7 @@ impl AgentHandle for FakeAgent {
                     None => Answer::Done,
                 }
             }
-            Order::BeginStop { .. } => Answer::Done,
+            Order::BeginStop { .. } | Order::Clock => Answer::Done,
             Order::Stop { server, .. } => {
                 script.log.push(format!("stop {server}"));
                 script.running.remove(server);

@@ -8,13 +8,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use load::{Part, Segment, Stop};
-use readings::{HostSpec, LoadReading};
+use load::{Part, Row, Segment, Stop};
+use readings::{HostSpec, LoadReading, START_LATE_US};
 
 use crate::group::ReadySubject;
 use crate::testbed::Testbed;
-use agent::AgentError;
 use agent::wire::{LoadOrder, Loaded};
+use agent::{AgentError, AgentHandle, LoadObserver};
 
 /// Time for all hosts to ask for reference answers and to open their event loops.
 const LEAD: Duration = Duration::from_millis(700);
@@ -29,9 +29,6 @@ const DRAIN_FACTOR: f64 = 1.5;
 const DRAIN_MARGIN: Duration = Duration::from_millis(50);
 /// The same, for the time before the first segment.
 const LEAD_MARGIN: Duration = Duration::from_millis(200);
-/// How late a host may begin a segment. The hosts' due times are interleaved, and all have the same
-/// windows.
-const LATE_MAX: Duration = Duration::from_millis(5);
 
 /// The order of one host.
 pub(crate) struct HostOrder {
@@ -98,7 +95,7 @@ impl NeededTimes {
 
 /// Whether a load began a segment later than a result allows.
 pub(crate) fn is_late(loaded: &Loaded) -> bool {
-    u128::from(loaded.late_ns) > LATE_MAX.as_nanos()
+    loaded.late_ns as f64 / 1e3 > START_LATE_US
 }
 
 /// An order for each host of a load. The agent of the first host also samples the servers.
@@ -113,12 +110,7 @@ pub(crate) fn parts(
     };
     let threads = order.job.threads;
     let count = 1 + first.also_from.len();
-    let part = |number: usize| Part {
-        first_thread: number * threads,
-        all_threads: count * threads,
-        start_ns: 0,
-        gap_ns: gap.as_nanos() as u64,
-    };
+    let part = |number| part_of(number, count, threads, gap);
     let mut lead = order.clone();
     lead.job.part = Some(part(0));
     let mut orders = vec![HostOrder {
@@ -142,6 +134,17 @@ pub(crate) fn parts(
     orders
 }
 
+/// The part of the host with this number, of so many hosts with so many threads each. It has no
+/// start yet.
+pub(crate) fn part_of(number: usize, hosts: usize, threads: usize, gap: Duration) -> Part {
+    Part {
+        first_thread: number * threads,
+        all_threads: hosts * threads,
+        start_ns: 0,
+        gap_ns: gap.as_nanos() as u64,
+    }
+}
+
 /// The CPUs that a host declares.
 pub(crate) fn cpus_of(host: &str, hosts: &[HostSpec]) -> Vec<u32> {
     let found = hosts.iter().find(|one| one.name == host);
@@ -150,16 +153,7 @@ pub(crate) fn cpus_of(host: &str, hosts: &[HostSpec]) -> Vec<u32> {
 
 /// The order with its load only, without samples of servers.
 pub(crate) fn unwatched(order: LoadOrder) -> LoadOrder {
-    LoadOrder {
-        watch: Vec::new(),
-        watch_others: Vec::new(),
-        sample_scheduling: false,
-        quota: None,
-        ports: None,
-        report_windows: false,
-        profile: None,
-        job: order.job,
-    }
+    LoadOrder::of(order.job)
 }
 
 fn gap(segments: &[Segment]) -> Duration {
@@ -196,45 +190,24 @@ pub(crate) fn carry_out(
         }
     }
     let hosts: Vec<Option<&str>> = host_parts.iter().map(|one| one.host.as_deref()).collect();
-    let mut agents = testbed.load_agents(&hosts)?;
-    // The start is set by this process's clock, and converted to the clock of each agent.
-    let mut ahead_ns = Vec::new();
-    for (agent, host_part) in agents.iter_mut().zip(&host_parts) {
-        let clock = agent.clock().map_err(|error| host_part.failed(error))?;
-        ahead_ns.push(clock.monotonic_ahead_ns);
-    }
-    let start_ns = net::os::now_ns() as i64 + timing.lead.as_nanos() as i64;
-    let (sender, receiver) = mpsc::channel();
-    let results: Vec<Result<Loaded, AgentError>> = std::thread::scope(|scope| {
-        let mut running = Vec::new();
-        let parts = orders.into_iter().zip(&mut agents).zip(&ahead_ns);
-        for (((mut order, agent), ahead_ns), host_part) in parts.zip(&host_parts) {
-            if let Some(part) = &mut order.job.part {
-                part.start_ns = u64::try_from(start_ns + ahead_ns).unwrap_or_default();
-            }
-            let sender = (host_part.load == 0).then(|| sender.clone());
-            running.push(scope.spawn(move || {
-                let mut tell = move |segment: usize, requests: u64, errors: u64| {
-                    if let Some(sender) = &sender {
-                        // Cannot fail: the receiver lives as long as the threads.
-                        let _ = sender.send((segment, requests, errors));
-                    }
-                };
-                agent.load(order, stop, &mut tell)
-            }));
-        }
-        drop(sender);
-        for (segment, requests, errors) in &receiver {
-            progress(segment, requests, errors);
-        }
-        let died = || AgentError::Lost("its thread panicked".into());
-        let joined = running.into_iter().map(|thread| thread.join());
-        joined
-            .map(|end| end.unwrap_or_else(|_| Err(died())))
-            .collect()
-    });
+    let agents = testbed.load_agents(&hosts)?;
+    let is_first: Vec<bool> = host_parts.iter().map(|one| one.load == 0).collect();
+    let results = at_the_same_time(
+        agents,
+        host_parts.into_iter().zip(orders).collect(),
+        timing.lead,
+        stop,
+        &mut |number, report| match report {
+            HostReport::Answers {
+                segment,
+                requests,
+                errors,
+            } if is_first[number] => progress(segment, requests, errors),
+            _ => {}
+        },
+    )?;
     let mut parts: Vec<Vec<(Loaded, HostPart)>> = Vec::new();
-    for (result, host_part) in results.into_iter().zip(host_parts) {
+    for (host_part, result) in results {
         let loaded = result.map_err(|error| host_part.failed(error))?;
         parts.resize_with(parts.len().max(host_part.load + 1), Vec::new);
         let load = host_part.load;
@@ -246,8 +219,110 @@ pub(crate) fn carry_out(
         .collect()
 }
 
+/// What a host reports while it makes its part of a load.
+pub(crate) enum HostReport {
+    /// A measured window has opened.
+    WindowOpens,
+    /// Good answers and failures since the last report.
+    Answers {
+        segment: usize,
+        requests: u64,
+        errors: u64,
+    },
+    Row(Box<Row>),
+    /// It reports nothing more: its part is over, or it was lost.
+    Ends,
+}
+
+/// Passes the progress of one host on, with its number.
+struct Reporter {
+    number: usize,
+    sender: mpsc::Sender<(usize, HostReport)>,
+}
+
+impl Reporter {
+    fn send(&self, report: HostReport) {
+        // Cannot fail: the receiver lives as long as the threads.
+        let _ = self.sender.send((self.number, report));
+    }
+}
+
+impl LoadObserver for Reporter {
+    fn progress(&mut self, segment: usize, requests: u64, errors: u64) {
+        self.send(HostReport::Answers {
+            segment,
+            requests,
+            errors,
+        });
+    }
+
+    fn tick(&mut self, opened_ns: Option<i64>) {
+        if opened_ns.is_some() {
+            self.send(HostReport::WindowOpens);
+        }
+    }
+
+    fn row(&mut self, row: Box<Row>) {
+        self.send(HostReport::Row(row));
+    }
+}
+
+/// What came of one host's part of a load.
+pub(crate) type PartResult = (HostPart, Result<Loaded, AgentError>);
+
+/// Has each agent carry its order out, all from the same time on: `lead` from now. `report` gets
+/// what they report meanwhile, with the number of the agent.
+///
+/// # Errors
+/// When the clock of an agent cannot be read; the message names the load and the host.
+pub(crate) fn at_the_same_time(
+    mut agents: Vec<&mut dyn AgentHandle>,
+    orders: Vec<(HostPart, LoadOrder)>,
+    lead: Duration,
+    stop: &AtomicBool,
+    report: &mut dyn FnMut(usize, HostReport),
+) -> Result<Vec<PartResult>, AgentError> {
+    // The start is set by this process's clock, and converted to the clock of each agent.
+    let mut ahead_ns = Vec::new();
+    for (agent, (host_part, _)) in agents.iter_mut().zip(&orders) {
+        let clock = agent.clock().map_err(|error| host_part.failed(error))?;
+        ahead_ns.push(clock.monotonic_ahead_ns);
+    }
+    let start_ns = net::os::now_ns() as i64 + lead.as_nanos() as i64;
+    let (sender, receiver) = mpsc::channel();
+    Ok(std::thread::scope(|scope| {
+        let mut running = Vec::new();
+        let all = orders.into_iter().zip(agents).zip(&ahead_ns);
+        for (number, (((host_part, mut order), agent), ahead_ns)) in all.enumerate() {
+            if let Some(part) = &mut order.job.part {
+                part.start_ns = u64::try_from(start_ns + ahead_ns).unwrap_or_default();
+            }
+            let mut reporter = Reporter {
+                number,
+                sender: sender.clone(),
+            };
+            let thread = scope.spawn(move || {
+                let end = agent.load(order, stop, &mut reporter);
+                reporter.send(HostReport::Ends);
+                end
+            });
+            running.push((host_part, thread));
+        }
+        drop(sender);
+        for (number, one) in &receiver {
+            report(number, one);
+        }
+        let died = || AgentError::Lost("its thread panicked".into());
+        let joined = running.into_iter().map(|(host_part, thread)| {
+            let end = thread.join().unwrap_or_else(|_| Err(died()));
+            (host_part, end)
+        });
+        joined.collect()
+    }))
+}
+
 /// The load and the host of one order.
-struct HostPart {
+pub(crate) struct HostPart {
     /// The load's number.
     load: usize,
     /// The load's name, if there are several.
@@ -256,6 +331,15 @@ struct HostPart {
 }
 
 impl HostPart {
+    /// The part of a host in the only load.
+    pub(crate) fn of_host(host: &str) -> Self {
+        Self {
+            load: 0,
+            name: None,
+            host: Some(host.to_owned()),
+        }
+    }
+
     /// ``load `slow` on host `a` ``; only `load` if there is one load, and no host.
     fn words(&self) -> String {
         let name = self.name.as_ref().map(|name| format!(" `{name}`"));
@@ -267,8 +351,13 @@ impl HostPart {
         )
     }
 
-    fn failed(&self, error: AgentError) -> AgentError {
+    pub(crate) fn failed(&self, error: AgentError) -> AgentError {
         let words = self.words();
+        let host = self.host.as_deref().unwrap_or_default();
+        let error = match error {
+            AgentError::Lost(why) => AgentError::Lost(without_host(&why, host).to_owned()),
+            failed => failed,
+        };
         match (error, &self.name, &self.host) {
             // With one load it is the host that is named.
             (AgentError::Lost(why), None, Some(host)) => {
@@ -293,6 +382,11 @@ impl HostPart {
             ),
         })
     }
+}
+
+/// Why an agent was lost, without its host's name in front, which agents behind a pipe say themselves.
+pub(crate) fn without_host<'w>(why: &'w str, host: &str) -> &'w str {
+    why.strip_prefix(&format!("host `{host}`: ")).unwrap_or(why)
 }
 
 /// What the hosts of one load measured together.

@@ -86,7 +86,7 @@ fn inode(process: &str) -> Option<u64> {
 }
 
 /// Identifies this process's network namespace, across machines: boot ID and inode.
-pub(crate) fn namespace_id() -> String {
+pub fn namespace_id() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     format!("{}/{}", boot.trim(), inode("self").unwrap_or(0))
 }

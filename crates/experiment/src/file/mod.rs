@@ -15,6 +15,7 @@ mod events;
 mod factors;
 mod gates;
 mod hosts;
+mod hosts_file;
 mod load;
 mod loads;
 mod machine_links;
@@ -36,6 +37,7 @@ use std::path::Path;
 
 pub use builder::ExperimentBuilder;
 pub use error::ExperimentError;
+pub use hosts_file::read_hosts;
 pub(crate) use names::VARIED_LOAD_KEYS;
 
 use crate::recipes::Recipes;

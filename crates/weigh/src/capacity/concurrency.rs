@@ -10,8 +10,15 @@ use crate::failure::Failure;
 
 const ROUNDS: u32 = 5;
 
-/// Every number of connections once per round, in random order, until a signal comes.
-pub(super) fn measure(steps: &Steps<'_>, seed: u64) -> Result<Vec<LevelStep>, Failure> {
+/// Every number of connections once per round, in random order, until a signal comes or a step
+/// fails. Returns the steps that were made, and the failure.
+///
+/// # Errors
+/// When the first step fails.
+pub(super) fn measure(
+    steps: &Steps<'_>,
+    seed: u64,
+) -> Result<(Vec<LevelStep>, Option<Failure>), Failure> {
     let args = steps.args;
     let mut random = Rng::with_seed(seed);
     let mut levels = args.concurrency.clone();
@@ -21,8 +28,11 @@ pub(super) fn measure(steps: &Steps<'_>, seed: u64) -> Result<Vec<LevelStep>, Fa
     for round in 0..args.rounds.unwrap_or(ROUNDS) {
         random.shuffle(&mut levels);
         for connections in &levels {
-            let Some(load) = steps.make(Pacing::Closed, *connections, args.step)? else {
-                return Ok(made);
+            let load = match steps.make(Pacing::Closed, *connections, args.step) {
+                Ok(Some(load)) => load,
+                Ok(None) => return Ok((made, None)),
+                Err(failure) if made.is_empty() => return Err(failure),
+                Err(failure) => return Ok((made, Some(failure))),
             };
             let at_least = if load.client.saturated {
                 "  the client was the limit"
@@ -42,5 +52,5 @@ pub(super) fn measure(steps: &Steps<'_>, seed: u64) -> Result<Vec<LevelStep>, Fa
             });
         }
     }
-    Ok(made)
+    Ok((made, None))
 }

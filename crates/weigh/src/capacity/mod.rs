@@ -1,14 +1,18 @@
 //! `weigh capacity`.
 
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+
 use clap::{Args, Command, FromArgMatches};
 use readings::Gate;
 use report::{CapacityView, ScalingView};
+use run::Fleet;
 use verdict::capacity::{Judgement, Objective};
 
 use crate::cli::{CapacityArgs, CapacityFormat, LoadArgs, Unsettled};
 use crate::failure::Failure;
 use crate::gates;
-use crate::load::{fit, target};
+use crate::load::{fit, hosts, target};
 use crate::output::{print_json, print_text, width};
 use crate::signals::Signals;
 
@@ -29,26 +33,56 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     let load = load_args(args)?;
     fit::look(&load)?;
     let (target, _) = target::target(&load)?;
+    let fleet = match &args.hosts {
+        None => None,
+        Some(file) => Some(fleet(args, file, &target.address)?),
+    };
     let mut job = crate::load::job(&load, target);
-    let varying = target::prepare(&mut job, &signals)?;
-    if !varying.is_empty() {
-        eprintln!("weigh: the answers differ from time to time; their content is not compared");
+    match fleet {
+        // Each host asks for itself.
+        Some(_) => job.wait = hosts::wait(args.wait),
+        None => {
+            let varying = target::prepare(&mut job, &signals)?;
+            if !varying.is_empty() {
+                eprintln!(
+                    "weigh: the answers differ from time to time; their content is not compared"
+                );
+            }
+        }
     }
     let steps = Steps {
         args,
         job: &job,
         signals: &signals,
+        fleet: fleet.map(RefCell::new),
+        faults: Cell::new(0),
+        answers_noted: Cell::new(false),
     };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let (is_valid, of_gates) = match &objective {
-        Some(objective) => under(objective, &gates, &steps, seed)?,
-        None => (over_concurrency(&steps, seed)?, 0),
+    let found = match &objective {
+        Some(objective) => under(objective, &gates, &steps, seed),
+        None => over_concurrency(&steps, seed).map(|is_valid| (is_valid, 0)),
     };
+    if let Some(fleet) = steps.fleet {
+        hosts::close(fleet.into_inner());
+    }
+    let (is_valid, of_gates) = found?;
     Ok(match signals.status() {
         Some(status) => status,
         None if is_valid => of_gates,
         None => INVALID,
     })
+}
+
+/// The hosts that make the load.
+fn fleet(args: &CapacityArgs, file: &Path, address: &net::Address) -> Result<Fleet, Failure> {
+    let fleet = hosts::open(file, address)?;
+    let (option, fewest) = match args.concurrency.iter().min() {
+        Some(fewest) => ("--concurrency", *fewest),
+        None => ("--connections", args.connections),
+    };
+    hosts::threads(&fleet, option, fewest, args.threads)?;
+    Ok(fleet)
 }
 
 /// Searches, and shows what was found. Whether any trial says something, and the status of the gates.
@@ -59,7 +93,7 @@ fn under(
     seed: u64,
 ) -> Result<(bool, u8), Failure> {
     let args = steps.args;
-    let found = search::search(objective, steps, seed)?;
+    let mut found = search::search(objective, steps, seed)?;
     let points =
         verdict::capacity::curve(&found.steps, &verdict::capacity::quantiles_of(objective));
     let view = CapacityView {
@@ -91,6 +125,9 @@ fn under(
         }
         CapacityFormat::Html => show(args, &report::capacity_html(&view))?,
     }
+    if let Some(failure) = found.failure.take() {
+        return Err(failure);
+    }
     let says = |j: &Judgement| !matches!(j, Judgement::Unusable(_));
     let unsettled_fails = args.unsettled == Some(Unsettled::Fail);
     Ok((
@@ -102,7 +139,7 @@ fn under(
 /// Measures in a closed loop, and shows it. Whether any step was valid.
 fn over_concurrency(steps: &Steps<'_>, seed: u64) -> Result<bool, Failure> {
     let args = steps.args;
-    let made = concurrency::measure(steps, seed)?;
+    let (made, failure) = concurrency::measure(steps, seed)?;
     let scaling = verdict::usl::Scaling::of(&made, seed);
     let view = ScalingView {
         url: &args.url,
@@ -118,7 +155,10 @@ fn over_concurrency(steps: &Steps<'_>, seed: u64) -> Result<bool, Failure> {
         CapacityFormat::Md => show(args, &report::scaling_markdown(&view))?,
         CapacityFormat::Html => show(args, &report::scaling_html(&view))?,
     }
-    Ok(scaling.levels.iter().any(|l| l.rounds > 0))
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(scaling.levels.iter().any(|l| l.rounds > 0)),
+    }
 }
 
 fn json_text(value: &serde_json::Value) -> String {

@@ -24,6 +24,8 @@ const BEYOND: f64 = 110.0;
 pub(super) struct Found {
     pub capacity: Capacity,
     pub steps: Vec<RateStep>,
+    /// What ended the search early, after the steps that were made.
+    pub failure: Option<Failure>,
 }
 
 /// The state of a search under way.
@@ -34,6 +36,8 @@ struct Under<'a> {
     made: Vec<RateStep>,
     /// Requests that a step needs for the objective's highest quantile.
     needed: f64,
+    /// What ended the search, once there were steps to keep.
+    failure: Option<Failure>,
 }
 
 /// Searches until enough is known, a signal comes, or the steps run out. When the bounds stand,
@@ -79,6 +83,7 @@ pub(super) fn search(
         search: Search::new(options).map_err(Failure::words)?,
         made: Vec::new(),
         needed,
+        failure: None,
     };
     let rounds = args.rounds.unwrap_or(ROUNDS);
     let mut random = Rng::with_seed(seed);
@@ -88,6 +93,7 @@ pub(super) fn search(
     Ok(Found {
         capacity: under.search.so_far(),
         steps: under.made,
+        failure: under.failure,
     })
 }
 
@@ -183,14 +189,23 @@ impl Under<'_> {
     }
 
     /// One trial, of the curve or of the search. Whether it was made to its end.
+    ///
+    /// # Errors
+    /// When the first trial fails; the failure of a later one is kept.
     fn offer(&mut self, rate_per_s: f64, of_curve: bool) -> Result<bool, Failure> {
         let args = self.steps.args;
         let needed = Duration::try_from_secs_f64(self.needed / rate_per_s);
         let length = needed.unwrap_or(args.step_max).max(args.step);
         let length = length.min(args.step_max.max(args.step));
         let pacing = Pacing::Open { rate_per_s };
-        let Some(load) = self.steps.make(pacing, args.connections, length)? else {
-            return Ok(false);
+        let load = match self.steps.make(pacing, args.connections, length) {
+            Ok(Some(load)) => load,
+            Ok(None) => return Ok(false),
+            Err(failure) if self.made.is_empty() => return Err(failure),
+            Err(failure) => {
+                self.failure = Some(failure);
+                return Ok(false);
+            }
         };
         let judgement = self.objective.judge_load(&load);
         let outcome = Outcome::from(&judgement);

@@ -101,6 +101,11 @@ pub struct CapacityArgs {
     /// CPUs to bind the threads to, such as 1 or 2,3.
     #[arg(long, value_delimiter = ',')]
     pub cpus: Vec<u32>,
+    /// Make the load together from the hosts of this file, in place of this machine. It has
+    /// [hosts.NAME] tables as an experiment has, such as [hosts.one] with ssh = "user@machine".
+    /// Connections and rates are those of all hosts, threads those of each.
+    #[arg(long, value_name = "FILE", conflicts_with = "cpus")]
+    pub hosts: Option<PathBuf>,
     /// A bound that fails the search, such as 'capacity > 5000/s'; may be repeated. If it is
     /// breached, the exit status is 3.
     #[arg(long = "gate", value_name = "GATE", requires = "objective")]

@@ -118,6 +118,13 @@ pub struct LoadArgs {
     /// 127.0.0.2,127.0.0.3: each has ports of its own.
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub source: Vec<std::net::IpAddr>,
+    /// Make the load together from the hosts of this file, in place of this machine. It has
+    /// [hosts.NAME] tables as an experiment has, such as [hosts.one] with ssh = "user@machine".
+    /// Connections and rates are those of all hosts, threads those of each.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "count", "each_connection", "crawl", "source", "unix_socket", "cpus"
+    ])]
+    pub hosts: Option<PathBuf>,
     /// Connect to this Unix socket instead of the URL's host.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["proxy", "source"])]
     pub unix_socket: Option<PathBuf>,

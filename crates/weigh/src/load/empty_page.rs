@@ -1,16 +1,17 @@
 //! Empty pages, which a server may answer to a host name that it does not know.
 
-use load::{BodyRule, Expect, Job, Request, StatusRule};
+use load::{BodyRule, Job, Request, StatusRule};
 
 use crate::cli::LoadArgs;
 
 /// A note where every good answer is 200 with an empty body, and no option says that this is right.
-/// The job has been prepared: it expects what the target answered before the load.
-pub(super) fn note(args: &LoadArgs, job: &Job) -> Option<String> {
+/// `answers` has status and length of what the target answered to each request before the load;
+/// `None` where answers are not compared.
+pub(super) fn note(args: &LoadArgs, job: &Job, answers: &[Option<(u16, u64)>]) -> Option<String> {
     let says_what_is_right =
         args.expect_status.is_some() || args.expect_contains.is_some() || args.body_varies;
     let requests = &job.targets.first()?.requests;
-    if says_what_is_right || !requests.iter().all(asks_for_an_empty_page) {
+    if says_what_is_right || !are_empty_pages(requests, answers) {
         return None;
     }
     Some(format!(
@@ -21,12 +22,28 @@ pub(super) fn note(args: &LoadArgs, job: &Job) -> Option<String> {
     ))
 }
 
-fn asks_for_an_empty_page(request: &Request) -> bool {
-    let empty = Expect {
-        status: StatusRule::Exactly(200),
-        body: BodyRule::Bytes([].into()),
-    };
-    request.bytes.starts_with(b"GET ") && request.expect == empty
+fn are_empty_pages(requests: &[Request], answers: &[Option<(u16, u64)>]) -> bool {
+    let is_get = |request: &Request| request.bytes.starts_with(b"GET ");
+    let is_empty = |answer: &Option<(u16, u64)>| *answer == Some((200, 0));
+    !answers.is_empty() && requests.iter().all(is_get) && answers.iter().all(is_empty)
+}
+
+/// What the target of a prepared job answered: status and length of the body.
+pub(super) fn answers_of(job: &Job) -> Vec<Option<(u16, u64)>> {
+    let requests = job
+        .targets
+        .iter()
+        .take(1)
+        .flat_map(|target| &target.requests);
+    let answers = requests.map(
+        |request| match (&request.expect.status, &request.expect.body) {
+            (StatusRule::Exactly(status), BodyRule::Bytes(body)) => {
+                Some((*status, body.len() as u64))
+            }
+            _ => None,
+        },
+    );
+    answers.collect()
 }
 
 /// The value of a request's field `Host`.
@@ -40,10 +57,10 @@ fn host(request: &Request) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use load::{Expect, Target};
 
-    #[test]
-    fn an_empty_page_is_200_to_get_without_content() {
-        let request = |method: &str, status, body: &[u8]| Request {
+    fn request(method: &str, status: u16, body: &[u8]) -> Request {
+        Request {
             name: format!("{method} /"),
             bytes: format!("{method} / HTTP/1.1\r\nHost: a.test:81\r\n\r\n").into_bytes(),
             expect: Expect {
@@ -51,10 +68,24 @@ mod tests {
                 body: BodyRule::Bytes(body.into()),
             },
             weight: 1,
-        };
-        let empty = request("GET", 200, b"");
-        assert!(asks_for_an_empty_page(&empty));
-        assert_eq!(host(&empty).as_deref(), Some("a.test:81"));
+        }
+    }
+
+    fn is_empty(request: Request) -> bool {
+        let address: std::net::SocketAddr = "[::1]:81".parse().unwrap();
+        let mut target = Target::new(address, Vec::new(), Expect::default());
+        target.requests = vec![request];
+        let job = Job::to(target);
+        are_empty_pages(&job.targets[0].requests, &answers_of(&job))
+    }
+
+    #[test]
+    fn an_empty_page_is_200_to_get_without_content() {
+        assert!(is_empty(request("GET", 200, b"")));
+        assert_eq!(
+            host(&request("GET", 200, b"")).as_deref(),
+            Some("a.test:81")
+        );
         for other in [
             request("GET", 200, b"x"),
             request("GET", 204, b""),
@@ -62,15 +93,10 @@ mod tests {
             request("HEAD", 200, b""),
             request("POST", 200, b""),
         ] {
-            assert!(!asks_for_an_empty_page(&other), "{other:?}");
+            assert!(!is_empty(other.clone()), "{other:?}");
         }
-        let varying = Request {
-            expect: Expect {
-                body: BodyRule::Any,
-                ..empty.expect.clone()
-            },
-            ..empty
-        };
-        assert!(!asks_for_an_empty_page(&varying));
+        let mut varying = request("GET", 200, b"");
+        varying.expect.body = BodyRule::Any;
+        assert!(!is_empty(varying));
     }
 }

@@ -31,6 +31,7 @@ pub(super) struct Live {
     screen: Screen,
     signals: PendingSignals,
     state: State,
+    threads_are_here: bool,
     start: Instant,
     drawn: Option<Instant>,
     /// When the client's CPU time was last read, and what it was, ns.
@@ -40,14 +41,21 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Takes the terminal, where there is a fit one.
-    pub(super) fn open(job: &Job, called: &str, signals: &Signals) -> Option<Self> {
+    /// Takes the terminal, where there is a fit one. `threads_are_here` says whether the load's
+    /// threads are those of this process.
+    pub(super) fn open(
+        job: &Job,
+        threads_are_here: bool,
+        called: &str,
+        signals: &Signals,
+    ) -> Option<Self> {
         let screen = Screen::take()?;
         let now = Instant::now();
         let mut live = Self {
             screen,
             state: State::new(job, called, std::env::var_os("NO_COLOR").is_none()),
             signals: PendingSignals::new(signals),
+            threads_are_here,
             start: now,
             drawn: None,
             cpu: (now, load_cpu_ns()),
@@ -84,7 +92,7 @@ impl Live {
     fn look_at_cpu(&mut self, now: Instant) {
         let (before, used_before) = self.cpu;
         let time = now - before;
-        if time < CPU_TIME {
+        if time < CPU_TIME || !self.threads_are_here {
             return;
         }
         let used = load_cpu_ns();

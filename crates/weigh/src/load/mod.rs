@@ -1,12 +1,13 @@
 //! `weigh load`.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use agent::AcceptQueueAt;
 use load::{Arrivals, Job, Segment, Stop, Target, TimestampSource, Wait};
 use net::Address;
-use readings::Pacing;
+use readings::{LoadReading, Pacing};
 use serde_json::{Map, Value, json};
 
 use crate::cli::{self, Format, LoadArgs};
@@ -17,6 +18,7 @@ use crate::signals::Signals;
 mod crawl;
 mod empty_page;
 pub mod fit;
+pub mod hosts;
 mod live;
 pub mod target;
 mod watch;
@@ -34,28 +36,21 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     }
     let (target, called) = target::target(args)?;
     fit::look_at_families(args, &target.address)?;
-    let mut job = job(args, target);
-    let varying = target::prepare(&mut job, &signals)?;
-    if !varying.is_empty() {
-        eprintln!(
-            "weigh: the answers to {} differ from time to time; their content is not compared",
-            varying.join(", ")
-        );
-    }
-    let queue = tcp_address(&job).and_then(AcceptQueueAt::start);
-    let mut reading = watch::run_watched(&job, args, &called, &signals)?;
-    reading.accept_queues = queue.map(AcceptQueueAt::found).unwrap_or_default();
-    note_fallback();
+    let made = match &args.hosts {
+        None => make_here(args, target, &called, &signals)?,
+        Some(file) => make_on_hosts(args, file, target, &called, &signals)?,
+    };
+    let reading = made.reading;
     if reading.duration_s == 0.0 {
         // Stopped in the ramp-up.
         signals.go_on()?;
     }
     let flaws = verdict::load_flaws(&reading);
-    let empty = empty_page::note(args, &job).filter(|_| reading.requests_all > 0);
+    let empty = made.empty_page.filter(|_| reading.requests_all > 0);
     let notes: Vec<String> = empty.into_iter().collect();
     match args.format {
         Format::Json => {
-            let compared = varying.is_empty() && !args.body_varies;
+            let compared = !made.is_varying && !args.body_varies;
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));
@@ -72,6 +67,79 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
         return Ok(status);
     }
     Ok(if flaws.is_empty() { 0 } else { INVALID })
+}
+
+/// A load that was made.
+struct Made {
+    reading: LoadReading,
+    /// Whether answers differ from time to time, so that content is not compared.
+    is_varying: bool,
+    /// A note on an empty page that may be a mistake.
+    empty_page: Option<String>,
+}
+
+fn make_here(
+    args: &LoadArgs,
+    target: Target,
+    called: &str,
+    signals: &Signals,
+) -> Result<Made, Failure> {
+    let mut job = job(args, target);
+    let varying = target::prepare(&mut job, signals)?;
+    if !varying.is_empty() {
+        eprintln!(
+            "weigh: the answers to {} differ from time to time; their content is not compared",
+            varying.join(", ")
+        );
+    }
+    let queue = tcp_address(&job).and_then(AcceptQueueAt::start);
+    let mut reading = watch::watched(&job, true, args, called, signals, |report| {
+        let readings = load::run(&job, &signals.stop, report).map_err(Failure::failed)?;
+        let first = readings.into_iter().next();
+        first.ok_or_else(|| Failure::failed("nothing was measured"))
+    })?;
+    reading.accept_queues = queue.map(AcceptQueueAt::found).unwrap_or_default();
+    note_fallback();
+    Ok(Made {
+        reading,
+        is_varying: !varying.is_empty(),
+        empty_page: empty_page::note(args, &job, &empty_page::answers_of(&job)),
+    })
+}
+
+fn make_on_hosts(
+    args: &LoadArgs,
+    file: &Path,
+    target: Target,
+    called: &str,
+    signals: &Signals,
+) -> Result<Made, Failure> {
+    let mut fleet = hosts::open(file, &target.address)?;
+    let job = Job {
+        threads: hosts::threads(&fleet, "--connections", args.connections, args.threads)?,
+        wait: hosts::wait(args.wait),
+        ..job(args, target)
+    };
+    let shown = Job {
+        threads: job.threads * fleet.size(),
+        ..job.clone()
+    };
+    let made = watch::watched(&shown, false, args, called, signals, |report| {
+        hosts::load(&mut fleet, &job, signals, report)
+    });
+    hosts::close(fleet);
+    let made = made?;
+    hosts::note_answers(&made);
+    let answers = made.answers.iter().map(|one| {
+        let one = one.as_ref()?;
+        Some((one.status, one.body_bytes))
+    });
+    let answers: Vec<_> = answers.collect();
+    Ok(Made {
+        is_varying: made.is_varying,
+        empty_page: empty_page::note(args, &job, &answers),
+        reading: made.reading,
+    })
 }
 
 /// The address that the load opens TCP connections to.

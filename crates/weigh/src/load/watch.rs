@@ -5,38 +5,37 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use load::{Job, Progress, Row, run};
-use readings::{LoadReading, hlog};
+use load::{Job, Progress, Row};
+use readings::hlog;
 
 use super::live::Live;
 use crate::cli::{Format, LoadArgs};
 use crate::failure::Failure;
 use crate::signals::Signals;
 
-/// Runs the job, shows its progress on standard error, and writes rows to the log.
-pub(super) fn run_watched(
+/// Makes a load, shows its progress on standard error, and writes rows to the log. `make` reports the
+/// progress of the job; `threads_are_here` says whether its threads are those of this process.
+pub(super) fn watched<T>(
     job: &Job,
+    threads_are_here: bool,
     args: &LoadArgs,
     called: &str,
     signals: &Signals,
-) -> Result<LoadReading, Failure> {
+    make: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let mut log = args.hlog.clone().map(Log::create).transpose()?;
-    let mut view = View::open(job, args, called, signals);
-    let mut readings = run(job, &signals.stop, |progress| {
+    let mut view = View::open(job, threads_are_here, args, called, signals);
+    let made = make(&mut |progress| {
         if let (Some(log), Progress::Row(row)) = (&mut log, &progress) {
             log.write(row);
         }
         view.take(&progress);
-    })
-    .map_err(Failure::failed)?;
+    });
     drop(view);
     if let Some(log) = log {
         log.finish()?;
     }
-    if readings.is_empty() {
-        return Err(Failure::failed("nothing was measured"));
-    }
-    Ok(readings.remove(0))
+    made
 }
 
 /// HdrHistogram's log, a line per row, written as the rows come, so that they survive a crash.
@@ -94,12 +93,18 @@ enum View {
 }
 
 impl View {
-    fn open(job: &Job, args: &LoadArgs, called: &str, signals: &Signals) -> Self {
+    fn open(
+        job: &Job,
+        threads_are_here: bool,
+        args: &LoadArgs,
+        called: &str,
+        signals: &Signals,
+    ) -> Self {
         if args.quiet {
             return View::Quiet;
         }
         let live = match args.format {
-            Format::Text if !args.plain => Live::open(job, called, signals),
+            Format::Text if !args.plain => Live::open(job, threads_are_here, called, signals),
             _ => None,
         };
         live.map_or(View::Plain, |live| View::Live(Box::new(live)))

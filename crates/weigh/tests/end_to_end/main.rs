@@ -27,6 +27,7 @@ mod instructions;
 mod kill;
 mod links;
 mod load;
+mod load_hosts;
 mod load_live;
 mod load_overload;
 mod load_shapes;
