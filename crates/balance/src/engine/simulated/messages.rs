@@ -93,6 +93,10 @@ pub fn answer_text(tag: Tag, what: Answer, is_head: bool) -> Vec<u8> {
         ),
         Answer::UntilClose { bytes } => with(head("200 OK", ""), body(tag, bytes)),
         Answer::Empty => head("204 No Content", ""),
+        Answer::Switch => head(
+            "101 Switching Protocols",
+            "Connection: upgrade\r\nUpgrade: echo\r\n",
+        ),
         Answer::Interim => head("103 Early Hints", ""),
         Answer::Error => length("503 Service Unavailable", 20),
         Answer::Malformed => "HTTP/1.1 abc\r\n\r\n".to_owned(),

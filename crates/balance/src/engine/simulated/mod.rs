@@ -221,3 +221,48 @@ fn an_answer_that_a_scan_finds_on_its_way_is_not_cut_off() {
         assert!(last.contains("\r\n\r\n"), "{text}");
     }
 }
+
+#[test]
+fn an_upgraded_connection_is_relayed_and_a_refused_upgrade_leaves_requests() {
+    let ask = |what| Step::Ask {
+        client: 0,
+        what,
+        bytes: u16::MAX,
+    };
+    let turn = Step::Turn {
+        ms: 1,
+        is_late: false,
+        is_reversed: false,
+    };
+    let turns = vec![turn; 4];
+    let answer = |what| Step::Answer {
+        back: 0,
+        what,
+        bytes: u16::MAX,
+    };
+    let connect = Step::Connect {
+        service: 1,
+        is_gone: false,
+    };
+    for (to_upgrade, status) in [
+        (Answer::Switch, "HTTP/1.1 101 "),
+        (Answer::Length { bytes: 0 }, "HTTP/1.1 200 "),
+    ] {
+        let steps = [
+            vec![connect.clone(), ask(Ask::Upgrade)],
+            turns.clone(),
+            vec![answer(to_upgrade)],
+            turns.clone(),
+            vec![ask(Ask::Post { bytes: 30 })],
+            turns.clone(),
+            vec![answer(Answer::Length { bytes: 6 })],
+            turns.clone(),
+        ];
+        let (found, received) = broken_and_received(steps.concat());
+        assert!(found.is_empty(), "{found:#?}");
+        let text = String::from_utf8_lossy(&received[0]);
+        assert!(text.starts_with(status), "{text}");
+        // In its head and in its body.
+        assert_eq!(text.matches("<c0r1>").count(), 2, "{text}");
+    }
+}

@@ -68,9 +68,17 @@ struct Back {
     parsed: usize,
     begin: usize,
     /// Requests that are not answered yet.
-    waiting: VecDeque<(Tag, bool)>,
+    waiting: VecDeque<Request>,
     /// Whether uninspected bytes follow instead of requests.
     is_raw: bool,
+}
+
+/// A request that a back end has received.
+#[derive(Clone, Copy)]
+struct Request {
+    tag: Tag,
+    is_head: bool,
+    asks_upgrade: bool,
 }
 
 /// What still has to happen.
@@ -219,14 +227,16 @@ impl Peers {
             true => back.waiting.front().copied(),
             false => back.waiting.pop_front(),
         };
-        let Some((tag, is_head)) = next else { return };
+        let Some(request) = next else { return };
         let what = match what {
             Answer::Surplus if back.is_raw => Answer::Length { bytes: 10 },
+            Answer::Switch if back.is_raw || !request.asks_upgrade => Answer::Length { bytes: 10 },
             what => what,
         };
+        back.is_raw |= matches!(what, Answer::Switch);
         let text = match is_tcp {
-            true => tag.text().into_bytes(),
-            false => answer_text(tag, what, is_head),
+            true => request.tag.text().into_bytes(),
+            false => answer_text(request.tag, what, request.is_head),
         };
         back.peer.outgoing.extend(text);
         back.peer.send(network, bytes);
@@ -332,7 +342,11 @@ impl Peers {
             let known = tags(&back.peer.got[..back.parsed]).len();
             let got = tags(&back.peer.got);
             for tag in got.iter().skip(known).flatten() {
-                back.waiting.push_back((*tag, false));
+                back.waiting.push_back(Request {
+                    tag: *tag,
+                    is_head: false,
+                    asks_upgrade: false,
+                });
             }
             back.parsed = back.peer.got.len();
             return;
@@ -353,14 +367,12 @@ impl Peers {
                         self.found.push(format!("one request of several: {text:?}"));
                     }
                     if let Some(tag) = first {
-                        back.waiting.push_back((tag, bytes.starts_with(b"HEAD")));
-                    }
-                    if bytes
-                        .windows(8)
-                        .any(|part| part.eq_ignore_ascii_case(b"upgrade:"))
-                    {
-                        back.is_raw = true;
-                        break;
+                        let mut parts = bytes.windows(8);
+                        back.waiting.push_back(Request {
+                            tag,
+                            is_head: bytes.starts_with(b"HEAD"),
+                            asks_upgrade: parts.any(|it| it.eq_ignore_ascii_case(b"upgrade:")),
+                        });
                     }
                 }
                 Err(error) => {

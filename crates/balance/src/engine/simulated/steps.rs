@@ -72,6 +72,8 @@ pub enum Answer {
     },
     Empty,
     Interim,
+    /// The upgrade that was asked for; otherwise a short answer.
+    Switch,
     Error,
     Malformed,
     /// An answer with surplus bytes after it.
@@ -108,6 +110,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         3 => (0..600u16).prop_map(|bytes| Answer::Chunked { bytes }),
         1 => (0..600u16).prop_map(|bytes| Answer::UntilClose { bytes }),
         1 => Just(Answer::Empty),
+        1 => Just(Answer::Switch),
         1 => Just(Answer::Interim),
         1 => Just(Answer::Error),
         1 => Just(Answer::Malformed),
