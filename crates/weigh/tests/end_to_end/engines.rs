@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::{
-    Done, KILL, LIMIT, Place, Running, alive, descendants, free_port, is_installed, is_left_out,
-    signal, skip, trials, wait_until, with_text,
+    Done, KILL, LIMIT, Origin, Place, Running, alive, array, descendants, free_port, is_installed,
+    is_left_out, signal, skip, trials, wait_until, with_text, words,
 };
 
 const DESIGN: &str = r#"
@@ -82,10 +82,25 @@ fn costs_its_block(place: &Place, done: &Done, host: &str) {
     }
 }
 
+/// Has three hosts put one load on a back end here. Each makes its exact share.
+fn make_one_load(place: &Place, hosts: &str, settle: impl Fn(&mut Command)) {
+    let origin = Origin::start(place);
+    place.write("hosts.toml", hosts);
+    let line = "--hosts hosts.toml -c 6 --rate 300 -d 1s -q --format json";
+    let mut command = place.weigh(&[&["load", &origin.url][..], &words(line)].concat());
+    settle(&mut command);
+    let done = place.start_command(command).end();
+    let document = done.json();
+    let shares = array(&document["hosts"]).iter().map(|one| &one["requests"]);
+    assert_eq!(shares.collect::<Vec<_>>(), [100, 100, 100], "{}", done.err);
+}
+
 fn in_second_block(running: &mut Running<'_>) {
     running.until_said("block 2/3");
     running.go_on(Duration::from_millis(1_500));
 }
+
+const NODES: &str = "[hosts.n]\nslurm = { nodes = 3, partition = \"bench\" }";
 
 /// A Slurm of the test's own: controller, three nodes and the authentication between them.
 struct Cluster {
@@ -210,9 +225,8 @@ impl Cluster {
     }
 
     fn run(&self) -> Running<'_> {
-        let hosts = "[hosts.n]\nslurm = { nodes = 3, partition = \"bench\" }";
         self.place
-            .write("x.toml", &experiment(hosts, ["n1", "n2", "n3"]));
+            .write("x.toml", &experiment(NODES, ["n1", "n2", "n3"]));
         let mut command = self.place.weigh(&["run", "x.toml", "--out", "r"]);
         self.settle(&mut command);
         command.env("WEIGH_HEARTBEAT_LIMIT_S", "5");
@@ -267,6 +281,7 @@ fn nodes_of_slurm_are_hosts() {
         assert_eq!(host["slurm"]["node"], node, "{host}");
         assert_eq!(host["address"], "127.0.0.1", "{host}");
     }
+    make_one_load(&cluster.place, NODES, |command| cluster.settle(command));
     cluster.is_empty();
 }
 
@@ -403,15 +418,18 @@ impl Podman {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn run(&self) -> Running<'_> {
+    fn hosts() -> String {
         let options = "[\"--runtime\", \"runc\", \"--ulimit\", \"nofile=20000:20000\", \
                        \"--ulimit\", \"nproc=1000:1000\"]";
         let host = |name: &str| {
             format!("[hosts.{name}]\npodman = {{ image = \"weigh-test\", options = {options} }}\n")
         };
-        let hosts = ["vm", "near", "client"].map(host).concat();
-        self.place
-            .write("x.toml", &experiment(&hosts, ["vm", "near", "client"]));
+        ["vm", "near", "client"].map(host).concat()
+    }
+
+    fn run(&self) -> Running<'_> {
+        let text = experiment(&Self::hosts(), ["vm", "near", "client"]);
+        self.place.write("x.toml", &text);
         let mut command = self.place.weigh(&["run", "x.toml", "--out", "r"]);
         self.settle(&mut command);
         self.place.start_command(command)
@@ -452,6 +470,9 @@ fn containers_of_podman_are_hosts() {
     };
     let done = podman.run().end();
     is_measured(&podman.place, &done);
+    make_one_load(&podman.place, &Podman::hosts(), |command| {
+        podman.settle(command);
+    });
     podman.is_empty();
 }
 

@@ -14,8 +14,9 @@ use hosts::Topology;
 use serde_json::Value;
 
 use crate::common::{
-    DELAYED_PAGE, Done, KILL, LIMIT, Place, alive, array, descendants, free_port, hosts_or_skip,
-    journal, key, proxy_and_backend, replaced, run_with, skip, spec, trials, wait_until, with_text,
+    DELAYED_PAGE, Done, KILL, LIMIT, Place, TERM, alive, array, descendants, free_port,
+    hosts_or_skip, journal, key, proxy_and_backend, replaced, run_with, skip, spec, trials,
+    wait_until, with_text, words,
 };
 
 /// So soon after its connection has ended nothing of a run is left on the far side.
@@ -392,9 +393,33 @@ fn hosts_behind_ssh_make_the_same_trials() {
     ];
     assert!([0, 4].contains(&network.run(&call).status));
     assert_eq!(fs::metadata(&command).unwrap().modified().unwrap(), age);
+    make_one_load(&network);
     assert!(vm.left().is_empty(), "{:?}", vm.left());
     assert!(client.left().is_empty(), "{:?}", client.left());
     assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+/// Has both machines and this one put one load on a back end here. Each makes its exact share.
+fn make_one_load(network: &Network) {
+    let place = &network.place;
+    let address = match &network.topology {
+        Some(topology) => topology.address("vm", DESK).unwrap().to_string(),
+        None => "127.0.0.1".to_owned(),
+    };
+    let listen = format!("{address}:{}", free_port());
+    let origin = network.weigh(&["origin", "--listen", &listen]);
+    let mut origin = place.start_command(origin);
+    origin.until_said("/status/N");
+    let text = "[hosts.here]\n[hosts.vm]\nssh = \"far-vm\"\n[hosts.client]\nssh = \"far-client\"\n";
+    place.write("hosts.toml", text);
+    let url = format!("http://{listen}/");
+    let line = "--hosts hosts.toml -c 6 --rate 300 -d 1s -q --format json";
+    let done = network.run(&[&["load", &url][..], &words(line)].concat());
+    let document = done.json();
+    let shares = array(&document["hosts"]).iter().map(|one| &one["requests"]);
+    assert_eq!(shares.collect::<Vec<_>>(), [100, 100, 100], "{}", done.err);
+    origin.signal(TERM);
+    origin.end().expect(0);
 }
 
 /// Cuts the connection to a host in the second of three blocks, by ending a process of it.
