@@ -4,5 +4,4 @@
 
 mod bottleneck;
 mod events;
-mod lighttpd;
 mod probes;

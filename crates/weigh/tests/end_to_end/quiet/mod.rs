@@ -6,5 +6,6 @@
 
 mod balance_failover;
 pub mod events;
+mod lighttpd;
 mod reloads;
 mod slowdowns;
