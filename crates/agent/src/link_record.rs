@@ -174,7 +174,7 @@ fn exists(network: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer_links::tests::{OURS, SharedKernel};
+    use crate::peer_links::{ROOT_HANDLE, tests::SharedKernel};
 
     struct Folder(PathBuf);
 
@@ -207,13 +207,13 @@ mod tests {
         // The first process's network exists; no inode is 1.
         let other = fs::metadata("/proc/1/ns/net").map_or(here, |it| it.ino());
         let mut kernel = SharedKernel::default();
-        kernel.borrow_mut().roots.insert(2, OURS);
+        kernel.borrow_mut().roots.insert(2, ROOT_HANDLE);
         if let Some(device) = kernel.borrow_mut().devices.get_mut(&2) {
             device.gso_max_segs = 1;
         }
         let living = folder.record(me, here);
         assert_eq!(sweep_in(&folder.0, &mut kernel), [] as [PathBuf; 0]);
-        assert_eq!(kernel.borrow().roots.get(&2), Some(&OURS));
+        assert_eq!(kernel.borrow().roots.get(&2), Some(&ROOT_HANDLE));
         fs::remove_file(living).unwrap();
         let (left, gone) = (folder.record(dead, here), folder.record(dead, 1));
         let mut expected = vec![left, gone];
@@ -262,7 +262,7 @@ mod tests {
         assert!(own().is_none());
         LinkRecord::write(&folder.0, vec![device()]).unwrap();
         let mut kernel = SharedKernel::default();
-        kernel.borrow_mut().roots.insert(2, OURS);
+        kernel.borrow_mut().roots.insert(2, ROOT_HANDLE);
         kernel.borrow_mut().fails = Some(("remove", 16));
         let failed = own().unwrap().undo(&mut kernel);
         assert_eq!(failed.unwrap_err().raw_os_error(), Some(16));

@@ -20,7 +20,7 @@ use crate::traffic_control::RootDiscipline;
 use crate::wire::PeerLink;
 
 /// The handle of the `prio` of this program: "we" in ASCII.
-pub(crate) const HANDLE: u32 = 0x7765_0000;
+pub(crate) const ROOT_HANDLE: u32 = 0x7765_0000;
 /// Bands for packets to other addresses.
 const STANDARD_BANDS: u32 = 3;
 /// The most bands that `prio` has.
@@ -41,13 +41,13 @@ pub(crate) trait LinkKernel {
     fn add_bands(&mut self, device: u32, bands: u32) -> io::Result<()>;
     /// Removes the bands with all that is below them.
     fn remove_bands(&mut self, device: u32) -> io::Result<()>;
-    fn add_netem(&mut self, to: &Shaped) -> io::Result<()>;
-    fn change_netem(&mut self, to: &Shaped, link: &LinkSpec) -> io::Result<()>;
-    fn add_filter(&mut self, to: &Shaped) -> io::Result<()>;
+    fn add_netem(&mut self, shaped: &ShapedPeer) -> io::Result<()>;
+    fn change_netem(&mut self, shaped: &ShapedPeer, link: &LinkSpec) -> io::Result<()>;
+    fn add_filter(&mut self, shaped: &ShapedPeer) -> io::Result<()>;
 }
 
 /// A host whose packets have a band.
-pub(crate) struct Shaped {
+pub(crate) struct ShapedPeer {
     pub(crate) peer: PeerLink,
     pub(crate) device: u32,
     /// From 1.
@@ -55,9 +55,9 @@ pub(crate) struct Shaped {
     header_bytes: u32,
 }
 
-impl Shaped {
+impl ShapedPeer {
     fn class(&self) -> u32 {
-        HANDLE | self.band
+        ROOT_HANDLE | self.band
     }
 }
 
@@ -83,27 +83,33 @@ impl LinkKernel for Route {
     }
 
     fn add_bands(&mut self, device: u32, bands: u32) -> io::Result<()> {
-        self.add_prio(device, HANDLE, bands)
+        self.add_prio(device, ROOT_HANDLE, bands)
     }
 
     fn remove_bands(&mut self, device: u32) -> io::Result<()> {
-        self.remove_discipline(device, HANDLE)
+        self.remove_discipline(device, ROOT_HANDLE)
     }
 
-    fn add_netem(&mut self, to: &Shaped) -> io::Result<()> {
-        self.add_discipline(to.device, to.class(), 0, netem::KIND, |message| {
-            netem::options(&to.peer.link, to.header_bytes, message);
+    fn add_netem(&mut self, shaped: &ShapedPeer) -> io::Result<()> {
+        self.add_discipline(shaped.device, shaped.class(), 0, netem::KIND, |message| {
+            netem::options(&shaped.peer.link, shaped.header_bytes, message);
         })
     }
 
-    fn change_netem(&mut self, to: &Shaped, link: &LinkSpec) -> io::Result<()> {
-        self.change_discipline_below(to.device, to.class(), netem::KIND, |message| {
-            netem::options(link, to.header_bytes, message);
+    fn change_netem(&mut self, shaped: &ShapedPeer, link: &LinkSpec) -> io::Result<()> {
+        self.change_discipline_below(shaped.device, shaped.class(), netem::KIND, |message| {
+            netem::options(link, shaped.header_bytes, message);
         })
     }
 
-    fn add_filter(&mut self, to: &Shaped) -> io::Result<()> {
-        Route::add_filter(self, to.device, HANDLE, to.class(), to.peer.address)
+    fn add_filter(&mut self, shaped: &ShapedPeer) -> io::Result<()> {
+        Route::add_filter(
+            self,
+            shaped.device,
+            ROOT_HANDLE,
+            shaped.class(),
+            shaped.peer.address,
+        )
     }
 }
 
@@ -111,7 +117,7 @@ impl LinkKernel for Route {
 pub(crate) struct PeerLinks<K: LinkKernel = Route> {
     kernel: K,
     record: LinkRecord,
-    shaped: Vec<Shaped>,
+    shaped: Vec<ShapedPeer>,
 }
 
 impl Servers {
@@ -154,7 +160,7 @@ impl<K: LinkKernel> PeerLinks<K> {
         peers: Vec<PeerLink>,
     ) -> Result<Self, String> {
         let mut devices: Vec<(u32, Device)> = Vec::new();
-        let mut shaped: Vec<Shaped> = Vec::new();
+        let mut shaped: Vec<ShapedPeer> = Vec::new();
         for peer in peers {
             let index = device_to(&mut kernel, address, &peer)?;
             let known = devices.iter().find(|(number, _)| *number == index);
@@ -167,7 +173,7 @@ impl<K: LinkKernel> PeerLinks<K> {
                 }
             };
             let before = shaped.iter().filter(|one| one.device == index).count();
-            shaped.push(Shaped {
+            shaped.push(ShapedPeer {
                 peer,
                 device: index,
                 band: STANDARD_BANDS + 1 + before as u32,
@@ -266,7 +272,7 @@ pub(crate) fn undo(kernel: &mut impl LinkKernel, devices: &[LinkedDevice]) -> io
 fn restore(kernel: &mut impl LinkKernel, before: &LinkedDevice) -> io::Result<()> {
     let index = kernel.index(&before.name)?;
     let bands = match kernel.root(index)? {
-        Some(root) if root.handle == HANDLE => kernel.remove_bands(index),
+        Some(root) if root.handle == ROOT_HANDLE => kernel.remove_bands(index),
         _ => Ok(()),
     };
     if kernel.device(index)?.gso_max_segs == 1 && before.gso_max_segs != 1 {
@@ -303,7 +309,10 @@ fn free_device(kernel: &mut impl LinkKernel, index: u32) -> Result<Device, Strin
     let device = kernel.device(index).map_err(unreadable)?;
     let name = &device.name;
     match kernel.root(index).map_err(unreadable)? {
-        Some(RootDiscipline { handle: HANDLE, .. }) => Err(format!(
+        Some(RootDiscipline {
+            handle: ROOT_HANDLE,
+            ..
+        }) => Err(format!(
             "its device {name} has the links of another run; if none is under way, remove them: \
              tc qdisc del dev {name} root; ip link set dev {name} gso_max_segs 65535"
         )),

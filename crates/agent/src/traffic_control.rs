@@ -198,6 +198,7 @@ fn selector(first: u32, address: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::peer_links::ROOT_HANDLE;
 
     /// Compares a message with what `tc` of iproute2 6.1 sends to the kernel, as strace shows it. In
     /// `hex` its sequence number is zero.
@@ -212,14 +213,12 @@ pub(crate) mod tests {
         assert_eq!(sent, expected);
     }
 
-    const OURS: u32 = 0x7765_0000;
-
     #[test]
     #[cfg(target_endian = "little")]
     fn the_messages_are_those_of_tc() {
         // tc qdisc add dev lo root handle 7765: prio bands 5
         assert_sent_by_tc(
-            prio(1, OURS, 5),
+            prio(1, ROOT_HANDLE, 5),
             "4c000000 24000506 00000000 00000000 00000000 01000000 00006577 ffffffff 00000000
              09000100 7072696f 00000000 1c000200 05000000 01020202 01020000 01010101 01010101
              04000200",
@@ -227,7 +226,7 @@ pub(crate) mod tests {
         // tc filter add dev lo parent 7765: protocol ip prio 1 u32 match ip dst 10.9.0.2/32
         // classid 7765:4
         assert_sent_by_tc(
-            filter(1, OURS, OURS | 4, "10.9.0.2".parse().unwrap()),
+            filter(1, ROOT_HANDLE, ROOT_HANDLE | 4, "10.9.0.2".parse().unwrap()),
             "5c000000 2c000506 00000000 00000000 00000000 01000000 00000000 00006577 08000100
              08000100 75333200 30000200 08000100 04006577 24000500 01000100 00000000 00000000
              00000000 ffffffff 0a090002 10000000 00000000",
@@ -235,7 +234,7 @@ pub(crate) mod tests {
         // tc filter add dev lo parent 7765: protocol ipv6 prio 2 u32 match ip6 dst fd00::2/128
         // classid 7765:5
         assert_sent_by_tc(
-            filter(1, OURS, OURS | 5, "fd00::2".parse().unwrap()),
+            filter(1, ROOT_HANDLE, ROOT_HANDLE | 5, "fd00::2".parse().unwrap()),
             "8c000000 2c000506 00000000 00000000 00000000 01000000 00000000 00006577 86dd0200
              08000100 75333200 60000200 08000100 05006577 54000500 01000400 00000000 00000000
              00000000 ffffffff fd000000 18000000 00000000 ffffffff 00000000 1c000000 00000000
@@ -249,7 +248,7 @@ pub(crate) mod tests {
         };
         let fill = |message: &mut Message| crate::netem::options(&link, 14, message);
         assert_sent_by_tc(
-            discipline(1, OURS | 4, 0, crate::netem::KIND, NEW, fill),
+            discipline(1, ROOT_HANDLE | 4, 0, crate::netem::KIND, NEW, fill),
             "4c000000 24000506 00000000 00000000 00000000 01000000 00000000 04006577 00000000
              0a000100 6e657465 6d000000 1c000200 5a620200 40420f00 295c8f02 00000000 00000000
              00000000",
@@ -264,7 +263,7 @@ pub(crate) mod tests {
         let root = route.root_discipline(lo).unwrap();
         if let Some(root) = root.filter(|root| root.handle == 0) {
             assert_eq!(root.kind, "noqueue");
-            assert!(route.remove_discipline(lo, OURS).is_err());
+            assert!(route.remove_discipline(lo, ROOT_HANDLE).is_err());
         }
     }
 }

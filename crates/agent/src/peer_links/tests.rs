@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use super::*;
 
-pub(crate) const OURS: u32 = HANDLE;
 const MS: u64 = 1_000_000;
 const OWN: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
@@ -100,7 +99,7 @@ impl LinkKernel for SharedKernel {
     fn add_bands(&mut self, device: u32, bands: u32) -> io::Result<()> {
         let mut kernel = self.borrow_mut();
         kernel.does("prio", format!("{device} {bands}"))?;
-        kernel.roots.insert(device, HANDLE);
+        kernel.roots.insert(device, ROOT_HANDLE);
         Ok(())
     }
 
@@ -111,19 +110,19 @@ impl LinkKernel for SharedKernel {
         Ok(())
     }
 
-    fn add_netem(&mut self, to: &Shaped) -> io::Result<()> {
-        let link = words(&to.peer.link);
-        let with = format!("{}: {link}, {}", to.band, to.header_bytes);
+    fn add_netem(&mut self, shaped: &ShapedPeer) -> io::Result<()> {
+        let link = words(&shaped.peer.link);
+        let with = format!("{}: {link}, {}", shaped.band, shaped.header_bytes);
         self.borrow_mut().does("netem", with)
     }
 
-    fn change_netem(&mut self, to: &Shaped, link: &LinkSpec) -> io::Result<()> {
-        let with = format!("{}: {}", to.band, words(link));
+    fn change_netem(&mut self, shaped: &ShapedPeer, link: &LinkSpec) -> io::Result<()> {
+        let with = format!("{}: {}", shaped.band, words(link));
         self.borrow_mut().does("change", with)
     }
 
-    fn add_filter(&mut self, to: &Shaped) -> io::Result<()> {
-        let with = format!("{}: {}", to.band, to.peer.address);
+    fn add_filter(&mut self, shaped: &ShapedPeer) -> io::Result<()> {
+        let with = format!("{}: {}", shaped.band, shaped.peer.address);
         self.borrow_mut().does("filter", with)
     }
 }
@@ -274,7 +273,7 @@ fn nothing_is_changed_where_a_link_cannot_be() {
         Some(0x8001_0000),
         "(htb 8001:), and a link would replace it",
     );
-    refused(one(), Some(HANDLE), "has the links of another run");
+    refused(one(), Some(ROOT_HANDLE), "has the links of another run");
     let other = IpAddr::from([10, 0, 0, 9]);
     let made = PeerLinks::make(SharedKernel::default(), &folder.0, other, one());
     let why = made.err().unwrap();

@@ -165,7 +165,7 @@ fn server(of: &ServerEvidence) -> String {
     let cpus = &of.cpus;
     let used = used(cpus);
     let mut out = match of.full {
-        Full::SharedCpus => {
+        Some(Full::SharedCpus) => {
             let names: Vec<String> = of
                 .each
                 .iter()
@@ -179,7 +179,7 @@ fn server(of: &ServerEvidence) -> String {
                 cpu_time(&of.each)
             )
         }
-        Full::Cpus { threads } => {
+        Some(Full::Cpus { threads }) => {
             let full = match cpus.cpus.len() {
                 1 => "its one CPU is full",
                 _ => "its CPUs are full",
@@ -187,10 +187,10 @@ fn server(of: &ServerEvidence) -> String {
             let threads = counted(threads as usize, "thread");
             format!("{full} ({used}; it has {threads})")
         }
-        Full::Thread(threads) => thread(&threads, cpus),
-        Full::NoCpu => format!("its CPU was not full: the servers used {used}"),
+        Some(Full::Thread(threads)) => thread(&threads, cpus),
+        None => format!("its CPU was not full: the servers used {used}"),
     };
-    if of.full != Full::SharedCpus && of.each.len() > 1 {
+    if of.full != Some(Full::SharedCpus) && of.each.len() > 1 {
         out.push_str(&format!("; {}", cpu_time(&of.each)));
     }
     if let Some(halved) = of.halved {

@@ -93,8 +93,8 @@ pub enum ThreadMore {
 pub struct ServerEvidence {
     /// CPUs that the servers may use.
     pub cpus: CpuUse,
-    /// What is full.
-    pub full: Full,
+    /// What is full; `None` if no CPU or thread is.
+    pub full: Option<Full>,
     /// The CPU time of each server: of those that share the CPUs, otherwise of the whole path.
     pub each: Vec<(String, f64)>,
     /// What half the CPU time did, if it lowered the throughput.
@@ -120,8 +120,6 @@ pub enum Full {
     Cpus { threads: u32 },
     /// One of its threads.
     Thread(Threads),
-    /// No CPU or thread.
-    NoCpu,
 }
 
 /// What half the servers' CPU time did.

@@ -67,18 +67,20 @@ pub(super) fn server(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect
         group.servers.len() > 1 && group.most(loads).is_some_and(|(_, share)| share < ALONE)
     });
     let (group, name, full) = match (shared, full, full_thread) {
-        (Some(group), _, _) => (group, None, Full::SharedCpus),
+        (Some(group), _, _) => (group, None, Some(Full::SharedCpus)),
         (None, Some(group), _) => {
             let (name, _) = group.most(loads)?;
             let threads = loads.threads(name).count;
-            (group, Some(name), Full::Cpus { threads })
+            (group, Some(name), Some(Full::Cpus { threads }))
         }
-        (None, None, Some((group, name, threads))) => (group, Some(name), Full::Thread(threads)),
+        (None, None, Some((group, name, threads))) => {
+            (group, Some(name), Some(Full::Thread(threads)))
+        }
         // Without half of the time of a CPU that was half idle nothing is lost: see CPU_LEFT.
         (None, None, None) => {
             lost?;
             let group = groups.iter().max_by(|a, b| a.used.total_cmp(&b.used))?;
-            (group, Some(group.most(loads)?.0), Full::NoCpu)
+            (group, Some(group.most(loads)?.0), None)
         }
     };
     let (bottleneck, each) = match name {
@@ -86,7 +88,7 @@ pub(super) fn server(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect
         Some(_) => (Bottleneck::Server, loads.server_names()),
     };
     let standing = match (lost, full) {
-        (Some(_), Full::NoCpu) => Standing::Sensitive,
+        (Some(_), None) => Standing::Sensitive,
         (Some(_), _) => Standing::Confirmed,
         (None, _) => Standing::Suspected,
     };

@@ -195,7 +195,7 @@ fn one_full_worker_of_four_is_named_and_half_its_time_confirms_it() {
         (Bottleneck::Server, Standing::Confirmed)
     );
     let seen = of_server(seen);
-    let Full::Thread(threads) = seen.full else {
+    let Some(Full::Thread(threads)) = seen.full else {
         panic!("{seen:?}");
     };
     assert!(is(threads.had, 0.97) && is(threads.second_had, 0.01) && threads.count == 4);
@@ -216,12 +216,12 @@ fn halving_the_cpu_of_a_server_that_was_not_full_shows_sensitivity_and_confirms_
         (Bottleneck::Server, Standing::Sensitive)
     );
     let seen = of_server(seen);
-    assert_eq!(seen.full, Full::NoCpu);
+    assert_eq!(seen.full, None);
     assert!(is(seen.cpus.used, 0.76), "{seen:?}");
     assert!(seen.halved.is_some_and(|halved| is(halved.left, 0.52)));
     let (_, standing, seen) = first(&busy(0.98));
     assert_eq!(standing, Standing::Confirmed);
-    assert_eq!(of_server(seen).full, Full::Cpus { threads: 1 });
+    assert_eq!(of_server(seen).full, Some(Full::Cpus { threads: 1 }));
     // Full, and no change was tried: suspected.
     let mut untried = busy(0.98);
     untried
@@ -246,7 +246,7 @@ fn a_cpu_that_three_servers_fill_is_the_bottleneck_itself() {
     assert_eq!(found[0].standing, Standing::Confirmed);
     assert_eq!(found[0].server, None);
     let seen = of_server(found[0].evidence.clone());
-    assert_eq!(seen.full, Full::SharedCpus);
+    assert_eq!(seen.full, Some(Full::SharedCpus));
     assert!(is(seen.cpus.used, 0.99), "{seen:?}");
     let names: Vec<&str> = seen.each.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["app", "haproxy", "nginx"]);
@@ -274,7 +274,7 @@ fn four_threads_on_one_cpu_are_not_read_as_one_thread() {
         p.seen.servers = BTreeMap::from([("go".to_owned(), one)]);
     });
     let (_, _, seen) = first(&made);
-    assert_eq!(of_server(seen).full, Full::Cpus { threads: 4 });
+    assert_eq!(of_server(seen).full, Some(Full::Cpus { threads: 4 }));
 }
 
 #[test]
@@ -569,7 +569,7 @@ fn on_a_machine_that_others_use_a_thread_is_full_that_always_wants_a_cpu() {
     assert_eq!(found[0].standing, Standing::Confirmed);
     let seen = of_server(found[0].evidence.clone());
     assert!(
-        matches!(seen.full, Full::Thread(threads) if is(threads.had, 0.2) && is(threads.wanted, 0.98)),
+        matches!(seen.full, Some(Full::Thread(threads)) if is(threads.had, 0.2) && is(threads.wanted, 0.98)),
         "{seen:?}"
     );
     assert_eq!(found[1].bottleneck, Bottleneck::OtherPrograms);

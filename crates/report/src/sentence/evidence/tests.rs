@@ -49,32 +49,32 @@ fn what_of_a_server_is_full() {
     let none = (None, &[][..]);
     for (full, used, (host, cpus), expected) in [
         (
-            Full::Cpus { threads: 1 },
+            Some(Full::Cpus { threads: 1 }),
             0.98,
             (None, &[0][..]),
             "its one CPU is full (98% of CPU 0; it has 1 thread)",
         ),
         (
-            Full::Cpus { threads: 4 },
+            Some(Full::Cpus { threads: 4 }),
             1.9,
             (Some("vm"), &[0, 1]),
             "its CPUs are full (1.90 of 2 CPUs (0 and 1) of host `vm`; it has 4 threads)",
         ),
         (
-            Full::Thread(threads),
+            Some(Full::Thread(threads)),
             1.0,
             (None, &[0, 1, 2, 3]),
             "one of its 4 threads is full (97% of a CPU), the next took 1%; the server had 4 CPUs \
              (0, 1, 2 and 3)",
         ),
         (
-            Full::Thread(waiting),
+            Some(Full::Thread(waiting)),
             0.2,
             none,
             "the busiest of its 1 thread took 20% of a CPU, which it wanted 98% of the time",
         ),
         (
-            Full::NoCpu,
+            None,
             0.76,
             none,
             "its CPU was not full: the servers used 76% of a CPU",
@@ -103,7 +103,7 @@ fn servers_on_one_cpu_and_what_half_of_it_left() {
             cpus: vec![0],
             used: 0.99,
         },
-        full: Full::SharedCpus,
+        full: Some(Full::SharedCpus),
         each: each.map(|(name, cpus)| (name.to_owned(), cpus)).to_vec(),
         halved: Some(HalvedCpu {
             quota_cpus: 0.5,
@@ -119,7 +119,7 @@ fn servers_on_one_cpu_and_what_half_of_it_left() {
              haproxy 34%){half}"
         )
     );
-    server.full = Full::Cpus { threads: 1 };
+    server.full = Some(Full::Cpus { threads: 1 });
     assert_eq!(
         words(&Evidence::Server(server)),
         format!(
