@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use readings::{LinkKind, LinkSpec};
 use serde_json::Value;
 
-use crate::common::{Place, RUN, array, far, hosts_or_skip, quickly, skip};
+use crate::common::{Place, RUN, array, far, hosts_or_skip, quickly, skip, write_light_proxy_cost};
 
 /// The search has windows of its own; what comes before it is as short as can be.
 const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"200ms\"\n\
@@ -115,9 +115,8 @@ fn without_the_search_there_are_no_bottlenecks() {
     assert_eq!(array(&document["bottlenecks"]).len(), 0);
     let kept = std::fs::read_to_string(place.path("r/experiment.toml")).unwrap();
     assert!(kept.contains("bottleneck = false"), "{kept}");
-    let mut call = quickly("proxy-cost", &sets, "s");
-    // A few connections do not saturate the CPUs.
-    call.extend(["--bottleneck", "--set", "load.connections=2"]);
+    let mut call = quickly(write_light_proxy_cost(&place), &sets, "s");
+    call.push("--bottleneck");
     let document = place.run(&call).result();
     let subjects: Vec<&str> = array(&document["bottlenecks"])
         .iter()

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::common::{INT, KILL, Place, array, flat, skip, trials, wait_until};
+use crate::common::{DELAYED_PAGE, INT, KILL, Place, array, flat, skip, trials, wait_until};
 use serde_json::Value;
 
 /// Whether a driver of the program is installed; says so otherwise.
@@ -208,8 +208,11 @@ fn drivers_are_weighed_against_each_other_with_the_engine_as_a_process_of_its_ow
     let place = Place::new();
     experiment(
         &place,
-        "many = { url = \"http://origin/\", driver = \"weigh\", with = { io = \"epoll\" } }\n\
-         sleepy = { url = \"http://origin/\", driver = \"sleepy\" }",
+        &format!(
+            "many = {{ url = \"http://origin{DELAYED_PAGE}\", driver = \"weigh\", \
+             with = {{ io = \"epoll\" }} }}\n\
+             sleepy = {{ url = \"http://origin/\", driver = \"sleepy\" }}"
+        ),
         "",
         "blocks = 5\nwindow = \"1s\"",
     );
@@ -249,7 +252,8 @@ fn drivers_are_weighed_against_each_other_with_the_engine_as_a_process_of_its_ow
 fn a_driver_that_fails_is_a_failed_trial_with_its_last_output_and_the_others_go_on() {
     let place = Place::new();
     let kinds = ["status", "nonsense", "hangs", "talks", "silent"];
-    let mut subjects = "good = { url = \"http://origin/\", driver = \"weigh\" }\n".to_owned();
+    let page = format!("http://origin{DELAYED_PAGE}");
+    let mut subjects = format!("good = {{ url = \"{page}\", driver = \"weigh\" }}\n");
     for kind in kinds {
         subjects.push_str(&format!(
             "{kind} = {{ url = \"http://origin/\", driver = \"{kind}\" }}\n"
@@ -414,14 +418,18 @@ fn drivers_load_a_server_over_tls() {
         .collect();
     let subjects: Vec<String> = there
         .iter()
-        .map(|name| format!("{name} = {{ url = \"https://origin/\", driver = \"{name}\" }}\n"))
+        .map(|name| {
+            let url = format!("https://origin{DELAYED_PAGE}");
+            format!("{name} = {{ url = \"{url}\", driver = \"{name}\" }}\n")
+        })
         .collect();
     place.write(
         "x.toml",
         &format!(
             "title = \"TLS\"\n[servers.origin]\nrecipe = \"origin\"\nwith = {{ tls = true }}\n\
              [subjects]\n{}[load]\nconnections = 4\n\
-             [design]\nwarmup = \"0s\"\nblocks = 1\nwindow = \"1s\"\nretries = 0\n",
+             [design]\nwarmup = \"0s\"\nblocks = 1\nwindow = \"1s\"\nretries = 0\n\
+             bottleneck = false\n",
             subjects.concat()
         ),
     );
@@ -449,7 +457,10 @@ fn drivers_load_a_server_over_http2_and_http3() {
             .collect();
         let subjects: Vec<String> = there
             .iter()
-            .map(|name| format!("{name} = {{ url = \"https://origin/\", driver = \"{name}\" }}\n"))
+            .map(|name| {
+                let url = format!("https://origin{DELAYED_PAGE}");
+                format!("{name} = {{ url = \"{url}\", driver = \"{name}\" }}\n")
+            })
             .collect();
         let folder = format!("h{http}");
         place.write(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Place, skip};
+use crate::common::{Place, skip, write_light_proxy_cost};
 
 /// What a program prints; `None`, with a note, where it is not installed.
 fn printed(program: &str, arguments: &[&str], folder: &Path) -> Option<(bool, String)> {
@@ -122,7 +122,7 @@ fn schemas_are_printed_and_a_real_result_fits() {
     }
     let call = [
         "run",
-        "proxy-cost",
+        write_light_proxy_cost(&place),
         "--quick",
         "--out",
         "r",

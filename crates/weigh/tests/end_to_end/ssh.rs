@@ -429,7 +429,18 @@ fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
     };
     let place = &network.place;
     let machines = ["vm", "client"].map(|name| Sshd::start(&network, name, ""));
-    place.write("x.toml", &network.far());
+    let text = network.far();
+    let text = replaced(
+        &text,
+        "http://backend/",
+        &format!("http://backend{DELAYED_PAGE}"),
+    );
+    let text = replaced(
+        &text,
+        "http://proxy/",
+        &format!("http://proxy{DELAYED_PAGE}"),
+    );
+    place.write("x.toml", &text);
     let sets = ["design.window=400ms", "design.latency_window=200ms"];
     let mut running = place.start_command(network.weigh(&run_with("x.toml", &sets, "r")));
     running.until_said("block 2/3");
