@@ -173,6 +173,8 @@ fn request_goes_on(head: &RequestHead<'_>, to: &ToUpstream<'_>, sent: &[u8]) {
 fn end_to_end(fields: Fields<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut gone: Vec<Vec<u8>> = [
         "connection",
+        // Reserved as a field name, since `Connection: close` would name it (RFC 9110, 18.4).
+        "close",
         "keep-alive",
         "te",
         "upgrade",

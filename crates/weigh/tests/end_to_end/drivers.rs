@@ -220,7 +220,7 @@ fn drivers_are_weighed_against_each_other_with_the_engine_as_a_process_of_its_ow
     script(
         &place,
         "sleepy",
-        "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done\nsleep 0.2\n\
+        "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\nsleep 0.2\n\
          echo \"Running 1s test @ $1\"\necho '  1 threads and 4 connections'\n\
          echo '  100 requests in 1.00s, 1.00KB read'\necho 'Requests/sec:    100.00'\n",
     );
