@@ -104,6 +104,10 @@ pub struct Probe {
     pub errors_all: u64,
     /// Connections that could not be opened for want of a free port.
     pub no_port: u64,
+    /// Connections that found the accept queue of a server of the path full, in the whole load; absent
+    /// where that is not known, and in journals of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_queue_full: Option<u64>,
     /// Bytes read per second.
     pub bytes_per_s: f64,
     /// Each client thread's share of a CPU.
@@ -115,6 +119,15 @@ pub struct Probe {
     pub links: Option<ServerSample>,
     /// The sample of servers and kernel.
     pub seen: BottleneckSample,
+}
+
+impl Probe {
+    /// Connections that found an accept queue full. Where only the network namespace is known, other
+    /// programs' are among them.
+    pub fn found_queue_full(&self) -> u64 {
+        self.accept_queue_full
+            .unwrap_or(self.seen.kernel.not_accepted())
+    }
 }
 
 /// A sample of servers and kernel over a load.
@@ -172,6 +185,13 @@ pub struct ServerSample {
     /// sleeps is at 1, however little CPU time it gets.
     #[serde(default)]
     pub wanted: Vec<f64>,
+}
+
+impl KernelSample {
+    /// Connections that were dropped while they were opened.
+    pub fn not_accepted(&self) -> u64 {
+        self.listen_overflows.max(self.listen_drops)
+    }
 }
 
 /// What the kernel counted.

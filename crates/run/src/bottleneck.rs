@@ -10,6 +10,7 @@ use readings::{
 };
 
 use crate::context::Context;
+use crate::copies::queues_of_path;
 use crate::group::{GroupResult, ReadySubject, ready_subjects};
 use crate::measure::schedule;
 use crate::path_limits::ServerQuota;
@@ -345,9 +346,7 @@ fn perturbations(
         }),
         _ => skip(Change::TwiceTheConnections, "there are too many already"),
     }
-    let kernel = first.seen.kernel;
-    let refused = kernel.listen_overflows + kernel.listen_drops + first.no_port;
-    if refused > 0 && connections > 1 {
+    if first.found_queue_full() + first.no_port > 0 && connections > 1 {
         perturbations.push(Perturbation {
             change: Change::HalfTheConnections,
             connections: connections / 2,
@@ -484,8 +483,17 @@ fn probe_once(
     let links = seen.servers.remove(LINKS);
     // They have a network namespace of their own, without connections.
     seen.ports.retain(|one| one.servers != [LINKS]);
+    let measured = loaded.measured.first();
+    let full = measured.map(|measured| {
+        let through = ready.first().map_or(&[][..], |one| &one.subject.through);
+        let queues = queues_of_path(&measured.accept_queues, through);
+        queues.iter().map(|queue| queue.full).sum()
+    });
     match loaded.readings.first() {
-        Some(load) => Ok(probe(perturbation, load, links, seen)),
+        Some(load) => Ok(Probe {
+            accept_queue_full: full,
+            ..probe(perturbation, load, links, seen)
+        }),
         None => Err(AgentError::Failed("the load measured nothing".into())),
     }
 }
@@ -565,6 +573,7 @@ fn probe(
         requests_all: load.requests_all,
         errors_all: load.errors_all.total(),
         no_port: if no_port { load.errors_all.connect } else { 0 },
+        accept_queue_full: None,
         bytes_per_s: load.bytes_read as f64 / load.duration_s.max(1e-9),
         client: load
             .client

@@ -25,6 +25,7 @@ fn probe(change: Change, requests_per_s: f64) -> Probe {
         requests_all: requests_per_s as u64,
         errors_all: 0,
         no_port: 0,
+        accept_queue_full: None,
         bytes_per_s: requests_per_s * 150.0,
         client: vec![0.4],
         quota_cpus: None,
@@ -343,6 +344,24 @@ fn a_full_accept_queue_is_confirmed_by_half_the_connections() {
     let (_, standing, seen) = first(&reading(&rates(1.0, 1.0, 0.9), queue));
     assert_eq!(standing, Standing::Suspected);
     assert!(matches!(seen, Evidence::AcceptQueue { half: None, .. }));
+}
+
+#[test]
+fn full_accept_queues_of_other_programs_are_no_bottleneck() {
+    let queue = |full: u64| {
+        let made = reading(&rates(1.0, 1.0, 0.9), |p| {
+            p.connects = 1000;
+            // The kernel counts for all of the network namespace.
+            p.seen.kernel.listen_overflows = 40;
+            p.accept_queue_full = Some(full);
+        });
+        let found = bottlenecks(&[&made]);
+        found
+            .iter()
+            .any(|one| one.bottleneck == Bottleneck::AcceptQueue)
+    };
+    assert!(!queue(0));
+    assert!(queue(40));
 }
 
 #[test]

@@ -196,7 +196,7 @@ impl<'a> Unchanged<'a> {
 
     /// Connections that were dropped while they were opened, for the accept queue was full.
     pub(super) fn found_full(&self) -> u64 {
-        self.sum(refused)
+        self.sum(Probe::found_queue_full)
     }
 
     /// What was refused with a change.
@@ -225,10 +225,4 @@ impl<'a> Unchanged<'a> {
             (probe.seen.kernel.accepted as f64 - own).max(0.0) / answers.max(1.0)
         })
     }
-}
-
-/// Connections of a load that found the accept queue full.
-pub(super) fn refused(probe: &Probe) -> u64 {
-    let kernel = probe.seen.kernel;
-    kernel.listen_overflows.max(kernel.listen_drops)
 }
