@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use load::{BodyRule, Job, Progress, ReferenceError, StatusRule, Stop};
+use load::{Job, Progress, ReferenceError, Stop};
 use readings::LoadReading;
 
 use super::clock;
-use super::readiness::fnv_1a;
-use super::wire::{Answer, AnswerSummary, LoadOrder, Loaded};
+use super::wire::{Answer, LoadOrder, Loaded};
 use crate::sampling::load_sampler::{LoadSampler, SampledSegment};
 use crate::sampling::timeline::Measured;
 use crate::sampling::watched::WatchedServers;
@@ -37,28 +36,6 @@ fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<usize>, String> {
     Ok(varying.iter().map(|one| one.target).collect())
 }
 
-/// What the first target of a prepared job answered to each of its requests.
-fn reference_answers(job: &Job) -> Vec<Option<AnswerSummary>> {
-    let requests = job
-        .targets
-        .iter()
-        .take(1)
-        .flat_map(|target| &target.requests);
-    requests
-        .map(
-            |request| match (&request.expect.status, &request.expect.body) {
-                (StatusRule::Exactly(status), BodyRule::Bytes(body)) => Some(AnswerSummary {
-                    status: *status,
-                    body_bytes: body.len() as u64,
-                    body_hash: fnv_1a(body),
-                    coding: String::new(),
-                }),
-                _ => None,
-            },
-        )
-        .collect()
-}
-
 pub(super) fn carry_out(
     order: &LoadOrder,
     servers: WatchedServers,
@@ -69,10 +46,11 @@ pub(super) fn carry_out(
     let mut job = order.job.clone();
     keep_off(&job.cpus);
     let varying = prepare(&mut job, stop)?;
-    let answers = match order.report_answers {
-        true => reference_answers(&job),
-        false => Vec::new(),
-    };
+    let mut expectations = Vec::new();
+    if order.report_expectations {
+        let requests = job.targets.iter().take(1).flat_map(|one| &one.requests);
+        expectations.extend(requests.map(|one| one.expect.clone()));
+    }
     let last = job.segments.len().checked_sub(1);
     let bottleneck = last.filter(|_| order.sample_scheduling);
     let sampled = |number: usize| {
@@ -141,7 +119,7 @@ pub(super) fn carry_out(
         readings,
         measured,
         varying,
-        answers,
+        expectations,
         seen,
         profiles: Vec::new(),
         late_ns,

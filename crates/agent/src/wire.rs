@@ -289,9 +289,9 @@ pub struct LoadOrder {
     /// Whether to send each row as soon as it is over.
     #[serde(default)]
     pub report_rows: bool,
-    /// Whether to report what the first target answered before the load.
+    /// Whether to report which answers of the first target count as good, once that was fetched.
     #[serde(default)]
-    pub report_answers: bool,
+    pub report_expectations: bool,
     /// Servers to profile during the load.
     #[serde(default)]
     pub profile: Option<ProfileOrder>,
@@ -309,7 +309,7 @@ impl LoadOrder {
             ports: None,
             report_windows: false,
             report_rows: false,
-            report_answers: false,
+            report_expectations: false,
             profile: None,
         }
     }
@@ -521,10 +521,9 @@ pub struct Loaded {
     pub measured: Vec<Measured>,
     /// Targets whose answers differ from time to time, so that content is not compared.
     pub varying: Vec<usize>,
-    /// What the first target answered to each of its requests before the load, where that was asked
-    /// for; `None` where the answers are not compared.
+    /// Which answers of the first target count as good, by request, where that was asked for.
     #[serde(default)]
-    pub answers: Vec<Option<AnswerSummary>>,
+    pub expectations: Vec<load::Expect>,
     /// Scheduling in the last segment's window, where that was asked for.
     pub seen: Option<BottleneckSample>,
     /// Profiles of the servers in [`LoadOrder::profile`].

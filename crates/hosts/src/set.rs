@@ -272,14 +272,15 @@ impl Hosts {
     /// # Errors
     /// When one of them is not among the hosts, or has no agent.
     pub fn agents(&mut self, names: &[String]) -> Result<Vec<&mut dyn AgentHandle>, AgentError> {
+        let is_missing = |name: &&String| !self.hosts.contains_key(*name);
+        if let Some(missing) = names.iter().find(is_missing) {
+            return Err(AgentError::Lost(format!("there is no host `{missing}`")));
+        }
         let mut found = Vec::new();
         for (name, host) in &mut self.hosts {
             if let Some(place) = names.iter().position(|one| one == name) {
                 found.push((place, host.agent()?));
             }
-        }
-        if found.len() < names.len() {
-            return Err(AgentError::Lost("a host does not exist".into()));
         }
         found.sort_by_key(|(place, _)| *place);
         Ok(found.into_iter().map(|(_, agent)| agent).collect())

@@ -104,8 +104,9 @@ pub struct Probe {
     pub errors_all: u64,
     /// Connections that could not be opened for want of a free port.
     pub no_port: u64,
-    /// Connections that found the accept queue of a server of the path full, in the whole load; absent
-    /// where that is not known, and in journals of older versions.
+    /// Connections that found the accept queue of a server of the path full, in the whole load, and
+    /// overflows that no socket accounts for. Absent for a server that ran before, whose sockets are
+    /// not known, and in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_queue_full: Option<u64>,
     /// Bytes read per second.
@@ -122,11 +123,11 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Connections that found an accept queue full. Where only the network namespace is known, other
-    /// programs' are among them.
-    pub fn found_queue_full(&self) -> u64 {
-        self.accept_queue_full
-            .unwrap_or(self.seen.kernel.not_accepted())
+    /// Connections that found an accept queue full. Where only those of the network namespace are
+    /// known, other programs' are among them.
+    pub fn accept_queue_overflows(&self) -> u64 {
+        let of_namespace = self.seen.kernel.listen_overflows_or_drops();
+        self.accept_queue_full.unwrap_or(of_namespace)
     }
 }
 
@@ -189,7 +190,7 @@ pub struct ServerSample {
 
 impl KernelSample {
     /// Connections that were dropped while they were opened.
-    pub fn not_accepted(&self) -> u64 {
+    pub fn listen_overflows_or_drops(&self) -> u64 {
         self.listen_overflows.max(self.listen_drops)
     }
 }

@@ -10,8 +10,8 @@ use crate::{
 /// A good answer is late if it took longer than this: see [`LoadRow::late`].
 pub const LATE_S: f64 = 0.3;
 
-/// A host that begins its part of a load by more than this later than the others makes the load
-/// invalid, us. The hosts' due times are interleaved, and all have the same windows.
+/// A host that begins a measured segment more than this after the common start makes the load
+/// invalid, us: the hosts' due times are interleaved, and all have the same windows.
 pub const START_LATE_US: f64 = 5_000.0;
 
 /// How requests were timed.
@@ -446,10 +446,11 @@ pub struct HostReading {
     pub schedule_lag_us: Quantiles,
     /// Whether one of its threads was saturated.
     pub saturated: bool,
-    /// The most by which it began a measured segment later than the others were told to, us.
+    /// How long after the common start it began a measured segment, at most, us.
     #[serde(default)]
     pub start_late_us: f64,
-    /// Why it was lost, if it was. What it had measured until then is in no figure.
+    /// Why it was lost, if it was. Rows of the load have what it had sent until then; no other figure
+    /// has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }

@@ -13,8 +13,8 @@ impl LoadReading {
     /// The reading of a load that several hosts made together: sums of counts, merged histograms
     /// and, in [`LoadReading::hosts`], what each host contributed. `None` without parts.
     ///
-    /// What cannot be merged is left out: batches, interval rows, times without an answer, and the
-    /// pauses of the clients.
+    /// Left out are batches, times without an answer, the pauses of the clients, and rows, which the
+    /// caller merges while they come.
     pub fn merged(parts: Vec<(String, LoadReading)>) -> Option<LoadReading> {
         let hosts = parts
             .iter()
@@ -30,7 +30,7 @@ impl LoadReading {
         Some(LoadReading {
             hosts,
             fairness,
-            // They count by the quantiles of their part.
+            // A batch counts by the quantiles of its own part.
             batches: Vec::new(),
             rows: Vec::new(),
             rows_left_out: 0,
@@ -40,7 +40,8 @@ impl LoadReading {
         })
     }
 
-    fn as_host(&self, host: &str) -> HostReading {
+    /// What a host contributed that made this load, or this part of one.
+    pub fn as_host(&self, host: &str) -> HostReading {
         HostReading {
             host: host.to_owned(),
             connections: self.connections,
@@ -163,7 +164,7 @@ fn add_client(sum: &mut ClientReading, part: ClientReading) {
     sum.waited_s += part.waited_s;
     sum.saturated |= part.saturated;
     sum.threads.extend(part.threads);
-    if sum.io != part.io {
+    if !sum.io.split(", ").any(|known| known == part.io) {
         sum.io = format!("{}, {}", sum.io, part.io);
     }
     sum.cpus.extend(part.cpus);

@@ -1,6 +1,6 @@
 //! The hosts that made a load together.
 
-use readings::{HostReading, LoadReading, Pacing};
+use readings::{LoadReading, Pacing};
 use verdict::text::{counted, grouped};
 
 use crate::units::time;
@@ -42,8 +42,8 @@ pub(crate) fn table(load: &LoadReading) -> String {
     );
     for one in &load.hosts {
         let name: String = one.host.chars().take(wide).collect();
-        if one.lost.is_some() {
-            out.push_str(&format!("  {name:<wide$} was lost\n"));
+        if let Some(why) = &one.lost {
+            out.push_str(&format!("  {name:<wide$} lost: {why}\n"));
             continue;
         }
         let latency = |us: f64| match one.response_us.count {
@@ -61,23 +61,18 @@ pub(crate) fn table(load: &LoadReading) -> String {
         if is_open {
             out.push_str(&format!(" {:>8}", time(one.schedule_lag_us.p99)));
         }
-        out.push_str(&busy(one));
+        if one.saturated {
+            out.push_str("  client saturated");
+        }
         out.push('\n');
     }
     out
 }
 
-fn busy(host: &HostReading) -> String {
-    match host.saturated {
-        true => "  a thread was busy".to_owned(),
-        false => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readings::Quantiles;
+    use readings::{HostReading, Quantiles};
 
     fn load_of(names: &[&str]) -> LoadReading {
         let host = |name: &&str| HostReading {
@@ -99,15 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn each_host_has_a_line_and_its_own_tail() {
+    fn each_host_has_a_line_with_its_own_p99() {
         let mut load = load_of(&["near", "far"]);
         load.hosts[0].schedule_lag_us.p99 = 80.0;
         load.hosts[0].saturated = true;
         load.hosts[1].lost = Some("it ended".into());
         let expected = "  \
   Host connections   answers       p50       p99    errors  lag p99
-  near          32     1,200     400us    9.00ms         0   80.0us  a thread was busy
-  far  was lost
+  near          32     1,200     400us    9.00ms         0   80.0us  client saturated
+  far  lost: it ended
 ";
         assert_eq!(table(&load), expected);
         load.pacing = Pacing::Closed;

@@ -118,9 +118,10 @@ fn how(reading: &LoadReading) -> String {
         "" => String::new(),
         io => format!(" ({io})"),
     };
-    let hosts = match reading.hosts.len() {
+    let hosts = reading.hosts.iter().filter(|one| one.lost.is_none());
+    let hosts = match hosts.count() {
         0 => String::new(),
-        count => format!(" on {count} hosts"),
+        count => format!(" on {}", counted(count, "host")),
     };
     format!("{threads} and {connections}{hosts}, {pacing}{io}")
 }

@@ -346,7 +346,7 @@ fn perturbations(
         }),
         _ => skip(Change::TwiceTheConnections, "there are too many already"),
     }
-    if first.found_queue_full() + first.no_port > 0 && connections > 1 {
+    if first.accept_queue_overflows() + first.no_port > 0 && connections > 1 {
         perturbations.push(Perturbation {
             change: Change::HalfTheConnections,
             connections: connections / 2,
@@ -483,12 +483,18 @@ fn probe_once(
     let links = seen.servers.remove(LINKS);
     // They have a network namespace of their own, without connections.
     seen.ports.retain(|one| one.servers != [LINKS]);
-    let measured = loaded.measured.first();
-    let full = measured.map(|measured| {
-        let through = ready.first().map_or(&[][..], |one| &one.subject.through);
-        let queues = queues_of_path(&measured.accept_queues, through);
-        queues.iter().map(|queue| queue.full).sum()
-    });
+    // The sockets of a server that ran before are not known.
+    let started = ready.first().filter(|one| one.outside.is_none());
+    let through = started.map(|one| &one.subject.through);
+    let through = through.filter(|servers| !servers.is_empty());
+    let full = loaded
+        .measured
+        .first()
+        .zip(through)
+        .map(|(measured, servers)| {
+            let queues = queues_of_path(&measured.accept_queues, servers);
+            queues.iter().map(|queue| queue.full).sum()
+        });
     match loaded.readings.first() {
         Some(load) => Ok(Probe {
             accept_queue_full: full,

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use agent::wire::{AnswerSummary, LoadOrder, Loaded, Order};
+use agent::wire::{LoadOrder, Loaded, Order};
 use agent::{AgentError, AgentHandle};
 use hosts::{Hosts, HostsError, HostsSpec};
-use load::{Job, Progress, Row, Segment, Stop};
+use load::{Expect, Job, Progress, Row, Segment, Stop};
 use readings::{HostReading, HostSpec, LoadReading};
 
 use crate::fleet_load::{self, HostPart, HostReport, NeededTimes};
@@ -16,6 +16,10 @@ use crate::host_rows::HostRows;
 
 /// The length of the load from which is learned how long the hosts need to begin one.
 const TRIED_FOR: Duration = Duration::from_millis(1);
+/// Its rate, requests per second: one request in all.
+const TRIED_PER_S: f64 = 1_000.0;
+/// After a load that began late, the next one has so many times that lateness longer to begin.
+const LATE_FACTOR: f64 = 1.5;
 
 /// Hosts that make one load after another, each of them together.
 ///
@@ -27,7 +31,12 @@ pub struct Fleet {
     specs: Vec<HostSpec>,
     names: Vec<String>,
     needed: NeededTimes,
-    is_tried: bool,
+    /// The most by which a load began late so far: an order with a long body may take as long to
+    /// arrive.
+    late: Duration,
+    /// Which answers count as good on each host, by request; empty before the first load.
+    expectations: Vec<Vec<Expect>>,
+    is_varying: bool,
 }
 
 /// A host's name, and what came of its part of a load.
@@ -35,16 +44,15 @@ type HostResult = (String, Result<Loaded, AgentError>);
 
 /// What the hosts measured.
 pub struct FleetLoad {
-    /// Merged; [`LoadReading::hosts`] has each host's part where there are several. A host that was
-    /// lost is named there, and so is one that began late: the load is invalid then.
+    /// Merged; [`LoadReading::hosts`] has each host's part. With a host that was lost or late the load
+    /// is invalid.
     pub reading: LoadReading,
     /// Whether the answers of the target differ from time to time, so that content is not compared.
     pub is_varying: bool,
-    /// What the target answered to each request before the load, as the first host saw it; `None`
-    /// where answers are not compared.
-    pub answers: Vec<Option<AnswerSummary>>,
+    /// Which answers count as good on the first host, by request.
+    pub expectations: Vec<Expect>,
     /// A host whose answers before the load were others than those of the first one.
-    pub differs: Option<String>,
+    pub host_with_other_answers: Option<String>,
 }
 
 impl Fleet {
@@ -64,7 +72,9 @@ impl Fleet {
             names: specs.iter().map(|spec| spec.name.clone()).collect(),
             specs,
             needed: NeededTimes::default(),
-            is_tried: false,
+            late: Duration::ZERO,
+            expectations: Vec::new(),
+            is_varying: false,
         }
     }
 
@@ -73,16 +83,16 @@ impl Fleet {
         self.names.len()
     }
 
-    /// The first host that is not in the network namespace of this process: a loopback address means
-    /// another machine there.
+    /// The first host in another network namespace than this process. There a loopback address means
+    /// that host.
     ///
     /// # Errors
     /// When an agent is lost.
-    pub fn apart_from_here(&mut self) -> Result<Option<&str>, AgentError> {
+    pub fn first_in_other_network(&mut self) -> Result<Option<&str>, AgentError> {
         let here = agent::namespace_id();
         let agents = self.agents()?;
-        let apart = agents.iter().position(|agent| agent.network() != here);
-        Ok(apart.map(|place| self.names[place].as_str()))
+        let other = agents.iter().position(|agent| agent.network() != here);
+        Ok(other.map(|place| self.names[place].as_str()))
     }
 
     fn agents(&mut self) -> Result<Vec<&mut dyn AgentHandle>, AgentError> {
@@ -93,15 +103,16 @@ impl Fleet {
     }
 
     /// Makes a load of one segment. The job's connections and rates are those of all hosts, its
-    /// threads those of each. Before the first load, a few requests of each host tell how long the
-    /// hosts need to begin. Hosts that were lost in the load before are reopened.
+    /// threads those of each. Before the first load each host asks for its reference answers, with
+    /// which the answers of all loads are compared, and a load of a millisecond tells how long the hosts
+    /// need to begin. If a host was lost in the load before, all are reopened.
     ///
     /// `report` gets the progress: rows over all hosts, and ticks whose thread is the first of their
     /// host. When `stop` is set the load is cut short and what was measured is returned.
     ///
     /// # Errors
-    /// When a host cannot be reopened or cannot make the load, or all were lost; the message names
-    /// the host.
+    /// [`AgentError::Lost`] when hosts cannot be reopened, or all were lost; otherwise when a host cannot
+    /// make the load. The message names the host.
     pub fn load(
         &mut self,
         job: &Job,
@@ -109,56 +120,89 @@ impl Fleet {
         report: &mut dyn FnMut(Progress),
     ) -> Result<FleetLoad, AgentError> {
         self.reopen_lost(stop)?;
-        if !self.is_tried {
-            let tried = self.try_out(job, stop)?;
-            tried.iter().for_each(|loaded| self.needed.learn(loaded));
-            self.is_tried = true;
+        if self.expectations.is_empty() {
+            self.prepare(job, stop)?;
         }
         let mut rows = HostRows::of(self.names.len());
-        let mut is_open = false;
-        report(Progress::SegmentBegins { segment: 0 });
-        let parts = self.carry_out(job, stop, &mut |number, one| match one {
-            HostReport::WindowOpens if !is_open => {
-                is_open = true;
-                report(Progress::WindowOpens { segment: 0 });
+        let (mut has_begun, mut is_open) = (false, false);
+        let parts = self.carry_out(job, stop, &mut |number, one| {
+            if !std::mem::replace(&mut has_begun, true) {
+                report(Progress::SegmentBegins { segment: 0 });
             }
-            HostReport::WindowOpens => {}
-            HostReport::Answers {
-                segment,
-                requests,
-                errors,
-            } => report(Progress::Tick {
-                thread: number * job.threads,
-                segment,
-                requests,
-                errors,
-            }),
-            HostReport::Row(row) => rows.take(number, *row, &mut |row| report(row_of(row))),
-            HostReport::Ends => rows.end(number, &mut |row| report(row_of(row))),
+            match one {
+                HostReport::WindowOpens => {
+                    if !std::mem::replace(&mut is_open, true) {
+                        report(Progress::WindowOpens { segment: 0 });
+                    }
+                }
+                HostReport::Answers {
+                    segment,
+                    requests,
+                    errors,
+                } => report(Progress::Tick {
+                    thread: number * job.threads,
+                    segment,
+                    requests,
+                    errors,
+                }),
+                HostReport::Row(row) => rows.take(number, *row, &mut |row| report(row_of(row))),
+                HostReport::Ends => rows.end(number, &mut |row| report(row_of(row))),
+            }
         })?;
         for loaded in parts.iter().filter_map(|(_, part)| part.as_ref().ok()) {
-            self.needed.learn(loaded);
+            self.learn(loaded);
         }
-        merged(parts, rows)
+        let reading = merged(parts, rows)?;
+        let first = &self.expectations[0];
+        let other = self.expectations.iter().position(|one| one != first);
+        Ok(FleetLoad {
+            reading,
+            is_varying: self.is_varying,
+            expectations: first.clone(),
+            host_with_other_answers: other.map(|number| self.names[number].clone()),
+        })
     }
 
-    /// Has each host make a load that is over at once, with as few connections as possible.
-    fn try_out(&mut self, job: &Job, stop: &AtomicBool) -> Result<Vec<Loaded>, AgentError> {
+    fn learn(&mut self, loaded: &Loaded) {
+        self.needed.learn(loaded);
+        self.late = self.late.max(Duration::from_nanos(loaded.late_ns));
+    }
+
+    /// Has each host ask for its reference answers and make a load that is over at once.
+    fn prepare(&mut self, job: &Job, stop: &AtomicBool) -> Result<(), AgentError> {
         let mut job = job.clone();
-        for target in &mut job.targets {
-            let fewest = self.names.len() * job.threads;
-            target.connections = target.connections.min(fewest as u32);
-        }
-        job.segments = vec![Segment::closed(Stop::After(TRIED_FOR))];
+        job.segments = vec![Segment::open(TRIED_PER_S, Stop::After(TRIED_FOR))];
         job.rows = None;
-        let parts = self.carry_out(&job, stop, &mut |_, _| {})?;
-        parts
-            .into_iter()
-            .map(|(host, result)| result.map_err(|error| HostPart::of_host(&host).failed(error)))
-            .collect()
+        let mut expectations = Vec::new();
+        for (host, result) in self.carry_out(&job, stop, &mut |_, _| {})? {
+            let loaded = result.map_err(|error| HostPart::of_host(&host).failed(error))?;
+            self.learn(&loaded);
+            self.is_varying |= !loaded.varying.is_empty();
+            expectations.push(loaded.expectations);
+        }
+        self.expectations = expectations;
+        Ok(())
     }
 
-    /// What each host made of its part of a job.
+    /// The job of one host, with its part and the answers that count as good there.
+    fn job_of(&self, number: usize, job: &Job, gap: Duration) -> Job {
+        let mut own = job.clone();
+        let part = fleet_load::part_of(number, self.names.len(), job.threads, gap);
+        own.part = Some(part);
+        own.cpus.clone_from(&self.specs[number].cpus);
+        let requests = own
+            .targets
+            .iter_mut()
+            .take(1)
+            .flat_map(|one| &mut one.requests);
+        let known = self.expectations.get(number).into_iter().flatten();
+        for (request, expect) in requests.zip(known) {
+            request.expect = expect.clone();
+        }
+        own
+    }
+
+    /// Has each host make its part of a job.
     fn carry_out(
         &mut self,
         job: &Job,
@@ -166,25 +210,20 @@ impl Fleet {
         report: &mut dyn FnMut(usize, HostReport),
     ) -> Result<Vec<HostResult>, AgentError> {
         let timing = self.needed.timing(&job.segments);
-        let count = self.names.len();
-        let orders = self.specs.iter().enumerate().map(|(number, spec)| {
-            let part = fleet_load::part_of(number, count, job.threads, timing.gap);
-            let own = Job {
-                part: Some(part),
-                cpus: spec.cpus.clone(),
-                ..job.clone()
-            };
+        let lead = timing.lead + self.late.mul_f64(LATE_FACTOR);
+        let orders = self.names.iter().enumerate().map(|(number, name)| {
+            let own = self.job_of(number, job, timing.gap);
             let order = LoadOrder {
                 report_windows: true,
                 report_rows: own.rows.is_some(),
-                report_answers: true,
+                report_expectations: true,
                 ..LoadOrder::of(own)
             };
-            (HostPart::of_host(&spec.name), order)
+            (HostPart::of_host(name), order)
         });
         let orders = orders.collect();
         let agents = self.agents()?;
-        let parts = fleet_load::at_the_same_time(agents, orders, timing.lead, stop, report)?;
+        let parts = fleet_load::at_the_same_time(agents, orders, lead, stop, report)?;
         let results = parts.into_iter().map(|(_, result)| result);
         Ok(self.names.iter().cloned().zip(results).collect())
     }
@@ -215,25 +254,17 @@ fn row_of(row: Row) -> Progress {
 }
 
 /// What the hosts measured together.
-fn merged(parts: Vec<HostResult>, rows: HostRows) -> Result<FleetLoad, AgentError> {
-    let is_shared = parts.len() > 1;
-    let (mut readings, mut lost, mut late_us) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut is_varying, mut differs) = (false, None);
-    let mut answers: Option<Vec<Option<AnswerSummary>>> = None;
+fn merged(parts: Vec<HostResult>, rows: HostRows) -> Result<LoadReading, AgentError> {
+    let names: Vec<String> = parts.iter().map(|(host, _)| host.clone()).collect();
+    let (mut readings, mut late_us, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     for (host, result) in parts {
         match result {
             Ok(loaded) => {
-                is_varying |= !loaded.varying.is_empty();
-                match &answers {
-                    None => answers = Some(loaded.answers),
-                    Some(first) if *first != loaded.answers => {
-                        differs.get_or_insert(host.clone());
-                    }
-                    Some(_) => {}
-                }
-                late_us.push((host.clone(), loaded.late_ns as f64 / 1e3));
-                let reading = loaded.readings.into_iter().next();
-                readings.extend(reading.map(|one| (host, one)));
+                let Some(reading) = loaded.readings.into_iter().next() else {
+                    continue;
+                };
+                late_us.push(loaded.late_ns as f64 / 1e3);
+                readings.push((host, reading));
             }
             Err(AgentError::Lost(why)) => {
                 let why = fleet_load::without_host(&why, &host).to_owned();
@@ -242,27 +273,21 @@ fn merged(parts: Vec<HostResult>, rows: HostRows) -> Result<FleetLoad, AgentErro
             Err(error) => return Err(HostPart::of_host(&host).failed(error)),
         }
     }
-    let with = |reading| FleetLoad {
-        reading,
-        is_varying,
-        answers: answers.unwrap_or_default(),
-        differs,
-    };
-    if !is_shared && let Some((_, mut reading)) = readings.pop() {
+    let alone = (names.len() == 1).then(|| readings.pop()).flatten();
+    if let Some((host, mut reading)) = alone {
         // The reading of a single host is taken whole.
         reading.keep_quantiles_only();
-        return Ok(with(reading));
+        reading.hosts = vec![reading.as_host(&host)];
+        return Ok(reading);
     }
     let Some(mut reading) = LoadReading::merged(readings) else {
-        let (host, why) = lost.into_iter().next().unwrap_or_default();
-        return Err(match host.is_empty() {
-            true => AgentError::Failed("nothing was measured".into()),
-            false => HostPart::of_host(&host).failed(AgentError::Lost(why)),
+        return Err(match lost.into_iter().next() {
+            None => AgentError::Failed("nothing was measured".into()),
+            Some((host, why)) => HostPart::of_host(&host).failed(AgentError::Lost(why)),
         });
     };
-    for host in &mut reading.hosts {
-        let late_us = late_us.iter().find(|(name, _)| *name == host.host);
-        host.start_late_us = late_us.map_or(0.0, |(_, us)| *us);
+    for (host, late_us) in reading.hosts.iter_mut().zip(late_us) {
+        host.start_late_us = late_us;
     }
     reading
         .hosts
@@ -271,9 +296,11 @@ fn merged(parts: Vec<HostResult>, rows: HostRows) -> Result<FleetLoad, AgentErro
             lost: Some(why),
             ..HostReading::default()
         }));
+    let place = |host: &HostReading| names.iter().position(|name| *name == host.host);
+    reading.hosts.sort_by_key(place);
     reading.rows = rows.rows;
     reading.rows_left_out = rows.left_out;
-    Ok(with(reading))
+    Ok(reading)
 }
 
 #[cfg(test)]

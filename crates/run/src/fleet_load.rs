@@ -4,8 +4,8 @@
 //! lie between those of the load's other hosts. All hosts of all loads begin a segment at the same
 //! time, each by its own clock. If one begins late, the load fails for all subjects.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use load::{Part, Row, Segment, Stop};
@@ -29,6 +29,9 @@ const DRAIN_FACTOR: f64 = 1.5;
 const DRAIN_MARGIN: Duration = Duration::from_millis(50);
 /// The same, for the time before the first segment.
 const LEAD_MARGIN: Duration = Duration::from_millis(200);
+
+/// How often a signal is looked for while loads are made.
+const STOP_CHECK: Duration = Duration::from_millis(50);
 
 /// The order of one host.
 pub(crate) struct HostOrder {
@@ -290,6 +293,8 @@ pub(crate) fn at_the_same_time(
     }
     let start_ns = net::os::now_ns() as i64 + lead.as_nanos() as i64;
     let (sender, receiver) = mpsc::channel();
+    // Where one host cannot make its part, the others need not go on.
+    let is_over = &AtomicBool::new(false);
     Ok(std::thread::scope(|scope| {
         let mut running = Vec::new();
         let all = orders.into_iter().zip(agents).zip(&ahead_ns);
@@ -302,15 +307,25 @@ pub(crate) fn at_the_same_time(
                 sender: sender.clone(),
             };
             let thread = scope.spawn(move || {
-                let end = agent.load(order, stop, &mut reporter);
+                let end = agent.load(order, is_over, &mut reporter);
+                if matches!(end, Err(AgentError::Failed(_))) {
+                    is_over.store(true, Ordering::Relaxed);
+                }
                 reporter.send(HostReport::Ends);
                 end
             });
             running.push((host_part, thread));
         }
         drop(sender);
-        for (number, one) in &receiver {
-            report(number, one);
+        loop {
+            match receiver.recv_timeout(STOP_CHECK) {
+                Ok((number, one)) => report(number, one),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if stop.load(Ordering::Relaxed) {
+                is_over.store(true, Ordering::Relaxed);
+            }
         }
         let died = || AgentError::Lost("its thread panicked".into());
         let joined = running.into_iter().map(|(host_part, thread)| {
@@ -394,6 +409,10 @@ fn merged_parts(parts: Vec<(Loaded, HostPart)>, may_be_late: bool) -> Result<Loa
     let mut all: Vec<Vec<(String, LoadReading)>> = Vec::new();
     let mut whole = Loaded::default();
     let is_shared = parts.len() > 1;
+    let late_us: Vec<f64> = parts
+        .iter()
+        .map(|(part, _)| part.late_ns as f64 / 1e3)
+        .collect();
     for (number, (part, host_part)) in parts.into_iter().enumerate() {
         if is_late(&part) && !may_be_late {
             return Err(host_part.late(part.late_ns));
@@ -421,5 +440,10 @@ fn merged_parts(parts: Vec<(Loaded, HostPart)>, may_be_late: bool) -> Result<Loa
         // The reading of a single host is taken whole.
         false => all.into_iter().flatten().map(|(_, one)| one).collect(),
     };
+    for reading in &mut whole.readings {
+        for (host, late_us) in reading.hosts.iter_mut().zip(&late_us) {
+            host.start_late_us = *late_us;
+        }
+    }
     Ok(whole)
 }

@@ -47,7 +47,7 @@ pub enum Flaw {
         share: f64,
         lag_us: f64,
     },
-    /// Hosts that make one load together did not make it as one.
+    /// A host of the load was lost or began late.
     Host(HostFault),
     /// An open loop offered more than was carried.
     Overload(Overload),

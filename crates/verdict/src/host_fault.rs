@@ -2,12 +2,12 @@
 
 use readings::{LoadReading, START_LATE_US};
 
-/// Why several hosts did not make a load as one.
+/// A host of a load was lost or began late.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostFault {
-    /// A host was lost, so its part of the load is missing.
+    /// Its part of the load is missing.
     Lost { host: String, why: String },
-    /// A host began by more than [`START_LATE_US`] later than the others.
+    /// It began more than [`START_LATE_US`] after the common start.
     Late { host: String, late_us: f64 },
 }
 

@@ -24,8 +24,7 @@ const LATE_SHARE: f64 = 0.05;
 /// A load is invalid when more than 0.1% of the answers were wrong, more than 1% of the requests
 /// failed on the way, no good answer came, a closed loop ran on fewer connections than it was
 /// asked for, an open loop's client could not keep its own schedule, an open loop offered more than
-/// was carried, rows of a second show no steady state, or of the hosts that made the load together
-/// one was lost or late. A closed loop whose client was busy is valid: its throughput is a lower bound.
+/// was carried, rows of a second show no steady state, or a host was lost or began late. A closed loop whose client was busy is valid: its throughput is a lower bound.
 pub fn load_flaws(load: &LoadReading) -> Vec<Flaw> {
     let mut found = flaws(load, TRANSPORT_SHARE, None);
     name_the_queue_of(&mut found, load);

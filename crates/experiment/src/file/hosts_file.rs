@@ -11,8 +11,8 @@ use config::tree::Place;
 use readings::HostSpec;
 
 const SMALLEST: &str = "a minimal file has [hosts.one] with ssh = \"user@machine\"";
-/// The keys of hosts that an experiment creates.
-const CREATED: [&str; 4] = ["link", "quota", "access", "settings"];
+/// Keys that have an effect only in an experiment.
+const EXPERIMENT_ONLY: [&str; 5] = ["link", "quota", "access", "settings", "address"];
 
 /// Reads the hosts of a file that has nothing but `[hosts.NAME]` tables, as in an experiment. They
 /// are machines: behind a pipe, or this one.
@@ -48,7 +48,7 @@ fn parse_hosts(source_name: &str, text: &str) -> Result<Vec<HostSpec>, Experimen
             "every host of this file is this machine",
             format!("expected one of {}", reach::KEYS.join(", ")),
         );
-        reader.report(here.help("leave the file out to make the load from here"));
+        reader.report(here.help("leave out --hosts to make the load from here"));
     }
     match reader.is_clean() {
         true => Ok(found),
@@ -59,10 +59,10 @@ fn parse_hosts(source_name: &str, text: &str) -> Result<Vec<HostSpec>, Experimen
 fn check(reader: &mut Reader, top: &Section<'_>, host: &HostSpec) {
     let name = host.declared_name();
     let at = |key: &str| -> Option<Place> { top.place_of(&["hosts", name, key]) };
-    for key in CREATED {
+    for key in EXPERIMENT_ONLY {
         if let Some(place) = at(key) {
             let message = format!("`hosts.{name}.{key}` is not possible for a load on a URL");
-            let problem = Problem::at(place, message, "only an experiment creates hosts and links");
+            let problem = Problem::at(place, message, "has an effect only in an experiment");
             reader.report(problem.help("remove it, or write an experiment"));
         }
     }

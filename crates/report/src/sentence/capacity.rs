@@ -4,7 +4,7 @@ use verdict::capacity::{Bound, CannotJudge, Capacity, HOLDS, Judgement, Objectiv
 use verdict::text::{counted, grouped, number, percent, rate};
 
 use super::client::late_client;
-use super::flaw::{NO_ANSWER, host_fault};
+use super::flaw::NO_ANSWER;
 use crate::CapacityView;
 
 /// What was found, in sentences.
@@ -52,7 +52,6 @@ fn cannot_judge(why: &CannotJudge) -> String {
         CannotJudge::ClosedLoop => "a closed loop offers no rate".to_owned(),
         CannotJudge::ClientBusy => "the client was too busy to offer the rate on time".to_owned(),
         CannotJudge::LateClient(late) => late_client(late),
-        CannotJudge::Host(fault) => host_fault(fault),
         CannotJudge::NoAnswer => NO_ANSWER.to_owned(),
         CannotJudge::TooFewRequests {
             quantile,

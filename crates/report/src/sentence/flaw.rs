@@ -12,8 +12,8 @@ pub(crate) fn load_flaws(load: &LoadReading) -> Vec<String> {
     verdict::load_flaws(load).iter().map(flaw).collect()
 }
 
-/// Why the hosts of a load did not make it as one.
-pub(super) fn host_fault(fault: &HostFault) -> String {
+/// Which host of a load was lost or began late.
+fn host_fault(fault: &HostFault) -> String {
     match fault {
         HostFault::Lost { host, why } => {
             format!("host `{host}` was lost, and its part of the load is missing: {why}")

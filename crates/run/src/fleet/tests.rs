@@ -42,11 +42,10 @@ fn every_host_has_the_whole_job_and_its_part_of_it() {
         .collect();
     assert_eq!(hosts, ["b", "a", "c"], "in the order of the file");
     let script = script.borrow();
-    // Each tried it before, with a connection per thread.
+    // Each made a short one before.
     let (tried, made) = script.orders.split_at(3);
     for order in tried {
-        assert_eq!(order.job.targets[0].connections, 6);
-        assert_eq!(order.job.segments[0].pacing, Pacing::Closed);
+        assert_eq!(order.job.segments[0].stop, Stop::After(TRIED_FOR));
     }
     let mut firsts = Vec::new();
     for order in made {
@@ -68,6 +67,21 @@ fn the_hosts_are_tried_once() {
     make(&mut fleet).unwrap();
     make(&mut fleet).unwrap();
     assert_eq!(script.borrow().loads, 2 + 2 + 2);
+}
+
+#[test]
+fn after_a_late_start_the_hosts_have_more_time_to_begin() {
+    let script = SharedScript::default();
+    // As with an order that takes three seconds to arrive.
+    script.borrow_mut().late_ns = Box::new(|_| 3_000_000_000);
+    make(&mut fleet(&script, &["a"])).unwrap();
+    let script = script.borrow();
+    let starts: Vec<u64> = script
+        .orders
+        .iter()
+        .map(|it| it.job.part.unwrap().start_ns)
+        .collect();
+    assert!(starts[1] - starts[0] >= 4_500_000_000, "{starts:?}");
 }
 
 #[test]
@@ -114,7 +128,7 @@ fn a_host_that_cannot_make_the_load_is_named() {
 }
 
 #[test]
-fn figures_of_a_host_that_was_lost_alone_are_no_result() {
+fn a_load_whose_only_host_is_lost_fails() {
     let script = SharedScript::default();
     script.borrow_mut().dies_in_load = Some(2);
     let error = make(&mut fleet(&script, &["a"])).err().unwrap();
@@ -149,6 +163,6 @@ fn rows_of_the_hosts_are_rows_of_the_load() {
         (host.to_owned(), Ok(loaded))
     };
     let made = merged(vec![part("a"), part("b")], rows).unwrap();
-    let counts: Vec<u64> = made.reading.rows.iter().map(|row| row.requests).collect();
+    let counts: Vec<u64> = made.rows.iter().map(|row| row.requests).collect();
     assert_eq!(counts, [7]);
 }

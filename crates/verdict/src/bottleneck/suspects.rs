@@ -171,8 +171,8 @@ fn accept_queue(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
         return None;
     }
     let change = Change::HalfTheConnections;
-    let before = Refused::of(&loads.probes, Probe::found_queue_full);
-    let left = loads.with(change, Probe::found_queue_full);
+    let before = Refused::of(&loads.probes, Probe::accept_queue_overflows);
+    let left = loads.with(change, Probe::accept_queue_overflows);
     let half = effects.get(change).map(|effect| Relief {
         change,
         left,
@@ -258,7 +258,8 @@ fn network(loads: &Unchanged<'_>, effects: &Effects) -> Option<Suspect> {
     let segments = loads.sum(|probe| probe.seen.kernel.segments);
     // A SYN that met a full accept queue is retransmitted, too, though no link lost it.
     let again = loads.sum(|probe| probe.seen.kernel.retransmits);
-    let again = again.saturating_sub(loads.sum(|probe| probe.seen.kernel.not_accepted()));
+    let again =
+        again.saturating_sub(loads.sum(|probe| probe.seen.kernel.listen_overflows_or_drops()));
     let lossy = again as f64 > RETRANSMIT_SHARE * segments as f64;
     let bits_per_s = loads.mean(|probe| probe.bytes_per_s) * 8.0;
     let link = loads.reading.link_bits_per_s;

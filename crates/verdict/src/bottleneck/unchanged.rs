@@ -196,7 +196,7 @@ impl<'a> Unchanged<'a> {
 
     /// Connections that were dropped while they were opened, for the accept queue was full.
     pub(super) fn found_full(&self) -> u64 {
-        self.sum(Probe::found_queue_full)
+        self.sum(Probe::accept_queue_overflows)
     }
 
     /// What was refused with a change.

@@ -4,11 +4,10 @@ use std::fmt;
 
 use readings::{LoadReading, Pacing};
 
-use crate::host_fault::host_fault;
 use crate::overload::overload;
 use crate::pairs::enough;
 use crate::text::{fraction, number, rate};
-use crate::{HostFault, LateClient, late_at};
+use crate::{LateClient, late_at};
 
 /// At least this share of the offered rate has to be answered, unless the objective says
 /// otherwise: a queue that grows without end has no latency of its own.
@@ -98,8 +97,6 @@ pub enum CannotJudge {
     /// The client was too busy to offer the rate on time.
     ClientBusy,
     LateClient(LateClient),
-    /// The hosts that make the load together did not make it as one.
-    Host(HostFault),
     /// No good answer came.
     NoAnswer,
     /// Too few requests stand behind a quantile.
@@ -150,9 +147,6 @@ impl Objective {
     pub fn judge_load(&self, load: &LoadReading) -> Judgement {
         if load.pacing == Pacing::Closed {
             return Judgement::Unusable(CannotJudge::ClosedLoop);
-        }
-        if let Some(fault) = host_fault(load) {
-            return Judgement::Unusable(CannotJudge::Host(fault));
         }
         let judgement = self.judge(&AsMeasured(load));
         if judgement == Judgement::Met {

@@ -35,7 +35,7 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     let (target, _) = target::target(&load)?;
     let fleet = match &args.hosts {
         None => None,
-        Some(file) => Some(fleet(args, file, &target.address)?),
+        Some(file) => Some(fleet(args, file, &target.address, &signals)?),
     };
     let mut job = crate::load::job(&load, target);
     match fleet {
@@ -55,8 +55,7 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
         job: &job,
         signals: &signals,
         fleet: fleet.map(RefCell::new),
-        faults: Cell::new(0),
-        answers_noted: Cell::new(false),
+        answers_warned_of: Cell::new(false),
     };
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     let found = match &objective {
@@ -75,14 +74,19 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
 }
 
 /// The hosts that make the load.
-fn fleet(args: &CapacityArgs, file: &Path, address: &net::Address) -> Result<Fleet, Failure> {
-    let fleet = hosts::open(file, address)?;
+fn fleet(
+    args: &CapacityArgs,
+    file: &Path,
+    address: &net::Address,
+    signals: &Signals,
+) -> Result<Fleet, Failure> {
+    let specs = hosts::read(file)?;
     let (option, fewest) = match args.concurrency.iter().min() {
         Some(fewest) => ("--concurrency", *fewest),
         None => ("--connections", args.connections),
     };
-    hosts::threads(&fleet, option, fewest, args.threads)?;
-    Ok(fleet)
+    hosts::threads(specs.len(), option, fewest, args.threads)?;
+    hosts::open(specs, address, signals)
 }
 
 /// Searches, and shows what was found. Whether any trial says something, and the status of the gates.

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
+use agent::AgentError;
 use load::{Job, Stop};
 use readings::{LoadReading, Pacing};
 use run::Fleet;
@@ -13,8 +14,8 @@ use crate::failure::Failure;
 use crate::load::hosts;
 use crate::signals::Signals;
 
-/// Steps in a row in which a host was lost or late; then the hosts are given up.
-const FAULTS_MAX: u32 = 3;
+/// How often a step is made in which a host is lost or late.
+const ATTEMPTS: u32 = 3;
 
 /// What all steps share.
 pub(super) struct Steps<'a> {
@@ -24,19 +25,17 @@ pub(super) struct Steps<'a> {
     pub job: &'a Job,
     /// Signals that stop it.
     pub signals: &'a Signals,
-    /// The hosts that make the load, if it is not this machine.
+    /// The hosts that make the load; `None` without `--hosts`.
     pub fleet: Option<RefCell<Fleet>>,
-    /// The last steps in which a host was lost or late, one after the other.
-    pub faults: Cell<u32>,
-    /// Whether it was said what is notable of the hosts' answers.
-    pub answers_noted: Cell<bool>,
+    /// Whether the warning of the hosts' answers was printed.
+    pub answers_warned_of: Cell<bool>,
 }
 
 impl Steps<'_> {
     /// Makes one step; `None` if a signal stopped it.
     ///
     /// # Errors
-    /// When the load cannot be made, or a host was lost or late in several steps in a row.
+    /// When the load cannot be made, or hosts were lost or late in each of [`ATTEMPTS`].
     pub fn make(
         &self,
         pacing: Pacing,
@@ -59,31 +58,49 @@ impl Steps<'_> {
                 let made = load::run(&job, &self.signals.stop, |_| {});
                 made.map_err(Failure::failed)?.into_iter().next()
             }
-            Some(fleet) => Some(self.make_on_hosts(&mut fleet.borrow_mut(), job, connections)?),
+            Some(fleet) => self.make_on_hosts(&mut fleet.borrow_mut(), job, connections)?,
         };
         Ok(reading.filter(|_| !self.signals.stopped()))
     }
 
+    /// Makes a step with the hosts, again if one of them is lost or late.
     fn make_on_hosts(
         &self,
         fleet: &mut Fleet,
         mut job: Job,
         connections: u32,
-    ) -> Result<LoadReading, Failure> {
-        job.threads = hosts::threads(fleet, "--connections", connections, self.args.threads)?;
-        let made = hosts::load(fleet, &job, self.signals, &mut |_| {})?;
-        if !self.answers_noted.replace(true) {
-            hosts::note_answers(&made);
-        }
-        let flaws = verdict::load_flaws(&made.reading);
-        let fault = flaws.iter().find(|flaw| matches!(flaw, Flaw::Host(_)));
-        self.faults.set(fault.map_or(0, |_| self.faults.get() + 1));
-        match fault {
-            Some(fault) if self.faults.get() == FAULTS_MAX => Err(Failure::failed(format!(
-                "{}; the steps before failed in the same way",
-                report::flaw(fault)
-            ))),
-            _ => Ok(made.reading),
+    ) -> Result<Option<LoadReading>, Failure> {
+        job.threads = hosts::threads(
+            fleet.size(),
+            "--connections",
+            connections,
+            self.args.threads,
+        )?;
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let fault = match fleet.load(&job, &self.signals.stop, &mut |_| {}) {
+                _ if self.signals.stopped() => return Ok(None),
+                Ok(made) => {
+                    if !self.answers_warned_of.replace(true) {
+                        hosts::warn_of_answers(&made);
+                    }
+                    let flaws = verdict::load_flaws(&made.reading);
+                    let fault = flaws.iter().find(|flaw| matches!(flaw, Flaw::Host(_)));
+                    match fault {
+                        None => return Ok(Some(made.reading)),
+                        Some(fault) => report::flaw(fault),
+                    }
+                }
+                Err(error @ AgentError::Lost(_)) => error.to_string(),
+                Err(error) => return Err(Failure::failed(error)),
+            };
+            if attempt == ATTEMPTS {
+                return Err(Failure::failed(format!(
+                    "{fault}; the step was made {ATTEMPTS} times"
+                )));
+            }
+            self.print(&format!("      {fault}; the step is repeated"));
         }
     }
 

@@ -101,9 +101,9 @@ pub struct CapacityArgs {
     /// CPUs to bind the threads to, such as 1 or 2,3.
     #[arg(long, value_delimiter = ',')]
     pub cpus: Vec<u32>,
-    /// Make the load together from the hosts of this file, in place of this machine. It has
-    /// [hosts.NAME] tables as an experiment has, such as [hosts.one] with ssh = "user@machine".
-    /// Connections and rates are those of all hosts, threads those of each.
+    /// Have the hosts of this file make the load together, instead of this machine. The file has
+    /// [hosts.NAME] tables as in an experiment, such as [hosts.one] with ssh = "user@machine".
+    /// --connections and rates are those of the whole load, --threads those of each host.
     #[arg(long, value_name = "FILE", conflicts_with = "cpus")]
     pub hosts: Option<PathBuf>,
     /// A bound that fails the search, such as 'capacity > 5000/s'; may be repeated. If it is

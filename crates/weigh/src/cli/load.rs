@@ -118,9 +118,9 @@ pub struct LoadArgs {
     /// 127.0.0.2,127.0.0.3: each has ports of its own.
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub source: Vec<std::net::IpAddr>,
-    /// Make the load together from the hosts of this file, in place of this machine. It has
-    /// [hosts.NAME] tables as an experiment has, such as [hosts.one] with ssh = "user@machine".
-    /// Connections and rates are those of all hosts, threads those of each.
+    /// Have the hosts of this file make the load together, instead of this machine. The file has
+    /// [hosts.NAME] tables as in an experiment, such as [hosts.one] with ssh = "user@machine".
+    /// --connections and rates are those of the whole load, --threads those of each host.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "count", "each_connection", "crawl", "source", "unix_socket", "cpus"
     ])]

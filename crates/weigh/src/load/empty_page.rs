@@ -1,17 +1,16 @@
 //! Empty pages, which a server may answer to a host name that it does not know.
 
-use load::{BodyRule, Job, Request, StatusRule};
+use load::{BodyRule, Expect, Job, Request, StatusRule};
 
 use crate::cli::LoadArgs;
 
 /// A note where every good answer is 200 with an empty body, and no option says that this is right.
-/// `answers` has status and length of what the target answered to each request before the load;
-/// `None` where answers are not compared.
-pub(super) fn note(args: &LoadArgs, job: &Job, answers: &[Option<(u16, u64)>]) -> Option<String> {
+/// `expectations` are what the target answered to each request before the load.
+pub(super) fn note(args: &LoadArgs, job: &Job, expectations: &[Expect]) -> Option<String> {
     let says_what_is_right =
         args.expect_status.is_some() || args.expect_contains.is_some() || args.body_varies;
     let requests = &job.targets.first()?.requests;
-    if says_what_is_right || !are_empty_pages(requests, answers) {
+    if says_what_is_right || !are_empty_pages(requests, expectations) {
         return None;
     }
     Some(format!(
@@ -22,28 +21,14 @@ pub(super) fn note(args: &LoadArgs, job: &Job, answers: &[Option<(u16, u64)>]) -
     ))
 }
 
-fn are_empty_pages(requests: &[Request], answers: &[Option<(u16, u64)>]) -> bool {
+fn are_empty_pages(requests: &[Request], expectations: &[Expect]) -> bool {
+    let empty = Expect {
+        status: StatusRule::Exactly(200),
+        body: BodyRule::Bytes([].into()),
+    };
     let is_get = |request: &Request| request.bytes.starts_with(b"GET ");
-    let is_empty = |answer: &Option<(u16, u64)>| *answer == Some((200, 0));
-    !answers.is_empty() && requests.iter().all(is_get) && answers.iter().all(is_empty)
-}
-
-/// What the target of a prepared job answered: status and length of the body.
-pub(super) fn answers_of(job: &Job) -> Vec<Option<(u16, u64)>> {
-    let requests = job
-        .targets
-        .iter()
-        .take(1)
-        .flat_map(|target| &target.requests);
-    let answers = requests.map(
-        |request| match (&request.expect.status, &request.expect.body) {
-            (StatusRule::Exactly(status), BodyRule::Bytes(body)) => {
-                Some((*status, body.len() as u64))
-            }
-            _ => None,
-        },
-    );
-    answers.collect()
+    let is_empty = |expect: &Expect| *expect == empty;
+    !expectations.is_empty() && requests.iter().all(is_get) && expectations.iter().all(is_empty)
 }
 
 /// The value of a request's field `Host`.
@@ -57,7 +42,6 @@ fn host(request: &Request) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use load::{Expect, Target};
 
     fn request(method: &str, status: u16, body: &[u8]) -> Request {
         Request {
@@ -72,11 +56,8 @@ mod tests {
     }
 
     fn is_empty(request: Request) -> bool {
-        let address: std::net::SocketAddr = "[::1]:81".parse().unwrap();
-        let mut target = Target::new(address, Vec::new(), Expect::default());
-        target.requests = vec![request];
-        let job = Job::to(target);
-        are_empty_pages(&job.targets[0].requests, &answers_of(&job))
+        let expectations = [request.expect.clone()];
+        are_empty_pages(&[request], &expectations)
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use load::{Job, Progress, Wait};
 use net::Address;
+use readings::HostSpec;
 use run::{Fleet, FleetLoad};
 
 use crate::cli;
@@ -11,40 +12,50 @@ use crate::failure::Failure;
 use crate::recipes::own_program;
 use crate::signals::Signals;
 
-/// Opens the hosts of a file, for a load on this address.
+/// Reads a file of hosts.
 ///
 /// # Errors
-/// When the file has mistakes, a host cannot be opened, or the address is the host's own there.
-pub fn open(file: &Path, address: &Address) -> Result<Fleet, Failure> {
-    let specs = experiment::read_hosts(file).map_err(Failure::file)?;
-    let mut fleet = Fleet::open(specs, &own_program()?).map_err(Failure::failed)?;
+/// When it has mistakes.
+pub fn read(file: &Path) -> Result<Vec<HostSpec>, Failure> {
+    experiment::read_hosts(file).map_err(Failure::file)
+}
+
+/// Opens hosts, for a load on this address.
+///
+/// # Errors
+/// When a host cannot be opened, a loopback address means another machine on one of them, or a signal
+/// came meanwhile.
+pub fn open(hosts: Vec<HostSpec>, address: &Address, signals: &Signals) -> Result<Fleet, Failure> {
+    // A second signal ends the agents as well.
+    signals.before_the_end(agent::end_all);
+    let mut fleet = Fleet::open(hosts, &own_program()?).map_err(Failure::failed)?;
+    signals.go_on()?;
     let local = address.inet().filter(|one| {
         let ip = one.ip();
         ip.is_loopback() || ip.is_unspecified()
     });
     if let Some(local) = local
-        && let Some(host) = fleet.apart_from_here().map_err(Failure::failed)?
+        && let Some(host) = fleet.first_in_other_network().map_err(Failure::failed)?
     {
         return Err(Failure::words(format!(
-            "{local} would be host `{host}` itself there, and not this machine; give an address at \
-             which the hosts reach the server"
+            "on host `{host}` the address {local} means that host itself; give an address by which \
+             all hosts reach the server"
         )));
     }
     Ok(fleet)
 }
 
-/// The number of threads of each host.
+/// The number of threads of each of so many hosts.
 ///
 /// # Errors
 /// When there are fewer connections than hosts.
 pub fn threads(
-    fleet: &Fleet,
+    hosts: usize,
     option: &str,
     connections: u32,
     threads: u32,
 ) -> Result<usize, Failure> {
-    let hosts = fleet.size() as u32;
-    match connections / hosts {
+    match connections / hosts as u32 {
         0 => Err(Failure::words(format!(
             "{option} {connections}: {hosts} hosts make the load; expected at least {hosts} connections"
         ))),
@@ -76,11 +87,11 @@ pub fn load(
     })
 }
 
-/// Says what is notable of the hosts' answers before a load.
-pub fn note_answers(made: &FleetLoad) {
+/// Warns where reference answers vary, or differ between hosts.
+pub fn warn_of_answers(made: &FleetLoad) {
     if made.is_varying {
         eprintln!("weigh: the answers differ from time to time; their content is not compared");
-    } else if let Some(host) = &made.differs {
+    } else if let Some(host) = &made.host_with_other_answers {
         eprintln!(
             "weigh: host `{host}` gets other answers than the first host; each host compares with \
              those that it got before the load"

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent::AcceptQueueAt;
-use load::{Arrivals, Job, Segment, Stop, Target, TimestampSource, Wait};
+use load::{Arrivals, Expect, Job, Segment, Stop, Target, TimestampSource, Wait};
 use net::Address;
 use readings::{LoadReading, Pacing};
 use serde_json::{Map, Value, json};
@@ -93,7 +93,7 @@ fn make_here(
         );
     }
     let queue = tcp_address(&job).and_then(AcceptQueueAt::start);
-    let mut reading = watch::watched(&job, true, args, called, signals, |report| {
+    let mut reading = watch::with_progress(&job, args, called, signals, |report| {
         let readings = load::run(&job, &signals.stop, report).map_err(Failure::failed)?;
         let first = readings.into_iter().next();
         first.ok_or_else(|| Failure::failed("nothing was measured"))
@@ -103,7 +103,7 @@ fn make_here(
     Ok(Made {
         reading,
         is_varying: !varying.is_empty(),
-        empty_page: empty_page::note(args, &job, &empty_page::answers_of(&job)),
+        empty_page: empty_page::note(args, &job, &expectations(&job)),
     })
 }
 
@@ -114,32 +114,36 @@ fn make_on_hosts(
     called: &str,
     signals: &Signals,
 ) -> Result<Made, Failure> {
-    let mut fleet = hosts::open(file, &target.address)?;
+    let specs = hosts::read(file)?;
+    let count = specs.len();
+    let threads = hosts::threads(count, "--connections", args.connections, args.threads)?;
+    let mut fleet = hosts::open(specs, &target.address, signals)?;
     let job = Job {
-        threads: hosts::threads(&fleet, "--connections", args.connections, args.threads)?,
+        threads,
         wait: hosts::wait(args.wait),
         ..job(args, target)
     };
     let shown = Job {
-        threads: job.threads * fleet.size(),
+        threads: threads * count,
         ..job.clone()
     };
-    let made = watch::watched(&shown, false, args, called, signals, |report| {
+    let made = watch::with_progress(&shown, args, called, signals, |report| {
         hosts::load(&mut fleet, &job, signals, report)
     });
     hosts::close(fleet);
     let made = made?;
-    hosts::note_answers(&made);
-    let answers = made.answers.iter().map(|one| {
-        let one = one.as_ref()?;
-        Some((one.status, one.body_bytes))
-    });
-    let answers: Vec<_> = answers.collect();
+    hosts::warn_of_answers(&made);
     Ok(Made {
         is_varying: made.is_varying,
-        empty_page: empty_page::note(args, &job, &answers),
+        empty_page: empty_page::note(args, &job, &made.expectations),
         reading: made.reading,
     })
+}
+
+/// Which answers of a prepared job's target count as good, by request.
+fn expectations(job: &Job) -> Vec<Expect> {
+    let requests = job.targets.iter().take(1).flat_map(|one| &one.requests);
+    requests.map(|one| one.expect.clone()).collect()
 }
 
 /// The address that the load opens TCP connections to.

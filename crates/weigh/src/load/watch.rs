@@ -14,17 +14,16 @@ use crate::failure::Failure;
 use crate::signals::Signals;
 
 /// Makes a load, shows its progress on standard error, and writes rows to the log. `make` reports the
-/// progress of the job; `threads_are_here` says whether its threads are those of this process.
-pub(super) fn watched<T>(
+/// progress of the job.
+pub(super) fn with_progress<T>(
     job: &Job,
-    threads_are_here: bool,
     args: &LoadArgs,
     called: &str,
     signals: &Signals,
     make: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let mut log = args.hlog.clone().map(Log::create).transpose()?;
-    let mut view = View::open(job, threads_are_here, args, called, signals);
+    let mut view = View::open(job, args, called, signals);
     let made = make(&mut |progress| {
         if let (Some(log), Progress::Row(row)) = (&mut log, &progress) {
             log.write(row);
@@ -93,18 +92,12 @@ enum View {
 }
 
 impl View {
-    fn open(
-        job: &Job,
-        threads_are_here: bool,
-        args: &LoadArgs,
-        called: &str,
-        signals: &Signals,
-    ) -> Self {
+    fn open(job: &Job, args: &LoadArgs, called: &str, signals: &Signals) -> Self {
         if args.quiet {
             return View::Quiet;
         }
         let live = match args.format {
-            Format::Text if !args.plain => Live::open(job, threads_are_here, called, signals),
+            Format::Text if !args.plain => Live::open(job, args.hosts.is_none(), called, signals),
             _ => None,
         };
         live.map_or(View::Plain, |live| View::Live(Box::new(live)))
