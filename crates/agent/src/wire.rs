@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use readings::{BottleneckSample, HttpVersion, InstructionScope, LoadReading};
+use readings::{BottleneckSample, HttpVersion, InstructionScope};
 use serde::{Deserialize, Serialize};
 
 use crate::sampling::timeline::{Measured, Spans};
 
 mod instructions;
 mod links;
+mod load;
 mod profile;
 
 pub use instructions::IdleTimes;
 pub use links::PeerLink;
+pub use load::{LoadOrder, Loaded, QuotaOrder};
 pub use profile::{CallGraph, ProfileOrder, ServerProfile};
 
 /// An order to an agent. Each gets one answer; a load reports its progress before.
@@ -263,66 +265,6 @@ pub struct AwaitServer {
     pub timeout_ms: u64,
 }
 
-/// A load, and what is sampled meanwhile.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LoadOrder {
-    /// The load.
-    pub job: load::Job,
-    /// Servers of this agent to sample.
-    pub watch: Vec<String>,
-    /// The same for servers of other agents on this machine.
-    #[serde(default)]
-    pub watch_others: Vec<OtherServer>,
-    /// Whether to sample scheduling in the last segment.
-    #[serde(default)]
-    pub sample_scheduling: bool,
-    /// A limit on sampled servers meanwhile.
-    #[serde(default)]
-    pub quota: Option<QuotaOrder>,
-    /// First and last port of outgoing connections meanwhile; only for an agent in a network
-    /// namespace that is a host of its own.
-    #[serde(default)]
-    pub ports: Option<(u16, u16)>,
-    /// Whether to report when a measured window opens.
-    #[serde(default)]
-    pub report_windows: bool,
-    /// Whether to send each row as soon as it is over.
-    #[serde(default)]
-    pub report_rows: bool,
-    /// Whether to report which answers of the first target count as good, once that was fetched.
-    #[serde(default)]
-    pub report_expectations: bool,
-    /// Servers to profile during the load.
-    #[serde(default)]
-    pub profile: Option<ProfileOrder>,
-}
-
-impl LoadOrder {
-    /// The order for a load during which nothing is sampled.
-    pub fn of(job: load::Job) -> Self {
-        Self {
-            job,
-            watch: Vec::new(),
-            watch_others: Vec::new(),
-            sample_scheduling: false,
-            quota: None,
-            ports: None,
-            report_windows: false,
-            report_rows: false,
-            report_expectations: false,
-            profile: None,
-        }
-    }
-}
-
-/// A limit on the CPU time of servers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct QuotaOrder {
-    pub servers: BTreeSet<String>,
-    /// CPUs for all of them together.
-    pub cpus: f64,
-}
-
 /// What a recipe or a driver needs on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FindOrder {
@@ -480,7 +422,7 @@ pub enum Answer {
         at_ns: i64,
     },
     /// A row of a load is over.
-    Row(Box<load::Row>),
+    Row(Box<::load::Row>),
     /// What a server has used so far.
     Usage {
         /// CPU time since it was started, s.
@@ -511,33 +453,6 @@ pub struct AnswerSummary {
     pub body_hash: u64,
     /// The content coding, such as `gzip`; empty without one.
     pub coding: String,
-}
-
-/// What a load measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Loaded {
-    pub readings: Vec<LoadReading>,
-    /// What servers and machine did during each of them.
-    pub measured: Vec<Measured>,
-    /// Targets whose answers differ from time to time, so that content is not compared.
-    pub varying: Vec<usize>,
-    /// Which answers of the first target count as good, by request, where that was asked for.
-    #[serde(default)]
-    pub expectations: Vec<load::Expect>,
-    /// Scheduling in the last segment's window, where that was asked for.
-    pub seen: Option<BottleneckSample>,
-    /// Profiles of the servers in [`LoadOrder::profile`].
-    #[serde(default)]
-    pub profiles: Vec<ServerProfile>,
-    /// The most by which a recorded segment began late, if its start was given, ns.
-    #[serde(default)]
-    pub late_ns: u64,
-    /// Time from the order until the first segment could begin, ns.
-    #[serde(default)]
-    pub ready_ns: u64,
-    /// The longest time from the end of a window until its last answer, ns.
-    #[serde(default)]
-    pub drain_ns: u64,
 }
 
 /// The result of one run of an outside driver.

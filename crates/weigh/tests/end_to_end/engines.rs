@@ -9,9 +9,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::{
-    Done, KILL, LIMIT, Origin, Place, Running, alive, array, descendants, free_port, is_installed,
-    is_left_out, signal, skip, trials, wait_until, with_text, words,
+    Done, KILL, LIMIT, Origin, Place, Running, alive, descendants, free_port, is_installed,
+    is_left_out, signal, skip, trials, wait_until, with_text,
 };
+use crate::load_hosts::three_hosts_share_a_load;
 
 const DESIGN: &str = r#"
 [design]
@@ -82,17 +83,15 @@ fn costs_its_block(place: &Place, done: &Done, host: &str) {
     }
 }
 
-/// Has three hosts put one load on a back end here. Each makes its exact share.
+/// Has three hosts put one load on a back end here.
 fn make_one_load(place: &Place, hosts: &str, settle: impl Fn(&mut Command)) {
     let origin = Origin::start(place);
     place.write("hosts.toml", hosts);
-    let line = "--hosts hosts.toml -c 6 --rate 300 -d 1s -q --format json";
-    let mut command = place.weigh(&[&["load", &origin.url][..], &words(line)].concat());
-    settle(&mut command);
-    let done = place.start_command(command).end();
-    let document = done.json();
-    let shares = array(&document["hosts"]).iter().map(|one| &one["requests"]);
-    assert_eq!(shares.collect::<Vec<_>>(), [100, 100, 100], "{}", done.err);
+    three_hosts_share_a_load(&origin.url, |words| {
+        let mut command = place.weigh(words);
+        settle(&mut command);
+        place.start_command(command).end()
+    });
 }
 
 fn in_second_block(running: &mut Running<'_>) {

@@ -238,15 +238,16 @@ fn trials_name_the_agent_that_was_lost() {
     }
 }
 
-mod quiet {
+mod alone {
     use super::*;
 
+    /// From near it is a full load, and the thread that carries its packets runs before all others.
     #[test]
     fn a_run_measures_from_each_vantage_point() {
         if !can_be_made() {
             return;
         }
-        let place = Place::quiet();
+        let place = Place::alone();
         place.write("x.toml", &experiment().replace("blocks = 2", "blocks = 1"));
         let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
         let document = done.result();
@@ -306,6 +307,10 @@ mod quiet {
         }
         assert!(place.left().is_empty(), "{:?}", place.left());
     }
+}
+
+mod quiet {
+    use super::*;
 
     /// A lost SYN is sent again after a second, which is longer than the slices here.
     #[test]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::common::{
-    DELAYED_PAGE, INT, Origin, Place, array, load, measured, no_errors, number, signal, sum, words,
+    DELAYED_PAGE, Done, INT, Origin, Place, array, load, measured, no_errors, number, signal, sum,
+    words,
 };
 use serde_json::Value;
 
@@ -21,6 +22,20 @@ fn of_hosts<'d>(document: &'d Value, field: &str) -> Vec<&'d Value> {
         .iter()
         .map(|one| &one[field])
         .collect()
+}
+
+/// Calls `weigh load` with the three hosts of `hosts.toml`. Each makes its exact share.
+#[track_caller]
+pub fn three_hosts_share_a_load(url: &str, run: impl FnOnce(&[&str]) -> Done) {
+    let line = "--hosts hosts.toml -c 6 --rate 300 -d 1s -q --format json";
+    let done = run(&[&["load", url][..], &words(line)].concat());
+    let document = done.json();
+    assert_eq!(
+        of_hosts(&document, "requests"),
+        [100, 100, 100],
+        "{}",
+        done.err
+    );
 }
 
 /// The process numbers of a command's agents.

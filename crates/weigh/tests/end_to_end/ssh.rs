@@ -16,8 +16,9 @@ use serde_json::Value;
 use crate::common::{
     DELAYED_PAGE, Done, KILL, LIMIT, Place, TERM, alive, array, descendants, free_port,
     hosts_or_skip, journal, key, proxy_and_backend, replaced, run_with, skip, spec, trials,
-    wait_until, with_text, words,
+    wait_until, with_text,
 };
+use crate::load_hosts::three_hosts_share_a_load;
 
 /// So soon after its connection has ended nothing of a run is left on the far side.
 const SOON: Duration = Duration::from_secs(1);
@@ -399,7 +400,7 @@ fn hosts_behind_ssh_make_the_same_trials() {
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
 
-/// Has both machines and this one put one load on a back end here. Each makes its exact share.
+/// Has both machines and this one put one load on a back end here.
 fn make_one_load(network: &Network) {
     let place = &network.place;
     let address = match &network.topology {
@@ -413,11 +414,7 @@ fn make_one_load(network: &Network) {
     let text = "[hosts.here]\n[hosts.vm]\nssh = \"far-vm\"\n[hosts.client]\nssh = \"far-client\"\n";
     place.write("hosts.toml", text);
     let url = format!("http://{listen}/");
-    let line = "--hosts hosts.toml -c 6 --rate 300 -d 1s -q --format json";
-    let done = network.run(&[&["load", &url][..], &words(line)].concat());
-    let document = done.json();
-    let shares = array(&document["hosts"]).iter().map(|one| &one["requests"]);
-    assert_eq!(shares.collect::<Vec<_>>(), [100, 100, 100], "{}", done.err);
+    three_hosts_share_a_load(&url, |words| network.run(words));
     origin.signal(TERM);
     origin.end().expect(0);
 }
@@ -429,17 +426,11 @@ fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
     };
     let place = &network.place;
     let machines = ["vm", "client"].map(|name| Sshd::start(&network, name, ""));
-    let text = network.far();
-    let text = replaced(
-        &text,
-        "http://backend/",
-        &format!("http://backend{DELAYED_PAGE}"),
-    );
-    let text = replaced(
-        &text,
-        "http://proxy/",
-        &format!("http://proxy{DELAYED_PAGE}"),
-    );
+    let mut text = network.far();
+    for server in ["backend", "proxy"] {
+        let url = format!("http://{server}");
+        text = replaced(&text, &format!("{url}/"), &format!("{url}{DELAYED_PAGE}"));
+    }
     place.write("x.toml", &text);
     let sets = ["design.window=400ms", "design.latency_window=200ms"];
     let mut running = place.start_command(network.weigh(&run_with("x.toml", &sets, "r")));
