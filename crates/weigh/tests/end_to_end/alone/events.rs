@@ -1,8 +1,8 @@
-//! Servers that are killed or stopped, and the time until the full rate is back.
+//! Servers that are killed, stopped or cut off from the network, and the time until the full rate is back.
 
 use serde_json::Value;
 
-use crate::common::{Place, array, number, trials};
+use crate::common::{Place, array, hosts_or_skip, number, spec, trials};
 use crate::quiet::events::{experiment, noticed, of};
 
 #[test]
@@ -35,5 +35,20 @@ fn a_server_that_is_killed_or_stopped_is_missed_and_comes_back() {
         let is_spoilt = document["trials"]["invalid"] != 0;
         assert!(is_spoilt || text.contains(column), "{name}");
     }
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+#[test]
+fn a_server_that_is_cut_off_is_missed_and_comes_back() {
+    let Some(topology) = hosts_or_skip(&[spec("small")], None) else {
+        return;
+    };
+    drop(topology);
+    let place = Place::alone();
+    place.write("x.toml", &experiment(true, "[\"cut\"]"));
+    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    noticed(&trials(&place.path("r")), "cut");
     assert!(place.left().is_empty(), "{:?}", place.left());
 }

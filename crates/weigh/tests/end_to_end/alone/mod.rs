@@ -4,4 +4,5 @@
 
 mod bottleneck;
 mod events;
+mod lighttpd;
 mod probes;

@@ -99,11 +99,6 @@ impl Place {
         place
     }
 
-    /// The same for programs that bind themselves to CPUs.
-    pub fn quiet_on_all_cpus() -> Self {
-        Self::with(turn::Turn::quiet())
-    }
-
     /// For a test that no other may disturb: it runs alone.
     pub fn alone() -> Self {
         Self::with(turn::Turn::alone())

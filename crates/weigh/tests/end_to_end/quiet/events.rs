@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{
-    KILL, Place, alive, array, descendants, hosts_or_skip, number, replaced, spec, trials,
-    wait_until,
-};
+use crate::common::{KILL, Place, alive, array, descendants, number, replaced, trials, wait_until};
 
 /// Two back ends, asked by themselves and through a balancer. `HOSTS` and `HOST` are filled in.
 const EXPERIMENT: &str = r#"title = "one of two dies"
@@ -114,21 +111,6 @@ pub fn noticed(trials: &[Value], fault: &str) {
     let lb = &of(trials, fault, "lb")["events"];
     assert!(number(&lb["failed"]) < failed / 4.0, "{lb}");
     assert!(lb["events"][0]["in_rotation_after_s"].is_number(), "{lb}");
-}
-
-#[test]
-fn a_server_that_is_cut_off_is_missed_and_comes_back() {
-    let Some(topology) = hosts_or_skip(&[spec("small")], None) else {
-        return;
-    };
-    drop(topology);
-    let place = Place::quiet();
-    place.write("x.toml", &experiment(true, "[\"cut\"]"));
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
-    noticed(&trials(&place.path("r")), "cut");
-    assert!(place.left().is_empty(), "{:?}", place.left());
 }
 
 #[test]

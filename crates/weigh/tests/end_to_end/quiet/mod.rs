@@ -6,6 +6,5 @@
 
 mod balance_failover;
 pub mod events;
-mod lighttpd;
 mod reloads;
 mod slowdowns;
