@@ -38,7 +38,7 @@ pub use job::{
     Arrivals, Job, JobError, Part, ROW_MIN, Segment, Stage, Stop, TimestampSource, Wait,
 };
 pub use prepare::{PrepareError, ReferenceError, Varying, prepare};
-pub use rows::Row;
+pub use rows::{ROWS_MAX, Row};
 pub use run::{LoadError, Progress, run};
 pub use target::{Choice, Http2, Http3, ProxyHeader, ProxyVersion, Request, Target};
 

@@ -10,7 +10,7 @@ use crate::record::RowStats;
 
 /// Most rows that a reading keeps: more than an hour of rows of a second. Later ones are only
 /// reported and counted.
-const ROWS_MAX: usize = 4096;
+pub const ROWS_MAX: usize = 4096;
 
 /// One row of a load, over all threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,24 @@ pub struct Row {
     pub row: LoadRow,
     /// The response times of the good answers.
     pub response: Histogram,
+}
+
+impl Row {
+    /// Adds another thread's or host's part of the same row.
+    pub fn add(&mut self, row: &LoadRow, response: &Histogram) {
+        self.row.duration_s = self.row.duration_s.max(row.duration_s);
+        self.row.due += row.due;
+        self.row.requests += row.requests;
+        self.row.errors += row.errors;
+        self.row.bytes_read += row.bytes_read;
+        self.response.merge(response);
+    }
+
+    /// Sets the figures that follow from the response times, once all parts are added.
+    pub fn summarise(&mut self) {
+        self.row.latency_us = self.response.quantiles();
+        self.row.late = self.response.count_above_us(LATE_S * 1e6);
+    }
 }
 
 /// What a thread sends of its rows.
@@ -103,15 +121,7 @@ impl Rows {
                     response: stats.response,
                 });
             }
-            Entry::Occupied(mut entry) => {
-                let sum = entry.get_mut();
-                sum.row.duration_s = sum.row.duration_s.max(stats.row.duration_s);
-                sum.row.due += stats.row.due;
-                sum.row.requests += stats.row.requests;
-                sum.row.errors += stats.row.errors;
-                sum.row.bytes_read += stats.row.bytes_read;
-                sum.response.merge(&stats.response);
-            }
+            Entry::Occupied(mut entry) => entry.get_mut().add(&stats.row, &stats.response),
         }
     }
 
@@ -121,8 +131,7 @@ impl Rows {
             && *first.key() < below
         {
             let mut row = first.remove();
-            row.row.latency_us = row.response.quantiles();
-            row.row.late = row.response.count_above_us(LATE_S * 1e6);
+            row.summarise();
             let readings = &mut self.readings[row.reading];
             if readings.rows.len() < ROWS_MAX {
                 readings.rows.push(row.row.clone());

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use load::Row;
-use readings::{LATE_S, LoadRow};
-
-/// Most rows that are kept: more than an hour of rows of a second.
-const ROWS_MAX: usize = 4096;
+use load::{ROWS_MAX, Row};
+use readings::LoadRow;
 
 /// The rows of all hosts. All have the same window, so rows that begin at the same time are one.
 pub(crate) struct HostRows {
@@ -36,7 +33,7 @@ impl HostRows {
             None => {
                 self.waiting.insert(start_ns, row);
             }
-            Some(sum) => add(sum, &row),
+            Some(sum) => sum.add(&row.row, &row.response),
         }
         self.sends_next(host, start_ns + 1, report);
     }
@@ -59,8 +56,7 @@ impl HostRows {
             && *first.key() < before_ns
         {
             let mut row = first.remove();
-            row.row.latency_us = row.response.quantiles();
-            row.row.late = row.response.count_above_us(LATE_S * 1e6);
+            row.summarise();
             match self.rows.len() < ROWS_MAX {
                 true => self.rows.push(row.row.clone()),
                 false => self.left_out += 1,
@@ -68,15 +64,6 @@ impl HostRows {
             report(row);
         }
     }
-}
-
-fn add(sum: &mut Row, part: &Row) {
-    sum.row.duration_s = sum.row.duration_s.max(part.row.duration_s);
-    sum.row.due += part.row.due;
-    sum.row.requests += part.row.requests;
-    sum.row.errors += part.row.errors;
-    sum.row.bytes_read += part.row.bytes_read;
-    sum.response.merge(&part.response);
 }
 
 #[cfg(test)]

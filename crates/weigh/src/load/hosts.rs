@@ -26,7 +26,7 @@ pub fn read(file: &Path) -> Result<Vec<HostSpec>, Failure> {
 /// When a host cannot be opened, a loopback address means another machine on one of them, or a signal
 /// came meanwhile.
 pub fn open(hosts: Vec<HostSpec>, address: &Address, signals: &Signals) -> Result<Fleet, Failure> {
-    // A second signal ends the agents as well.
+    // A second signal ends the agents as well, until a live view gives the signals back.
     signals.before_the_end(agent::end_all);
     let mut fleet = Fleet::open(hosts, &own_program()?).map_err(Failure::failed)?;
     signals.go_on()?;

@@ -145,6 +145,40 @@ fn broken_and_received(steps: Vec<Step>) -> (Vec<String>, Vec<Vec<u8>>) {
     (found, worker.io.driver.received())
 }
 
+/// A client connects to a service.
+fn connect(service: u8) -> Step {
+    Step::Connect {
+        service,
+        is_gone: false,
+    }
+}
+
+/// The first client sends a whole message.
+fn ask(what: Ask) -> Step {
+    Step::Ask {
+        client: 0,
+        what,
+        bytes: u16::MAX,
+    }
+}
+
+/// The first back end that has to answer sends a whole answer.
+fn answer(what: Answer) -> Step {
+    Step::Answer {
+        back: 0,
+        what,
+        bytes: u16::MAX,
+    }
+}
+
+fn turn(ms: u16) -> Step {
+    Step::Turn {
+        ms,
+        is_late: false,
+        is_reversed: false,
+    }
+}
+
 /// How many sequences are tried at a time.
 const CASES: u32 = 300;
 
@@ -157,21 +191,13 @@ fn whatever_happens_places_come_back_bytes_stay_apart_and_waits_end() {
 /// requests that must not be sent twice.
 #[test]
 fn what_follows_a_first_message_is_not_sent_to_another_back_end_again() {
-    let ask = |what| Step::Ask {
-        client: 0,
-        what,
-        bytes: u16::MAX,
-    };
     let found = go_through(vec![
         Step::Operate {
             service: 2,
             back: 0,
             what: Operation::Remove,
         },
-        Step::Connect {
-            service: 2,
-            is_gone: false,
-        },
+        connect(2),
         ask(Ask::Get),
         ask(Ask::Post { bytes: 0 }),
     ]);
@@ -182,27 +208,15 @@ fn what_follows_a_first_message_is_not_sent_to_another_back_end_again() {
 /// must not take it for stalled.
 #[test]
 fn an_answer_that_a_scan_finds_on_its_way_is_not_cut_off() {
-    let turn = |ms| Step::Turn {
-        ms,
-        is_late: false,
-        is_reversed: false,
-    };
-    let ask = |what| Step::Ask {
-        client: 0,
-        what,
-        bytes: u16::MAX,
-    };
-    let connect = Step::Connect {
-        service: 1,
-        is_gone: false,
-    };
-    let answer = Step::Answer {
-        back: 0,
-        what: Answer::Empty,
-        bytes: u16::MAX,
-    };
     // On a new connection, and on one that was idle for longer than a stall may be.
-    let idle = vec![ask(Ask::Get), turn(1), turn(1), turn(1), answer, turn(900)];
+    let idle = vec![
+        ask(Ask::Get),
+        turn(1),
+        turn(1),
+        turn(1),
+        answer(Answer::Empty),
+        turn(900),
+    ];
     for before in [Vec::new(), idle] {
         let refused = [
             Step::Room { peer: 0, bytes: 20 },
@@ -212,7 +226,7 @@ fn an_answer_that_a_scan_finds_on_its_way_is_not_cut_off() {
             Step::AllRoom { peer: 0 },
             turn(10),
         ];
-        let steps = [vec![connect.clone()], before, refused.to_vec()].concat();
+        let steps = [vec![connect(1)], before, refused.to_vec()].concat();
         let (found, received) = broken_and_received(steps);
         assert!(found.is_empty(), "{found:#?}");
         let text = String::from_utf8_lossy(&received[0]);
@@ -224,32 +238,13 @@ fn an_answer_that_a_scan_finds_on_its_way_is_not_cut_off() {
 
 #[test]
 fn an_upgraded_connection_is_relayed_and_a_refused_upgrade_leaves_requests() {
-    let ask = |what| Step::Ask {
-        client: 0,
-        what,
-        bytes: u16::MAX,
-    };
-    let turn = Step::Turn {
-        ms: 1,
-        is_late: false,
-        is_reversed: false,
-    };
-    let turns = vec![turn; 4];
-    let answer = |what| Step::Answer {
-        back: 0,
-        what,
-        bytes: u16::MAX,
-    };
-    let connect = Step::Connect {
-        service: 1,
-        is_gone: false,
-    };
+    let turns = vec![turn(1); 4];
     for (to_upgrade, status) in [
         (Answer::Switch, "HTTP/1.1 101 "),
         (Answer::Length { bytes: 0 }, "HTTP/1.1 200 "),
     ] {
         let steps = [
-            vec![connect.clone(), ask(Ask::Upgrade)],
+            vec![connect(1), ask(Ask::Upgrade)],
             turns.clone(),
             vec![answer(to_upgrade)],
             turns.clone(),
