@@ -22,7 +22,6 @@ pub mod leftovers;
 mod link;
 mod link_record;
 mod listening;
-mod listening_sockets;
 mod load;
 pub mod machine;
 pub mod netem;
@@ -49,6 +48,7 @@ mod server_user;
 mod servers;
 mod signals;
 mod stderr_tail;
+mod tcp_sockets;
 mod traffic_control;
 pub mod wire;
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::cgroup::processes_in;
 use crate::cgroup_hierarchy::Hierarchy;
 use crate::sampling::proc_files::{Process, numbers_in, tree};
+use crate::tcp_sockets::TcpSockets;
 use crate::wire::OtherServer;
 
 /// Process 1, which may hold sockets for services that it starts.
@@ -59,12 +60,20 @@ fn name_of(pid: i32) -> Option<String> {
 
 /// The inodes of the sockets that a connection to `address` may reach.
 pub(crate) fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
-    let tables = [("/proc/self/net/tcp", 4), ("/proc/self/net/tcp6", 16)];
-    let sockets = tables.into_iter().flat_map(|(path, bytes)| {
-        let text = fs::read_to_string(path).unwrap_or_default();
-        listeners(&text, bytes, address)
-    });
-    sockets.collect()
+    let listed = TcpSockets::open().and_then(|mut tcp| tcp.listening().ok());
+    let all = match listed {
+        Some(all) => all.iter().map(|one| (one.address, one.inode)).collect(),
+        None => {
+            let tables = [("/proc/self/net/tcp", 4), ("/proc/self/net/tcp6", 16)];
+            let texts = tables.map(|(path, bytes)| (fs::read_to_string(path), bytes));
+            let listening = texts.iter().flat_map(|(text, bytes)| {
+                let text = text.as_deref().unwrap_or_default();
+                text.lines().filter_map(|line| parse_listener(line, *bytes))
+            });
+            listening.collect::<Vec<_>>()
+        }
+    };
+    reached(&all, address)
 }
 
 /// An address of this machine is one that a socket can be bound to.
@@ -72,22 +81,13 @@ pub(crate) fn is_of_this_machine(ip: IpAddr) -> bool {
     ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
-/// The inodes of the listeners that a connection to `address` may reach. A socket of the address
-/// itself is preferred to one of all addresses, as the kernel does.
-fn listeners(table: &str, bytes: usize, address: SocketAddr) -> Vec<u64> {
-    const LISTEN: &str = "0A";
-    let found: Vec<(IpAddr, u64)> = table
-        .lines()
-        .filter_map(|line| {
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            let (ip, port) = fields.get(1)?.split_once(':')?;
-            let port = u16::from_str_radix(port, 16).ok()?;
-            (port == address.port() && *fields.get(3)? == LISTEN).then_some(())?;
-            Some((parse_ip(ip, bytes)?, fields.get(9)?.parse().ok()?))
-        })
-        .collect();
-    let of = |wanted: &dyn Fn(IpAddr) -> bool| -> Vec<u64> {
-        let matching = found.iter().filter(|(ip, _)| wanted(*ip));
+/// The inodes of those listeners, each with its address, that a connection to `address` may reach. A
+/// socket of the address itself is preferred to one of all addresses, as the kernel does.
+fn reached(listeners: &[(SocketAddr, u64)], address: SocketAddr) -> BTreeSet<u64> {
+    let of = |wanted: &dyn Fn(IpAddr) -> bool| -> BTreeSet<u64> {
+        let matching = listeners
+            .iter()
+            .filter(|(at, _)| at.port() == address.port() && wanted(at.ip()));
         matching.map(|(_, inode)| *inode).collect()
     };
     let exact = of(&|ip| ip.to_canonical() == address.ip().to_canonical());
@@ -96,6 +96,17 @@ fn listeners(table: &str, bytes: usize, address: SocketAddr) -> Vec<u64> {
         true => of(&|ip| ip.is_unspecified() && (ip.is_ipv6() || address.is_ipv4())),
         false => exact,
     }
+}
+
+/// Address and inode of a listening socket in a line of `/proc/net/tcp`.
+fn parse_listener(line: &str, bytes: usize) -> Option<(SocketAddr, u64)> {
+    const LISTEN: &str = "0A";
+    let mut fields = line.split_whitespace().skip(1);
+    let (ip, port) = fields.next()?.split_once(':')?;
+    (fields.nth(1)? == LISTEN).then_some(())?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let address = SocketAddr::new(parse_ip(ip, bytes)?, port);
+    Some((address, fields.nth(5)?.parse().ok()?))
 }
 
 /// An address of `/proc/net/tcp`: 32-bit words in hexadecimal, each in the machine's byte order.
@@ -189,25 +200,43 @@ mod tests {
         let other = line(&format!("{}:0050", hex([10, 0, 0, 1])), "0A", 3);
         let open = line(&format!("{}:0050", hex([127, 0, 0, 1])), "01", 4);
         let port = line(&format!("{}:0051", hex([127, 0, 0, 1])), "0A", 5);
-        let found = |lines: &[&String]| {
-            listeners(&lines.iter().copied().cloned().collect::<String>(), 4, at)
-        };
-        assert_eq!(found(&[&all, &own, &other, &open, &port]), [2]);
-        assert_eq!(found(&[&all, &other, &open, &port]), [1]);
-        assert!(found(&[&other, &open, &port]).is_empty());
         let six = line(&format!("{}:0050", "0".repeat(32)), "0A", 6);
-        assert_eq!(listeners(&six, 16, at), [6], "it takes IPv4 as well");
-        assert_eq!(listeners(&all, 4, "[::1]:80".parse().unwrap()), [0; 0]);
         let mapped = format!(
             "{}{}{}",
             "0".repeat(16),
             hex([0, 0, 255, 255]),
             hex([127, 0, 0, 1])
         );
-        assert_eq!(
-            listeners(&line(&format!("{mapped}:0050"), "0A", 7), 16, at),
-            [7]
-        );
+        let mapped = line(&format!("{mapped}:0050"), "0A", 7);
+        let found = |fours: &[&String], sixes: &[&String], at| {
+            let of = |lines: &[&String], bytes| {
+                let parsed = lines.iter().filter_map(|line| parse_listener(line, bytes));
+                parsed.collect::<Vec<_>>()
+            };
+            let found = reached(&[of(fours, 4), of(sixes, 16)].concat(), at);
+            found.into_iter().collect::<Vec<u64>>()
+        };
+        assert_eq!(found(&[&all, &own, &other, &open, &port], &[], at), [2]);
+        assert_eq!(found(&[&all, &other, &open, &port], &[], at), [1]);
+        assert!(found(&[&other, &open, &port], &[], at).is_empty());
+        assert_eq!(found(&[], &[&six], at), [6], "it takes IPv4 as well");
+        assert_eq!(found(&[&own], &[&six], at), [2]);
+        assert!(found(&[&all], &[], "[::1]:80".parse().unwrap()).is_empty());
+        assert_eq!(found(&[], &[&mapped], at), [7]);
+    }
+
+    #[test]
+    fn the_kernels_list_and_its_table_have_the_same_listeners() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let text = fs::read_to_string("/proc/self/net/tcp").unwrap();
+        let parsed: Vec<_> = text
+            .lines()
+            .filter_map(|one| parse_listener(one, 4))
+            .collect();
+        let found = sockets_at(address);
+        assert_eq!(found.len(), 1);
+        assert_eq!(reached(&parsed, address), found);
     }
 
     struct Server(Child);

@@ -1,9 +1,9 @@
 //! Ports of this host's network namespace: the range of outgoing ones, and which are taken.
 
-use std::collections::BTreeSet;
 use std::fs;
 
 use crate::sampling::network_counters::Namespace;
+use crate::tcp_sockets::TcpSockets;
 
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
@@ -45,38 +45,34 @@ impl Drop for PortRangeGuard {
     }
 }
 
-/// A line of `/proc/net/tcp`, `0: 0100007F:8CA0 0100007F:0050 06 ...`: number, local and remote
-/// address, state (as in the kernel's `net/tcp_states.h`). Returns local port and state.
-fn socket(line: &str) -> Option<(u16, &str)> {
-    let mut words = line.split_whitespace().skip(1);
-    let (_, port) = words.next()?.rsplit_once(':')?;
-    let state = words.nth(1)?;
-    Some((u16::from_str_radix(port, 16).ok()?, state))
+/// Ports that connections in TIME_WAIT hold; `None` where they cannot be listed.
+pub(super) fn ports_waiting(namespace: &Namespace) -> Option<u64> {
+    let listed = namespace.open(|| TcpSockets::open()?.waiting_ports().ok());
+    let ports = listed.or_else(|| {
+        let tables = [
+            namespace.read("tcp")?,
+            namespace.read("tcp6").unwrap_or_default(),
+        ];
+        let lines = tables.iter().flat_map(|text| text.lines());
+        Some(lines.filter_map(waiting_port).collect())
+    })?;
+    Some(ports.len() as u64)
 }
 
+/// The local port of a line of `/proc/net/tcp` in TIME_WAIT, such as
+/// `0: 0100007F:8CA0 0100007F:0050 06 ...`: number, local and remote address, state.
 fn waiting_port(line: &str) -> Option<u16> {
     const TIME_WAIT: &str = "06";
-    let (port, state) = socket(line)?;
-    (state == TIME_WAIT).then_some(port)
+    let mut words = line.split_whitespace().skip(1);
+    let (_, port) = words.next()?.rsplit_once(':')?;
+    (words.nth(1)? == TIME_WAIT).then_some(())?;
+    u16::from_str_radix(port, 16).ok()
 }
 
-/// Ports that connections in TIME_WAIT hold.
-pub(super) fn ports_waiting(namespace: &Namespace) -> u64 {
-    let mut ports = BTreeSet::new();
-    for name in ["tcp", "tcp6"] {
-        let text = namespace.read(name).unwrap_or_default();
-        ports.extend(text.lines().filter_map(waiting_port));
-    }
-    ports.len() as u64
-}
-
-/// Connections of this network namespace that are open at a port: ESTABLISHED or CLOSE_WAIT.
+/// Connections of this network namespace that are open at a local port: ESTABLISHED or CLOSE_WAIT.
+/// `None` where they cannot be listed.
 pub(super) fn connections_at(port: u16) -> Option<u64> {
-    const OPEN: [&str; 2] = ["01", "08"];
-    let text = fs::read_to_string("/proc/self/net/tcp").ok()?;
-    let sockets = text.lines().filter_map(socket);
-    let open = sockets.filter(|(at, state)| *at == port && OPEN.contains(state));
-    Some(open.count() as u64)
+    TcpSockets::open()?.open_at(port).ok()
 }
 
 #[cfg(test)]
@@ -118,6 +114,6 @@ mod tests {
             std::thread::yield_now();
         }
         // Other programs' ports wait here as well.
-        assert!(ports_waiting(&Namespace::all(Vec::new(), &[])[0]) >= 1);
+        assert!(ports_waiting(&Namespace::all(Vec::new(), &[])[0]).unwrap() >= 1);
     }
 }

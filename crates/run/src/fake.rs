@@ -1,5 +1,7 @@
 //! A fake agent: it answers by a script and logs its orders.
 
+mod links;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -7,11 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use agent::wire::{Answer, AnswerSummary, DriveOrder, Driven, LoadOrder, Loaded, Order};
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
-use hosts::{Host, HostsByName, Links};
+use hosts::Host;
 use readings::{
-    BottleneckSample, CpuSample, HostSpec, InstructionScope, LinkKind, LinkSpec, LoadReading,
-    ServerSample, Slice,
+    BottleneckSample, CpuSample, HostSpec, InstructionScope, LinkSpec, LoadReading, ServerSample,
+    Slice,
 };
+
+pub(crate) use links::FakeLinks;
 
 /// The behaviour of a test's agents, and a log of their orders.
 pub(crate) struct Script {
@@ -185,49 +189,6 @@ impl Host for FakeHost {
         let mut script = self.agent.script.borrow_mut();
         script.log.push(format!("quota of the host {cpus:?}"));
         Ok(())
-    }
-}
-
-/// Links whose changes are only logged.
-pub(crate) struct FakeLinks(SharedScript);
-
-impl FakeLinks {
-    pub(crate) fn of(script: &SharedScript) -> Box<dyn Links> {
-        Box::new(Self(script.clone()))
-    }
-}
-
-impl Links for FakeLinks {
-    fn kind(&self) -> LinkKind {
-        LinkKind::UserSpace
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn late(&mut self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn scale_rates(&mut self, _: &mut HostsByName, _: f64) -> Result<(), AgentError> {
-        Ok(())
-    }
-
-    fn change(
-        &mut self,
-        _: &mut HostsByName,
-        host: &str,
-        spec: Option<LinkSpec>,
-    ) -> Result<(), AgentError> {
-        let link = spec.map(|spec| format!("{} ms, {}", spec.rtt_ns / 1_000_000, spec.loss));
-        let link = link.unwrap_or_else(|| "as declared".to_owned());
-        self.0.borrow_mut().log.push(format!("link {host} {link}"));
-        Ok(())
-    }
-
-    fn are_lost(&mut self) -> bool {
-        false
     }
 }
 
@@ -453,10 +414,13 @@ impl AgentHandle for FakeAgent {
             Order::Logs { .. } => Answer::Logs {
                 files: BTreeMap::new(),
             },
-            Order::Usage { .. } => Answer::Usage {
-                cpu_s: 0.0,
-                connections: None,
-            },
+            Order::Usage { port, .. } => {
+                script.log.extend(port.map(|_| "connections".to_owned()));
+                Answer::Usage {
+                    cpu_s: 0.0,
+                    connections: None,
+                }
+            }
             Order::SampleScheduling { servers, .. } => {
                 script.samples_without_load += 1;
                 let one = |name: &String| {

@@ -56,7 +56,7 @@ impl Link {
                     let _ = net::os::bind_to_cpus(&cpus);
                 }
                 net::os::sharpen_timers();
-                // Real-time priority, which only root can set.
+                // Which only root can.
                 let _ = net::os::run_first();
                 // When it ends, the devices vanish and no packet passes.
                 let _ = thread.work();

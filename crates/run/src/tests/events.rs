@@ -36,6 +36,19 @@ fn an_event_is_undone_after_a_failed_load() {
     );
 }
 
+/// Listing connections may take long, and the agent carries out one order at a time.
+#[test]
+fn connections_of_a_stopped_server_are_not_listed_just_before_it_is_resumed() {
+    let listed = |event: &str| {
+        let script = script();
+        run(&with_event(event), &script, &GOOD);
+        log_of(&script, &["connections"]).len()
+    };
+    let stop = "server = \"a\"\nwhat = \"stop\"";
+    assert!(listed(stop) > 0);
+    assert_eq!(listed(&format!("{stop}\nuntil = \"15ms\"")), 0);
+}
+
 #[test]
 fn an_event_that_cannot_be_undone_costs_the_hosts() {
     let script = script();

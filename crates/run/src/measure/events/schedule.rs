@@ -248,7 +248,14 @@ impl<'s> ScheduledEvent<'s> {
                     .undo(means.testbed, means.clocks, at_ns(until))?;
                 self.record_undone(means, opened_ns, undone)?;
             }
-            (State::Active, ..) if event.kind == EventKind::Stop => self.sample_connections(means),
+            (State::Active, ..) if event.kind == EventKind::Stop => {
+                // With very many connections a sample takes long, and the agent carries out one order
+                // at a time.
+                let soon_ns = soon_ns + SAMPLE_INTERVAL.as_nanos() as i64;
+                if self.until.is_none_or(|until| soon_ns < at_ns(until)) {
+                    self.sample_connections(means);
+                }
+            }
             (State::Active, ..) if event.kind == EventKind::Reload => {
                 self.check_effect(means, opened_ns)?
             }
