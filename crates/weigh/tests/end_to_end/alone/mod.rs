@@ -3,6 +3,5 @@
 //! `./check` runs what has `alone::` in its path after all else, on one thread.
 
 mod bottleneck;
-mod events;
 mod lighttpd;
 mod probes;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{KILL, Place, alive, array, descendants, number, replaced, trials, wait_until};
+use crate::common::{
+    KILL, Place, alive, array, descendants, hosts_or_skip, number, replaced, spec, trials,
+    wait_until,
+};
 
 /// Two back ends, asked by themselves and through a balancer. `HOSTS` and `HOST` are filled in.
 const EXPERIMENT: &str = r#"title = "one of two dies"
@@ -44,7 +47,7 @@ retries = 1
 "#;
 
 /// The experiment with these faults, its hosts apart or not.
-pub fn experiment(apart: bool, faults: &str) -> String {
+fn experiment(apart: bool, faults: &str) -> String {
     let text = EXPERIMENT.replace("[\"kill\"]", faults);
     let mut out = String::new();
     for line in text.lines() {
@@ -61,7 +64,7 @@ pub fn experiment(apart: bool, faults: &str) -> String {
     out
 }
 
-pub fn of<'t>(trials: &'t [Value], fault: &str, subject: &str) -> &'t Value {
+fn of<'t>(trials: &'t [Value], fault: &str, subject: &str) -> &'t Value {
     // The last, where a busy machine has spoiled one that was made again.
     let found = trials.iter().rev().find(|one| {
         one["condition"]["fault"] == fault
@@ -75,7 +78,7 @@ pub fn of<'t>(trials: &'t [Value], fault: &str, subject: &str) -> &'t Value {
 
 /// Looks at what the trials of one kind of event say.
 #[track_caller]
-pub fn noticed(trials: &[Value], fault: &str) {
+fn noticed(trials: &[Value], fault: &str) {
     let direct = &of(trials, fault, "direct")["events"];
     let failed = number(&direct["failed"]);
     // It is gone for a second and a half, at 200 requests a second.
@@ -111,6 +114,54 @@ pub fn noticed(trials: &[Value], fault: &str) {
     let lb = &of(trials, fault, "lb")["events"];
     assert!(number(&lb["failed"]) < failed / 4.0, "{lb}");
     assert!(lb["events"][0]["in_rotation_after_s"].is_number(), "{lb}");
+}
+
+#[test]
+fn a_server_that_is_killed_or_stopped_is_missed_and_comes_back() {
+    let place = Place::quiet();
+    place.write("x.toml", &experiment(false, "[\"kill\", \"stop\"]"));
+    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    let all = trials(&place.path("r"));
+    noticed(&all, "kill");
+    noticed(&all, "stop");
+    // What was sent to it waited there.
+    let stopped = &of(&all, "stop", "direct")["events"]["events"][0];
+    // A hundred requests wait for their answer at any time. A busy machine takes few samples of it.
+    assert!(number(&stopped["connections_max"]) > 5.0, "{stopped}");
+    let metrics: Vec<&Value> = array(&document["comparisons"])
+        .iter()
+        .map(|one| &one["metric"])
+        .collect();
+    assert!(metrics.iter().any(|metric| **metric == "failed_share"));
+    assert!(metrics.iter().any(|metric| **metric == "full_rate_after_s"));
+    for (name, column) in [
+        ("summary.md", "full rate after"),
+        ("report.html", "full rate after"),
+        ("summary.json", "not_full_at_end"),
+    ] {
+        let text = std::fs::read_to_string(place.path("r").join(name)).unwrap();
+        // If other work takes the CPUs, all of them may be spoilt.
+        let is_spoilt = document["trials"]["invalid"] != 0;
+        assert!(is_spoilt || text.contains(column), "{name}");
+    }
+    assert!(place.left().is_empty(), "{:?}", place.left());
+}
+
+#[test]
+fn a_server_that_is_cut_off_is_missed_and_comes_back() {
+    let Some(topology) = hosts_or_skip(&[spec("small")], None) else {
+        return;
+    };
+    drop(topology);
+    let place = Place::quiet();
+    place.write("x.toml", &experiment(true, "[\"cut\"]"));
+    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let document = done.result();
+    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    noticed(&trials(&place.path("r")), "cut");
+    assert!(place.left().is_empty(), "{:?}", place.left());
 }
 
 #[test]

@@ -5,6 +5,6 @@
 //! [`Place::quiet`]: crate::common::Place::quiet
 
 mod balance_failover;
-pub mod events;
+mod events;
 mod reloads;
 mod slowdowns;
