@@ -210,12 +210,12 @@ mod alone {
 
     /// The CPUs are idle, so that beside other tests these would be the bottleneck.
     #[test]
-    fn four_connections_over_50_ms_are_limited_by_concurrency() {
+    fn four_connections_over_20_ms_are_limited_by_concurrency() {
         if !can_be_made() {
             return;
         }
         let place = Place::alone();
-        let text = between("", "link = { rtt = \"50ms\" }", "/", "connections = 4");
+        let text = between("", "link = { rtt = \"20ms\" }", "/", "connections = 4");
         let (one, found) = confirmed(&place, &text, "concurrency");
         let sentence = one["sentence"].as_str().unwrap();
         assert!(sentence.contains("4 connections"), "{found:#?}");
