@@ -53,6 +53,10 @@ pub struct EventReading {
     /// The most connections that were open at a server while it was stopped: requests that had
     /// been sent to it and waited there.
     pub connections_max: Option<u64>,
+    /// By how much it began or was undone after its due time, the larger; absent in journals of before
+    /// it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_s: Option<f64>,
     /// Of a reload: time from `at_s` until the new configuration was seen to be in effect; absent
     /// if that was not seen before the reload was undone or the window ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -106,8 +106,8 @@ impl<'a> Cell<'a> {
         let others = others::of_reading(reading);
         let judged = |load: &Option<LoadReading>, probed: &Option<SystemMetrics>| {
             let Some(load) = load else { return Vec::new() };
-            let mut found = match reading.events {
-                Some(_) => flaws_beside_failures(load),
+            let mut found = match &reading.events {
+                Some(events) => flaws_beside_failures(load, events),
                 None => flaws(load, max_error, others),
             };
             path::name_the_queue(&mut found, reading, load, probed.as_ref());

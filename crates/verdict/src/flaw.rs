@@ -47,6 +47,14 @@ pub enum Flaw {
         share: f64,
         lag_us: f64,
     },
+    /// An event began or was undone late.
+    LateEvent {
+        /// In the word of an experiment file.
+        what: String,
+        /// The server or host that it happened to.
+        target: String,
+        late_s: f64,
+    },
     /// A host of the load was lost or began late.
     Host(HostFault),
     /// An open loop offered more than was carried.
@@ -104,6 +112,7 @@ impl Flaw {
             | Flaw::ClientBusy { .. }
             | Flaw::Overload(_)
             | Flaw::LateClient(_)
+            | Flaw::LateEvent { .. }
             | Flaw::Unsteady(_)
             | Flaw::Stolen { .. }
             | Flaw::Throttled { .. }
@@ -120,6 +129,7 @@ impl Flaw {
             | Flaw::Host(_)
             | Flaw::Overload(_)
             | Flaw::LateClient(_)
+            | Flaw::LateEvent { .. }
             | Flaw::Stolen { .. }
             | Flaw::Throttled { .. }
             | Flaw::Swapped { .. } => FailureCause::Other,

@@ -1,6 +1,6 @@
 //! Which loads count, and why others do not.
 
-use readings::{LoadReading, LoadRow, NO_PORT, Pacing, WrongKind};
+use readings::{EventsReading, LoadReading, LoadRow, NO_PORT, Pacing, WrongKind};
 
 use crate::host_fault::host_fault;
 use crate::lag::late_beside;
@@ -14,8 +14,9 @@ const WRONG_SHARE: f64 = 0.001;
 /// Transport errors above this share of all requests make a load invalid, unless the run says
 /// another.
 const TRANSPORT_SHARE: f64 = 0.01;
-/// Schedule lag that moves requests to the next row of a load, in microseconds.
-const LAG_OF_ROW_US: f64 = 100_000.0;
+/// The length of a row of a load with events, in seconds. Requests that are sent so late fall into
+/// another row, and so do the answers around an event that is so late.
+const EVENT_ROW_S: f64 = 0.1;
 /// The share of requests that may be later than that.
 const LATE_SHARE: f64 = 0.05;
 
@@ -88,16 +89,25 @@ fn no_port_is_free(load: &LoadReading) -> bool {
     load.wrong.iter().any(|wrong| wrong.found.contains(NO_PORT))
 }
 
-/// The same for a load with events, in which failures are expected: only a client that stalled is a
-/// flaw, since requests that it sends late and all at once fail because of it.
-pub(crate) fn flaws_beside_failures(load: &LoadReading) -> Vec<Flaw> {
+/// The same for a load with events, in which failures are expected: flaws are a client that stalled,
+/// since requests that it sends late and all at once fail because of it, and events that were late,
+/// since the times that are compared then contain the delay.
+pub(crate) fn flaws_beside_failures(load: &LoadReading, events: &EventsReading) -> Vec<Flaw> {
     let lag = load.schedule_lag.quantile_us(1.0 - LATE_SHARE);
-    let late = (lag > LAG_OF_ROW_US).then_some(Flaw::ClientStalled {
+    let stalled = (lag > EVENT_ROW_S * 1e6).then_some(Flaw::ClientStalled {
         share: LATE_SHARE,
         lag_us: lag,
     });
+    let late = events.events.iter().filter_map(|event| {
+        let late_s = event.late_s.filter(|late_s| *late_s > EVENT_ROW_S)?;
+        Some(Flaw::LateEvent {
+            what: event.what.clone(),
+            target: event.target().to_owned(),
+            late_s,
+        })
+    });
     let nothing = (load.requests_all == 0).then(no_answer);
-    late.into_iter().chain(nothing).collect()
+    stalled.into_iter().chain(late).chain(nothing).collect()
 }
 
 /// The flaws of a load that make its trial invalid for the other loads too: it failed. Its answers

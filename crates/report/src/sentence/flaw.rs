@@ -63,6 +63,11 @@ pub fn flaw(flaw: &Flaw) -> String {
             fraction(*share),
             lag_us / 1e6
         ),
+        Flaw::LateEvent {
+            what,
+            target,
+            late_s,
+        } => format!("event `{what}` of `{target}` began or ended {late_s:.1} s late"),
         Flaw::Host(fault) => host_fault(fault),
         Flaw::Overload(found) => overload(found),
         Flaw::LateClient(late) => late_client(late),

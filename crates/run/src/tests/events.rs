@@ -103,6 +103,7 @@ fn a_reload_is_in_effect_when_it_shows_and_is_undone_at_the_end() {
     let ran = run(&text, &script, &GOOD);
     let event = &events_of(&ran)[0];
     assert_eq!((event.what.as_str(), event.back_s), ("reload", None));
+    assert!(event.late_s.is_some_and(|late_s| late_s < 1.0), "{event:?}");
     // It was checked twice, 10 ms apart.
     let after_s = event.in_effect_after_s.unwrap();
     assert!(after_s >= 0.01, "{after_s}");

@@ -92,6 +92,20 @@ fn a_handful_that_comes_and_goes_lies_within_what_matters() {
 }
 
 #[test]
+fn an_event_that_was_late_by_more_than_a_row_makes_its_trial_invalid() {
+    let mut trials = trials(5, |_, _| 10);
+    for late_s in [0.09, 0.11] {
+        if let Outcome::Done(reading) = &mut trials[0].outcome
+            && let Some(events) = &mut reading.events
+        {
+            events.events[0].late_s = Some(late_s);
+        }
+        let invalid = analyse(&header(5), &trials).invalid;
+        assert_eq!(invalid.len(), usize::from(late_s > 0.1), "{invalid:?}");
+    }
+}
+
+#[test]
 fn a_client_that_stood_still_is_to_blame_for_what_failed() {
     let mut trials = trials(5, |_, _| 10);
     for late in [400, 600] {

@@ -93,7 +93,7 @@ fn the_stages_of_three_hosts_are_the_stages_of_one_load() {
         "-c",
         "7",
         "-d",
-        "300ms",
+        "1s",
         "-q",
     ]);
     let text = text.expect(0).out;

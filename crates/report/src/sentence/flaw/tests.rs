@@ -54,6 +54,14 @@ fn each_flaw_has_its_words() {
             "the client stalled: 5% of its requests were sent late by 1.2 s and more",
         ),
         (
+            Flaw::LateEvent {
+                what: "stop".into(),
+                target: "web".into(),
+                late_s: 1.88,
+            },
+            "event `stop` of `web` began or ended 1.9 s late",
+        ),
+        (
             Flaw::Host(HostFault::Lost {
                 host: "b".into(),
                 why: "its pipe ended".into(),

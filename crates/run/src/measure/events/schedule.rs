@@ -246,6 +246,7 @@ impl<'s> ScheduledEvent<'s> {
                 let undone = self
                     .action
                     .undo(means.testbed, means.clocks, at_ns(until))?;
+                self.record_lateness(at_ns(until), undone);
                 self.record_undone(means, opened_ns, undone)?;
             }
             (State::Active, ..) if event.kind == EventKind::Stop => {
@@ -275,6 +276,7 @@ impl<'s> ScheduledEvent<'s> {
         self.state = State::Active;
         let kind = self.action.event.kind;
         let begun = self.action.begin(means.testbed, means.clocks, at_ns)?;
+        self.record_lateness(at_ns, begun);
         self.reading.at_s = match kind {
             // A reload or rolling restart goes on after its order, so the order's start counts.
             EventKind::Reload | EventKind::Rolling => since_s(opened_ns, begun.began_ns),
@@ -286,6 +288,11 @@ impl<'s> ScheduledEvent<'s> {
             self.record_undone(means, opened_ns, undone)?;
         }
         Ok(())
+    }
+
+    fn record_lateness(&mut self, due_ns: i64, done: Moment) {
+        let late_s = self.reading.late_s.get_or_insert(0.0);
+        *late_s = late_s.max(since_s(due_ns, done.began_ns));
     }
 
     /// Waits for a server that was started again, then records when the event was undone.
