@@ -12,7 +12,7 @@ use readings::AcceptQueue;
 
 use crate::listening::{holds, is_of_this_machine, listener_at, sockets_at};
 use crate::sampling::network_counters::Namespace;
-use crate::tcp_sockets::TcpSockets;
+use crate::socket_diag::SocketDiag;
 
 /// Counts how often accept queues are full, from its start on.
 pub(crate) struct AcceptQueueCounter {
@@ -22,7 +22,7 @@ pub(crate) struct AcceptQueueCounter {
 struct Network {
     namespace: Namespace,
     overflows: u64,
-    tcp: Option<TcpSockets>,
+    diag: Option<SocketDiag>,
     /// What each socket had dropped, by inode.
     drops: BTreeMap<u64, u32>,
 }
@@ -91,13 +91,13 @@ impl AcceptQueueCounter {
 
 impl Network {
     fn start(namespace: Namespace) -> Self {
-        let mut tcp = namespace.open(TcpSockets::open);
-        let sockets = tcp.as_mut().and_then(|one| one.listening().ok());
+        let mut diag = namespace.open(SocketDiag::open);
+        let sockets = diag.as_mut().and_then(|one| one.listening().ok());
         let drops = sockets.map(|all| all.iter().map(|one| (one.inode, one.drops)).collect());
         Self {
             overflows: namespace.listen_overflows().unwrap_or(0),
             // Without the drops of the start those of the end say nothing.
-            tcp: tcp.filter(|_| drops.is_some()),
+            diag: diag.filter(|_| drops.is_some()),
             drops: drops.unwrap_or_default(),
             namespace,
         }
@@ -109,7 +109,7 @@ impl Network {
         if overflows == 0 {
             return FullQueues::default();
         }
-        let sockets = self.tcp.as_mut().and_then(|one| one.listening().ok());
+        let sockets = self.diag.as_mut().and_then(|one| one.listening().ok());
         let dropped = sockets.into_iter().flatten().map(|socket| {
             let before = self.drops.get(&socket.inode).copied().unwrap_or(0);
             FullSocket {

@@ -47,8 +47,8 @@ mod server_quota;
 mod server_user;
 mod servers;
 mod signals;
+mod socket_diag;
 mod stderr_tail;
-mod tcp_sockets;
 mod traffic_control;
 pub mod wire;
 

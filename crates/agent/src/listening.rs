@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::cgroup::processes_in;
 use crate::cgroup_hierarchy::Hierarchy;
 use crate::sampling::proc_files::{Process, numbers_in, tree};
-use crate::tcp_sockets::TcpSockets;
+use crate::socket_diag::SocketDiag;
 use crate::wire::OtherServer;
 
 /// Process 1, which may hold sockets for services that it starts.
@@ -60,7 +60,7 @@ fn name_of(pid: i32) -> Option<String> {
 
 /// The inodes of the sockets that a connection to `address` may reach.
 pub(crate) fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
-    let listed = TcpSockets::open().and_then(|mut tcp| tcp.listening().ok());
+    let listed = SocketDiag::open().and_then(|mut diag| diag.listening().ok());
     let all = match listed {
         Some(all) => all.iter().map(|one| (one.address, one.inode)).collect(),
         None => {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_list_and_its_table_have_the_same_listeners() {
+    fn sock_diag_and_the_kernels_table_have_the_same_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let text = fs::read_to_string("/proc/self/net/tcp").unwrap();
@@ -234,9 +234,10 @@ mod tests {
             .lines()
             .filter_map(|one| parse_listener(one, 4))
             .collect();
-        let found = sockets_at(address);
-        assert_eq!(found.len(), 1);
-        assert_eq!(reached(&parsed, address), found);
+        let all = SocketDiag::open().unwrap().listening().unwrap();
+        let listed: Vec<_> = all.iter().map(|one| (one.address, one.inode)).collect();
+        assert_eq!(reached(&listed, address).len(), 1);
+        assert_eq!(reached(&parsed, address), reached(&listed, address));
     }
 
     struct Server(Child);

@@ -183,8 +183,8 @@ impl Netlink {
             let length = self.receive()?;
             for (kind, body) in messages(&self.buffer[..length]) {
                 match kind {
-                    NLMSG_DONE => return Ok(()),
-                    NLMSG_ERROR => return refusal(body).map_or(Ok(()), Err),
+                    // The end of a list has an error in its body, too.
+                    NLMSG_DONE | NLMSG_ERROR => return refusal(body).map_or(Ok(()), Err),
                     _ => take(body),
                 }
             }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::sampling::network_counters::Namespace;
-use crate::tcp_sockets::TcpSockets;
+use crate::socket_diag::SocketDiag;
 
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
@@ -45,34 +45,50 @@ impl Drop for PortRangeGuard {
     }
 }
 
-/// Ports that connections in TIME_WAIT hold; `None` where they cannot be listed.
-pub(super) fn ports_waiting(namespace: &Namespace) -> Option<u64> {
-    let listed = namespace.open(|| TcpSockets::open()?.waiting_ports().ok());
-    let ports = listed.or_else(|| {
-        let tables = [
-            namespace.read("tcp")?,
-            namespace.read("tcp6").unwrap_or_default(),
-        ];
-        let lines = tables.iter().flat_map(|text| text.lines());
-        Some(lines.filter_map(waiting_port).collect())
-    })?;
-    Some(ports.len() as u64)
-}
-
-/// The local port of a line of `/proc/net/tcp` in TIME_WAIT, such as
-/// `0: 0100007F:8CA0 0100007F:0050 06 ...`: number, local and remote address, state.
-fn waiting_port(line: &str) -> Option<u16> {
-    const TIME_WAIT: &str = "06";
-    let mut words = line.split_whitespace().skip(1);
-    let (_, port) = words.next()?.rsplit_once(':')?;
-    (words.nth(1)? == TIME_WAIT).then_some(())?;
-    u16::from_str_radix(port, 16).ok()
+/// How many ports connections in TIME_WAIT hold.
+pub(super) fn ports_waiting(namespace: &Namespace) -> u64 {
+    let listed = namespace.open(|| SocketDiag::open()?.ports_in_time_wait().ok());
+    let ports = listed.unwrap_or_else(|| {
+        let texts = ["tcp", "tcp6"].map(|name| namespace.read(name).unwrap_or_default());
+        let sockets = texts
+            .iter()
+            .flat_map(|text| text.lines())
+            .filter_map(socket);
+        let waiting = sockets.filter(|(_, state)| *state == TIME_WAIT);
+        waiting.map(|(port, _)| port).collect()
+    });
+    ports.len() as u64
 }
 
 /// Connections of this network namespace that are open at a local port: ESTABLISHED or CLOSE_WAIT.
-/// `None` where they cannot be listed.
 pub(super) fn connections_at(port: u16) -> Option<u64> {
-    TcpSockets::open()?.open_at(port).ok()
+    let listed = SocketDiag::open().and_then(|mut diag| diag.open_at(port).ok());
+    listed.or_else(|| {
+        let texts =
+            ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/self/net/{name}")));
+        let found = texts
+            .iter()
+            .flatten()
+            .flat_map(|text| text.lines())
+            .filter_map(socket);
+        texts[0].is_ok().then(|| {
+            let open = found.filter(|(at, state)| *at == port && OPEN.contains(state));
+            open.count() as u64
+        })
+    })
+}
+
+const TIME_WAIT: &str = "06";
+/// ESTABLISHED and CLOSE_WAIT.
+const OPEN: [&str; 2] = ["01", "08"];
+
+/// A line of `/proc/net/tcp`, `0: 0100007F:8CA0 0100007F:0050 06 ...`: number, local and remote
+/// address, state (as in the kernel's `net/tcp_states.h`). Returns local port and state.
+fn socket(line: &str) -> Option<(u16, &str)> {
+    let mut words = line.split_whitespace().skip(1);
+    let (_, port) = words.next()?.rsplit_once(':')?;
+    let state = words.nth(1)?;
+    Some((u16::from_str_radix(port, 16).ok()?, state))
 }
 
 #[cfg(test)]
@@ -83,10 +99,9 @@ mod tests {
     fn the_kernels_files_are_read() {
         assert!(port_range().is_some());
         assert_eq!(parse_port_range("32768\t60999\n"), Some((32_768, 60_999)));
-        let waiting = "   7: 0100007F:8CA0 0100007F:0050 06 00000000:00000000 03:00000A";
-        assert_eq!(waiting_port(waiting), Some(36_000));
-        assert_eq!(waiting_port(&waiting.replace(" 06 ", " 01 ")), None);
-        assert_eq!(waiting_port("  sl  local_address rem_address   st"), None);
+        let line = "   7: 0100007F:8CA0 0100007F:0050 06 00000000:00000000 03:00000A";
+        assert_eq!(socket(line), Some((36_000, TIME_WAIT)));
+        assert_eq!(socket("  sl  local_address rem_address   st"), None);
     }
 
     #[test]
@@ -100,8 +115,8 @@ mod tests {
         };
         let waiting = || {
             let text = fs::read_to_string("/proc/self/net/tcp").unwrap();
-            let ports: Vec<u16> = text.lines().filter_map(waiting_port).collect();
-            ports.iter().filter(|one| **one == port).count()
+            let sockets = text.lines().filter_map(socket);
+            sockets.filter(|one| *one == (port, TIME_WAIT)).count()
         };
         let mut both: Vec<_> = (0..3).map(|_| open()).collect();
         assert_eq!(waiting(), 0);
@@ -114,6 +129,6 @@ mod tests {
             std::thread::yield_now();
         }
         // Other programs' ports wait here as well.
-        assert!(ports_waiting(&Namespace::all(Vec::new(), &[])[0]).unwrap() >= 1);
+        assert!(ports_waiting(&Namespace::all(Vec::new(), &[])[0]) >= 1);
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use agent::wire::{Answer, AnswerSummary, DriveOrder, Driven, LoadOrder, Loaded, Order};
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
@@ -45,6 +46,8 @@ pub(crate) struct Script {
     pub(crate) answer_us: fn(usize, &load::Target) -> u64,
     /// CPU time of the client in each load, s.
     pub(crate) client_cpu_s: f64,
+    /// How long an agent takes until it begins to carry out an order of an event.
+    pub(crate) order_delay: fn(&Order) -> Duration,
     /// Whether suspended servers cannot be resumed.
     pub(crate) resume_fails: bool,
     /// The check, counted from 1, at which a reload is in effect.
@@ -93,6 +96,7 @@ impl Default for Script {
             rate_per_s: |_| 10_000.0,
             answer_us: |_, _| 0,
             client_cpu_s: 0.0,
+            order_delay: |_| Duration::ZERO,
             resume_fails: false,
             in_effect_at_check: 1,
             ahead_ns: BTreeMap::new(),
@@ -227,8 +231,10 @@ impl AgentHandle for FakeAgent {
     fn ask_unless(&mut self, order: &Order, _: &AtomicBool) -> Result<Answer, AgentError> {
         if let Order::Timed { at_ns, of } = order {
             while self.now_ns() < *at_ns {
-                std::thread::sleep(std::time::Duration::from_millis(1));
+                std::thread::sleep(Duration::from_millis(1));
             }
+            let order_delay = self.script.borrow().order_delay;
+            std::thread::sleep(order_delay(of));
             let began_ns = self.now_ns();
             let of = Box::new(self.ask(of)?);
             return Ok(Answer::Timed {
@@ -467,7 +473,7 @@ impl AgentHandle for FakeAgent {
         let rows = order.job.rows;
         if rows.is_some() {
             observer.tick(Some(self.now_ns()));
-            let end = std::time::Instant::now() + std::time::Duration::from_millis(30);
+            let end = std::time::Instant::now() + Duration::from_millis(30);
             while std::time::Instant::now() < end {
                 observer.tick(None);
             }

@@ -47,7 +47,7 @@ pub enum Flaw {
         share: f64,
         lag_us: f64,
     },
-    /// An event began or was undone late.
+    /// An event was begun or undone late.
     LateEvent {
         /// In the word of an experiment file.
         what: String,

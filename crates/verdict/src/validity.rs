@@ -89,9 +89,9 @@ fn no_port_is_free(load: &LoadReading) -> bool {
     load.wrong.iter().any(|wrong| wrong.found.contains(NO_PORT))
 }
 
-/// The same for a load with events, in which failures are expected: flaws are a client that stalled,
-/// since requests that it sends late and all at once fail because of it, and events that were late,
-/// since the times that are compared then contain the delay.
+/// The same for a load with events, in which failures are expected. Flaws are that no good answer came;
+/// that the client stalled, since requests that it sends late and all at once fail because of it; and
+/// that an event was late, since the times that are compared contain the delay.
 pub(crate) fn flaws_beside_failures(load: &LoadReading, events: &EventsReading) -> Vec<Flaw> {
     let lag = load.schedule_lag.quantile_us(1.0 - LATE_SHARE);
     let stalled = (lag > EVENT_ROW_S * 1e6).then_some(Flaw::ClientStalled {

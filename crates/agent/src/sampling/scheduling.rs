@@ -59,11 +59,9 @@ impl Scheduling {
 
     /// Adds which ports are taken, which takes long where there are many connections.
     pub(crate) fn read_ports(&mut self, namespaces: &[Namespace]) {
-        let ports = namespaces.iter().filter_map(|namespace| {
-            Some(PortsSample {
-                servers: namespace.servers.clone(),
-                waiting: ports_waiting(namespace)?,
-            })
+        let ports = namespaces.iter().map(|namespace| PortsSample {
+            servers: namespace.servers.clone(),
+            waiting: ports_waiting(namespace),
         });
         self.ports = ports.collect();
     }

@@ -56,7 +56,7 @@ impl Link {
                     let _ = net::os::bind_to_cpus(&cpus);
                 }
                 net::os::sharpen_timers();
-                // Which only root can.
+                // Only root may raise its priority.
                 let _ = net::os::run_first();
                 // When it ends, the devices vanish and no packet passes.
                 let _ = thread.work();

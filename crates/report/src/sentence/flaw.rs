@@ -67,7 +67,7 @@ pub fn flaw(flaw: &Flaw) -> String {
             what,
             target,
             late_s,
-        } => format!("event `{what}` of `{target}` began or ended {late_s:.1} s late"),
+        } => format!("the event `{what}` on `{target}` was begun or undone {late_s:.1} s late"),
         Flaw::Host(fault) => host_fault(fault),
         Flaw::Overload(found) => overload(found),
         Flaw::LateClient(late) => late_client(late),

@@ -1,6 +1,6 @@
 //! Bottlenecks provoked on purpose, here and on hosts with links, settings and ports of their own:
 //! each is named, and confirmed where a change can show it. Names are asserted, no speeds; what
-//! these are known by does not hang on what else the machine does.
+//! these are known by does not depend on what else the machine does, except below `alone`.
 
 use std::sync::OnceLock;
 
@@ -65,21 +65,6 @@ pub fn between(server: &str, client: &str, path: &str, load: &str) -> String {
          [servers.o]\nrecipe = \"origin\"\nhost = \"server\"\n\
          [subjects]\nx = \"http://o{path}\"\n[load]\nhost = \"client\"\n{load}\n"
     )
-}
-
-#[test]
-fn four_connections_over_a_slow_answer_are_limited_by_concurrency() {
-    let place = Place::new();
-    let (one, found) = provoked(
-        &place,
-        "[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/delay/constant/50ms\"\n\
-         [load]\nconnections = 4\n",
-        "concurrency",
-    );
-    assert_eq!(one["standing"], "confirmed", "{found:#?}");
-    let sentence = one["sentence"].as_str().unwrap();
-    assert!(sentence.contains("4 connections"), "{sentence}");
-    assert_eq!(one["at_least"], false);
 }
 
 #[test]
@@ -208,7 +193,22 @@ fn upstream_connections_are_counted_on_other_hosts_than_the_loads() {
 mod alone {
     use super::*;
 
-    /// The CPUs are idle, so that beside other tests these would be the bottleneck.
+    /// Four connections leave the CPUs idle. Beside other tests these would be busy, and be named instead.
+    #[test]
+    fn four_connections_over_a_slow_answer_are_limited_by_concurrency() {
+        let place = Place::alone();
+        let (one, found) = provoked(
+            &place,
+            "[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/delay/constant/50ms\"\n\
+             [load]\nconnections = 4\n",
+            "concurrency",
+        );
+        assert_eq!(one["standing"], "confirmed", "{found:#?}");
+        let sentence = one["sentence"].as_str().unwrap();
+        assert!(sentence.contains("4 connections"), "{sentence}");
+        assert_eq!(one["at_least"], false);
+    }
+
     #[test]
     fn four_connections_over_20_ms_are_limited_by_concurrency() {
         if !can_be_made() {

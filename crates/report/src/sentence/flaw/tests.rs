@@ -59,7 +59,7 @@ fn each_flaw_has_its_words() {
                 target: "web".into(),
                 late_s: 1.88,
             },
-            "event `stop` of `web` began or ended 1.9 s late",
+            "the event `stop` on `web` was begun or undone 1.9 s late",
         ),
         (
             Flaw::Host(HostFault::Lost {

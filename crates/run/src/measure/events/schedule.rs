@@ -27,6 +27,9 @@ pub(super) struct EventSchedule<'s> {
     events: Vec<ScheduledEvent<'s>>,
     /// When the window opened.
     opened_ns: Option<i64>,
+    /// When the last event had been begun or undone: while one waits, as for a server that starts,
+    /// the others do too.
+    free_ns: i64,
     window: Duration,
     failure: Option<AgentError>,
 }
@@ -55,6 +58,17 @@ pub(super) struct Means<'m> {
     pub(super) testbed: &'m mut Testbed,
     pub(super) clocks: &'m AgentClocks,
     pub(super) stop: &'m AtomicBool,
+}
+
+/// Moments that concern each event.
+#[derive(Clone, Copy)]
+struct Moments {
+    /// When the window opened.
+    opened_ns: i64,
+    /// See [`EventSchedule`].
+    free_ns: i64,
+    /// When the next event is due to begin or to be undone.
+    next_ns: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +113,7 @@ impl<'s> EventSchedule<'s> {
         Ok(Self {
             events,
             opened_ns: None,
+            free_ns: 0,
             window,
             failure: None,
         })
@@ -122,10 +137,30 @@ impl<'s> EventSchedule<'s> {
                 return;
             }
             let due = self.due(number);
-            if let Err(e) = self.events[number].advance(means, opened_ns, due) {
+            let moments = Moments {
+                opened_ns,
+                free_ns: self.free_ns,
+                next_ns: self.next_ns(opened_ns),
+            };
+            let state = self.events[number].state;
+            if let Err(e) = self.events[number].advance(means, moments, due) {
                 self.failure = Some(e);
             }
+            if self.events[number].state != state {
+                self.free_ns = now_ns();
+            }
         }
+    }
+
+    /// When the next event is due to begin or to be undone.
+    fn next_ns(&self, opened_ns: i64) -> Option<i64> {
+        let due = |number: usize| match self.events[number].state {
+            State::Pending => self.due(number),
+            State::Active => self.events[number].until,
+            State::Undone => None,
+        };
+        let next = (0..self.events.len()).filter_map(due).min()?;
+        Some(after(opened_ns, next))
     }
 
     /// When an event begins, since the window opened; `None` while it waits for another one to end.
@@ -163,7 +198,11 @@ impl<'s> EventSchedule<'s> {
             AgentError::Lost(format!("{} could not be restored: {e}", scheduled.target()))
         };
         let mut result = self.failure.map_or(Ok(()), Err);
-        for scheduled in self.events {
+        let (opened_ns, free_ns, window) = (self.opened_ns, self.free_ns, self.window);
+        for mut scheduled in self.events {
+            if let Some(opened_ns) = opened_ns {
+                scheduled.record_missed(opened_ns, free_ns, window);
+            }
             if scheduled.state == State::Active
                 && let Err(e) = scheduled.action.undo(testbed, clocks, AT_ONCE)
             {
@@ -224,14 +263,14 @@ impl<'s> ScheduledEvent<'s> {
     fn advance(
         &mut self,
         means: &mut Means<'_>,
-        opened_ns: i64,
+        moments: Moments,
         due: Option<Duration>,
     ) -> Result<(), AgentError> {
+        let opened_ns = moments.opened_ns;
         // An order takes time to arrive, so it is given before it is due.
         let lead_ns = means.clocks.lead_ns(means.testbed, self.action.host());
         let soon_ns = now_ns() + lead_ns;
-        let at_ns = |after: Duration| opened_ns.saturating_add(after.as_nanos() as i64);
-        let is_due = |after: &Duration| soon_ns >= at_ns(*after);
+        let is_due = |due: &Duration| soon_ns >= after(opened_ns, *due);
         let event = self.action.event;
         let (due, until) = (due.filter(is_due), self.until.filter(is_due));
         match (self.state, due, until) {
@@ -239,21 +278,20 @@ impl<'s> ScheduledEvent<'s> {
                 let first = self.before;
                 self.sample_cpu(means);
                 self.usual_per_s = first.zip(self.before).and_then(per_s);
-                self.begin(means, opened_ns, at_ns(due))?;
+                self.begin(means, moments, after(opened_ns, due))?;
             }
             (State::Pending, ..) if self.before.is_none() => self.sample_cpu(means),
             (State::Active, _, Some(until)) => {
-                let undone = self
-                    .action
-                    .undo(means.testbed, means.clocks, at_ns(until))?;
-                self.record_lateness(at_ns(until), undone);
+                let due_ns = after(opened_ns, until);
+                let undone = self.action.undo(means.testbed, means.clocks, due_ns)?;
+                self.record_lateness(due_ns.max(moments.free_ns), undone.began_ns);
                 self.record_undone(means, opened_ns, undone)?;
             }
             (State::Active, ..) if event.kind == EventKind::Stop => {
                 // With very many connections a sample takes long, and the agent carries out one order
                 // at a time.
-                let soon_ns = soon_ns + SAMPLE_INTERVAL.as_nanos() as i64;
-                if self.until.is_none_or(|until| soon_ns < at_ns(until)) {
+                let sampled_ns = now_ns() + SAMPLE_INTERVAL.as_nanos() as i64;
+                if moments.next_ns.is_none_or(|next_ns| sampled_ns < next_ns) {
                     self.sample_connections(means);
                 }
             }
@@ -269,19 +307,23 @@ impl<'s> ScheduledEvent<'s> {
     fn begin(
         &mut self,
         means: &mut Means<'_>,
-        opened_ns: i64,
-        at_ns: i64,
+        moments: Moments,
+        due_ns: i64,
     ) -> Result<(), AgentError> {
+        let opened_ns = moments.opened_ns;
         // Set first: an event that has partly begun is undone too.
         self.state = State::Active;
         let kind = self.action.event.kind;
-        let begun = self.action.begin(means.testbed, means.clocks, at_ns)?;
-        self.record_lateness(at_ns, begun);
+        let begun = self.action.begin(means.testbed, means.clocks, due_ns)?;
         self.reading.at_s = match kind {
             // A reload or rolling restart goes on after its order, so the order's start counts.
             EventKind::Reload | EventKind::Rolling => since_s(opened_ns, begun.began_ns),
             _ => since_s(opened_ns, begun.ended_ns),
         };
+        // One that follows another is due when that is over.
+        if self.after.is_none() {
+            self.record_lateness(due_ns.max(moments.free_ns), begun.began_ns);
+        }
         self.before = None;
         if kind == EventKind::Rolling {
             let undone = self.action.undo(means.testbed, means.clocks, AT_ONCE)?;
@@ -290,9 +332,24 @@ impl<'s> ScheduledEvent<'s> {
         Ok(())
     }
 
-    fn record_lateness(&mut self, due_ns: i64, done: Moment) {
+    /// Records how late it was begun, or its undoing. What it takes then is part of the event.
+    fn record_lateness(&mut self, due_ns: i64, began_ns: i64) {
         let late_s = self.reading.late_s.get_or_insert(0.0);
-        *late_s = late_s.max(since_s(due_ns, done.began_ns));
+        *late_s = late_s.max(since_s(due_ns, began_ns));
+    }
+
+    /// Records that the event was not begun, or not undone, although it was due in the window.
+    fn record_missed(&mut self, opened_ns: i64, free_ns: i64, window: Duration) {
+        let missed = match self.state {
+            State::Pending if self.after.is_none() => {
+                Some(self.action.event.at).filter(|at| *at < window)
+            }
+            State::Active => self.until,
+            State::Pending | State::Undone => None,
+        };
+        if let Some(missed) = missed {
+            self.record_lateness(after(opened_ns, missed).max(free_ns), now_ns());
+        }
     }
 
     /// Waits for a server that was started again, then records when the event was undone.
@@ -393,6 +450,10 @@ impl<'s> ScheduledEvent<'s> {
             self.reading.in_rotation_after_s = Some(since_s);
         }
     }
+}
+
+fn after(opened_ns: i64, time: Duration) -> i64 {
+    opened_ns.saturating_add(time.as_nanos() as i64)
 }
 
 fn since_s(from_ns: i64, to_ns: i64) -> f64 {

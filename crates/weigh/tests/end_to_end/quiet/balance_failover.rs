@@ -183,7 +183,7 @@ fn nobody_noticed(scene: &Scene<'_>, document: &Value, in_flight: u64) {
     let failed = failed(document);
     assert!(
         failed <= bound,
-        "by {}, {failed} failed, in flight {in_flight}: {}",
+        "{}: {failed} requests failed, {in_flight} were in flight: {}",
         scene.kind,
         document["errors"]
     );
@@ -255,7 +255,7 @@ fn unreachable(how: (&'static str, &str)) {
     let mut in_flight = 0;
     let document = scene.load_around(at("lb"), || {
         switch("down");
-        // None, unless the load was late.
+        // 0, unless the load had gone on already.
         in_flight = scene.backend(2)["active"].as_u64().unwrap();
     });
     nobody_noticed(&scene, &document, in_flight);
