@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use agent::wire::{Answer, Order};
@@ -39,9 +40,10 @@ impl RemoteHost {
         spec: &HostSpec,
         weigh: &Path,
         engines: &Shared,
+        stop: &AtomicBool,
     ) -> Result<Self, AgentError> {
         let mut host = Self::absent(spec, weigh, engines, Vec::new());
-        host.connect()?;
+        host.connect(stop)?;
         Ok(host)
     }
 
@@ -64,8 +66,8 @@ impl RemoteHost {
         }
     }
 
-    fn connect(&mut self) -> Result<(), AgentError> {
-        let (mut agent, access) = self.start()?;
+    fn connect(&mut self, stop: &AtomicBool) -> Result<(), AgentError> {
+        let (mut agent, access) = self.start(stop)?;
         if access.is_some() {
             self.await_end_of_earlier(&mut agent)?;
             agent.ask(&Order::Sweep)?;
@@ -82,7 +84,7 @@ impl RemoteHost {
         Ok(())
     }
 
-    fn start(&self) -> Result<(Agent, Option<HostAccess>), AgentError> {
+    fn start(&self, stop: &AtomicBool) -> Result<(Agent, Option<HostAccess>), AgentError> {
         let Some(reach) = &self.spec.reach else {
             return Ok((Agent::start(&self.weigh)?, None));
         };
@@ -91,7 +93,7 @@ impl RemoteHost {
         let access = self
             .engines
             .borrow_mut()
-            .open(&self.spec, reach, &program)?;
+            .open(&self.spec, reach, &program, stop)?;
         let agent = Agent::open(&access.command, &program)?;
         Ok((agent, Some(access)))
     }
@@ -119,8 +121,8 @@ impl RemoteHost {
         self.spec.address.or(found)
     }
 
-    pub(crate) fn reopen(&mut self) -> Result<(), AgentError> {
-        let connected = self.connect();
+    pub(crate) fn reopen(&mut self, stop: &AtomicBool) -> Result<(), AgentError> {
+        let connected = self.connect(stop);
         if let Err(AgentError::Lost(why) | AgentError::Failed(why)) = &connected {
             let name = &self.spec.name;
             self.agent = Err(format!("host `{name}` cannot be reached any more: {why}"));

@@ -112,11 +112,12 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Creates the hosts and starts an agent on each with the program `weigh`.
+    /// Creates the hosts and starts an agent on each with the program `weigh`. The wait for one that has
+    /// to be granted, as by Slurm, ends when `stop` is set.
     ///
     /// # Errors
     /// When one cannot be opened; all that was created is removed then.
-    pub fn open(spec: HostsSpec, weigh: &Path) -> Result<Self, HostsError> {
+    pub fn open(spec: HostsSpec, weigh: &Path, stop: &AtomicBool) -> Result<Self, HostsError> {
         let mut hosts = HostsByName::new();
         let mut links: Option<Box<dyn Links>> = None;
         let engines = Shared::default();
@@ -145,7 +146,7 @@ impl Hosts {
                 let has_links = specs.iter().any(|spec| spec.link.is_some());
                 let mut machines = Machines::new();
                 for one in specs {
-                    let host = RemoteHost::open(one, weigh, &engines);
+                    let host = RemoteHost::open(one, weigh, &engines, stop);
                     let host = host.map_err(|error| failed(&one.name, error))?;
                     if has_links && host.known_address().is_none() {
                         let why = "links need its address: address = \"…\"".to_owned();
@@ -196,7 +197,7 @@ impl Hosts {
             // The old ones go first: the new ones have the same names.
             let (spec, weigh) = (self.spec.clone(), self.weigh.clone());
             drop(self);
-            return Self::open(spec, &weigh);
+            return Self::open(spec, &weigh, stop);
         };
         // The old ones keep what their engines have given until the new ones have it.
         let mut old = std::mem::take(&mut self.hosts);
@@ -205,12 +206,12 @@ impl Hosts {
             let before = old.get_mut(&spec.name).map(|host| host.close());
             let before = before.unwrap_or_default();
             let mut host = RemoteHost::absent(spec, &self.weigh, &self.engines, before);
-            let mut opened = host.reopen();
+            let mut opened = host.reopen(stop);
             for pause in RETRY_AFTER {
                 if opened.is_ok() || !wait(pause, stop) {
                     break;
                 }
-                opened = host.reopen();
+                opened = host.reopen(stop);
             }
             machines.insert(spec.name.clone(), Box::new(host));
         }

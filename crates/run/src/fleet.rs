@@ -56,13 +56,14 @@ pub struct FleetLoad {
 }
 
 impl Fleet {
-    /// Opens the hosts and starts the agent `weigh` on each.
+    /// Opens the hosts and starts the agent `weigh` on each. The wait for one that has to be granted ends
+    /// when `stop` is set.
     ///
     /// # Errors
     /// When one cannot be opened.
-    pub fn open(specs: Vec<HostSpec>, weigh: &Path) -> Result<Self, HostsError> {
+    pub fn open(specs: Vec<HostSpec>, weigh: &Path, stop: &AtomicBool) -> Result<Self, HostsError> {
         agent::leftovers::sweep();
-        let hosts = Hosts::open(HostsSpec::Machines(specs.clone()), weigh)?;
+        let hosts = Hosts::open(HostsSpec::Machines(specs.clone()), weigh, stop)?;
         Ok(Self::of(hosts, specs))
     }
 

@@ -105,7 +105,7 @@ pub fn run(
     agent::leftovers::sweep();
     let open = |before: Option<Hosts>, spec| match before {
         Some(hosts) => hosts.reopen(stop),
-        None => Hosts::open(spec, options.weigh),
+        None => Hosts::open(spec, options.weigh, stop),
     };
     run_on(&open, options, stop, &mut emit)
 }

@@ -10,7 +10,7 @@ use experiment::catalogue;
 use experiment::plan::Plan;
 use experiment::within::Fit;
 use readings::{Journal, RunHeader, Trial};
-use run::{CallGraph, RunOptions, StoppingRule, default_folder};
+use run::{CallGraph, RunError, RunOptions, StoppingRule, default_folder};
 use serde_json::{Value, json};
 use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
@@ -337,6 +337,10 @@ pub fn carry_out_until(
     let mut progress = Progress::new();
     let result = run::run(&options, &signals.stop, |event| progress.event(&event));
     progress.end();
+    if let Err(RunError::Host { .. }) = &result {
+        // Not an error if hosts were still waited for.
+        signals.go_on()?;
+    }
     result.map_err(|e| {
         if e.is_callers() {
             Failure::words(e)

@@ -13,6 +13,7 @@ mod slurm;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
+use std::sync::atomic::AtomicBool;
 
 use agent::{AgentError, PipeCommand, Program};
 use readings::{HostSpec, Reach};
@@ -54,7 +55,7 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Prepares the pipe to a host.
+    /// Prepares the pipe to a host. The wait for one that has to be granted ends when `stop` is set.
     ///
     /// # Errors
     /// When its engine is missing or refuses.
@@ -63,6 +64,7 @@ impl Engines {
         host: &HostSpec,
         reach: &Reach,
         program: &Program,
+        stop: &AtomicBool,
     ) -> Result<HostAccess, AgentError> {
         let name = host.name.as_str();
         Ok(match reach {
@@ -82,7 +84,7 @@ impl Engines {
                     Some(allocation) => allocation,
                     None => {
                         let count = member.count.unwrap_or(1);
-                        let made = Rc::new(Allocation::request(&member.spec, count)?);
+                        let made = Rc::new(Allocation::request(&member.spec, count, stop)?);
                         let weak = Rc::downgrade(&made);
                         self.allocations.insert(member.preset.clone(), weak);
                         made

@@ -6,8 +6,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent::{AgentError, ChildGuard, PipeCommand};
 use readings::Slurm;
@@ -18,6 +19,8 @@ use super::{HostAccess, Lease};
 
 /// How long to wait for an allocation.
 const GRANTED_WITHIN: Duration = Duration::from_secs(600);
+const STOP_CHECKED_EVERY: Duration = Duration::from_millis(100);
+const SIGTERM: i32 = 15;
 const SALLOC: &str = "salloc";
 const GRANTED: &str = "weigh-allocation";
 /// The most bytes of the messages of `salloc` that are kept.
@@ -34,8 +37,12 @@ pub(super) struct Allocation {
 impl Lease for Allocation {}
 
 impl Allocation {
-    /// Requests nodes, and waits for them.
-    pub(super) fn request(slurm: &Slurm, count: u32) -> Result<Self, AgentError> {
+    /// Requests nodes, and waits for them until `stop` is set.
+    pub(super) fn request(
+        slurm: &Slurm,
+        count: u32,
+        stop: &AtomicBool,
+    ) -> Result<Self, AgentError> {
         let allocation = match std::env::var("SLURM_JOB_ID") {
             Ok(job) => {
                 let list = std::env::var("SLURM_JOB_NODELIST").unwrap_or_default();
@@ -45,7 +52,7 @@ impl Allocation {
                     holder: None,
                 }
             }
-            Err(_) => Self::allocate(slurm, count)?,
+            Err(_) => Self::allocate(slurm, count, stop)?,
         };
         let have = allocation.nodes.len();
         if have < count as usize {
@@ -57,7 +64,7 @@ impl Allocation {
         Ok(allocation)
     }
 
-    fn allocate(slurm: &Slurm, count: u32) -> Result<Self, AgentError> {
+    fn allocate(slurm: &Slurm, count: u32, stop: &AtomicBool) -> Result<Self, AgentError> {
         let mut command = agent::piped(SALLOC);
         command.arg(format!("--nodes={count}"));
         // If a node fails, the others must stay.
@@ -68,6 +75,7 @@ impl Allocation {
         command.args(["sh", "-c", &script]);
         let mut child = started(SALLOC, &mut command)?;
         let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let pid = child.id() as i32;
         let holder = ChildGuard::new(child);
         let (sender, granted) = mpsc::channel();
         std::thread::spawn(move || {
@@ -91,7 +99,15 @@ impl Allocation {
                 let _ = std::io::copy(&mut errors, &mut std::io::sink());
             }
         });
-        match granted.recv_timeout(GRANTED_WITHIN) {
+        let end = Instant::now() + GRANTED_WITHIN;
+        let answer = loop {
+            let answer = granted.recv_timeout(STOP_CHECKED_EVERY);
+            let is_open = answer == Err(mpsc::RecvTimeoutError::Timeout) && Instant::now() < end;
+            if !is_open || stop.load(Ordering::Relaxed) {
+                break answer;
+            }
+        };
+        match answer {
             Ok(rest) => {
                 let mut words = rest.split_whitespace();
                 let job = words.next().unwrap_or_default().to_owned();
@@ -102,10 +118,15 @@ impl Allocation {
                     holder: Some(holder),
                 })
             }
-            Err(mpsc::RecvTimeoutError::Timeout) => Err(failed(
-                SALLOC,
-                format!("nothing was granted for {} s", GRANTED_WITHIN.as_secs()),
-            )),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                // Withdraws the request; killed by its guard, it would leave it in the queue.
+                let _ = net::os::kill(pid, SIGTERM);
+                let why = match stop.load(Ordering::Relaxed) {
+                    true => "stopped before nodes were granted".to_owned(),
+                    false => format!("nothing was granted for {} s", GRANTED_WITHIN.as_secs()),
+                };
+                Err(failed(SALLOC, why))
+            }
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 let said = said.recv_timeout(Duration::from_secs(1));
                 let said = said.unwrap_or_default();

@@ -28,8 +28,9 @@ pub fn read(file: &Path) -> Result<Vec<HostSpec>, Failure> {
 pub fn open(hosts: Vec<HostSpec>, address: &Address, signals: &Signals) -> Result<Fleet, Failure> {
     // A second signal ends the agents as well, until a live view gives the signals back.
     signals.before_the_end(agent::end_all);
-    let mut fleet = Fleet::open(hosts, &own_program()?).map_err(Failure::failed)?;
+    let opened = Fleet::open(hosts, &own_program()?, &signals.stop);
     signals.go_on()?;
+    let mut fleet = opened.map_err(Failure::failed)?;
     let local = address.inet().filter(|one| {
         let ip = one.ip();
         ip.is_loopback() || ip.is_unspecified()

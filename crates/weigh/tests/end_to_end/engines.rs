@@ -284,6 +284,44 @@ fn nodes_of_slurm_are_hosts() {
     cluster.is_empty();
 }
 
+/// While others have the nodes, a request waits in the queue.
+#[test]
+fn a_wait_for_nodes_ends_with_the_first_signal_and_leaves_no_request() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let mut others = Command::new("salloc");
+    cluster.settle(others.args(["--nodes=3", "--quiet", "cat"]));
+    others
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut others = others.spawn().unwrap();
+    let states = || cluster.asks("squeue", &["--noheader", "--format=%T"]);
+    wait_until("others have the nodes", LIMIT, || {
+        states().contains("RUNNING")
+    });
+    let text = experiment(NODES, ["n1", "n2", "n3"]);
+    cluster.place.write("x.toml", &text);
+    cluster.place.write("hosts.toml", NODES);
+    let run = ["run", "x.toml", "--out", "r"];
+    let load = ["load", "http://127.0.0.1:1/", "--hosts", "hosts.toml"];
+    for words in [run, load] {
+        let mut command = cluster.place.weigh(&words);
+        cluster.settle(&mut command);
+        let mut waiting = cluster.place.start_command(command);
+        waiting.until("its request waits", || states().contains("PENDING"));
+        waiting.signal(2);
+        waiting.end().expect(130);
+        wait_until("its request is withdrawn", LIMIT, || {
+            !states().contains("PENDING")
+        });
+    }
+    drop(others.stdin.take());
+    others.wait().unwrap();
+    cluster.is_empty();
+}
+
 #[test]
 fn an_srun_that_is_killed_costs_its_block_alone() {
     let Some(cluster) = Cluster::start() else {
