@@ -243,7 +243,8 @@ mod tests {
             worker.join().unwrap();
             // Also after it has ended.
             let other = other.read().unwrap();
-            assert!((25.0..60.0).contains(&ms(other)), "{other:?}");
+            // Two clocks, so it may be a little less.
+            assert!((24.0..60.0).contains(&ms(other)), "{other:?}");
             let own = own.read().unwrap();
             assert!(ms(own) < 20.0, "{own:?}");
         }

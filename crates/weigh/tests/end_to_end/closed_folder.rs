@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use crate::common::{Place, array};
+use crate::common::{Place, array, copy_program};
 
 const EXPERIMENT: &str = r#"title = "a relay"
 
@@ -37,7 +37,7 @@ fn servers_of_other_users_run_a_copy_of_a_program_that_only_root_can_reach() {
     fs::create_dir(&private).unwrap();
     fs::set_permissions(&private, Permissions::from_mode(0o700)).unwrap();
     let program = private.join("weigh");
-    fs::copy(env!("CARGO_BIN_EXE_weigh"), &program).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_weigh").as_ref(), &program);
     place.write("x.toml", EXPERIMENT);
     let mut command = Command::new(&program);
     command.args(["run", "x.toml", "--out", "r", "--format", "json"]);

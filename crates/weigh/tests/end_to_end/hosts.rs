@@ -238,7 +238,7 @@ fn an_ordinary_user_has_hosts_too() {
     // Where that user may read it.
     let copy = |from: std::path::PathBuf, name| {
         let to = place.path(name);
-        fs::copy(from, &to).unwrap();
+        crate::common::copy_program(&from, &to);
         to
     };
     let tests = copy(std::env::current_exe().unwrap(), "tests");

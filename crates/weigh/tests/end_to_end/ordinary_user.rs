@@ -80,7 +80,7 @@ fn cpu_time_of_scripts_is_counted_in_an_own_group_and_said_to_be_missing_without
     };
     // Where that user may read it.
     let weigh = place.path("weigh");
-    fs::copy(crate::common::program(), &weigh).unwrap();
+    crate::common::copy_program(&crate::common::program(), &weigh);
     place.write("x.toml", SCRIPT);
     for name in ["", "t", "home"] {
         chown(place.path(name), Some(NOBODY), Some(NOBODY)).unwrap();

@@ -55,11 +55,15 @@ pub fn in_own_process(path: &str, test: impl FnOnce()) {
         .args([path, "--exact", "--nocapture"])
         .env(MARK, "1");
     let output = output.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    // Indented, so that its result does not look like that of this process.
     assert!(
         output.status.success() && said.contains("1 passed"),
-        "{said}{}",
-        String::from_utf8_lossy(&output.stderr)
+        "{}",
+        said.lines()
+            .map(|line| format!("\n    {line}"))
+            .collect::<String>()
     );
 }
 

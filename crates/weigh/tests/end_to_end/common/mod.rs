@@ -30,7 +30,8 @@ pub use loads::{histogram, load, measured, no_errors, number, sum, words};
 pub use screen::{Shown, shown};
 pub use testing::skip;
 pub use topologies::{
-    BackEnd, PROGRAM, command_on, far, hosts_or_skip, load_on, program, run_on, spec, topology,
+    BackEnd, PROGRAM, command_on, copy_program, far, hosts_or_skip, load_on, program, run_on, spec,
+    topology,
 };
 pub use turn::Turn;
 pub use upstream::{Answering, Origin, free_port, serve_tcp, serve_unix};

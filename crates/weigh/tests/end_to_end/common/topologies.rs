@@ -1,6 +1,6 @@
 //! Hosts for tests.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hosts::{Topology, TopologyError, TopologyOptions};
@@ -28,6 +28,13 @@ pub fn far(name: &str, link: LinkSpec) -> HostSpec {
 
 /// Names the program for a copy of a test that another user runs.
 pub const PROGRAM: &str = "WEIGH_TEST_PROGRAM";
+
+/// Copies a program, to run the copy. Another process does it: a file that is open for writing here is
+/// also open in each child that another test has just forked, and cannot be run meanwhile (ETXTBSY).
+pub fn copy_program(from: &Path, to: &Path) {
+    let done = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(done.success(), "{}", from.display());
+}
 
 /// The program.
 pub fn program() -> PathBuf {
