@@ -183,7 +183,7 @@ impl Netlink {
             let length = self.receive()?;
             for (kind, body) in messages(&self.buffer[..length]) {
                 match kind {
-                    // The end of a list has an error in its body, too.
+                    // The message that ends a list can report an error, too.
                     NLMSG_DONE | NLMSG_ERROR => return refusal(body).map_or(Ok(()), Err),
                     _ => take(body),
                 }
@@ -202,7 +202,7 @@ impl Netlink {
     }
 }
 
-/// The error in the body of an `NLMSG_ERROR`; `None` for an acknowledgement.
+/// The error in the body of an `NLMSG_ERROR` or `NLMSG_DONE`; `None` if there is none.
 fn refusal(body: &[u8]) -> Option<io::Error> {
     let errno = body.get(..4).map_or(0, |_| -(u32_at(body, 0) as i32));
     (errno != 0).then(|| io::Error::from_raw_os_error(errno))

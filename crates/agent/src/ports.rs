@@ -64,18 +64,18 @@ pub(super) fn ports_waiting(namespace: &Namespace) -> u64 {
 pub(super) fn connections_at(port: u16) -> Option<u64> {
     let listed = SocketDiag::open().and_then(|mut diag| diag.open_at(port).ok());
     listed.or_else(|| {
-        let texts =
-            ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/self/net/{name}")));
-        let found = texts
-            .iter()
-            .flatten()
-            .flat_map(|text| text.lines())
-            .filter_map(socket);
-        texts[0].is_ok().then(|| {
-            let open = found.filter(|(at, state)| *at == port && OPEN.contains(state));
-            open.count() as u64
-        })
+        let own = fs::read_to_string("/proc/self/net/tcp").ok()?;
+        // Without IPv6 there is no such file.
+        let own6 = fs::read_to_string("/proc/self/net/tcp6").unwrap_or_default();
+        Some(open_in(&own, port) + open_in(&own6, port))
     })
+}
+
+/// How many sockets of a table such as `/proc/net/tcp` are open at a local port.
+fn open_in(table: &str, port: u16) -> u64 {
+    let sockets = table.lines().filter_map(socket);
+    let open = sockets.filter(|(at, state)| *at == port && OPEN.contains(state));
+    open.count() as u64
 }
 
 const TIME_WAIT: &str = "06";
@@ -102,6 +102,10 @@ mod tests {
         let line = "   7: 0100007F:8CA0 0100007F:0050 06 00000000:00000000 03:00000A";
         assert_eq!(socket(line), Some((36_000, TIME_WAIT)));
         assert_eq!(socket("  sl  local_address rem_address   st"), None);
+        let states = ["06", "01", "08"].map(|state| line.replace(" 06 ", &format!(" {state} ")));
+        let other = states[1].replace(":8CA0", ":8CA1");
+        let table = [&states[..], &[other]].concat().join("\n");
+        assert_eq!(open_in(&table, 36_000), 2);
     }
 
     #[test]

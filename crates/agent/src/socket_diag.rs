@@ -53,7 +53,8 @@ pub(crate) struct ListeningSocket {
 pub(crate) struct SocketDiag(Netlink);
 
 impl SocketDiag {
-    /// `None` where the socket cannot be opened. Whether TCP sockets can be listed shows only then.
+    /// `None` where the socket cannot be opened. Whether the kernel lists TCP sockets shows only with
+    /// the first list.
     pub(crate) fn open() -> Option<Self> {
         Netlink::open(NETLINK_SOCK_DIAG).ok().map(Self)
     }

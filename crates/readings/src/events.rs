@@ -53,8 +53,9 @@ pub struct EventReading {
     /// The most connections that were open at a server while it was stopped: requests that had
     /// been sent to it and waited there.
     pub connections_max: Option<u64>,
-    /// How long after it was due it was begun, or its undoing was, the larger, without waits for other
-    /// events; absent in journals of before it was recorded.
+    /// By how much it was begun or undone after its due time, whichever delay was longer; waits for
+    /// other events do not count. Absent for the later servers of a rolling restart, which have no due
+    /// time, and in journals of before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_s: Option<f64>,
     /// Of a reload: time from `at_s` until the new configuration was seen to be in effect; absent

@@ -338,7 +338,7 @@ pub fn carry_out_until(
     let result = run::run(&options, &signals.stop, |event| progress.event(&event));
     progress.end();
     if let Err(RunError::Host { .. }) = &result {
-        // Not an error if hosts were still waited for.
+        // A signal ends the wait for hosts, which is no error then.
         signals.go_on()?;
     }
     result.map_err(|e| {

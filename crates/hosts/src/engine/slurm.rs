@@ -8,6 +8,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use agent::{AgentError, ChildGuard, PipeCommand};
@@ -20,8 +21,11 @@ use super::{HostAccess, Lease};
 /// How long to wait for an allocation.
 const GRANTED_WITHIN: Duration = Duration::from_secs(600);
 const STOP_CHECKED_EVERY: Duration = Duration::from_millis(100);
+/// How long `salloc` may take to withdraw a request: the controller may be busy.
+const WITHDRAWN_WITHIN: Duration = Duration::from_secs(10);
 const SIGTERM: i32 = 15;
 const SALLOC: &str = "salloc";
+const STOPPED: &str = "stopped before nodes were granted";
 const GRANTED: &str = "weigh-allocation";
 /// The most bytes of the messages of `salloc` that are kept.
 const SAID_BYTES_MAX: u64 = 16 * 1024;
@@ -37,7 +41,7 @@ pub(super) struct Allocation {
 impl Lease for Allocation {}
 
 impl Allocation {
-    /// Requests nodes, and waits for them until `stop` is set.
+    /// Requests nodes, and waits for them, at most [`GRANTED_WITHIN`] and until `stop` is set.
     pub(super) fn request(
         slurm: &Slurm,
         count: u32,
@@ -51,6 +55,9 @@ impl Allocation {
                     nodes: names(&list)?,
                     holder: None,
                 }
+            }
+            Err(_) if stop.load(Ordering::Relaxed) => {
+                return Err(failed(SALLOC, STOPPED.to_owned()));
             }
             Err(_) => Self::allocate(slurm, count, stop)?,
         };
@@ -119,10 +126,15 @@ impl Allocation {
                 })
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                // Withdraws the request; killed by its guard, it would leave it in the queue.
+                // On SIGTERM `salloc` withdraws its request; the SIGKILL of its guard would leave the
+                // request in the queue.
                 let _ = net::os::kill(pid, SIGTERM);
+                let end = Instant::now() + WITHDRAWN_WITHIN;
+                while matches!(holder.ended(), Ok(None)) && Instant::now() < end {
+                    sleep(Duration::from_millis(20));
+                }
                 let why = match stop.load(Ordering::Relaxed) {
-                    true => "stopped before nodes were granted".to_owned(),
+                    true => STOPPED.to_owned(),
                     false => format!("nothing was granted for {} s", GRANTED_WITHIN.as_secs()),
                 };
                 Err(failed(SALLOC, why))

@@ -1,6 +1,6 @@
 //! Bottlenecks provoked on purpose, here and on hosts with links, settings and ports of their own:
-//! each is named, and confirmed where a change can show it. Names are asserted, no speeds; what
-//! these are known by does not depend on what else the machine does, except below `alone`.
+//! each is named, and confirmed where a change can show it. Only names are asserted, no speeds. Except
+//! in `alone`, they do not depend on what else the machine does.
 
 use std::sync::OnceLock;
 

@@ -27,8 +27,8 @@ pub(super) struct EventSchedule<'s> {
     events: Vec<ScheduledEvent<'s>>,
     /// When the window opened.
     opened_ns: Option<i64>,
-    /// When the last event had been begun or undone: while one waits, as for a server that starts,
-    /// the others do too.
+    /// When the last begin or undo was over, with the wait for a server that starts. An event that was
+    /// due before then counts as late only from then on.
     free_ns: i64,
     window: Duration,
     failure: Option<AgentError>,
@@ -338,7 +338,8 @@ impl<'s> ScheduledEvent<'s> {
         *late_s = late_s.max(since_s(due_ns, began_ns));
     }
 
-    /// Records that the event was not begun, or not undone, although it was due in the window.
+    /// Records how late an event was at the window's end that was due before and was not begun, or not
+    /// undone.
     fn record_missed(&mut self, opened_ns: i64, free_ns: i64, window: Duration) {
         let missed = match self.state {
             State::Pending if self.after.is_none() => {
@@ -348,7 +349,8 @@ impl<'s> ScheduledEvent<'s> {
             State::Pending | State::Undone => None,
         };
         if let Some(missed) = missed {
-            self.record_lateness(after(opened_ns, missed).max(free_ns), now_ns());
+            let due_ns = after(opened_ns, missed).max(free_ns);
+            self.record_lateness(due_ns, after(opened_ns, window));
         }
     }
 

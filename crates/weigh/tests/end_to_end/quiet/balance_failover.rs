@@ -254,9 +254,9 @@ fn unreachable(how: (&'static str, &str)) {
     let switch = |to: &str| run_on(&topology, "b2", &["ip", "link", "set", &device, to]);
     let mut in_flight = 0;
     let document = scene.load_around(at("lb"), || {
-        switch("down");
-        // 0, unless the load had gone on already.
+        // Usually none, as the load pauses; more if it has gone on already.
         in_flight = scene.backend(2)["active"].as_u64().unwrap();
+        switch("down");
     });
     nobody_noticed(&scene, &document, in_flight);
     let met = scene.backend(2)["connect_failures"].as_u64().unwrap();
