@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The length of the rows of a load with events, ms.
+pub const EVENT_ROW_MS: u64 = 100;
+
 /// Events in an open loop's window: the failures around them, and how the servers came back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventsReading {

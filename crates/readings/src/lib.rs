@@ -42,7 +42,7 @@ pub use bottleneck::{
 pub use curve::{CurveChoice, CurvePoint};
 pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
-pub use events::{DuringEvent, EventReading, EventsReading};
+pub use events::{DuringEvent, EVENT_ROW_MS, EventReading, EventsReading};
 pub use gate::{Gate, GateBound, GateMetric};
 pub use histogram::{Histogram, HistogramError};
 pub use host::{

@@ -1,6 +1,6 @@
 //! Which loads count, and why others do not.
 
-use readings::{EventsReading, LoadReading, LoadRow, NO_PORT, Pacing, WrongKind};
+use readings::{EVENT_ROW_MS, EventsReading, LoadReading, LoadRow, NO_PORT, Pacing, WrongKind};
 
 use crate::host_fault::host_fault;
 use crate::lag::late_beside;
@@ -14,9 +14,9 @@ const WRONG_SHARE: f64 = 0.001;
 /// Transport errors above this share of all requests make a load invalid, unless the run says
 /// another.
 const TRANSPORT_SHARE: f64 = 0.01;
-/// The length of a row of a load with events, in seconds. Requests that are sent so late fall into
-/// another row, and so do the answers around an event that is so late.
-const EVENT_ROW_S: f64 = 0.1;
+/// A row of a load with events, in seconds. Requests that are sent so late fall into another row, and
+/// so do the answers around an event that is so late.
+const EVENT_ROW_S: f64 = EVENT_ROW_MS as f64 / 1e3;
 /// The share of requests that may be later than that.
 const LATE_SHARE: f64 = 0.05;
 

@@ -21,7 +21,7 @@ use judged::Judged;
 use times::Times;
 
 /// Length of the rows by which the full rate is judged, s.
-const ROW_S: f64 = 0.1;
+const ROW_S: f64 = readings::EVENT_ROW_MS as f64 / 1e3;
 /// A silence is counted from when the run knew that the event had happened, s.
 const SILENCE_STEP_S: f64 = 0.01;
 /// Resolution of a response, from the histogram and the two clocks, s.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use readings::{DuringEvent, EventReading, EventsReading, LATE_S, LoadReading, LoadRow, Silence};
-
-use super::ROW_MS;
+use readings::{
+    DuringEvent, EVENT_ROW_MS, EventReading, EventsReading, LATE_S, LoadReading, LoadRow, Silence,
+};
 
 /// A second is at the full rate if at least this share of its due requests succeeded.
 const FULL: f64 = 0.95;
@@ -108,7 +108,7 @@ fn full_rate_after_s(rows: &[LoadRow], silences: &[Silence], since_s: f64) -> Op
         .iter()
         .position(|row| row.start_s + row.duration_s > since_s)?;
     let rows = &rows[first..];
-    let second = (1000 / ROW_MS as usize).min(rows.len());
+    let second = (1000 / EVENT_ROW_MS as usize).min(rows.len());
     let in_time = |row: &LoadRow| row.requests.saturating_sub(row.late);
     let is_full = |begin: usize| {
         let (own, after) = rows[begin..].split_at(second);

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::{Segment, Stop};
-use readings::{EventsReading, Outcome, Reading};
+use readings::{EVENT_ROW_MS, EventsReading, Outcome, Reading};
 
 use self::effect::events_reading;
 use self::moments::AgentClocks;
@@ -23,8 +23,6 @@ use crate::testbed::Testbed;
 use agent::wire::Loaded;
 use agent::{AgentError, LoadObserver};
 
-/// Length of the load's rows.
-const ROW_MS: u64 = 100;
 /// Interval at which the schedule is checked for due events.
 const TICK: Duration = Duration::from_millis(5);
 
@@ -127,7 +125,7 @@ fn load_with_events(
         true => Vec::new(),
         false => cx.testbed.as_others(is_sampled),
     };
-    order.job.rows = Some(Duration::from_millis(ROW_MS));
+    order.job.rows = Some(Duration::from_millis(EVENT_ROW_MS));
     order.report_windows = true;
     let schedule = EventSchedule::of(cx.options.recipes, resolved, up, window)?;
     let from = one.from.as_deref();
