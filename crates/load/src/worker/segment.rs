@@ -194,6 +194,12 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
         (self.scanned, self.ticked) = (self.now, self.now);
         self.presence = Presence::since(self.now);
         self.take_late();
+        // A segment without a reading opens connections. It opens them even if this thread woke after
+        // the window, which is short.
+        let first_due = match self.reading {
+            Some(_) => self.now,
+            None => self.now.min(self.window.end.saturating_sub(1)),
+        };
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &mut self.worker.conns[number];
             conn.answers = 0;
@@ -206,7 +212,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             }
             match P::OPEN {
                 true => self.idle.push_back(number as u32),
-                false => self.issue(number, self.now),
+                false => self.issue(number, first_due),
             }
         }
     }

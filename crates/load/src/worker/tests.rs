@@ -196,6 +196,18 @@ fn a_segment_begins_after_its_time_without_load() {
 }
 
 #[test]
+fn a_thread_that_wakes_after_the_window_opens_its_connections_all_the_same() {
+    let opening = Segment::closed(Stop::After(ms(1))).on(0, None);
+    let job = job(4, opening).segment(Segment::closed(Stop::After(ms(10))));
+    let clock = SimClock::default();
+    let io = SimIo::new(&clock, 300_000);
+    let mut worker = Worker::new(io, clock.clone(), Arc::new(job), 0, mpsc::channel().0);
+    clock.sleep_until(5 * MS);
+    worker.segment(0, MS, &AtomicBool::new(false)).unwrap();
+    assert!(worker.conns.iter().all(|conn| conn.id.is_some()));
+}
+
+#[test]
 fn the_rate_of_stages_is_that_of_their_time() {
     let stage = |from_per_s, to_per_s| Stage {
         duration: ms(100),
