@@ -10,12 +10,12 @@ fn trials(place: &Place, run: &str) -> Vec<Value> {
     rows.filter(|row: &Value| row["row"] == "trial").collect()
 }
 
-mod alone {
+mod quiet {
     use super::*;
 
     #[test]
     fn the_process_that_listens_is_counted_and_a_pilot_says_how_many_blocks_are_needed() {
-        let place = Place::alone();
+        let place = Place::quiet();
         let origin = Origin::start(&place);
         let subjects = [
             format!("a={}/delay/constant/1ms", origin.url),
