@@ -144,10 +144,15 @@ impl Reader {
 }
 
 fn mistake(
-    problem: Problem,
+    mut problem: Problem,
     sources: &[(String, String)],
     shown: &[Arc<NamedSource<String>>],
 ) -> Mistake {
+    // Names in it are those of the file, and may hold anything.
+    problem.message = without_controls(&problem.message);
+    for (_, label) in &mut problem.labels {
+        *label = without_controls(label);
+    }
     let Some(number) = problem.labels.first().map(|(place, _)| place.source) else {
         return Mistake {
             origin: sources[0].0.clone(),
@@ -214,17 +219,22 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
+/// The text with control characters escaped.
+fn without_controls(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
 /// A file's name with control characters escaped; of a long one the end.
 fn printable_name(name: &str) -> String {
     const LONGEST: usize = 200;
-    let escape = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
-    let printed: Vec<char> = name
-        .chars()
-        .flat_map(|c| escape(c).chars().collect::<Vec<_>>())
-        .collect();
+    let printed: Vec<char> = without_controls(name).chars().collect();
     match printed.len() > LONGEST {
         true => std::iter::once(&'…')
             .chain(&printed[printed.len() - LONGEST..])
@@ -302,6 +312,21 @@ mod tests {
     #[test]
     fn escape_sequences_never_reach_the_terminal() {
         assert_eq!(printable("a\u{1b}[2Jb\u{9b}c\r\n"), "a?[2Jb¿c \n");
+    }
+
+    #[test]
+    fn names_with_control_characters_are_escaped_in_messages() {
+        let mut reader = Reader::new("x", "abc");
+        let name = "a\t\u{1b}[2J";
+        reader.report(Problem::at(
+            place(0, 1),
+            format!("`{name}.b` is missing"),
+            name,
+        ));
+        let mistakes = reader.finish().unwrap();
+        let message = mistakes.all()[0].message();
+        assert_eq!(message, "`a\\t\\u{1b}[2J.b` is missing");
+        assert_eq!(mistakes.all()[0].labels[0].label(), Some("a\\t\\u{1b}[2J"));
     }
 
     #[test]
