@@ -202,7 +202,7 @@ fn against_others() -> Pairs {
         free_port()
     );
     // One slice for each subject: a look per second cannot tell shorter ones apart.
-    let design = design("500ms", "4s") + "slice = \"4s\"\nbaseline = \"direct\"\n";
+    let design = design("500ms", "6s") + "slice = \"6s\"\nbaseline = \"direct\"\n";
     place.write("x.toml", &format!("{text}{design}"));
     let mut run = place.start(&["run", "x.toml", "--format", "json", "--out", "r"]);
     run.until("both servers run", || {
