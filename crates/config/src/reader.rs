@@ -149,9 +149,9 @@ fn mistake(
     shown: &[Arc<NamedSource<String>>],
 ) -> Mistake {
     // Names in it are those of the file, and may hold anything.
-    problem.message = without_controls(&problem.message);
+    problem.message = escape_controls(&problem.message);
     for (_, label) in &mut problem.labels {
-        *label = without_controls(label);
+        *label = escape_controls(label);
     }
     let Some(number) = problem.labels.first().map(|(place, _)| place.source) else {
         return Mistake {
@@ -220,7 +220,7 @@ fn printable(text: &str) -> String {
 }
 
 /// The text with control characters escaped.
-fn without_controls(text: &str) -> String {
+fn escape_controls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c.is_control() {
@@ -234,7 +234,7 @@ fn without_controls(text: &str) -> String {
 /// A file's name with control characters escaped; of a long one the end.
 fn printable_name(name: &str) -> String {
     const LONGEST: usize = 200;
-    let printed: Vec<char> = without_controls(name).chars().collect();
+    let printed: Vec<char> = escape_controls(name).chars().collect();
     match printed.len() > LONGEST {
         true => std::iter::once(&'…')
             .chain(&printed[printed.len() - LONGEST..])
