@@ -66,6 +66,9 @@ fn shown(error: balance::ConfigError) {
         let message = mistake.message();
         assert!(message.len() < 1000, "{} bytes are said", message.len());
         assert!(!message.contains(char::is_control), "{message:?}");
+        if let Some(help) = mistake.help_text() {
+            assert!(!help.contains(char::is_control), "{help:?}");
+        }
         let _ = mistake.line();
     }
 }

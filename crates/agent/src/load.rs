@@ -27,11 +27,11 @@ pub(super) fn keep_off(cpus: &[u32]) {
 fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<usize>, String> {
     let varying = load::prepare(job, stop).map_err(|e| match e.cause {
         ReferenceError::Varies => format!(
-            "{}: {} was expected to answer the same each time, but its answers differ; say \
+            "{}: the answers to {} should be the same each time, but differ; say \
              body = \"varies\" if that is intended",
             e.address, e.request
         ),
-        _ => format!("cannot be measured: {e}"),
+        _ => e.to_string(),
     })?;
     Ok(varying.iter().map(|one| one.target).collect())
 }

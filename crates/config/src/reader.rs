@@ -148,8 +148,9 @@ fn mistake(
     sources: &[(String, String)],
     shown: &[Arc<NamedSource<String>>],
 ) -> Mistake {
-    // Names in it are those of the file, and may hold anything.
+    // They may quote names from the file, which may contain any character.
     problem.message = escape_controls(&problem.message);
+    problem.help = problem.help.as_deref().map(escape_controls);
     for (_, label) in &mut problem.labels {
         *label = escape_controls(label);
     }
@@ -318,15 +319,14 @@ mod tests {
     fn names_with_control_characters_are_escaped_in_messages() {
         let mut reader = Reader::new("x", "abc");
         let name = "a\t\u{1b}[2J";
-        reader.report(Problem::at(
-            place(0, 1),
-            format!("`{name}.b` is missing"),
-            name,
-        ));
+        let problem = Problem::at(place(0, 1), format!("`{name}.b` is missing"), name);
+        reader.report(problem.help(name));
         let mistakes = reader.finish().unwrap();
-        let message = mistakes.all()[0].message();
-        assert_eq!(message, "`a\\t\\u{1b}[2J.b` is missing");
-        assert_eq!(mistakes.all()[0].labels[0].label(), Some("a\\t\\u{1b}[2J"));
+        let one = &mistakes.all()[0];
+        let escaped = "a\\t\\u{1b}[2J";
+        assert_eq!(one.message(), format!("`{escaped}.b` is missing"));
+        assert_eq!(one.labels[0].label(), Some(escaped));
+        assert_eq!(one.help_text(), Some(escaped));
     }
 
     #[test]

@@ -63,7 +63,8 @@ pub struct Segment {
     pub ramp_up: Duration,
     /// The end of the measured window.
     pub stop: Stop,
-    /// Number of the reading that it is recorded to; `None` for a warm-up.
+    /// Number of the reading that it is recorded to; `None` for a segment that
+    /// only opens connections.
     pub reading: Option<usize>,
     /// Time without load before it, once the segment before has had its last answers.
     #[serde(

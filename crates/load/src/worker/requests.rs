@@ -66,7 +66,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Sends a request that was due at `intended` on a connection, which is opened if need be.
-    fn start(&mut self, number: usize, intended: u64, now: u64) {
+    pub(super) fn start(&mut self, number: usize, intended: u64, now: u64) {
         let worker = &mut *self.worker;
         let picker = &mut worker.pickers[self.target];
         let request = picker.next();

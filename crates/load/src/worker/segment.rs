@@ -194,12 +194,8 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
         (self.scanned, self.ticked) = (self.now, self.now);
         self.presence = Presence::since(self.now);
         self.take_late();
-        // A segment without a reading opens connections. It opens them even if this thread woke after
-        // the window, which is short.
-        let first_due = match self.reading {
-            Some(_) => self.now,
-            None => self.now.min(self.window.end.saturating_sub(1)),
-        };
+        // A segment without a reading opens connections, even if this thread woke after its short window.
+        let opens_late = self.reading.is_none() && self.now >= self.window.end;
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &mut self.worker.conns[number];
             conn.answers = 0;
@@ -212,7 +208,8 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             }
             match P::OPEN {
                 true => self.idle.push_back(number as u32),
-                false => self.issue(number, first_due),
+                false if opens_late => self.start(number, self.now, self.now),
+                false => self.issue(number, self.now),
             }
         }
     }

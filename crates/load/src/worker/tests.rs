@@ -196,7 +196,7 @@ fn a_segment_begins_after_its_time_without_load() {
 }
 
 #[test]
-fn a_thread_that_wakes_after_the_window_opens_its_connections_all_the_same() {
+fn connections_are_opened_even_if_the_thread_wakes_after_the_window() {
     let opening = Segment::closed(Stop::After(ms(1))).on(0, None);
     let job = job(4, opening).segment(Segment::closed(Stop::After(ms(10))));
     let clock = SimClock::default();
