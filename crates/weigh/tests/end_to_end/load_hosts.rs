@@ -151,36 +151,41 @@ fn a_load_of_hosts_that_is_stopped_shows_what_was_measured() {
     );
 }
 
-#[test]
-fn a_capacity_of_two_hosts_goes_on_after_one_was_lost() {
-    let place = Place::new();
-    let origin = Origin::start(&place);
-    write_hosts(&place, &["a", "b"]);
-    // Four connections carry at most 200 a second.
-    let url = format!("{}/delay/constant/20ms", origin.url);
-    let line = "--hosts hosts.toml -c 4 --slo mean<25ms --start 100 --min 100 --max 400 \
-                --step 1s --warmup 0ms --rounds 0 --precision 30% --max-steps 6 --format json";
-    let mut running = place.start(&[&["capacity", &url][..], &words(line)].concat());
-    running.until_said("   1 ");
-    // The second step begins after 0.7 s.
-    running.go_on(Duration::from_millis(1_200));
-    let agents = agents_of(running.pid());
-    assert_eq!(agents.len(), 2);
-    signal(agents[0], 9);
-    let done = running.end();
-    assert_eq!(done.status, 0, "{}", done.err);
-    let document = done.json();
-    let steps = array(&document["steps"]);
-    assert!(steps.iter().all(|step| step["outcome"] != "unusable"));
-    done.says(&["host `a` was lost", "the step is repeated"]);
-    assert_eq!(document["hosts"], serde_json::json!(["a", "b"]));
-    let lower = number(&document["lower_per_s"]);
-    assert!((100.0..=200.0).contains(&lower), "{lower}");
-    for step in steps {
-        let rate = number(&step["rate_per_s"]);
-        match rate > 210.0 {
-            true => assert_eq!(step["outcome"], "missed", "{step}"),
-            false => assert!(number(&step["requests_per_s"]) < 210.0, "{step}"),
+mod quiet {
+    use super::*;
+
+    /// On a busy machine the client is late, and the step cannot be judged.
+    #[test]
+    fn a_capacity_of_two_hosts_goes_on_after_one_was_lost() {
+        let place = Place::quiet();
+        let origin = Origin::start(&place);
+        write_hosts(&place, &["a", "b"]);
+        // Four connections carry at most 200 a second.
+        let url = format!("{}/delay/constant/20ms", origin.url);
+        let line = "--hosts hosts.toml -c 4 --slo mean<25ms --start 100 --min 100 --max 400 \
+                    --step 1s --warmup 0ms --rounds 0 --precision 30% --max-steps 6 --format json";
+        let mut running = place.start(&[&["capacity", &url][..], &words(line)].concat());
+        running.until_said("   1 ");
+        // The second step begins after 0.7 s.
+        running.go_on(Duration::from_millis(1_200));
+        let agents = agents_of(running.pid());
+        assert_eq!(agents.len(), 2);
+        signal(agents[0], 9);
+        let done = running.end();
+        assert_eq!(done.status, 0, "{}", done.err);
+        let document = done.json();
+        let steps = array(&document["steps"]);
+        assert!(steps.iter().all(|step| step["outcome"] != "unusable"));
+        done.says(&["host `a` was lost", "the step is repeated"]);
+        assert_eq!(document["hosts"], serde_json::json!(["a", "b"]));
+        let lower = number(&document["lower_per_s"]);
+        assert!((100.0..=200.0).contains(&lower), "{lower}");
+        for step in steps {
+            let rate = number(&step["rate_per_s"]);
+            match rate > 210.0 {
+                true => assert_eq!(step["outcome"], "missed", "{step}"),
+                false => assert!(number(&step["requests_per_s"]) < 210.0, "{step}"),
+            }
         }
     }
 }
