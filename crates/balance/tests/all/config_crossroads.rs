@@ -235,6 +235,11 @@ fn mistakes_are_shown_in_their_lines_with_what_to_write() {
             "externalhandler and a command",
         ),
         (
+            "dispatchmode externalhandler /bin/choose \u{19} %r;",
+            "",
+            "externalhandler and a command",
+        ),
+        (
             "revivinginterval -1;",
             "",
             "takes a number from 0 to 604800, found `-1`",

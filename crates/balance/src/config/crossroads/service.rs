@@ -322,7 +322,7 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
         "byconnections" => Dispatch::ByConnections { over },
         "byorder" => Dispatch::ByOrder,
         "byclientip" => Dispatch::ByClientIp,
-        "externalhandler" if rest.is_empty() => {
+        "externalhandler" if !values::is_text(rest) => {
             let fault = diagnostics.expected(statement, "externalhandler and a command");
             diagnostics.report(fault);
             return None;

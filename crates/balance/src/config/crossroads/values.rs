@@ -13,6 +13,11 @@ use super::keywords::repeats;
 use crate::config::template::{Part, Template};
 use crate::config::warning::WarningKind;
 
+/// Whether a text is neither blank nor has control characters.
+pub(super) fn is_text(text: &str) -> bool {
+    !text.trim().is_empty() && !text.chars().any(char::is_control)
+}
+
 /// Reports repeated keywords.
 pub(super) fn once_each(diagnostics: &mut Diagnostics<'_>, block: &Block) {
     let mut seen: HashMap<&str, &Statement> = HashMap::new();
@@ -122,7 +127,7 @@ impl Diagnostics<'_> {
     /// Text that is not empty and has no control characters.
     pub fn text(&mut self, statement: &Statement, what: &str) -> Option<String> {
         let text = &statement.value;
-        if text.trim().is_empty() || text.chars().any(char::is_control) {
+        if !is_text(text) {
             let fault = self.expected(statement, what);
             self.report(fault);
             return None;
