@@ -9,6 +9,10 @@ use super::tree::Place;
 
 /// Most mistakes that are kept; a binary file would give thousands.
 const KEPT: usize = 20;
+/// Longer messages, in bytes, are shortened.
+const LONGEST_MESSAGE: usize = 600;
+/// Longer labels, in bytes, are shortened.
+const LONGEST_LABEL: usize = 300;
 /// Lines longer than this, in bytes, are not shown.
 const LONGEST_LINE: usize = 400;
 
@@ -148,11 +152,12 @@ fn mistake(
     sources: &[(String, String)],
     shown: &[Arc<NamedSource<String>>],
 ) -> Mistake {
-    // They may quote names from the file, which may contain any character.
-    problem.message = escape_controls(&problem.message);
-    problem.help = problem.help.as_deref().map(escape_controls);
+    // They may quote names from the file, which may be long and contain any character.
+    problem.message = quotable(&problem.message, LONGEST_MESSAGE);
+    let help = problem.help.as_deref();
+    problem.help = help.map(|help| quotable(help, LONGEST_MESSAGE));
     for (_, label) in &mut problem.labels {
-        *label = escape_controls(label);
+        *label = quotable(label, LONGEST_LABEL);
     }
     let Some(number) = problem.labels.first().map(|(place, _)| place.source) else {
         return Mistake {
@@ -218,6 +223,20 @@ fn printable(text: &str) -> String {
             c => c,
         })
         .collect()
+}
+
+/// The text with control characters escaped; of one with more bytes than that the beginning and the end.
+fn quotable(text: &str, longest: usize) -> String {
+    let text = escape_controls(text);
+    if text.len() <= longest {
+        return text;
+    }
+    let (head_to, tail_from) = (longest - longest / 3, text.len() - longest / 3);
+    let is_boundary = |at: &usize| text.is_char_boundary(*at);
+    let head_to = (0..=head_to).rev().find(is_boundary).unwrap_or(0);
+    let tail_from = (tail_from..text.len()).find(is_boundary);
+    let (head, tail) = (&text[..head_to], &text[tail_from.unwrap_or(text.len())..]);
+    format!("{head}…{tail}")
 }
 
 /// The text with control characters escaped.
@@ -308,6 +327,21 @@ mod tests {
             mistakes.to_string(),
             "long.toml: what is `b` (line 2, column 1: not a key)"
         );
+    }
+
+    #[test]
+    fn messages_that_quote_a_long_name_are_shortened() {
+        let mut reader = Reader::new("long.toml", "a = 1\n");
+        let message = format!("`{}` is not a key of this table", "ü".repeat(2000));
+        reader.report(Problem::at(place(0, 1), message, "ß".repeat(1000)).help("é".repeat(2000)));
+        let mistakes = reader.finish().unwrap();
+        let mistake = &mistakes.all()[0];
+        let message = mistake.message();
+        assert!(message.starts_with("`üü") && message.ends_with("ü` is not a key of this table"));
+        assert!((500..=610).contains(&message.len()), "{}", message.len());
+        assert!(mistake.help_text().unwrap().len() <= 610);
+        let label = mistakes.all()[0].labels().unwrap().next().unwrap();
+        assert!(label.label().unwrap().len() <= 310);
     }
 
     #[test]
