@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use verdict::capacity::{
-    Bound, Capacity, Judgement, Objective, Quantity, RatePoint, RateStep, Spread,
+    Bound, Capacity, Judgement, Objective, Quantity, RatePoint, RateStep, Spread, UnseenExcess,
 };
 use verdict::text::{percent, rate};
 
@@ -24,6 +24,10 @@ pub struct CapacityView<'a> {
     pub capacity: &'a Capacity,
     /// All trials, in the order in which they were made.
     pub steps: &'a [RateStep],
+    /// How close the bounds had to come, as a fraction.
+    pub precision: f64,
+    /// By how much the rate that held may exceed what the target carries.
+    pub unseen_excess: Option<UnseenExcess>,
     /// Latency against offered rate.
     pub points: &'a [RatePoint],
     /// Connections that carried the load.
@@ -98,6 +102,7 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
         "upper_is": c.upper_is,
         "low_per_s": c.low_per_s,
         "high_per_s": c.high_per_s,
+        "unseen_excess": view.unseen_excess.map(|unseen| unseen.excess),
         "sentences": sentence::capacity(view),
         "curve": view.points.iter().map(point).collect::<Vec<_>>(),
         "steps": view.steps.iter().map(step).collect::<Vec<_>>(),
@@ -381,6 +386,8 @@ pub(crate) mod tests {
                 objective: &self.objective,
                 capacity: &self.capacity,
                 steps: &self.steps,
+                precision: 0.02,
+                unseen_excess: None,
                 points: &self.points,
                 connections: 64,
                 seed: 7,

@@ -162,6 +162,17 @@ fn of_span(span: &Span, connections: u64) -> Option<Overload> {
     })
 }
 
+/// The least share of the requests due that has to wait in a growing backlog before that counts as an
+/// overload.
+pub(crate) fn least_share(due: f64) -> f64 {
+    GROWTH_SHARE.max(SIGMAS * (2.0 / due).sqrt())
+}
+
+/// How many requests have to be due before such a share counts; `None` if it never does.
+pub(crate) fn requests_for_share(share: f64) -> Option<f64> {
+    (share >= GROWTH_SHARE).then(|| 2.0 * (SIGMAS / share).powi(2))
+}
+
 /// Whether the backlog grew until the end.
 fn grows(span: &Span) -> bool {
     let due = span.offered.due as f64;
@@ -170,8 +181,7 @@ fn grows(span: &Span) -> bool {
     // A rate that rises takes a larger backlog with it.
     let steady = span.ramp_per_s.max(0.0) * span.latency_us.median / 1e6;
     let growth = backlog[4] - backlog[2] - steady;
-    let chance = SIGMAS * (due / 2.0).sqrt();
-    if growth <= chance.max(GROWTH_SHARE * due / 2.0) {
+    if growth <= least_share(due) * due / 2.0 {
         return false;
     }
     if (span.offered.answered_within as f64) >= due {

@@ -1,11 +1,14 @@
 //! What a search for the capacity under an objective found.
 
-use verdict::capacity::{Bound, CannotJudge, Capacity, HOLDS, Judgement, Objective, Quantity};
+use verdict::capacity::{
+    Bound, CannotJudge, Capacity, EXCESS_SLACK, HOLDS, Judgement, Objective, Quantity, UnseenExcess,
+};
 use verdict::text::{counted, grouped, number, percent, rate};
 
 use super::client::late_client;
 use super::flaw::NO_ANSWER;
 use crate::CapacityView;
+use crate::units::time;
 
 /// What was found, in sentences.
 pub(crate) fn capacity(view: &CapacityView<'_>) -> Vec<String> {
@@ -15,6 +18,7 @@ pub(crate) fn capacity(view: &CapacityView<'_>) -> Vec<String> {
     if !conditions.is_empty() {
         said.push(format!("A trial also has to keep {conditions}."));
     }
+    said.extend(short_steps(view));
     if !capacity.complete {
         said.push(
             "The search was not finished: this is what the trials that were made tell.".to_owned(),
@@ -31,6 +35,24 @@ pub(crate) fn capacity(view: &CapacityView<'_>) -> Vec<String> {
         )
     }));
     said
+}
+
+/// What steps that are too short for their queue to grow leave open.
+fn short_steps(view: &CapacityView<'_>) -> Option<String> {
+    let UnseenExcess { excess, measured_s } = view.unseen_excess?;
+    if excess <= view.precision * EXCESS_SLACK {
+        return None;
+    }
+    let rates = match excess {
+        _ if excess.is_infinite() => "however much the rates exceed".to_owned(),
+        _ if excess < 1.0 => format!("at rates up to {} above", percent(excess * 100.0, 0, false)),
+        _ => format!("at rates up to {} times", number(1.0 + excess, 1, false)),
+    };
+    Some(format!(
+        "In steps of {} the objective may be kept {rates} what the server carries, since the queue \
+         has no time to grow; longer steps (--step, --step-max) would show more.",
+        time(measured_s * 1e6)
+    ))
 }
 
 /// Why a trial did not meet its objective, a part of a sentence each; empty if it did.

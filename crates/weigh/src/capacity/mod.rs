@@ -17,6 +17,7 @@ use crate::output::{print_json, print_text, width};
 use crate::signals::Signals;
 
 mod concurrency;
+mod lengths;
 mod search;
 mod steps;
 
@@ -105,6 +106,13 @@ fn under(
         objective,
         capacity: &found.capacity,
         steps: &found.steps,
+        precision: args.precision,
+        unseen_excess: verdict::capacity::unseen_excess(
+            objective,
+            &found.capacity,
+            &found.steps,
+            args.warmup.as_secs_f64(),
+        ),
         points: &points,
         connections: args.connections,
         seed,

@@ -6,10 +6,11 @@ use fastrand::Rng;
 use readings::Pacing;
 use report::time;
 use verdict::capacity::{
-    Capacity, Judgement, Objective, Outcome, Quantity, RateStep, Search, SearchOptions, Step,
+    Capacity, Judgement, Objective, Outcome, RateStep, Search, SearchOptions, Step,
 };
 use verdict::text::rate;
 
+use super::lengths::StepLengths;
 use super::steps::Steps;
 use crate::failure::Failure;
 
@@ -18,8 +19,6 @@ const SHARES: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 0.9];
 const ROUNDS: u32 = 3;
 /// How long the closed loop runs that tells where to begin.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// Requests beyond a quantile that resolve it, and some more for those that fail.
-const BEYOND: f64 = 110.0;
 
 pub(super) struct Found {
     pub capacity: Capacity,
@@ -34,8 +33,7 @@ struct Under<'a> {
     steps: &'a Steps<'a>,
     search: Search,
     made: Vec<RateStep>,
-    /// Requests that a step needs for the objective's highest quantile.
-    needed: f64,
+    lengths: StepLengths<'a>,
     /// What ended the search, once there were steps to keep.
     failure: Option<Failure>,
 }
@@ -49,8 +47,8 @@ pub(super) fn search(
     seed: u64,
 ) -> Result<Found, Failure> {
     let args = steps.args;
-    let needed = needed(objective);
-    let lowest = needed / args.step_max.as_secs_f64();
+    let lengths = StepLengths::of(objective, args);
+    let lowest = lengths.needed / args.step_max.as_secs_f64();
     let min = args.min.unwrap_or(0.0).max(lowest).max(0.1);
     let start = match args.start {
         Some(rate) => rate,
@@ -72,7 +70,7 @@ pub(super) fn search(
             "--max {}: the objective's quantile needs {} requests in a step of at most {}, which is \
              {} requests/s; allow longer steps (--step-max), or use a lower quantile",
             rate(options.max_per_s),
-            rate(needed),
+            rate(lengths.needed),
             time(args.step_max.as_secs_f64() * 1e6),
             rate(lowest),
         )));
@@ -82,7 +80,7 @@ pub(super) fn search(
         steps,
         search: Search::new(options).map_err(Failure::words)?,
         made: Vec::new(),
-        needed,
+        lengths,
         failure: None,
     };
     let rounds = args.rounds.unwrap_or(ROUNDS);
@@ -95,15 +93,6 @@ pub(super) fn search(
         steps: under.made,
         failure: under.failure,
     })
-}
-
-/// Requests behind the highest quantile that is limited.
-fn needed(objective: &Objective) -> f64 {
-    let quantiles = objective.limits().iter().filter_map(|l| match l.quantity {
-        Quantity::Quantile(q) => Some(BEYOND / (1.0 - q)),
-        _ => None,
-    });
-    quantiles.fold(0.0, f64::max)
 }
 
 /// Half of what a closed loop carries.
@@ -194,9 +183,10 @@ impl Under<'_> {
     /// When the first trial fails; the failure of a later one is kept.
     fn offer(&mut self, rate_per_s: f64, of_curve: bool) -> Result<bool, Failure> {
         let args = self.steps.args;
-        let needed = Duration::try_from_secs_f64(self.needed / rate_per_s);
-        let length = needed.unwrap_or(args.step_max).max(args.step);
-        let length = length.min(args.step_max.max(args.step));
+        let length = match of_curve {
+            true => self.lengths.of_curve(rate_per_s),
+            false => self.lengths.of_search(rate_per_s),
+        };
         let pacing = Pacing::Open { rate_per_s };
         let load = match self.steps.make(pacing, args.connections, length) {
             Ok(Some(load)) => load,
@@ -238,14 +228,6 @@ impl Under<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_step_is_as_long_as_its_quantile_needs() {
-        let needs = |text: &str| needed(&text.parse().unwrap());
-        assert!((needs("p99<10ms") - 11_000.0).abs() < 1e-6);
-        assert!((needs("p50<1ms and p90<10ms") - 1_100.0).abs() < 1e-6);
-        assert_eq!(needs("mean<10ms"), 0.0);
-    }
 
     #[test]
     fn rates_are_those_that_anybody_would_write_down() {

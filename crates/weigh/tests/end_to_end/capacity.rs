@@ -52,6 +52,8 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
             "40",
             "--step",
             "200ms",
+            "--step-max",
+            "200ms",
             "--warmup",
             "0ms",
             "--rounds",
@@ -70,8 +72,11 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     assert_eq!(document["complete"], true);
     assert_eq!(document["objective"], "mean < 4 s");
     assert_eq!(document["conditions"], "errors <= 50% and achieved >= 10%");
+    // A queue of 4 s on average does not grow in so short a step.
+    assert!(document["unseen_excess"].as_f64().unwrap() > 30.0);
     let text = call(&[]);
     assert!(text.out.starts_with("Capacity @ http://"), "{}", text.out);
+    assert!(text.out.contains("In steps of 200ms"), "{}", text.out);
     assert!(
         text.out
             .contains("At least 40.0 requests/s keep mean < 4 s"),
@@ -114,6 +119,8 @@ fn no_rate_that_keeps_the_objective_is_a_result_too() {
             "--min",
             "20",
             "--step",
+            "300ms",
+            "--step-max",
             "300ms",
             "--warmup",
             "0ms",
@@ -211,6 +218,8 @@ fn a_signal_ends_it_and_shows_what_was_measured() {
         "--start",
         "20",
         "--step",
+        "400ms",
+        "--step-max",
         "400ms",
         "--warmup",
         "0ms",

@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixtures::load;
 use readings::LoadReading;
-use verdict::capacity::{Outcome, RateStep, Search, SearchOptions};
+use verdict::capacity::{Outcome, RateStep, Search, SearchOptions, UnseenExcess};
 
 fn objective() -> Objective {
     "p99<50ms".parse().unwrap()
@@ -21,6 +21,10 @@ fn step(rate_per_s: f64, median_us: f64) -> RateStep {
 }
 
 fn said(steps: &[RateStep], connections: u32) -> Vec<String> {
+    said_of(steps, connections, None)
+}
+
+fn said_of(steps: &[RateStep], connections: u32, unseen: Option<UnseenExcess>) -> Vec<String> {
     let mut search = Search::new(SearchOptions::around(2000.0)).unwrap();
     for step in steps {
         search.record(step.rate_per_s, Outcome::from(&step.judgement));
@@ -30,6 +34,8 @@ fn said(steps: &[RateStep], connections: u32) -> Vec<String> {
         objective: &objective(),
         capacity: &search.so_far(),
         steps,
+        precision: 0.02,
+        unseen_excess: unseen,
         points: &[],
         connections,
         seed: 1,
@@ -92,6 +98,40 @@ fn connections_that_were_all_busy_are_named() {
             .any(|text| text.contains("all 8 connections were busy"))
     };
     assert!(named(8) && !named(16));
+}
+
+#[test]
+fn steps_too_short_for_a_queue_to_grow_are_named() {
+    let told = |excess: f64| {
+        let unseen = UnseenExcess {
+            excess,
+            measured_s: 0.5,
+        };
+        let said = said_of(&[step(2000.0, 2_000.0)], 64, Some(unseen));
+        let of_steps = |text: &String| text.starts_with("In steps of ");
+        said.into_iter().find(of_steps)
+    };
+    assert_eq!(told(0.02), None);
+    // The backlog shows no smaller one.
+    assert_eq!(told(0.0205), None);
+    let text = told(0.24).unwrap();
+    assert!(
+        text.starts_with(
+            "In steps of 500ms the objective may be kept at rates up to 24% above what the server \
+             carries, since"
+        ),
+        "{text}"
+    );
+    assert!(
+        told(2.4)
+            .unwrap()
+            .contains("kept at rates up to 3.4 times what")
+    );
+    assert!(
+        told(f64::INFINITY)
+            .unwrap()
+            .contains("kept however much the rates exceed what")
+    );
 }
 
 #[test]
