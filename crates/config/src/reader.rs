@@ -153,11 +153,11 @@ fn mistake(
     shown: &[Arc<NamedSource<String>>],
 ) -> Mistake {
     // They may quote names from the file, which may be long and contain any character.
-    problem.message = quotable(&problem.message, LONGEST_MESSAGE);
+    problem.message = shortened(&problem.message, LONGEST_MESSAGE);
     let help = problem.help.as_deref();
-    problem.help = help.map(|help| quotable(help, LONGEST_MESSAGE));
+    problem.help = help.map(|help| shortened(help, LONGEST_MESSAGE));
     for (_, label) in &mut problem.labels {
-        *label = quotable(label, LONGEST_LABEL);
+        *label = shortened(label, LONGEST_LABEL);
     }
     let Some(number) = problem.labels.first().map(|(place, _)| place.source) else {
         return Mistake {
@@ -225,8 +225,8 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// The text with control characters escaped; of one with more bytes than that the beginning and the end.
-fn quotable(text: &str, longest: usize) -> String {
+/// The text with control characters escaped; one with more bytes than that is shortened in the middle.
+fn shortened(text: &str, longest: usize) -> String {
     let text = escape_controls(text);
     if text.len() <= longest {
         return text;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use verdict::capacity::{
-    Bound, Capacity, Judgement, Objective, Quantity, RatePoint, RateStep, Spread, UnseenExcess,
+    Bound, Capacity, Judgement, Objective, Quantity, RatePoint, RateStep, Spread,
+    UndetectedOverload,
 };
 use verdict::text::{percent, rate};
 
@@ -26,8 +27,8 @@ pub struct CapacityView<'a> {
     pub steps: &'a [RateStep],
     /// How close the bounds had to come, as a fraction.
     pub precision: f64,
-    /// By how much the rate that held may exceed what the target carries.
-    pub unseen_excess: Option<UnseenExcess>,
+    /// By how much the rate that held may exceed the saturation throughput.
+    pub undetected: Option<UndetectedOverload>,
     /// Latency against offered rate.
     pub points: &'a [RatePoint],
     /// Connections that carried the load.
@@ -102,7 +103,8 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
         "upper_is": c.upper_is,
         "low_per_s": c.low_per_s,
         "high_per_s": c.high_per_s,
-        "unseen_excess": view.unseen_excess.map(|unseen| unseen.excess),
+        "precision": view.precision,
+        "undetected_overload": view.undetected.map(|undetected| undetected.overload),
         "sentences": sentence::capacity(view),
         "curve": view.points.iter().map(point).collect::<Vec<_>>(),
         "steps": view.steps.iter().map(step).collect::<Vec<_>>(),
@@ -387,7 +389,7 @@ pub(crate) mod tests {
                 capacity: &self.capacity,
                 steps: &self.steps,
                 precision: 0.02,
-                unseen_excess: None,
+                undetected: None,
                 points: &self.points,
                 connections: 64,
                 seed: 7,

@@ -1,8 +1,6 @@
 //! What a search for the capacity under an objective found.
 
-use verdict::capacity::{
-    Bound, CannotJudge, Capacity, EXCESS_SLACK, HOLDS, Judgement, Objective, Quantity, UnseenExcess,
-};
+use verdict::capacity::{Bound, CannotJudge, Capacity, HOLDS, Judgement, Objective, Quantity};
 use verdict::text::{counted, grouped, number, percent, rate};
 
 use super::client::late_client;
@@ -37,21 +35,22 @@ pub(crate) fn capacity(view: &CapacityView<'_>) -> Vec<String> {
     said
 }
 
-/// What steps that are too short for their queue to grow leave open.
+/// The overload that steps were too short to detect.
 fn short_steps(view: &CapacityView<'_>) -> Option<String> {
-    let UnseenExcess { excess, measured_s } = view.unseen_excess?;
-    if excess <= view.precision * EXCESS_SLACK {
-        return None;
-    }
-    let rates = match excess {
-        _ if excess.is_infinite() => "however much the rates exceed".to_owned(),
-        _ if excess < 1.0 => format!("at rates up to {} above", percent(excess * 100.0, 0, false)),
-        _ => format!("at rates up to {} times", number(1.0 + excess, 1, false)),
+    let undetected = view
+        .undetected
+        .filter(|undetected| undetected.is_avoidable)?;
+    let overload = undetected.overload;
+    let rates = match overload {
+        _ if overload.is_infinite() => "however far above".to_owned(),
+        _ if overload < 1.0 => format!("up to {} above", percent(overload * 100.0, 0, false)),
+        _ => format!("up to {} times", number(1.0 + overload, 1, false)),
     };
     Some(format!(
-        "In steps of {} the objective may be kept {rates} what the server carries, since the queue \
-         has no time to grow; longer steps (--step, --step-max) would show more.",
-        time(measured_s * 1e6)
+        "In steps of {} trials can meet the objective at rates {rates} the saturation throughput, \
+         since they end before the queue is long enough; longer steps (--step, --step-max) would \
+         detect smaller overloads.",
+        time(undetected.measured_s * 1e6)
     ))
 }
 

@@ -13,17 +13,17 @@
 
 mod curve;
 mod estimate;
-mod excess;
 mod objective;
 mod parse;
 mod search;
+mod undetected;
 
 pub use curve::{QuantileAt, RatePoint, RateStep, Spread, all_busy_at, curve, quantiles_of};
 pub use estimate::HOLDS;
-pub use excess::{EXCESS_SLACK, StepTime, UnseenExcess, unseen_excess};
 pub use objective::{CannotJudge, Direction, Judgement, Limit, Measured, Objective, Quantity};
 pub use parse::ObjectiveError;
 pub use search::{
     Bound, Capacity, Outcome, RateTrials, Search, SearchOptions, SearchOptionsError,
     SearchScenario, SimulatedSearch, Step,
 };
+pub use undetected::{StepTime, UndetectedOverload, undetected_overload};

@@ -107,11 +107,12 @@ fn under(
         capacity: &found.capacity,
         steps: &found.steps,
         precision: args.precision,
-        unseen_excess: verdict::capacity::unseen_excess(
+        undetected: verdict::capacity::undetected_overload(
             objective,
             &found.capacity,
             &found.steps,
             args.warmup.as_secs_f64(),
+            args.precision,
         ),
         points: &points,
         connections: args.connections,

@@ -48,7 +48,7 @@ pub(super) fn search(
 ) -> Result<Found, Failure> {
     let args = steps.args;
     let lengths = StepLengths::of(objective, args);
-    let lowest = lengths.needed / args.step_max.as_secs_f64();
+    let lowest = lengths.requests_for_quantile / args.step_max.as_secs_f64();
     let min = args.min.unwrap_or(0.0).max(lowest).max(0.1);
     let start = match args.start {
         Some(rate) => rate,
@@ -70,7 +70,7 @@ pub(super) fn search(
             "--max {}: the objective's quantile needs {} requests in a step of at most {}, which is \
              {} requests/s; allow longer steps (--step-max), or use a lower quantile",
             rate(options.max_per_s),
-            rate(lengths.needed),
+            rate(lengths.requests_for_quantile),
             time(args.step_max.as_secs_f64() * 1e6),
             rate(lowest),
         )));
@@ -183,10 +183,7 @@ impl Under<'_> {
     /// When the first trial fails; the failure of a later one is kept.
     fn offer(&mut self, rate_per_s: f64, of_curve: bool) -> Result<bool, Failure> {
         let args = self.steps.args;
-        let length = match of_curve {
-            true => self.lengths.of_curve(rate_per_s),
-            false => self.lengths.of_search(rate_per_s),
-        };
+        let length = self.lengths.at(rate_per_s);
         let pacing = Pacing::Open { rate_per_s };
         let load = match self.steps.make(pacing, args.connections, length) {
             Ok(Some(load)) => load,

@@ -72,8 +72,8 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     assert_eq!(document["complete"], true);
     assert_eq!(document["objective"], "mean < 4 s");
     assert_eq!(document["conditions"], "errors <= 50% and achieved >= 10%");
-    // A queue of 4 s on average does not grow in so short a step.
-    assert!(document["unseen_excess"].as_f64().unwrap() > 30.0);
+    // In so short a step no queue becomes 4 s long.
+    assert!(document["undetected_overload"].as_f64().unwrap() > 30.0);
     let text = call(&[]);
     assert!(text.out.starts_with("Capacity @ http://"), "{}", text.out);
     assert!(text.out.contains("In steps of 200ms"), "{}", text.out);

@@ -322,8 +322,11 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
         "byconnections" => Dispatch::ByConnections { over },
         "byorder" => Dispatch::ByOrder,
         "byclientip" => Dispatch::ByClientIp,
-        "externalhandler" if !values::is_text(rest) => {
-            let fault = diagnostics.expected(statement, "externalhandler and a command");
+        "externalhandler" if !values::is_printable(rest) => {
+            let fault = diagnostics.expected(
+                statement,
+                "externalhandler and a command without control characters",
+            );
             diagnostics.report(fault);
             return None;
         }

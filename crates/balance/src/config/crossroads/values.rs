@@ -14,7 +14,7 @@ use crate::config::template::{Part, Template};
 use crate::config::warning::WarningKind;
 
 /// Whether a text is neither blank nor has control characters.
-pub(super) fn is_text(text: &str) -> bool {
+pub(super) fn is_printable(text: &str) -> bool {
     !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
 
@@ -127,7 +127,7 @@ impl Diagnostics<'_> {
     /// Text that is not empty and has no control characters.
     pub fn text(&mut self, statement: &Statement, what: &str) -> Option<String> {
         let text = &statement.value;
-        if !is_text(text) {
+        if !is_printable(text) {
             let fault = self.expected(statement, what);
             self.report(fault);
             return None;

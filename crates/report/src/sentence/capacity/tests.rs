@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixtures::load;
 use readings::LoadReading;
-use verdict::capacity::{Outcome, RateStep, Search, SearchOptions, UnseenExcess};
+use verdict::capacity::{Outcome, RateStep, Search, SearchOptions, UndetectedOverload};
 
 fn objective() -> Objective {
     "p99<50ms".parse().unwrap()
@@ -24,7 +24,11 @@ fn said(steps: &[RateStep], connections: u32) -> Vec<String> {
     said_of(steps, connections, None)
 }
 
-fn said_of(steps: &[RateStep], connections: u32, unseen: Option<UnseenExcess>) -> Vec<String> {
+fn said_of(
+    steps: &[RateStep],
+    connections: u32,
+    undetected: Option<UndetectedOverload>,
+) -> Vec<String> {
     let mut search = Search::new(SearchOptions::around(2000.0)).unwrap();
     for step in steps {
         search.record(step.rate_per_s, Outcome::from(&step.judgement));
@@ -35,7 +39,7 @@ fn said_of(steps: &[RateStep], connections: u32, unseen: Option<UnseenExcess>) -
         capacity: &search.so_far(),
         steps,
         precision: 0.02,
-        unseen_excess: unseen,
+        undetected,
         points: &[],
         connections,
         seed: 1,
@@ -102,35 +106,34 @@ fn connections_that_were_all_busy_are_named() {
 
 #[test]
 fn steps_too_short_for_a_queue_to_grow_are_named() {
-    let told = |excess: f64| {
-        let unseen = UnseenExcess {
-            excess,
+    let told = |overload: f64, is_avoidable: bool| {
+        let undetected = UndetectedOverload {
+            overload,
             measured_s: 0.5,
+            is_avoidable,
         };
-        let said = said_of(&[step(2000.0, 2_000.0)], 64, Some(unseen));
+        let said = said_of(&[step(2000.0, 2_000.0)], 64, Some(undetected));
         let of_steps = |text: &String| text.starts_with("In steps of ");
         said.into_iter().find(of_steps)
     };
-    assert_eq!(told(0.02), None);
-    // The backlog shows no smaller one.
-    assert_eq!(told(0.0205), None);
-    let text = told(0.24).unwrap();
+    assert_eq!(told(0.24, false), None);
+    let text = told(0.24, true).unwrap();
     assert!(
         text.starts_with(
-            "In steps of 500ms the objective may be kept at rates up to 24% above what the server \
-             carries, since"
+            "In steps of 500ms trials can meet the objective at rates up to 24% above the \
+             saturation throughput, since"
         ),
         "{text}"
     );
+    let text = told(2.4, true).unwrap();
     assert!(
-        told(2.4)
-            .unwrap()
-            .contains("kept at rates up to 3.4 times what")
+        text.contains("at rates up to 3.4 times the saturation"),
+        "{text}"
     );
+    let text = told(f64::INFINITY, true).unwrap();
     assert!(
-        told(f64::INFINITY)
-            .unwrap()
-            .contains("kept however much the rates exceed what")
+        text.contains("at rates however far above the saturation"),
+        "{text}"
     );
 }
 
