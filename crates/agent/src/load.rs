@@ -29,7 +29,8 @@ fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<usize>, String> {
     Ok(varying.iter().map(|one| one.target).collect())
 }
 
-/// Why there is no reference answer. The order may come from an experiment or from options.
+/// Why there is no reference answer. Only experiments want the same body each time, and only `weigh load`
+/// and `weigh capacity` any success.
 fn no_reference(error: &PrepareError) -> String {
     let PrepareError {
         address, request, ..
@@ -37,11 +38,11 @@ fn no_reference(error: &PrepareError) -> String {
     match error.cause {
         ReferenceError::Varies => format!(
             "{address}: the answers to {request} should be the same each time, but differ; if that is \
-             intended, set expect.body = \"varies\" (weigh load: --body-varies)"
+             intended, set expect.body = \"varies\" (weigh compare: --expect-body varies)"
         ),
         ReferenceError::Status(status) => format!(
-            "{address}: {request} answers with status {status}, which is no success; if that is \
-             intended, set expect.status = {status} (weigh load: --expect-status {status})"
+            "{address}: {request} answers with status {status}, which is no success; give \
+             --expect-status {status} if that is intended"
         ),
         _ => error.to_string(),
     }
@@ -184,8 +185,8 @@ mod tests {
         };
         let status = said(ReferenceError::Status(503));
         assert!(status.contains("GET / answers with status 503"), "{status}");
-        assert!(status.contains("expect.status = 503 (weigh load: --expect-status 503)"));
+        assert!(status.contains("give --expect-status 503"));
         let varies = said(ReferenceError::Varies);
-        assert!(varies.contains("expect.body = \"varies\" (weigh load: --body-varies)"));
+        assert!(varies.contains("expect.body = \"varies\" (weigh compare: --expect-body varies)"));
     }
 }

@@ -10,11 +10,11 @@ use crate::context::Context;
 const NOT_KEPT: f64 = 0.05;
 /// Connections per request from which every request opens one, as good as.
 const ONE_EACH: f64 = 0.5;
-/// Requests from which a share says something...
+/// Requests from which a share says something.
 const REQUESTS_MIN: u64 = 500;
-/// ...and requests per connection of the client: a server that keeps connections may open one for each
-/// of them too.
-const REQUESTS_PER_CONNECTION: u64 = 40;
+/// Requests per connection of the client from which it says that connections are not kept: a server
+/// that keeps them may open one for each of the client's too.
+const REQUESTS_MIN_PER_CONNECTION: u64 = 40;
 
 /// Whether a server of a subject's path has upstreams, so that accepted connections may be its own.
 /// Where none has, they are those of other programs. The servers of a given address are unknown.
@@ -50,7 +50,7 @@ pub(crate) fn warning(
     let mut with_upstreams = fronts.by_ref().filter(|one| !one.upstreams.is_empty());
     let front = with_upstreams.next()?;
     // Of several servers, which one opened them is unknown.
-    if with_upstreams.next().is_some() || !has_enough_requests(throughput) {
+    if with_upstreams.next().is_some() || throughput.requests_all < REQUESTS_MIN {
         return None;
     }
     let settings = &cx.configurations.get(&front.name)?["settings"];
@@ -58,11 +58,13 @@ pub(crate) fn warning(
     let each = subject
         .requests_per_connection
         .or(load.requests_per_connection);
-    told(front, kept, opened, each.is_none())
+    let keeps_clients = each.is_none() && is_each_used_often(throughput);
+    told(front, kept, opened, keeps_clients)
 }
 
-fn has_enough_requests(load: &LoadReading) -> bool {
-    load.requests_all >= REQUESTS_MIN.max(REQUESTS_PER_CONNECTION * load.connections)
+/// Whether there were many requests for each of the client's connections.
+fn is_each_used_often(load: &LoadReading) -> bool {
+    load.requests_all >= REQUESTS_MIN_PER_CONNECTION * load.connections
 }
 
 fn told(front: &ServerSpec, kept: &str, opened: f64, keeps_clients: bool) -> Option<String> {
@@ -91,14 +93,13 @@ mod tests {
     fn few_requests_per_connection_say_nothing() {
         // 32 connections, each opened once, are 0.06 per request.
         let is_enough = |requests_all, connections| {
-            has_enough_requests(&LoadReading {
+            is_each_used_often(&LoadReading {
                 requests_all,
                 connections,
                 ..LoadReading::empty(Pacing::Closed)
             })
         };
         assert!(!is_enough(530, 32) && is_enough(1_280, 32));
-        assert!(!is_enough(499, 1) && is_enough(500, 1));
     }
 
     #[test]

@@ -39,17 +39,18 @@ pub(crate) fn capacity(view: &CapacityView<'_>) -> Vec<String> {
 fn short_steps(view: &CapacityView<'_>) -> Option<String> {
     let undetected = view
         .undetected
-        .filter(|undetected| undetected.is_avoidable)?;
+        .filter(|undetected| undetected.exceeds_target)?;
     let overload = undetected.overload;
+    let above = |digits| format!("up to {} above", percent(overload * 100.0, digits, false));
     let rates = match overload {
         _ if overload.is_infinite() => "however far above".to_owned(),
-        _ if overload < 1.0 => format!("up to {} above", percent(overload * 100.0, 0, false)),
+        _ if overload < 0.1 => above(1),
+        _ if overload < 1.0 => above(0),
         _ => format!("up to {} times", number(1.0 + overload, 1, false)),
     };
     Some(format!(
-        "In steps of {} trials can meet the objective at rates {rates} the saturation throughput, \
-         since they end before the queue is long enough; longer steps (--step, --step-max) would \
-         detect smaller overloads.",
+        "Steps of {} end before the queue is long enough: trials can meet the objective at rates \
+         {rates} the saturation throughput; allow longer steps (--step-max).",
         time(undetected.measured_s * 1e6)
     ))
 }

@@ -7,11 +7,10 @@
 //! e > L / (W + p T). A growing backlog is detected too, once it is statistically significant.
 
 use super::{Capacity, Objective, Quantity, RateStep};
-use crate::overload::{LEAST_SHARE, least_share, requests_for_share};
+use crate::overload::{LEAST_BACKLOG_SHARE, least_share, requests_for_share};
 
-/// The largest overload that a step of a search may fail to detect, as a multiple of the precision. A
-/// growing backlog is detected from an overload of 2.04% on, which at 1.25 suffices for the default
-/// precision of 2%.
+/// The largest overload that a step of a search may fail to detect, as a multiple of the precision. At
+/// the default precision of 2% this is 2.5%, above the 2.04% that a growing backlog can reveal.
 const OVERLOAD_PER_PRECISION: f64 = 1.25;
 /// Step times are rounded.
 const TOLERANCE: f64 = 1e-6;
@@ -32,8 +31,8 @@ pub struct UndetectedOverload {
     pub overload: f64,
     /// The measured time of the shortest of these steps, s.
     pub measured_s: f64,
-    /// Whether longer steps would bring it closer to the precision.
-    pub is_avoidable: bool,
+    /// Whether it is larger than the precision asks for, and longer steps would detect less.
+    pub exceeds_target: bool,
 }
 
 /// By how much the highest rate that held may exceed the saturation throughput; `None` if none held.
@@ -57,37 +56,42 @@ pub fn undetected_overload(
     Some(UndetectedOverload {
         overload,
         measured_s,
-        is_avoidable: overload > target * (1.0 + TOLERANCE),
+        exceeds_target: overload > target * (1.0 + TOLERANCE),
     })
 }
 
 impl Objective {
     /// The largest overload, as a fraction of the saturation throughput, at which a step is expected to
     /// meet this objective; infinite if there is no such bound. The time that answers take without a
-    /// queue is not subtracted, so smaller overloads may be detected.
+    /// queue is not subtracted, so smaller overloads may be detected. After a warm-up that is longer than
+    /// the step all answers take about as long, as those of a slow server without overload: its backlog
+    /// then tells nothing.
     pub fn undetected_overload(&self, rate_per_s: f64, time: StepTime) -> f64 {
-        let by_latency = self.latencies().map(|(limit_s, fraction)| {
+        let by_latency = self.latency_limits().map(|(limit_s, fraction)| {
             let queue_grows_s = time.warmup_s + fraction * time.measured_s;
             limit_s / queue_grows_s
         });
         let due = rate_per_s * time.measured_s;
         let by_backlog = self
             .achieved()
+            .filter(|_| time.warmup_s <= time.measured_s)
             .map(|achieved| overload_of(least_share(due).max(1.0 - achieved)));
         by_latency.chain(by_backlog).fold(f64::INFINITY, f64::min)
     }
 
     /// The shortest measured time, in s, of a step that detects overloads down to about the precision,
-    /// a fraction, or down to the smallest that can be detected; `None` if none can be.
+    /// a fraction, or as small ones as the longest step does; `None` if that detects none.
     pub fn time_to_detect_overload(
         &self,
         rate_per_s: f64,
         precision: f64,
-        warmup_s: f64,
+        longest: StepTime,
     ) -> Option<f64> {
-        let overload = self.target_overload(precision);
+        let by_longest = self.undetected_overload(rate_per_s, longest);
+        let overload = by_longest.max(OVERLOAD_PER_PRECISION * precision);
+        let warmup_s = longest.warmup_s;
         let by_latency = self
-            .latencies()
+            .latency_limits()
             .map(|(limit_s, fraction)| ((limit_s / overload - warmup_s) / fraction).max(0.0));
         // Rounding must not make the smallest share too small.
         let share = overload / (1.0 + overload) * (1.0 + f64::EPSILON * 4.0);
@@ -95,17 +99,17 @@ impl Objective {
             .achieved()
             .filter(|achieved| overload.is_finite() && share >= 1.0 - achieved)
             .and_then(|_| requests_for_share(share))
-            .map(|requests| requests / rate_per_s);
+            .map(|requests| (requests / rate_per_s).max(warmup_s));
         by_latency.chain(by_backlog).reduce(f64::min)
     }
 
     /// The overload, as a fraction, that a step of a search should detect.
     fn target_overload(&self, precision: f64) -> f64 {
         // A latency grows as long as the overload lasts, however small it is.
-        let smallest = match self.latencies().next() {
+        let smallest = match self.latency_limits().next() {
             Some(_) => 0.0,
             None => self.achieved().map_or(f64::INFINITY, |achieved| {
-                overload_of(LEAST_SHARE.max(1.0 - achieved))
+                overload_of(LEAST_BACKLOG_SHARE.max(1.0 - achieved))
             }),
         };
         (OVERLOAD_PER_PRECISION * precision).max(smallest)
@@ -113,7 +117,7 @@ impl Objective {
 
     /// The limits of latencies, in s, each with the fraction of the measured time at which the wait in
     /// the queue is expected to be the limited quantity.
-    fn latencies(&self) -> impl Iterator<Item = (f64, f64)> {
+    fn latency_limits(&self) -> impl Iterator<Item = (f64, f64)> {
         self.limits.iter().filter_map(|limit| {
             let fraction = match limit.quantity {
                 Quantity::Quantile(q) => q,
@@ -242,7 +246,7 @@ mod tests {
             ("errors<1%", 900.0, 0.05),
         ] {
             let objective = objective(text);
-            let found = objective.time_to_detect_overload(rate_per_s, precision, WARMUP_S);
+            let found = objective.time_to_detect_overload(rate_per_s, precision, time(1e6));
             let length_s = found.unwrap();
             let undetected = objective.undetected_overload(rate_per_s, time(length_s.max(0.001)));
             let target = 1.25 * precision;
@@ -250,7 +254,8 @@ mod tests {
                 undetected <= target * 1.0001,
                 "{text}: {length_s} s, {undetected}"
             );
-            if length_s > 0.0 {
+            // Not shorter than the warm-up, where the backlog detects it.
+            if length_s > WARMUP_S {
                 assert!(
                     undetected >= target * 0.9999,
                     "{text}: {length_s} s, {undetected}"
@@ -258,7 +263,7 @@ mod tests {
             }
         }
         // The warm-up alone makes the queue long enough.
-        let quick = objective("p99<1ms").time_to_detect_overload(1_000.0, 0.02, WARMUP_S);
+        let quick = objective("p99<1ms").time_to_detect_overload(1_000.0, 0.02, time(1e6));
         assert_eq!(quick, Some(0.0));
     }
 
@@ -266,14 +271,43 @@ mod tests {
     fn without_a_limited_latency_the_backlog_alone_detects() {
         // It is never significant below 2% of the requests.
         let counted = objective("errors<1%");
-        let found = counted.time_to_detect_overload(1_000.0, 0.001, WARMUP_S);
+        let found = counted.time_to_detect_overload(1_000.0, 0.001, time(1e6));
         is_near(found.unwrap(), 45.0);
         let lax = objective("errors<1% and achieved>=90%");
-        let found = lax.time_to_detect_overload(1_000.0, 0.02, WARMUP_S);
+        let found = lax.time_to_detect_overload(1_000.0, 0.02, time(1e6));
         is_near(found.unwrap(), 1.8);
         let any = objective("errors<1% and achieved>=0%");
         assert_eq!(any.undetected_overload(100.0, time(2.0)), f64::INFINITY);
-        assert_eq!(any.time_to_detect_overload(100.0, 0.5, WARMUP_S), None);
+        assert_eq!(any.time_to_detect_overload(100.0, 0.5, time(1e6)), None);
+    }
+
+    #[test]
+    fn a_step_is_no_longer_than_what_it_detects_takes() {
+        // 1.25% would take 79 s, and 30 s detect no less than 2.04%, which takes 0.45 s.
+        let objective = objective("p99<1s");
+        let found = objective.time_to_detect_overload(100_000.0, 0.01, time(30.0));
+        is_near(found.unwrap(), 45_000.0 / 100_000.0 / 0.9);
+        // Here the backlog detects more than the latency, but not enough.
+        let found = objective.time_to_detect_overload(500.0, 0.02, time(30.0));
+        is_near(found.unwrap(), 30.0);
+    }
+
+    #[test]
+    fn after_a_long_warm_up_a_backlog_tells_nothing() {
+        let objective = objective("errors<1%");
+        let after = |warmup_s: f64| StepTime {
+            warmup_s,
+            measured_s: 2.0,
+        };
+        assert!(objective.undetected_overload(100_000.0, after(2.0)) < 0.03);
+        let none = objective.undetected_overload(100_000.0, after(2.1));
+        assert_eq!(none, f64::INFINITY);
+        let longest = StepTime {
+            measured_s: 30.0,
+            ..after(5.0)
+        };
+        let found = objective.time_to_detect_overload(100_000.0, 0.02, longest);
+        assert_eq!(found, Some(5.0));
     }
 
     #[test]
@@ -294,13 +328,13 @@ mod tests {
         };
         for text in ["p99<100ms", "p95<100ms", "p90<200ms", "errors<1%", "p50<2s"] {
             let objective = objective(text);
-            let wanted = objective.time_to_detect_overload(1_000.0, 0.02, WARMUP_S);
+            let wanted = objective.time_to_detect_overload(1_000.0, 0.02, time(1e6));
             // As the load counts it.
             let rounded_s = Duration::from_secs_f64(wanted.unwrap()).as_secs_f64();
-            assert!(!found(text, rounded_s).is_avoidable, "{text}");
-            assert!(found(text, 0.9 * rounded_s).is_avoidable, "{text}");
+            assert!(!found(text, rounded_s).exceeds_target, "{text}");
+            assert!(found(text, 0.9 * rounded_s).exceeds_target, "{text}");
         }
         let unbounded = found("errors<1% and achieved>=0%", 2.0);
-        assert!(!unbounded.is_avoidable && unbounded.overload.is_infinite());
+        assert!(!unbounded.exceeds_target && unbounded.overload.is_infinite());
     }
 }

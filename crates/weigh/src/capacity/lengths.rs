@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use verdict::capacity::{Objective, Quantity};
+use verdict::capacity::{Objective, Quantity, StepTime};
 
 use crate::cli::CapacityArgs;
 
@@ -36,10 +36,13 @@ impl<'a> StepLengths<'a> {
     /// Of a step at a rate: long enough for the quantile, and for the detection of an overload that is
     /// about as large as the precision.
     pub(super) fn at(&self, rate_per_s: f64) -> Duration {
-        let warmup_s = self.warmup.as_secs_f64();
+        let longest = StepTime {
+            warmup_s: self.warmup.as_secs_f64(),
+            measured_s: self.longest.as_secs_f64(),
+        };
         let detects = self
             .objective
-            .time_to_detect_overload(rate_per_s, self.precision, warmup_s);
+            .time_to_detect_overload(rate_per_s, self.precision, longest);
         let resolves = self.requests_for_quantile / rate_per_s;
         let wanted = Duration::try_from_secs_f64(resolves.max(detects.unwrap_or(0.0)));
         wanted
@@ -87,7 +90,7 @@ mod tests {
         assert_eq!(of(3).at(200.0), Duration::from_secs(3));
         // 220 requests are behind the median.
         assert_eq!(of(30).at(20.0), Duration::from_secs(11));
-        // The backlog of 30,000 requests detects it as well.
+        // With 30,000 requests due, the growing backlog detects it too.
         assert_eq!(of(30).at(200_000.0), Duration::from_millis(500));
         // The longest step is too short at any such rate.
         assert_eq!(of(30).at(0.001), Duration::from_secs(30));

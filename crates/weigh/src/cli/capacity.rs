@@ -40,8 +40,8 @@ pub struct CapacityArgs {
     /// Threads.
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// Measured time of a step; longer at rates where the objective's quantile, or the detection of an
-    /// overload, needs it.
+    /// Shortest measured time of a step; extended up to --step-max where the objective's quantile or the
+    /// detection of an overload needs it.
     #[arg(long, default_value = "2s", value_parser = units::some_time)]
     pub step: Duration,
     /// Longest measured time of a step.

@@ -106,25 +106,27 @@ fn connections_that_were_all_busy_are_named() {
 
 #[test]
 fn steps_too_short_for_a_queue_to_grow_are_named() {
-    let told = |overload: f64, is_avoidable: bool| {
+    let told = |overload: f64, exceeds_target: bool| {
         let undetected = UndetectedOverload {
             overload,
             measured_s: 0.5,
-            is_avoidable,
+            exceeds_target,
         };
         let said = said_of(&[step(2000.0, 2_000.0)], 64, Some(undetected));
-        let of_steps = |text: &String| text.starts_with("In steps of ");
+        let of_steps = |text: &String| text.starts_with("Steps of ");
         said.into_iter().find(of_steps)
     };
     assert_eq!(told(0.24, false), None);
     let text = told(0.24, true).unwrap();
     assert!(
         text.starts_with(
-            "In steps of 500ms trials can meet the objective at rates up to 24% above the \
-             saturation throughput, since"
+            "Steps of 500ms end before the queue is long enough: trials can meet the objective at \
+             rates up to 24% above the saturation throughput;"
         ),
         "{text}"
     );
+    let text = told(0.0039, true).unwrap();
+    assert!(text.contains("at rates up to 0.4% above"), "{text}");
     let text = told(2.4, true).unwrap();
     assert!(
         text.contains("at rates up to 3.4 times the saturation"),
