@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use load::{Job, PrepareError, Progress, ReferenceError, Stop};
+use load::{Job, Progress, Stop};
 use readings::LoadReading;
 
 use super::clock;
@@ -25,27 +25,8 @@ pub(super) fn keep_off(cpus: &[u32]) {
 
 /// Asks the load's targets for their reference answers; returns the targets whose answers differ.
 fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<usize>, String> {
-    let varying = load::prepare(job, stop).map_err(|e| no_reference(&e))?;
+    let varying = load::prepare(job, stop).map_err(|e| e.to_string())?;
     Ok(varying.iter().map(|one| one.target).collect())
-}
-
-/// Why there is no reference answer. Only experiments want the same body each time, and only `weigh load`
-/// and `weigh capacity` any success.
-fn no_reference(error: &PrepareError) -> String {
-    let PrepareError {
-        address, request, ..
-    } = error;
-    match error.cause {
-        ReferenceError::Varies => format!(
-            "{address}: the answers to {request} should be the same each time, but differ; if that is \
-             intended, set expect.body = \"varies\" (weigh compare: --expect-body varies)"
-        ),
-        ReferenceError::Status(status) => format!(
-            "{address}: {request} answers with status {status}, which is no success; give \
-             --expect-status {status} if that is intended"
-        ),
-        _ => error.to_string(),
-    }
 }
 
 pub(super) fn carry_out(
@@ -167,26 +148,5 @@ fn count_requests(measured: &mut Measured, reading: &LoadReading) {
         let slices = spans.windows.iter().zip(&reading.slices);
         let sampled = slices.filter(|(window, _)| spans.sampled.contains(window));
         metrics.requests = sampled.map(|(_, slice)| slice.requests).sum();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_that_is_no_reference_names_the_key_and_the_option_that_expect_it() {
-        let said = |cause| {
-            no_reference(&PrepareError {
-                address: net::Address::Inet("127.0.0.1:80".parse().unwrap()),
-                request: "GET /".into(),
-                cause,
-            })
-        };
-        let status = said(ReferenceError::Status(503));
-        assert!(status.contains("GET / answers with status 503"), "{status}");
-        assert!(status.contains("give --expect-status 503"));
-        let varies = said(ReferenceError::Varies);
-        assert!(varies.contains("expect.body = \"varies\" (weigh compare: --expect-body varies)"));
     }
 }

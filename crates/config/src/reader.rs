@@ -225,7 +225,7 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// The text with control characters escaped; one with more bytes than that is shortened in the middle.
+/// The text with control characters escaped; if it is longer than so many bytes, shortened in the middle.
 fn shortened(text: &str, longest: usize) -> String {
     let text = escape_controls(text);
     if text.len() <= longest {

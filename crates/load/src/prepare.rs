@@ -56,10 +56,15 @@ pub enum ReferenceError {
     #[error("cannot be sent: {0}")]
     Fetcher(#[from] FetcherError),
     /// An error status that is not expected.
-    #[error("answers with status {0}, which is no success; expect it if that is intended")]
+    #[error(
+        "answers with status {0}, which is no success; give --expect-status {0} if that is intended"
+    )]
     Status(u16),
     /// Bodies that should be the same differ.
-    #[error("should have the same body each time, but its bodies differ")]
+    #[error(
+        "should have the same body each time, but its bodies differ; if that is intended, set \
+         expect.body = \"varies\" (weigh compare: --expect-body varies)"
+    )]
     Varies,
     /// The stop flag was set.
     #[error("was not answered before the load was stopped")]

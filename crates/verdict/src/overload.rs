@@ -3,7 +3,7 @@
 use readings::{LoadReading, Offered, Pacing, StageReading};
 
 /// A backlog that grows by less than this share of the requests is no overload.
-pub(crate) const LEAST_BACKLOG_SHARE: f64 = 0.02;
+const GROWTH_SHARE: f64 = 0.02;
 /// And by less than so many standard deviations of a Poisson count of the requests.
 const SIGMAS: f64 = 3.0;
 /// The share of the growth over the second half that each of its quarters has at least: a pause at
@@ -165,12 +165,7 @@ fn of_span(span: &Span, connections: u64) -> Option<Overload> {
 /// The least share of the requests due that has to wait in a growing backlog before that counts as an
 /// overload.
 pub(crate) fn least_share(due: f64) -> f64 {
-    LEAST_BACKLOG_SHARE.max(SIGMAS * (2.0 / due).sqrt())
-}
-
-/// How many requests have to be due before such a share counts; `None` if it never does.
-pub(crate) fn requests_for_share(share: f64) -> Option<f64> {
-    (share >= LEAST_BACKLOG_SHARE).then(|| 2.0 * (SIGMAS / share).powi(2))
+    GROWTH_SHARE.max(SIGMAS * (2.0 / due).sqrt())
 }
 
 /// Whether the backlog grew until the end.

@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readings::Outcome;
 use run::RunEvent;
 use verdict::Looks;
+use verdict::text::rate;
 
 mod to_go;
 
@@ -120,7 +121,7 @@ impl Progress {
                     .collect();
                 self.line(&format!(
                     "latency is compared at {} requests/s{}",
-                    choice.rate_per_s,
+                    rate(choice.rate_per_s),
                     condition.join("")
                 ));
             }

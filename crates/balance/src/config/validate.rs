@@ -200,6 +200,11 @@ pub(super) fn is_path(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
+/// A text that is neither blank nor has control characters.
+pub(super) fn is_printable(text: &str) -> bool {
+    !text.trim().is_empty() && !text.chars().any(char::is_control)
+}
+
 /// A valid header value: no control characters or surrounding whitespace.
 pub(super) fn is_field_value(text: &str) -> bool {
     text.trim() == text && !text.chars().any(char::is_control)

@@ -243,8 +243,15 @@ fn what_a_target_answers_is_the_reference() {
     assert_eq!(varying.len(), 1);
     let error = prepared(at("/.weigh/stats"), BodyRule::Same).unwrap_err();
     assert!(matches!(error.cause, ReferenceError::Varies), "{error}");
+    assert!(
+        error.to_string().contains("set expect.body = \"varies\""),
+        "{error}"
+    );
     let error = prepared(at("/nothing"), BodyRule::Auto).unwrap_err();
-    assert!(error.to_string().contains("404"), "{error}");
+    assert!(
+        error.to_string().contains("give --expect-status 404"),
+        "{error}"
+    );
     // Without a rule that depends on it nothing is asked.
     assert!(prepared(at("/nothing"), BodyRule::Any).is_ok());
 }

@@ -1,12 +1,11 @@
 //! What a search for the capacity under an objective found.
 
 use verdict::capacity::{Bound, CannotJudge, Capacity, HOLDS, Judgement, Objective, Quantity};
-use verdict::text::{counted, grouped, number, percent, rate};
+use verdict::text::{counted, grouped, number, percent, rate, time};
 
 use super::client::late_client;
 use super::flaw::NO_ANSWER;
 use crate::CapacityView;
-use crate::units::time;
 
 /// What was found, in sentences.
 pub(crate) fn capacity(view: &CapacityView<'_>) -> Vec<String> {

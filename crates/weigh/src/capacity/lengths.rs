@@ -44,7 +44,7 @@ impl<'a> StepLengths<'a> {
             .objective
             .time_to_detect_overload(rate_per_s, self.precision, longest);
         let resolves = self.requests_for_quantile / rate_per_s;
-        let wanted = Duration::try_from_secs_f64(resolves.max(detects.unwrap_or(0.0)));
+        let wanted = Duration::try_from_secs_f64(resolves.max(detects));
         wanted
             .unwrap_or(self.longest)
             .clamp(self.shortest, self.longest)

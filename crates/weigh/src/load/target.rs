@@ -363,14 +363,6 @@ pub fn prepare(job: &mut Job, signals: &Signals) -> Result<Vec<String>, Failure>
             .iter()
             .map(|one| job.targets[one.target].requests[one.request].name.clone())
             .collect()),
-        Err(PrepareError {
-            address,
-            request,
-            cause: ReferenceError::Status(status),
-        }) => Err(Failure::failed(format!(
-            "{address}: {request} answers with status {status}; give --expect-status {status} if \
-             that is intended"
-        ))),
         Err(e) => Err(Failure::failed(format!("{e}{}", remedy(&e)))),
     }
 }

@@ -76,7 +76,7 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     assert!(document["undetected_overload"].as_f64().unwrap() > 30.0);
     let text = call(&[]);
     assert!(text.out.starts_with("Capacity @ http://"), "{}", text.out);
-    assert!(text.out.contains("Steps of 200ms"), "{}", text.out);
+    assert!(text.out.contains("Steps of 200 ms"), "{}", text.out);
     assert!(
         text.out
             .contains("At least 40.0 requests/s keep mean < 4 s"),

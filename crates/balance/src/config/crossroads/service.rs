@@ -14,7 +14,7 @@ use super::ast::{Block, File, Statement};
 use super::{backend, values};
 use crate::access::Prefix;
 use crate::config::model::{Dispatch, Inspect, Service, ServiceKind};
-use crate::config::validate::LocatedService;
+use crate::config::validate::{LocatedService, is_printable};
 
 const MODES: [&str; 8] = [
     "roundrobin",
@@ -322,7 +322,7 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
         "byconnections" => Dispatch::ByConnections { over },
         "byorder" => Dispatch::ByOrder,
         "byclientip" => Dispatch::ByClientIp,
-        "externalhandler" if !values::is_printable(rest) => {
+        "externalhandler" if !is_printable(rest) => {
             let fault = diagnostics.expected(
                 statement,
                 "externalhandler and a command without control characters",

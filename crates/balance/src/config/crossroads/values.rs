@@ -11,12 +11,8 @@ use super::Diagnostics;
 use super::ast::{Block, Statement};
 use super::keywords::repeats;
 use crate::config::template::{Part, Template};
+use crate::config::validate::is_printable;
 use crate::config::warning::WarningKind;
-
-/// Whether a text is neither blank nor has control characters.
-pub(super) fn is_printable(text: &str) -> bool {
-    !text.trim().is_empty() && !text.chars().any(char::is_control)
-}
 
 /// Reports repeated keywords.
 pub(super) fn once_each(diagnostics: &mut Diagnostics<'_>, block: &Block) {

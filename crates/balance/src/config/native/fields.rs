@@ -11,6 +11,7 @@ use ::config::tree::{Node, Place, Tree};
 use ::config::units::shown;
 
 use crate::config::template::Template;
+use crate::config::validate::is_printable;
 
 /// Longest interval or time limit.
 pub(super) const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -60,7 +61,7 @@ pub(super) fn boolean(reader: &mut Reader, section: &Section<'_>, key: &str, val
 pub(super) fn text(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<String> {
     let text = section.text(reader, key)?;
     let (entry, path) = section.entry(key)?;
-    if text.trim().is_empty() || text.chars().any(char::is_control) {
+    if !is_printable(&text) {
         reader.report(Problem::at(
             entry.node.place,
             format!(

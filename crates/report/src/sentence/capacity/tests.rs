@@ -120,7 +120,7 @@ fn steps_too_short_for_a_queue_to_grow_are_named() {
     let text = told(0.24, true).unwrap();
     assert!(
         text.starts_with(
-            "Steps of 500ms end before the queue is long enough: trials can meet the objective at \
+            "Steps of 500 ms end before the queue is long enough: trials can meet the objective at \
              rates up to 24% above the saturation throughput;"
         ),
         "{text}"
