@@ -3,13 +3,13 @@
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use net::os::{self, ChildSetup};
 use net::process::status_unreaped;
 
-use crate::readiness;
+use crate::clock;
+use crate::readiness::{AT_ONCE, Asking, has_text};
 use crate::servers::{Servers, describe, environment, program_path};
 use crate::wire::{ReloadProbe, ReloadServer, ReloadSign};
 
@@ -24,6 +24,8 @@ pub(super) struct Reloading {
     output_bytes: u64,
     /// The command, until it has ended.
     command: Option<ReloadCommand>,
+    /// The request that checks whether it is in effect, while it is under way.
+    asking: Option<Asking>,
 }
 
 /// A running command; dropping it kills it.
@@ -99,40 +101,51 @@ impl Servers {
             pids,
             output_bytes,
             command,
+            asking: None,
         });
         Ok(())
     }
 
-    /// Whether the latest reload of a server is in effect.
+    /// When the latest reload of a server was seen to be in effect, by CLOCK_MONOTONIC; `None` if it
+    /// is not yet. It hardly waits: it is called again and again, and asks on a thread.
     ///
     /// # Errors
     /// When the command failed, with what it printed, or the server has ended.
-    pub(super) fn is_reloaded(
-        &mut self,
-        probe: &ReloadProbe,
-        stop: &AtomicBool,
-    ) -> Result<bool, String> {
+    pub(super) fn is_reloaded(&mut self, probe: &ReloadProbe) -> Result<Option<i64>, String> {
         let server = probe.server.as_str();
         self.must_be_alive(Some(server))?;
         self.check_command(server)?;
         let reload = self
             .running
-            .get(server)
-            .and_then(|one| one.reload.as_ref())
+            .get_mut(server)
+            .and_then(|one| one.reload.as_mut())
             .ok_or_else(|| format!("`{server}` was not reloaded"))?;
-        Ok(match &probe.sign {
+        let seen = match &probe.sign {
             ReloadSign::Answer(text) => {
-                readiness::answer_has(&probe.ask, text, ANSWERS_WITHIN, stop)
+                let asking = match reload.asking.take() {
+                    Some(asking) => asking,
+                    None => Asking::begin(&probe.ask, ANSWERS_WITHIN)?,
+                };
+                return Ok(match asking.answer(AT_ONCE) {
+                    None => {
+                        reload.asking = Some(asking);
+                        None
+                    }
+                    Some((at_ns, Ok(Some(answer)))) => has_text(&answer, text).then_some(at_ns),
+                    Some(_) => None,
+                });
             }
             ReloadSign::Output(text) => self
                 .folders
                 .get(server)
                 .is_some_and(|folder| folder.output_since(reload.output_bytes).contains(text)),
             ReloadSign::NewProcess => {
+                let before = reload.pids.clone();
                 let now = self.watched(server).pids();
-                now.iter().any(|pid| !reload.pids.contains(pid))
+                now.iter().any(|pid| !before.contains(pid))
             }
-        })
+        };
+        Ok(seen.then(clock::monotonic_ns))
     }
 
     fn check_command(&mut self, server: &str) -> Result<(), String> {
@@ -160,6 +173,7 @@ impl Servers {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
     use std::time::Instant;
 
     use super::*;
@@ -228,7 +242,8 @@ mod tests {
     fn outcome(servers: &mut Servers, sign: &ReloadSign) -> Result<bool, String> {
         let end = Instant::now() + Duration::from_secs(10);
         loop {
-            let seen = servers.is_reloaded(&probe(sign.clone()), &AtomicBool::new(false));
+            let seen = servers.is_reloaded(&probe(sign.clone()));
+            let seen = seen.map(|at_ns| at_ns.is_some());
             if seen != Ok(false) || Instant::now() >= end {
                 return seen;
             }
@@ -244,18 +259,13 @@ mod tests {
         let mut servers = servers(script);
         until_it_printed(&servers, "ready");
         let text = ReloadSign::Output("read again".into());
-        assert!(
-            servers
-                .is_reloaded(&probe(text.clone()), &AtomicBool::new(false))
-                .is_err()
-        );
+        assert!(servers.is_reloaded(&probe(text.clone())).is_err());
         servers.reload(&order(&[]), Some(HUP)).unwrap();
         // What the server printed before the reload does not count.
         assert_eq!(outcome(&mut servers, &text), Ok(true));
         assert_eq!(outcome(&mut servers, &ReloadSign::NewProcess), Ok(true));
         let never = ReloadSign::Output("never printed".into());
-        let seen = servers.is_reloaded(&probe(never), &AtomicBool::new(false));
-        assert_eq!(seen, Ok(false));
+        assert_eq!(servers.is_reloaded(&probe(never)), Ok(None));
         end(servers);
     }
 

@@ -324,6 +324,7 @@ fn carry_out(
         Order::Await(order) => servers
             .wait_until_ready(&order, stop)
             .map(|summary| summary.map_or(Answer::Done, Answer::Ready)),
+        Order::IsReady(order) => servers.is_ready(&order).map(|at_ns| Answer::Seen { at_ns }),
         Order::BeginStop {
             server,
             signal: name,
@@ -331,6 +332,9 @@ fn carry_out(
             servers.begin_stop(&server, signal(&name)?);
             Ok(Answer::Done)
         }
+        Order::HasEnded { server } => servers.has_ended(&server).map(|ended| Answer::Seen {
+            at_ns: ended.then(clock::monotonic_ns),
+        }),
         Order::Stop { server, signals } => {
             let signals = signals
                 .iter()
@@ -352,8 +356,8 @@ fn carry_out(
             servers.reload(&order, signal).map(|()| Answer::Done)
         }
         Order::IsReloaded(probe) => servers
-            .is_reloaded(&probe, stop)
-            .map(|in_effect| Answer::Reloaded { in_effect }),
+            .is_reloaded(&probe)
+            .map(|at_ns| Answer::Seen { at_ns }),
         Order::Quota { server, cpus } => servers.set_quota(&server, cpus).map(|()| Answer::Done),
         Order::Link { up, routed } => link::set(up, routed)
             .map(|()| Answer::Done)

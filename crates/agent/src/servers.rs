@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
-use std::net::TcpStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,12 +16,12 @@ use net::process::status_unreaped;
 use readings::BottleneckSample;
 
 use super::cgroup::Cgroup;
-use super::readiness;
+use super::readiness::Waiting;
 use super::reload::Reloading;
 use super::server_folder::{OUTPUT, ServerFolder};
 use super::server_quota::ServerQuota;
 use super::server_user::{self, ServerUser};
-use super::wire::{AnswerSummary, AwaitServer, OtherServer, StartServer};
+use super::wire::{OtherServer, StartServer};
 use crate::instructions::Counting;
 use crate::leftovers::Owner;
 use crate::own_program::OwnProgram;
@@ -56,6 +55,8 @@ pub(super) struct Server {
     /// Its latest reload.
     pub(super) reload: Option<Reloading>,
     stopping: Option<Stopping>,
+    /// The wait for its readiness, of [`Servers::is_ready`].
+    pub(super) waiting: Option<Waiting>,
 }
 
 /// A server that was sent its first signal.
@@ -277,50 +278,10 @@ impl Servers {
                 quota: None,
                 reload: None,
                 stopping: None,
+                waiting: None,
             },
         );
         Ok(pid)
-    }
-
-    /// Waits until a server answers as expected, or `stop` is set. Returns what it answered, where
-    /// it was asked by HTTP.
-    pub(super) fn wait_until_ready(
-        &mut self,
-        order: &AwaitServer,
-        stop: &AtomicBool,
-    ) -> Result<Option<AnswerSummary>, String> {
-        let end = Instant::now() + Duration::from_millis(order.timeout_ms);
-        let name = order
-            .server
-            .clone()
-            .unwrap_or_else(|| order.address.to_string());
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let limit = left.clamp(Duration::from_millis(50), Duration::from_secs(2));
-            if order.request.is_empty() && TcpStream::connect_timeout(&order.address, limit).is_ok()
-            {
-                return self.must_be_alive(order.server.as_deref()).map(|()| None);
-            }
-            let answered = readiness::ask(order, limit, stop)
-                .ok_or_else(|| format!("waiting for `{name}` was given up"))?;
-            let found = match answered {
-                Ok(summary) => {
-                    let alive = self.must_be_alive(order.server.as_deref());
-                    return alive.map(|()| summary);
-                }
-                Err(found) => found,
-            };
-            self.must_be_alive(order.server.as_deref())?;
-            if Instant::now() >= end {
-                let words = order.server.as_deref().map(|s| self.last_output(s));
-                return Err(format!(
-                    "`{name}` did not answer as expected within {} ms: {found}{}",
-                    order.timeout_ms,
-                    words.unwrap_or_default()
-                ));
-            }
-            sleep(Duration::from_millis(10));
-        }
     }
 
     pub(super) fn must_be_alive(&mut self, server: Option<&str>) -> Result<(), String> {
@@ -443,6 +404,14 @@ impl Servers {
             let _ = os::kill(pid, signal);
         }
         one.stopping = Some(stopping);
+    }
+
+    /// Whether a server that runs, or was sent a signal that stops it, has ended.
+    pub(super) fn has_ended(&self, server: &str) -> Result<bool, String> {
+        match self.running.get(server) {
+            Some(one) => Ok(one.status().is_some()),
+            None => Err(format!("`{server}` does not run")),
+        }
     }
 
     /// Stops a server: sends each signal and waits in turn, then kills all that is left; at once

@@ -46,9 +46,14 @@ pub enum Order {
     Start(StartServer),
     /// Wait until a server answers as expected.
     Await(AwaitServer),
+    /// Report whether a server answers as expected since it was started. Answered at once; the time
+    /// limit runs from the first of these orders on.
+    IsReady(AwaitServer),
     /// Send a server the first of the signals that stop it, without waiting: several servers end at
     /// the same time. [`Order::Stop`] follows, which does not send this signal again.
     BeginStop { server: String, signal: String },
+    /// Report whether a server has ended, without waiting.
+    HasEnded { server: String },
     /// Stop a server, gently first.
     Stop {
         server: String,
@@ -64,7 +69,7 @@ pub enum Order {
     /// Replace files of a server and have it read its configuration again. Answered when the reload
     /// has begun.
     Reload(ReloadServer),
-    /// Report whether the latest reload is in effect.
+    /// Report whether the latest reload is in effect, without waiting.
     IsReloaded(ReloadProbe),
     /// Limit the CPU time of a server.
     Quota {
@@ -391,8 +396,8 @@ pub enum Answer {
     Done,
     /// What a server that was waited for answered; [`Self::Done`] where it is no HTTP.
     Ready(AnswerSummary),
-    /// Whether a reload is in effect.
-    Reloaded { in_effect: bool },
+    /// When what was asked about was seen, ns of CLOCK_MONOTONIC; `None` if it is not so yet.
+    Seen { at_ns: Option<i64> },
     /// The server was stopped.
     Stopped {
         /// Whether it had to be killed.

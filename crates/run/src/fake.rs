@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use agent::wire::{Answer, AnswerSummary, DriveOrder, Driven, LoadOrder, Loaded, Order};
+use agent::wire::{
+    Answer, AnswerSummary, AwaitServer, DriveOrder, Driven, LoadOrder, Loaded, Order,
+};
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
 use hosts::Host;
 use readings::{
@@ -24,6 +26,10 @@ pub(crate) struct Script {
     pub(crate) log: Vec<String>,
     /// Number of readiness checks that fail first, by server or `subject NAME`.
     pub(crate) not_ready: BTreeMap<String, usize>,
+    /// How long servers take to be ready where that is asked without waiting.
+    pub(crate) ready_after: Duration,
+    /// How long servers take to end after their first signal.
+    pub(crate) ends_after: Duration,
     /// What subjects answer in turn, by their server; the last text for ever.
     pub(crate) answers: BTreeMap<String, Vec<&'static str>>,
     /// Servers that cannot be started.
@@ -70,6 +76,8 @@ pub(crate) struct Script {
     counting: BTreeMap<String, Vec<String>>,
     limited: BTreeSet<String>,
     reload_checks: usize,
+    /// When servers were started or sent a signal last.
+    changed: BTreeMap<String, Instant>,
     running: BTreeSet<String>,
     /// Where servers were started last.
     hosts: BTreeMap<String, String>,
@@ -83,6 +91,8 @@ impl Default for Script {
         Self {
             log: Vec::new(),
             not_ready: BTreeMap::new(),
+            ready_after: Duration::ZERO,
+            ends_after: Duration::ZERO,
             answers: BTreeMap::new(),
             broken: BTreeSet::new(),
             loads: 0,
@@ -109,11 +119,26 @@ impl Default for Script {
             counting: BTreeMap::new(),
             limited: BTreeSet::new(),
             reload_checks: 0,
+            changed: BTreeMap::new(),
             running: BTreeSet::new(),
             hosts: BTreeMap::new(),
             sampling: BTreeMap::new(),
             is_dead: false,
         }
+    }
+}
+
+impl Script {
+    /// Whether that long has passed since a server was started or sent a signal.
+    fn seen(&self, server: &str, after: Duration) -> Answer {
+        let since = self.changed.get(server);
+        seen_now(since.is_some_and(|since| since.elapsed() >= after))
+    }
+}
+
+fn seen_now(is_so: bool) -> Answer {
+    Answer::Seen {
+        at_ns: is_so.then(|| net::os::now_ns() as i64),
     }
 }
 
@@ -320,6 +345,7 @@ impl AgentHandle for FakeAgent {
                     return Err(Self::failed(format!("it ended by itself; {words}")));
                 }
                 script.running.insert(start.server.clone());
+                script.changed.insert(start.server.clone(), Instant::now());
                 script.hosts.insert(start.server.clone(), self.host.clone());
                 Answer::Started {
                     pid: 1,
@@ -355,7 +381,15 @@ impl AgentHandle for FakeAgent {
                     None => Answer::Done,
                 }
             }
-            Order::BeginStop { .. } | Order::Clock => Answer::Done,
+            Order::IsReady(AwaitServer { server, .. }) => {
+                script.seen(server.as_deref().unwrap_or_default(), script.ready_after)
+            }
+            Order::HasEnded { server } => script.seen(server, script.ends_after),
+            Order::BeginStop { server, .. } => {
+                script.changed.insert(server.clone(), Instant::now());
+                Answer::Done
+            }
+            Order::Clock => Answer::Done,
             Order::Stop { server, .. } => {
                 script.log.push(format!("stop {server}"));
                 script.running.remove(server);
@@ -383,9 +417,7 @@ impl AgentHandle for FakeAgent {
             }
             Order::IsReloaded(_) => {
                 script.reload_checks += 1;
-                Answer::Reloaded {
-                    in_effect: script.reload_checks >= script.in_effect_at_check,
-                }
+                seen_now(script.reload_checks >= script.in_effect_at_check)
             }
             Order::Quota { cpus: Some(_), .. } if script.quota_fails => {
                 return Err(Self::failed("no control group can be made"));

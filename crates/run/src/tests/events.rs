@@ -93,27 +93,46 @@ fn an_event_that_was_not_undone_in_the_window_is_as_late_as_its_end() {
     );
 }
 
-/// A server that is started again takes its time, and events that become due meanwhile wait.
-#[test]
-fn the_wait_for_a_server_does_not_make_other_events_late() {
-    let script = script();
-    script.borrow_mut().order_delay = |order| match order {
-        Order::Await(_) => Duration::from_millis(200),
-        _ => Duration::ZERO,
-    };
-    let kill = |server: &str| format!("server = \"{server}\"\nwhat = \"kill\"\nuntil = \"12ms\"");
-    let both = format!("{}\n[[events]]\nat = \"5ms\"\n{}", kill("a"), kill("b"));
-    let text = with_event(&both).replace(
+/// Two back ends behind a balancer, and these events from 5 ms on.
+fn with_two_back_ends(events: &str) -> String {
+    with_event(events).replace(
         "[subjects]\na = \"http://a/\"",
         "[servers.b]\nrecipe = \"origin\"\n[servers.lb]\nrecipe = \"balance\"\n\
          upstreams = [\"a\", \"b\"]\n[subjects]\na = \"http://lb/\"",
-    );
-    // The window is over when the first is ready.
-    let text = text.replace("latency_window = \"1s\"", "latency_window = \"100ms\"");
-    let events = events_of(&run(&text, &script, &GOOD));
-    assert_eq!(events.len(), 2);
-    for event in events {
-        assert!(event.late_s.is_some_and(|late_s| late_s < 0.1), "{event:?}");
+    )
+}
+
+/// A server that is started again takes its time, and one that is stopped as well.
+#[test]
+fn a_wait_for_a_server_does_not_delay_other_events() {
+    let kill = "server = \"a\"\nwhat = \"kill\"\nuntil = \"6ms\"";
+    let rolling = "servers = [\"a\"]\nwhat = \"rolling\"";
+    let stop = "[[events]]\nat = \"15ms\"\nserver = \"b\"\nwhat = \"stop\"";
+    let (never, at_once) = (Duration::from_secs(3600), Duration::ZERO);
+    for (first, ready_after, ends_after) in [
+        (kill, never, at_once),
+        (rolling, never, at_once),
+        (rolling, at_once, never),
+    ] {
+        let script = script();
+        script.borrow_mut().ready_after = ready_after;
+        script.borrow_mut().ends_after = ends_after;
+        let text = with_two_back_ends(&format!("{first}\n{stop}"));
+        let ran = run(&text, &script, &GOOD);
+        let log = log_of(&script, &["suspend", "start"]);
+        let resumed = log.iter().position(|one| one == "suspend b false");
+        let suspended = log.iter().position(|one| one == "suspend b true");
+        assert!(suspended.is_some() && suspended < resumed, "{log:?}");
+        let events = events_of(&ran);
+        // It is not ready within the load, but is restored afterwards.
+        assert!(
+            events[0].back_s.is_none_or(|back_s| back_s > 0.03),
+            "{events:?}"
+        );
+        assert!(
+            events[1].late_s.is_some_and(|late_s| late_s < 0.01),
+            "{events:?}"
+        );
     }
 }
 
@@ -206,11 +225,7 @@ fn a_parameter_of_the_command_line_cannot_be_reloaded() {
 #[test]
 fn a_rolling_restart_takes_one_server_after_the_other() {
     let script = script();
-    let text = with_event("servers = [\"b\", \"a\"]\nwhat = \"rolling\"").replace(
-        "[subjects]\na = \"http://a/\"",
-        "[servers.b]\nrecipe = \"origin\"\n[servers.lb]\nrecipe = \"balance\"\n\
-         upstreams = [\"a\", \"b\"]\n[subjects]\na = \"http://lb/\"",
-    );
+    let text = with_two_back_ends("servers = [\"b\", \"a\"]\nwhat = \"rolling\"");
     let ran = run(&text, &script, &GOOD);
     let lines = log_of(&script, &["start", "load", "stop"]);
     let load = lines.iter().position(|it| it.starts_with("load")).unwrap();
@@ -230,11 +245,7 @@ fn a_rolling_restart_takes_one_server_after_the_other() {
 #[test]
 fn a_rolling_restart_that_has_no_time_says_who_was_left_out() {
     let script = script();
-    let text = with_event("servers = [\"b\", \"a\"]\nwhat = \"rolling\"\npause = \"10s\"").replace(
-        "[subjects]\na = \"http://a/\"",
-        "[servers.b]\nrecipe = \"origin\"\n[servers.lb]\nrecipe = \"balance\"\n\
-         upstreams = [\"a\", \"b\"]\n[subjects]\na = \"http://lb/\"",
-    );
+    let text = with_two_back_ends("servers = [\"b\", \"a\"]\nwhat = \"rolling\"\npause = \"10s\"");
     let ran = run(&text, &script, &GOOD);
     assert!(
         ran.warnings("`a` had not been restarted yet") >= 1,

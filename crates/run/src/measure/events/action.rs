@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::moments::{AT_ONCE, AgentClocks, Moment, here_at};
+use super::moments::{AT_ONCE, AgentClocks, Moment, here_at, now_ns};
 use crate::servers::StartedServer;
 use crate::testbed::Testbed;
 use agent::AgentError;
@@ -102,7 +102,20 @@ impl<'s> Action<'s> {
             .map_or_else(String::new, |one| one.name.clone())
     }
 
-    /// Begins the event at a moment. Of a rolling restart this stops the server.
+    /// The signals that stop its server, and how long to wait after each, ms.
+    fn signals(&self) -> &'s [(String, u64)] {
+        self.server().map_or(&[], |one| &one.signals)
+    }
+
+    fn stop_order(&self) -> Order {
+        Order::Stop {
+            server: self.name(),
+            signals: self.signals().to_vec(),
+        }
+    }
+
+    /// Begins the event at a moment. Of a rolling restart this has the server stop; it goes on with
+    /// [`Self::has_ended`] and [`Self::restart`].
     pub(super) fn begin(
         &self,
         testbed: &mut Testbed,
@@ -134,13 +147,13 @@ impl<'s> Action<'s> {
                 Some(reload) => Order::Reload(reload.begin.clone()),
                 None => return Err(failed("its recipe cannot reload it")),
             },
-            EventKind::Rolling => {
-                let signals = self.server().map(|one| one.signals.clone());
-                Order::Stop {
+            EventKind::Rolling => match self.signals().first() {
+                Some((signal, _)) => Order::BeginStop {
                     server: self.name(),
-                    signals: signals.unwrap_or_default(),
-                }
-            }
+                    signal: signal.clone(),
+                },
+                None => self.stop_order(),
+            },
             EventKind::Quota => return self.set_quota(testbed, clocks, settings.quota, at_ns),
             EventKind::Slow | EventKind::Loss => {
                 let declared = self.declared_link(testbed)?;
@@ -157,7 +170,39 @@ impl<'s> Action<'s> {
         Ok(moment)
     }
 
-    /// Undoes the event at a moment. Of a rolling restart this starts the server.
+    /// Whether the server that a rolling restart has stop has ended, or has had the time that the
+    /// first signal gives it.
+    pub(super) fn has_ended(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        begun_ns: i64,
+    ) -> Result<bool, AgentError> {
+        let Some((_, wait_ms)) = self.signals().first() else {
+            return Ok(true);
+        };
+        if (now_ns() - begun_ns) / 1_000_000 >= i64::try_from(*wait_ms).unwrap_or(i64::MAX) {
+            return Ok(true);
+        }
+        let order = Order::HasEnded {
+            server: self.name(),
+        };
+        Ok(clocks.seen(testbed, self.host(), &order)?.is_some())
+    }
+
+    /// Starts the server that a rolling restart has stopped, and kills what is left of it.
+    pub(super) fn restart(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+    ) -> Result<Moment, AgentError> {
+        if !self.signals().is_empty() {
+            self.ask(testbed, clocks, self.stop_order())?;
+        }
+        self.undo(testbed, clocks, AT_ONCE)
+    }
+
+    /// Undoes the event at a moment. Of a rolling restart this starts the server, which was stopped.
     pub(super) fn undo(
         &self,
         testbed: &mut Testbed,
@@ -198,14 +243,25 @@ impl<'s> Action<'s> {
         &self,
         testbed: &mut Testbed,
         clocks: &AgentClocks,
-    ) -> Result<Option<Moment>, AgentError> {
+    ) -> Result<Option<i64>, AgentError> {
         let Some(reload) = &self.reload else {
             return Ok(None);
         };
-        match self.ask(testbed, clocks, Order::IsReloaded(reload.probe.clone()))? {
-            (moment, Answer::Reloaded { in_effect }) => Ok(in_effect.then_some(moment)),
-            (_, other) => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
-        }
+        let order = Order::IsReloaded(reload.probe.clone());
+        clocks.seen(testbed, self.host(), &order)
+    }
+
+    /// When the server that was started again was ready; `None` if it is not yet.
+    pub(super) fn ready(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+    ) -> Result<Option<i64>, AgentError> {
+        let Some(server) = self.server() else {
+            return Ok(Some(now_ns()));
+        };
+        let order = Order::IsReady(server.ready.clone());
+        clocks.seen(testbed, self.host(), &order)
     }
 
     /// Waits until the server is ready.

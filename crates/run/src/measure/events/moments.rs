@@ -122,4 +122,21 @@ impl AgentClocks {
             other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
         }
     }
+    /// When a host's agent saw what an order asks about; `None` if it is not so yet.
+    pub(super) fn seen(
+        &self,
+        testbed: &mut Testbed,
+        host: Option<&str>,
+        order: &Order,
+    ) -> Result<Option<i64>, AgentError> {
+        let ahead_ns = self.of(testbed, host).monotonic_ahead_ns;
+        match testbed.agent(host)?.ask(order)? {
+            Answer::Seen { at_ns } => Ok(at_ns.map(|at_ns| at_ns - ahead_ns)),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+fn unexpected(answer: &Answer) -> AgentError {
+    AgentError::Lost(format!("unexpected answer: {answer:?}"))
 }

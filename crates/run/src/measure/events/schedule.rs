@@ -15,7 +15,8 @@ use experiment::{EventKind, EventSpec, EventTarget, Recipes, ResolvedCondition};
 
 /// Interval at which a server with an event is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
-/// Interval at which it is checked whether a reload is in effect.
+/// Interval at which it is checked whether a reload is in effect, or a restarted server has ended or
+/// is ready.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// Consecutive samples that must show a server back in rotation: queued requests arrive in a burst,
 /// and starting a server takes CPU time as well.
@@ -27,9 +28,6 @@ pub(super) struct EventSchedule<'s> {
     events: Vec<ScheduledEvent<'s>>,
     /// When the window opened.
     opened_ns: Option<i64>,
-    /// When the last begin or undo was over, with the wait for a server that starts. An event that was
-    /// due before then counts as late only from then on.
-    free_ns: i64,
     window: Duration,
     failure: Option<AgentError>,
 }
@@ -49,7 +47,7 @@ struct ScheduledEvent<'s> {
     /// The current series of samples that show the server in rotation: its start, in s since the
     /// event was undone, and the number of samples.
     since: Option<(f64, usize)>,
-    /// When the last check was made whether a reload is in effect.
+    /// When the last check of [`CHECK_INTERVAL`] was made.
     checked_ns: Option<i64>,
 }
 
@@ -65,8 +63,6 @@ pub(super) struct Means<'m> {
 struct Moments {
     /// When the window opened.
     opened_ns: i64,
-    /// See [`EventSchedule`].
-    free_ns: i64,
     /// When the next event is due to begin or to be undone.
     next_ns: Option<i64>,
 }
@@ -74,7 +70,13 @@ struct Moments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Pending,
+    /// In a rolling restart: the server was sent the first signal that stops it, at this time.
+    Stopping {
+        since_ns: i64,
+    },
     Active,
+    /// A server that was stopped was started again, and is not ready yet.
+    Starting,
     Undone,
 }
 
@@ -113,7 +115,6 @@ impl<'s> EventSchedule<'s> {
         Ok(Self {
             events,
             opened_ns: None,
-            free_ns: 0,
             window,
             failure: None,
         })
@@ -139,15 +140,10 @@ impl<'s> EventSchedule<'s> {
             let due = self.due(number);
             let moments = Moments {
                 opened_ns,
-                free_ns: self.free_ns,
                 next_ns: self.next_ns(opened_ns),
             };
-            let state = self.events[number].state;
             if let Err(e) = self.events[number].advance(means, moments, due) {
                 self.failure = Some(e);
-            }
-            if self.events[number].state != state {
-                self.free_ns = now_ns();
             }
         }
     }
@@ -157,7 +153,7 @@ impl<'s> EventSchedule<'s> {
         let due = |number: usize| match self.events[number].state {
             State::Pending => self.due(number),
             State::Active => self.events[number].until,
-            State::Undone => None,
+            State::Stopping { .. } | State::Starting | State::Undone => None,
         };
         let next = (0..self.events.len()).filter_map(due).min()?;
         Some(after(opened_ns, next))
@@ -198,19 +194,27 @@ impl<'s> EventSchedule<'s> {
             AgentError::Lost(format!("{} could not be restored: {e}", scheduled.target()))
         };
         let mut result = self.failure.map_or(Ok(()), Err);
-        let (opened_ns, free_ns, window) = (self.opened_ns, self.free_ns, self.window);
+        let (opened_ns, window) = (self.opened_ns, self.window);
         for mut scheduled in self.events {
             if let Some(opened_ns) = opened_ns {
-                scheduled.record_missed(opened_ns, free_ns, window);
+                scheduled.record_missed(opened_ns, window);
             }
-            if scheduled.state == State::Active
-                && let Err(e) = scheduled.action.undo(testbed, clocks, AT_ONCE)
-            {
+            let undone = match scheduled.state {
+                State::Stopping { .. } => scheduled.action.restart(testbed, clocks).map(drop),
+                State::Active => scheduled.action.undo(testbed, clocks, AT_ONCE).map(drop),
+                State::Pending | State::Starting | State::Undone => Ok(()),
+            };
+            if let Err(e) = undone {
                 result = Err(lost(&scheduled, e));
-            } else if scheduled.state != State::Pending
-                && let Err(e) = scheduled.action.await_ready(testbed, clocks, stop)
-            {
-                result = result.and(Err(e));
+            } else if scheduled.state != State::Pending {
+                let ready = scheduled.action.await_ready(testbed, clocks, stop);
+                match (ready, opened_ns) {
+                    // It was started again in the window.
+                    (Ok(ready), Some(opened_ns)) if scheduled.state == State::Starting => {
+                        scheduled.reading.back_s = Some(since_s(opened_ns, ready.ended_ns));
+                    }
+                    (ready, _) => result = result.and(ready.map(drop)),
+                }
             }
             if scheduled.state != State::Pending || scheduled.after.is_none() {
                 readings.push(scheduled.reading);
@@ -284,8 +288,22 @@ impl<'s> ScheduledEvent<'s> {
             (State::Active, _, Some(until)) => {
                 let due_ns = after(opened_ns, until);
                 let undone = self.action.undo(means.testbed, means.clocks, due_ns)?;
-                self.record_lateness(due_ns.max(moments.free_ns), undone.began_ns);
-                self.record_undone(means, opened_ns, undone)?;
+                self.record_lateness(due_ns, undone.began_ns);
+                self.follow_up(means, opened_ns, undone);
+            }
+            (State::Stopping { since_ns }, ..) if self.may_check() => {
+                if self
+                    .action
+                    .has_ended(means.testbed, means.clocks, since_ns)?
+                {
+                    let started = self.action.restart(means.testbed, means.clocks)?;
+                    self.follow_up(means, opened_ns, started);
+                }
+            }
+            (State::Starting, ..) if self.may_check() => {
+                if let Some(ready_ns) = self.action.ready(means.testbed, means.clocks)? {
+                    self.record_undone(means, opened_ns, ready_ns);
+                }
             }
             (State::Active, ..) if event.kind == EventKind::Stop => {
                 // With very many connections a sample takes long, and the agent carries out one order
@@ -299,7 +317,7 @@ impl<'s> ScheduledEvent<'s> {
                 self.check_effect(means, opened_ns)?
             }
             (State::Undone, ..) => self.sample_share(means, opened_ns),
-            (State::Pending | State::Active, ..) => {}
+            (State::Pending | State::Stopping { .. } | State::Active | State::Starting, ..) => {}
         }
         Ok(())
     }
@@ -312,8 +330,13 @@ impl<'s> ScheduledEvent<'s> {
     ) -> Result<(), AgentError> {
         let opened_ns = moments.opened_ns;
         // Set first: an event that has partly begun is undone too.
-        self.state = State::Active;
         let kind = self.action.event.kind;
+        self.state = match kind {
+            EventKind::Rolling => State::Stopping {
+                since_ns: now_ns().max(due_ns),
+            },
+            _ => State::Active,
+        };
         let begun = self.action.begin(means.testbed, means.clocks, due_ns)?;
         self.reading.at_s = match kind {
             // A reload or rolling restart goes on after its order, so the order's start counts.
@@ -322,13 +345,9 @@ impl<'s> ScheduledEvent<'s> {
         };
         // One that follows another is due when that is over.
         if self.after.is_none() {
-            self.record_lateness(due_ns.max(moments.free_ns), begun.began_ns);
+            self.record_lateness(due_ns, begun.began_ns);
         }
         self.before = None;
-        if kind == EventKind::Rolling {
-            let undone = self.action.undo(means.testbed, means.clocks, AT_ONCE)?;
-            self.record_undone(means, opened_ns, undone)?;
-        }
         Ok(())
     }
 
@@ -340,52 +359,58 @@ impl<'s> ScheduledEvent<'s> {
 
     /// Records how late an event was at the window's end that was due before and was not begun, or not
     /// undone.
-    fn record_missed(&mut self, opened_ns: i64, free_ns: i64, window: Duration) {
+    fn record_missed(&mut self, opened_ns: i64, window: Duration) {
         let missed = match self.state {
             State::Pending if self.after.is_none() => {
                 Some(self.action.event.at).filter(|at| *at < window)
             }
             State::Active => self.until,
-            State::Pending | State::Undone => None,
+            _ => None,
         };
         if let Some(missed) = missed {
-            let due_ns = after(opened_ns, missed).max(free_ns);
-            self.record_lateness(due_ns, after(opened_ns, window));
+            self.record_lateness(after(opened_ns, missed), after(opened_ns, window));
         }
     }
 
-    /// Waits for a server that was started again, then records when the event was undone.
-    fn record_undone(
-        &mut self,
-        means: &mut Means<'_>,
-        opened_ns: i64,
-        undone: Moment,
-    ) -> Result<(), AgentError> {
-        self.state = State::Undone;
-        let back = match self.action.event.kind {
+    /// Goes on once it was undone: a server that was started again has to become ready.
+    fn follow_up(&mut self, means: &mut Means<'_>, opened_ns: i64, undone: Moment) {
+        match self.action.event.kind {
             EventKind::Kill | EventKind::Rolling => {
-                self.action
-                    .await_ready(means.testbed, means.clocks, means.stop)?
+                self.state = State::Starting;
+                self.checked_ns = None;
             }
-            _ => undone,
-        };
-        self.reading.back_s = Some(since_s(opened_ns, back.ended_ns));
+            _ => self.record_undone(means, opened_ns, undone.ended_ns),
+        }
+    }
+
+    /// Records when the event was undone.
+    fn record_undone(&mut self, means: &mut Means<'_>, opened_ns: i64, back_ns: i64) {
+        self.state = State::Undone;
+        self.reading.back_s = Some(since_s(opened_ns, back_ns));
         self.before = None;
         self.sample_cpu(means);
-        Ok(())
+    }
+
+    /// Whether the interval between two checks is over; then the next one begins.
+    fn may_check(&mut self) -> bool {
+        let now_ns = now_ns();
+        let is_recent = |ns: i64| now_ns - ns < CHECK_INTERVAL.as_nanos() as i64;
+        let may = !self.checked_ns.is_some_and(is_recent);
+        if may {
+            self.checked_ns = Some(now_ns);
+        }
+        may
     }
 
     /// Checks whether a reload is in effect, unless it was seen to be already.
     fn check_effect(&mut self, means: &mut Means<'_>, opened_ns: i64) -> Result<(), AgentError> {
-        let is_recent = |ns: i64| now_ns() - ns < CHECK_INTERVAL.as_nanos() as i64;
-        if self.reading.in_effect_after_s.is_some() || self.checked_ns.is_some_and(is_recent) {
-            return Ok(());
-        }
-        if let Some(seen) = self.action.in_effect(means.testbed, means.clocks)? {
-            let after_s = since_s(opened_ns, seen.ended_ns) - self.reading.at_s;
+        if self.reading.in_effect_after_s.is_none()
+            && self.may_check()
+            && let Some(seen_ns) = self.action.in_effect(means.testbed, means.clocks)?
+        {
+            let after_s = since_s(opened_ns, seen_ns) - self.reading.at_s;
             self.reading.in_effect_after_s = Some(after_s);
         }
-        self.checked_ns = Some(now_ns());
         Ok(())
     }
 
