@@ -418,6 +418,7 @@ impl Agent {
                     requests,
                     errors,
                 }) => observer.progress(segment, requests, errors),
+                Some(Answer::WindowCloses { segment }) => observer.window_closes(segment),
                 Some(Answer::Row(row)) => observer.row(row),
                 Some(Answer::Loaded(loaded)) => return Ok(Some(*loaded)),
                 Some(other) => return Err(unexpected(&other)),

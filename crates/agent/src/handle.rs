@@ -21,6 +21,11 @@ pub trait LoadObserver {
         let _ = opened_ns;
     }
 
+    /// The measured window of a segment has closed. Called where the order asks for windows.
+    fn window_closes(&mut self, segment: usize) {
+        let _ = segment;
+    }
+
     /// A row of the load is over. Called where the order asks for rows.
     fn row(&mut self, row: Box<load::Row>) {
         let _ = row;

@@ -80,6 +80,9 @@ pub(super) fn carry_out(
         }
         Progress::WindowCloses { segment } => {
             timing.closed = Some(Instant::now());
+            if order.report_windows {
+                tell(Answer::WindowCloses { segment });
+            }
             sampler.window_closes(sampled(segment));
         }
         Progress::Tick {

@@ -426,6 +426,11 @@ pub enum Answer {
         /// When, by CLOCK_MONOTONIC of the agent's machine, ns.
         at_ns: i64,
     },
+    /// A load's measured window has closed: it only waits for the last answers.
+    WindowCloses {
+        /// Number of the segment.
+        segment: usize,
+    },
     /// A row of a load is over.
     Row(Box<::load::Row>),
     /// What a server has used so far.

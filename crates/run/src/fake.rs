@@ -510,6 +510,9 @@ impl AgentHandle for FakeAgent {
                 observer.tick(None);
             }
         }
+        if order.report_windows {
+            observer.window_closes(0);
+        }
         let (late_ns, breaks) = {
             let mut script = self.script.borrow_mut();
             ((script.late_ns)(&order), (script.fails)(&order))

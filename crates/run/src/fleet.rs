@@ -1,6 +1,7 @@
 //! One load that several hosts make together, without an experiment: of `weigh load` and
 //! `weigh capacity`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -126,11 +127,20 @@ impl Fleet {
         }
         let mut rows = HostRows::of(self.names.len());
         let (mut has_begun, mut is_open) = (false, false);
+        // The hosts whose window is open or still to come.
+        let mut measuring: BTreeSet<usize> = (0..self.names.len()).collect();
         let parts = self.carry_out(job, stop, &mut |number, one| {
             if !std::mem::replace(&mut has_begun, true) {
                 report(Progress::SegmentBegins { segment: 0 });
             }
+            if matches!(one, HostReport::WindowCloses | HostReport::Ends)
+                && measuring.remove(&number)
+                && measuring.is_empty()
+            {
+                report(Progress::WindowCloses { segment: 0 });
+            }
             match one {
+                HostReport::WindowCloses => {}
                 HostReport::WindowOpens => {
                     if !std::mem::replace(&mut is_open, true) {
                         report(Progress::WindowOpens { segment: 0 });

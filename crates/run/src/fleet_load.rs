@@ -226,6 +226,8 @@ pub(crate) fn carry_out(
 pub(crate) enum HostReport {
     /// A measured window has opened.
     WindowOpens,
+    /// The last measured window has closed.
+    WindowCloses,
     /// Good answers and failures since the last report.
     Answers {
         segment: usize,
@@ -263,6 +265,10 @@ impl LoadObserver for Reporter {
         if opened_ns.is_some() {
             self.send(HostReport::WindowOpens);
         }
+    }
+
+    fn window_closes(&mut self, _: usize) {
+        self.send(HostReport::WindowCloses);
     }
 
     fn row(&mut self, row: Box<Row>) {

@@ -120,6 +120,22 @@ fn what_the_others_measured_is_kept_when_a_host_is_lost() {
 }
 
 #[test]
+fn the_window_closes_once_it_has_on_every_host_that_is_left() {
+    // The first two try it.
+    for dies_in_load in [None, Some(3), Some(4)] {
+        let script = SharedScript::default();
+        script.borrow_mut().dies_in_load = dies_in_load;
+        let mut closed = 0;
+        let mut fleet = fleet(&script, &["a", "b"]);
+        let made = fleet.load(&job(), &AtomicBool::new(false), &mut |progress| {
+            closed += u32::from(matches!(progress, Progress::WindowCloses { .. }));
+        });
+        assert!(made.is_ok());
+        assert_eq!(closed, 1, "{dies_in_load:?}");
+    }
+}
+
+#[test]
 fn a_host_that_cannot_make_the_load_is_named() {
     let script = SharedScript::default();
     script.borrow_mut().fails = Box::new(|order| order.job.part.unwrap().first_thread == 2);
