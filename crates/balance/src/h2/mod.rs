@@ -8,4 +8,4 @@ mod from_http_1;
 mod to_http_1;
 
 pub(crate) use from_http_1::{Message, Part};
-pub(crate) use to_http_1::{chunk, last_chunk, write_request, write_response};
+pub(crate) use to_http_1::{Chunk, chunk, last_chunk, write_request, write_response};

@@ -76,15 +76,49 @@ fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends content as a chunk.
-pub(crate) fn chunk(bytes: &[u8], out: &mut Vec<u8>) {
+/// A chunk at the end of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    /// Where its size begins.
+    at: usize,
+    /// Its content, bytes.
+    bytes: usize,
+}
+
+/// To a chunk of fewer bytes content is added, so that DATA of single bytes does not take several
+/// times its length.
+const CHUNK_MIN: usize = 1024;
+
+/// Appends content as a chunk, or to `last`, the chunk at the end of `out`. Returns that chunk.
+pub(crate) fn chunk(bytes: &[u8], last: Option<Chunk>, out: &mut Vec<u8>) -> Option<Chunk> {
     if bytes.is_empty() {
-        return;
+        return last;
     }
-    // Writing into a vector cannot fail.
-    let _ = write!(out, "{:x}\r\n", bytes.len());
+    let last = last.filter(|last| last.bytes < CHUNK_MIN);
+    let chunk = Chunk {
+        at: last.map_or(out.len(), |last| last.at),
+        bytes: bytes.len() + last.map_or(0, |last| last.bytes),
+    };
+    let mut text = [0; 16];
+    let mut rest = &mut text[..];
+    // A length has 16 digits at most.
+    let _ = write!(rest, "{:x}", chunk.bytes);
+    let digits = 16 - rest.len();
+    let size = &text[..digits];
+    match last {
+        Some(last) => {
+            let digits = last.bytes.ilog2() as usize / 4 + 1;
+            out.splice(chunk.at..chunk.at + digits, size.iter().copied());
+            out.truncate(out.len() - b"\r\n".len());
+        }
+        None => {
+            out.extend_from_slice(size);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
+    Some(chunk)
 }
 
 /// Appends the last chunk, with the trailer section.
@@ -94,4 +128,34 @@ pub(crate) fn last_chunk(trailers: Option<&FieldSection>, out: &mut Vec<u8>) {
         field(name, value, out);
     }
     out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_pieces_share_a_chunk() {
+        let mut out = b"head".to_vec();
+        let mut last = None;
+        for _ in 0..20 {
+            last = chunk(b"x", last, &mut out);
+            assert!(chunk(b"", last, &mut out).is_some());
+        }
+        let twenty = format!("head14\r\n{}\r\n", "x".repeat(20));
+        assert_eq!(out, twenty.as_bytes());
+        // A long one has its own, and what follows it as well.
+        out.clear();
+        last = chunk(&[b'y'; 5_000], None, &mut out);
+        chunk(b"z", last, &mut out);
+        let both = format!("1388\r\n{}\r\n1\r\nz\r\n", "y".repeat(5_000));
+        assert_eq!(out, both.as_bytes());
+        // In single bytes, content takes little more than its length.
+        out.clear();
+        last = None;
+        for _ in 0..100_000 {
+            last = chunk(b"x", last, &mut out);
+        }
+        assert!(out.len() < 101_000, "{}", out.len());
+    }
 }

@@ -134,7 +134,7 @@ impl Carrier {
                     return;
                 };
                 match one.is_chunked {
-                    true => chunk(bytes, &mut one.inbox),
+                    true => one.last_chunk = chunk(bytes, one.last_chunk, &mut one.inbox),
                     false => one.inbox.extend_from_slice(bytes),
                 }
                 if is_complete && one.is_chunked {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use net::h2::{ErrorCode, Session};
 use net::{ConnId, TargetId};
 
-use crate::h2::{Message, Part};
+use crate::h2::{Chunk, Message, Part};
 
 /// How much memory for content is kept for later content.
 const KEPT_BYTES: usize = 16 * 1024;
@@ -22,6 +22,8 @@ pub(super) struct Stream {
     pub is_chunked: bool,
     /// The part of the received message that has not been passed on, in the form of HTTP/1.1.
     pub inbox: Vec<u8>,
+    /// The chunk at the end of `inbox`, unless a part of it has been passed on.
+    pub last_chunk: Option<Chunk>,
     /// Bytes to give back to the peer's window when `inbox` is passed on.
     pub flow: u32,
     pub is_paused: bool,
@@ -95,6 +97,7 @@ impl Stream {
             outgoing: None,
             is_chunked: false,
             inbox: Vec::new(),
+            last_chunk: None,
             flow: 0,
             is_paused: false,
             is_given: false,
@@ -181,6 +184,7 @@ impl Stream {
                 self.ends.pop_front();
             }
             if self.sent < self.content.len() {
+                self.drop_sent();
                 return count > 0;
             }
             self.content.clear();
@@ -201,8 +205,62 @@ impl Stream {
         true
     }
 
+    /// Frees what was sent once it is half of the content: with a slow peer the content may never be
+    /// empty. So each byte is moved once at most.
+    fn drop_sent(&mut self) {
+        if self.sent >= KEPT_BYTES.max(self.content.len() / 2) {
+            self.content.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
     /// Whether there is content to send as soon as the windows allow it.
     pub fn has_unsent(&self) -> bool {
         self.sent < self.content.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use net::h2::{PREFACE, SessionLimits, frame, hpack, settings};
+
+    use super::*;
+
+    const WINDOW: u32 = 16 * 1024;
+
+    /// A client that opens its window as fast as the server answers leaves a little unsent all the
+    /// time.
+    #[test]
+    fn content_that_was_sent_takes_no_memory() {
+        let mut session = Session::of_server(SessionLimits {
+            streams_max: 1,
+            overhead_max: 10_000,
+            reset_cost: 1,
+        });
+        let mut input = PREFACE.to_vec();
+        frame::settings(&mut input, &[(settings::INITIAL_WINDOW_SIZE, WINDOW)]);
+        let block = hpack::block(&[
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":path", "/"),
+            (":authority", "a"),
+        ]);
+        frame::headers(&mut input, 1, &block, true, WINDOW);
+        session.feed(&input, |_| {}).unwrap();
+        let mut stream = Stream::of_client(Stream::NO_CARRIER, 1, false);
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n";
+        stream.take(head, &mut session).unwrap();
+        let piece = vec![b'x'; WINDOW as usize];
+        stream.take(&piece, &mut session).unwrap();
+        for _ in 0..1_000 {
+            stream.take(&piece, &mut session).unwrap();
+            while stream.send_frame(&mut session) {}
+            assert!(stream.has_unsent(), "the window is as long as one piece");
+            let mut open = Vec::new();
+            frame::window_update(&mut open, 0, WINDOW);
+            frame::window_update(&mut open, 1, WINDOW);
+            session.feed(&open, |_| {}).unwrap();
+        }
+        assert!(stream.content.capacity() < 8 * piece.len());
     }
 }

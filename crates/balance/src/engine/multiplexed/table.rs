@@ -171,6 +171,9 @@ impl Table {
             passed += buf.len();
             self.ready.push_back(Event::Data { conn, buf });
         }
+        if passed > 0 {
+            stream.last_chunk = None;
+        }
         if passed == stream.inbox.len() {
             stream.inbox.clear();
             stream.inbox.shrink_to(4096);

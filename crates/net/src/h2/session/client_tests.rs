@@ -283,3 +283,18 @@ fn a_reset_stream_may_still_get_what_was_in_flight() {
     session.ping();
     assert_eq!(sent(&mut session), ["ping false"]);
 }
+
+#[test]
+fn a_reset_stream_gets_no_more_than_its_window() {
+    let mut session = open(&[]);
+    let stream = get(&mut session);
+    session.reset(stream, ErrorCode::Cancel);
+    let piece = data(stream, &[b'x'; 16_384], false);
+    // The connection's window is opened again all the time, the stream's is not.
+    for _ in 0..3 {
+        assert_eq!(seen(&mut session, &piece), (Vec::new(), None));
+    }
+    let (all, failure) = seen(&mut session, &piece);
+    assert!(all.is_empty());
+    assert_eq!(failure, Some(ErrorCode::FlowControlError));
+}

@@ -112,6 +112,14 @@ struct Stream {
     credit: i64,
 }
 
+/// A stream that this side has reset.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    stream: u32,
+    /// How many bytes the peer may still have sent on it.
+    credit: i64,
+}
+
 /// A session. What has to be sent is appended to [`Session::out`], which the caller empties.
 #[derive(Debug)]
 pub struct Session {
@@ -123,7 +131,7 @@ pub struct Session {
     section: FieldSection,
     streams: BTreeMap<u32, Stream>,
     /// The streams that this side reset most recently.
-    resets: VecDeque<u32>,
+    resets: VecDeque<Closed>,
     limits: SessionLimits,
     /// The last stream that the client opened.
     last: u32,
@@ -298,7 +306,9 @@ impl Session {
         if self.resets.len() >= RESETS_KEPT {
             self.resets.pop_front();
         }
-        self.resets.push_back(stream);
+        let credit = self.streams.get(&stream).map(|one| one.credit);
+        let credit = credit.unwrap_or(self.stream_credit);
+        self.resets.push_back(Closed { stream, credit });
     }
 
     /// Whether a stream is open.
@@ -313,8 +323,9 @@ impl Session {
 
     /// Resets a stream, unless it is closed.
     pub fn reset(&mut self, stream: u32, code: ErrorCode) {
-        if self.streams.remove(&stream).is_some() {
+        if self.streams.contains_key(&stream) {
             self.write_reset(stream, code);
+            self.streams.remove(&stream);
         }
     }
 

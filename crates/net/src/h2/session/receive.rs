@@ -39,7 +39,27 @@ impl Session {
 
     /// Whether frames on a closed stream may have been in flight when this side closed it.
     fn is_ignored(&self, stream: u32) -> bool {
-        self.last_served.is_some_and(|served| stream > served) || self.resets.contains(&stream)
+        self.last_served.is_some_and(|served| stream > served) || self.was_reset(stream)
+    }
+
+    /// Whether this side has reset a stream, not too long ago.
+    pub(super) fn was_reset(&self, stream: u32) -> bool {
+        self.resets.iter().any(|one| one.stream == stream)
+    }
+
+    /// Takes DATA on a stream that this side has reset: what the peer had sent before it knew.
+    fn late_data(&mut self, stream: u32, flow: u32) -> Result<(), H2Error> {
+        let Some(one) = self.resets.iter_mut().find(|one| one.stream == stream) else {
+            return Ok(());
+        };
+        one.credit -= i64::from(flow);
+        match one.credit < 0 {
+            true => Err(error(
+                ErrorCode::FlowControlError,
+                "more DATA on a reset stream than its window",
+            )),
+            false => Ok(()),
+        }
     }
 
     fn event<F>(&mut self, event: Event<'_>, each: &mut F) -> Result<(), H2Error>
@@ -150,10 +170,9 @@ impl Session {
         let is_client = self.is_client;
         let is_awaited = |one: &&mut Stream| !one.is_received && (one.has_head || !is_client);
         let Some(one) = self.streams.get_mut(&stream).filter(is_awaited) else {
-            // On a stream that this client has reset, the stream's window bounds what still comes.
             if is_ignored {
                 self.overhead += u64::from(!is_client);
-                return Ok(());
+                return self.late_data(stream, flow);
             }
             if stream > self.last {
                 return Err(error(ErrorCode::ProtocolError, "DATA on an idle stream"));
