@@ -31,7 +31,7 @@ mod stop;
 mod target;
 mod worker;
 
-pub use crawl::{CrawlError, CrawlLimits, Page, Site, crawl, page_links};
+pub use crawl::{CrawlError, CrawlLimit, CrawlLimits, Page, Site, crawl, page_links};
 pub use expect::{BodyRule, Expect, StatusRule};
 pub use fetcher::{Fetcher, FetcherError};
 pub use job::{

@@ -3,6 +3,8 @@
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, State, Tokenizer, naive_next_state};
 
+use super::{KNOWN_COST, LINK_BYTES_MAX, PATH_MAX};
+
 /// What a page is, by its Content-Type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -85,9 +87,17 @@ pub(super) fn links(page: &[u8], kind: Kind) -> Links {
         None
     });
     let mut tokenizer = Tokenizer::new_with_emitter(page, emitter);
+    let mut bytes = 0;
     while let Some(Ok(one)) = tokenizer.next() {
         match one {
-            Found::Link(link) => found.links.push(link),
+            Found::Link(link) | Found::Base(link) if link.len() > PATH_MAX => {}
+            Found::Link(link) => {
+                bytes += link.len() + KNOWN_COST;
+                if bytes > LINK_BYTES_MAX {
+                    break;
+                }
+                found.links.push(link);
+            }
             Found::Base(base) => {
                 found.base.get_or_insert(base);
             }

@@ -16,13 +16,21 @@ mod link;
 mod tests;
 
 const PAGE_BYTES_MAX: usize = 64 << 20;
+/// Most bytes of a path: more than servers take in a request line.
+const PATH_MAX: usize = 16 << 10;
+/// Most bytes of the paths that one page links to, and of all that are known.
+const LINK_BYTES_MAX: usize = 32 << 20;
+/// What a known path takes besides its bytes.
+const KNOWN_COST: usize = 128;
 /// Most redirects one after the other; as many as wget follows.
 const REDIRECTS_MAX: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrawlLimits {
-    /// Most pages.
+    /// Most pages, and most that are refused.
     pub pages: usize,
+    /// Most bytes of all pages together.
+    pub bytes: usize,
     /// Most links between the first page and any other.
     pub depth: usize,
     /// Longest wait for a page.
@@ -45,8 +53,23 @@ pub struct Site {
     pub pages: Vec<Page>,
     /// Pages that answered with another status.
     pub refused: Vec<(String, u16)>,
-    /// Links that were not followed because of [`CrawlLimits::pages`].
+    /// Links that were not followed because of `limit`.
     pub left: usize,
+    /// The limit that ended the crawl.
+    pub limit: Option<CrawlLimit>,
+}
+
+/// A limit that ends a crawl, or keeps links from being followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrawlLimit {
+    /// [`CrawlLimits::pages`].
+    Pages,
+    /// [`CrawlLimits::bytes`].
+    Bytes,
+    /// As many pages were refused as may be found.
+    Refused,
+    /// The paths of all links take too much memory.
+    Links,
 }
 
 /// Why a site could not be crawled.
@@ -104,7 +127,9 @@ pub fn crawl(
     let own = format!("{}://{host}", if tls.is_some() { "https" } else { "http" });
     let mut below = folder(start).to_string();
     let mut site = Site::default();
-    let mut known = BTreeSet::from([start.to_string()]);
+    let mut known = Known::default();
+    known.insert(start);
+    let mut bytes = 0;
     let mut next = VecDeque::from([Next {
         path: start.to_string(),
         depth: 0,
@@ -119,8 +144,13 @@ pub fn crawl(
         if stop.load(Ordering::SeqCst) {
             break;
         }
-        if site.pages.len() == limits.pages {
-            site.left = next.len() + 1;
+        let limit = match (site.pages.len(), site.refused.len()) {
+            (pages, _) if pages == limits.pages => Some(CrawlLimit::Pages),
+            (_, refused) if refused == limits.pages => Some(CrawlLimit::Refused),
+            _ => None,
+        };
+        if limit.is_some() {
+            (site.left, site.limit) = (next.len() + 1, limit);
             break;
         }
         let answer = match tls::fetch(
@@ -138,12 +168,12 @@ pub fn crawl(
         };
         if let Some(to) = redirect(&answer, &own, &path) {
             let is_loop = to == path || from.contains(&to);
-            if !is_loop && known.contains(&to) {
+            if !is_loop && known.paths.contains(&to) {
                 // It is found under its own path.
                 continue;
             }
             if !is_loop && from.len() < REDIRECTS_MAX {
-                known.insert(to.clone());
+                known.insert(&to);
                 from.push(path);
                 next.push_front(Next {
                     path: to,
@@ -164,10 +194,15 @@ pub fn crawl(
         if site.pages.is_empty() && !path.starts_with(&below) {
             below = folder(&path).to_string();
         }
+        bytes += answer.body.len();
+        if bytes > limits.bytes {
+            (site.left, site.limit) = (next.len() + 1, Some(CrawlLimit::Bytes));
+            break;
+        }
         if depth < limits.depth {
             let content_type = answer.field("Content-Type");
             for link in page_links(&answer.body, content_type, &own, &path) {
-                if link.starts_with(&below) && known.insert(link.clone()) {
+                if link.starts_with(&below) && known.insert(&link) {
                     next.push_back(Next {
                         path: link,
                         depth: depth + 1,
@@ -182,7 +217,35 @@ pub fn crawl(
             body: answer.body,
         });
     }
+    if site.limit.is_none() && known.left > 0 {
+        (site.left, site.limit) = (known.left, Some(CrawlLimit::Links));
+    }
     Ok(site)
+}
+
+/// The paths that were found.
+#[derive(Default)]
+struct Known {
+    paths: BTreeSet<String>,
+    bytes: usize,
+    /// Paths that were left out since there was no room for them; one of a path that comes again.
+    left: usize,
+}
+
+impl Known {
+    /// Whether the path is new, and there is room for it.
+    fn insert(&mut self, path: &str) -> bool {
+        if self.paths.contains(path) {
+            return false;
+        }
+        let cost = path.len() + KNOWN_COST;
+        if self.bytes + cost > LINK_BYTES_MAX {
+            self.left += 1;
+            return false;
+        }
+        self.bytes += cost;
+        self.paths.insert(path.to_owned())
+    }
 }
 
 /// The folder that a page is in, with its slash.
@@ -201,13 +264,13 @@ fn redirect(answer: &Answer, site: &str, base: &str) -> Option<String> {
 }
 
 /// The links of the page at `path` that stay on its site, such as `http://name:81`, as paths, in the
-/// order of the page.
+/// order of the page. Paths of more than 16 KiB are left out, and those behind the first 32 MiB.
 pub fn page_links(page: &[u8], content_type: Option<&[u8]>, site: &str, path: &str) -> Vec<String> {
     let found = html::links(page, Kind::of(content_type));
     let base = match &found.base {
         // An empty base, or one that is only a fragment, means the page itself.
         Some(base) if link::is_of_the_page(base) => Some(path.to_string()),
-        Some(base) => link::resolve(base, site, path),
+        Some(base) => link::resolve(base, site, path).filter(|base| base.len() <= PATH_MAX),
         None => Some(path.to_string()),
     };
     // With a base on another host, only links that name this host stay on it.
@@ -218,5 +281,10 @@ pub fn page_links(page: &[u8], content_type: Option<&[u8]>, site: &str, path: &s
             .then(|| link::resolve(link, site, path))
             .flatten(),
     });
-    links.collect()
+    let mut bytes = 0;
+    let fits = |link: &String| {
+        bytes += link.len() + KNOWN_COST;
+        bytes <= LINK_BYTES_MAX
+    };
+    links.take_while(fits).collect()
 }

@@ -31,12 +31,18 @@ fn serve(answer: fn(&str) -> (u16, &'static str, &'static str)) -> Address {
     address.into()
 }
 
+const LIMITS: CrawlLimits = CrawlLimits {
+    pages: 100,
+    bytes: 1 << 20,
+    depth: 5,
+    timeout: Duration::from_secs(20),
+};
+
 fn crawled(address: &Address, start: &str) -> Result<Site, CrawlError> {
-    let limits = CrawlLimits {
-        pages: 100,
-        depth: 5,
-        timeout: Duration::from_secs(20),
-    };
+    crawled_within(address, start, LIMITS)
+}
+
+fn crawled_within(address: &Address, start: &str, limits: CrawlLimits) -> Result<Site, CrawlError> {
     let request = |path: &str| net::fetch::request("GET", "site:81", path, &[]);
     crawl(
         address,
@@ -241,4 +247,61 @@ fn links_are_relative_to_the_base_of_their_page() {
         "/in/e",
     ];
     assert_eq!(paths(&site), found);
+}
+
+#[test]
+fn a_site_without_end_is_left_at_a_limit() {
+    // Each page links to one in a folder below.
+    const PAGE: &str = "<a href=y/y>";
+    let address = serve(|_| (200, "", PAGE));
+    let limit = |limits: CrawlLimits| {
+        let site = crawled_within(&address, "/x/y", limits).unwrap();
+        assert_eq!(site.left, 1);
+        (site.pages.len(), site.limit)
+    };
+    let limits = CrawlLimits { pages: 2, ..LIMITS };
+    assert_eq!(limit(limits), (2, Some(CrawlLimit::Pages)));
+    let limits = CrawlLimits {
+        bytes: 3 * PAGE.len(),
+        ..LIMITS
+    };
+    assert_eq!(limit(limits), (3, Some(CrawlLimit::Bytes)));
+}
+
+#[test]
+fn refused_pages_are_limited_as_well() {
+    let address = serve(|path| match path {
+        "/" => (200, "", "<a href=1><a href=2><a href=3><a href=4>"),
+        _ => (404, "", ""),
+    });
+    let limits = CrawlLimits { pages: 3, ..LIMITS };
+    let site = crawled_within(&address, "/", limits).unwrap();
+    assert_eq!((site.refused.len(), site.left), (3, 1));
+    assert_eq!(site.limit, Some(CrawlLimit::Refused));
+}
+
+#[test]
+fn links_take_a_limited_amount_of_memory() {
+    let long = "x".repeat(PATH_MAX + 1);
+    let page = format!("<base href=/{long}/><a href={long}><a href=b>");
+    let found = page_links(page.as_bytes(), None, "http://site:81", "/dir/a");
+    assert_eq!(found, ["/dir/b"]);
+    // A base makes short links long.
+    let base = &long[..PATH_MAX - 2];
+    let mut page = format!("<base href=/{base}/>");
+    for number in 0..10_000 {
+        page += &format!("<a href={number}>");
+    }
+    let found = page_links(page.as_bytes(), None, "http://site:81", "/");
+    let bytes: usize = found.iter().map(String::len).sum();
+    assert!(
+        bytes <= LINK_BYTES_MAX && found.len() > 1_000,
+        "{}",
+        found.len()
+    );
+    // Of many pages as well.
+    let mut known = Known::default();
+    let paths = (0..1_000_000).map(|number| format!("/{number}"));
+    let taken = paths.filter(|path| known.insert(path)).count();
+    assert!(known.bytes <= LINK_BYTES_MAX && known.left == 1_000_000 - taken);
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use load::{BodyRule, Choice, CrawlLimits, Expect, Request, Segment, StatusRule, Stop, Target};
+use load::{
+    BodyRule, Choice, CrawlLimit, CrawlLimits, Expect, Request, Segment, StatusRule, Stop, Target,
+};
 use readings::LoadReading;
 use serde_json::json;
 
@@ -11,6 +13,9 @@ use crate::cli::{Format, LoadArgs};
 use crate::failure::Failure;
 use crate::output::{print_json, print_text};
 use crate::signals::Signals;
+
+/// Most bytes of all pages together: they stay in memory, to be compared with later answers.
+const BYTES_MAX: usize = 1 << 30;
 
 /// Discovers the pages, then fetches them as often as asked.
 pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
@@ -30,6 +35,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     };
     let limits = CrawlLimits {
         pages: args.pages_max as usize,
+        bytes: BYTES_MAX,
         depth: args.depth as usize,
         timeout: args.timeout,
     };
@@ -47,11 +53,18 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     for (path, status) in &site.refused {
         eprintln!("weigh: {path} answers with status {status} and is left out");
     }
-    if site.left > 0 {
-        eprintln!(
-            "weigh: {} links were not followed: more than --pages-max {} pages",
-            site.left, args.pages_max
-        );
+    if let Some(limit) = site.limit {
+        let most = args.pages_max;
+        let why = match limit {
+            CrawlLimit::Pages => format!("more than --pages-max {most} pages"),
+            CrawlLimit::Refused => format!("as many pages as --pages-max {most} were refused"),
+            CrawlLimit::Bytes => format!(
+                "the pages have more than {} MiB together; --pages-max and --depth limit the crawl",
+                BYTES_MAX >> 20
+            ),
+            CrawlLimit::Links => "there are too many different links".to_owned(),
+        };
+        eprintln!("weigh: {} links were not followed: {why}", site.left);
     }
     let pages = site.pages.len();
     let page_bytes: usize = site.pages.iter().map(|page| page.body.len()).sum();
