@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use net::Address;
 use net::fetch::{Answer, FetchError};
 use readings::HttpVersion;
@@ -21,7 +20,7 @@ pub struct Fetcher {
 enum Form {
     Http1(Vec<u8>),
     Http2(EncodedRequest),
-    Http3(Box<quic::ClientSettings>, Bytes),
+    Http3(Box<quic::ClientSettings>, h3::EncodedRequest),
 }
 
 /// Why a request cannot be sent.
@@ -58,8 +57,11 @@ impl Fetcher {
                 Form::Http2(EncodedRequest::of(&request, scheme).ok_or(no_request)?)
             }
             (HttpVersion::Http3, Some(tls)) => {
-                let settings = Box::new(quic::ClientSettings::new(tls, quic::congestion(None))?);
-                Form::Http3(settings, h3::encoded(&request).ok_or(no_request)?)
+                let settings = Box::new(quic::ClientSettings::new(tls, quic::congestion(None), 1)?);
+                Form::Http3(
+                    settings,
+                    h3::EncodedRequest::of(&request).ok_or(no_request)?,
+                )
             }
             (HttpVersion::Http3, None) => return Err(FetcherError::NoTls),
         };

@@ -399,6 +399,12 @@ impl Job {
         numbers.max().map_or(0, |most| most + 1)
     }
 
+    /// The number of QUIC connections.
+    pub(crate) fn quic_connections(&self) -> u32 {
+        let own = self.targets.iter().filter(|target| target.http3.is_some());
+        own.fold(0, |sum, target| sum.saturating_add(target.connections))
+    }
+
     /// Threads of all machines.
     pub(crate) fn all_threads(&self) -> usize {
         self.part.map_or(self.threads, |part| part.all_threads)

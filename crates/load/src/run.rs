@@ -286,7 +286,7 @@ fn quic_clients(
             return Ok(None);
         };
         let congestion = quic::congestion(target.http3.and_then(|http3| http3.congestion));
-        let settings = quic::ClientSettings::new(tls, congestion);
+        let settings = quic::ClientSettings::new(tls, congestion, job.quic_connections());
         settings.map(Some).map_err(|source| LoadError::Tls {
             address: target.address.clone(),
             source,

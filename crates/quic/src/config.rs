@@ -14,9 +14,11 @@ use crate::bbr::BbrFactory;
 
 /// Idle timeout: a connection without packets ends after this time.
 const IDLE_MS: u32 = 30_000;
-/// Flow-control windows of a client: larger than almost all bodies, so that a small window does not
-/// limit the result.
-const CLIENT_WINDOW: u32 = 1 << 30;
+/// Flow-control windows of all connections of a client together. A server that leaves out the first
+/// bytes of a stream makes the client keep all that follows, up to the window.
+const CLIENT_WINDOWS: u32 = 1 << 30;
+/// The smallest of these windows: over a round trip of 100 ms it still lets 335 Mbit/s through.
+const CLIENT_WINDOW_MIN: u32 = 4 << 20;
 /// Flow-control windows of a server: what it buffers of requests that it has not read.
 const SERVER_STREAM_WINDOW: u32 = 256 * 1024;
 const SERVER_WINDOW: u32 = 1024 * 1024;
@@ -59,6 +61,12 @@ fn controller(congestion: QuicCongestion) -> Arc<dyn ControllerFactory + Send + 
     }
 }
 
+/// The windows that a client with so many connections announces for each stream and each connection,
+/// bytes: larger than almost all bodies, so that a small window does not limit the result.
+pub fn client_window(connections: u32) -> u32 {
+    (CLIENT_WINDOWS / connections.max(1)).max(CLIENT_WINDOW_MIN)
+}
+
 /// What a client needs to open connections to one server.
 #[derive(Clone)]
 pub struct ClientSettings {
@@ -67,20 +75,22 @@ pub struct ClientSettings {
 }
 
 impl ClientSettings {
-    /// The windows that a client announces for each stream and for the connection, bytes.
-    pub const WINDOW: u32 = CLIENT_WINDOW;
-
-    /// Settings with these TLS settings and this congestion control.
+    /// Settings for so many connections at once, with these TLS settings and this congestion control.
     ///
     /// # Errors
     /// When they cannot be used with QUIC.
-    pub fn new(tls: &ClientTls, congestion: QuicCongestion) -> Result<Self, TlsError> {
+    pub fn new(
+        tls: &ClientTls,
+        congestion: QuicCongestion,
+        connections: u32,
+    ) -> Result<Self, TlsError> {
+        let window = VarInt::from_u32(client_window(connections));
         let mut transport = TransportConfig::default();
         transport
             .congestion_controller_factory(controller(congestion))
             .max_idle_timeout(idle())
-            .stream_receive_window(VarInt::from_u32(CLIENT_WINDOW))
-            .receive_window(VarInt::from_u32(CLIENT_WINDOW))
+            .stream_receive_window(window)
+            .receive_window(window)
             .max_concurrent_bidi_streams(VarInt::from_u32(0))
             .max_concurrent_uni_streams(VarInt::from_u32(UNI_STREAMS))
             .datagram_receive_buffer_size(None);

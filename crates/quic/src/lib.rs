@@ -18,7 +18,7 @@ mod time;
 mod wire;
 
 pub use client::{Client, OpenError};
-pub use config::{ClientSettings, ServerLimits, congestion};
+pub use config::{ClientSettings, ServerLimits, client_window, congestion};
 pub use quinn_proto::{
     Connection, ConnectionError, Dir, Event, ReadError, ReadableError, Side, StreamEvent, StreamId,
     VarInt, WriteError,

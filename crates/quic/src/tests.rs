@@ -38,7 +38,7 @@ impl Both {
         let socket = Datagrams::listen("127.0.0.1:0".parse().unwrap(), false, false).unwrap();
         Self {
             server: Server::new(socket, &server, "x", limits, now).unwrap(),
-            settings: ClientSettings::new(&client.unwrap(), limits.congestion).unwrap(),
+            settings: ClientSettings::new(&client.unwrap(), limits.congestion, 1).unwrap(),
             scratch: Scratch::new(now, 4),
             now,
         }

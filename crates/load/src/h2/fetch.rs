@@ -25,7 +25,7 @@ pub(crate) fn fetch(
     let mut channel = tls::open(address, tls, preamble, limit)?;
     let mut session = Session::with_fields();
     // The first stream of a session is never refused.
-    let _ = session.request(0, &request.block, &request.body);
+    let _ = session.request(0, request);
     let mut whole = Whole {
         status: 0,
         fields: Vec::new(),
@@ -44,6 +44,7 @@ pub(crate) fn fetch(
             Answer::Head { status, .. } => whole.status = status,
             Answer::Body { bytes, .. } => whole.body.extend_from_slice(bytes),
             Answer::End { .. } => is_done = true,
+            Answer::Malformed { what, .. } => failure = Some(format!("the answer has {what}")),
             Answer::Reset { code, .. } => failure = Some(format!("the stream was reset ({code})")),
             Answer::NotProcessed { .. } => failure = Some("the request was refused".into()),
         });

@@ -6,7 +6,8 @@ use net::h2::{
     ErrorCode, Event, FRAME_HEAD, FrameReader, H2Error, PREFACE, frame, hpack, settings,
 };
 
-use crate::session::{Answer, Fields, Refusal};
+use super::EncodedRequest;
+use crate::session::{Answer, ContentLeft, Fields, Overhead, Refusal};
 
 /// The flow-control window of each stream and of the connection: larger than almost all bodies, so
 /// that the result is not that of a small window. A stream's window is not opened again.
@@ -27,6 +28,9 @@ struct Stream {
     id: u32,
     /// Whether the head of the final answer has arrived.
     has_head: bool,
+    /// Whether the request is HEAD.
+    is_head_request: bool,
+    content: ContentLeft,
     /// How many bytes of the request's body the server lets be sent.
     window: i64,
     /// How much of the body is sent.
@@ -54,6 +58,7 @@ pub(crate) struct Session {
     received: u32,
     /// Places whose request body waits for a window, with the body.
     unsent: Vec<(u32, Arc<[u8]>)>,
+    overhead: Overhead,
     /// The header fields of the answer, if they are kept, which takes a connection with a single
     /// place.
     fields: Option<Fields>,
@@ -88,6 +93,7 @@ impl Session {
             frame_max: FRAME_MAX,
             received: 0,
             unsent: Vec::new(),
+            overhead: Overhead::default(),
             fields: None,
         }
     }
@@ -121,12 +127,7 @@ impl Session {
     }
 
     /// Sends a request as the stream of a place that has none.
-    pub(crate) fn request(
-        &mut self,
-        place: u32,
-        block: &[u8],
-        body: &Arc<[u8]>,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn request(&mut self, place: u32, request: &EncodedRequest) -> Result<(), Refusal> {
         if self.next > STREAM_MAX - 2 {
             self.is_ending = true;
         }
@@ -141,12 +142,13 @@ impl Session {
         self.active += 1;
         self.streams[place as usize] = Stream {
             id,
-            has_head: false,
+            is_head_request: request.is_head,
             window: self.stream_window,
-            sent: 0,
+            ..Stream::default()
         };
         let at = self.at(id);
         self.places[at] = place;
+        let (block, body) = (&request.block, &request.body);
         frame::headers(&mut self.out, id, block, body.is_empty(), self.frame_max);
         if !body.is_empty() {
             self.unsent.push((place, body.clone()));
@@ -157,9 +159,13 @@ impl Session {
 
     /// Resets the stream of a request that is given up.
     pub(crate) fn cancel(&mut self, place: u32) {
+        self.reset(place, ErrorCode::Cancel);
+    }
+
+    fn reset(&mut self, place: u32, code: ErrorCode) {
         let id = self.streams[place as usize].id;
         if id != 0 {
-            frame::reset(&mut self.out, id, ErrorCode::Cancel);
+            frame::reset(&mut self.out, id, code);
             self.free(place);
         }
     }
@@ -187,6 +193,7 @@ impl Session {
                 let end = stream.sent + left.min(most) as usize;
                 let is_last = end == body.len();
                 frame::data(&mut self.out, stream.id, &body[stream.sent..end], is_last);
+                self.overhead.earn();
                 let sent = (end - stream.sent) as i64;
                 stream.sent = end;
                 stream.window -= sent;
@@ -211,7 +218,15 @@ impl Session {
         // The reader lends its events while the rest of the session handles them.
         let mut reader = std::mem::replace(&mut self.reader, FrameReader::new(0, 0));
         let fed = reader.feed(input, |event| self.event(event, &mut each));
+        let is_flood = self.overhead.add(reader.take_overhead());
         self.reader = reader;
+        let fed = match is_flood {
+            true => fed.and(Err(H2Error {
+                code: ErrorCode::EnhanceYourCalm,
+                what: "too many frames that carry nothing for a request",
+            })),
+            false => fed,
+        };
         if self.received >= WINDOW_STEP {
             frame::window_update(&mut self.out, 0, self.received);
             self.received = 0;
@@ -251,29 +266,33 @@ impl Session {
             } => {
                 self.received += flow;
                 let Some(place) = self.place(stream) else {
-                    // Of a stream that was given up.
-                    return Ok(());
+                    return self.must_be_given_up(stream);
                 };
+                let content = &mut self.streams[place as usize].content;
+                if let Err(what) = content.take(bytes.len()) {
+                    self.malformed(place, what, end_stream, each);
+                    return Ok(());
+                }
                 if !bytes.is_empty() {
                     each(Answer::Body { place, bytes });
                 }
                 if end_stream {
-                    self.free(place);
-                    each(Answer::End { place });
+                    self.end_of(place, each);
                 }
                 Ok(())
             }
             Event::Reset { stream, code } => {
-                if let Some(place) = self.place(stream) {
-                    self.free(place);
-                    each(match code == ErrorCode::RefusedStream as u32 {
-                        true => Answer::NotProcessed { place },
-                        false => Answer::Reset {
-                            place,
-                            code: code.into(),
-                        },
-                    });
-                }
+                let Some(place) = self.place(stream) else {
+                    return self.must_be_given_up(stream);
+                };
+                self.free(place);
+                each(match code == ErrorCode::RefusedStream as u32 {
+                    true => Answer::NotProcessed { place },
+                    false => Answer::Reset {
+                        place,
+                        code: code.into(),
+                    },
+                });
                 Ok(())
             }
             Event::StreamError { stream, code } => {
@@ -321,6 +340,44 @@ impl Session {
         }
     }
 
+    /// # Errors
+    /// When no request was sent on the stream.
+    fn must_be_given_up(&self, stream: u32) -> Result<(), H2Error> {
+        match stream >= self.next || stream.is_multiple_of(2) {
+            true => Err(H2Error {
+                code: ErrorCode::ProtocolError,
+                what: "an answer on a stream without a request",
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// The answer ends.
+    fn end_of(&mut self, place: u32, each: &mut impl FnMut(Answer<'_>)) {
+        match self.streams[place as usize].content.end() {
+            Ok(()) => {
+                self.overhead.earn();
+                self.free(place);
+                each(Answer::End { place });
+            }
+            Err(what) => self.malformed(place, what, true, each),
+        }
+    }
+
+    fn malformed(
+        &mut self,
+        place: u32,
+        what: &'static str,
+        has_ended: bool,
+        each: &mut impl FnMut(Answer<'_>),
+    ) {
+        match has_ended {
+            true => self.free(place),
+            false => self.reset(place, ErrorCode::ProtocolError),
+        }
+        each(Answer::Malformed { place, what });
+    }
+
     fn headers(
         &mut self,
         stream: u32,
@@ -329,6 +386,7 @@ impl Session {
         each: &mut impl FnMut(Answer<'_>),
     ) -> Result<(), H2Error> {
         let mut status = 0;
+        let (mut content, mut wrong) = (ContentLeft::default(), None);
         // Trailers are not kept.
         let mut fields = match &mut self.fields {
             Some(fields) if !self.streams[0].has_head => {
@@ -344,13 +402,18 @@ impl Session {
                     .ok()
                     .and_then(|text| text.parse().ok())
                     .unwrap_or(0);
-            } else if let Some(fields) = &mut fields {
+                return Ok(());
+            }
+            if name == b"content-length" {
+                wrong = wrong.or(content.announce(value).err());
+            }
+            if let Some(fields) = &mut fields {
                 fields.push((String::from_utf8_lossy(name).into_owned(), value.to_vec()));
             }
             Ok(())
         })?;
         let Some(place) = self.place(stream) else {
-            return Ok(());
+            return self.must_be_given_up(stream);
         };
         let one = &mut self.streams[place as usize];
         // Informational answers come before the final one, trailers after it.
@@ -362,7 +425,12 @@ impl Session {
                     what: "an answer has no valid status",
                 });
             }
+            if let Some(what) = wrong {
+                self.malformed(place, what, end_stream, each);
+                return Ok(());
+            }
             one.has_head = true;
+            one.content = content.of(status, one.is_head_request);
             let bytes = (FRAME_HEAD + block.len()) as u64;
             each(Answer::Head {
                 place,
@@ -371,8 +439,7 @@ impl Session {
             });
         }
         if end_stream {
-            self.free(place);
-            each(Answer::End { place });
+            self.end_of(place, each);
         }
         Ok(())
     }

@@ -3,12 +3,11 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use net::fetch::{Answer as Whole, FetchError};
 use net::{Address, os};
 use quic::{Client, ClientSettings, OpenError, Scratch};
 
-use super::{Polled, Session, error_name};
+use super::{EncodedRequest, Polled, Session, error_name};
 use crate::session::Answer;
 
 /// As [`tls::fetch`], over HTTP/3.
@@ -18,7 +17,7 @@ use crate::session::Answer;
 pub(crate) fn fetch(
     address: &Address,
     settings: &ClientSettings,
-    request: &Bytes,
+    request: &EncodedRequest,
     limit: Duration,
     body_bytes_max: usize,
 ) -> Result<Whole, FetchError> {
@@ -63,6 +62,7 @@ pub(crate) fn fetch(
             Answer::Head { status, .. } => whole.status = status,
             Answer::Body { bytes, .. } => whole.body.extend_from_slice(bytes),
             Answer::End { .. } => is_done = true,
+            Answer::Malformed { what, .. } => failure = Some(format!("the answer has {what}")),
             Answer::Reset { code, .. } => {
                 let name = error_name(code).map_or(format!("code {code:#x}"), str::to_owned);
                 failure = Some(format!("the stream was reset: {name}"));

@@ -7,12 +7,11 @@ use net::h3::{
 };
 use quic::{Connection, Dir, Event, StreamEnd, StreamEvent, StreamId, VarInt, read};
 
-use crate::session::{Answer, Fields, Refusal};
+use super::EncodedRequest;
+use crate::session::{Answer, ContentLeft, Fields, Overhead, Refusal};
 
 /// The most bytes of an answer's field section.
 const SECTION_MAX: usize = 64 * 1024;
-/// How many frames without meaning a server may send in addition to those of answers.
-const OVERHEAD_MAX: u64 = 100_000;
 
 /// What changed on the connection.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -42,6 +41,9 @@ struct Stream {
     frames: FrameReader,
     /// Whether the head of the final answer has arrived.
     has_head: bool,
+    /// Whether the request is HEAD.
+    is_head_request: bool,
+    content: ContentLeft,
 }
 
 pub(crate) struct Session {
@@ -57,12 +59,13 @@ pub(crate) struct Session {
     /// The rest of requests for which the windows had too little room.
     unsent: Vec<(u32, Bytes)>,
     text: Vec<u8>,
-    overhead: u64,
+    overhead: Overhead,
     /// The header fields of the last final answer, if they are kept.
     fields: Option<Fields>,
 }
 
-const STOPPED: H3Error = H3Error::new(ErrorCode::NoError, "the first field is read");
+/// Stops decoding: the fields that matter are read.
+const STOPPED: H3Error = H3Error::new(ErrorCode::NoError, "the fields are read");
 
 fn code(code: ErrorCode) -> VarInt {
     VarInt::from_u32(code as u32)
@@ -76,6 +79,8 @@ impl Session {
             id: None,
             frames: FrameReader::of_request(SECTION_MAX),
             has_head: false,
+            is_head_request: false,
+            content: ContentLeft::default(),
         };
         Self {
             streams: (0..places).map(|_| stream()).collect(),
@@ -86,7 +91,7 @@ impl Session {
             has_uni: 0,
             unsent: Vec::new(),
             text: Vec::new(),
-            overhead: 0,
+            overhead: Overhead::default(),
             fields: None,
         }
     }
@@ -124,7 +129,7 @@ impl Session {
         &mut self,
         connection: &mut Connection,
         place: u32,
-        request: &Bytes,
+        request: &EncodedRequest,
     ) -> Result<(), Refusal> {
         if self.is_ending {
             return Err(Refusal::Ending);
@@ -136,10 +141,12 @@ impl Session {
         let one = &mut self.streams[place as usize];
         one.id = Some(id);
         one.has_head = false;
+        one.is_head_request = request.is_head;
+        one.content = ContentLeft::default();
         one.frames.restart();
         let at = self.at(id);
         self.places[at] = place;
-        self.send(connection, place, request.clone());
+        self.send(connection, place, request.frames.clone());
         Ok(())
     }
 
@@ -165,8 +172,12 @@ impl Session {
 
     /// Resets the stream of a request that has been given up.
     pub(crate) fn cancel(&mut self, connection: &mut Connection, place: u32) {
+        self.reset(connection, place, ErrorCode::RequestCancelled);
+    }
+
+    fn reset(&mut self, connection: &mut Connection, place: u32, why: ErrorCode) {
         if let Some(id) = self.streams[place as usize].id {
-            let why = code(ErrorCode::RequestCancelled);
+            let why = code(why);
             let _ = connection.recv_stream(id).stop(why);
             let _ = connection.send_stream(id).reset(why);
             self.free(place);
@@ -258,13 +269,23 @@ impl Session {
         let (one, text) = (&mut self.streams[place as usize], &mut self.text);
         let fields = &mut self.fields;
         let (frames, has_head) = (&mut one.frames, &mut one.has_head);
+        let (content, is_head_request) = (&mut one.content, one.is_head_request);
+        let mut wrong = None;
         let end = read(connection, id, |bytes| {
             frames.feed(bytes, |event| match event {
+                _ if wrong.is_some() => Ok(()),
                 Frame::Headers(section) if !*has_head => {
-                    let status = status(section, text, fields.as_mut())?;
+                    let (status, length) = head(section, text, fields.as_mut())?;
                     // Informational answers come before the final one.
                     if !(100..200).contains(&status) {
                         *has_head = true;
+                        match length {
+                            Ok(length) => *content = length.of(status, is_head_request),
+                            Err(what) => {
+                                wrong = Some(what);
+                                return Ok(());
+                            }
+                        }
                         let bytes = section.len() as u64;
                         each(Answer::Head {
                             place,
@@ -279,20 +300,33 @@ impl Session {
                     "DATA before the final answer's head",
                 )),
                 Frame::Data(bytes) => {
-                    each(Answer::Body { place, bytes });
+                    match content.take(bytes.len()) {
+                        Ok(()) => each(Answer::Body { place, bytes }),
+                        Err(what) => wrong = Some(what),
+                    }
                     Ok(())
                 }
                 // Trailers.
                 _ => Ok(()),
             })
         });
-        self.overhead += u64::from(self.streams[place as usize].frames.take_overhead());
+        let one = &mut self.streams[place as usize];
+        let is_flood = self.overhead.add(one.frames.take_overhead());
         let end = end?;
-        if self.overhead > OVERHEAD_MAX {
+        if is_flood {
             let code = ErrorCode::ExcessiveLoad;
-            return Err(H3Error::new(code, "too many frames without meaning"));
+            let what = "too many frames that carry nothing for a request";
+            return Err(H3Error::new(code, what));
+        }
+        if end == StreamEnd::Finished && one.has_head {
+            wrong = wrong.or(one.content.end().err());
         }
         match end {
+            StreamEnd::Open | StreamEnd::Finished if wrong.is_some() => {
+                self.reset(connection, place, ErrorCode::MessageError);
+                let what = wrong.unwrap_or_default();
+                each(Answer::Malformed { place, what });
+            }
             StreamEnd::Open => {}
             StreamEnd::Reset(code) => {
                 self.free(place);
@@ -305,6 +339,7 @@ impl Session {
                 let one = &self.streams[place as usize];
                 one.frames.finish()?;
                 let has_head = one.has_head;
+                self.overhead.earn();
                 self.free(place);
                 each(match has_head {
                     true => Answer::End { place },
@@ -354,7 +389,7 @@ impl Session {
                 Ok(())
             })
         })?;
-        self.overhead += u64::from(reader.take_overhead());
+        self.overhead.add(reader.take_overhead());
         if is_unknown {
             let why = code(ErrorCode::StreamCreationError);
             let _ = connection.recv_stream(id).stop(why);
@@ -396,13 +431,15 @@ fn begin(connection: &mut Connection) {
     }
 }
 
-/// The status of an answer, which is its first field; the others are decoded only if they are kept.
-fn status(
+/// The status of an answer, and the length of its content if it says so, or what is wrong with that.
+/// Fields behind these are decoded only if they are kept.
+fn head(
     section: &[u8],
     text: &mut Vec<u8>,
     mut fields: Option<&mut Fields>,
-) -> Result<u16, H3Error> {
+) -> Result<(u16, Result<ContentLeft, &'static str>), H3Error> {
     let mut status = 0;
+    let (mut content, mut wrong) = (ContentLeft::default(), None);
     if let Some(fields) = &mut fields {
         fields.clear();
     }
@@ -413,8 +450,15 @@ fn status(
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(0);
         }
+        let is_length = name == b"content-length";
+        if is_length {
+            wrong = wrong.or(content.announce(value).err());
+        }
         let Some(fields) = &mut fields else {
-            return Err(STOPPED);
+            return match is_length {
+                true => Err(STOPPED),
+                false => Ok(()),
+            };
         };
         if !name.starts_with(b":") {
             fields.push((String::from_utf8_lossy(name).into_owned(), value.to_vec()));
@@ -423,7 +467,7 @@ fn status(
     });
     match read {
         Err(error) if error != STOPPED => Err(error),
-        _ if (100..1000).contains(&status) => Ok(status),
+        _ if (100..1000).contains(&status) => Ok((status, wrong.map_or(Ok(content), Err))),
         _ => Err(H3Error::new(
             ErrorCode::MessageError,
             "an answer does not begin with a valid status",

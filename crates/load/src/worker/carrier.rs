@@ -48,10 +48,7 @@ impl Carrier {
         number: usize,
     ) -> Result<(), Refusal> {
         match self {
-            Carrier::H2(session) => {
-                let request = &picker.encoded[number];
-                session.request(place, &request.block, &request.body)
-            }
+            Carrier::H2(session) => session.request(place, &picker.encoded[number]),
             Carrier::H3(link) => {
                 let connection = &mut link.client.connection;
                 link.session

@@ -107,6 +107,8 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             tls.wire_bytes_sent += packets.bytes_sent;
             if let Some(quic) = &mut recorder.quic {
                 quic_links::add(quic, &packets);
+                let connections = worker.job.quic_connections();
+                quic.window_bytes = quic::client_window(connections).into();
             }
         }
         let (client_cpu_ns, client_waited_ns) = match (self.opened, self.closed) {

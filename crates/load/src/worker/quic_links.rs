@@ -61,7 +61,6 @@ pub(super) fn add(reading: &mut QuicReading, counts: &Counts) {
     reading.packets_lost += counts.packets_lost;
     reading.bytes_lost += counts.bytes_lost;
     reading.congestion_events += counts.congestion_events;
-    reading.window_bytes = ClientSettings::WINDOW.into();
 }
 
 impl<I: Io, C: Clock> Worker<I, C> {

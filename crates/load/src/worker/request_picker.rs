@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use net::{Io, PayloadId, TargetId};
 
 use crate::h2::EncodedRequest;
@@ -18,7 +17,7 @@ pub(super) struct RequestPicker {
     /// With HTTP/2: the requests as header blocks.
     pub(super) encoded: Vec<EncodedRequest>,
     /// With HTTP/3: the requests as frames.
-    pub(super) frames: Vec<Bytes>,
+    pub(super) frames: Vec<h3::EncodedRequest>,
     /// Whether one of the requests is HEAD: the parser has to know.
     pub(super) has_head: bool,
     /// Requests after which a connection is closed.
@@ -61,7 +60,7 @@ impl RequestPicker {
                 None => Vec::new(),
                 // `Job::validate` has refused what is no request.
                 Some(_) => (target.requests.iter())
-                    .map(|request| h3::encoded(&request.bytes).unwrap_or_default())
+                    .filter_map(|request| h3::EncodedRequest::of(&request.bytes))
                     .collect(),
             },
             has_head: target.requests.iter().any(|request| request.is_head()),

@@ -58,6 +58,7 @@ pub(super) struct Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StreamEnd {
     Done,
+    Malformed(&'static str),
     Reset(u64),
     NotProcessed,
 }
@@ -495,6 +496,11 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
         match end {
             StreamEnd::Done => self.complete(place, (arrived, now), false),
+            StreamEnd::Malformed(what) => {
+                // The session has ended the stream.
+                self.worker.conns[place].state = State::Idle;
+                self.protocol_error(place, what);
+            }
             StreamEnd::Reset(code) => {
                 let http3 = self.worker.job.targets[self.target].http3;
                 let name = match http3 {
@@ -567,6 +573,7 @@ pub(super) fn take(
             conn.check.take(rule, bytes);
         }
         Answer::End { place } => ended(place as usize, StreamEnd::Done),
+        Answer::Malformed { place, what } => ended(place as usize, StreamEnd::Malformed(what)),
         Answer::Reset { place, code } => ended(place as usize, StreamEnd::Reset(code)),
         Answer::NotProcessed { place } => ended(place as usize, StreamEnd::NotProcessed),
     }

@@ -1,6 +1,7 @@
 //! Loads over HTTP/2, in the clear and over TLS, on both event loops.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::{BOTH, LONG, job, one, origin, target};
@@ -308,4 +309,107 @@ fn a_connection_carries_a_page_and_the_next_page_has_its_own() {
     kept.targets[0].requests_per_connection = None;
     kept.requests_per_connection = Some(60);
     assert_eq!(one(&kept).connects, 2);
+}
+
+/// A server that answers the first requests of each connection well, which are the reference and its
+/// like, and those behind them as told.
+fn after_good_answers(
+    good: usize,
+    bad: impl Fn(&mut Link, u32) + Send + Sync + 'static,
+) -> SocketAddr {
+    let answered = AtomicUsize::new(0);
+    let back_end = BackEnd::new(&[], move |link, _| {
+        while let Some((stream, _)) = link.request() {
+            match answered.fetch_add(1, Ordering::SeqCst) < good {
+                true => link.answer(stream, "hello"),
+                false => bad(link, stream),
+            }
+        }
+    });
+    back_end.address
+}
+
+#[test]
+fn an_answer_has_to_have_the_length_that_it_announces() {
+    let answers: [(&[(&str, &str)], &str); 4] = [
+        (&[("content-length", "500")], "less content"),
+        (&[("content-length", "4")], "more content"),
+        (&[("content-length", "five")], "no length"),
+        (
+            &[("content-length", "5"), ("content-length", "6")],
+            "two different",
+        ),
+    ];
+    for (fields, told) in answers {
+        let address = after_good_answers(10, move |link, stream| {
+            link.head(stream, &[&[(":status", "200")], fields].concat(), false);
+            link.data(stream, b"hello", true);
+        });
+        let reading = one(&job(
+            IoKind::best(),
+            over_h2(target(address, "/"), 1),
+            1,
+            1,
+            Stop::Requests(20),
+        ));
+        assert!(reading.errors_all.read >= 10, "{fields:?}: {reading:?}");
+        assert!(reading.requests <= 10);
+        let found = &reading.wrong[0].found;
+        assert!(found.contains(told), "{found}");
+        assert_eq!(reading.connects, 1, "the connection is still good");
+    }
+}
+
+#[test]
+fn an_answer_without_content_may_have_a_length() {
+    for (method, status) in [("HEAD", "200"), ("GET", "204"), ("GET", "304")] {
+        let back_end = BackEnd::new(&[], move |link, _| {
+            while let Some((stream, _)) = link.request() {
+                link.head(
+                    stream,
+                    &[(":status", status), ("content-length", "500")],
+                    true,
+                );
+            }
+        });
+        let bytes = net::fetch::request(method, "h", "/", &[]);
+        let expect = Expect {
+            status: load::StatusRule::Exactly(status.parse().unwrap()),
+            body: BodyRule::Any,
+        };
+        let target = over_h2(Target::new(back_end.address, bytes, expect), 1);
+        let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(5)));
+        assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+    }
+}
+
+#[test]
+fn a_server_that_sends_frames_without_end_is_left() {
+    for io in BOTH {
+        let address = after_good_answers(10, |link, stream| {
+            for _ in 0..110_000 {
+                frame::ping(&mut link.out, *b"flooding");
+            }
+            link.answer(stream, "hello");
+        });
+        let target = over_h2(target(address, "/"), 1);
+        let reading = one(&job(io, target, 1, 1, Stop::Requests(12)));
+        assert_eq!(reading.errors_all.read, 2, "{:?}", reading.wrong);
+        let found = &reading.wrong[0].found;
+        assert!(found.contains("too many frames"), "{found}");
+    }
+}
+
+#[test]
+fn an_answer_to_no_request_ends_the_connection() {
+    let address = after_good_answers(10, |link, stream| {
+        link.answer(stream, "hello");
+        link.answer(stream + 2, "hello");
+        link.answer(stream + 4, "hello");
+    });
+    let target = over_h2(target(address, "/"), 1);
+    let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(12)));
+    assert!(reading.errors_all.read >= 1);
+    let found = &reading.wrong[0].found;
+    assert!(found.contains("without a request"), "{found}");
 }

@@ -253,9 +253,16 @@ impl Drop for Scripted {
 }
 
 fn good(connection: &mut Connection, id: StreamId) {
+    answer(connection, id, &[]);
+}
+
+/// Answers `ok`, with these fields.
+fn answer(connection: &mut Connection, id: StreamId, fields: &[(&str, &str)]) {
     let mut section = Vec::new();
     qpack::begin(&mut section);
-    qpack::encode(&mut section, b":status", b"200");
+    for (name, value) in [&[(":status", "200")], fields].concat() {
+        qpack::encode(&mut section, name.as_bytes(), value.as_bytes());
+    }
     let mut out = Vec::new();
     frame::headers(&mut out, &section);
     frame::data_head(&mut out, 2);
@@ -351,5 +358,35 @@ fn answers_that_are_no_http3_are_errors() {
             "{:?}",
             reading.wrong
         );
+    }
+}
+
+#[test]
+fn an_answer_has_to_have_the_length_that_it_announces() {
+    let (tls, client) = identities();
+    let fields: [(&[(&str, &str)], &str); 4] = [
+        (&[("content-length", "500")], "less content"),
+        (&[("a", "b"), ("content-length", "1")], "more content"),
+        (&[("content-length", "two")], "no length"),
+        (&[("a", "b"), ("content-length", "2")], ""),
+    ];
+    for (fields, told) in fields {
+        let server = Scripted::start(&tls, move |connection, id, _, _| {
+            answer(connection, id, fields);
+        });
+        let target = fixed(server.address, &client);
+        let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(8)));
+        if told.is_empty() {
+            no_errors(&reading);
+            continue;
+        }
+        assert_eq!(
+            (reading.requests, reading.errors.read),
+            (0, 8),
+            "{reading:?}"
+        );
+        let found = &reading.wrong[0].found;
+        assert!(found.contains(told), "{found}");
+        assert_eq!(reading.connects, 1, "the connection is still good");
     }
 }

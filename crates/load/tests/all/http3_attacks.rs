@@ -26,7 +26,7 @@ struct Raw {
 impl Raw {
     fn open(address: SocketAddr, settings: &tls::ClientSettings) -> Self {
         let tls = ClientTls::new(settings).unwrap();
-        let settings = quic::ClientSettings::new(&tls, quic::congestion(None)).unwrap();
+        let settings = quic::ClientSettings::new(&tls, quic::congestion(None), 1).unwrap();
         let scratch = Scratch::new(os::now_ns(), 4);
         let now = os::now_ns();
         let client = Client::open(&settings, address, None, false, now, &scratch).unwrap();
