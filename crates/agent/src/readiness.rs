@@ -14,23 +14,22 @@ use super::wire::{AnswerSummary, AwaitServer};
 use crate::clock;
 
 /// How long the answer to one request may take.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long it may take at least, however little time is left.
-const ANSWERS_WITHIN_MIN: Duration = Duration::from_millis(50);
-/// How long an order that must not wait waits for an answer: a server that answers at once is seen
-/// by the order that asks it.
-pub(super) const AT_ONCE: Duration = Duration::from_millis(5);
+const PROBE_TIMEOUT_MIN: Duration = Duration::from_millis(50);
+/// How long one poll waits, so that an immediate answer is seen by the poll that asked.
+pub(super) const POLL_WAIT: Duration = Duration::from_millis(5);
 /// Between an answer that does not fit and the next request.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// One request to a server, made on a thread of its own.
-pub(super) struct Asking(Receiver<Asked>);
+pub(super) struct Probe(Receiver<ProbeResult>);
 
 /// When the answer came, by CLOCK_MONOTONIC, and what it was: `None` where opening a connection was
 /// enough.
-type Asked = (i64, Result<Option<Answer>, String>);
+type ProbeResult = (i64, Result<Option<Answer>, String>);
 
-impl Asking {
+impl Probe {
     /// # Errors
     /// When the request cannot be made in the protocol.
     pub(super) fn begin(order: &AwaitServer, limit: Duration) -> Result<Self, String> {
@@ -78,12 +77,12 @@ impl Asking {
     }
 
     /// The answer, if it comes within that time.
-    pub(super) fn answer(&self, within: Duration) -> Option<Asked> {
+    pub(super) fn answer(&self, within: Duration) -> Option<ProbeResult> {
         match self.0.recv_timeout(within) {
             Ok(asked) => Some(asked),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                let error = "the request was given up".to_owned();
+                let error = "the thread that asked ended early".to_owned();
                 Some((clock::monotonic_ns(), Err(error)))
             }
         }
@@ -91,16 +90,16 @@ impl Asking {
 }
 
 /// A wait for a server, which is asked until an answer fits.
-pub(super) struct Waiting {
+pub(super) struct ReadinessWait {
     since: Instant,
-    asking: Option<Asking>,
+    probe: Option<Probe>,
 }
 
-impl Waiting {
+impl ReadinessWait {
     fn begin() -> Self {
         Self {
             since: Instant::now(),
-            asking: None,
+            probe: None,
         }
     }
 }
@@ -113,12 +112,12 @@ impl Servers {
         order: &AwaitServer,
         stop: &AtomicBool,
     ) -> Result<Option<AnswerSummary>, String> {
-        let mut waiting = Waiting::begin();
+        let mut waiting = ReadinessWait::begin();
         while !stop.load(Ordering::Relaxed) {
-            if let Some((_, summary)) = self.ask_again(&mut waiting, order, PAUSE)? {
+            if let Some((_, summary)) = self.poll_ready(&mut waiting, order, PAUSE)? {
                 return Ok(summary);
             }
-            if waiting.asking.is_none() {
+            if waiting.probe.is_none() {
                 sleep(PAUSE);
             }
         }
@@ -126,7 +125,7 @@ impl Servers {
     }
 
     /// When a server that was started answered as expected, by CLOCK_MONOTONIC; `None` if it has
-    /// not yet. It hardly waits: it is called again and again, and asks on a thread.
+    /// not yet. Returns within about [`POLL_WAIT`]; the caller polls.
     ///
     /// # Errors
     /// When the server does not run, or has not answered within its time limit.
@@ -135,8 +134,8 @@ impl Servers {
         self.must_be_alive(server)?;
         let mut one = server.and_then(|name| self.running.get_mut(name));
         let waiting = one.as_mut().and_then(|one| one.waiting.take());
-        let mut waiting = waiting.unwrap_or_else(Waiting::begin);
-        let ready = self.ask_again(&mut waiting, order, AT_ONCE)?;
+        let mut waiting = waiting.unwrap_or_else(ReadinessWait::begin);
+        let ready = self.poll_ready(&mut waiting, order, POLL_WAIT)?;
         if ready.is_none()
             && let Some(one) = server.and_then(|name| self.running.get_mut(name))
         {
@@ -147,22 +146,22 @@ impl Servers {
 
     /// Waits a while for an answer, asking first if no request is under way. Returns when one came
     /// that fits, and its summary.
-    fn ask_again(
+    fn poll_ready(
         &mut self,
-        waiting: &mut Waiting,
+        waiting: &mut ReadinessWait,
         order: &AwaitServer,
         within: Duration,
     ) -> Result<Option<(i64, Option<AnswerSummary>)>, String> {
         let (name, server) = (order.name(), order.server.as_deref());
         let limit = Duration::from_millis(order.timeout_ms);
         let left = limit.saturating_sub(waiting.since.elapsed());
-        let asking = match waiting.asking.take() {
-            Some(asking) => asking,
-            None => Asking::begin(order, left.clamp(ANSWERS_WITHIN_MIN, ANSWERS_WITHIN))
+        let probe = match waiting.probe.take() {
+            Some(probe) => probe,
+            None => Probe::begin(order, left.clamp(PROBE_TIMEOUT_MIN, PROBE_TIMEOUT))
                 .map_err(|error| format!("cannot ask `{name}`: {error}"))?,
         };
-        let Some((at_ns, answer)) = asking.answer(within) else {
-            waiting.asking = Some(asking);
+        let Some((at_ns, answer)) = probe.answer(within) else {
+            waiting.probe = Some(probe);
             return Ok(None);
         };
         let answer = answer.and_then(|answer| match &answer {
@@ -186,7 +185,7 @@ impl Servers {
 }
 
 impl AwaitServer {
-    /// The server, in words.
+    /// The server's name, or its address.
     fn name(&self) -> String {
         let address = || self.address.to_string();
         self.server.clone().unwrap_or_else(address)
@@ -256,11 +255,16 @@ mod tests {
 
     /// Servers with one server that only sleeps.
     fn servers() -> Servers {
+        servers_with("exec sleep 60")
+    }
+
+    /// Servers with one server: a shell that runs this script.
+    fn servers_with(script: &str) -> Servers {
         let mut servers = Servers::new().unwrap();
         servers.make_folder(SLEEPS, None).unwrap();
         let order = StartServer {
             server: SLEEPS.into(),
-            command: ["/bin/sleep", "60"].map(str::to_owned).to_vec(),
+            command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
             ..StartServer::default()
         };
         servers.start(&order).unwrap();
@@ -330,7 +334,34 @@ mod tests {
             }
         };
         assert!(why.contains("within 30 ms"), "{why}");
-        assert!(!servers.has_ended(SLEEPS).unwrap());
+        end(servers);
+    }
+
+    /// The server ignores SIGTERM, and ends at SIGINT.
+    #[test]
+    fn a_server_is_sent_one_signal_after_the_other_without_waiting() {
+        let mut servers =
+            servers_with("trap '' TERM; trap 'exit 0' INT; while :; do sleep 0.01; done");
+        let signals = [
+            (15, Duration::from_millis(50)),
+            (2, Duration::from_secs(60)),
+        ];
+        let (begin, mut longest) = (Instant::now(), Duration::ZERO);
+        loop {
+            let before = Instant::now();
+            let is_over = servers.poll_stop(SLEEPS, &signals);
+            longest = longest.max(before.elapsed());
+            if is_over {
+                break;
+            }
+            sleep(Duration::from_millis(1));
+        }
+        assert!(begin.elapsed() >= signals[0].1);
+        assert!(longest < Duration::from_secs(30), "{longest:?}");
+        assert!(
+            servers.poll_stop(SLEEPS, &signals),
+            "it does not run any more"
+        );
         end(servers);
     }
 }

@@ -9,12 +9,12 @@ use net::os::{self, ChildSetup};
 use net::process::status_unreaped;
 
 use crate::clock;
-use crate::readiness::{AT_ONCE, Asking, has_text};
+use crate::readiness::{POLL_WAIT, Probe, has_text};
 use crate::servers::{Servers, describe, environment, program_path};
 use crate::wire::{ReloadProbe, ReloadServer, ReloadSign};
 
 /// Time limit of the request that checks whether a reload is in effect.
-const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
+const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A reload that was begun.
 pub(super) struct Reloading {
@@ -25,7 +25,7 @@ pub(super) struct Reloading {
     /// The command, until it has ended.
     command: Option<ReloadCommand>,
     /// The request that checks whether it is in effect, while it is under way.
-    asking: Option<Asking>,
+    probe: Option<Probe>,
 }
 
 /// A running command; dropping it kills it.
@@ -101,13 +101,13 @@ impl Servers {
             pids,
             output_bytes,
             command,
-            asking: None,
+            probe: None,
         });
         Ok(())
     }
 
     /// When the latest reload of a server was seen to be in effect, by CLOCK_MONOTONIC; `None` if it
-    /// is not yet. It hardly waits: it is called again and again, and asks on a thread.
+    /// is not yet. Returns within about [`POLL_WAIT`]; the caller polls.
     ///
     /// # Errors
     /// When the command failed, with what it printed, or the server has ended.
@@ -122,13 +122,13 @@ impl Servers {
             .ok_or_else(|| format!("`{server}` was not reloaded"))?;
         let seen = match &probe.sign {
             ReloadSign::Answer(text) => {
-                let asking = match reload.asking.take() {
-                    Some(asking) => asking,
-                    None => Asking::begin(&probe.ask, ANSWERS_WITHIN)?,
+                let request = match reload.probe.take() {
+                    Some(request) => request,
+                    None => Probe::begin(&probe.ask, PROBE_TIMEOUT)?,
                 };
-                return Ok(match asking.answer(AT_ONCE) {
+                return Ok(match request.answer(POLL_WAIT) {
                     None => {
-                        reload.asking = Some(asking);
+                        reload.probe = Some(request);
                         None
                     }
                     Some((at_ns, Ok(Some(answer)))) => has_text(&answer, text).then_some(at_ns),

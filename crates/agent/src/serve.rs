@@ -324,7 +324,9 @@ fn carry_out(
         Order::Await(order) => servers
             .wait_until_ready(&order, stop)
             .map(|summary| summary.map_or(Answer::Done, Answer::Ready)),
-        Order::IsReady(order) => servers.is_ready(&order).map(|at_ns| Answer::Seen { at_ns }),
+        Order::IsReady(order) => servers
+            .is_ready(&order)
+            .map(|at_ns| Answer::Observed { at_ns }),
         Order::BeginStop {
             server,
             signal: name,
@@ -332,14 +334,14 @@ fn carry_out(
             servers.begin_stop(&server, signal(&name)?);
             Ok(Answer::Done)
         }
-        Order::HasEnded { server } => servers.has_ended(&server).map(|ended| Answer::Seen {
-            at_ns: ended.then(clock::monotonic_ns),
-        }),
+        Order::PollStop { server, signals } => {
+            let is_over = servers.poll_stop(&server, &numbers(&signals)?);
+            Ok(Answer::Observed {
+                at_ns: is_over.then(clock::monotonic_ns),
+            })
+        }
         Order::Stop { server, signals } => {
-            let signals = signals
-                .iter()
-                .map(|(name, wait_ms)| Ok((signal(name)?, Duration::from_millis(*wait_ms))))
-                .collect::<Result<Vec<_>, String>>()?;
+            let signals = numbers(&signals)?;
             servers
                 .stop(&server, &signals, ended)
                 .map(|(killed, ended_before)| Answer::Stopped {
@@ -357,7 +359,7 @@ fn carry_out(
         }
         Order::IsReloaded(probe) => servers
             .is_reloaded(&probe)
-            .map(|at_ns| Answer::Seen { at_ns }),
+            .map(|at_ns| Answer::Observed { at_ns }),
         Order::Quota { server, cpus } => servers.set_quota(&server, cpus).map(|()| Answer::Done),
         Order::Link { up, routed } => link::set(up, routed)
             .map(|()| Answer::Done)
@@ -439,6 +441,13 @@ fn carry_out(
         }
         Order::Cancel => Ok(Answer::Done),
     }
+}
+
+/// Signals by their numbers, each with how long to wait after it.
+fn numbers(signals: &[(String, u64)]) -> Result<Vec<(i32, Duration)>, String> {
+    let number =
+        |(name, wait_ms): &(String, u64)| Ok((signal(name)?, Duration::from_millis(*wait_ms)));
+    signals.iter().map(number).collect()
 }
 
 /// Waits until a moment of CLOCK_MONOTONIC.

@@ -16,7 +16,7 @@ use net::process::status_unreaped;
 use readings::BottleneckSample;
 
 use super::cgroup::Cgroup;
-use super::readiness::Waiting;
+use super::readiness::ReadinessWait;
 use super::reload::Reloading;
 use super::server_folder::{OUTPUT, ServerFolder};
 use super::server_quota::ServerQuota;
@@ -55,12 +55,14 @@ pub(super) struct Server {
     /// Its latest reload.
     pub(super) reload: Option<Reloading>,
     stopping: Option<Stopping>,
-    /// The wait for its readiness, of [`Servers::is_ready`].
-    pub(super) waiting: Option<Waiting>,
+    /// The wait of [`Servers::is_ready`].
+    pub(super) waiting: Option<ReadinessWait>,
 }
 
 /// A server that was sent its first signal.
 struct Stopping {
+    /// The number of the signal that was sent last, and when.
+    signal: usize,
     since: Instant,
     /// Its processes at that time: those that it leaves behind are killed.
     family: Vec<i32>,
@@ -396,6 +398,7 @@ impl Servers {
         one.quota = None;
         let pid = one.pid();
         let stopping = Stopping {
+            signal: 0,
             since: Instant::now(),
             family: tree(pid),
             ended_before: one.ended.is_some() || one.status().is_some(),
@@ -406,12 +409,16 @@ impl Servers {
         one.stopping = Some(stopping);
     }
 
-    /// Whether a server that runs, or was sent a signal that stops it, has ended.
-    pub(super) fn has_ended(&self, server: &str) -> Result<bool, String> {
-        match self.running.get(server) {
-            Some(one) => Ok(one.status().is_some()),
-            None => Err(format!("`{server}` does not run")),
+    /// Goes on stopping a server, without waiting: sends the first signal, later each next one when
+    /// the time of the one before is over, and in the end kills all that is left. Returns whether that
+    /// was done, which takes several calls.
+    pub(super) fn poll_stop(&mut self, server: &str, signals: &[(i32, Duration)]) -> bool {
+        // One that does not run is stopped.
+        let is_over = self.stop_step(server, signals).unwrap_or(true);
+        if is_over {
+            self.end_stop(server);
         }
+        is_over
     }
 
     /// Stops a server: sends each signal and waits in turn, then kills all that is left; at once
@@ -422,40 +429,50 @@ impl Servers {
         signals: &[(i32, Duration)],
         hurry: &AtomicBool,
     ) -> Option<(bool, bool)> {
+        while !self.stop_step(server, signals)? && !hurry.load(Ordering::Relaxed) {
+            sleep(Duration::from_millis(5));
+        }
+        self.end_stop(server)
+    }
+
+    /// Sends a server the signal that is due. Returns whether it has ended, or all signals have had
+    /// their time; `None` if it does not run.
+    fn stop_step(&mut self, server: &str, signals: &[(i32, Duration)]) -> Option<bool> {
         if let Some((signal, _)) = signals.first() {
             self.begin_stop(server, *signal);
         }
+        let one = self.running.get_mut(server)?;
+        // Also of a server whose time went by while others were waited for.
+        let has_ended = one.status().is_some();
+        let pid = one.pid();
+        let Some(stopping) = one.stopping.as_mut().filter(|_| !has_ended) else {
+            return Some(true);
+        };
+        let wait = signals.get(stopping.signal).map(|(_, wait)| *wait);
+        if wait.is_some_and(|wait| stopping.since.elapsed() < wait) {
+            return Some(false);
+        }
+        let Some((next, _)) = signals.get(stopping.signal + 1) else {
+            return Some(true);
+        };
+        let _ = os::kill(pid, *next);
+        stopping.signal += 1;
+        stopping.since = Instant::now();
+        Some(false)
+    }
+
+    /// Kills what is left of a server. Returns whether the server itself was, and whether it had ended
+    /// before it was to stop.
+    fn end_stop(&mut self, server: &str) -> Option<(bool, bool)> {
         let mut one = self.running.remove(server)?;
         one.quota = None;
-        let pid = one.pid();
-        let stopping = one.stopping.take().unwrap_or_else(|| Stopping {
-            since: Instant::now(),
-            family: tree(pid),
-            ended_before: one.ended.is_some() || one.status().is_some(),
-        });
-        let mut gone = stopping.ended_before;
-        let mut since = Some(stopping.since);
-        for (signal, wait) in signals {
-            if gone {
-                break;
-            }
-            // The first one was sent.
-            let since = since.take().unwrap_or_else(|| {
-                let _ = os::kill(pid, *signal);
-                Instant::now()
-            });
-            let end = since + *wait;
-            loop {
-                // Also of a server whose time went by while others were waited for.
-                gone = one.status().is_some();
-                if gone || Instant::now() >= end || hurry.load(Ordering::Relaxed) {
-                    break;
-                }
-                sleep(Duration::from_millis(5));
-            }
-        }
-        kill_family(&mut one.child, one.group.as_ref(), stopping.family);
-        Some((!gone, stopping.ended_before))
+        let has_ended = one.ended.is_some() || one.status().is_some();
+        let (family, ended_before) = match one.stopping.take() {
+            Some(stopping) => (stopping.family, stopping.ended_before),
+            None => (tree(one.pid()), has_ended),
+        };
+        kill_family(&mut one.child, one.group.as_ref(), family);
+        Some((!has_ended, ended_before))
     }
 
     /// The logs of a server, by file name.

@@ -46,14 +46,18 @@ pub enum Order {
     Start(StartServer),
     /// Wait until a server answers as expected.
     Await(AwaitServer),
-    /// Report whether a server answers as expected since it was started. Answered at once; the time
-    /// limit runs from the first of these orders on.
+    /// Poll whether a started server is ready. The time limit runs from the first poll.
     IsReady(AwaitServer),
     /// Send a server the first of the signals that stop it, without waiting: several servers end at
     /// the same time. [`Order::Stop`] follows, which does not send this signal again.
     BeginStop { server: String, signal: String },
-    /// Report whether a server has ended, without waiting.
-    HasEnded { server: String },
+    /// Go on stopping a server: as [`Order::Stop`], but without waiting, until it is observed to be
+    /// stopped.
+    PollStop {
+        server: String,
+        /// Signals to send and how long to wait after each, ms.
+        signals: Vec<(String, u64)>,
+    },
     /// Stop a server, gently first.
     Stop {
         server: String,
@@ -69,7 +73,7 @@ pub enum Order {
     /// Replace files of a server and have it read its configuration again. Answered when the reload
     /// has begun.
     Reload(ReloadServer),
-    /// Report whether the latest reload is in effect, without waiting.
+    /// Poll whether the latest reload is in effect.
     IsReloaded(ReloadProbe),
     /// Limit the CPU time of a server.
     Quota {
@@ -396,8 +400,8 @@ pub enum Answer {
     Done,
     /// What a server that was waited for answered; [`Self::Done`] where it is no HTTP.
     Ready(AnswerSummary),
-    /// When what was asked about was seen, ns of CLOCK_MONOTONIC; `None` if it is not so yet.
-    Seen { at_ns: Option<i64> },
+    /// When the state that was polled was first observed, ns of CLOCK_MONOTONIC; `None`: not yet.
+    Observed { at_ns: Option<i64> },
     /// The server was stopped.
     Stopped {
         /// Whether it had to be killed.
@@ -426,7 +430,7 @@ pub enum Answer {
         /// When, by CLOCK_MONOTONIC of the agent's machine, ns.
         at_ns: i64,
     },
-    /// A load's measured window has closed: it only waits for the last answers.
+    /// A load's measured window has closed. The load now only awaits the last answers.
     WindowCloses {
         /// Number of the segment.
         segment: usize,

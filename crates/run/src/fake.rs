@@ -1,6 +1,7 @@
 //! A fake agent: it answers by a script and logs its orders.
 
 mod links;
+mod polls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use readings::{
 };
 
 pub(crate) use links::FakeLinks;
+use polls::{not_yet, observed_now};
 
 /// The behaviour of a test's agents, and a log of their orders.
 pub(crate) struct Script {
@@ -78,6 +80,8 @@ pub(crate) struct Script {
     reload_checks: usize,
     /// When servers were started or sent a signal last.
     changed: BTreeMap<String, Instant>,
+    /// Servers that were sent the first signal.
+    stopping: BTreeSet<String>,
     running: BTreeSet<String>,
     /// Where servers were started last.
     hosts: BTreeMap<String, String>,
@@ -120,25 +124,12 @@ impl Default for Script {
             limited: BTreeSet::new(),
             reload_checks: 0,
             changed: BTreeMap::new(),
+            stopping: BTreeSet::new(),
             running: BTreeSet::new(),
             hosts: BTreeMap::new(),
             sampling: BTreeMap::new(),
             is_dead: false,
         }
-    }
-}
-
-impl Script {
-    /// Whether that long has passed since a server was started or sent a signal.
-    fn seen(&self, server: &str, after: Duration) -> Answer {
-        let since = self.changed.get(server);
-        seen_now(since.is_some_and(|since| since.elapsed() >= after))
-    }
-}
-
-fn seen_now(is_so: bool) -> Answer {
-    Answer::Seen {
-        at_ns: is_so.then(|| net::os::now_ns() as i64),
     }
 }
 
@@ -382,17 +373,21 @@ impl AgentHandle for FakeAgent {
                 }
             }
             Order::IsReady(AwaitServer { server, .. }) => {
-                script.seen(server.as_deref().unwrap_or_default(), script.ready_after)
+                script.observed(server.as_deref().unwrap_or_default(), script.ready_after)
             }
-            Order::HasEnded { server } => script.seen(server, script.ends_after),
-            Order::BeginStop { server, .. } => {
-                script.changed.insert(server.clone(), Instant::now());
-                Answer::Done
+            Order::PollStop { server, .. } => {
+                if script.stopping.insert(server.clone()) {
+                    script.changed.insert(server.clone(), Instant::now());
+                }
+                let answer = script.observed(server, script.ends_after);
+                if answer != not_yet() {
+                    script.stopped(server);
+                }
+                answer
             }
-            Order::Clock => Answer::Done,
+            Order::BeginStop { .. } | Order::Clock => Answer::Done,
             Order::Stop { server, .. } => {
-                script.log.push(format!("stop {server}"));
-                script.running.remove(server);
+                script.stopped(server);
                 Answer::Stopped {
                     killed: false,
                     ended_before: false,
@@ -417,7 +412,7 @@ impl AgentHandle for FakeAgent {
             }
             Order::IsReloaded(_) => {
                 script.reload_checks += 1;
-                seen_now(script.reload_checks >= script.in_effect_at_check)
+                observed_now(script.reload_checks >= script.in_effect_at_check)
             }
             Order::Quota { cpus: Some(_), .. } if script.quota_fails => {
                 return Err(Self::failed("no control group can be made"));

@@ -226,7 +226,7 @@ pub(crate) fn carry_out(
 pub(crate) enum HostReport {
     /// A measured window has opened.
     WindowOpens,
-    /// The last measured window has closed.
+    /// A measured window has closed.
     WindowCloses,
     /// Good answers and failures since the last report.
     Answers {

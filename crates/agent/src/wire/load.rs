@@ -28,7 +28,7 @@ pub struct LoadOrder {
     /// namespace that is a host of its own.
     #[serde(default)]
     pub ports: Option<(u16, u16)>,
-    /// Whether to report when a measured window opens.
+    /// Whether to report when a measured window opens and closes.
     #[serde(default)]
     pub report_windows: bool,
     /// Whether to send each row as soon as it is over.

@@ -120,8 +120,8 @@ fn what_the_others_measured_is_kept_when_a_host_is_lost() {
 }
 
 #[test]
-fn the_window_closes_once_it_has_on_every_host_that_is_left() {
-    // The first two try it.
+fn the_window_closes_when_the_last_remaining_host_closes_it() {
+    // Loads 1 and 2 are the trial loads of each host.
     for dies_in_load in [None, Some(3), Some(4)] {
         let script = SharedScript::default();
         script.borrow_mut().dies_in_load = dies_in_load;

@@ -179,6 +179,7 @@ pub(super) fn reading(
         throughput,
         latency,
         upstream_connections_per_request,
+        uncounted_upstreams: one.outside.uncounted.clone(),
         probed: metrics_of(number, one, closed),
         latency_probed: open.and_then(|open| metrics_of(number, one, open)),
         ..Reading::default()

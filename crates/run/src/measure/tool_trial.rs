@@ -276,6 +276,7 @@ impl<'a> ToolTrial<'a> {
                 })
                 .collect(),
             upstream_connections_per_request: upstream,
+            uncounted_upstreams: self.ready.outside.uncounted.clone(),
             warnings: Vec::new(),
             driver: Some(DriverReading {
                 driver: choice.name.clone(),

@@ -224,7 +224,7 @@ fn drive(
     };
     let from = resolved.load.host.as_deref();
     let (watch, mut watch_others) = cx.testbed.watched(from, resolved);
-    watch_others.extend(tool_trial.ready.outside.clone());
+    watch_others.extend(tool_trial.ready.outside.running.clone());
     let order = DriveOrder {
         command: command.clone(),
         env,

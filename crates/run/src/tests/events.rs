@@ -137,6 +137,34 @@ fn a_wait_for_a_server_does_not_delay_other_events() {
 }
 
 #[test]
+fn an_event_waits_for_its_own_server_to_start() {
+    let kill = "server = \"a\"\nwhat = \"kill\"\nuntil = \"6ms\"";
+    let stop = "[[events]]\nat = \"8ms\"\nserver = \"a\"\nwhat = \"stop\"";
+    let script = script();
+    script.borrow_mut().ready_after = Duration::from_millis(12);
+    let events = events_of(&run(
+        &with_event(&format!("{kill}\n{stop}")),
+        &script,
+        &GOOD,
+    ));
+    let back_s = events[0].back_s.unwrap();
+    assert!(events[1].at_s >= back_s && back_s >= 0.018, "{events:?}");
+    let late_s = events[1].late_s.unwrap();
+    assert!(
+        late_s < 0.01,
+        "the wait for its server is not lateness: {events:?}"
+    );
+    // One that is never ready: the second event does not happen, which is late.
+    let script = self::script();
+    script.borrow_mut().ready_after = Duration::from_millis(40);
+    let text = with_event(&format!("{kill}\n{stop}"));
+    let text = text.replace("latency_window = \"1s\"", "latency_window = \"25ms\"");
+    let events = events_of(&run(&text, &script, &GOOD));
+    assert!(events[0].back_s.unwrap() >= 0.04, "{events:?}");
+    assert!(events[1].late_s.unwrap() >= 0.016, "{events:?}");
+}
+
+#[test]
 fn an_event_that_cannot_be_undone_costs_the_hosts() {
     let script = script();
     script.borrow_mut().fails_in_load = Some(1);

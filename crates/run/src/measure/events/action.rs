@@ -1,7 +1,9 @@
 //! What is done to a server or a host when an event begins, and how that is undone.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
 
+use super::TICK;
 use super::moments::{AT_ONCE, AgentClocks, Moment, here_at, now_ns};
 use crate::servers::StartedServer;
 use crate::testbed::Testbed;
@@ -102,20 +104,20 @@ impl<'s> Action<'s> {
             .map_or_else(String::new, |one| one.name.clone())
     }
 
-    /// The signals that stop its server, and how long to wait after each, ms.
-    fn signals(&self) -> &'s [(String, u64)] {
-        self.server().map_or(&[], |one| &one.signals)
+    fn signals(&self) -> Vec<(String, u64)> {
+        self.server()
+            .map_or_else(Vec::new, |one| one.signals.clone())
     }
 
-    fn stop_order(&self) -> Order {
-        Order::Stop {
+    fn poll_stop(&self) -> Order {
+        Order::PollStop {
             server: self.name(),
-            signals: self.signals().to_vec(),
+            signals: self.signals(),
         }
     }
 
-    /// Begins the event at a moment. Of a rolling restart this has the server stop; it goes on with
-    /// [`Self::has_ended`] and [`Self::restart`].
+    /// Begins the event at a moment. For a rolling restart, sends the first stop signal;
+    /// [`Self::is_stopped`] goes on from there.
     pub(super) fn begin(
         &self,
         testbed: &mut Testbed,
@@ -147,13 +149,7 @@ impl<'s> Action<'s> {
                 Some(reload) => Order::Reload(reload.begin.clone()),
                 None => return Err(failed("its recipe cannot reload it")),
             },
-            EventKind::Rolling => match self.signals().first() {
-                Some((signal, _)) => Order::BeginStop {
-                    server: self.name(),
-                    signal: signal.clone(),
-                },
-                None => self.stop_order(),
-            },
+            EventKind::Rolling => self.poll_stop(),
             EventKind::Quota => return self.set_quota(testbed, clocks, settings.quota, at_ns),
             EventKind::Slow | EventKind::Loss => {
                 let declared = self.declared_link(testbed)?;
@@ -170,39 +166,31 @@ impl<'s> Action<'s> {
         Ok(moment)
     }
 
-    /// Whether the server that a rolling restart has stop has ended, or has had the time that the
-    /// first signal gives it.
-    pub(super) fn has_ended(
+    /// Whether the server of a rolling restart is stopped. Sends the signals that are due.
+    pub(super) fn is_stopped(
         &self,
         testbed: &mut Testbed,
         clocks: &AgentClocks,
-        begun_ns: i64,
     ) -> Result<bool, AgentError> {
-        let Some((_, wait_ms)) = self.signals().first() else {
-            return Ok(true);
-        };
-        if (now_ns() - begun_ns) / 1_000_000 >= i64::try_from(*wait_ms).unwrap_or(i64::MAX) {
-            return Ok(true);
-        }
-        let order = Order::HasEnded {
-            server: self.name(),
-        };
-        Ok(clocks.seen(testbed, self.host(), &order)?.is_some())
+        Ok(clocks
+            .poll(testbed, self.host(), &self.poll_stop())?
+            .is_some())
     }
 
-    /// Starts the server that a rolling restart has stopped, and kills what is left of it.
-    pub(super) fn restart(
+    /// Waits until it is.
+    pub(super) fn await_stop(
         &self,
         testbed: &mut Testbed,
         clocks: &AgentClocks,
-    ) -> Result<Moment, AgentError> {
-        if !self.signals().is_empty() {
-            self.ask(testbed, clocks, self.stop_order())?;
-        }
-        self.undo(testbed, clocks, AT_ONCE)
+    ) -> Result<(), AgentError> {
+        let order = Order::Stop {
+            server: self.name(),
+            signals: self.signals(),
+        };
+        self.ask(testbed, clocks, order).map(drop)
     }
 
-    /// Undoes the event at a moment. Of a rolling restart this starts the server, which was stopped.
+    /// Undoes the event at a moment. For a rolling restart, starts the stopped server.
     pub(super) fn undo(
         &self,
         testbed: &mut Testbed,
@@ -248,7 +236,7 @@ impl<'s> Action<'s> {
             return Ok(None);
         };
         let order = Order::IsReloaded(reload.probe.clone());
-        clocks.seen(testbed, self.host(), &order)
+        clocks.poll(testbed, self.host(), &order)
     }
 
     /// When the server that was started again was ready; `None` if it is not yet.
@@ -261,7 +249,23 @@ impl<'s> Action<'s> {
             return Ok(Some(now_ns()));
         };
         let order = Order::IsReady(server.ready.clone());
-        clocks.seen(testbed, self.host(), &order)
+        clocks.poll(testbed, self.host(), &order)
+    }
+
+    /// Waits until the server that was started again is ready; when it was.
+    pub(super) fn poll_until_ready(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        stop: &AtomicBool,
+    ) -> Result<i64, AgentError> {
+        while !stop.load(Ordering::Relaxed) {
+            if let Some(ready_ns) = self.ready(testbed, clocks)? {
+                return Ok(ready_ns);
+            }
+            sleep(TICK);
+        }
+        Err(failed("the run was stopped"))
     }
 
     /// Waits until the server is ready.

@@ -119,11 +119,12 @@ impl AgentClocks {
                 };
                 Ok((moment, *of))
             }
-            other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+            other => Err(unexpected(&other)),
         }
     }
-    /// When a host's agent saw what an order asks about; `None` if it is not so yet.
-    pub(super) fn seen(
+
+    /// When a host's agent first observed the state that an order polls; `None`: not yet.
+    pub(super) fn poll(
         &self,
         testbed: &mut Testbed,
         host: Option<&str>,
@@ -131,7 +132,7 @@ impl AgentClocks {
     ) -> Result<Option<i64>, AgentError> {
         let ahead_ns = self.of(testbed, host).monotonic_ahead_ns;
         match testbed.agent(host)?.ask(order)? {
-            Answer::Seen { at_ns } => Ok(at_ns.map(|at_ns| at_ns - ahead_ns)),
+            Answer::Observed { at_ns } => Ok(at_ns.map(|at_ns| at_ns - ahead_ns)),
             other => Err(unexpected(&other)),
         }
     }

@@ -15,8 +15,7 @@ use experiment::{EventKind, EventSpec, EventTarget, Recipes, ResolvedCondition};
 
 /// Interval at which a server with an event is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
-/// Interval at which it is checked whether a reload is in effect, or a restarted server has ended or
-/// is ready.
+/// Interval at which it is checked whether a reload is in effect.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// Consecutive samples that must show a server back in rotation: queued requests arrive in a burst,
 /// and starting a server takes CPU time as well.
@@ -44,10 +43,13 @@ struct ScheduledEvent<'s> {
     before: Option<(i64, f64)>,
     /// CPU time per second before the event.
     usual_per_s: Option<f64>,
+    /// When this event was last held back by another one of the same server, which is stopping or
+    /// starting. That wait is not lateness: the server cannot do both.
+    held_ns: i64,
     /// The current series of samples that show the server in rotation: its start, in s since the
     /// event was undone, and the number of samples.
     since: Option<(f64, usize)>,
-    /// When the last check of [`CHECK_INTERVAL`] was made.
+    /// When it was last checked whether a reload is in effect.
     checked_ns: Option<i64>,
 }
 
@@ -70,12 +72,10 @@ struct Moments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Pending,
-    /// In a rolling restart: the server was sent the first signal that stops it, at this time.
-    Stopping {
-        since_ns: i64,
-    },
+    /// In a rolling restart: the server was sent the first stop signal, and has not ended yet.
+    Stopping,
     Active,
-    /// A server that was stopped was started again, and is not ready yet.
+    /// A server that was killed or stopped has been started again, and is not ready yet.
     Starting,
     Undone,
 }
@@ -132,10 +132,18 @@ impl<'s> EventSchedule<'s> {
             return;
         };
         for number in 0..self.events.len() {
-            // The window is over: answers are still awaited, and active events are undone
-            // afterwards.
-            if self.failure.is_some() || now_ns() - opened_ns >= self.window.as_nanos() as i64 {
+            if self.failure.is_some() {
                 return;
+            }
+            // The window is over: active events are undone when the last answers are here. When a
+            // server is ready that was started again still counts.
+            let is_over = now_ns() - opened_ns >= self.window.as_nanos() as i64;
+            if is_over && self.events[number].state != State::Starting {
+                continue;
+            }
+            if self.is_held(number) {
+                self.events[number].held_ns = now_ns();
+                continue;
             }
             let due = self.due(number);
             let moments = Moments {
@@ -148,12 +156,24 @@ impl<'s> EventSchedule<'s> {
         }
     }
 
+    /// Whether an event waits to begin, or to be undone, while its server is stopping or starting for
+    /// another one.
+    fn is_held(&self, number: usize) -> bool {
+        let own = &self.events[number];
+        let is_busy = |other: &ScheduledEvent<'_>| {
+            matches!(other.state, State::Stopping | State::Starting)
+                && !own.reading.server.is_empty()
+                && own.reading.server == other.reading.server
+        };
+        matches!(own.state, State::Pending | State::Active) && self.events.iter().any(is_busy)
+    }
+
     /// When the next event is due to begin or to be undone.
     fn next_ns(&self, opened_ns: i64) -> Option<i64> {
         let due = |number: usize| match self.events[number].state {
             State::Pending => self.due(number),
             State::Active => self.events[number].until,
-            State::Stopping { .. } | State::Starting | State::Undone => None,
+            State::Stopping | State::Starting | State::Undone => None,
         };
         let next = (0..self.events.len()).filter_map(due).min()?;
         Some(after(opened_ns, next))
@@ -200,21 +220,29 @@ impl<'s> EventSchedule<'s> {
                 scheduled.record_missed(opened_ns, window);
             }
             let undone = match scheduled.state {
-                State::Stopping { .. } => scheduled.action.restart(testbed, clocks).map(drop),
+                State::Stopping => scheduled
+                    .action
+                    .await_stop(testbed, clocks)
+                    .and_then(|()| scheduled.action.undo(testbed, clocks, AT_ONCE))
+                    .map(drop),
                 State::Active => scheduled.action.undo(testbed, clocks, AT_ONCE).map(drop),
                 State::Pending | State::Starting | State::Undone => Ok(()),
             };
             if let Err(e) = undone {
                 result = Err(lost(&scheduled, e));
-            } else if scheduled.state != State::Pending {
-                let ready = scheduled.action.await_ready(testbed, clocks, stop);
-                match (ready, opened_ns) {
-                    // It was started again in the window.
-                    (Ok(ready), Some(opened_ns)) if scheduled.state == State::Starting => {
-                        scheduled.reading.back_s = Some(since_s(opened_ns, ready.ended_ns));
+            } else if scheduled.state == State::Starting {
+                // It was started again in the window.
+                let ready_ns = scheduled.action.poll_until_ready(testbed, clocks, stop);
+                match (ready_ns, opened_ns) {
+                    (Ok(ready_ns), Some(opened_ns)) => {
+                        scheduled.reading.back_s = Some(since_s(opened_ns, ready_ns));
                     }
-                    (ready, _) => result = result.and(ready.map(drop)),
+                    (ready_ns, _) => result = result.and(ready_ns.map(drop)),
                 }
+            } else if scheduled.state != State::Pending
+                && let Err(e) = scheduled.action.await_ready(testbed, clocks, stop)
+            {
+                result = result.and(Err(e));
             }
             if scheduled.state != State::Pending || scheduled.after.is_none() {
                 readings.push(scheduled.reading);
@@ -244,6 +272,7 @@ impl<'s> ScheduledEvent<'s> {
             after,
             before: None,
             usual_per_s: None,
+            held_ns: i64::MIN,
             since: None,
             checked_ns: None,
         }
@@ -289,18 +318,17 @@ impl<'s> ScheduledEvent<'s> {
                 let due_ns = after(opened_ns, until);
                 let undone = self.action.undo(means.testbed, means.clocks, due_ns)?;
                 self.record_lateness(due_ns, undone.began_ns);
-                self.follow_up(means, opened_ns, undone);
+                self.after_undo(means, opened_ns, undone);
             }
-            (State::Stopping { since_ns }, ..) if self.may_check() => {
-                if self
-                    .action
-                    .has_ended(means.testbed, means.clocks, since_ns)?
-                {
-                    let started = self.action.restart(means.testbed, means.clocks)?;
-                    self.follow_up(means, opened_ns, started);
+            (State::Stopping, ..) => {
+                if self.action.is_stopped(means.testbed, means.clocks)? {
+                    // Set first: it has to be started again also if that fails now.
+                    self.state = State::Active;
+                    let started = self.action.undo(means.testbed, means.clocks, AT_ONCE)?;
+                    self.after_undo(means, opened_ns, started);
                 }
             }
-            (State::Starting, ..) if self.may_check() => {
+            (State::Starting, ..) => {
                 if let Some(ready_ns) = self.action.ready(means.testbed, means.clocks)? {
                     self.record_undone(means, opened_ns, ready_ns);
                 }
@@ -317,7 +345,7 @@ impl<'s> ScheduledEvent<'s> {
                 self.check_effect(means, opened_ns)?
             }
             (State::Undone, ..) => self.sample_share(means, opened_ns),
-            (State::Pending | State::Stopping { .. } | State::Active | State::Starting, ..) => {}
+            (State::Pending | State::Active, ..) => {}
         }
         Ok(())
     }
@@ -329,12 +357,10 @@ impl<'s> ScheduledEvent<'s> {
         due_ns: i64,
     ) -> Result<(), AgentError> {
         let opened_ns = moments.opened_ns;
-        // Set first: an event that has partly begun is undone too.
         let kind = self.action.event.kind;
+        // Set first: an event that has partly begun is undone too.
         self.state = match kind {
-            EventKind::Rolling => State::Stopping {
-                since_ns: now_ns().max(due_ns),
-            },
+            EventKind::Rolling => State::Stopping,
             _ => State::Active,
         };
         let begun = self.action.begin(means.testbed, means.clocks, due_ns)?;
@@ -354,7 +380,7 @@ impl<'s> ScheduledEvent<'s> {
     /// Records how late it was begun, or its undoing. What it takes then is part of the event.
     fn record_lateness(&mut self, due_ns: i64, began_ns: i64) {
         let late_s = self.reading.late_s.get_or_insert(0.0);
-        *late_s = late_s.max(since_s(due_ns, began_ns));
+        *late_s = late_s.max(since_s(due_ns.max(self.held_ns), began_ns));
     }
 
     /// Records how late an event was at the window's end that was due before and was not begun, or not
@@ -368,17 +394,16 @@ impl<'s> ScheduledEvent<'s> {
             _ => None,
         };
         if let Some(missed) = missed {
+            // Also of one that was held back: it did not happen.
+            self.held_ns = i64::MIN;
             self.record_lateness(after(opened_ns, missed), after(opened_ns, window));
         }
     }
 
-    /// Goes on once it was undone: a server that was started again has to become ready.
-    fn follow_up(&mut self, means: &mut Means<'_>, opened_ns: i64, undone: Moment) {
+    /// A restarted server now has to become ready; other events are over.
+    fn after_undo(&mut self, means: &mut Means<'_>, opened_ns: i64, undone: Moment) {
         match self.action.event.kind {
-            EventKind::Kill | EventKind::Rolling => {
-                self.state = State::Starting;
-                self.checked_ns = None;
-            }
+            EventKind::Kill | EventKind::Rolling => self.state = State::Starting,
             _ => self.record_undone(means, opened_ns, undone.ended_ns),
         }
     }
@@ -391,23 +416,14 @@ impl<'s> ScheduledEvent<'s> {
         self.sample_cpu(means);
     }
 
-    /// Whether the interval between two checks is over; then the next one begins.
-    fn may_check(&mut self) -> bool {
-        let now_ns = now_ns();
-        let is_recent = |ns: i64| now_ns - ns < CHECK_INTERVAL.as_nanos() as i64;
-        let may = !self.checked_ns.is_some_and(is_recent);
-        if may {
-            self.checked_ns = Some(now_ns);
-        }
-        may
-    }
-
     /// Checks whether a reload is in effect, unless it was seen to be already.
     fn check_effect(&mut self, means: &mut Means<'_>, opened_ns: i64) -> Result<(), AgentError> {
-        if self.reading.in_effect_after_s.is_none()
-            && self.may_check()
-            && let Some(seen_ns) = self.action.in_effect(means.testbed, means.clocks)?
-        {
+        let is_recent = |ns: i64| now_ns() - ns < CHECK_INTERVAL.as_nanos() as i64;
+        if self.reading.in_effect_after_s.is_some() || self.checked_ns.is_some_and(is_recent) {
+            return Ok(());
+        }
+        self.checked_ns = Some(now_ns());
+        if let Some(seen_ns) = self.action.in_effect(means.testbed, means.clocks)? {
             let after_s = since_s(opened_ns, seen_ns) - self.reading.at_s;
             self.reading.in_effect_after_s = Some(after_s);
         }
