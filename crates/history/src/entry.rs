@@ -9,10 +9,11 @@ use verdict::{Analysis, Bound, Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Ve
 use verdict::{t_quantile, t_two_sided_p};
 
 use crate::change::Point;
+use crate::commits::{is_built, of_subject, words};
 use crate::facts::{Facts, digest, experiment_facts, machine_facts, machine_words, take_names};
 
 /// The version of the index's lines. Lines of another version are skipped until a rebuild.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 /// The smallest standard deviation of block ratios that is believed, as in `verdict`: smaller
 /// differences come from rounding.
 const FINEST: f64 = 5e-4;
@@ -62,18 +63,18 @@ pub struct JournalStamp {
     pub modified_unix_ns: u64,
 }
 
-/// What makes runs comparable.
+/// What makes runs comparable. So does the baseline's commit, which figures have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Comparable {
     /// Digest of the experiment without the servers' settings.
     pub experiment: String,
-    /// Digest of the servers' settings.
+    /// Digest of the servers' settings, without the names of revisions.
     pub settings: String,
     /// Digest of the machine's facts, without its name.
     pub machine: String,
     /// The version of `weigh`, and so of the method.
     pub method: String,
-    /// The versions of servers and drivers, by recipe.
+    /// The versions of servers and drivers, by recipe, without those that were built from a revision.
     pub versions: BTreeMap<String, String>,
 }
 
@@ -98,6 +99,12 @@ pub struct Figure {
     /// what the client could carry.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub client_limited_baseline: bool,
+    /// The commits that the subject's servers were built from, if they were built from a revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The same of the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_commit: Option<String>,
     /// In the metric's unit.
     pub subject_value: Option<f64>,
     pub baseline_value: Option<f64>,
@@ -165,13 +172,20 @@ impl RunEntry {
         let (servers, asked): (Facts, Facts) = facts
             .into_iter()
             .partition(|(name, _)| name.starts_with("servers."));
-        let mut asked = asked;
+        let (mut servers, mut asked) = (servers, asked);
+        servers.retain(|name, _| !is_name_of_revision(hosts, name));
         // Old folders may lack the file; the journal knows this much.
         asked.insert("baseline".into(), header.baseline.clone());
         asked.insert("conditions".into(), format!("{:?}", header.conditions));
         let mut machine = hosts.map(machine_facts).unwrap_or_default();
         let name = take_names(&mut machine);
         let digest_of_machine = digest(&machine);
+        let mut figures = figures(&analysis);
+        for figure in &mut figures {
+            let of = |subject: &str| of_subject(journal, hosts, &figure.condition, subject);
+            let commits = (of(&figure.subject), of(&header.baseline));
+            (figure.commit, figure.baseline_commit) = commits;
+        }
         Self {
             format: FORMAT,
             folder: folder.to_owned(),
@@ -195,12 +209,24 @@ impl RunEntry {
             machine: machine_words(&name, &machine),
             machine_facts: machine,
             sentence: first_sentence(journal, &analysis),
-            figures: figures(&analysis),
+            figures,
         }
     }
 
-    /// The name of this version for people: the label, or else the short revision.
+    /// The name of this version for people: label and commits of the subjects, or else the short
+    /// revision.
     pub fn name_of_version(&self) -> Option<String> {
+        let figures = self.figures.iter();
+        let named = figures.filter_map(|f| Some((f.subject.as_str(), f.commit.as_deref()?)));
+        self.version_with(words(named))
+    }
+
+    /// The same for one of its figures.
+    pub(crate) fn version_of(&self, figure: &Figure) -> Option<String> {
+        self.version_with(figure.commit.clone())
+    }
+
+    fn version_with(&self, commit: Option<String>) -> Option<String> {
         let short = |revision: &String| {
             let (digits, rest) = revision.split_once('+').unwrap_or((revision, ""));
             let digits: String = digits.chars().take(10).collect();
@@ -209,18 +235,30 @@ impl RunEntry {
                 rest => format!("{digits}+{rest}"),
             }
         };
-        self.label
-            .clone()
-            .or_else(|| self.revision.as_ref().map(short))
+        let said = [self.label.clone(), commit];
+        let said: Vec<String> = said.into_iter().flatten().collect();
+        match said.is_empty() {
+            true => self.revision.as_ref().map(short),
+            false => Some(said.join(", ")),
+        }
     }
 }
 
+/// Whether a setting names the revision that a server was built from, which stands for a commit.
+fn is_name_of_revision(hosts: Option<&Value>, setting: &str) -> bool {
+    let inside = setting.strip_prefix("servers.");
+    let server = inside.and_then(|inside| inside.strip_suffix(".with.revision"));
+    server.is_some_and(|server| is_built(hosts, server))
+}
+
 /// The versions of servers and drivers: from `hosts.json`, or else from the journal's settings.
+/// Servers that were built from a revision are left out: figures have their commits.
 pub(crate) fn versions(journal: &Journal, hosts: Option<&Value>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let settings = journal.settings();
     let servers = settings.iter().flat_map(|s| &s.subjects);
-    for server in servers.flat_map(|s| &s.servers) {
+    let servers = servers.flat_map(|s| &s.servers);
+    for server in servers.filter(|s| !is_built(hosts, &s.server)) {
         if let Some(version) = &server.version {
             found.insert(server.recipe.clone(), version.clone());
         }
@@ -293,6 +331,8 @@ pub(crate) fn figure(c: &Comparison, floors: &[NoiseFloor]) -> Option<Figure> {
         noise_floor: floor,
         unused: unused.map(str::to_owned),
         client_limited_baseline: c.bound == Some(Bound::AtMost),
+        commit: None,
+        baseline_commit: None,
         subject_value: value(c.subject_value),
         baseline_value: value(c.baseline_value),
     })

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod change;
+mod commits;
 mod date;
 mod entry;
 mod facts;

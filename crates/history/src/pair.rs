@@ -1,9 +1,12 @@
 //! Two runs beside each other.
 
-use readings::Condition;
-use serde::Serialize;
-use verdict::{t_quantile, t_two_sided_p};
+use std::collections::BTreeSet;
 
+use readings::{Condition, Journal, JournalRow};
+use serde::Serialize;
+use verdict::{Comparison, FEWEST_BLOCKS, t_quantile, t_two_sided_p};
+
+use crate::commits::revisions;
 use crate::entry::{Figure, JournalStamp, RunEntry, metric};
 use crate::facts::{Difference, Facts, differences, experiment_facts};
 use crate::store::Loaded;
@@ -105,8 +108,9 @@ pub fn pair(first: (&str, &Loaded), second: (&str, &Loaded)) -> Pair {
             false => experiment.push(difference),
         }
     }
-    let method = |run: &RunEntry| {
+    let method = |run: &RunEntry, loaded: &Loaded| {
         let mut facts = run.comparable.versions.clone();
+        facts.extend(revisions(&loaded.journal, loaded.hosts.as_ref()));
         facts.insert("weigh".into(), run.comparable.method.clone());
         facts
     };
@@ -118,11 +122,11 @@ pub fn pair(first: (&str, &Loaded), second: (&str, &Loaded)) -> Pair {
     };
     let differs = Differs {
         machine: differences(&machine(a), &machine(b)),
-        versions: differences(&method(a), &method(b)),
+        versions: differences(&method(a, first.1), &method(b, second.1)),
         settings,
         experiment,
     };
-    let refused = refusal(a, b, &differs);
+    let refused = refusal(a, b, &differs).or_else(|| nothing_shared(a, b, [first.1, second.1]));
     let known = !a.machine_facts.is_empty();
     let mut pair = Pair {
         same_machine: known && a.host == b.host,
@@ -157,8 +161,52 @@ fn refusal(a: &RunEntry, b: &RunEntry, differs: &Differs) -> Option<String> {
         };
         return Some(format!("their experiments differ: {}{more}", first.words()));
     }
-    let shared = a.figures.iter().any(|f| find(b, f).is_some());
-    (!shared).then(|| "no condition and subject was measured in both".to_owned())
+    None
+}
+
+/// Why two runs of one experiment have no figure in common, if they have none.
+fn nothing_shared(a: &RunEntry, b: &RunEntry, runs: [&Loaded; 2]) -> Option<String> {
+    if a.figures.iter().any(|f| find(b, f).is_some()) {
+        return None;
+    }
+    let [first, second] = runs.map(|run| measured(&run.journal, &a.baseline));
+    let both: BTreeSet<_> = first.intersection(&second).collect();
+    if both.is_empty() {
+        return Some("no condition and subject was measured in both".to_owned());
+    }
+    let analyses = runs.map(|run| verdict::analyse(&run.journal));
+    let mut all = analyses.iter().flat_map(|analysis| &analysis.comparisons);
+    if all.any(|c| c.metric.is_of_events()) {
+        return Some(
+            "both have events, whose figures are differences from the baseline and not ratios"
+                .to_owned(),
+        );
+    }
+    let is_shared = |c: &Comparison| {
+        both.iter().any(|(condition, subject)| {
+            // A figure may leave a factor out that only changes the rate.
+            let mut levels = c.condition.iter();
+            *subject == c.subject && levels.all(|(name, level)| condition.get(name) == Some(level))
+        })
+    };
+    let [first, second] = analyses.each_ref().map(|analysis| {
+        let shared = analysis.comparisons.iter().filter(|c| is_shared(c));
+        shared.map(|c| c.by_block.len()).max().unwrap_or(0)
+    });
+    Some(format!(
+        "too few usable blocks: a figure needs {FEWEST_BLOCKS} in both runs, and the first run has \
+         at most {first}, the second {second}"
+    ))
+}
+
+/// The conditions and subjects of a run's trials, without the baseline's.
+fn measured<'a>(journal: &'a Journal, baseline: &str) -> BTreeSet<(&'a Condition, &'a str)> {
+    let trials = journal.rows.iter().filter_map(|row| match row {
+        JournalRow::Trial(trial) => Some(trial),
+        _ => None,
+    });
+    let of = trials.map(|trial| (&trial.condition, trial.subject.as_str()));
+    of.filter(|(_, subject)| *subject != baseline).collect()
 }
 
 fn find<'a>(run: &'a RunEntry, like: &Figure) -> Option<&'a Figure> {

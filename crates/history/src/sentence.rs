@@ -20,6 +20,10 @@ pub(crate) fn change_sentence(series: &Series, c: &SeriesChange) -> String {
         series.key.words(),
         c.words()
     );
+    let what = match c.commit_words() {
+        Some(commits) => format!("{what}, {commits}"),
+        None => what,
+    };
     let direction = if c.worse { "worse" } else { "better" };
     match c.change.confirmed {
         true => format!("{what}, {direction}; confirmed"),

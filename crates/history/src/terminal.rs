@@ -4,7 +4,7 @@ use verdict::text::counted;
 
 use crate::date::date;
 use crate::sentence::{newest, unused};
-use crate::timeline::{History, Series};
+use crate::timeline::{History, Series, SeriesChange, SeriesRun};
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// A run that takes no part in the search.
@@ -85,7 +85,7 @@ fn one(series: &Series, width: usize) -> String {
             [
                 format!("run {}", run.number),
                 date(run.started_unix_s),
-                run.version.clone().unwrap_or_default(),
+                version(run, c),
                 c.words(),
                 format!(
                     "{}, {}",
@@ -112,6 +112,19 @@ fn one(series: &Series, width: usize) -> String {
         out.push('\n');
     }
     out
+}
+
+/// The version since which something changed; of a subject with commits, those of both sides.
+fn version(run: &SeriesRun, c: &SeriesChange) -> String {
+    let version = run.version.clone().unwrap_or_default();
+    match (c.commit_words(), &c.commits) {
+        (Some(words), Some([_, after])) => match version.strip_suffix(after.as_str()) {
+            // What is left is the label.
+            Some(label) => format!("{label}{words}"),
+            None => words,
+        },
+        _ => version,
+    }
 }
 
 /// The newest runs as bars. The range is at least what matters, so that noise is not magnified.

@@ -6,7 +6,7 @@ use readings::Condition;
 use verdict::text::{change, condition};
 
 use crate::change::{self, Change, LEVEL, Point};
-use crate::entry::{Figure, RunEntry, metric};
+use crate::entry::{Comparable, Figure, RunEntry, metric};
 use crate::facts::differences;
 
 /// Selects what of a history is shown. The analysis always uses all runs of an experiment.
@@ -86,7 +86,7 @@ pub struct SeriesRun {
     pub number: usize,
     pub folder: String,
     pub started_unix_s: u64,
-    /// Label or revision.
+    /// Label and commit, or else the run's revision.
     pub version: Option<String>,
     pub figure: Figure,
     /// The number of the line, from 0: runs of one line can be compared.
@@ -111,6 +111,9 @@ pub struct SeriesChange {
     pub at: usize,
     /// The number of the last run before it, on the same line.
     pub before_number: usize,
+    /// The commits of that run and of the first run of the new level, if the subject was built from
+    /// a revision in both.
+    pub commits: Option<[String; 2]>,
     /// The change as the search found it; its `at` counts the line's runs.
     pub change: Change,
     /// Whether the change is for the worse.
@@ -128,6 +131,15 @@ impl SeriesChange {
     pub fn words(&self) -> String {
         let (ratio, low, high) = self.ratio();
         change(ratio, Some((low, high)))
+    }
+
+    /// `between 4375c959788c and 4b9c11848519`, or `4b9c11848519 on both sides`.
+    pub fn commit_words(&self) -> Option<String> {
+        let [before, after] = self.commits.as_ref()?;
+        Some(match before == after {
+            true => format!("{after} on both sides"),
+            false => format!("between {before} and {after}"),
+        })
     }
 
     /// `confirmed` or `possible`.
@@ -207,26 +219,29 @@ pub fn history<'a>(entries: impl IntoIterator<Item = &'a RunEntry>, filters: &Fi
 }
 
 fn one_series(key: &SeriesKey, found: &[(usize, &RunEntry, &Figure)], level: f64) -> Series {
-    let mut lines: Vec<&crate::entry::Comparable> = Vec::new();
+    let mut lines: Vec<(&Comparable, Option<&str>)> = Vec::new();
     let mut runs = Vec::new();
     let mut breaks = Vec::new();
     for (at, (number, entry, figure)) in found.iter().enumerate() {
-        let known = lines.iter().position(|line| **line == entry.comparable);
+        let own = identity(entry, figure);
+        let known = lines.iter().position(|line| *line == own);
         let line = known.unwrap_or_else(|| {
-            lines.push(&entry.comparable);
+            lines.push(own);
             lines.len() - 1
         });
-        if at > 0 && found[at - 1].1.comparable != entry.comparable {
+        if let Some((_, before, old)) = at.checked_sub(1).map(|before| &found[before])
+            && identity(before, old) != own
+        {
             breaks.push(Break {
                 at,
-                what: what_differs(found[at - 1].1, entry),
+                what: what_differs((before, old), (entry, figure)),
             });
         }
         runs.push(SeriesRun {
             number: *number,
             folder: entry.folder.clone(),
             started_unix_s: entry.started_unix_s,
-            version: entry.name_of_version(),
+            version: entry.version_of(figure),
             figure: (*figure).clone(),
             line,
             host: entry.host.clone(),
@@ -255,9 +270,16 @@ fn one_series(key: &SeriesKey, found: &[(usize, &RunEntry, &Figure)], level: f64
             from = to;
         }
         for change in found {
+            let (before, after) = (&runs[used[change.at - 1]], &runs[used[change.at]]);
+            let commits = before
+                .figure
+                .commit
+                .clone()
+                .zip(after.figure.commit.clone());
             changes.push(SeriesChange {
                 at: used[change.at],
-                before_number: runs[used[change.at - 1]].number,
+                before_number: before.number,
+                commits: commits.map(<[String; 2]>::from),
                 worse: (change.log_ratio < 0.0) == key.higher_is_better(),
                 change,
             });
@@ -305,8 +327,17 @@ impl Series {
     }
 }
 
+/// What runs of one line share. The baseline's commit is part of it, since another baseline changes
+/// every ratio; the subject's is what the line follows.
+fn identity<'a>(entry: &'a RunEntry, figure: &'a Figure) -> (&'a Comparable, Option<&'a str>) {
+    (&entry.comparable, figure.baseline_commit.as_deref())
+}
+
 /// What keeps two runs from being compared, in words.
-fn what_differs(before: &RunEntry, after: &RunEntry) -> Vec<String> {
+fn what_differs(
+    (before, old): (&RunEntry, &Figure),
+    (after, new): (&RunEntry, &Figure),
+) -> Vec<String> {
     let (a, b) = (&before.comparable, &after.comparable);
     let mut what = Vec::new();
     if a.experiment != b.experiment {
@@ -317,6 +348,14 @@ fn what_differs(before: &RunEntry, after: &RunEntry) -> Vec<String> {
     }
     if a.method != b.method {
         what.push(format!("weigh {} -> {}", a.method, b.method));
+    }
+    if old.baseline_commit != new.baseline_commit {
+        let shown = |figure: &Figure| {
+            let commit = figure.baseline_commit.clone();
+            commit.unwrap_or_else(|| "none".to_owned())
+        };
+        let (old, new) = (shown(old), shown(new));
+        what.push(format!("the baseline's commit {old} -> {new}"));
     }
     let versions = differences(&a.versions, &b.versions);
     what.extend(versions.iter().map(|d| format!("version of {}", d.words())));

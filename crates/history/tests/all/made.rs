@@ -16,7 +16,7 @@ const DAY_S: u64 = 86_400;
 /// An entry with one figure of `throughput`.
 pub fn entry(number: u64, log_ratio: f64, standard_error: f64) -> RunEntry {
     RunEntry {
-        format: 1,
+        format: 2,
         folder: format!("run-{number:03}"),
         journal: JournalStamp {
             bytes: 1,
@@ -61,6 +61,8 @@ pub fn figure(metric: &str, log_ratio: f64, standard_error: f64) -> Figure {
         }),
         unused: None,
         client_limited_baseline: false,
+        commit: None,
+        baseline_commit: None,
         subject_value: Some(100.0 * log_ratio.exp()),
         baseline_value: Some(100.0),
     }

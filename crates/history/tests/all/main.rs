@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod commits;
 mod folders;
 mod index;
 mod made;

@@ -85,3 +85,19 @@ fn runs_that_asked_for_different_things_are_refused_with_the_reason() {
     assert!(pair_html(&pair).contains("not comparable"));
     assert_eq!(pair_json(&pair)["refused"], why);
 }
+
+#[test]
+fn runs_with_too_few_blocks_are_refused_with_that_reason() {
+    let place = Folder::new("few");
+    write(&place, "a", &[0.5, 0.51, 0.49], "6.1", 64);
+    write(&place, "b", &[0.5, 0.51], "6.1", 64);
+    let why = two(&place).refused.unwrap();
+    assert_eq!(
+        why,
+        "too few usable blocks: a figure needs 3 in both runs, and the first run has at most 3, the \
+         second 2"
+    );
+    write(&place, "a", &[], "6.1", 64);
+    let why = two(&place).refused.unwrap();
+    assert_eq!(why, "no condition and subject was measured in both");
+}
