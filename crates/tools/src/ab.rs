@@ -2,8 +2,11 @@
 //!
 //! - `Complete requests` are all that ended, those with a wrong length or status among them.
 //! - `Failed requests` may count one request under several kinds: a connection that was reset
-//!   counts under Receive and under Exceptions. `Length` means an answer of another length than
-//!   the first one's, which is no failure where content varies.
+//!   counts under Receive and under Exceptions, an error page of another length under Length and
+//!   under `Non-2xx responses`. ab does not say how many are the same, so of each such pair the
+//!   larger count is taken: it is the least number of failures, and their sum the most.
+//! - `Length` means an answer of another length than the first one's, which is no failure where
+//!   content varies.
 //! - `Keep-Alive requests` is printed with `-k` only.
 //! - The table is in whole milliseconds: `Connect`, `Processing` (from connected to the end),
 //!   `Waiting` (from the request's last byte to the answer's first), `Total` (with connecting).
@@ -16,7 +19,7 @@
 
 use super::lines::Line;
 use super::mark::Mark;
-use super::reading::{Figures, set_quantile, sum};
+use super::reading::{Figures, set_quantile};
 use super::{Tool, ToolLatency, ToolReading, ToolTls, tls, units};
 
 pub(super) const EXPECTED: &str = "`This is ApacheBench` or `Requests per second: ...`";
@@ -291,8 +294,9 @@ impl Said {
         match self.kinds {
             Some([connect, receive, length, exceptions]) => {
                 reading.errors.connect = connect;
-                reading.errors.read = sum([receive, exceptions]);
-                reading.errors.verify = length;
+                reading.errors.read = receive.max(exceptions);
+                // Status and length together are then the larger of the two.
+                reading.errors.verify = length.saturating_sub(reading.errors.status);
             }
             None => reading.errors.read = self.failed,
         }

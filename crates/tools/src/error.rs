@@ -42,6 +42,16 @@ pub enum ReadError {
         /// The line that is missing.
         expected: &'static str,
     },
+    /// The text of `weigh load`, which is for people: its figures are rounded.
+    #[error(
+        "{}: this is the text of `weigh load`; what can be read is the document of \
+         `weigh load ... --format json`",
+        in_lines(*.lines)
+    )]
+    OwnText {
+        /// The lines that are there, counted from 1, both included.
+        lines: (usize, usize),
+    },
     /// The tool ended without a result and said why.
     #[error("line {line}: {tool} gave up: {said}")]
     GaveUp {

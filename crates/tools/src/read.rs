@@ -81,6 +81,11 @@ pub fn read_text(text: &str) -> ReadText {
     let mut readings = Vec::new();
     let mut problems = Vec::new();
     for block in scan::all_blocks(&lines) {
+        if block.tool == Tool::Weigh && block.json.is_none() {
+            let lines = (lines[block.first].number, lines[block.last].number);
+            problems.push(ReadError::OwnText { lines });
+            continue;
+        }
         let mut figures = Figures::new(block.tool);
         let read = read_block(&block, &lines, &mut figures);
         problems.append(&mut figures.wrong);
@@ -173,6 +178,7 @@ fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolR
     let mut readings = match &block.json {
         Some(json) if block.tool == Tool::K6 => vec![k6::read_document(json)],
         Some(json) if block.tool == Tool::Siege => vec![siege::read_document(json)],
+        Some(json) if block.tool == Tool::Weigh => weigh::read_document(json).into_iter().collect(),
         Some(json) => vec![oha::read_document(json)],
         None => {
             let own: Vec<&Line> = block.own.iter().map(|&at| &lines[at]).collect();
@@ -186,7 +192,7 @@ fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolR
                 Tool::K6 => k6::read(&own, figures),
                 Tool::RedisBenchmark => redis_benchmark::read(&own, figures),
                 Tool::Siege => siege::read(&own, figures),
-                // Its document is read as a whole.
+                // Only its document is read.
                 Tool::Weigh => Vec::new(),
                 Tool::Time => time::read(&own, figures),
             }

@@ -9,14 +9,16 @@ use serde_json::Value;
 
 use super::lines::Line;
 use super::mark::Mark;
-use super::{Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, siege, time, wrk};
+use super::{
+    Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, siege, time, weigh, wrk,
+};
 
 /// Most foreign lines within an output: what a script of the tool printed, or a heading that
 /// somebody added.
 const GAP_LINES: usize = 3;
 
 /// The tools in the order in which they are tried; wrk2 prints wrk's lines.
-const ASKED: [Tool; 10] = [
+const ASKED: [Tool; 11] = [
     Tool::Wrk,
     Tool::Ab,
     Tool::Httperf,
@@ -26,6 +28,7 @@ const ASKED: [Tool; 10] = [
     Tool::K6,
     Tool::RedisBenchmark,
     Tool::Siege,
+    Tool::Weigh,
     Tool::Time,
 ];
 
@@ -42,6 +45,7 @@ pub(super) fn mark(tool: Tool, lines: &[Line], at: usize) -> Option<Mark> {
         Tool::K6 => k6::mark(line),
         Tool::RedisBenchmark => redis_benchmark::mark(line),
         Tool::Siege => siege::mark(line),
+        // A document only; its text for people is no output that can be read.
         Tool::Weigh => None,
         Tool::Time => time::mark(line),
     }
@@ -98,11 +102,14 @@ impl Order {
 pub(super) fn all_blocks(lines: &[Line]) -> Vec<Block> {
     let document = Document::new(lines);
     blocks(lines, |at| {
-        document.json_at(lines, at, &ASKED).or_else(|| {
-            ASKED
-                .into_iter()
-                .find_map(|tool| text_block(tool, lines, at, Some(GAP_LINES)))
-        })
+        document
+            .json_at(lines, at, &ASKED)
+            .or_else(|| own_text(lines, at))
+            .or_else(|| {
+                ASKED
+                    .into_iter()
+                    .find_map(|tool| text_block(tool, lines, at, Some(GAP_LINES)))
+            })
     })
 }
 
@@ -164,10 +171,30 @@ fn text_block(tool: Tool, lines: &[Line], first: usize, gap_max: Option<usize>) 
     })
 }
 
+/// The text of `weigh load`, whole, so that none of its lines is taken for another tool's.
+fn own_text(lines: &[Line], first: usize) -> Option<Block> {
+    if !weigh::begins_text(&lines[first]) {
+        return None;
+    }
+    // Its other lines may be as wrk's, but not wrk's first.
+    let ends = |at: usize| match mark(Tool::Wrk, lines, at) {
+        Some(mark) => mark.opens && mark.rank == 1,
+        None => is_foreign(Tool::Wrk, lines, at),
+    };
+    Some(Block {
+        tool: Tool::Weigh,
+        first,
+        last: weigh::text_end(lines, first, ends),
+        own: Vec::new(),
+        json: None,
+    })
+}
+
 /// Whether a line begins something else: another tool's output, or a command.
 fn is_foreign(tool: Tool, lines: &[Line], at: usize) -> bool {
     let opens = |other| mark(other, lines, at).is_some_and(|mark| mark.opens);
     ASKED.into_iter().any(|other| other != tool && opens(other))
+        || weigh::begins_text(&lines[at])
         || command::parse(&lines[at].text).is_some()
 }
 
@@ -189,7 +216,7 @@ impl Document {
             text.push_str(&line.text);
             text.push('\n');
         }
-        let keys = [oha::KEY, k6::KEY, siege::KEY];
+        let keys = [oha::KEY, k6::KEY, siege::KEY, weigh::KEY];
         let last_key = keys.iter().filter_map(|key| text.rfind(key)).max();
         Self {
             text,
@@ -208,12 +235,13 @@ impl Document {
         let mut documents =
             serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<Value>();
         let json = documents.next()?.ok()?;
-        let tool = [Tool::Oha, Tool::K6, Tool::Siege]
+        let tool = [Tool::Oha, Tool::K6, Tool::Siege, Tool::Weigh]
             .into_iter()
             .filter(|tool| tools.contains(tool))
             .find(|tool| match tool {
                 Tool::Oha => oha::is_document(&json),
                 Tool::Siege => siege::is_document(&json),
+                Tool::Weigh => weigh::is_document(&json),
                 _ => k6::is_document(&json),
             })?;
         let end = start + documents.byte_offset();

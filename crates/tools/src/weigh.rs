@@ -4,9 +4,13 @@
 //! the wrong ones. The latency is the response time, counted from when a request was due, over
 //! all answers; quantiles that too few answers stand behind are left out. Without an answer all
 //! latencies are 0, which are no figures.
+//!
+//! The text that it prints without `--format json` is for people, and has rounded figures: it is
+//! recognised, since some of its lines are as wrk's, but not read.
 
 use serde_json::Value;
 
+use super::lines::Line;
 use super::{ReadError, Tool, ToolLatency, ToolReading, units};
 use readings::ErrorCounts;
 use readings::Quantiles;
@@ -15,6 +19,47 @@ use readings::Quantiles;
 pub(super) const EXPECTED: &str = "a JSON document with `requests`, `duration_s` and `latency_us`";
 /// How the program begins to say that it gives up.
 pub(super) const GIVES_UP: &[&str] = &["weigh: "];
+
+/// A key that every document has.
+pub(super) const KEY: &str = "\"latency_us\"";
+
+/// Most lines of a text: there is a line for each host, stage and request.
+const TEXT_LINES: usize = 1000;
+
+/// Whether a document is ours.
+pub(super) fn is_document(json: &Value) -> bool {
+    read_document(json).is_some()
+}
+
+/// The reading of a document, if it has all that it takes.
+pub(super) fn read_document(json: &Value) -> Option<ToolReading> {
+    let mut reading = ToolReading::new(Tool::Weigh);
+    fill(&mut reading, json).ok()?;
+    Some(reading)
+}
+
+/// Whether the text for people begins with a line: `10.00s measured @ http://...`.
+pub(super) fn begins_text(line: &Line) -> bool {
+    let seconds = line.text.split_once(" measured @ ").map(|(s, _)| s);
+    let seconds = seconds.and_then(|s| s.strip_suffix('s'));
+    seconds.is_some_and(|s| units::number(s).is_some())
+}
+
+/// The last line of the text for people, given its first. It ends with the line `Transfer/sec:`;
+/// `ends` tells a line at which something else begins, which is where one without it ends.
+pub(super) fn text_end(lines: &[Line], first: usize, ends: impl Fn(usize) -> bool) -> usize {
+    let mut last = first;
+    for (at, line) in lines.iter().enumerate().skip(first + 1).take(TEXT_LINES) {
+        if line.text.starts_with("Transfer/sec:") {
+            return at;
+        }
+        if line.text.is_empty() || begins_text(line) || ends(at) {
+            break;
+        }
+        last = at;
+    }
+    last
+}
 
 /// Reads the one document that the program prints.
 pub(super) fn read(text: &str) -> Result<Vec<ToolReading>, ReadError> {
@@ -140,6 +185,63 @@ mod tests {
         assert_eq!(reading.connect, ToolLatency::default());
         assert_eq!(reading.lines.0, 2);
         assert_eq!(text.lines().nth(reading.lines.1 - 1), Some("}"));
+    }
+
+    #[test]
+    fn our_own_document_is_found_in_any_text() {
+        let text = format!("It was fast:\n{:#}\nafter\n", document());
+        let found = crate::read_text(&text);
+        assert_eq!(found.problems, []);
+        assert_eq!(found.readings.len(), 1);
+        let reading = &found.readings[0];
+        let alone = &read(&text).unwrap()[0];
+        assert_eq!(reading, alone);
+        assert_eq!((reading.tool, reading.lines.0), (Tool::Weigh, 2));
+        let on_one_line = crate::read_all(&document().to_string());
+        assert_eq!(on_one_line[0].requests, Some(4000));
+        // A document with the key that is another's.
+        assert_eq!(crate::read_all("{\"latency_us\": {\"count\": 3}}"), []);
+    }
+
+    /// As `weigh load` prints it.
+    const TEXT: &str = "\
+10.00s measured @ http://127.0.0.1:8080/
+  1 thread and 96 connections, closed loop (epoll)
+               mean     stdev       p50       p75       p90       p99     p99.9       max
+  Latency    5.66ms    4.48ms    4.85ms    5.12ms    5.27ms    9.60ms   48.0ms?    48.0ms
+  ? fewer than 100 answers lie beyond it
+  200,000 requests in 10.00s, 38.15MB read
+  Errors: 100 status
+  Client: 4.00s of CPU, its threads busy 40%
+Requests/sec:   20000.00
+Transfer/sec:     3.81MB
+";
+
+    #[test]
+    fn our_own_text_is_recognised_and_not_taken_for_wrks() {
+        let wrks = "Running 1s test @ http://a/\n  2 threads and 4 connections\n  \
+                    80 requests in 1.00s, 1.00MB read\nRequests/sec:     80.00\n";
+        let text = format!("$ weigh load\n{TEXT}{wrks}{TEXT}");
+        let found = crate::read_text(&text);
+        let own = |lines| ReadError::OwnText { lines };
+        assert_eq!(found.problems, [own((2, 11)), own((16, 25))]);
+        let readings: Vec<_> = found.readings.iter().map(|r| (r.tool, r.lines)).collect();
+        assert_eq!(readings, [(Tool::Wrk, (12, 15))]);
+        let said = found.problems[0].to_string();
+        assert!(
+            said.contains("lines 2 to 11: ") && said.contains("--format json"),
+            "{said}"
+        );
+
+        let cut: String = TEXT
+            .lines()
+            .take(6)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let found = crate::read_text(&format!("{cut}{wrks}"));
+        assert_eq!(found.problems, [own((1, 6))]);
+        assert_eq!(found.readings.len(), 1);
+        assert_eq!(crate::read_text(&cut).problems, [own((1, 6))]);
     }
 
     #[test]

@@ -144,8 +144,25 @@ fn ab_tells_kinds_of_failures_apart() {
     assert_eq!((errors.status, errors.total()), (200, 200));
     let errors = one("ab-reset.txt").errors;
     // Receive and Exceptions are the same 100 connections, counted twice by ab.
-    assert_eq!((errors.read, errors.verify), (200, 99));
-    assert_eq!((errors.connect, errors.total()), (0, 299));
+    assert_eq!((errors.read, errors.verify), (100, 99));
+    assert_eq!((errors.connect, errors.total()), (0, 199));
+}
+
+#[test]
+fn an_error_page_of_another_length_is_one_failure_of_abs() {
+    let errors = |kinds: &str, non_2xx: &str| {
+        let failed = format!("Failed requests:        100\n   ({kinds})\n{non_2xx}");
+        let text = output("ab.txt").replace("Failed requests:        0\n", &failed);
+        let errors = read_output(Tool::Ab, &text).unwrap()[0].errors;
+        assert_eq!(errors.total(), errors.wrong_answers(), "{text}");
+        (errors.status, errors.verify)
+    };
+    let length = "Connect: 0, Receive: 0, Length: 100, Exceptions: 0";
+    assert_eq!(errors(length, "Non-2xx responses:      100\n"), (100, 0));
+    // As many of them as can be the same answers are.
+    assert_eq!(errors(length, "Non-2xx responses:      30\n"), (30, 70));
+    assert_eq!(errors(length, "Non-2xx responses:      150\n"), (150, 0));
+    assert_eq!(errors(length, ""), (0, 100));
 }
 
 #[test]

@@ -28,6 +28,9 @@ pub(super) fn in_flight(reading: &ToolReading) -> Option<f64> {
         _ if is_open => return None,
         // Paced by a rate, or by the script, whose pauses nobody knows.
         Tool::Wrk2 | Tool::Httperf | Tool::K6 | Tool::Time => return None,
+        // Streams per connection and pauses between pages, which a reading does not hold; what there
+        // is to say of its own figures `weigh load` says itself.
+        Tool::Weigh => return None,
         // Streams per connection, which the output does not tell.
         Tool::H2load => {
             reading.command.as_ref()?;
@@ -37,7 +40,7 @@ pub(super) fn in_flight(reading: &ToolReading) -> Option<f64> {
         Tool::Oha if words(reading).any(|w| w.starts_with("--http2") || w == "-p") => return None,
         // Without this option its users may pause.
         Tool::Siege if !words(reading).any(|w| w == "-b" || w == "--benchmark") => return None,
-        Tool::Wrk | Tool::Ab | Tool::Hey | Tool::Oha | Tool::Siege | Tool::Weigh => 1.0,
+        Tool::Wrk | Tool::Ab | Tool::Hey | Tool::Oha | Tool::Siege => 1.0,
     };
     Some(connections * each)
 }
@@ -134,6 +137,7 @@ mod tests {
             (Tool::RedisBenchmark, "redis-benchmark -P 16", Some(800.0)),
             (Tool::K6, "", None),
             (Tool::Wrk2, "", None),
+            (Tool::Weigh, "", None),
             (Tool::Hey, "hey -q 10 -c 50 http://a", None),
             (Tool::Oha, "oha --http2 http://a", None),
         ] {
