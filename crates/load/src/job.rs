@@ -227,8 +227,12 @@ pub enum JobError {
         /// How many there are.
         targets: usize,
     },
-    /// A rate that is not above zero.
-    #[error("expected a rate above 0 requests per second, found {0}")]
+    /// A rate that is not above zero, or that no client can offer.
+    #[error(
+        "expected a rate above 0 and of at most {most} requests per second, which no client exceeds, \
+         found {0}",
+        most = readings::RATE_MAX_PER_S
+    )]
     Rate(String),
     /// A target without requests, or with weights that sum to 0.
     #[error("expected at least one request with a weight above 0")]
@@ -274,11 +278,18 @@ impl Segment {
         if is_open && matches!(self.stop, Stop::EachConnection(_)) {
             return Err(JobError::EachConnection);
         }
-        match self.pacing {
-            Pacing::Open { rate_per_s } if !(rate_per_s.is_finite() && rate_per_s > 0.0) => {
-                Err(JobError::Rate(rate_per_s.to_string()))
-            }
-            _ => Ok(()),
+        let of_stages = self.stages.iter();
+        let highest = of_stages.map(|stage| stage.from_per_s.max(stage.to_per_s));
+        let rate_per_s = match self.pacing {
+            Pacing::Open { rate_per_s } => rate_per_s,
+            Pacing::Closed => return Ok(()),
+        };
+        if rate_per_s.is_nan() || rate_per_s <= 0.0 {
+            return Err(JobError::Rate(rate_per_s.to_string()));
+        }
+        match highest.fold(rate_per_s, f64::max) {
+            rate if rate <= readings::RATE_MAX_PER_S => Ok(()),
+            rate => Err(JobError::Rate(rate.to_string())),
         }
     }
 }
@@ -477,6 +488,32 @@ mod tests {
         });
         let starts: Vec<u64> = (0..3).filter_map(|it| job.start_of(it)).collect();
         assert_eq!(starts, [1_000_000, 136_000_000, 201_000_000]);
+    }
+
+    #[test]
+    fn a_rate_that_no_client_can_offer_is_refused() {
+        let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let request = b"GET / HTTP/1.1\r\n\r\n".to_vec();
+        let target = Target::new(address, request, Expect::default());
+        let judged = |rate_per_s, highest| {
+            let segment = Segment {
+                stages: vec![Stage {
+                    duration: Duration::from_secs(1),
+                    from_per_s: 1.0,
+                    to_per_s: highest,
+                }],
+                ..Segment::open(rate_per_s, Stop::After(Duration::from_secs(1)))
+            };
+            Job::to(target.clone()).segment(segment).validate()
+        };
+        assert_eq!(judged(1e8, 1e8), Ok(()));
+        let refused = |found: &str| Err(JobError::Rate(found.to_owned()));
+        assert_eq!(judged(1e12, 1.0), refused("1000000000000"));
+        assert_eq!(judged(1.0, 2e8), refused("200000000"));
+        assert_eq!(judged(0.0, 1.0), refused("0"));
+        assert_eq!(judged(f64::NAN, 1.0), refused("NaN"));
+        let text = judged(1e12, 1.0).unwrap_err().to_string();
+        assert!(text.contains("at most 100000000 requests"), "{text}");
     }
 
     #[test]

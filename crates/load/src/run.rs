@@ -86,7 +86,10 @@ pub enum LoadError {
     #[error(transparent)]
     Prepare(#[from] PrepareError),
     /// An event loop could not be opened.
-    #[error("cannot open an event loop with {connections} connections: {source}")]
+    #[error(
+        "cannot open an event loop with {connections} connections: {source}{}",
+        cure(source)
+    )]
     Open {
         /// Connections per thread.
         connections: u64,
@@ -96,6 +99,17 @@ pub enum LoadError {
     /// An event loop failed.
     #[error("the event loop failed: {0}")]
     Loop(#[source] io::Error),
+    /// So many requests of an open loop wait for a connection that no more of them are kept.
+    #[error(
+        "{waiting} requests are due and wait for a free connection, and a thread has no room for \
+         more of them: the rate is far above what the target answers, or what this client can send; \
+         give a lower rate, or a shorter time limit of answers (--timeout), after which requests no \
+         longer wait"
+    )]
+    Backlog {
+        /// Requests of the thread that wait.
+        waiting: u64,
+    },
     /// A thread could not be bound to its CPU.
     #[error("cannot bind a thread to CPU {cpu}: {source}")]
     Bind {
@@ -106,6 +120,21 @@ pub enum LoadError {
     /// A thread died.
     #[error("a load thread panicked; this is a defect of the program")]
     Thread,
+}
+
+/// EMFILE: the process has no file descriptors left.
+const NO_DESCRIPTORS: i32 = 24;
+
+/// What to do about the refusal of an event loop, where that is known.
+fn cure(refusal: &io::Error) -> String {
+    if refusal.raw_os_error() != Some(NO_DESCRIPTORS) {
+        return String::new();
+    }
+    format!(
+        "; the limit of open files is {}, and each connection takes one or two: raise it \
+         (ulimit -n), or open fewer connections",
+        net::os::open_files()
+    )
 }
 
 impl LoadError {
@@ -306,4 +335,29 @@ fn clients(job: &Job) -> Result<Vec<Option<ClientTls>>, LoadError> {
         })
     };
     job.targets.iter().map(client).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_descriptors_is_told_with_its_cure() {
+        let refused = |errno| {
+            let source = io::Error::from_raw_os_error(errno);
+            let connections = 25_000;
+            LoadError::Open {
+                connections,
+                source,
+            }
+            .to_string()
+        };
+        let text = refused(NO_DESCRIPTORS);
+        let limit = format!("the limit of open files is {}", net::os::open_files());
+        for part in ["with 25000 connections: Too many", &limit, "(ulimit -n)"] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+        // ENOMEM
+        assert!(!refused(12).contains("ulimit"));
+    }
 }

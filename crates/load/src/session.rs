@@ -19,30 +19,27 @@ pub(crate) enum Answer<'a> {
     NotProcessed { place: u32 },
 }
 
-/// How much of an answer's content is still to come, by its `content-length`; `None` if it does not
-/// say so.
+/// How much of an answer's content is still to come; `None` if its `content-length` does not say so.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ContentLeft(Option<u64>);
+pub(crate) struct RemainingContent(Option<u64>);
 
-impl ContentLeft {
+impl RemainingContent {
     /// Takes a `content-length`.
     ///
     /// # Errors
-    /// When it is no length, or not the same as an earlier one; what is wrong.
+    /// When it is invalid, or not the same as an earlier one; what is wrong.
     pub(crate) fn announce(&mut self, value: &[u8]) -> Result<(), &'static str> {
-        let length = content_length(value).map_err(|_| "a content-length that is no length")?;
+        let length = content_length(value).map_err(|_| "an invalid content-length")?;
         match self.0.replace(length) {
-            Some(other) if other != length => Err("two different content-lengths"),
+            Some(other) if other != length => Err("conflicting content-lengths"),
             _ => Ok(()),
         }
     }
 
-    /// The same for an answer with this status, which may have a length without content.
-    pub(crate) fn of(self, status: u16, is_head_request: bool) -> Self {
-        match is_head_request || matches!(status, 204 | 304) {
-            true => Self(None),
-            false => self,
-        }
+    /// An answer to HEAD, or with status 204 or 304, has no content, whatever its length says.
+    pub(crate) fn of_empty(status: u16, is_head_request: bool) -> Option<Self> {
+        let is_empty = is_head_request || matches!(status, 204 | 304);
+        is_empty.then_some(Self(Some(0)))
     }
 
     /// Takes content.
@@ -53,7 +50,7 @@ impl ContentLeft {
     pub(crate) fn take(&mut self, bytes: usize) -> Result<(), &'static str> {
         if let Some(left) = &mut self.0 {
             let rest = left.checked_sub(bytes as u64);
-            *left = rest.ok_or("more content than its content-length")?;
+            *left = rest.ok_or("more content than announced")?;
         }
         Ok(())
     }
@@ -64,32 +61,33 @@ impl ContentLeft {
     pub(crate) fn end(self) -> Result<(), &'static str> {
         match self.0 {
             None | Some(0) => Ok(()),
-            Some(_) => Err("less content than its content-length"),
+            Some(_) => Err("less content than announced"),
         }
     }
 }
 
-/// Counts what a server sends that carries nothing for a request: frames such as PING and SETTINGS.
+/// Counts frames that carry nothing for a request, such as PING and SETTINGS.
 #[derive(Debug, Default)]
 pub(crate) struct Overhead(u64);
 
 impl Overhead {
-    /// How many such frames a server may send in addition to those that are earned.
+    /// How many such frames a server may send in addition to those that are offset.
     const MAX: u64 = 100_000;
-    /// How many a complete answer earns, and a frame of a request's content, for which a server opens
-    /// its windows.
-    const EARNED: u64 = 16;
+    /// How many a complete answer offsets, and a DATA frame of a request, for which a server opens its
+    /// windows.
+    const OFFSET: u64 = 16;
 
-    /// Whether these are too many.
+    /// Whether the limit is exceeded.
     #[inline]
+    #[must_use]
     pub(crate) fn add(&mut self, frames: u32) -> bool {
         self.0 += u64::from(frames);
         self.0 > Self::MAX
     }
 
     #[inline]
-    pub(crate) fn earn(&mut self) {
-        self.0 = self.0.saturating_sub(Self::EARNED);
+    pub(crate) fn offset(&mut self) {
+        self.0 = self.0.saturating_sub(Self::OFFSET);
     }
 }
 

@@ -9,6 +9,7 @@ use net::{ConnId, Event, Io, IoOptions, os};
 use readings::Pacing;
 
 mod answers;
+mod backlog;
 mod carrier;
 mod failures;
 mod finish;

@@ -49,7 +49,7 @@ pub enum FetchError {
     #[error("the connection ended before the answer was complete")]
     Short,
     /// The time limit passed.
-    #[error("no complete answer within {0:?}")]
+    #[error("no complete answer within {:?}", rounded(*.0))]
     Late(Duration),
     /// The body is larger than the limit.
     #[error("the answer has more than {0} bytes")]
@@ -161,6 +161,18 @@ fn receive(
             received => return received.map_err(|e| late(e, limit)),
         }
     }
+}
+
+/// A time limit for people: what was left of a longer one is an odd number of nanoseconds.
+fn rounded(limit: Duration) -> Duration {
+    let unit = match limit {
+        _ if limit >= Duration::from_secs(1) => Duration::from_millis(10),
+        _ if limit >= Duration::from_millis(10) => Duration::from_millis(1),
+        _ => Duration::from_micros(1),
+    };
+    // A limit of more nanoseconds than 64 bits hold has not passed yet.
+    let units = (limit.as_nanos() + unit.as_nanos() / 2) / unit.as_nanos();
+    Duration::from_nanos(u64::try_from(units * unit.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn left(end: Instant) -> io::Result<Duration> {
@@ -413,6 +425,21 @@ mod tests {
         assert!(matches!(late, Err(FetchError::Late(_))), "{late:?}");
         let large = exchange(&peer(&[&[b'x'; 5000]]), b"ping", b"+PONG", LONG, 100);
         assert!(matches!(large, Err(FetchError::Large(100))), "{large:?}");
+    }
+
+    #[test]
+    fn a_time_limit_is_told_in_round_figures() {
+        let said = |ns: u64| FetchError::Late(Duration::from_nanos(ns)).to_string();
+        assert_eq!(said(1_999_992_327), "no complete answer within 2s");
+        assert_eq!(said(1_500_000_000), "no complete answer within 1.5s");
+        assert_eq!(said(49_999_999), "no complete answer within 50ms");
+        assert_eq!(said(999_999_999), "no complete answer within 1s");
+        assert_eq!(said(1_234_567), "no complete answer within 1.235ms");
+        let most = FetchError::Late(Duration::MAX).to_string();
+        assert!(
+            most.starts_with("no complete answer within 18446744073"),
+            "{most}"
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod http;
 mod io;
 mod lent_buffers;
 mod lingering;
+mod name;
 pub mod namespace;
 pub mod os;
 pub mod perf;
@@ -43,4 +44,5 @@ pub use io::{
 };
 pub use lent_buffers::LentBuffers;
 pub use lingering::Lingering;
+pub use name::{Choosing, ChosenAddress, NameError, resolve};
 pub use uring::Uring;

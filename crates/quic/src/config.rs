@@ -61,8 +61,8 @@ fn controller(congestion: QuicCongestion) -> Arc<dyn ControllerFactory + Send + 
     }
 }
 
-/// The windows that a client with so many connections announces for each stream and each connection,
-/// bytes: larger than almost all bodies, so that a small window does not limit the result.
+/// The window that a client with so many connections announces for each stream and each connection,
+/// bytes: 1 GiB divided by the connections, at least 4 MiB.
 pub fn client_window(connections: u32) -> u32 {
     (CLIENT_WINDOWS / connections.max(1)).max(CLIENT_WINDOW_MIN)
 }

@@ -46,7 +46,8 @@ pub struct EventReading {
     pub what: String,
     /// When it had been done; of a reload and of a rolling restart, when it was ordered.
     pub at_s: f64,
-    /// When it had been undone; absent where that came after the window's end.
+    /// When it had been undone; absent where that came after the window's end, except for a server that
+    /// was started again in the window.
     pub back_s: Option<f64>,
     /// Time from then until the server had its share of the load again, judged by its CPU time;
     /// absent if it did not within the window.
@@ -56,8 +57,8 @@ pub struct EventReading {
     /// The most connections that were open at a server while it was stopped: requests that had
     /// been sent to it and waited there.
     pub connections_max: Option<u64>,
-    /// By how much it was begun or undone after its due time, whichever delay was longer; waits for
-    /// other events do not count. Absent for the later servers of a rolling restart, which have no due
+    /// By how much it was begun or undone after its due time, whichever delay was longer; the wait for
+    /// another event on the same server does not count. Absent for the later servers of a rolling restart, which have no due
     /// time, and in journals of before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_s: Option<f64>,

@@ -375,6 +375,10 @@ pub struct Reading {
     /// server's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub asked_by: BTreeMap<String, String>,
+    /// The addresses of upstreams on the path that are missing in `servers`, since their processes
+    /// cannot be seen.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub uncounted_upstreams: BTreeSet<String>,
     /// Latency at several rates, where the experiment asks for a curve: first those at which all
     /// subjects are compared, then those at shares of this subject's own capacity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

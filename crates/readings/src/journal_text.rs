@@ -33,6 +33,14 @@ pub enum JournalTextError {
     Header,
 }
 
+impl JournalTextError {
+    /// Whether the first line is damaged. Nothing can be salvaged without it: it says what was
+    /// measured.
+    pub fn is_of_first_line(&self) -> bool {
+        matches!(self, Self::Header | Self::Row { line: 1, .. })
+    }
+}
+
 /// A row that cannot be written to a journal, because it could not be read back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -164,15 +172,15 @@ impl Journal {
     pub fn parse(text: &[u8]) -> Result<Self, JournalTextError> {
         let (lines, whole_bytes) = whole_lines(text);
         let numbered = parse_lines(&lines).into_iter().zip(1..);
-        let rows =
+        let mut rows =
             numbered.map(|(row, line)| row.map_err(|why| JournalTextError::Row { line, why }));
-        let mut rows = rows.collect::<Result<Vec<_>, _>>()?.into_iter();
-        let Some(JournalRow::Run(header)) = rows.next() else {
+        // Before damage further below: without a header, nothing can be salvaged.
+        let Some(JournalRow::Run(header)) = rows.next().transpose()? else {
             return Err(JournalTextError::Header);
         };
         Ok(Self {
             header,
-            rows: rows.collect(),
+            rows: rows.collect::<Result<_, _>>()?,
             whole_bytes: whole_bytes as u64,
         })
     }
@@ -302,7 +310,11 @@ mod tests {
                     assert_eq!(journal.rows, rows[..kept], "{at} {byte}");
                 }
                 match Journal::salvage(&damaged) {
-                    Err(_) => assert!(at <= first_line, "{at} {byte}"),
+                    Err(e) => {
+                        assert!(at <= first_line && e.is_of_first_line(), "{at} {byte}");
+                        let refused = read.unwrap_err();
+                        assert!(refused.is_of_first_line(), "{at} {byte}");
+                    }
                     Ok(Salvaged {
                         journal, left_out, ..
                     }) => {
@@ -318,6 +330,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_missing_header_is_said_before_damage_below() {
+        let mut headless = text(&rows()[1..]);
+        let last = headless.len() - 3;
+        headless[last] = b'!';
+        let refused = Journal::parse(&headless).unwrap_err();
+        assert!(refused.is_of_first_line(), "{refused}");
+        assert_eq!(Journal::salvage(&headless).unwrap_err(), refused);
     }
 
     #[test]

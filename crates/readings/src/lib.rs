@@ -58,8 +58,8 @@ pub use journal::{
 pub use journal_text::{JournalTextError, Salvaged, UnwritableRow};
 pub use load::{
     Answered, ClientReading, FIRST_ANSWER, Fairness, HostReading, LATE_S, LoadReading, LoadRow,
-    NO_PORT, Pacing, RequestReading, START_LATE_US, Silence, Slice, StageReading, StatusCount,
-    ThreadReading, Wrong, WrongKind,
+    NO_PORT, Pacing, RATE_MAX_PER_S, RequestReading, START_LATE_US, Silence, Slice, StageReading,
+    StatusCount, ThreadReading, Wrong, WrongKind,
 };
 pub use loads::{BesideReading, DeclaredLoad, LOAD_KEY, condition_of_load, trials_by_load};
 pub use metrics::{

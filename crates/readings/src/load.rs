@@ -14,6 +14,10 @@ pub const LATE_S: f64 = 0.3;
 /// invalid, us: the hosts' due times are interleaved, and all have the same windows.
 pub const START_LATE_US: f64 = 5_000.0;
 
+/// The highest rate of an open loop, requests per second: far above what a client can send. Above it
+/// the requests that are due would fill the memory within seconds.
+pub const RATE_MAX_PER_S: f64 = 1e8;
+
 /// How requests were timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]

@@ -251,7 +251,8 @@ pub(crate) fn legend(columns: &Columns) -> String {
         ),
         (
             STARTS,
-            "starts that failed through the subject's own doing, those that were repeated included",
+            "starts that failed through the subject's own doing, of those that went well or failed so, \
+             repeated ones included; starts that machine or client spoilt are not counted",
         ),
         ("client", "share of a core that a client thread used"),
         (

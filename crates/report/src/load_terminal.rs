@@ -4,6 +4,7 @@ use readings::{Histogram, LoadReading, Pacing};
 use verdict::text::{counted, grouped, percent, rate};
 
 use crate::columns::errors;
+use crate::idle_streams;
 use crate::load_hosts;
 use crate::load_parts as parts;
 use crate::sentence::{full_queue, late_client, load_flaws, without_pauses};
@@ -257,7 +258,9 @@ fn notes(reading: &LoadReading) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let at_a_time = reading.connections * u64::from(reading.streams.unwrap_or(1));
+    let asked = reading.connections * u64::from(reading.streams.unwrap_or(1));
+    let busy = idle_streams::busy(reading);
+    let at_a_time = busy.map_or(asked, |busy| busy.round() as u64);
     if closed && at_a_time > 1 && reading.requests > 0 {
         let places = if reading.streams.is_some() {
             "streams"
@@ -265,8 +268,9 @@ fn notes(reading: &LoadReading) -> Vec<String> {
             "connections"
         };
         notes.push(format!(
-            "this is a closed loop: once a server is saturated its latency is queueing, {} \
+            "this is a closed loop: once a server is saturated its latency is queueing, {}{} \
              {places} over the throughput ({}); --rate measures latency below saturation",
+            if busy.is_some() { "some " } else { "" },
             grouped(at_a_time),
             time(at_a_time as f64 / reading.requests_per_s() * 1e6)
         ));

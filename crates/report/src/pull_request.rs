@@ -74,12 +74,14 @@ pub fn pull_request(view: &PullRequest<'_>) -> String {
     out
 }
 
-/// An experiment's name without what an HTML comment may not contain.
+/// An experiment's name without what an HTML comment may not contain: `--`, and what ends one.
 fn marker(name: &str) -> String {
-    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-    name.chars()
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let name: String = name
+        .chars()
         .map(|c| if good(c) { c } else { '_' })
-        .collect()
+        .collect();
+    name.replace("--", "-_")
 }
 
 /// Text in backquotes.
@@ -96,9 +98,13 @@ fn headline(view: &PullRequest<'_>) -> String {
     match by_metric(analysis).first() {
         Some(first) => {
             let text = sentence::comparison(first);
+            // A subject is named as it is written.
+            if text.starts_with(&first.subject) {
+                return text;
+            }
             let mut letters = text.chars();
             let first = letters.next().into_iter().flat_map(char::to_uppercase);
-            format!("{}.", first.chain(letters).collect::<String>())
+            first.chain(letters).collect()
         }
         None => sentence::uncompared(analysis).join(" "),
     }
@@ -224,7 +230,7 @@ mod tests {
         let (journal, analysis) = gated();
         let text = comment(&journal.header, &analysis);
         for part in [
-            "<!-- weigh proxy_cost -->\n### What a \\<balancer> costs\n\n2 of 5 gates passed; breached: speed;",
+            "<!-- weigh proxy-cost -->\n### What a \\<balancer> costs\n\n2 of 5 gates passed; breached: speed;",
             "unsettled, which does not fail: tie \\| \\<b>.\n\n| gate | outcome | condition | subject | measured | why |",
             "| speed: balance: throughput > -3% | breached | connections=96 | balance | -31.0% \\[",
             "|  | condition | compared | verdict | change | baseline | subject |",
@@ -245,12 +251,24 @@ mod tests {
     }
 
     #[test]
+    fn a_marker_is_the_name_unless_that_would_end_the_comment() {
+        assert_eq!(marker("proxy-cost"), "proxy-cost");
+        assert_eq!(marker("a--b---c->d"), "a-_b-_-c-_d");
+        assert!(!marker("-----").contains("--"));
+    }
+
+    #[test]
     fn without_gates_the_first_verdict_leads() {
         let journal = journal();
         let text = comment(&journal.header, &analyse(&journal));
         assert!(
-            text.contains("costs\n\nBalance costs 31"),
+            text.contains("costs\n\nbalance costs 31"),
             "the first verdict in\n{text}"
+        );
+        let headline = text.lines().nth(3).unwrap();
+        assert!(
+            headline.ends_with('.') && !headline.ends_with(".."),
+            "{headline}"
         );
         assert!(!text.contains("| gate |"), "{text}");
     }

@@ -19,7 +19,7 @@ use crate::servers::{start_servers, stop_servers};
 use agent::AgentError;
 use agent::wire::{Answer, LoadOrder, Order, OtherServer, QuotaOrder};
 use experiment::plan::{Group, PlannedTrial};
-use experiment::{ResolvedCondition, ServerSpec};
+use experiment::{ResolvedCondition, ServerSpec, Target};
 
 /// Probes of each perturbation.
 const ROUNDS: usize = 3;
@@ -484,7 +484,8 @@ fn probe_once(
     // They have a network namespace of their own, without connections.
     seen.ports.retain(|one| one.servers != [LINKS]);
     // The sockets of a server that ran before are not known.
-    let started = ready.first().filter(|one| one.outside.is_none());
+    let is_started = |one: &&ReadySubject| matches!(one.subject.target, Target::Server(_));
+    let started = ready.first().filter(is_started);
     let through = started.map(|one| &one.subject.through);
     let through = through.filter(|servers| !servers.is_empty());
     let full = loaded

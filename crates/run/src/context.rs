@@ -1,18 +1,21 @@
 //! What the parts of a run share while they measure.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use load::{Arrivals, BodyRule, Job, Segment, StatusRule, Wait};
-use readings::CurveChoice;
+use net::Choosing;
+use readings::{CurveChoice, FailureCause};
 use serde_json::Value;
 
 use crate::authority::RunAuthority;
+use crate::chosen_addresses::{ChosenAddresses, Unresolved};
 use crate::copies::original;
 use crate::fleet_load::{self, LoadOrders, NeededTimes, Timing};
 use crate::group::ReadySubject;
 use crate::measure::schedule;
+use crate::outside::running_behind;
 use crate::sequential::Sequential;
 use crate::slice_times::SliceTimes;
 use crate::testbed::Testbed;
@@ -41,6 +44,7 @@ pub(crate) struct Context<'a> {
     /// State of sequential measurement.
     pub(crate) sequential: &'a mut Sequential,
     pub(crate) authority: &'a RunAuthority,
+    pub(crate) chosen_addresses: &'a mut ChosenAddresses,
 }
 
 impl Context<'_> {
@@ -54,35 +58,42 @@ impl Context<'_> {
 
     /// The address of a subject, as seen from the host `from`.
     pub(crate) fn resolve(
-        &self,
+        &mut self,
         from: Option<&str>,
-        target: &Target,
+        subject: &SubjectSpec,
         addresses: &BTreeMap<String, SocketAddr>,
-    ) -> Result<SocketAddr, String> {
+    ) -> Result<SocketAddr, Unresolved> {
         let experiment = self.options.experiment;
-        match target {
+        match &subject.target {
             Target::Server(name) => self
                 .testbed
                 .address_of(experiment, from, name, addresses)
-                .ok_or_else(|| format!("server `{name}` is not running")),
-            Target::Address(text) => text
-                .to_socket_addrs()
-                .map_err(|e| format!("{text} cannot be resolved: {e}"))?
-                .next()
-                .ok_or_else(|| format!("{text} has no address")),
+                .ok_or_else(|| Unresolved {
+                    reason: format!("server `{name}` is not running"),
+                    cause: FailureCause::Other,
+                }),
+            Target::Address(text) => {
+                let is_here = !experiment.hosts_are_apart() && !experiment.hosts_are_machines();
+                let choosing = match (subject.http, is_here) {
+                    (HttpVersion::Http3, _) => Choosing::FirstOfQuic,
+                    (_, true) => Choosing::Accepting,
+                    (_, false) => Choosing::FirstFromElsewhere,
+                };
+                self.chosen_addresses.resolve(text, choosing)
+            }
         }
     }
 
     /// The address of a subject as seen from each of the further hosts that make the load.
     pub(crate) fn resolve_elsewhere(
-        &self,
+        &mut self,
         resolved: &ResolvedCondition,
-        target: &Target,
+        subject: &SubjectSpec,
         addresses: &BTreeMap<String, SocketAddr>,
-    ) -> Result<Vec<(String, SocketAddr)>, String> {
+    ) -> Result<Vec<(String, SocketAddr)>, Unresolved> {
         let hosts = resolved.load.more_hosts.iter();
         let resolve = |host: &String| {
-            let address = self.resolve(Some(host), target, addresses)?;
+            let address = self.resolve(Some(host), subject, addresses)?;
             Ok((host.clone(), address))
         };
         hosts.map(resolve).collect()
@@ -99,12 +110,7 @@ impl Context<'_> {
         let cpus = self.placement.load_cpus.clone();
         let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
         let (watch, mut watch_others) = self.testbed.watched(load.host.as_deref(), resolved);
-        for outside in ready.iter().filter_map(|one| one.outside.as_ref()) {
-            // Several subjects may be paths of one server.
-            if !watch_others.contains(outside) {
-                watch_others.push(outside.clone());
-            }
-        }
+        watch_others.extend(running_behind(ready));
         let targets = ready.iter().map(|one| target(one, load, expect));
         let job = Job {
             segments,

@@ -1,13 +1,26 @@
-//! The time budget of a run: a block that would not end within it is not begun.
+//! The time budget of a run: a block that would not end within it is not begun, and nothing is
+//! repeated at the expense of a planned block.
 
+use std::collections::{BTreeMap, VecDeque};
+use std::iter;
 use std::time::{Duration, Instant};
 
-/// The end of a run's time, and how long its blocks take.
+use experiment::plan::Group;
+use readings::Condition;
+
+/// The groups left to measure, with their blocks.
+type Queue = VecDeque<(u32, Group)>;
+
+/// The end of a run's time, and how long its groups take.
 pub(crate) struct Deadline {
     within: Option<Duration>,
     started: Instant,
-    block_began: Instant,
-    longest_block: Duration,
+    attempt_began: Instant,
+    /// The longest attempt so far, by condition. Retries are attempts of their own: how often a group
+    /// was repeated says nothing about how long the next block takes.
+    longest: BTreeMap<Condition, Duration>,
+    /// Retries for which there was no time.
+    left_out: usize,
 }
 
 impl Deadline {
@@ -17,51 +30,78 @@ impl Deadline {
         Self {
             within,
             started: now,
-            block_began: now,
-            longest_block: Duration::ZERO,
+            attempt_began: now,
+            longest: BTreeMap::new(),
+            left_out: 0,
         }
     }
 
-    /// A group of the first block begins: what came before is no part of a block.
-    pub(crate) fn first_block_begins(&mut self) {
-        self.block_began = Instant::now();
+    /// The first group begins: what came before is no part of it.
+    pub(crate) fn first_attempt_begins(&mut self) {
+        self.attempt_began = Instant::now();
     }
 
-    /// A block has ended and another one would begin. Returns why it must not.
-    pub(crate) fn next_block(&mut self, done: u32, planned: u32) -> Option<String> {
+    /// An attempt at a group has ended, and what follows begins.
+    pub(crate) fn attempt_ends(&mut self, condition: &Condition) {
         let now = Instant::now();
-        let took = now.saturating_duration_since(self.block_began);
-        self.block_began = now;
-        self.judge(
-            now.saturating_duration_since(self.started),
-            took,
-            done,
-            planned,
-        )
+        let took = now.saturating_duration_since(self.attempt_began);
+        self.attempt_began = now;
+        self.took(condition, took);
     }
 
-    fn judge(
-        &mut self,
-        spent: Duration,
-        took: Duration,
-        done: u32,
-        planned: u32,
-    ) -> Option<String> {
+    fn took(&mut self, condition: &Condition, took: Duration) {
+        let longest = self.longest.entry(condition.clone()).or_default();
+        *longest = took.max(*longest);
+    }
+
+    /// What one attempt at each of these groups takes, by the longest so far of its condition; by the
+    /// longest of all where that has not been measured.
+    fn time_of<'g>(&self, groups: impl Iterator<Item = &'g Group>) -> Duration {
+        let of_all = self.longest.values().max().copied().unwrap_or_default();
+        let of_group = |group: &Group| self.longest.get(&group.condition).copied();
+        groups.map(|group| of_group(group).unwrap_or(of_all)).sum()
+    }
+
+    /// Whether a group may be repeated: after that, one attempt at each planned group has to fit.
+    pub(crate) fn allows_retry(&mut self, group: &Group, planned: &Queue) -> bool {
+        let groups = iter::once(group).chain(planned.iter().map(|(_, later)| later));
+        let allows = self.allows(self.time_of(groups));
+        self.left_out += usize::from(!allows);
+        allows
+    }
+
+    /// What to say of the retries that were left out, at the end of the blocks.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let within = self.within?.as_secs_f64();
+        let were = match self.left_out {
+            0 => return None,
+            1 => "1 retry was".to_owned(),
+            more => format!("{more} retries were"),
+        };
+        Some(format!(
+            "{were} left out for lack of time: within the time limit of {within} s the planned \
+             blocks come first"
+        ))
+    }
+
+    /// Why the next block of the queue must not begin.
+    pub(crate) fn next_block(&self, queue: &Queue, planned: u32) -> Option<String> {
+        let (next, _) = queue.front()?;
+        let of_next = queue.iter().filter(|(block, _)| block == next);
+        let takes = self.time_of(of_next.map(|(_, group)| group));
+        self.judge(self.started.elapsed(), takes, next - 1, planned)
+    }
+
+    fn judge(&self, spent: Duration, takes: Duration, done: u32, planned: u32) -> Option<String> {
         let within = self.within?;
-        self.longest_block = self.longest_block.max(took);
-        (spent + self.longest_block > within).then(|| {
+        (spent + takes > within).then(|| {
             format!(
-                "the time limit of {} s allowed {done} of {planned} blocks: a block took up to {:.0} s, \
-                 so another would have exceeded it",
+                "the time limit of {} s allowed {done} of {planned} blocks: a block takes up to \
+                 {:.0} s, so another would have exceeded it",
                 within.as_secs_f64(),
-                self.longest_block.as_secs_f64().max(1.0)
+                takes.as_secs_f64().max(1.0)
             )
         })
-    }
-
-    /// Time since the block began: at least what a group of it takes.
-    pub(crate) fn block_so_far(&self) -> Duration {
-        self.block_began.elapsed()
     }
 
     /// Whether this much further work would end in time.
@@ -75,22 +115,69 @@ impl Deadline {
 mod tests {
     use super::*;
 
+    fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn group(size: &str) -> Group {
+        Group {
+            condition: [("size".to_owned(), size.to_owned())].into(),
+            trials: Vec::new(),
+        }
+    }
+
     #[test]
-    fn no_block_begins_that_would_end_after_the_time_by_the_longest_so_far() {
-        let s = Duration::from_secs;
-        let mut deadline = Deadline::of(Some(s(60)));
-        assert_eq!(deadline.judge(s(10), s(10), 1, 8), None);
+    fn no_block_begins_that_would_end_after_the_time() {
+        let deadline = Deadline::of(Some(s(60)));
         assert_eq!(deadline.judge(s(30), s(20), 2, 8), None);
-        assert_eq!(
-            deadline.judge(s(40), s(10), 3, 8),
-            None,
-            "it ends just in time"
-        );
-        let why = deadline.judge(s(41), s(1), 4, 8).unwrap();
+        let just_in_time = deadline.judge(s(40), s(20), 3, 8);
+        assert_eq!(just_in_time, None);
+        let why = deadline.judge(s(41), s(20), 4, 8).unwrap();
         assert!(why.contains("60 s allowed 4 of 8 blocks"), "{why}");
         assert!(why.contains("up to 20 s"), "{why}");
-        let mut endless = Deadline::of(None);
+        let endless = Deadline::of(None);
         assert_eq!(endless.judge(s(4000), s(4000), 1, 8), None);
         assert!(endless.allows(s(4000)) && !deadline.allows(s(61)));
+    }
+
+    #[test]
+    fn a_block_takes_the_longest_attempt_of_each_condition_and_no_retries() {
+        let mut deadline = Deadline::of(Some(s(60)));
+        let (small, large) = (group("1k"), group("1m"));
+        for took in [4, 20, 5] {
+            deadline.took(&small.condition, s(took));
+        }
+        let both = [&small, &large];
+        let not_measured_yet = deadline.time_of(both.into_iter());
+        assert_eq!(not_measured_yet, s(40));
+        deadline.took(&large.condition, s(30));
+        assert_eq!(deadline.time_of(both.into_iter()), s(50));
+        let mut queue: Queue = [(2, small.clone()), (2, large), (3, small)].into();
+        assert_eq!(deadline.next_block(&queue, 8), None, "block 3 comes later");
+        deadline.took(&queue[0].1.condition, s(31));
+        let why = deadline.next_block(&queue, 8).unwrap();
+        assert!(why.contains("allowed 1 of 8 blocks"), "{why}");
+        queue.clear();
+        assert_eq!(deadline.next_block(&queue, 8), None);
+    }
+
+    #[test]
+    fn a_retry_leaves_time_for_what_is_planned() {
+        let mut deadline = Deadline::of(Some(s(60)));
+        let one = group("1k");
+        deadline.took(&one.condition, s(10));
+        let planned = |blocks| (0..blocks).map(|block| (block, one.clone())).collect();
+        assert!(deadline.allows_retry(&one, &planned(4)));
+        assert_eq!(deadline.left_out(), None);
+        assert!(!deadline.allows_retry(&one, &planned(6)));
+        let told = deadline.left_out().unwrap();
+        assert!(told.starts_with("1 retry was left out"), "{told}");
+        assert!(!deadline.allows_retry(&one, &planned(7)));
+        let told = deadline.left_out().unwrap();
+        assert!(told.starts_with("2 retries were left out"), "{told}");
+        let mut endless = Deadline::of(None);
+        endless.took(&one.condition, s(4000));
+        assert!(endless.allows_retry(&one, &planned(30)));
+        assert_eq!(endless.left_out(), None);
     }
 }

@@ -65,7 +65,8 @@ impl NewFolder {
         fs::create_dir_all(folder).map_err(system)?;
         let writer = JournalWriter::create(folder).map_err(|e| match e {
             JournalError::Exists { .. } => error(format!(
-                "it holds a run already; continue it with --resume {}, or choose another folder",
+                "it holds a run already; continue it with weigh run --resume {}, or choose another \
+                 folder",
                 folder.display()
             )),
             other => error(other.to_string()),
@@ -236,6 +237,22 @@ mod tests {
         assert_eq!(stamp(0), "19700101-000000");
         assert_eq!(stamp(951_827_696), "20000229-123456");
         assert_eq!(stamp(1_735_689_599), "20241231-235959");
+    }
+
+    #[test]
+    fn a_folder_that_holds_a_run_is_continued_by_weigh_run() {
+        let recipes = experiment::Recipes::embedded().unwrap();
+        let text =
+            "title = \"t\"\n[servers.a]\nrecipe = \"origin\"\n[subjects]\na = \"http://a/\"\n";
+        let experiment = Experiment::parse("t.toml", text, &[], false, &recipes).unwrap();
+        let folder = std::env::temp_dir().join(format!("weigh-held-{}", std::process::id()));
+        drop(NewFolder::create(&folder, &experiment).ok().unwrap());
+        // `weigh compare` writes to it too, and cannot continue it.
+        let error = NewFolder::create(&folder, &experiment).err().unwrap();
+        let words = error.to_string();
+        let command = format!("continue it with weigh run --resume {}", folder.display());
+        assert!(words.contains(&command), "{words}");
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -6,17 +6,19 @@ use std::net::SocketAddr;
 use readings::{CurveChoice, FailureCause, Outcome, RateChoice, Reading};
 
 use crate::answers::{self, Differing, FirstAnswer};
+use crate::chosen_addresses::Unresolved;
 use crate::context::{Context, connection_close, host_of, request};
 use crate::copies;
 use crate::measure::{GroupSetup, measurer};
+use crate::outside::Outside;
 use crate::sequential;
 use crate::servers::{broken_servers, start_servers, stop_servers};
 use crate::start_failures::{self, GroupFailure};
 use crate::upstream_connections;
-use agent::wire::{Answer, AnswerSummary, AwaitServer, Order, OtherServer};
-use agent::{AgentError, listening_at};
+use agent::AgentError;
+use agent::wire::{Answer, AnswerSummary, AwaitServer, Order};
 use experiment::plan::{Group, PlannedTrial};
-use experiment::{Experiment, ResolvedCondition, ServerSpec, SubjectSpec, Target, Upstream};
+use experiment::{ResolvedCondition, ServerSpec, SubjectSpec, Target, Upstream};
 use tls::ClientSettings;
 
 /// How long a subject may take to answer as expected once its servers are ready.
@@ -113,8 +115,8 @@ pub(crate) struct ReadySubject {
     pub(crate) from: Option<String>,
     /// The other hosts that make the load together with it, and its address as they see it.
     pub(crate) also_from: Vec<(String, SocketAddr)>,
-    /// What answers, where it ran before on this machine.
-    pub(crate) outside: Option<OtherServer>,
+    /// What is on its path and is reached by an address.
+    pub(crate) outside: Outside,
     /// How it is spoken to, if its URL is an https URL.
     pub(crate) tls: Option<ClientSettings>,
     /// The subject for each other load of the condition; `None` if that load is not made on it.
@@ -243,20 +245,6 @@ fn measure(
     measurer(setup.resolved, &ready).measure(cx, setup, &ready, random, result)
 }
 
-/// The server that a subject's address leads to, where it ran before on this machine and can be
-/// sampled. What is behind it is not known.
-fn running_before(
-    experiment: &Experiment,
-    subject: &SubjectSpec,
-    address: SocketAddr,
-) -> Option<OtherServer> {
-    let is_here = !experiment.hosts_are_apart() && !experiment.hosts_are_machines();
-    let is_outside = matches!(subject.target, Target::Address(_));
-    (is_here && is_outside)
-        .then(|| listening_at(address))
-        .flatten()
-}
-
 /// The subjects that answer as expected, and as the baseline does; the others fail here.
 pub(crate) fn ready_subjects(
     cx: &mut Context<'_>,
@@ -272,13 +260,14 @@ pub(crate) fn ready_subjects(
             continue;
         };
         let from = resolved.load.host.as_deref();
-        let address = match cx.resolve(from, &subject.target, addresses) {
+        let address = match cx.resolve(from, &subject, addresses) {
             Ok(address) => address,
-            Err(reason) => {
-                fail(result, planned, &reason, FailureCause::Other);
+            Err(Unresolved { reason, cause }) => {
+                fail(result, planned, &reason, cause);
                 continue;
             }
         };
+        result.warnings.extend(cx.chosen_addresses.take_notes());
         let tls = match cx.authority.client(&resolved.load, &subject) {
             Ok(tls) => tls,
             Err(reason) => {
@@ -317,10 +306,10 @@ pub(crate) fn ready_subjects(
                     later: answers.next(),
                 }));
         }
-        let also_from = match cx.resolve_elsewhere(resolved, &subject.target, addresses) {
+        let also_from = match cx.resolve_elsewhere(resolved, &subject, addresses) {
             Ok(also_from) => also_from,
-            Err(reason) => {
-                fail(result, planned, &reason, FailureCause::Other);
+            Err(Unresolved { reason, cause }) => {
+                fail(result, planned, &reason, cause);
                 continue;
             }
         };
@@ -332,9 +321,8 @@ pub(crate) fn ready_subjects(
             }
             Err(lost) => return Err(lost),
         };
-        let outside = running_before(cx.options.experiment, &subject, address);
-        let sampled = outside.iter().map(|one| one.server.clone());
-        subject.through.extend(sampled);
+        let outside = Outside::of(experiment, resolved, &subject, address, addresses);
+        subject.through.extend(outside.names());
         ready.push(ReadySubject {
             planned: planned.clone(),
             subject,
@@ -378,11 +366,11 @@ fn ready_beside(
         };
         let from = beside.load.host.as_deref();
         let address = cx
-            .resolve(from, &subject.target, addresses)
-            .map_err(failed)?;
+            .resolve(from, &subject, addresses)
+            .map_err(|e| failed(e.reason))?;
         let also_from = cx
-            .resolve_elsewhere(&resolved, &subject.target, addresses)
-            .map_err(failed)?;
+            .resolve_elsewhere(&resolved, &subject, addresses)
+            .map_err(|e| failed(e.reason))?;
         let tls = cx
             .authority
             .client(&beside.load, &subject)
@@ -405,7 +393,7 @@ fn ready_beside(
             address,
             from: beside.load.host.clone(),
             also_from,
-            outside: None,
+            outside: Outside::default(),
             tls,
             beside: Vec::new(),
         }));

@@ -14,8 +14,9 @@ use crate::copies::original;
 use crate::fleet_load;
 use crate::group::{GroupResult, ReadySubject};
 use crate::measure::schedule;
+use crate::outside::running_behind;
 use crate::testbed::View;
-use agent::wire::{Answer, IdleTimes, Loaded, Order, OtherServer};
+use agent::wire::{Answer, IdleTimes, Loaded, Order};
 use agent::{AgentError, Window};
 use experiment::ResolvedCondition;
 
@@ -81,12 +82,7 @@ pub(crate) fn count(
 fn views(cx: &Context<'_>, resolved: &ResolvedCondition, ready: &[ReadySubject]) -> Vec<View> {
     let from = resolved.load.host.as_deref();
     let mut views = cx.testbed.views(from, resolved);
-    let mut outside: Vec<OtherServer> = Vec::new();
-    for one in ready.iter().filter_map(|one| one.outside.as_ref()) {
-        if !outside.contains(one) {
-            outside.push(one.clone());
-        }
-    }
+    let outside = running_behind(ready);
     let of_load = views.iter_mut().find(|(host, ..)| host.as_deref() == from);
     match of_load {
         Some((_, _, others)) => others.extend(outside),

@@ -8,6 +8,7 @@
 mod answers;
 mod authority;
 mod bottleneck;
+mod chosen_addresses;
 mod context;
 mod copies;
 mod cpu_placement;
@@ -25,6 +26,7 @@ pub mod journal;
 mod lock;
 mod measure;
 mod network_warnings;
+mod outside;
 mod path_limits;
 mod profile;
 mod remote_programs;

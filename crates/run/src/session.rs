@@ -7,6 +7,7 @@ use readings::{Condition, CurveChoice, FailureCause, JournalRow, Outcome, Placem
 use serde_json::Value;
 
 use crate::authority::RunAuthority;
+use crate::chosen_addresses::ChosenAddresses;
 use crate::context::Context;
 use crate::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
 use crate::deadline::Deadline;
@@ -43,6 +44,7 @@ pub(crate) struct Session<'a> {
     testbed: Option<Testbed>,
     driver_versions: BTreeMap<String, Option<String>>,
     sequential: Sequential,
+    chosen_addresses: ChosenAddresses,
     authority: RunAuthority,
     settings: settings::ReportedSettings,
     inventory: Inventory<'a>,
@@ -102,11 +104,8 @@ impl<'a> Session<'a> {
             })?;
         let plan = Plan::new(experiment, header.seed);
         let earlier_results = EarlierResults::of(earlier.as_ref(), &plan);
-        let retries = RetryTracker::of(
-            options.stopping_rule,
-            header,
-            earlier_results.trials.clone(),
-        );
+        let trials = earlier_results.trials.clone();
+        let retries = RetryTracker::of(options.stopping_rule, header, trials);
         let mut session = Session {
             open,
             options,
@@ -127,6 +126,7 @@ impl<'a> Session<'a> {
             testbed: None,
             driver_versions: BTreeMap::new(),
             sequential: Sequential::default(),
+            chosen_addresses: ChosenAddresses::default(),
             authority: RunAuthority::default(),
             settings: settings::ReportedSettings::of(earlier.as_ref()),
             inventory: Inventory::of(options),
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
             return Err(error);
         }
         session.write_notices(&plan)?;
-        session.deadline.first_block_begins();
+        session.deadline.first_attempt_begins();
         Ok(session)
     }
 
@@ -312,6 +312,7 @@ impl<'a> Session<'a> {
             needed: NeededTimes::default(),
             authority: &self.authority,
             sequential: &mut self.sequential,
+            chosen_addresses: &mut self.chosen_addresses,
         };
         work(&mut cx)
     }
@@ -402,10 +403,13 @@ impl<'a> Session<'a> {
         if self.is_stopped() {
             return Ok(());
         }
+        self.deadline.attempt_ends(&group.condition);
         let design = &self.options.experiment.design;
-        let has_time = self.deadline.allows(self.deadline.block_so_far());
-        let retries = if has_time { design.retries } else { 0 };
-        if let Some((reasons, left)) = self.retries.retry(block, group, retries) {
+        let blocks = design.blocks;
+        let retry = self.retries.retry(block, group, design.retries);
+        // Asked only for a retry, as it counts those for which there is no time.
+        let retry = retry.filter(|_| self.deadline.allows_retry(group, &self.queue));
+        if let Some((reasons, left)) = retry {
             (self.emit)(RunEvent::Retry { reasons, left });
             self.queue.push_front((block, group.clone()));
         } else {
@@ -413,19 +417,17 @@ impl<'a> Session<'a> {
         }
         let block_ends = self.queue.front().is_some_and(|(next, _)| *next != block);
         if block_ends && !self.next_has_failed_before() && self.retries.is_settled() {
-            (self.emit)(RunEvent::Settled {
-                block,
-                blocks: design.blocks,
-            });
+            (self.emit)(RunEvent::Settled { block, blocks });
             self.queue.clear();
-        } else if block_ends && let Some(why) = self.deadline.next_block(block, design.blocks) {
+        } else if block_ends && let Some(why) = self.deadline.next_block(&self.queue, blocks) {
             self.queue.clear();
             self.warn(why)?;
         } else if block_ends && let Some(text) = self.retries.outlook() {
             // Not recorded: the result says what the noise floor was in the end.
             (self.emit)(RunEvent::Warning { text });
         }
-        Ok(())
+        let left_out = self.deadline.left_out().filter(|_| self.queue.is_empty());
+        left_out.map_or(Ok(()), |text| self.warn(text))
     }
 
     /// Leaves subjects that have never worked out of the blocks that follow, and a condition in

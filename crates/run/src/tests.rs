@@ -20,8 +20,10 @@ mod damage;
 mod events;
 mod instructions;
 mod machines;
+mod outside;
 mod several;
 mod several_hosts;
+mod time_budget;
 mod warm_up;
 
 /// Two servers side by side; two blocks of three trials, as the baseline `a` is measured twice.

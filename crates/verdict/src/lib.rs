@@ -60,6 +60,7 @@ mod table;
 pub mod text;
 mod tiers;
 mod tls;
+mod uncounted_upstreams;
 pub mod usl;
 mod validity;
 mod warnings;

@@ -288,6 +288,13 @@ pub enum Warning {
     },
     /// CPU time of these servers may be missing.
     UncountedCpu(Vec<String>),
+    /// What servers cost was not compared, since upstreams of one path were not counted.
+    UncountedUpstreams {
+        subject: String,
+        baseline: String,
+        /// The subjects behind which they are, each with their addresses.
+        missing: Vec<(String, Vec<String>)>,
+    },
     /// The compared servers differ in a setting.
     Settings {
         /// The setting and its values.

@@ -17,7 +17,7 @@ use crate::lag::{LagRemedy, lag_share, late_beside};
 use crate::others::{self, sd_of_slices};
 use crate::sample::Sample;
 use crate::steady::{SteadyState, steady_state};
-use crate::{Flaw, Metric, Reason, TrialFlaw};
+use crate::{Flaw, Metric, Reason, TrialFlaw, uncounted_upstreams};
 
 /// What one trial has to say on one metric.
 enum Datum {
@@ -102,7 +102,10 @@ impl Pairs {
             let both = ours.iter().rev();
             let both = both.filter_map(|ours| Some((*ours, *of_attempt(ours)?)));
             let data = both.map(|(ours, theirs)| {
-                let data = (datum(ours, metric), datum(theirs, metric));
+                let data = match uncounted_upstreams::are_comparable(metric, ours, theirs) {
+                    true => (datum(ours, metric), datum(theirs, metric)),
+                    false => (Datum::NotMeasured, Datum::NotMeasured),
+                };
                 (ours, theirs, data)
             });
             let worth = |(ours, theirs, data): &(&Cell<'_>, &Cell<'_>, (Datum, Datum))| {

@@ -14,10 +14,11 @@ use crate::{Reason, TrialFlaw};
 /// A p value below this counts as a difference.
 const ALPHA: f64 = 0.05;
 
-/// The starts of one side, each attempt of each block counted.
+/// The starts of one side, each attempt of each block counted, if it says something about the side.
+/// What something else spoilt is in neither figure: it would make the share of failed starts smaller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Starts {
-    /// Attempts that say something about the subject.
+    /// Attempts that went well, and those of `failed`.
     pub all: usize,
     /// Those that failed or are invalid through the subject's doing.
     pub failed: usize,

@@ -22,7 +22,7 @@ pub struct SubjectRow {
     pub subject: String,
     /// Trials measured, valid or not.
     pub trials: usize,
-    /// Its starts, repeated ones included, and how many failed through its own doing.
+    /// Its starts that say something about it, and how many failed through its own doing.
     pub starts: Starts,
     /// Geometric mean of the closed loop's throughput.
     pub requests_per_s: Option<f64>,

@@ -9,7 +9,7 @@ use crate::machine::uncounted;
 use crate::pauses;
 use crate::slices::depends_on_length;
 use crate::steady::{STEADY_VALUES_MIN, memory};
-use crate::{Comparison, Metric, Place, Rules, Warning, others};
+use crate::{Comparison, Metric, Place, Rules, Warning, others, uncounted_upstreams};
 
 /// Below this share of the offered rate the servers did not keep up.
 const KEPT_SHARE: f64 = 0.95;
@@ -79,6 +79,7 @@ pub(crate) fn warnings(
         blocks: one.blocks,
     }));
     found.extend(uncounted(cells));
+    found.extend(uncounted_upstreams::warnings(rules, cells, comparisons));
     let recorded = cells.trial_warnings().into_iter();
     found.extend(recorded.map(|(text, trials)| Warning::Recorded { text, trials }));
     found

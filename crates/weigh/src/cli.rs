@@ -8,13 +8,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use net::IoKind;
 use readings::QuicCongestion;
 
-use crate::units;
+use crate::units::{self, CpuRange};
 
 mod balance;
 mod capacity;
 mod gates;
 mod history;
 mod load;
+mod negative;
 mod own;
 mod plan;
 mod read;
@@ -22,9 +23,10 @@ mod tls;
 
 pub use balance::{BalanceArgs, BalanceRequest};
 pub use capacity::{CapacityArgs, CapacityFormat};
-pub use gates::{GateArgs, Unsettled};
+pub use gates::{GateArgs, Unsettled, is_output};
 pub use history::{HistoryArgs, HistoryFormat};
 pub use load::{Arrivals, HttpVersion, LoadArgs, ProxyProtocol, TimestampSource, Wait};
+pub use negative::joined;
 pub use own::{BisectArgs, BisectMetric, OwnServerArgs, UpstreamArg};
 pub use plan::{PlanArgs, PlanFormat};
 pub use read::{ReadArgs, ReadFormat};
@@ -330,10 +332,10 @@ pub struct CompareArgs {
     /// For https:// URLs: accept any certificate.
     #[arg(long)]
     pub insecure: bool,
-    /// CPUs reserved for the load, such as 1 or 2,3. It polls on them in the open loop, which keeps
+    /// CPUs reserved for the load, such as 1 or 0-3,5. It polls on them in the open loop, which keeps
     /// its own delays small. Keep the servers off these CPUs.
-    #[arg(long, value_delimiter = ',')]
-    pub cpus: Vec<u32>,
+    #[arg(long, value_delimiter = ',', value_parser = units::cpu_range)]
+    pub cpus: Vec<CpuRange>,
     /// Search for each subject's bottleneck after the last block; `--bottleneck=false` skips that
     /// [default: true, with --within if there is time].
     #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]

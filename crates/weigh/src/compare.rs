@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::own_servers::{OwnServers, SubjectValue, refuse_unused};
 use crate::recipes::recipes;
 use crate::run::{Wanted, fit_into, fit_words, measure, note_counters};
+use crate::units;
 
 /// The host of a load that has CPUs of its own.
 const CLIENT: &str = "client";
@@ -148,9 +149,10 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
         builder.option(&written, &path, latency.as_str());
     }
     if !args.cpus.is_empty() {
-        let cpus: Vec<String> = args.cpus.iter().map(u32::to_string).collect();
-        let written = format!("--cpus {}", cpus.join(","));
-        builder.option(&written, &["hosts", CLIENT, "cpus"], args.cpus.clone());
+        let cpus = units::cpus(&args.cpus);
+        let listed: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        let written = format!("--cpus {}", listed.join(","));
+        builder.option(&written, &["hosts", CLIENT, "cpus"], cpus);
         builder.option(&written, &["load", "host"], CLIENT);
     }
     builder.set(&["design", "bottleneck"], args.bottleneck.unwrap_or(true));

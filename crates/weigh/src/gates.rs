@@ -8,7 +8,7 @@ use report::PullRequest;
 use serde_json::Value;
 use verdict::{Analysis, GateOutcome, GateResult};
 
-use crate::cli::{Format, GateArgs};
+use crate::cli::{Format, GateArgs, is_output};
 use crate::failure::Failure;
 use crate::output::print_text;
 
@@ -22,12 +22,25 @@ const NOT_JUDGED: u8 = 4;
 /// # Errors
 /// When a text is not a gate, or contradicts the experiment or another option.
 pub fn add(experiment: &mut Experiment, args: &GateArgs, format: Format) -> Result<(), Failure> {
-    if args.prints_markdown() && format == Format::Json {
-        return Err(Failure::words(
-            "--markdown - and --format json both want standard output: write one of them to a file",
-        ));
-    }
+    one_output(args, format == Format::Json)?;
     experiment.add_gates(&args.gates).map_err(Failure::words)
+}
+
+/// Checks that at most one text is for standard output.
+///
+/// # Errors
+/// When two are, the result as JSON among them if it `prints_json`.
+pub fn one_output(args: &GateArgs, prints_json: bool) -> Result<(), Failure> {
+    let mut wanting: Vec<String> = args.printed().iter().map(|o| format!("{o} -")).collect();
+    if prints_json {
+        wanting.push("--format json".to_owned());
+    }
+    match &wanting[..] {
+        [first, second, ..] => Err(Failure::words(format!(
+            "{first} and {second} both want standard output: write one of them to a file"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The gates of the options, for a finished run.
@@ -98,10 +111,7 @@ pub fn write(
             machine: machine.as_deref(),
             folder: &folder.display().to_string(),
         });
-        match args.prints_markdown() {
-            true => print_text(&text),
-            false => write_file(path, &text)?,
-        }
+        write_file(path, &text)?;
     }
     if let Some(path) = &args.junit {
         write_file(path, &report::junit(header, analysis, unsettled_fails))?;
@@ -110,6 +120,10 @@ pub fn write(
 }
 
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    if is_output(path) {
+        print_text(text);
+        return Ok(());
+    }
     std::fs::write(path, report::visible(text).as_bytes())
         .map_err(|e| Failure::words(format!("cannot write {}: {e}", path.display())))
 }

@@ -39,7 +39,7 @@ mod units;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Verb};
 use failure::Failure;
@@ -50,7 +50,8 @@ use failure::Failure;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let words = cli::joined(std::env::args_os().collect(), &Cli::command());
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(e) => return not_parsed(&e),
     };

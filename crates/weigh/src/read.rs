@@ -103,14 +103,15 @@ fn text(file: &Path, name: &str) -> Result<String, Failure> {
 
 /// What was looked for in vain, and what was there instead.
 fn nothing(names: &[String], problems: &[String]) -> String {
-    let mut text = format!("{}: no output of a known tool", names.join(", "));
+    let names = names.join(", ");
+    let mut text;
     if problems.is_empty() {
-        text.push_str("; looked for");
+        text = format!("{names}: no output of a known tool; looked for");
         for (tool, line) in looked_for() {
             text.push_str(&format!("\n  {tool}: {line}"));
         }
     } else {
-        text.push_str(" with a figure in it");
+        text = format!("{names}: no output of a known tool with a figure that can be read");
         for problem in problems {
             text.push_str(&format!("\n  {problem}"));
         }

@@ -20,6 +20,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     if let Some(other) = &args.other {
         return report_pair(args, other);
     }
+    gates::one_output(&args.gates, false)?;
     let mut journal = read(args)?;
     let given = gates::for_run(&args.gates, &journal.header)?;
     if !given.is_empty() {
@@ -53,7 +54,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
 
 fn write(args: &ReportArgs, text: &str) -> Result<(), Failure> {
     match &args.output {
-        None if args.gates.prints_markdown() => {}
+        None if !args.gates.printed().is_empty() => {}
         None => print_text(text),
         Some(path) => std::fs::write(path, report::visible(text).as_bytes())
             .map_err(|e| Failure::words(format!("cannot write {}: {e}", path.display())))?,
@@ -85,10 +86,19 @@ fn report_pair(args: &ReportArgs, other: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// The journal's first line is damaged.
+fn headless(e: &JournalError) -> Failure {
+    Failure::words(format!(
+        "{e}; the first line must be intact, since it says what was measured: `--salvage` cannot do \
+         without it"
+    ))
+}
+
 /// Reads the journal of the folder; with `--salvage`, its intact rows.
 fn read(args: &ReportArgs) -> Result<Journal, Failure> {
     if !args.salvage {
         return journal::read(&args.folder).map_err(|e| match e {
+            JournalError::Text { ref source, .. } if source.is_of_first_line() => headless(&e),
             JournalError::Text { .. } => Failure::words(format!(
                 "{e}; `weigh report --salvage {}` uses the intact rows",
                 args.folder.display()
@@ -101,7 +111,10 @@ fn read(args: &ReportArgs) -> Result<Journal, Failure> {
             other => Failure::words(other),
         });
     }
-    let salvaged = journal::salvage(&args.folder).map_err(Failure::words)?;
+    let salvaged = journal::salvage(&args.folder).map_err(|e| match e {
+        JournalError::Text { .. } => headless(&e),
+        other => Failure::words(other),
+    })?;
     eprintln!(
         "weigh: {} of {} lines of the journal were left out{}",
         salvaged.left_out.len(),

@@ -384,7 +384,7 @@ fn show(
     let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
     let unwritten = write_summaries(folder, recipes, &journal, analysis);
     match format {
-        _ if gate_args.prints_markdown() => {}
+        _ if !gate_args.printed().is_empty() => {}
         Format::Json => print_json(&report::json(header, analysis)),
         Format::Text => {
             let place = folder.join("report.html").display().to_string();

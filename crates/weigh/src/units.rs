@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use experiment::units;
+use readings::RATE_MAX_PER_S;
 
 /// A duration with its unit, such as `10s`, `150ms` or `2m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    units::duration(text).map_err(|e| e.to_string())
+    units::duration(text).map_err(|why| format!("{why}; a duration is {}", units::DURATION_FORM))
 }
 
 /// A duration above zero.
@@ -34,11 +35,20 @@ pub fn row(text: &str) -> Result<Duration, String> {
 pub fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text);
     match number.trim().replace('_', "").parse::<f64>() {
-        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        Ok(rate) if rate > RATE_MAX_PER_S => Err(too_high(text)),
+        Ok(rate) if rate > 0.0 => Ok(rate),
         _ => Err(format!(
             "expected requests per second above 0, such as 2000 or 2000/s, found `{text}`"
         )),
     }
+}
+
+/// Of a rate that no client can offer.
+fn too_high(text: &str) -> String {
+    format!(
+        "expected at most {RATE_MAX_PER_S} requests per second, which no client exceeds, found \
+         `{text}`"
+    )
 }
 
 /// A share such as `2%`, as a fraction.
@@ -61,7 +71,8 @@ pub fn stage(text: &str) -> Result<load::Stage, String> {
         )
     };
     let rate = |text: &str| match text.trim().replace('_', "").parse::<f64>() {
-        Ok(rate) if rate.is_finite() && rate >= 0.0 => Ok(rate),
+        Ok(rate) if rate > RATE_MAX_PER_S => Err(too_high(text)),
+        Ok(rate) if rate >= 0.0 => Ok(rate),
         _ => Err(wrong()),
     };
     let (time, rates) = text.split_once('@').ok_or_else(wrong)?;
@@ -76,6 +87,32 @@ pub fn stage(text: &str) -> Result<load::Stage, String> {
         from_per_s: rate(from)?,
         to_per_s: rate(to)?,
     })
+}
+
+/// CPUs with successive numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuRange {
+    first: u32,
+    last: u32,
+}
+
+/// Above the number of any CPU: the kernel is built for at most 8192.
+const CPU_MAX: u32 = 65_535;
+
+/// A CPU or a range as `taskset` takes it: `2`, `0-3`.
+pub fn cpu_range(text: &str) -> Result<CpuRange, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse(), last.trim().parse()) {
+        (Ok(first), Ok(last)) if first <= last && last <= CPU_MAX => Ok(CpuRange { first, last }),
+        _ => Err(format!(
+            "expected the numbers of CPUs, such as 2 or 0-3,5, found `{text}`"
+        )),
+    }
+}
+
+/// The CPUs of several ranges, in their order.
+pub fn cpus(ranges: &[CpuRange]) -> Vec<u32> {
+    ranges.iter().flat_map(|one| one.first..=one.last).collect()
 }
 
 /// `KEY=VALUE`.
@@ -126,6 +163,14 @@ mod tests {
         assert!(row("9ms").is_err() && row("0s").is_err());
         assert_eq!(rate("2000/s"), Ok(2000.0));
         assert!(rate("-1").is_err());
+        assert_eq!(rate("100_000_000"), Ok(RATE_MAX_PER_S));
+        for high in [
+            rate("1e12"),
+            rate("inf"),
+            stage("1s@0-1e9").map(|one| one.to_per_s),
+        ] {
+            assert!(high.unwrap_err().contains("at most 100000000 requests"));
+        }
         assert_eq!(share("2%"), Ok(0.02));
         assert!(share("2").is_err() && share("0%").is_err());
         let ramp = stage("10s@0-2_000").unwrap();
@@ -137,8 +182,27 @@ mod tests {
         ] {
             assert!(stage(bad).is_err(), "{bad}");
         }
+        for wrong in [duration("1"), some_time("-1s")] {
+            let text = wrong.unwrap_err();
+            assert!(text.contains("such as \"10s\" or \"150ms\""), "{text}");
+        }
         assert_eq!(header("A: b"), Ok(("A".into(), "b".into())));
         assert!(header("A b").is_err());
         assert!(header("A: b\r\nC: d").is_err());
+    }
+
+    #[test]
+    fn cpus_are_numbers_and_ranges() {
+        let all = |text: &str| -> Result<Vec<u32>, String> {
+            let ranges: Result<Vec<_>, _> = text.split(',').map(cpu_range).collect();
+            Ok(cpus(&ranges?))
+        };
+        assert_eq!(all("2"), Ok(vec![2]));
+        assert_eq!(all("0-3,5"), Ok(vec![0, 1, 2, 3, 5]));
+        assert_eq!(all("7,1-1"), Ok(vec![7, 1]));
+        for wrong in ["", "x", "3-1", "-1", "1-", "0-1-2", "0-4294967295", "+"] {
+            let text = all(wrong).unwrap_err();
+            assert!(text.contains("such as 2 or 0-3,5"), "{text}");
+        }
     }
 }

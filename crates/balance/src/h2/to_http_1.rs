@@ -80,13 +80,13 @@ fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunk {
     /// Where its size begins.
-    at: usize,
+    start: usize,
     /// Its content, bytes.
     bytes: usize,
 }
 
-/// To a chunk of fewer bytes content is added, so that DATA of single bytes does not take several
-/// times its length.
+/// Content is added to the previous chunk while that has fewer bytes, so that small DATA frames do not
+/// cost a chunk head each.
 const CHUNK_MIN: usize = 1024;
 
 /// Appends content as a chunk, or to `last`, the chunk at the end of `out`. Returns that chunk.
@@ -96,7 +96,7 @@ pub(crate) fn chunk(bytes: &[u8], last: Option<Chunk>, out: &mut Vec<u8>) -> Opt
     }
     let last = last.filter(|last| last.bytes < CHUNK_MIN);
     let chunk = Chunk {
-        at: last.map_or(out.len(), |last| last.at),
+        start: last.map_or(out.len(), |last| last.start),
         bytes: bytes.len() + last.map_or(0, |last| last.bytes),
     };
     let mut text = [0; 16];
@@ -108,7 +108,7 @@ pub(crate) fn chunk(bytes: &[u8], last: Option<Chunk>, out: &mut Vec<u8>) -> Opt
     match last {
         Some(last) => {
             let digits = last.bytes.ilog2() as usize / 4 + 1;
-            out.splice(chunk.at..chunk.at + digits, size.iter().copied());
+            out.splice(chunk.start..chunk.start + digits, size.iter().copied());
             out.truncate(out.len() - b"\r\n".len());
         }
         None => {

@@ -7,6 +7,7 @@ use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Node, Tree};
 use config::units::{self, shown};
+use readings::RATE_MAX_PER_S;
 
 /// More points would take more time than anyone has.
 const POINTS_MAX: usize = 64;
@@ -95,8 +96,8 @@ fn points(reader: &mut Reader, node: &Node, items: &[Node], path: &str) -> Optio
         reader,
         rates,
         path,
-        (0.01, 1e9),
-        "0.01 to 1000000000 per second",
+        (0.01, RATE_MAX_PER_S),
+        &format!("0.01 to {RATE_MAX_PER_S} per second"),
     )?;
     let shares = ascending(reader, shares, path, (0.001, 1.5), "0.1% to 150%")?;
     Some(CurveSpec {

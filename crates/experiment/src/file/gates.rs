@@ -1,6 +1,6 @@
 //! `gates`: bounds that fail a run, as a list or as a table by name.
 
-use readings::Gate;
+use readings::{Gate, GateMetric};
 
 use crate::gate::{check_gate, parse_gate};
 use crate::spec::Experiment;
@@ -65,7 +65,34 @@ pub(super) fn gates(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
 fn check(gate: &Gate, experiment: &Experiment) -> Result<(), String> {
     let subjects = experiment.subjects.iter().map(|one| one.name.as_str());
     let subjects: Vec<&str> = subjects.collect();
-    check_gate(gate, &subjects, &experiment.design.baseline)
+    check_gate(gate, &subjects, &experiment.design.baseline)?;
+    check_is_measured(gate, experiment)
+}
+
+/// Checks that the run makes the open loop, if that measures the gate's metric: otherwise the run
+/// would end without a judgement.
+fn check_is_measured(gate: &Gate, experiment: &Experiment) -> Result<(), String> {
+    let is_measured = match gate.metric {
+        GateMetric::P50 | GateMetric::P99 => may_have_other_drivers(experiment),
+        GateMetric::CpuAtRate => false,
+        _ => true,
+    };
+    if is_measured || !experiment.design.latency_window.is_zero() {
+        return Ok(());
+    }
+    Err(format!(
+        "`{}` is measured in the open loop, which is left out: `design.latency_window` is \"0s\". \
+         Give it a time (with `weigh compare`: leave --latency=false out), or remove the gate",
+        gate.metric.name()
+    ))
+}
+
+/// Whether another driver than the engine may make the load: some report latencies of closed loops.
+fn may_have_other_drivers(experiment: &Experiment) -> bool {
+    let subjects = experiment.subjects.iter();
+    let mut drivers = subjects.map(|one| one.driver.as_ref().unwrap_or(&experiment.load.driver));
+    drivers.any(|driver| !driver.is_engine())
+        || experiment.factors.iter().any(|one| one.name == "driver")
 }
 
 impl Experiment {
@@ -142,10 +169,48 @@ mod tests {
             let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(told.contains(part), "{gates}: {told}");
         }
+        let told =
+            read("gates = [\"throughput > -3%\", \"p99 < 2ms\"]\ndesign.latency_window = \"0s\"");
+        let told = told.unwrap_err();
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "`p99` is measured in the open loop, which is left out",
+            "in this gate",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
         let mut experiment = read("gates = []").unwrap();
         let error = experiment.add_gates(&["p99 < 3".to_owned()]).unwrap_err();
         assert!(error.contains("--gate 'p99 < 3': expected"), "{error}");
         experiment.add_gates(&["p99 < 3ms".to_owned()]).unwrap();
         assert!(experiment.add_gates(&["p99 < 3ms".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_metric_of_the_open_loop_is_refused_where_that_is_left_out() {
+        let add = |more: &str, gate: &str| {
+            let mut experiment =
+                read(&format!("[design]\nlatency_window = \"0s\"\n{more}")).unwrap();
+            experiment.add_gates(&[gate.to_owned()])
+        };
+        for gate in ["p50 < +5%", "head: p99 < 3ms", "cpu_at_rate < +5%"] {
+            let error = add("", gate).unwrap_err();
+            assert!(error.contains("which is left out"), "{gate}: {error}");
+            assert!(
+                error.contains("leave --latency=false out"),
+                "{gate}: {error}"
+            );
+        }
+        for gate in [
+            "throughput > -3%",
+            "cpu < +5%",
+            "memory < +5%",
+            "failed < 1%",
+        ] {
+            assert_eq!(add("", gate), Ok(()), "{gate}");
+        }
+        // wrk reports latencies of its closed loop.
+        assert_eq!(add("[load]\ndriver = \"wrk\"\n", "p99 < 3ms"), Ok(()));
+        assert!(add("[load]\ndriver = \"wrk\"\n", "cpu_at_rate < +5%").is_err());
     }
 }

@@ -6,7 +6,7 @@ use super::names::{LOAD_HOST_FACTOR, VARIED_LOAD_KEYS};
 use super::{curve, drivers};
 use crate::recipes::Recipes;
 use crate::spec::{HttpVersion, LoadChange, LoadSpec, Rate};
-use readings::QuicCongestion;
+use readings::{QuicCongestion, RATE_MAX_PER_S};
 
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
@@ -277,13 +277,13 @@ fn rate(reader: &mut Reader, node: &Node, path: &str) -> Option<Rate> {
         Tree::Float(number) => *number,
         _ => reader.quantity(node, path, "rate", units::RATE_FORM, units::rate)?,
     };
-    if per_s > 0.0 && per_s <= 1e9 {
+    if per_s > 0.0 && per_s <= RATE_MAX_PER_S {
         return Some(Rate::PerSecond(per_s));
     }
     reader.report(Problem::at(
         node.place,
         format!("`{path}` is out of range"),
-        "expected more than 0 and at most 1000000000 requests per second",
+        format!("expected more than 0 and at most {RATE_MAX_PER_S} requests per second"),
     ));
     None
 }

@@ -213,6 +213,15 @@ fn units() {
 }
 
 #[test]
+fn a_rate_that_no_client_can_offer_is_a_mistake() {
+    for keys in ["rate = 1e9", "curve = [1e9]"] {
+        let text = with("[design]", &format!("[load]\n{keys}\n[design]"));
+        let error = rendered(&parse(&text).expect_err(keys));
+        assert!(error.contains("100000000 "), "{error}");
+    }
+}
+
+#[test]
 fn curves() {
     let load = |keys: &str| with("[design]", &format!("[load]\n{keys}\n[design]"));
     shown("curve-no-rate", &load("curve = [1000, \"2000\"]"));

@@ -3,7 +3,7 @@
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, State, Tokenizer, naive_next_state};
 
-use super::{KNOWN_COST, LINK_BYTES_MAX, PATH_MAX};
+use super::{LINK_BYTES_MAX, PATH_MAX, PATH_OVERHEAD};
 
 /// What a page is, by its Content-Type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(super) fn links(page: &[u8], kind: Kind) -> Links {
         match one {
             Found::Link(link) | Found::Base(link) if link.len() > PATH_MAX => {}
             Found::Link(link) => {
-                bytes += link.len() + KNOWN_COST;
+                bytes += link.len() + PATH_OVERHEAD;
                 if bytes > LINK_BYTES_MAX {
                     break;
                 }

@@ -18,16 +18,17 @@ mod tests;
 const PAGE_BYTES_MAX: usize = 64 << 20;
 /// Most bytes of a path: more than servers take in a request line.
 const PATH_MAX: usize = 16 << 10;
-/// Most bytes of the paths that one page links to, and of all that are known.
+/// Most bytes of the paths that one page links to, and of all that are known, with [`PATH_OVERHEAD`]
+/// for each.
 const LINK_BYTES_MAX: usize = 32 << 20;
-/// What a known path takes besides its bytes.
-const KNOWN_COST: usize = 128;
+/// What a path takes besides its bytes.
+const PATH_OVERHEAD: usize = 128;
 /// Most redirects one after the other; as many as wget follows.
 const REDIRECTS_MAX: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrawlLimits {
-    /// Most pages, and most that are refused.
+    /// Most pages; separately, most refused pages.
     pub pages: usize,
     /// Most bytes of all pages together.
     pub bytes: usize,
@@ -55,7 +56,7 @@ pub struct Site {
     pub refused: Vec<(String, u16)>,
     /// Links that were not followed because of `limit`.
     pub left: usize,
-    /// The limit that ended the crawl.
+    /// The limit that ended the crawl, or kept links from being followed.
     pub limit: Option<CrawlLimit>,
 }
 
@@ -66,7 +67,7 @@ pub enum CrawlLimit {
     Pages,
     /// [`CrawlLimits::bytes`].
     Bytes,
-    /// As many pages were refused as may be found.
+    /// [`CrawlLimits::pages`] refused pages.
     Refused,
     /// The paths of all links take too much memory.
     Links,
@@ -173,7 +174,7 @@ pub fn crawl(
                 continue;
             }
             if !is_loop && from.len() < REDIRECTS_MAX {
-                known.insert(&to);
+                known.paths.insert(to.clone());
                 from.push(path);
                 next.push_front(Next {
                     path: to,
@@ -217,8 +218,9 @@ pub fn crawl(
             body: answer.body,
         });
     }
-    if site.limit.is_none() && known.left > 0 {
-        (site.left, site.limit) = (known.left, Some(CrawlLimit::Links));
+    site.left += known.left;
+    if known.left > 0 {
+        site.limit = site.limit.or(Some(CrawlLimit::Links));
     }
     Ok(site)
 }
@@ -228,7 +230,7 @@ pub fn crawl(
 struct Known {
     paths: BTreeSet<String>,
     bytes: usize,
-    /// Paths that were left out since there was no room for them; one of a path that comes again.
+    /// Paths that were left out since there was no room for them; repeated ones count each time.
     left: usize,
 }
 
@@ -238,7 +240,8 @@ impl Known {
         if self.paths.contains(path) {
             return false;
         }
-        let cost = path.len() + KNOWN_COST;
+        // It is kept once more until it is fetched.
+        let cost = 2 * path.len() + PATH_OVERHEAD;
         if self.bytes + cost > LINK_BYTES_MAX {
             self.left += 1;
             return false;
@@ -260,17 +263,17 @@ fn redirect(answer: &Answer, site: &str, base: &str) -> Option<String> {
         return None;
     }
     let to = std::str::from_utf8(answer.field("Location")?).ok()?;
-    link::resolve(to, site, base)
+    link::resolve(to, site, base).filter(|path| path.len() <= PATH_MAX)
 }
 
 /// The links of the page at `path` that stay on its site, such as `http://name:81`, as paths, in the
-/// order of the page. Paths of more than 16 KiB are left out, and those behind the first 32 MiB.
+/// order of the page. Paths of more than 16 KiB are left out, and links behind the first 32 MiB.
 pub fn page_links(page: &[u8], content_type: Option<&[u8]>, site: &str, path: &str) -> Vec<String> {
     let found = html::links(page, Kind::of(content_type));
     let base = match &found.base {
         // An empty base, or one that is only a fragment, means the page itself.
         Some(base) if link::is_of_the_page(base) => Some(path.to_string()),
-        Some(base) => link::resolve(base, site, path).filter(|base| base.len() <= PATH_MAX),
+        Some(base) => link::resolve(base, site, path),
         None => Some(path.to_string()),
     };
     // With a base on another host, only links that name this host stay on it.
@@ -282,9 +285,10 @@ pub fn page_links(page: &[u8], content_type: Option<&[u8]>, site: &str, path: &s
             .flatten(),
     });
     let mut bytes = 0;
-    let fits = |link: &String| {
-        bytes += link.len() + KNOWN_COST;
+    let fits = |path: &String| {
+        bytes += path.len() + PATH_OVERHEAD;
         bytes <= LINK_BYTES_MAX
     };
+    let links = links.filter(|path| path.len() <= PATH_MAX);
     links.take_while(fits).collect()
 }

@@ -250,7 +250,7 @@ fn links_are_relative_to_the_base_of_their_page() {
 }
 
 #[test]
-fn a_site_without_end_is_left_at_a_limit() {
+fn an_endless_site_is_crawled_up_to_a_limit() {
     // Each page links to one in a folder below.
     const PAGE: &str = "<a href=y/y>";
     let address = serve(|_| (200, "", PAGE));
@@ -286,19 +286,18 @@ fn links_take_a_limited_amount_of_memory() {
     let page = format!("<base href=/{long}/><a href={long}><a href=b>");
     let found = page_links(page.as_bytes(), None, "http://site:81", "/dir/a");
     assert_eq!(found, ["/dir/b"]);
-    // A base makes short links long.
-    let base = &long[..PATH_MAX - 2];
-    let mut page = format!("<base href=/{base}/>");
-    for number in 0..10_000 {
-        page += &format!("<a href={number}>");
-    }
+    // A base makes short links long, and so does percent-encoding.
+    let base = &long[..PATH_MAX - 5];
+    let umlauts = "\u{e4}".repeat(PATH_MAX / 4);
+    let page = format!("<a href={umlauts}><base href=/{base}/><a href=x><a href=xyzxyz>");
+    let found = page_links(page.as_bytes(), None, "http://site:81", "/");
+    assert_eq!(found, [format!("/{base}/x")]);
+    // A base of 16 KiB makes many short links of as many bytes.
+    let links: String = (0..10_000).map(|n| format!("<a href={n}>")).collect();
+    let page = format!("<base href=/{base}/>{links}");
     let found = page_links(page.as_bytes(), None, "http://site:81", "/");
     let bytes: usize = found.iter().map(String::len).sum();
-    assert!(
-        bytes <= LINK_BYTES_MAX && found.len() > 1_000,
-        "{}",
-        found.len()
-    );
+    assert!(bytes <= LINK_BYTES_MAX && found.len() > 1_000);
     // Of many pages as well.
     let mut known = Known::default();
     let paths = (0..1_000_000).map(|number| format!("/{number}"));

@@ -7,7 +7,7 @@ use net::h2::{
 };
 
 use super::EncodedRequest;
-use crate::session::{Answer, ContentLeft, Fields, Overhead, Refusal};
+use crate::session::{Answer, Fields, Overhead, Refusal, RemainingContent};
 
 /// The flow-control window of each stream and of the connection: larger than almost all bodies, so
 /// that the result is not that of a small window. A stream's window is not opened again.
@@ -30,7 +30,7 @@ struct Stream {
     has_head: bool,
     /// Whether the request is HEAD.
     is_head_request: bool,
-    content: ContentLeft,
+    content: RemainingContent,
     /// How many bytes of the request's body the server lets be sent.
     window: i64,
     /// How much of the body is sent.
@@ -193,7 +193,7 @@ impl Session {
                 let end = stream.sent + left.min(most) as usize;
                 let is_last = end == body.len();
                 frame::data(&mut self.out, stream.id, &body[stream.sent..end], is_last);
-                self.overhead.earn();
+                self.overhead.offset();
                 let sent = (end - stream.sent) as i64;
                 stream.sent = end;
                 stream.window -= sent;
@@ -218,15 +218,9 @@ impl Session {
         // The reader lends its events while the rest of the session handles them.
         let mut reader = std::mem::replace(&mut self.reader, FrameReader::new(0, 0));
         let fed = reader.feed(input, |event| self.event(event, &mut each));
-        let is_flood = self.overhead.add(reader.take_overhead());
+        let counted = self.count(reader.take_overhead());
         self.reader = reader;
-        let fed = match is_flood {
-            true => fed.and(Err(H2Error {
-                code: ErrorCode::EnhanceYourCalm,
-                what: "too many frames that carry nothing for a request",
-            })),
-            false => fed,
-        };
+        let fed = fed.and(counted);
         if self.received >= WINDOW_STEP {
             frame::window_update(&mut self.out, 0, self.received);
             self.received = 0;
@@ -266,10 +260,14 @@ impl Session {
             } => {
                 self.received += flow;
                 let Some(place) = self.place(stream) else {
-                    return self.must_be_given_up(stream);
+                    return self.late_frame(stream);
                 };
-                let content = &mut self.streams[place as usize].content;
-                if let Err(what) = content.take(bytes.len()) {
+                let one = &mut self.streams[place as usize];
+                let taken = match one.has_head {
+                    true => one.content.take(bytes.len()),
+                    false => Err("content before its head"),
+                };
+                if let Err(what) = taken {
                     self.malformed(place, what, end_stream, each);
                     return Ok(());
                 }
@@ -277,13 +275,13 @@ impl Session {
                     each(Answer::Body { place, bytes });
                 }
                 if end_stream {
-                    self.end_of(place, each);
+                    self.complete(place, each);
                 }
                 Ok(())
             }
             Event::Reset { stream, code } => {
                 let Some(place) = self.place(stream) else {
-                    return self.must_be_given_up(stream);
+                    return self.late_frame(stream);
                 };
                 self.free(place);
                 each(match code == ErrorCode::RefusedStream as u32 {
@@ -340,23 +338,41 @@ impl Session {
         }
     }
 
+    /// Takes a frame on a stream that has no request any more: it was given up, or is complete.
+    ///
     /// # Errors
-    /// When no request was sent on the stream.
-    fn must_be_given_up(&self, stream: u32) -> Result<(), H2Error> {
+    /// When no request was ever sent on it, or there are too many such frames.
+    fn late_frame(&mut self, stream: u32) -> Result<(), H2Error> {
         match stream >= self.next || stream.is_multiple_of(2) {
             true => Err(H2Error {
                 code: ErrorCode::ProtocolError,
-                what: "an answer on a stream without a request",
+                what: "a frame on an idle stream",
+            }),
+            false => self.count(1),
+        }
+    }
+
+    /// Counts frames that carry nothing for a request.
+    fn count(&mut self, frames: u32) -> Result<(), H2Error> {
+        match self.overhead.add(frames) {
+            true => Err(H2Error {
+                code: ErrorCode::EnhanceYourCalm,
+                what: "too many frames that carry nothing for a request",
             }),
             false => Ok(()),
         }
     }
 
     /// The answer ends.
-    fn end_of(&mut self, place: u32, each: &mut impl FnMut(Answer<'_>)) {
-        match self.streams[place as usize].content.end() {
+    fn complete(&mut self, place: u32, each: &mut impl FnMut(Answer<'_>)) {
+        let stream = &self.streams[place as usize];
+        let ended = match stream.has_head {
+            true => stream.content.end(),
+            false => Err("no final head"),
+        };
+        match ended {
             Ok(()) => {
-                self.overhead.earn();
+                self.overhead.offset();
                 self.free(place);
                 each(Answer::End { place });
             }
@@ -386,7 +402,7 @@ impl Session {
         each: &mut impl FnMut(Answer<'_>),
     ) -> Result<(), H2Error> {
         let mut status = 0;
-        let (mut content, mut wrong) = (ContentLeft::default(), None);
+        let (mut content, mut wrong) = (RemainingContent::default(), None);
         // Trailers are not kept.
         let mut fields = match &mut self.fields {
             Some(fields) if !self.streams[0].has_head => {
@@ -413,24 +429,28 @@ impl Session {
             Ok(())
         })?;
         let Some(place) = self.place(stream) else {
-            return self.must_be_given_up(stream);
+            return self.late_frame(stream);
         };
         let one = &mut self.streams[place as usize];
         // Informational answers come before the final one, trailers after it.
-        let is_final = !one.has_head && !(100..200).contains(&status);
-        if is_final {
+        let is_interim = (100..200).contains(&status);
+        if !one.has_head && is_interim && !end_stream {
+            return self.count(1);
+        }
+        if !one.has_head && !is_interim {
             if !(200..1000).contains(&status) {
                 return Err(H2Error {
                     code: ErrorCode::ProtocolError,
                     what: "an answer has no valid status",
                 });
             }
-            if let Some(what) = wrong {
+            one.has_head = true;
+            let empty = RemainingContent::of_empty(status, one.is_head_request);
+            one.content = empty.unwrap_or(content);
+            if let Some(what) = wrong.filter(|_| empty.is_none()) {
                 self.malformed(place, what, end_stream, each);
                 return Ok(());
             }
-            one.has_head = true;
-            one.content = content.of(status, one.is_head_request);
             let bytes = (FRAME_HEAD + block.len()) as u64;
             each(Answer::Head {
                 place,
@@ -439,7 +459,7 @@ impl Session {
             });
         }
         if end_stream {
-            self.end_of(place, each);
+            self.complete(place, each);
         }
         Ok(())
     }

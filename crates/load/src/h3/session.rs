@@ -8,7 +8,7 @@ use net::h3::{
 use quic::{Connection, Dir, Event, StreamEnd, StreamEvent, StreamId, VarInt, read};
 
 use super::EncodedRequest;
-use crate::session::{Answer, ContentLeft, Fields, Overhead, Refusal};
+use crate::session::{Answer, Fields, Overhead, Refusal, RemainingContent};
 
 /// The most bytes of an answer's field section.
 const SECTION_MAX: usize = 64 * 1024;
@@ -43,7 +43,7 @@ struct Stream {
     has_head: bool,
     /// Whether the request is HEAD.
     is_head_request: bool,
-    content: ContentLeft,
+    content: RemainingContent,
 }
 
 pub(crate) struct Session {
@@ -64,8 +64,10 @@ pub(crate) struct Session {
     fields: Option<Fields>,
 }
 
-/// Stops decoding: the fields that matter are read.
-const STOPPED: H3Error = H3Error::new(ErrorCode::NoError, "the fields are read");
+const FLOOD: H3Error = H3Error::new(
+    ErrorCode::ExcessiveLoad,
+    "too many frames that carry nothing for a request",
+);
 
 fn code(code: ErrorCode) -> VarInt {
     VarInt::from_u32(code as u32)
@@ -80,7 +82,7 @@ impl Session {
             frames: FrameReader::of_request(SECTION_MAX),
             has_head: false,
             is_head_request: false,
-            content: ContentLeft::default(),
+            content: RemainingContent::default(),
         };
         Self {
             streams: (0..places).map(|_| stream()).collect(),
@@ -142,7 +144,7 @@ impl Session {
         one.id = Some(id);
         one.has_head = false;
         one.is_head_request = request.is_head;
-        one.content = ContentLeft::default();
+        one.content = RemainingContent::default();
         one.frames.restart();
         let at = self.at(id);
         self.places[at] = place;
@@ -275,12 +277,13 @@ impl Session {
             frames.feed(bytes, |event| match event {
                 _ if wrong.is_some() => Ok(()),
                 Frame::Headers(section) if !*has_head => {
-                    let (status, length) = head(section, text, fields.as_mut())?;
+                    let (status, length) = response_head(section, text, fields.as_mut())?;
                     // Informational answers come before the final one.
                     if !(100..200).contains(&status) {
                         *has_head = true;
-                        match length {
-                            Ok(length) => *content = length.of(status, is_head_request),
+                        let empty = RemainingContent::of_empty(status, is_head_request);
+                        match empty.map_or(length, Ok) {
+                            Ok(length) => *content = length,
                             Err(what) => {
                                 wrong = Some(what);
                                 return Ok(());
@@ -314,9 +317,7 @@ impl Session {
         let is_flood = self.overhead.add(one.frames.take_overhead());
         let end = end?;
         if is_flood {
-            let code = ErrorCode::ExcessiveLoad;
-            let what = "too many frames that carry nothing for a request";
-            return Err(H3Error::new(code, what));
+            return Err(FLOOD);
         }
         if end == StreamEnd::Finished && one.has_head {
             wrong = wrong.or(one.content.end().err());
@@ -339,8 +340,10 @@ impl Session {
                 let one = &self.streams[place as usize];
                 one.frames.finish()?;
                 let has_head = one.has_head;
-                self.overhead.earn();
                 self.free(place);
+                if has_head {
+                    self.overhead.offset();
+                }
                 each(match has_head {
                     true => Answer::End { place },
                     false => Answer::Reset {
@@ -389,7 +392,9 @@ impl Session {
                 Ok(())
             })
         })?;
-        self.overhead.add(reader.take_overhead());
+        if self.overhead.add(reader.take_overhead()) {
+            return Err(FLOOD);
+        }
         if is_unknown {
             let why = code(ErrorCode::StreamCreationError);
             let _ = connection.recv_stream(id).stop(why);
@@ -431,44 +436,38 @@ fn begin(connection: &mut Connection) {
     }
 }
 
-/// The status of an answer, and the length of its content if it says so, or what is wrong with that.
-/// Fields behind these are decoded only if they are kept.
-fn head(
+/// The status of an answer, and its content by the `content-length`, or what is wrong with that.
+fn response_head(
     section: &[u8],
     text: &mut Vec<u8>,
     mut fields: Option<&mut Fields>,
-) -> Result<(u16, Result<ContentLeft, &'static str>), H3Error> {
+) -> Result<(u16, Result<RemainingContent, &'static str>), H3Error> {
     let mut status = 0;
-    let (mut content, mut wrong) = (ContentLeft::default(), None);
+    let (mut content, mut wrong) = (RemainingContent::default(), None);
     if let Some(fields) = &mut fields {
         fields.clear();
     }
-    let read = qpack::decode(section, SECTION_MAX, text, |name, value| {
-        if name == b":status" {
-            status = std::str::from_utf8(value)
+    let mut is_first = true;
+    qpack::decode(section, SECTION_MAX, text, |name, value| {
+        if std::mem::take(&mut is_first) {
+            let number = std::str::from_utf8(value)
                 .ok()
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(0);
+                .filter(|_| name == b":status");
+            status = number.and_then(|text| text.parse().ok()).unwrap_or(0);
         }
-        let is_length = name == b"content-length";
-        if is_length {
+        if name == b"content-length" {
             wrong = wrong.or(content.announce(value).err());
         }
-        let Some(fields) = &mut fields else {
-            return match is_length {
-                true => Err(STOPPED),
-                false => Ok(()),
-            };
-        };
-        if !name.starts_with(b":") {
+        if let Some(fields) = &mut fields
+            && !name.starts_with(b":")
+        {
             fields.push((String::from_utf8_lossy(name).into_owned(), value.to_vec()));
         }
         Ok(())
-    });
-    match read {
-        Err(error) if error != STOPPED => Err(error),
-        _ if (100..1000).contains(&status) => Ok((status, wrong.map_or(Ok(content), Err))),
-        _ => Err(H3Error::new(
+    })?;
+    match (100..1000).contains(&status) {
+        true => Ok((status, wrong.map_or(Ok(content), Err))),
+        false => Err(H3Error::new(
             ErrorCode::MessageError,
             "an answer does not begin with a valid status",
         )),

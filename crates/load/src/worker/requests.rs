@@ -7,11 +7,15 @@ use super::segment::SegmentRun;
 use crate::clock::Clock;
 use crate::conn::State;
 use crate::pacing::Pacer;
+use crate::run::LoadError;
 use crate::stop::StopRule;
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Issues the requests of an open loop that are due; whether there were any.
-    pub(super) fn issue_due(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// When more wait for a connection than are kept.
+    pub(super) fn issue_due(&mut self) -> Result<bool, LoadError> {
         let mut issued = false;
         while P::OPEN && self.rule.is_open() {
             let due = self.pacer.next_ns();
@@ -34,10 +38,10 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                     self.worker.recorders[self.recorder].stages[stage].due += 1;
                 }
             }
-            self.backlog.push_back(due);
+            self.backlog.push(due)?;
             self.serve_backlog();
         }
-        issued
+        Ok(issued)
     }
 
     /// Gives due requests to free connections.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use net::{Io, WireBytes};
 use readings::Answered;
 
+use super::backlog::Backlog;
 use super::late;
 use super::open_loop::{Offer, Presence};
 use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, WORK_NS, Worker};
@@ -83,8 +84,7 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
     pub(super) stage_ends: Vec<u64>,
     /// Free connections of an open loop.
     pub(super) idle: VecDeque<u32>,
-    /// Due times of requests for which no connection was free.
-    pub(super) backlog: VecDeque<u64>,
+    pub(super) backlog: Backlog,
     /// Requests without an answer yet.
     pub(super) busy: u64,
     /// The time of this turn of the loop.
@@ -148,7 +148,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
                 .map_or(u64::MAX, |wait| window.end.saturating_add(wait)),
             stage_ends,
             idle: VecDeque::new(),
-            backlog: VecDeque::new(),
+            backlog: Backlog::of_one_of(worker.job.threads),
             busy: 0,
             now: start,
             last_done: start,
@@ -235,7 +235,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             }
             let is_over = self.now >= self.window.end;
             // Also after the window's end: what was due before it and is late must be sent.
-            let issued = self.issue_due();
+            let issued = self.issue_due()?;
             let is_exhausted = !self.rule.is_open() && self.backlog.is_empty();
             if self.busy == 0 && (is_over || is_exhausted) && !self.awaits_late() {
                 if stopped.is_some() {

@@ -151,6 +151,20 @@ fn a_backlog_that_nobody_serves_is_counted_as_timeouts() {
 }
 
 #[test]
+fn a_backlog_that_memory_has_no_room_for_ends_the_load() {
+    // As on 1,024 threads, of which this one has the only connection: it keeps 32,768 due times.
+    let mut job = job(1, Segment::open(1e7, Stop::After(ms(100))));
+    job.threads = 1_024;
+    let clock = SimClock::default();
+    let io = SimIo::new(&clock, 10_000 * MS);
+    let (sender, _messages) = mpsc::channel();
+    let mut worker = Worker::new(io, clock.clone(), Arc::new(job), 0, sender);
+    let done = worker.segment(0, clock.now_ns(), &AtomicBool::new(false));
+    let is_full = |e: &LoadError| matches!(e, LoadError::Backlog { waiting: 32_768 });
+    assert!(done.as_ref().is_err_and(is_full), "{done:?}");
+}
+
+#[test]
 fn the_ramp_up_is_not_measured() {
     let segment = Segment {
         ramp_up: ms(50),

@@ -311,8 +311,8 @@ fn a_connection_carries_a_page_and_the_next_page_has_its_own() {
     assert_eq!(one(&kept).connects, 2);
 }
 
-/// A server that answers the first requests of each connection well, which are the reference and its
-/// like, and those behind them as told.
+/// A server that answers the first `good` requests well, among them those for the reference, and the
+/// others with `bad`.
 fn after_good_answers(
     good: usize,
     bad: impl Fn(&mut Link, u32) + Send + Sync + 'static,
@@ -332,12 +332,12 @@ fn after_good_answers(
 #[test]
 fn an_answer_has_to_have_the_length_that_it_announces() {
     let answers: [(&[(&str, &str)], &str); 4] = [
-        (&[("content-length", "500")], "less content"),
-        (&[("content-length", "4")], "more content"),
-        (&[("content-length", "five")], "no length"),
+        (&[("content-length", "500")], "less content than announced"),
+        (&[("content-length", "4")], "more content than announced"),
+        (&[("content-length", "five")], "an invalid content-length"),
         (
             &[("content-length", "5"), ("content-length", "6")],
-            "two different",
+            "conflicting content-lengths",
         ),
     ];
     for (fields, told) in answers {
@@ -384,7 +384,47 @@ fn an_answer_without_content_may_have_a_length() {
 }
 
 #[test]
-fn a_server_that_sends_frames_without_end_is_left() {
+fn an_answer_without_a_head_is_none() {
+    // DATA alone, and an interim answer that ends the stream.
+    let answers: [fn(&mut Link, u32); 2] = [
+        |link, stream| link.data(stream, b"hello", true),
+        |link, stream| link.head(stream, &[(":status", "103")], true),
+    ];
+    for bad in answers {
+        let address = after_good_answers(10, bad);
+        let target = over_h2(target(address, "/"), 1);
+        let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(20)));
+        assert!(
+            reading.errors_all.read >= 10 && reading.requests <= 10,
+            "{reading:?}"
+        );
+        assert!(
+            reading.wrong[0].found.contains("head"),
+            "{:?}",
+            reading.wrong
+        );
+    }
+}
+
+#[test]
+fn an_answer_to_head_has_no_content() {
+    let back_end = BackEnd::new(&[], |link, _| {
+        while let Some((stream, _)) = link.request() {
+            link.answer(stream, "hello");
+        }
+    });
+    let bytes = net::fetch::request("HEAD", "h", "/", &[]);
+    let expect = Expect {
+        status: load::StatusRule::Exactly(200),
+        body: BodyRule::Any,
+    };
+    let target = over_h2(Target::new(back_end.address, bytes, expect), 1);
+    let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(5)));
+    assert_eq!((reading.requests, reading.errors_all.read), (0, 5));
+}
+
+#[test]
+fn a_frame_flood_closes_the_connection() {
     for io in BOTH {
         let address = after_good_answers(10, |link, stream| {
             for _ in 0..110_000 {
@@ -411,5 +451,5 @@ fn an_answer_to_no_request_ends_the_connection() {
     let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(12)));
     assert!(reading.errors_all.read >= 1);
     let found = &reading.wrong[0].found;
-    assert!(found.contains("without a request"), "{found}");
+    assert!(found.contains("idle stream"), "{found}");
 }

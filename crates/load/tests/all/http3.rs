@@ -364,10 +364,17 @@ fn answers_that_are_no_http3_are_errors() {
 #[test]
 fn an_answer_has_to_have_the_length_that_it_announces() {
     let (tls, client) = identities();
-    let fields: [(&[(&str, &str)], &str); 4] = [
-        (&[("content-length", "500")], "less content"),
-        (&[("a", "b"), ("content-length", "1")], "more content"),
-        (&[("content-length", "two")], "no length"),
+    let fields: [(&[(&str, &str)], &str); 5] = [
+        (&[("content-length", "500")], "less content than announced"),
+        (
+            &[("a", "b"), ("content-length", "1")],
+            "more content than announced",
+        ),
+        (&[("content-length", "two")], "an invalid content-length"),
+        (
+            &[("content-length", "2"), ("content-length", "3")],
+            "conflicting content-lengths",
+        ),
         (&[("a", "b"), ("content-length", "2")], ""),
     ];
     for (fields, told) in fields {

@@ -140,7 +140,7 @@ fn gravity(warning: &Warning) -> u8 {
         Warning::ClientPauses { .. } => 10,
         Warning::LostSyns { .. } | Warning::IdleConnections { .. } => 11,
         Warning::WideFloor { .. } => 12,
-        Warning::UncountedCpu(_) => 13,
+        Warning::UncountedCpu(_) | Warning::UncountedUpstreams { .. } => 13,
         Warning::Unresolved { .. } => 14,
         Warning::SteadyStateUnchecked { .. } => 15,
     }

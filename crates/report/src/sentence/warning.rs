@@ -185,6 +185,20 @@ pub(crate) fn warning(warning: &Warning) -> String {
              ordinary user has one under `systemd-run --user --scope -p Delegate=yes weigh run …`",
             joined(servers, |name| format!("`{name}`"))
         ),
+        Warning::UncountedUpstreams {
+            subject,
+            baseline,
+            missing,
+        } => format!(
+            "what the servers of {subject} cost (CPU time, memory) is not compared with {baseline}: \
+             {} cannot be counted, as its process cannot be seen; it is on another machine, or \
+             another user's, which root can see",
+            missing
+                .iter()
+                .map(|(behind, at)| format!("what listens at {} behind {behind}", at.join(", ")))
+                .collect::<Vec<_>>()
+                .join(" and ")
+        ),
         Warning::Settings {
             difference,
             conditions,

@@ -27,7 +27,7 @@ impl<'a> StepLengths<'a> {
             objective,
             requests_for_quantile: requests_for_quantile(objective),
             shortest: args.step,
-            longest: args.step_max.max(args.step),
+            longest: args.longest_step(),
             warmup: args.warmup,
             precision: args.precision,
         }

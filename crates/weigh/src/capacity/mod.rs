@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use clap::{Args, Command, FromArgMatches};
-use readings::Gate;
+use experiment::units::duration_text;
+use readings::{Gate, LoadReading};
 use report::{CapacityView, ScalingView};
 use run::Fleet;
 use verdict::capacity::{Judgement, Objective};
@@ -12,7 +13,7 @@ use verdict::capacity::{Judgement, Objective};
 use crate::cli::{CapacityArgs, CapacityFormat, LoadArgs, Unsettled};
 use crate::failure::Failure;
 use crate::gates;
-use crate::load::{fit, hosts, target};
+use crate::load::{changing, fit, hosts, target};
 use crate::output::{print_json, print_text, width};
 use crate::signals::Signals;
 
@@ -28,12 +29,16 @@ const INVALID: u8 = 4;
 
 /// Finds the highest rate that keeps an objective, or measures throughput over concurrency.
 pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
+    look(args)?;
     let objective = objective(args)?;
+    if let Some(objective) = &objective {
+        search::look(objective, args)?;
+    }
     let gates = gates::of_capacity(&args.gates)?;
     let signals = Signals::listen()?;
     let load = load_args(args)?;
     fit::look(&load)?;
-    let (target, _) = target::target(&load)?;
+    let (target, called) = target::target(&load)?;
     let fleet = match &args.hosts {
         None => None,
         Some(file) => Some(fleet(args, file, &target.address, &signals)?),
@@ -53,6 +58,7 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     }
     let steps = Steps {
         args,
+        called: &called,
         job: &job,
         signals: &signals,
         fleet: fleet.map(RefCell::new),
@@ -72,6 +78,19 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
         None if is_valid => of_gates,
         None => INVALID,
     })
+}
+
+/// Whether the lengths of steps fit each other.
+fn look(args: &CapacityArgs) -> Result<(), Failure> {
+    match args.step_max {
+        Some(longest) if args.step > longest => Err(Failure::words(format!(
+            "--step {} is longer than --step-max {}, the longest time of a step; give a shorter \
+             --step, or a longer --step-max",
+            duration_text(args.step),
+            duration_text(longest)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The hosts that make the load.
@@ -99,10 +118,12 @@ fn under(
 ) -> Result<(bool, u8), Failure> {
     let args = steps.args;
     let mut found = search::search(objective, steps, seed)?;
+    note_changing(found.steps.iter().map(|step| &step.load));
+    let shown = steps.called.to_string();
     let points =
         verdict::capacity::curve(&found.steps, &verdict::capacity::quantiles_of(objective));
     let view = CapacityView {
-        url: &args.url,
+        url: &shown,
         objective,
         capacity: &found.capacity,
         steps: &found.steps,
@@ -121,7 +142,7 @@ fn under(
     };
     let judged = verdict::judge_capacity_gates(gates, &args.url, &found.capacity);
     let document = || {
-        let mut document = report::capacity_json(&view);
+        let mut document = steps.document(report::capacity_json(&view));
         document["gates"] = report::gates_json(&judged);
         document
     };
@@ -153,17 +174,20 @@ fn under(
 fn over_concurrency(steps: &Steps<'_>, seed: u64) -> Result<bool, Failure> {
     let args = steps.args;
     let (made, failure) = concurrency::measure(steps, seed)?;
+    note_changing(made.iter().map(|step| &step.load));
+    let shown = steps.called.to_string();
     let scaling = verdict::usl::Scaling::of(&made, seed);
     let view = ScalingView {
-        url: &args.url,
+        url: &shown,
         scaling: &scaling,
         steps: &made,
         seed,
         stopped: steps.signals.stopped(),
     };
+    let document = || steps.document(report::scaling_json(&view));
     match args.format {
-        CapacityFormat::Json if args.output.is_none() => print_json(&report::scaling_json(&view)),
-        CapacityFormat::Json => show(args, &json_text(&report::scaling_json(&view)))?,
+        CapacityFormat::Json if args.output.is_none() => print_json(&document()),
+        CapacityFormat::Json => show(args, &json_text(&document()))?,
         CapacityFormat::Text => show(args, &report::scaling_terminal(&view, width()))?,
         CapacityFormat::Md => show(args, &report::scaling_markdown(&view))?,
         CapacityFormat::Html => show(args, &report::scaling_html(&view))?,
@@ -171,6 +195,13 @@ fn over_concurrency(steps: &Steps<'_>, seed: u64) -> Result<bool, Failure> {
     match failure {
         Some(failure) => Err(failure),
         None => Ok(scaling.levels.iter().any(|l| l.rounds > 0)),
+    }
+}
+
+/// Says on standard error how content that may change is left uncompared.
+fn note_changing<'a>(loads: impl Iterator<Item = &'a LoadReading>) {
+    if let Some(note) = changing::note(loads) {
+        eprintln!("weigh: {note}");
     }
 }
 
@@ -237,6 +268,7 @@ fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
         body_varies: args.body_varies,
         io: args.io,
         cpus: args.cpus.clone(),
+        hosts: args.hosts.clone(),
         tls: args.tls.clone(),
         quiet: args.quiet,
         ..plain

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use readings::Pacing;
+use readings::{Pacing, RATE_MAX_PER_S};
 use report::time;
 use verdict::capacity::{
     Capacity, Judgement, Objective, Outcome, RateStep, Search, SearchOptions, Step,
@@ -12,11 +12,14 @@ use verdict::text::rate;
 
 use super::lengths::StepLengths;
 use super::steps::Steps;
+use crate::cli::CapacityArgs;
 use crate::failure::Failure;
 
 /// The rates of the curve, as shares of the highest that held.
 const SHARES: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 0.9];
 const ROUNDS: u32 = 3;
+/// The lowest rate that is offered unasked, requests per second.
+const LOWEST: f64 = 0.1;
 /// How long the closed loop runs that tells where to begin.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
@@ -48,33 +51,22 @@ pub(super) fn search(
 ) -> Result<Found, Failure> {
     let args = steps.args;
     let lengths = StepLengths::of(objective, args);
-    let lowest = lengths.requests_for_quantile / args.step_max.as_secs_f64();
-    let min = args.min.unwrap_or(0.0).max(lowest).max(0.1);
+    let Range { min, max } = Range::of(&lengths, args)?;
     let start = match args.start {
         Some(rate) => rate,
         None => first_look(steps)?,
     };
     let options = SearchOptions {
         min_per_s: min,
-        max_per_s: args.max.unwrap_or(f64::MAX / 4.0),
+        max_per_s: max,
         precision: args.precision,
         max_trials: args.max_steps,
         ..SearchOptions::around(start)
     };
     let options = SearchOptions {
-        start_per_s: options.start_per_s.max(min).min(options.max_per_s),
+        start_per_s: options.start_per_s.max(min).min(max),
         ..options
     };
-    if options.max_per_s < min {
-        return Err(Failure::words(format!(
-            "--max {}: the objective's quantile needs {} requests in a step of at most {}, which is \
-             {} requests/s; allow longer steps (--step-max), or use a lower quantile",
-            rate(options.max_per_s),
-            rate(lengths.requests_for_quantile),
-            time(args.step_max.as_secs_f64() * 1e6),
-            rate(lowest),
-        )));
-    }
     let mut under = Under {
         objective,
         steps,
@@ -93,6 +85,51 @@ pub(super) fn search(
         steps: under.made,
         failure: under.failure,
     })
+}
+
+/// Checks what the options ask for, before anything is sent.
+///
+/// # Errors
+/// When no rate is in their range, or no length that a step can have.
+pub(super) fn look(objective: &Objective, args: &CapacityArgs) -> Result<(), Failure> {
+    Range::of(&StepLengths::of(objective, args), args).map(drop)
+}
+
+/// The rates that a search may offer.
+struct Range {
+    min: f64,
+    max: f64,
+}
+
+impl Range {
+    fn of(lengths: &StepLengths<'_>, args: &CapacityArgs) -> Result<Self, Failure> {
+        let longest = args.longest_step();
+        let max = args.max.unwrap_or(RATE_MAX_PER_S);
+        if let Some(min) = args.min.filter(|min| *min > max) {
+            return Err(Failure::words(format!(
+                "--min {} is above --max {}: no rate lies between them; exchange them, or leave one \
+                 out",
+                rate(min),
+                rate(max)
+            )));
+        }
+        let lowest = lengths.requests_for_quantile / longest.as_secs_f64();
+        if lowest > max {
+            let highest = match args.max {
+                Some(_) => format!("--max {}", rate(max)),
+                None => format!("--objective: the highest rate is {} requests/s", rate(max)),
+            };
+            return Err(Failure::words(format!(
+                "{highest}: the objective's quantile needs {} requests in a step of at most {}, \
+                 which is {} requests/s; allow longer steps (--step-max), or use a lower quantile",
+                rate(lengths.requests_for_quantile),
+                time(longest.as_secs_f64() * 1e6),
+                rate(lowest),
+            )));
+        }
+        let min = args.min.unwrap_or(LOWEST.min(max)).max(lowest);
+        Ok(Self { min, max })
+    }
 }
 
 /// Half of what a closed loop carries.
@@ -224,7 +261,53 @@ impl Under<'_> {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
     use super::*;
+
+    fn range(options: &[&str]) -> Result<Range, String> {
+        let command = CapacityArgs::augment_args(Command::new("capacity").no_binary_name(true));
+        let all = ["http://h/", "--objective", "p50<10ms"]
+            .iter()
+            .chain(options);
+        let matches = command.try_get_matches_from(all).unwrap();
+        let args = CapacityArgs::from_arg_matches(&matches).unwrap();
+        let objective = args.objective.as_deref().unwrap().parse().unwrap();
+        Range::of(&StepLengths::of(&objective, &args), &args).map_err(|e| match e {
+            Failure::Words(text) => text,
+            _ => "not about the options".to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_range_without_a_rate_is_refused_for_its_own_reason() {
+        let wrong = |options: &[&str]| range(options).err().unwrap();
+        let text = wrong(&["--min", "100", "--max", "5"]);
+        assert!(text.contains("--min 100 is above --max 5"), "{text}");
+        assert!(!text.contains("quantile"), "{text}");
+        // p50 needs 220 requests, in 30 s.
+        let text = wrong(&["--max", "7"]);
+        assert!(
+            text.contains("--max 7.0: the objective's quantile needs 220"),
+            "{text}"
+        );
+        let text = wrong(&["--min", "1", "--max", "7"]);
+        assert!(
+            text.contains("needs 220 requests in a step of at most 30"),
+            "{text}"
+        );
+        let Range { min, max } = range(&["--min", "40", "--max", "40"]).unwrap();
+        assert_eq!((min, max), (40.0, 40.0));
+        assert_eq!(range(&[]).unwrap().max, RATE_MAX_PER_S);
+    }
+
+    #[test]
+    fn the_longest_step_follows_a_step_above_its_default() {
+        let lowest = |options: &[&str]| range(options).unwrap().min;
+        assert_eq!(lowest(&[]), 220.0 / 30.0);
+        assert_eq!(lowest(&["--step", "40s"]), 220.0 / 40.0);
+        assert_eq!(lowest(&["--step", "1s", "--step-max", "2s"]), 110.0);
+    }
 
     #[test]
     fn rates_are_those_that_anybody_would_write_down() {

@@ -7,11 +7,13 @@ use agent::AgentError;
 use load::{Job, Stop};
 use readings::{LoadReading, Pacing};
 use run::Fleet;
+use serde_json::{Value, json};
 use verdict::Flaw;
 
 use crate::cli::CapacityArgs;
 use crate::failure::Failure;
 use crate::load::hosts;
+use crate::load::target::Called;
 use crate::signals::Signals;
 
 /// How often a step is made in which a host is lost or late.
@@ -21,6 +23,8 @@ const ATTEMPTS: u32 = 3;
 pub(super) struct Steps<'a> {
     /// The options.
     pub args: &'a CapacityArgs,
+    /// The target as results name it.
+    pub called: &'a Called,
     /// The load, whose pacing and length each step sets.
     pub job: &'a Job,
     /// Signals that stop it.
@@ -32,6 +36,13 @@ pub(super) struct Steps<'a> {
 }
 
 impl Steps<'_> {
+    /// A result as JSON, whose URL stands alone.
+    pub fn document(&self, mut result: Value) -> Value {
+        result["url"] = json!(self.called.url);
+        result["address"] = json!(self.called.chosen);
+        result
+    }
+
     /// Makes one step; `None` if a signal stopped it.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use net::IoKind;
 
 use super::{Arrivals, TlsArgs, Unsettled, Wait};
-use crate::units;
+use crate::units::{self, CpuRange};
 
 /// `weigh capacity`.
 #[derive(Debug, Args)]
@@ -44,9 +44,9 @@ pub struct CapacityArgs {
     /// detection of an overload needs it.
     #[arg(long, default_value = "2s", value_parser = units::some_time)]
     pub step: Duration,
-    /// Longest measured time of a step.
-    #[arg(long, default_value = "30s", value_parser = units::some_time)]
-    pub step_max: Duration,
+    /// Longest measured time of a step [default: 30s, or --step if that is longer].
+    #[arg(long, value_parser = units::some_time)]
+    pub step_max: Option<Duration>,
     /// Warm-up of each step, not measured.
     #[arg(long, default_value = "500ms", value_parser = units::duration)]
     pub warmup: Duration,
@@ -99,9 +99,9 @@ pub struct CapacityArgs {
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,
-    /// CPUs to bind the threads to, such as 1 or 2,3.
-    #[arg(long, value_delimiter = ',')]
-    pub cpus: Vec<u32>,
+    /// CPUs to bind the threads to, such as 1 or 0-3,5.
+    #[arg(long, value_delimiter = ',', value_parser = units::cpu_range)]
+    pub cpus: Vec<CpuRange>,
     /// Have the hosts of this file make the load together, instead of this machine. The file has
     /// [hosts.NAME] tables as in an experiment, such as [hosts.one] with ssh = "user@machine".
     /// --connections and rates are those of the whole load, --threads those of each host.
@@ -129,6 +129,16 @@ pub struct CapacityArgs {
     // The last ones: clap would put further options under their heading.
     #[command(flatten)]
     pub tls: TlsArgs,
+}
+
+/// The longest measured time of a step, unless an option says otherwise.
+const STEP_MAX: Duration = Duration::from_secs(30);
+
+impl CapacityArgs {
+    /// The longest measured time of a step.
+    pub fn longest_step(&self) -> Duration {
+        self.step_max.unwrap_or(STEP_MAX.max(self.step))
+    }
 }
 
 /// The forms of a capacity.

@@ -1,6 +1,6 @@
 //! The options for gates, and for results in continuous integration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -18,7 +18,8 @@ pub struct GateArgs {
     /// else is then written.
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Write the gates as JUnit XML, one test case each.
+    /// Write the gates as JUnit XML, one test case each; `-` is standard output, to which nothing
+    /// else is then written.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 }
@@ -41,10 +42,16 @@ impl GateArgs {
         self.unsettled == Some(Unsettled::Fail)
     }
 
-    /// Whether the comment goes to standard output.
-    pub fn prints_markdown(&self) -> bool {
-        self.markdown
-            .as_ref()
-            .is_some_and(|path| path.as_os_str() == "-")
+    /// The options whose file is standard output.
+    pub fn printed(&self) -> Vec<&'static str> {
+        let files = [("--markdown", &self.markdown), ("--junit", &self.junit)];
+        let is_output = |file: &Option<PathBuf>| file.as_deref().is_some_and(is_output);
+        let printed = files.into_iter().filter(|(_, file)| is_output(file));
+        printed.map(|(option, _)| option).collect()
     }
+}
+
+/// Whether a file's name stands for standard output.
+pub fn is_output(file: &Path) -> bool {
+    file.as_os_str() == "-"
 }

@@ -9,7 +9,7 @@ use net::IoKind;
 use readings::QuicCongestion;
 
 use super::{Format, TlsArgs};
-use crate::units::{self, stage};
+use crate::units::{self, CpuRange, stage};
 
 /// `weigh load`.
 // What belongs to a way of loading requires the group that chooses it: an option that is required
@@ -111,9 +111,9 @@ pub struct LoadArgs {
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,
-    /// CPUs to bind the threads to, such as 1 or 2,3.
-    #[arg(long, value_delimiter = ',')]
-    pub cpus: Vec<u32>,
+    /// CPUs to bind the threads to, such as 1 or 0-3,5.
+    #[arg(long, value_delimiter = ',', value_parser = units::cpu_range)]
+    pub cpus: Vec<CpuRange>,
     /// Addresses of this machine that connections come from, in turn, such as
     /// 127.0.0.2,127.0.0.3: each has ports of its own.
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]

@@ -8,7 +8,8 @@ use load::{
 use readings::LoadReading;
 use serde_json::json;
 
-use super::target::{self, Url};
+use super::fit;
+use super::target::{self, Called, Destination, Url};
 use crate::cli::{Format, LoadArgs};
 use crate::failure::Failure;
 use crate::output::{print_json, print_text};
@@ -21,8 +22,9 @@ const BYTES_MAX: usize = 1 << 30;
 pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     let text = args.url.as_deref().unwrap_or_default();
     let url = target::url(text).map_err(Failure::words)?;
-    let address = target::address(args, &url)?;
     let tls = target::tls(args, &url)?;
+    let Destination { address, chosen } = target::destination(args, &url)?;
+    fit::look_at_families(args, &address)?;
     let client = tls.as_ref().map(::tls::ClientTls::new).transpose();
     let client = client.map_err(Failure::words)?;
     let bytes = |path: &str| {
@@ -57,12 +59,12 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         let most = args.pages_max;
         let why = match limit {
             CrawlLimit::Pages => format!("more than --pages-max {most} pages"),
-            CrawlLimit::Refused => format!("as many pages as --pages-max {most} were refused"),
+            CrawlLimit::Refused => format!("{most} pages were refused (--pages-max)"),
             CrawlLimit::Bytes => format!(
-                "the pages have more than {} MiB together; --pages-max and --depth limit the crawl",
-                BYTES_MAX >> 20
+                "the pages exceed {} GiB in total; lower --pages-max or --depth",
+                BYTES_MAX >> 30
             ),
-            CrawlLimit::Links => "there are too many different links".to_owned(),
+            CrawlLimit::Links => "all links exceed 32 MiB; lower --depth".to_owned(),
         };
         eprintln!("weigh: {} links were not followed: {why}", site.left);
     }
@@ -103,6 +105,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     match args.format {
         Format::Json => print_json(&json!({
             "url": text,
+            "address": chosen,
             "pages": pages,
             "page_bytes": page_bytes,
             "refused": site.refused,
@@ -116,9 +119,13 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
             })).collect::<Vec<_>>(),
             "problems": problems,
         })),
-        Format::Text => print_text(&report::crawl_terminal(
-            &readings, text, pages, page_bytes, &problems,
-        )),
+        Format::Text => {
+            let url = text.to_owned();
+            let shown = Called { url, chosen }.to_string();
+            print_text(&report::crawl_terminal(
+                &readings, &shown, pages, page_bytes, &problems,
+            ));
+        }
     }
     if let Some(status) = signals.status() {
         return Ok(status);

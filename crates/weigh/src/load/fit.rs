@@ -7,9 +7,9 @@ use std::net::{IpAddr, UdpSocket};
 use load::Stage;
 use net::Address;
 
-use super::target;
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
+use crate::units;
 
 /// Checks the options of a load.
 ///
@@ -19,8 +19,8 @@ pub fn look(args: &LoadArgs) -> Result<(), Failure> {
     for source in &args.source {
         is_own(*source)?;
     }
-    for cpu in &args.cpus {
-        is_usable(*cpu)?;
+    for cpu in units::cpus(&args.cpus) {
+        is_usable(cpu)?;
     }
     asks_for_something(&args.stages)?;
     one_host(&args.headers)
@@ -105,16 +105,4 @@ pub fn look_at_families(args: &LoadArgs, target: &Address) -> Result<(), Failure
             )))
         }
     }
-}
-
-/// [`look_at_families`] where the target is not made yet.
-///
-/// # Errors
-/// As there, and when the URL is wrong.
-pub fn look_at_families_of_url(args: &LoadArgs, text: &str) -> Result<(), Failure> {
-    if args.source.is_empty() {
-        return Ok(());
-    }
-    let url = target::url(text).map_err(Failure::words)?;
-    look_at_families(args, &target::address(args, &url)?)
 }

@@ -14,12 +14,16 @@ use crate::cli::{self, Format, LoadArgs};
 use crate::failure::Failure;
 use crate::output::{note_fallback, print_json, print_text};
 use crate::signals::Signals;
+use crate::units;
+use target::Called;
 
+pub mod changing;
 mod crawl;
 mod empty_page;
 pub mod fit;
 pub mod hosts;
 mod live;
+mod redirects;
 pub mod target;
 mod watch;
 
@@ -31,14 +35,14 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
     fit::look(args)?;
     if args.crawl {
-        fit::look_at_families_of_url(args, args.url.as_deref().unwrap_or_default())?;
         return crawl::crawl(args, &signals);
     }
     let (target, called) = target::target(args)?;
     fit::look_at_families(args, &target.address)?;
+    let shown = called.to_string();
     let made = match &args.hosts {
-        None => make_here(args, target, &called, &signals)?,
-        Some(file) => make_on_hosts(args, file, target, &called, &signals)?,
+        None => make_here(args, target, &shown, &signals)?,
+        Some(file) => make_on_hosts(args, file, target, &shown, &signals)?,
     };
     let reading = made.reading;
     if reading.duration_s == 0.0 {
@@ -46,8 +50,12 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
         signals.go_on()?;
     }
     let flaws = verdict::load_flaws(&reading);
-    let empty = made.empty_page.filter(|_| reading.requests_all > 0);
-    let notes: Vec<String> = empty.into_iter().collect();
+    let mut notes = made.notes;
+    if reading.requests_all == 0 {
+        notes.clear();
+    }
+    notes.extend(report::idle_streams(&reading));
+    notes.extend(changing::note(std::iter::once(&reading)).map(str::to_owned));
     match args.format {
         Format::Json => {
             let compared = !made.is_varying && !args.body_varies;
@@ -60,7 +68,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
             if signals.stopped() {
                 print_text("It was stopped; this is what was measured until then.\n\n");
             }
-            print_text(&report::load_terminal(&reading, &called, &notes));
+            print_text(&report::load_terminal(&reading, &shown, &notes));
         }
     }
     if let Some(status) = signals.status() {
@@ -74,8 +82,8 @@ struct Made {
     reading: LoadReading,
     /// Whether answers differ from time to time, so that content is not compared.
     is_varying: bool,
-    /// A note on an empty page that may be a mistake.
-    empty_page: Option<String>,
+    /// Notes on good answers that may be a mistake.
+    notes: Vec<String>,
 }
 
 fn make_here(
@@ -103,7 +111,7 @@ fn make_here(
     Ok(Made {
         reading,
         is_varying: !varying.is_empty(),
-        empty_page: empty_page::note(args, &job, &expectations(&job)),
+        notes: doubts(args, &job, &expectations(&job)),
     })
 }
 
@@ -135,9 +143,16 @@ fn make_on_hosts(
     hosts::warn_of_answers(&made);
     Ok(Made {
         is_varying: made.is_varying,
-        empty_page: empty_page::note(args, &job, &made.expectations),
+        notes: doubts(args, &job, &made.expectations),
         reading: made.reading,
     })
+}
+
+/// What makes the answers that count as good doubtful.
+fn doubts(args: &LoadArgs, job: &Job, expectations: &[Expect]) -> Vec<String> {
+    let empty = empty_page::note(args, job, expectations);
+    let redirects = redirects::note(args, expectations);
+    empty.into_iter().chain(redirects).collect()
 }
 
 /// Which answers of a prepared job's target count as good, by request.
@@ -190,7 +205,7 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
             cli::Arrivals::Even => Arrivals::Even,
             cli::Arrivals::Poisson => Arrivals::Poisson,
         },
-        cpus: args.cpus.clone(),
+        cpus: units::cpus(&args.cpus),
         sources: args
             .source
             .iter()
@@ -219,9 +234,10 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
     }
 }
 
-fn extra(called: &str, compared: bool) -> Map<String, Value> {
+fn extra(called: &Called, compared: bool) -> Map<String, Value> {
     let mut extra = Map::new();
-    extra.insert("url".into(), json!(called));
+    extra.insert("url".into(), json!(called.url));
+    extra.insert("address".into(), json!(called.chosen));
     extra.insert("content_compared".into(), json!(compared));
     extra
 }

@@ -1,6 +1,7 @@
 //! The target that the options describe.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::fmt;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use load::{
@@ -8,7 +9,7 @@ use load::{
     ReferenceError, Request, StatusRule, Target,
 };
 use net::fetch::FetchError;
-use net::{Address, UnixPath};
+use net::{Address, Choosing, NameError, UnixPath};
 use tls::CertificateFault;
 
 use crate::cli::{HttpVersion, LoadArgs, ProxyProtocol};
@@ -63,8 +64,31 @@ pub(super) fn url(text: &str) -> Result<Url, String> {
     })
 }
 
-/// The address of a URL's host.
-fn resolve(host: &str, is_tls: bool) -> Result<SocketAddr, String> {
+/// The target as results name it.
+pub struct Called {
+    pub url: String,
+    /// The address that the load goes to, if its name has several.
+    pub chosen: Option<SocketAddr>,
+}
+
+impl fmt::Display for Called {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.chosen {
+            None => self.url.fmt(f),
+            Some(address) => write!(f, "{} at {address}", self.url),
+        }
+    }
+}
+
+/// Where connections go.
+pub(super) struct Destination {
+    pub(super) address: Address,
+    /// The address, if it is one of several that a name has.
+    pub(super) chosen: Option<SocketAddr>,
+}
+
+/// The address of a URL's host. If it has several, says which one is used.
+fn resolve(host: &str, is_tls: bool, choosing: Choosing) -> Result<Destination, Failure> {
     let has_port = match host.rfind(']') {
         Some(end) => host[end..].contains(':'),
         None => host.contains(':'),
@@ -74,22 +98,42 @@ fn resolve(host: &str, is_tls: bool) -> Result<SocketAddr, String> {
     } else {
         format!("{host}:{}", if is_tls { 443 } else { 80 })
     };
-    with_port
-        .to_socket_addrs()
-        .map_err(|e| format!("{host}: cannot be resolved: {e}"))?
-        .next()
-        .ok_or_else(|| format!("{host}: has no address"))
+    let found = net::resolve(&with_port, choosing).map_err(|e| {
+        let why = format!("{host}: {e}");
+        match e {
+            NameError::NoneAccepts(_) => Failure::failed(why),
+            NameError::Unresolved(_) | NameError::NoAddress => Failure::words(why),
+        }
+    })?;
+    if let Some(note) = found.note(host) {
+        eprintln!("weigh: {note}");
+    }
+    Ok(Destination {
+        address: found.address.into(),
+        chosen: found.is_of_several().then_some(found.address),
+    })
+}
+
+fn choosing(args: &LoadArgs) -> Choosing {
+    match (args.http, &args.hosts) {
+        (HttpVersion::Http3, _) => Choosing::FirstOfQuic,
+        (_, Some(_)) => Choosing::FirstFromElsewhere,
+        (_, None) => Choosing::Accepting,
+    }
 }
 
 /// The address to connect to for a URL: a Unix socket, a proxy, or its host.
-pub(super) fn address(args: &LoadArgs, to: &Url) -> Result<Address, Failure> {
+pub(super) fn destination(args: &LoadArgs, to: &Url) -> Result<Destination, Failure> {
     if let Some(path) = &args.unix_socket {
         let path =
             UnixPath::new(path).map_err(|e| Failure::words(format!("--unix-socket: {e}")))?;
-        return Ok(path.into());
+        return Ok(Destination {
+            address: path.into(),
+            chosen: None,
+        });
     }
     match &args.proxy {
-        None => Ok(resolve(&to.host, to.is_tls).map_err(Failure::words)?.into()),
+        None => resolve(&to.host, to.is_tls, choosing(args)),
         Some(proxy) => {
             let parts = url(proxy).map_err(|e| Failure::words(format!("--proxy {e}")))?;
             if parts.path != "/" {
@@ -102,7 +146,7 @@ pub(super) fn address(args: &LoadArgs, to: &Url) -> Result<Address, Failure> {
                     "--proxy {proxy}: TLS to a forward proxy, or through one, is not supported"
                 )));
             }
-            Ok(resolve(&parts.host, false).map_err(Failure::words)?.into())
+            resolve(&parts.host, false, choosing(args))
         }
     }
 }
@@ -271,7 +315,7 @@ fn is_method(text: &str) -> bool {
 }
 
 /// The target that the options describe, and its name in results.
-pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
+pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
     if !is_method(&args.method) {
         return Err(Failure::words(format!(
             "--method: expected a word such as GET or POST, found `{}`",
@@ -299,7 +343,7 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
             .map_err(|e| Failure::words(format!("--body {}: {e}", file.display())))?,
     };
     let first = &wanted[0].url;
-    let called = match &args.url {
+    let url = match &args.url {
         Some(url) if wanted.len() == 1 => url.clone(),
         _ => format!(
             "{}://{}/",
@@ -318,9 +362,11 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
         },
     };
     let (http2, http3) = streams(args, first)?;
+    let tls = tls(args, first)?;
+    let destination = destination(args, first)?;
     let target = Target {
-        address: address(args, first)?,
-        tls: tls(args, first)?,
+        address: destination.address,
+        tls,
         http2,
         http3,
         requests_per_connection: None,
@@ -347,7 +393,8 @@ pub fn target(args: &LoadArgs) -> Result<(Target, String), Failure> {
             clients: args.proxy_client.clone(),
         }),
     };
-    Ok((target, called))
+    let chosen = destination.chosen;
+    Ok((target, Called { url, chosen }))
 }
 
 /// Asks the target first where its answers are the reference for later ones. Returns the names of
@@ -404,10 +451,13 @@ mod tests {
         assert_eq!(parts("HTTP://Name/A"), expected("Name", "/A"));
         assert!(url("HTTPS://x/").unwrap().is_tls);
         assert!(!url("http://x/").unwrap().is_tls);
-        let resolved = |host, is_tls| resolve(host, is_tls).unwrap().to_string();
-        assert_eq!(resolved("[::1]", false), "[::1]:80");
-        assert_eq!(resolved("[::1]", true), "[::1]:443");
-        assert_eq!(resolved("127.0.0.1:81", false), "127.0.0.1:81");
+        let resolved = |host, is_tls| match resolve(host, is_tls, Choosing::Accepting) {
+            Ok(Destination { address, chosen }) => format!("{address}{chosen:?}"),
+            Err(e) => panic!("{host}: status {}", e.status()),
+        };
+        assert_eq!(resolved("[::1]", false), "[::1]:80None");
+        assert_eq!(resolved("[::1]", true), "[::1]:443None");
+        assert_eq!(resolved("127.0.0.1:81", false), "127.0.0.1:81None");
         for bad in [
             "127.0.0.1",
             "http://",
@@ -417,6 +467,17 @@ mod tests {
         ] {
             assert!(url(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_address_of_several_is_named_with_the_url() {
+        let called = |chosen| Called {
+            url: "http://both.test:81/".into(),
+            chosen,
+        };
+        assert_eq!(called(None).to_string(), "http://both.test:81/");
+        let chosen = called("127.0.0.1:81".parse().ok()).to_string();
+        assert_eq!(chosen, "http://both.test:81/ at 127.0.0.1:81");
     }
 
     #[test]

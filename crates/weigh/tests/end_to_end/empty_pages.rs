@@ -41,6 +41,19 @@ fn a_load_asks_whether_an_empty_page_is_meant() {
 }
 
 #[test]
+fn a_load_says_that_it_does_not_follow_redirects() {
+    let place = Place::new();
+    let (address, _talk) = serve_tcp(|_| (302, "elsewhere".to_owned()));
+    let url = format!("http://{address}/");
+    let (_, document) = load(&place, &url, &words("-n 20 -c 2"));
+    let notes = document["notes"].to_string();
+    let note = "every answer was a redirect with status 302";
+    assert!(notes.contains(note), "{notes}");
+    let (_, document) = load(&place, &url, &words("-n 20 -c 2 --expect-status 302"));
+    assert_eq!(document["notes"], serde_json::json!([]));
+}
+
+#[test]
 fn a_comparison_warns_of_each_subject_that_answers_with_an_empty_page() {
     let place = Place::new();
     let (a, _talk) = serve_tcp(site);

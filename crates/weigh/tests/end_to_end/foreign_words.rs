@@ -102,6 +102,15 @@ fn a_damaged_journal_is_salvaged() {
     let json = ["report", "--salvage", "r", "--format", "json"];
     let document = place.run(&json).expect(0).json();
     assert_eq!(document["trials"]["failed"], 1);
+    // Without its first line, nothing can be salvaged, and no hint says so.
+    let bytes = fs::read(&file).unwrap();
+    let first = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+    fs::write(&file, &bytes[first + 1..]).unwrap();
+    for arguments in [&["report", "r"][..], &["report", "--salvage", "r"]] {
+        let done = place.run(arguments).expect(2);
+        done.says(&["journal.jsonl: expected the run's header", "must be intact"]);
+        assert!(!done.err.contains("uses the intact rows"), "{}", done.err);
+    }
 }
 
 #[test]

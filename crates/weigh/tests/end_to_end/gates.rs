@@ -97,6 +97,9 @@ fn a_breached_gate_ends_with_3_and_stands_in_every_form() {
         comment.starts_with("<!-- weigh compare -->\n### base against head"),
         "{comment}"
     );
+    let cases = place.run(&["report", "r", "--junit", "-"]).expect(0).out;
+    assert!(cases.starts_with("<?xml"), "{cases}");
+    assert!(!place.path("-").exists(), "no file has this name");
 }
 
 #[test]
@@ -187,8 +190,8 @@ fn a_gate_that_cannot_be_judged_ends_with_4_and_a_wrong_one_with_2() {
         "{junit}"
     );
     // What was not measured is not judged either.
-    let of_p99 = ["--gate", "p99 < 20ms"];
-    let missing = compare(&place, &origin, [FAST, FAST], "1", &of_p99).expect(4);
+    let of_p99 = ["report", "r", "--gate", "p99 < 20ms"];
+    let missing = place.run(&of_p99).expect(4);
     assert!(
         flat(&missing.out).contains("the run did not measure it"),
         "{}",
@@ -207,17 +210,27 @@ fn a_gate_that_cannot_be_judged_ends_with_4_and_a_wrong_one_with_2() {
         "p99 < 10%",
         "expected `+10%` (against the baseline) or `20ms`, found `10%`",
     );
+    // It is known before the run that it will not be measured.
+    wrong(
+        "p99 < 20ms",
+        "--gate 'p99 < 20ms': `p99` is measured in the open loop, which is left out",
+    );
     wrong(
         "haed: p99 < 1ms",
         "there is no subject `haed`; did you mean `head`?",
     );
-    let both = ["--format", "json", "--markdown", "-"];
-    let both = compare(&place, &origin, [FAST, FAST], "1", &both).expect(2);
-    assert!(
-        both.err.contains("both want standard output"),
-        "{}",
-        both.err
-    );
+    for both in [
+        ["--format", "json", "--markdown", "-"],
+        ["--format", "json", "--junit", "-"],
+        ["--junit", "-", "--markdown", "-"],
+    ] {
+        let both = compare(&place, &origin, [FAST, FAST], "1", &both).expect(2);
+        assert!(
+            both.err.contains("both want standard output"),
+            "{}",
+            both.err
+        );
+    }
     assert!(!place.path("r").exists(), "nothing was measured");
 
     place.write(

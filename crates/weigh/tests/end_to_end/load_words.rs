@@ -97,6 +97,11 @@ fn values_that_no_load_can_have_are_refused_as_words() {
         (words("-d 0s"), "a time above 0"),
         (words("--stages 1s@0"), "no request becomes due"),
         (words("--stages 1s@0,2s@0-0"), "no request becomes due"),
+        (
+            words("--rate 1e12"),
+            "at most 100000000 requests per second",
+        ),
+        (words("--stages 1s@0-1e9"), "at most 100000000 requests"),
         (words("--cpus 0,9999"), "--cpus 9999: no thread"),
         (words("--crawl --cpus 999"), "--cpus 999: no thread"),
     ] {

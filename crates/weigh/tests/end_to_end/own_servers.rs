@@ -112,6 +112,19 @@ fn a_command_stands_beside_a_url_and_before_an_upstream() {
     let fixed = format!("--upstream={}", running.url.trim_start_matches("http://"));
     let mine = format!("mine={}", origin(""));
     all_measured(&compare(&place, &[&url, &mine], &[&fixed], "s"), 3);
+    // The back end that runs already counts behind the front as it does alone.
+    let document = all_measured(&compare(&place, &[&url, &front], &[&fixed], "t"), 3);
+    let cpu_of = |subject: &str| {
+        let mut rows = array(&document["table"]).iter();
+        let row = rows.find(|row| row["subject"] == subject).unwrap();
+        row["server_cpu_us_per_request"].clone()
+    };
+    let (direct, both) = (cpu_of("url"), cpu_of("front"));
+    let (direct, both) = (direct.as_object().unwrap(), both.as_object().unwrap());
+    let back = direct.keys().next().unwrap();
+    assert_eq!(direct.len(), 1, "{direct:?}");
+    let names: Vec<&str> = both.keys().map(String::as_str).collect();
+    assert_eq!(names, ["front", back.as_str()]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::common::{Done, Place, array};
+use crate::common::{Done, Origin, Place, array};
 use serde_json::Value;
 
 /// A report of wrk runs: from far away and from next door, two rounds each.
@@ -352,6 +352,29 @@ fn a_text_without_outputs_is_told_what_was_looked_for() {
         .expect(2)
         .says(&["nowhere.txt", "No such file"]);
     place.run(&["read", "."]).expect(2).says(&["directory"]);
+}
+
+#[test]
+fn the_document_of_weigh_load_is_read_and_its_text_is_named() {
+    let place = Place::new();
+    let origin = Origin::start(&place);
+    let url = format!("{}/", origin.url);
+    let load = |more: &[&str]| {
+        let call = [&["load", url.as_str(), "-n", "50", "-c", "2"], more].concat();
+        place.run(&call).expect(0).out
+    };
+    let document = read(&place, &load(&["--format", "json"]));
+    let reading = &document["readings"][0];
+    assert_eq!(reading["tool"], "weigh");
+    assert_eq!(reading["requests"], 50);
+    place.write("own.txt", &load(&[]));
+    let done = place.run(&["read", "own.txt"]).expect(2);
+    done.says(&[
+        "own.txt",
+        "lines 1 to ",
+        "the text of `weigh load`",
+        "--format json",
+    ]);
 }
 
 #[test]

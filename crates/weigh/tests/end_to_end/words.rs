@@ -257,7 +257,7 @@ fn folders_that_cannot_be_used_are_named() {
     let full = [&full[..], &["--set", "design.bottleneck=false"]].concat();
     place.run(&full).result();
     let done = place.run(&["run", "good.toml", "--out", "full"]).expect(2);
-    done.says(&["full", "holds a run already", "--resume"]);
+    done.says(&["full", "holds a run already", "weigh run --resume"]);
     for (folder, file) in [("absent", "experiment.toml"), ("bare", "journal.jsonl")] {
         if folder == "bare" {
             std::fs::create_dir(place.path(folder)).unwrap();
@@ -289,6 +289,16 @@ fn wrong_words_of_load_compare_and_run_are_named() {
         (vec!["load", "ftp://127.0.0.1/"], "expected a URL"),
         (vec!["load", "http://no host/"], "expected a URL"),
         (vec!["load", url, "-d", "10"], "the unit is missing"),
+        (
+            vec!["load", url, "-d", "10"],
+            "such as \"10s\" or \"150ms\"",
+        ),
+        (
+            vec!["load", url, "-d", "-1s"],
+            "such as \"10s\" or \"150ms\"",
+        ),
+        (vec!["load", url, "-c", "-1"], "-1 is not in 1..=1000000"),
+        (vec!["load", url, "--cpus", "1-0"], "such as 2 or 0-3,5"),
         (vec!["load", url, "-d", "10x"], "'10x'"),
         (
             vec!["load", url, "-d", "1s", "-n", "5"],

@@ -134,7 +134,7 @@ impl Carrier {
                     return;
                 };
                 match one.is_chunked {
-                    true => one.last_chunk = chunk(bytes, one.last_chunk, &mut one.inbox),
+                    true => one.open_chunk = chunk(bytes, one.open_chunk, &mut one.inbox),
                     false => one.inbox.extend_from_slice(bytes),
                 }
                 if is_complete && one.is_chunked {

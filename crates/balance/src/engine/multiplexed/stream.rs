@@ -22,8 +22,9 @@ pub(super) struct Stream {
     pub is_chunked: bool,
     /// The part of the received message that has not been passed on, in the form of HTTP/1.1.
     pub inbox: Vec<u8>,
-    /// The chunk at the end of `inbox`, unless a part of it has been passed on.
-    pub last_chunk: Option<Chunk>,
+    /// The chunk at the end of `inbox`, to which content can be added; `None` once a part of it has been
+    /// passed on.
+    pub open_chunk: Option<Chunk>,
     /// Bytes to give back to the peer's window when `inbox` is passed on.
     pub flow: u32,
     pub is_paused: bool,
@@ -97,7 +98,7 @@ impl Stream {
             outgoing: None,
             is_chunked: false,
             inbox: Vec::new(),
-            last_chunk: None,
+            open_chunk: None,
             flow: 0,
             is_paused: false,
             is_given: false,
@@ -205,8 +206,8 @@ impl Stream {
         true
     }
 
-    /// Frees what was sent once it is half of the content: with a slow peer the content may never be
-    /// empty. So each byte is moved once at most.
+    /// Removes what was sent once it is half of the content: with a slow peer the content may never be
+    /// empty. In total no more bytes are moved than were sent.
     fn drop_sent(&mut self) {
         if self.sent >= KEPT_BYTES.max(self.content.len() / 2) {
             self.content.drain(..self.sent);
@@ -231,7 +232,7 @@ mod tests {
     /// A client that opens its window as fast as the server answers leaves a little unsent all the
     /// time.
     #[test]
-    fn content_that_was_sent_takes_no_memory() {
+    fn sent_content_is_removed_from_the_buffer() {
         let mut session = Session::of_server(SessionLimits {
             streams_max: 1,
             overhead_max: 10_000,

@@ -172,7 +172,7 @@ impl Table {
             self.ready.push_back(Event::Data { conn, buf });
         }
         if passed > 0 {
-            stream.last_chunk = None;
+            stream.open_chunk = None;
         }
         if passed == stream.inbox.len() {
             stream.inbox.clear();

@@ -159,7 +159,7 @@ impl Session {
             return Err(error(ErrorCode::ProtocolError, "HEADERS on an idle stream"));
         }
         let Some(one) = self.streams.get_mut(&stream).filter(|one| !one.is_received) else {
-            self.overhead += u64::from(!self.was_reset(stream));
+            self.overhead += 1;
             return Ok(());
         };
         if one.has_head {

@@ -114,7 +114,7 @@ struct Stream {
 
 /// A stream that this side has reset.
 #[derive(Clone, Copy, Debug)]
-struct Closed {
+struct ResetStream {
     stream: u32,
     /// How many bytes the peer may still have sent on it.
     credit: i64,
@@ -131,7 +131,7 @@ pub struct Session {
     section: FieldSection,
     streams: BTreeMap<u32, Stream>,
     /// The streams that this side reset most recently.
-    resets: VecDeque<Closed>,
+    resets: VecDeque<ResetStream>,
     limits: SessionLimits,
     /// The last stream that the client opened.
     last: u32,
@@ -293,11 +293,11 @@ impl Session {
         if !self.is_client {
             self.answered += 1;
         }
-        if is_received || !self.is_client {
-            self.streams.remove(&stream);
-        }
         if !is_received && !self.is_client {
             self.write_reset(stream, ErrorCode::NoError);
+        }
+        if is_received || !self.is_client {
+            self.streams.remove(&stream);
         }
     }
 
@@ -307,8 +307,10 @@ impl Session {
             self.resets.pop_front();
         }
         let credit = self.streams.get(&stream).map(|one| one.credit);
+        // One that overran its window is not counted from below zero.
+        let credit = credit.filter(|left| *left > 0);
         let credit = credit.unwrap_or(self.stream_credit);
-        self.resets.push_back(Closed { stream, credit });
+        self.resets.push_back(ResetStream { stream, credit });
     }
 
     /// Whether a stream is open.

@@ -171,7 +171,8 @@ impl Session {
         let is_awaited = |one: &&mut Stream| !one.is_received && (one.has_head || !is_client);
         let Some(one) = self.streams.get_mut(&stream).filter(is_awaited) else {
             if is_ignored {
-                self.overhead += u64::from(!is_client);
+                // Such frames without content use no window.
+                self.overhead += u64::from(!is_client || flow == 0);
                 return self.late_data(stream, flow);
             }
             if stream > self.last {

@@ -1,0 +1,105 @@
+//! The requests of an open loop that wait for a free connection.
+
+use std::collections::VecDeque;
+
+use crate::run::LoadError;
+
+/// Due times that all threads of a machine keep together: 256 MiB of them.
+const WAITING_MAX: usize = 1 << 25;
+/// Due times that memory is first reserved for.
+const FIRST: usize = 64;
+
+/// Due times of requests for which no connection was free, in order.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    due: VecDeque<u64>,
+    /// The most that it keeps.
+    max: usize,
+}
+
+impl Backlog {
+    /// One thread's part.
+    pub(super) fn of_one_of(threads: usize) -> Self {
+        Self {
+            due: VecDeque::new(),
+            max: WAITING_MAX / threads.max(1),
+        }
+    }
+
+    /// # Errors
+    /// When it is full, or there is no memory.
+    #[inline]
+    pub(super) fn push(&mut self, due: u64) -> Result<(), LoadError> {
+        if self.due.len() == self.due.capacity() {
+            self.grow()?;
+        }
+        self.due.push_back(due);
+        Ok(())
+    }
+
+    /// The limit is checked here only, which spares the loop a comparison for each request.
+    #[cold]
+    fn grow(&mut self) -> Result<(), LoadError> {
+        let len = self.due.len();
+        let most = (len * 2).clamp(FIRST.min(self.max), self.max);
+        let more = most.saturating_sub(len);
+        if more == 0 || self.due.try_reserve_exact(more).is_err() {
+            return Err(LoadError::Backlog {
+                waiting: len as u64,
+            });
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn pop_front(&mut self) -> Option<u64> {
+        self.due.pop_front()
+    }
+
+    #[inline]
+    pub(super) fn front(&self) -> Option<&u64> {
+        self.due.front()
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_holds_so_many_and_then_refuses() {
+        let mut backlog = Backlog::of_one_of(WAITING_MAX / 1_000);
+        let max = backlog.max as u64;
+        for due in 0..max {
+            backlog.push(due).unwrap();
+        }
+        for _ in 0..2 {
+            let refused = backlog.push(0);
+            assert!(matches!(refused, Err(LoadError::Backlog { waiting }) if waiting == max));
+        }
+        assert_eq!(backlog.pop_front(), Some(0));
+        backlog.push(max).unwrap();
+        assert_eq!((backlog.front(), backlog.len() as u64), (Some(&1), max));
+    }
+
+    #[test]
+    fn a_long_overload_fits() {
+        // 100,000/s for a minute.
+        assert!(Backlog::of_one_of(1).max > 5 * 100_000 * 60);
+        assert_eq!(
+            Backlog::of_one_of(1).due.capacity(),
+            0,
+            "nothing is kept for a closed loop"
+        );
+    }
+}
