@@ -375,6 +375,9 @@ impl AgentHandle for FakeAgent {
             Order::IsReady(AwaitServer { server, .. }) => {
                 script.observed(server.as_deref().unwrap_or_default(), script.ready_after)
             }
+            Order::PollStop { server, .. } if !script.running.contains(server) => {
+                observed_now(true)
+            }
             Order::PollStop { server, .. } => {
                 if script.stopping.insert(server.clone()) {
                     script.changed.insert(server.clone(), Instant::now());

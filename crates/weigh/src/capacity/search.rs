@@ -288,7 +288,7 @@ mod tests {
         // p50 needs 220 requests, in 30 s.
         let text = wrong(&["--max", "7"]);
         assert!(
-            text.contains("--max 7.0: the objective's quantile needs 220"),
+            text.contains("--max 7.00: the objective's quantile needs 220"),
             "{text}"
         );
         let text = wrong(&["--min", "1", "--max", "7"]);
