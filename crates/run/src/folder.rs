@@ -246,7 +246,7 @@ mod tests {
             "title = \"t\"\n[servers.a]\nrecipe = \"origin\"\n[subjects]\na = \"http://a/\"\n";
         let experiment = Experiment::parse("t.toml", text, &[], false, &recipes).unwrap();
         let folder = std::env::temp_dir().join(format!("weigh-held-{}", std::process::id()));
-        drop(NewFolder::create(&folder, &experiment).ok().unwrap());
+        let _held = NewFolder::create(&folder, &experiment).ok().unwrap();
         // `weigh compare` writes to it too, and cannot continue it.
         let error = NewFolder::create(&folder, &experiment).err().unwrap();
         let words = error.to_string();

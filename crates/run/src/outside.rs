@@ -40,7 +40,7 @@ impl Outside {
         for upstream in upstream_addresses(resolved, subject) {
             let started = addresses.iter().find(|(_, at)| **at == upstream);
             if let Some((name, _)) = started {
-                if !subject.through.contains(name) {
+                if !subject.through.contains(name) && !outside.started.contains(name) {
                     outside.started.push(name.clone());
                 }
                 continue;
@@ -64,8 +64,8 @@ impl Outside {
     }
 }
 
-/// The upstreams of a subject's servers that are given by address, each once.
-fn upstream_addresses(resolved: &ResolvedCondition, subject: &SubjectSpec) -> BTreeSet<SocketAddr> {
+/// The upstreams of a subject's servers that are given by address, as often as they are given.
+fn upstream_addresses(resolved: &ResolvedCondition, subject: &SubjectSpec) -> Vec<SocketAddr> {
     let servers = resolved.servers.iter();
     let path = servers.filter(|server| subject.through.contains(&server.name));
     let upstreams = path.flat_map(|server| &server.upstreams);

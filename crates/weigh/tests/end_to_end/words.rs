@@ -277,7 +277,11 @@ fn folders_that_cannot_be_used_are_named() {
         "{\"row\":\"end\",\"complete\":true}\nnonsense\n",
     );
     let done = place.run(&["report", "full"]).expect(2);
-    done.says(&["full/journal.jsonl", "header in the first line", "--salvage"]);
+    done.says(&[
+        "full/journal.jsonl",
+        "header in the first line",
+        "--salvage",
+    ]);
 }
 
 #[test]

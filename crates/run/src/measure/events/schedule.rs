@@ -175,7 +175,8 @@ impl<'s> EventSchedule<'s> {
             State::Active => self.events[number].until,
             State::Stopping | State::Starting | State::Undone => None,
         };
-        let next = (0..self.events.len()).filter_map(due).min()?;
+        let free = (0..self.events.len()).filter(|number| !self.is_held(*number));
+        let next = free.filter_map(due).min()?;
         Some(after(opened_ns, next))
     }
 
@@ -303,7 +304,12 @@ impl<'s> ScheduledEvent<'s> {
         // An order takes time to arrive, so it is given before it is due.
         let lead_ns = means.clocks.lead_ns(means.testbed, self.action.host());
         let soon_ns = now_ns() + lead_ns;
-        let is_due = |due: &Duration| soon_ns >= after(opened_ns, *due);
+        // Orders are given in the order in which they are due: each one waits for its moment.
+        let is_next = |due_ns: i64| moments.next_ns.is_none_or(|next_ns| due_ns <= next_ns);
+        let is_due = |due: &Duration| {
+            let due_ns = after(opened_ns, *due);
+            soon_ns >= due_ns && is_next(due_ns)
+        };
         let event = self.action.event;
         let (due, until) = (due.filter(is_due), self.until.filter(is_due));
         match (self.state, due, until) {
