@@ -20,7 +20,7 @@ use readings::{
 };
 
 pub(crate) use links::FakeLinks;
-use polls::{not_yet, observed_now};
+use polls::observed_now;
 
 /// The behaviour of a test's agents, and a log of their orders.
 pub(crate) struct Script {
@@ -375,19 +375,7 @@ impl AgentHandle for FakeAgent {
             Order::IsReady(AwaitServer { server, .. }) => {
                 script.observed(server.as_deref().unwrap_or_default(), script.ready_after)
             }
-            Order::PollStop { server, .. } if !script.running.contains(server) => {
-                observed_now(true)
-            }
-            Order::PollStop { server, .. } => {
-                if script.stopping.insert(server.clone()) {
-                    script.changed.insert(server.clone(), Instant::now());
-                }
-                let answer = script.observed(server, script.ends_after);
-                if answer != not_yet() {
-                    script.stopped(server);
-                }
-                answer
-            }
+            Order::PollStop { server, .. } => script.poll_stop(server),
             Order::BeginStop { .. } | Order::Clock => Answer::Done,
             Order::Stop { server, .. } => {
                 script.stopped(server);

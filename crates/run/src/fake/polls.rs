@@ -1,6 +1,6 @@
 //! What the fake agent answers to polls.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent::wire::Answer;
 
@@ -13,15 +13,26 @@ impl Script {
         observed_now(since.is_some_and(|since| since.elapsed() >= after))
     }
 
+    /// Whether a server is stopped, which takes [`Script::ends_after`].
+    pub(super) fn poll_stop(&mut self, server: &str) -> Answer {
+        if !self.running.contains(server) {
+            return observed_now(true);
+        }
+        if self.stopping.insert(server.to_owned()) {
+            self.changed.insert(server.to_owned(), Instant::now());
+        }
+        let answer = self.observed(server, self.ends_after);
+        if answer != observed_now(false) {
+            self.stopped(server);
+        }
+        answer
+    }
+
     pub(super) fn stopped(&mut self, server: &str) {
         self.log.push(format!("stop {server}"));
         self.running.remove(server);
         self.stopping.remove(server);
     }
-}
-
-pub(super) fn not_yet() -> Answer {
-    observed_now(false)
 }
 
 pub(super) fn observed_now(is_so: bool) -> Answer {
