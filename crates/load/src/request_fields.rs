@@ -11,6 +11,11 @@ const OF_A_CONNECTION: [&str; 6] = [
     "te",
 ];
 
+/// Whether the bytes of an HTTP/1.1 request are a HEAD request.
+pub(crate) fn is_head(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"HEAD ")
+}
+
 /// Reads an HTTP/1.1 request, whose fields go to `each`, pseudo-fields first and names in lower case.
 /// Returns its body; `None` if the bytes are no such request.
 pub(crate) fn read<'r>(

@@ -7,6 +7,7 @@ use readings::{HttpVersion, QuicCongestion};
 use serde::{Deserialize, Serialize};
 
 use crate::expect::Expect;
+use crate::request_fields;
 use crate::serde_as;
 
 /// A request and the answers that count as good.
@@ -49,7 +50,7 @@ impl Request {
 
     /// Whether it is a HEAD request, whose answers have no body.
     pub fn is_head(&self) -> bool {
-        self.bytes.starts_with(b"HEAD ")
+        request_fields::is_head(&self.bytes)
     }
 }
 

@@ -44,5 +44,5 @@ pub use io::{
 };
 pub use lent_buffers::LentBuffers;
 pub use lingering::Lingering;
-pub use name::{Choosing, ChosenAddress, NameError, resolve};
+pub use name::{AddressSelection, ChosenAddress, NameError, resolve};
 pub use uring::Uring;

@@ -10,11 +10,11 @@ const LIMIT: Duration = Duration::from_secs(1);
 
 /// How one address of several is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Choosing {
+pub enum AddressSelection {
     /// The first that accepts a TCP connection from here.
-    Accepting,
+    FirstAccepting,
     /// The first, because QUIC runs over UDP: no connection is accepted before a handshake.
-    FirstOfQuic,
+    FirstForQuic,
     /// The first, because the load comes from another host, which may reach others than this one.
     FirstFromElsewhere,
 }
@@ -27,7 +27,7 @@ pub struct ChosenAddress {
     count: usize,
     /// The addresses before it that did not accept a connection.
     refused: Vec<(SocketAddr, io::Error)>,
-    choosing: Choosing,
+    selection: AddressSelection,
 }
 
 /// Why a name has no address to connect to.
@@ -61,15 +61,15 @@ impl fmt::Display for Refused<'_> {
 ///
 /// # Errors
 /// When there is none, or several of which none accepts a connection.
-pub fn resolve(name: &str, choosing: Choosing) -> Result<ChosenAddress, NameError> {
+pub fn resolve(name: &str, selection: AddressSelection) -> Result<ChosenAddress, NameError> {
     let found = name.to_socket_addrs().map_err(NameError::Unresolved)?;
-    choose(found, choosing)
+    choose(found, selection)
 }
 
 /// Chooses one of several addresses. A single one is not tried: whoever connects to it finds out.
 fn choose(
     found: impl IntoIterator<Item = SocketAddr>,
-    choosing: Choosing,
+    selection: AddressSelection,
 ) -> Result<ChosenAddress, NameError> {
     let mut all: Vec<SocketAddr> = Vec::new();
     for address in found {
@@ -82,10 +82,10 @@ fn choose(
         address,
         count,
         refused,
-        choosing,
+        selection,
     };
     let first = *all.first().ok_or(NameError::NoAddress)?;
-    if count == 1 || choosing != Choosing::Accepting {
+    if count == 1 || selection != AddressSelection::FirstAccepting {
         return Ok(chosen(first, Vec::new()));
     }
     let mut refused = Vec::new();
@@ -107,18 +107,18 @@ impl ChosenAddress {
     /// What to say of the choice; `None` if there was none.
     pub fn note(&self, name: &str) -> Option<String> {
         let Self { address, count, .. } = self;
-        let why = match self.choosing {
-            Choosing::Accepting if self.refused.is_empty() => {
+        let why = match self.selection {
+            AddressSelection::FirstAccepting if self.refused.is_empty() => {
                 "the first, which accepts a connection".to_owned()
             }
-            Choosing::Accepting => format!(
+            AddressSelection::FirstAccepting => format!(
                 "the first that accepts a connection ({})",
                 Refused(&self.refused)
             ),
-            Choosing::FirstOfQuic => {
+            AddressSelection::FirstForQuic => {
                 "the first; none was tried, because HTTP/3 runs over UDP".to_owned()
             }
-            Choosing::FirstFromElsewhere => {
+            AddressSelection::FirstFromElsewhere => {
                 "the first; none was tried, because the load comes from another host".to_owned()
             }
         };
@@ -144,7 +144,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let open = listener.local_addr().unwrap();
         let v6_closed = SocketAddr::new("::1".parse().unwrap(), closed().port());
-        let chosen = choose([v6_closed, open, closed()], Choosing::Accepting).unwrap();
+        let chosen = choose(
+            [v6_closed, open, closed()],
+            AddressSelection::FirstAccepting,
+        )
+        .unwrap();
         assert_eq!(chosen.address, open);
         let note = chosen.note("both.test:80").unwrap();
         let start = format!(
@@ -152,13 +156,13 @@ mod tests {
              connection ({v6_closed}: "
         );
         assert!(note.starts_with(&start), "{note}");
-        let first = choose([open, v6_closed], Choosing::Accepting).unwrap();
+        let first = choose([open, v6_closed], AddressSelection::FirstAccepting).unwrap();
         assert_eq!(first.address, open);
         assert!(first.note("n").unwrap().ends_with("accepts a connection"));
         // IPv6 may be switched off.
         if let Ok(v6) = TcpListener::bind("[::1]:0") {
             let v6 = v6.local_addr().unwrap();
-            let chosen = choose([closed(), v6, open], Choosing::Accepting).unwrap();
+            let chosen = choose([closed(), v6, open], AddressSelection::FirstAccepting).unwrap();
             assert_eq!(chosen.address, v6);
         }
     }
@@ -166,7 +170,7 @@ mod tests {
     #[test]
     fn if_no_address_accepts_each_is_named_with_its_reason() {
         let (one, other) = (closed(), closed());
-        let error = choose([one, other], Choosing::Accepting).unwrap_err();
+        let error = choose([one, other], AddressSelection::FirstAccepting).unwrap_err();
         let words = error.to_string();
         for part in [
             "none of its 2 addresses accepts",
@@ -175,7 +179,7 @@ mod tests {
         ] {
             assert!(words.contains(part), "{words}");
         }
-        let none = choose([], Choosing::Accepting).unwrap_err();
+        let none = choose([], AddressSelection::FirstAccepting).unwrap_err();
         assert!(matches!(none, NameError::NoAddress), "{none}");
     }
 
@@ -185,11 +189,19 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let open = listener.local_addr().unwrap();
-        let single = choose([one, one], Choosing::Accepting).unwrap();
+        let single = choose([one, one], AddressSelection::FirstAccepting).unwrap();
         assert_eq!((single.address, single.note("n")), (one, None));
-        assert_eq!(choose([open], Choosing::Accepting).unwrap().address, open);
-        for choosing in [Choosing::FirstOfQuic, Choosing::FirstFromElsewhere] {
-            let first = choose([other, open], choosing).unwrap();
+        assert_eq!(
+            choose([open], AddressSelection::FirstAccepting)
+                .unwrap()
+                .address,
+            open
+        );
+        for selection in [
+            AddressSelection::FirstForQuic,
+            AddressSelection::FirstFromElsewhere,
+        ] {
+            let first = choose([other, open], selection).unwrap();
             assert_eq!(first.address, other);
             assert!(first.note("n").unwrap().contains("none was tried"));
         }
@@ -198,9 +210,9 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_is_not_resolved() {
-        let resolved = resolve("127.0.0.1:81", Choosing::Accepting).unwrap();
+        let resolved = resolve("127.0.0.1:81", AddressSelection::FirstAccepting).unwrap();
         assert_eq!(resolved.address.to_string(), "127.0.0.1:81");
-        let error = resolve("no port", Choosing::Accepting).unwrap_err();
+        let error = resolve("no port", AddressSelection::FirstAccepting).unwrap_err();
         assert!(error.to_string().starts_with("cannot be resolved: "));
     }
 }

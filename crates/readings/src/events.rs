@@ -58,8 +58,8 @@ pub struct EventReading {
     /// been sent to it and waited there.
     pub connections_max: Option<u64>,
     /// By how much it was begun or undone after its due time, whichever delay was longer; the wait for
-    /// another event on the same server does not count. Absent for the later servers of a rolling restart, which have no due
-    /// time, and in journals of before it was recorded.
+    /// another event on the same server does not count. Absent for the later servers of a rolling
+    /// restart, which have no due time, and in journals of before it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_s: Option<f64>,
     /// Of a reload: time from `at_s` until the new configuration was seen to be in effect; absent

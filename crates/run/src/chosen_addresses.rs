@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use net::{Choosing, NameError};
+use net::{AddressSelection, NameError};
 use readings::FailureCause;
 
 /// Why a subject has no address.
@@ -16,7 +16,7 @@ pub(crate) struct Unresolved {
 /// could not be compared if the name led elsewhere meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct ChosenAddresses {
-    chosen: BTreeMap<(String, Choosing), SocketAddr>,
+    chosen: BTreeMap<(String, AddressSelection), SocketAddr>,
     notes: Vec<String>,
 }
 
@@ -25,13 +25,13 @@ impl ChosenAddresses {
     pub(crate) fn resolve(
         &mut self,
         name: &str,
-        choosing: Choosing,
+        selection: AddressSelection,
     ) -> Result<SocketAddr, Unresolved> {
-        let key = (name.to_owned(), choosing);
+        let key = (name.to_owned(), selection);
         if let Some(address) = self.chosen.get(&key) {
             return Ok(*address);
         }
-        let found = net::resolve(name, choosing).map_err(|why| Unresolved {
+        let found = net::resolve(name, selection).map_err(|why| Unresolved {
             reason: format!("{name}: {why}"),
             // As where a single address does not accept a connection.
             cause: match why {
@@ -61,15 +61,15 @@ mod tests {
         let name = "both.test:80".to_owned();
         let address = "127.0.0.1:80".parse().unwrap();
         let mut all = ChosenAddresses {
-            chosen: BTreeMap::from([((name.clone(), Choosing::Accepting), address)]),
+            chosen: BTreeMap::from([((name.clone(), AddressSelection::FirstAccepting), address)]),
             notes: vec!["told".into()],
         };
         // The name is in no table of hosts.
-        let kept = all.resolve(&name, Choosing::Accepting);
+        let kept = all.resolve(&name, AddressSelection::FirstAccepting);
         assert_eq!(kept.ok(), Some(address));
         assert_eq!(all.take_notes(), ["told"]);
         assert!(all.take_notes().is_empty());
-        let single = all.resolve("127.0.0.1:9", Choosing::Accepting);
+        let single = all.resolve("127.0.0.1:9", AddressSelection::FirstAccepting);
         assert_eq!(single.ok(), "127.0.0.1:9".parse().ok());
         assert!(all.take_notes().is_empty());
     }
@@ -77,7 +77,10 @@ mod tests {
     #[test]
     fn a_name_that_is_unknown_is_not_the_subjects_failure() {
         let mut all = ChosenAddresses::default();
-        let error = all.resolve("no port", Choosing::Accepting).err().unwrap();
+        let error = all
+            .resolve("no port", AddressSelection::FirstAccepting)
+            .err()
+            .unwrap();
         assert!(error.reason.starts_with("no port: cannot be resolved"));
         assert_eq!(error.cause, FailureCause::Other);
     }

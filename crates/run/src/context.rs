@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use load::{Arrivals, BodyRule, Job, Segment, StatusRule, Wait};
-use net::Choosing;
+use net::AddressSelection;
 use readings::{CurveChoice, FailureCause};
 use serde_json::Value;
 
@@ -74,12 +74,12 @@ impl Context<'_> {
                 }),
             Target::Address(text) => {
                 let is_here = !experiment.hosts_are_apart() && !experiment.hosts_are_machines();
-                let choosing = match (subject.http, is_here) {
-                    (HttpVersion::Http3, _) => Choosing::FirstOfQuic,
-                    (_, true) => Choosing::Accepting,
-                    (_, false) => Choosing::FirstFromElsewhere,
+                let selection = match (subject.http, is_here) {
+                    (HttpVersion::Http3, _) => AddressSelection::FirstForQuic,
+                    (_, true) => AddressSelection::FirstAccepting,
+                    (_, false) => AddressSelection::FirstFromElsewhere,
                 };
-                self.chosen_addresses.resolve(text, choosing)
+                self.chosen_addresses.resolve(text, selection)
             }
         }
     }

@@ -25,7 +25,7 @@ impl EncodedRequest {
         Some(Self {
             block,
             body: Arc::from(body),
-            is_head: bytes.starts_with(b"HEAD "),
+            is_head: request_fields::is_head(bytes),
         })
     }
 }

@@ -29,7 +29,7 @@ impl EncodedRequest {
         }
         Some(Self {
             frames: frames.into(),
-            is_head: bytes.starts_with(b"HEAD "),
+            is_head: request_fields::is_head(bytes),
         })
     }
 }

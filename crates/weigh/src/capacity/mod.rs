@@ -29,10 +29,10 @@ const INVALID: u8 = 4;
 
 /// Finds the highest rate that keeps an objective, or measures throughput over concurrency.
 pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
-    look(args)?;
+    check_steps(args)?;
     let objective = objective(args)?;
     if let Some(objective) = &objective {
-        search::look(objective, args)?;
+        search::check(objective, args)?;
     }
     let gates = gates::of_capacity(&args.gates)?;
     let signals = Signals::listen()?;
@@ -80,8 +80,9 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     })
 }
 
-/// Whether the lengths of steps fit each other.
-fn look(args: &CapacityArgs) -> Result<(), Failure> {
+/// # Errors
+/// When a step is to be longer than the longest.
+fn check_steps(args: &CapacityArgs) -> Result<(), Failure> {
     match args.step_max {
         Some(longest) if args.step > longest => Err(Failure::words(format!(
             "--step {} is longer than --step-max {}, the longest time of a step; give a shorter \

@@ -91,7 +91,7 @@ pub(super) fn search(
 ///
 /// # Errors
 /// When no rate is in their range, or no length that a step can have.
-pub(super) fn look(objective: &Objective, args: &CapacityArgs) -> Result<(), Failure> {
+pub(super) fn check(objective: &Objective, args: &CapacityArgs) -> Result<(), Failure> {
     Range::of(&StepLengths::of(objective, args), args).map(drop)
 }
 
@@ -107,8 +107,7 @@ impl Range {
         let max = args.max.unwrap_or(RATE_MAX_PER_S);
         if let Some(min) = args.min.filter(|min| *min > max) {
             return Err(Failure::words(format!(
-                "--min {} is above --max {}: no rate lies between them; exchange them, or leave one \
-                 out",
+                "--min {} is above --max {}: no rate lies between them; swap them, or leave one out",
                 rate(min),
                 rate(max)
             )));

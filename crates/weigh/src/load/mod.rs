@@ -111,7 +111,7 @@ fn make_here(
     Ok(Made {
         reading,
         is_varying: !varying.is_empty(),
-        notes: doubts(args, &job, &expectations(&job)),
+        notes: notes_on_answers(args, &job, &expectations(&job)),
     })
 }
 
@@ -143,13 +143,13 @@ fn make_on_hosts(
     hosts::warn_of_answers(&made);
     Ok(Made {
         is_varying: made.is_varying,
-        notes: doubts(args, &job, &made.expectations),
+        notes: notes_on_answers(args, &job, &made.expectations),
         reading: made.reading,
     })
 }
 
-/// What makes the answers that count as good doubtful.
-fn doubts(args: &LoadArgs, job: &Job, expectations: &[Expect]) -> Vec<String> {
+/// Notes on answers that count as good and may be a mistake: empty pages and redirects.
+fn notes_on_answers(args: &LoadArgs, job: &Job, expectations: &[Expect]) -> Vec<String> {
     let empty = empty_page::note(args, job, expectations);
     let redirects = redirects::note(args, expectations);
     empty.into_iter().chain(redirects).collect()

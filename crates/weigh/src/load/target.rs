@@ -9,7 +9,7 @@ use load::{
     ReferenceError, Request, StatusRule, Target,
 };
 use net::fetch::FetchError;
-use net::{Address, Choosing, NameError, UnixPath};
+use net::{Address, AddressSelection, NameError, UnixPath};
 use tls::CertificateFault;
 
 use crate::cli::{HttpVersion, LoadArgs, ProxyProtocol};
@@ -88,7 +88,7 @@ pub(super) struct Destination {
 }
 
 /// The address of a URL's host. If it has several, says which one is used.
-fn resolve(host: &str, is_tls: bool, choosing: Choosing) -> Result<Destination, Failure> {
+fn resolve(host: &str, is_tls: bool, selection: AddressSelection) -> Result<Destination, Failure> {
     let has_port = match host.rfind(']') {
         Some(end) => host[end..].contains(':'),
         None => host.contains(':'),
@@ -98,7 +98,7 @@ fn resolve(host: &str, is_tls: bool, choosing: Choosing) -> Result<Destination, 
     } else {
         format!("{host}:{}", if is_tls { 443 } else { 80 })
     };
-    let found = net::resolve(&with_port, choosing).map_err(|e| {
+    let found = net::resolve(&with_port, selection).map_err(|e| {
         let why = format!("{host}: {e}");
         match e {
             NameError::NoneAccepts(_) => Failure::failed(why),
@@ -114,11 +114,11 @@ fn resolve(host: &str, is_tls: bool, choosing: Choosing) -> Result<Destination, 
     })
 }
 
-fn choosing(args: &LoadArgs) -> Choosing {
+fn selection(args: &LoadArgs) -> AddressSelection {
     match (args.http, &args.hosts) {
-        (HttpVersion::Http3, _) => Choosing::FirstOfQuic,
-        (_, Some(_)) => Choosing::FirstFromElsewhere,
-        (_, None) => Choosing::Accepting,
+        (HttpVersion::Http3, _) => AddressSelection::FirstForQuic,
+        (_, Some(_)) => AddressSelection::FirstFromElsewhere,
+        (_, None) => AddressSelection::FirstAccepting,
     }
 }
 
@@ -133,7 +133,7 @@ pub(super) fn destination(args: &LoadArgs, to: &Url) -> Result<Destination, Fail
         });
     }
     match &args.proxy {
-        None => resolve(&to.host, to.is_tls, choosing(args)),
+        None => resolve(&to.host, to.is_tls, selection(args)),
         Some(proxy) => {
             let parts = url(proxy).map_err(|e| Failure::words(format!("--proxy {e}")))?;
             if parts.path != "/" {
@@ -146,7 +146,7 @@ pub(super) fn destination(args: &LoadArgs, to: &Url) -> Result<Destination, Fail
                     "--proxy {proxy}: TLS to a forward proxy, or through one, is not supported"
                 )));
             }
-            resolve(&parts.host, false, choosing(args))
+            resolve(&parts.host, false, selection(args))
         }
     }
 }
@@ -451,7 +451,8 @@ mod tests {
         assert_eq!(parts("HTTP://Name/A"), expected("Name", "/A"));
         assert!(url("HTTPS://x/").unwrap().is_tls);
         assert!(!url("http://x/").unwrap().is_tls);
-        let resolved = |host, is_tls| match resolve(host, is_tls, Choosing::Accepting) {
+        let resolved = |host, is_tls| match resolve(host, is_tls, AddressSelection::FirstAccepting)
+        {
             Ok(Destination { address, chosen }) => format!("{address}{chosen:?}"),
             Err(e) => panic!("{host}: status {}", e.status()),
         };

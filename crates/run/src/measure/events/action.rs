@@ -83,8 +83,7 @@ impl<'s> Action<'s> {
         order: Order,
         at_ns: i64,
     ) -> Result<(Moment, Answer), AgentError> {
-        let never = AtomicBool::new(false);
-        clocks.ask(testbed, self.host(), order, at_ns, &never)
+        clocks.ask(testbed, self.host(), order, at_ns)
     }
 
     /// The same, at once.
@@ -239,7 +238,7 @@ impl<'s> Action<'s> {
         clocks.poll(testbed, self.host(), &order)
     }
 
-    /// When the server that was started again was ready; `None` if it is not yet.
+    /// When the server was ready; `None` if it is not yet.
     pub(super) fn ready(
         &self,
         testbed: &mut Testbed,
@@ -252,8 +251,8 @@ impl<'s> Action<'s> {
         clocks.poll(testbed, self.host(), &order)
     }
 
-    /// Waits until the server that was started again is ready; when it was.
-    pub(super) fn poll_until_ready(
+    /// Waits until the server is ready; when it was.
+    pub(super) fn await_ready(
         &self,
         testbed: &mut Testbed,
         clocks: &AgentClocks,
@@ -266,21 +265,6 @@ impl<'s> Action<'s> {
             sleep(TICK);
         }
         Err(failed("the run was stopped"))
-    }
-
-    /// Waits until the server is ready.
-    pub(super) fn await_ready(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-        stop: &AtomicBool,
-    ) -> Result<Moment, AgentError> {
-        let Some(server) = self.server() else {
-            return here_at(AT_ONCE, || Ok(()));
-        };
-        let order = Order::Await(server.ready.clone());
-        let (moment, _) = clocks.ask(testbed, self.host(), order, AT_ONCE, stop)?;
-        Ok(moment)
     }
 
     fn declared_link(&self, testbed: &mut Testbed) -> Result<LinkSpec, AgentError> {

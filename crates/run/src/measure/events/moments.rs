@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -100,14 +99,13 @@ impl AgentClocks {
         host: Option<&str>,
         order: Order,
         at_ns: i64,
-        stop: &AtomicBool,
     ) -> Result<(Moment, Answer), AgentError> {
         let ahead_ns = self.of(testbed, host).monotonic_ahead_ns;
         let order = Order::Timed {
             at_ns: at_ns.saturating_add(ahead_ns),
             of: Box::new(order),
         };
-        match testbed.agent(host)?.ask_unless(&order, stop)? {
+        match testbed.agent(host)?.ask(&order)? {
             Answer::Timed {
                 began_ns,
                 ended_ns,

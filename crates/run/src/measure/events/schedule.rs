@@ -231,19 +231,17 @@ impl<'s> EventSchedule<'s> {
             };
             if let Err(e) = undone {
                 result = Err(lost(&scheduled, e));
-            } else if scheduled.state == State::Starting {
-                // It was started again in the window.
-                let ready_ns = scheduled.action.poll_until_ready(testbed, clocks, stop);
-                match (ready_ns, opened_ns) {
-                    (Ok(ready_ns), Some(opened_ns)) => {
+            } else if scheduled.state != State::Pending {
+                match (
+                    scheduled.action.await_ready(testbed, clocks, stop),
+                    opened_ns,
+                ) {
+                    // It was started again in the window.
+                    (Ok(ready_ns), Some(opened_ns)) if scheduled.state == State::Starting => {
                         scheduled.reading.back_s = Some(since_s(opened_ns, ready_ns));
                     }
-                    (ready_ns, _) => result = result.and(ready_ns.map(drop)),
+                    (ready, _) => result = result.and(ready.map(drop)),
                 }
-            } else if scheduled.state != State::Pending
-                && let Err(e) = scheduled.action.await_ready(testbed, clocks, stop)
-            {
-                result = result.and(Err(e));
             }
             if scheduled.state != State::Pending || scheduled.after.is_none() {
                 readings.push(scheduled.reading);
