@@ -251,8 +251,8 @@ pub(crate) fn legend(columns: &Columns) -> String {
         ),
         (
             STARTS,
-            "starts that failed through the subject's own doing, of those that went well or failed so, \
-             repeated ones included; starts that machine or client spoilt are not counted",
+            "starts that failed because of the subject, out of all starts, repeated ones included, that \
+             machine and client did not spoil",
         ),
         ("client", "share of a core that a client thread used"),
         (
