@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use net::h2::{Incoming, Session, SessionLimits, hpack};
 use net::simulated::{Driver, Network, SimIo};
@@ -93,6 +94,7 @@ struct Far {
     /// The client's connection.
     conn: Option<ConnId>,
     session: Option<Session>,
+    limits: SessionLimits,
     text: Vec<u8>,
     /// Sends of the client that have not left.
     unsent: VecDeque<Vec<u8>>,
@@ -120,6 +122,7 @@ impl Far {
             wires,
             conn: None,
             session: None,
+            limits: LIMITS,
             text: Vec::new(),
             unsent: VecDeque::new(),
             turns: 0,
@@ -142,7 +145,7 @@ impl Far {
                 self.text.drain(..end.unwrap() + 2);
             }
             if self.session.is_none() && self.text.starts_with(b"PRI ") {
-                self.session = Some(Session::of_server(LIMITS));
+                self.session = Some(Session::of_server(self.limits));
             }
             let answer = match &mut self.session {
                 Some(session) => {
@@ -247,6 +250,12 @@ fn job(alpn: Option<&str>, streams: Option<u32>) -> Job {
 
 /// Carries out the job on one thread, and returns what the server has seen.
 fn carried_out(job: Job) -> Seen {
+    carried_out_within(job, LIMITS).0
+}
+
+/// Carries out the job on one thread. Returns what the server has seen, and how many answers
+/// each place had.
+fn carried_out_within(job: Job, limits: SessionLimits) -> (Seen, Vec<u64>) {
     let target = &job.targets[0];
     let server = target.tls.as_ref().map(|tls| {
         let authority = Authority::new().unwrap();
@@ -261,12 +270,17 @@ fn carried_out(job: Job) -> Seen {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let options = io_options(&job, 0);
     let has_header = target.proxy_header.is_some();
-    let io = SimIo::new(options, 0, Far::new(server, has_header, seen.clone()));
+    let far = Far {
+        limits,
+        ..Far::new(server, has_header, seen.clone())
+    };
+    let io = SimIo::new(options, 0, far);
     let clock = NetworkClock(io.network.clock());
     let io = Secure::over(io, &options).with_clients(vec![client]);
     let (sender, _messages) = mpsc::channel();
     let mut worker = Worker::new(io, clock, Arc::new(job), 0, sender);
     worker.segment(0, 0, &AtomicBool::new(false)).unwrap();
+    let answers = worker.conns.iter().map(|conn| conn.answers).collect();
     let recorders = worker.into_recorders();
     assert_eq!(
         recorders[0].errors_all.total(),
@@ -275,7 +289,8 @@ fn carried_out(job: Job) -> Seen {
         recorders[0].wrong
     );
     drop(recorders);
-    Rc::try_unwrap(seen).ok().unwrap().into_inner()
+    let seen = Rc::try_unwrap(seen).ok().unwrap().into_inner();
+    (seen, answers)
 }
 
 #[test]
@@ -318,4 +333,21 @@ fn a_proxy_protocol_header_costs_no_round_trip() {
         let seen = carried_out(job);
         assert_eq!(seen.flights[..2], expected);
     }
+}
+
+#[test]
+fn places_take_turns_where_the_server_allows_fewer_streams() {
+    let mut job = job(None, Some(8));
+    job.targets[0].requests_per_connection = None;
+    // Two answers in each of 41 round trips, of which the first one opens the connection.
+    job.segments[0].stop = Stop::After(Duration::from_nanos(41 * RTT_NS));
+    let limits = SessionLimits {
+        streams_max: 2,
+        ..LIMITS
+    };
+    let (_, answers) = carried_out_within(job, limits);
+    assert!(
+        answers.iter().all(|of_place| (9..=10).contains(of_place)),
+        "{answers:?}"
+    );
 }

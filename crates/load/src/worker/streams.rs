@@ -4,6 +4,7 @@
 //! as an HTTP/1.1 connection, so that pacing, stop rules, checks and recording are common to both. A
 //! [`Link`] is the connection that carries the streams of its places.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use net::h2::ErrorCode;
@@ -46,8 +47,9 @@ pub(super) struct Link {
     active_ns: u64,
     /// With HTTP/2 while it is open; with HTTP/3 also while it is being opened.
     pub(super) session: Option<Carrier>,
-    /// Number of places whose request waits for the connection, or for a stream.
-    waiting: u32,
+    /// The places whose requests wait for the connection, or for a stream, in the order in which they
+    /// are sent.
+    waiting: VecDeque<usize>,
     /// Requests since it was opened.
     requests: u64,
     /// Whether it is among the worker's dirty links.
@@ -83,7 +85,7 @@ pub(super) fn links(job: &Job, places_of: &[Range<usize>]) -> (Vec<Link>, Vec<Op
                 since: 0,
                 active_ns: 0,
                 session: None,
-                waiting: 0,
+                waiting: VecDeque::new(),
                 requests: 0,
                 is_dirty: false,
             });
@@ -129,7 +131,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
         let state = std::mem::replace(&mut self.conns[number].state, State::Closed);
         let one = &mut self.links[link];
         match state {
-            State::Connecting => one.waiting = one.waiting.saturating_sub(1),
+            State::Connecting => one.waiting.retain(|place| *place != number),
             State::Waiting => {
                 if let Some(session) = &mut one.session {
                     session.cancel((number - one.places.start) as u32);
@@ -145,7 +147,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
         self.end_quic(number);
         let link = &mut self.links[number];
         (link.state, link.session, link.requests) = (LinkState::Closed, None, 0);
-        link.waiting = 0;
+        link.waiting.clear();
         if let Some(id) = link.id.take() {
             self.io.close(id);
         }
@@ -183,15 +185,15 @@ impl<I: Io, C: Clock> Worker<I, C> {
 }
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
-    /// Sends the request of a place, or opens the connection first.
+    /// Sends the request of a place once the connection is open and those before it have a stream.
     pub(super) fn start_stream(&mut self, number: usize, link: usize, now: u64) {
         let conn = &mut self.worker.conns[number];
         conn.since = now;
         conn.state = State::Connecting;
         let one = &mut self.worker.links[link];
-        one.waiting += 1;
+        one.waiting.push_back(number);
         match one.state {
-            LinkState::Open => self.send_on(number, link, now),
+            LinkState::Open => self.send_waiting(link, now),
             LinkState::Closed => self.open_link(link, now),
             LinkState::Connecting => {}
         }
@@ -214,12 +216,13 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
     }
 
-    /// Opens a stream for the request of a place that waits.
-    fn send_on(&mut self, number: usize, link: usize, now: u64) {
+    /// Opens a stream for the request that has waited longest. Returns whether it could.
+    #[inline]
+    fn send_next(&mut self, link: usize, now: u64) -> bool {
         let worker = &mut *self.worker;
         let one = &mut worker.links[link];
-        let Some(session) = &mut one.session else {
-            return;
+        let (Some(session), Some(number)) = (&mut one.session, one.waiting.front().copied()) else {
+            return false;
         };
         let picker = &worker.pickers[one.target];
         let most = picker.requests_per_connection;
@@ -230,17 +233,19 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let place = (number - one.places.start) as u32;
         match session.request(place, picker, conn.request as usize) {
             Ok(()) => {
-                one.waiting -= 1;
+                one.waiting.pop_front();
                 one.requests += 1;
                 conn.state = State::Waiting;
                 conn.sent = now;
                 conn.requests = one.requests;
                 worker.dirty(link);
+                return true;
             }
             // It waits for a stream, or for the next connection.
             Err(Refusal::Full) => {}
             Err(Refusal::Ending) => self.end_link_at_rest(link, now),
         }
+        false
     }
 
     /// Closes a connection that takes no further requests once it has none, and opens the next one
@@ -249,30 +254,20 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let link = &mut self.worker.links[number];
         let is_at_rest = |session: &Carrier| session.is_ending() && session.active() == 0;
         if link.session.as_ref().is_some_and(is_at_rest) {
-            let waiting = link.waiting;
+            let waiting = std::mem::take(&mut link.waiting);
+            let is_wanted = !waiting.is_empty();
             self.worker.close_link(number);
             self.worker.links[number].waiting = waiting;
-            if waiting > 0 {
+            if is_wanted {
                 self.open_link(number, now);
             }
         }
     }
 
-    /// Opens streams for the requests that wait.
+    /// Opens streams for the requests that wait, as many as the server allows.
+    #[inline]
     pub(super) fn send_waiting(&mut self, number: usize, now: u64) {
-        let link = &self.worker.links[number];
-        if link.waiting == 0 {
-            return;
-        }
-        for place in link.places.clone() {
-            let link = &self.worker.links[number];
-            if link.waiting == 0 || link.state != LinkState::Open {
-                return;
-            }
-            if self.worker.conns[place].state == State::Connecting {
-                self.send_on(place, number, now);
-            }
-        }
+        while self.worker.links[number].state == LinkState::Open && self.send_next(number, now) {}
     }
 
     pub(super) fn link_connected(&mut self, id: ConnId) {
