@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
+use super::missing::missing_commands;
 use super::{Finding, Level, Topic, sudo};
 use experiment::Experiment;
 use experiment::Recipes;
@@ -39,6 +40,10 @@ pub(super) fn of_experiment(
         let wanted = format!("the driver `{}`, which makes the load", driver.name);
         findings.extend(missing(&driver.available(), Level::Blocker, &wanted, root));
     }
+    findings.extend(missing_commands(experiment).into_iter().map(|found| {
+        let wanted = "the program of each command";
+        Finding::new(Topic::Installed, Level::Blocker, found, wanted, WHY)
+    }));
     let all_there = findings.is_empty();
     for driver in recipes.drivers_of(experiment) {
         if let Some(version) = driver.version(weigh) {

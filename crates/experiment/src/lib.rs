@@ -20,7 +20,7 @@ pub use command_words::{CommandWords, command_words, names_a_port};
 pub use config::{Mistake, Mistakes, OpenError};
 pub use config::{nearest, units};
 pub use estimate::SEARCH;
-pub use file::{ExperimentBuilder, ExperimentError, read_hosts};
+pub use file::{COMMAND, ExperimentBuilder, ExperimentError, read_hosts};
 pub use gate::{GateError, check_gate, parse_capacity_gate, parse_gate};
 pub use recipes::{LoadError, Recipes};
 pub use spec::{

@@ -119,15 +119,23 @@ pub fn look(
 }
 
 fn find(program: &str, dirs: &[PathBuf]) -> Option<PathBuf> {
-    let executable = |path: &PathBuf| {
-        std::fs::metadata(path)
-            .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-    };
     if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(executable);
+        return Some(PathBuf::from(program)).filter(|path| is_executable(path));
     }
     dirs.iter()
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(program))
-        .find(executable)
+        .find(|path| is_executable(path))
+}
+
+/// Whether a path is that of a file that somebody may execute.
+pub fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether PATH has a program of this name; so it seems where PATH is not set or has a relative folder.
+pub fn is_in_path(program: &str) -> bool {
+    let has = |dir: PathBuf| !dir.is_absolute() || is_executable(&dir.join(program));
+    std::env::var_os("PATH").is_none_or(|path| std::env::split_paths(&path).any(has))
 }

@@ -37,6 +37,8 @@ pub enum Flaw {
     MissingConnections {
         open: u64,
         asked: u64,
+        /// The first failure of a connection, if there was one that no other flaw names.
+        first: Option<Wrong>,
     },
     /// The client was too busy to offer a rate on time.
     ClientBusy {

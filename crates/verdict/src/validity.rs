@@ -71,7 +71,12 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOth
         found.push(no_answer());
     }
     match load.pacing {
-        Pacing::Closed => found.extend(missing_connections(load)),
+        Pacing::Closed => {
+            let is_named = found
+                .iter()
+                .any(|flaw| matches!(flaw, Flaw::FailedRequests { .. }));
+            found.extend(missing_connections(load, is_named));
+        }
         Pacing::Open { rate_per_s } => {
             found.extend(not_offered_as_asked(load, rate_per_s, others));
         }
@@ -154,9 +159,17 @@ fn failed_requests(load: &LoadReading, max_error: f64) -> Option<Flaw> {
     })
 }
 
-fn missing_connections(load: &LoadReading) -> Option<Flaw> {
+/// The first failure is given unless it is named already.
+fn missing_connections(load: &LoadReading, is_named: bool) -> Option<Flaw> {
     let (open, asked) = (load.connections_open_min, load.connections);
-    (open + reopening(load) < asked).then_some(Flaw::MissingConnections { open, asked })
+    let mut kept = load.wrong.iter();
+    (open + reopening(load) < asked).then(|| Flaw::MissingConnections {
+        open,
+        asked,
+        first: kept
+            .find(|w| w.kind == WrongKind::Connection && !is_named)
+            .cloned(),
+    })
 }
 
 /// How many connections may be missing at any moment because they are being opened again.
@@ -279,11 +292,25 @@ mod tests {
     fn missing_connections_count_in_a_closed_loop_only() {
         let mut load = closed(1000.0);
         load.connections_open_min = 31;
-        let missing = Flaw::MissingConnections {
+        let missing = |first| Flaw::MissingConnections {
             open: 31,
             asked: 32,
+            first,
         };
-        assert_eq!(load_flaws(&load), [missing]);
+        assert_eq!(load_flaws(&load), [missing(None)]);
+        let refused = Wrong {
+            kind: WrongKind::Connection,
+            expected: "an open connection".into(),
+            found: "Connection refused".into(),
+        };
+        load.wrong.push(refused.clone());
+        assert_eq!(load_flaws(&load), [missing(Some(refused.clone()))]);
+        // Not a second time after the share of failed requests.
+        load.errors_all.connect = load.requests_all;
+        let found = load_flaws(&load);
+        assert!(matches!(&found[0], Flaw::FailedRequests { first, .. } if *first == Some(refused)));
+        assert_eq!(found[1..], [missing(None)]);
+        load.errors_all.connect = 0;
         load.pacing = Pacing::Open { rate_per_s: 100.0 };
         assert!(load_flaws(&load).is_empty());
     }

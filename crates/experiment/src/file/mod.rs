@@ -39,6 +39,7 @@ pub use builder::ExperimentBuilder;
 pub use error::ExperimentError;
 pub use hosts_file::read_hosts;
 pub(crate) use names::VARIED_LOAD_KEYS;
+pub use own_server::COMMAND;
 
 use crate::recipes::Recipes;
 use crate::spec::Experiment;

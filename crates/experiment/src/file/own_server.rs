@@ -9,7 +9,8 @@ use config::section::Section;
 use config::tree::{Entry, Node, Table, Tree};
 use config::units::shown;
 
-const COMMAND: &str = "command";
+/// The recipe of a server that is a command, and the key of that command.
+pub const COMMAND: &str = "command";
 const IMAGE: &str = "image";
 /// The keys of such a server; each is a parameter of its recipe.
 pub(super) const KEYS: [&str; 10] = [

@@ -164,9 +164,25 @@ fn a_command_that_cannot_start_is_said_with_its_last_output() {
     let bad = "bad=sh -c 'echo out of cheese; exit 3' {port}";
     let done = compare(&place, &[&good, bad], &["--path", DELAYED_PAGE], "r");
     done.says(&["out of cheese", "status 3"]);
-    let absent = "absent=./no/such/program {port}";
-    compare(&place, &[&good, absent], &["--path", DELAYED_PAGE], "s")
-        .says(&["./no/such/program", "No such file"]);
+    for (absent, says) in [
+        (
+            "absent=./no/such/program {port}",
+            "there is no program ./no/such/program",
+        ),
+        (
+            "absent=no-such-program {port}",
+            "there is no program no-such-program in PATH",
+        ),
+    ] {
+        compare(&place, &[&good, absent], &["--path", DELAYED_PAGE], "s")
+            .expect(2)
+            .says(&[
+                "this experiment cannot run here",
+                says,
+                "which `absent` starts",
+            ]);
+        assert!(!place.path("s").exists());
+    }
 }
 
 #[test]

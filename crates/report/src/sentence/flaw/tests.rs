@@ -31,14 +31,29 @@ fn each_flaw_has_its_words() {
         behind: vec!["one".into(), "two".into()],
         requests: 24_977,
     };
+    let refused = Wrong {
+        kind: WrongKind::Connection,
+        expected: "an open connection".into(),
+        found: "Connection refused".into(),
+    };
     for (of, words) in [
         (Flaw::NoAnswer { queues: vec![] }, "no good answer came"),
         (
             Flaw::MissingConnections {
                 open: 31,
                 asked: 32,
+                first: None,
             },
             "only 31 of 32 connections were open at the end of a window",
+        ),
+        (
+            Flaw::MissingConnections {
+                open: 0,
+                asked: 10,
+                first: Some(refused),
+            },
+            "only 0 of 10 connections were open at the end of a window: expected an open connection, \
+             found Connection refused",
         ),
         (
             Flaw::ClientBusy {
