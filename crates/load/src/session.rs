@@ -1,6 +1,6 @@
 //! What sessions of HTTP/2 and HTTP/3 have in common.
 
-use net::http::content_length;
+use net::http::{content_length, may_have_content};
 
 /// What arrived on a session's streams; `place` is the number that the request was sent with.
 #[derive(Debug)]
@@ -36,10 +36,9 @@ impl RemainingContent {
         }
     }
 
-    /// An answer to HEAD, or with status 204 or 304, has no content, whatever its length says.
+    /// The length of an answer that has no content, whatever its fields say.
     pub(crate) fn of_empty(status: u16, is_head_request: bool) -> Option<Self> {
-        let is_empty = is_head_request || matches!(status, 204 | 304);
-        is_empty.then_some(Self(Some(0)))
+        (!may_have_content(status, is_head_request)).then_some(Self(Some(0)))
     }
 
     /// Takes content.

@@ -1,6 +1,6 @@
 //! The origin's pages.
 
-use net::http::Request;
+use net::http::{Request, may_have_content};
 
 /// The body of `/`: 13 bytes.
 pub(crate) const HELLO: &[u8] = b"Hello, world!";
@@ -170,10 +170,9 @@ pub(crate) fn page(request: &Request) -> Page {
     if let Some(status) = path.strip_prefix("/status/")
         && let Ok(status @ 200..=599) = status.parse::<u16>()
     {
-        let body: &[u8] = if status == 204 || status == 304 {
-            b""
-        } else {
-            b"as you asked\n"
+        let body: &[u8] = match may_have_content(status, false) {
+            true => b"as you asked\n",
+            false => b"",
         };
         return fixed(status, "text/plain", body);
     }
@@ -297,7 +296,7 @@ pub(crate) fn answer(
         _ => "Other",
     };
     let mut bytes = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
-    if status != 204 && status != 304 {
+    if may_have_content(status, false) {
         bytes.extend(
             format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len()).into_bytes(),
         );

@@ -2,7 +2,9 @@
 
 use memchr::memmem;
 use net::h2::hpack;
-use net::http::{BodySink, HEAD_BYTES_MAX, HttpError, MessageBody, content_length};
+use net::http::{
+    BodySink, HEAD_BYTES_MAX, HttpError, MessageBody, content_length, may_have_content,
+};
 
 /// A part of a message, for HTTP/2.
 #[derive(Debug, PartialEq, Eq)]
@@ -189,12 +191,11 @@ impl Message {
             });
             return Ok(None);
         }
-        let body = match (number, fields.is_chunked, fields.length) {
-            _ if self.is_head_request => MessageBody::EMPTY,
-            (204 | 304, _, _) => MessageBody::EMPTY,
-            (_, true, _) => MessageBody::CHUNKED,
-            (_, false, Some(length)) => MessageBody::of_length(length),
-            (_, false, None) => MessageBody::UNTIL_CLOSE,
+        let body = match (fields.is_chunked, fields.length) {
+            _ if !may_have_content(number, self.is_head_request) => MessageBody::EMPTY,
+            (true, _) => MessageBody::CHUNKED,
+            (false, Some(length)) => MessageBody::of_length(length),
+            (false, None) => MessageBody::UNTIL_CLOSE,
         };
         each(Part::Head {
             block: &self.block,

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use net::FieldSection;
+use net::http::may_have_content;
 
 use crate::http::reason;
 
@@ -54,7 +55,7 @@ pub(crate) fn write_response(
     out: &mut Vec<u8>,
 ) -> bool {
     let status = head.status();
-    let may_have_content = !is_head_request && status >= 200 && !matches!(status, 204 | 304);
+    let may_have_content = may_have_content(status, is_head_request);
     let is_unframed = may_have_content && head.length().is_none();
     // Writing into a vector cannot fail.
     let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));

@@ -3,6 +3,7 @@
 use super::fields::{Fields, Line, Lines, check_value};
 use super::head_info::HeadInfo;
 use super::{BadResponse, Direction, Framing, HEADERS_MAX, Refusal};
+use net::http::may_have_content;
 
 /// What parsing a response needs to know of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,9 +71,8 @@ pub fn read_response(
     if status == 101 && !context.upgrade {
         return Err(BadResponse::Switch);
     }
-    let bodiless = context.head || status < 200 || matches!(status, 204 | 304);
     let framing = match (info.chunked, info.length) {
-        _ if bodiless => Framing::None,
+        _ if !may_have_content(status, context.head) => Framing::None,
         (true, _) => Framing::Chunked,
         (false, Some(length)) => Framing::Length(length),
         (false, None) => Framing::UntilClose,

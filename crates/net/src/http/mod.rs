@@ -12,7 +12,7 @@ mod response;
 pub use body::{BodySink, MessageBody, content_length};
 pub use error::HttpError;
 pub use request::{Request, RequestParser};
-pub use response::{Progress, ResponseHead, ResponseParser, response_fields};
+pub use response::{Progress, ResponseHead, ResponseParser, may_have_content, response_fields};
 
 /// Longest head that is accepted, in bytes.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;

@@ -201,7 +201,7 @@ fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpEr
     for field in response.headers.iter() {
         framing.field(field.name, field.value)?;
     }
-    let body = if bodiless || status < 200 || status == 204 || status == 304 {
+    let body = if !may_have_content(status, bodiless) {
         Body::Empty
     } else if framing.chunked {
         if framing.length.is_some() {
@@ -217,6 +217,12 @@ fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpEr
     let keep_alive = framing.keeps_alive(version) && body != Body::UntilClose && status != 101;
     let head = ResponseHead { status, keep_alive };
     Ok(Some((len, Parsed { head, body })))
+}
+
+/// Whether a response with this status may have content, whatever its length says (RFC 9110 section
+/// 6.4.1).
+pub fn may_have_content(status: u16, is_head_request: bool) -> bool {
+    !is_head_request && status >= 200 && !matches!(status, 204 | 304)
 }
 
 #[cfg(test)]

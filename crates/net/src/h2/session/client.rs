@@ -6,7 +6,7 @@ use super::{
 };
 use crate::FieldSection;
 use crate::h2::{ErrorCode, FrameReader, H2Error, PREFACE, frame, hpack, settings};
-use crate::http::HEAD_BYTES_MAX;
+use crate::http::{HEAD_BYTES_MAX, may_have_content};
 
 /// How many streams are opened if the server does not say how many it allows (RFC 9113 6.5.2).
 const STREAMS_AT_START: u32 = 100;
@@ -175,10 +175,9 @@ impl Session {
         }
         let status = section.status();
         let is_interim = status < 200;
-        let has_no_content = one.is_head_request || matches!(status, 204 | 304);
-        let length = match has_no_content {
-            true => Some(0),
-            false => section.length(),
+        let length = match is_interim || may_have_content(status, one.is_head_request) {
+            true => section.length(),
+            false => Some(0),
         };
         let is_short = end_stream && (is_interim || length.is_some_and(|length| length > 0));
         if !section.is_response() || is_short {
