@@ -368,7 +368,7 @@ pub struct ReportArgs {
     /// The run's folder.
     pub folder: PathBuf,
     /// A second run's folder: what differs between the two, and their ratios beside each other.
-    #[arg(conflicts_with = "salvage")]
+    #[arg(conflicts_with_all = ["salvage", "gates", "unsettled", "markdown", "junit"])]
     pub other: Option<PathBuf>,
     /// The form of the report.
     #[arg(long, value_enum, default_value_t)]

@@ -22,19 +22,17 @@ const NOT_JUDGED: u8 = 4;
 /// # Errors
 /// When a text is not a gate, or contradicts the experiment or another option.
 pub fn add(experiment: &mut Experiment, args: &GateArgs, format: Format) -> Result<(), Failure> {
-    one_output(args, format == Format::Json)?;
+    one_output(args, (format == Format::Json).then_some("json"))?;
     experiment.add_gates(&args.gates).map_err(Failure::words)
 }
 
 /// Checks that at most one text is for standard output.
 ///
 /// # Errors
-/// When two are, the result as JSON among them if it `prints_json`.
-pub fn one_output(args: &GateArgs, prints_json: bool) -> Result<(), Failure> {
+/// When two are, the result among them if it was asked for in a `format`.
+pub fn one_output(args: &GateArgs, format: Option<&str>) -> Result<(), Failure> {
     let mut wanting: Vec<String> = args.printed().iter().map(|o| format!("{o} -")).collect();
-    if prints_json {
-        wanting.push("--format json".to_owned());
-    }
+    wanting.extend(format.map(|format| format!("--format {format}")));
     match &wanting[..] {
         [first, second, ..] => Err(Failure::words(format!(
             "{first} and {second} both want standard output: write one of them to a file"

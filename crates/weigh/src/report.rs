@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use clap::ValueEnum as _;
+use clap::builder::PossibleValue;
 use history::store;
 use readings::Journal;
 use run::journal::{self, JournalError};
@@ -20,7 +22,9 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     if let Some(other) = &args.other {
         return report_pair(args, other);
     }
-    gates::one_output(&args.gates, false)?;
+    let format = args.format.to_possible_value();
+    let format = format.filter(|_| args.format != ReportFormat::Text && args.output.is_none());
+    gates::one_output(&args.gates, format.as_ref().map(PossibleValue::get_name))?;
     let mut journal = read(args)?;
     let given = gates::for_run(&args.gates, &journal.header)?;
     if !given.is_empty() {

@@ -99,6 +99,13 @@ fn a_breached_gate_ends_with_3_and_stands_in_every_form() {
     );
     let cases = place.run(&["report", "r", "--junit", "-"]).expect(0).out;
     assert!(cases.starts_with("<?xml"), "{cases}");
+    let both = ["report", "r", "--format", "json", "--markdown", "-"];
+    place
+        .run(&both)
+        .expect(2)
+        .says(&["both want standard output"]);
+    let pair = ["report", "r", "r", "--markdown", "-"];
+    place.run(&pair).expect(2).says(&["cannot be used with"]);
     assert!(!place.path("-").exists(), "no file has this name");
 }
 
