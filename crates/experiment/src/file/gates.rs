@@ -69,9 +69,14 @@ fn check(gate: &Gate, experiment: &Experiment) -> Result<(), String> {
     check_is_measured(gate, experiment)
 }
 
-/// Checks that the run makes the open loop, if that measures the gate's metric: otherwise the run
-/// would end without a judgement.
+/// Checks that the run measures the gate's metric: otherwise it would end without a judgement.
 fn check_is_measured(gate: &Gate, experiment: &Experiment) -> Result<(), String> {
+    if gate.metric != GateMetric::Failed && !experiment.events.is_empty() {
+        return Err(format!(
+            "`{}` is not measured where there are events; only `failed` can be bounded then",
+            gate.metric.name()
+        ));
+    }
     let is_measured = match gate.metric {
         GateMetric::P50 | GateMetric::P99 => may_have_other_drivers(experiment),
         GateMetric::CpuAtRate => false,
@@ -212,5 +217,20 @@ mod tests {
         // wrk reports latencies of its closed loop.
         assert_eq!(add("[load]\ndriver = \"wrk\"\n", "p99 < 3ms"), Ok(()));
         assert!(add("[load]\ndriver = \"wrk\"\n", "cpu_at_rate < +5%").is_err());
+    }
+
+    #[test]
+    fn only_failures_can_be_bounded_where_there_are_events() {
+        let text = "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[subjects]\no = \"http://o/\"\n\
+                    [load]\nrate = \"100/s\"\n[[events]]\nat = \"1s\"\nserver = \"o\"\n\
+                    what = \"stop\"\nuntil = \"2s\"\n";
+        let recipes = Recipes::embedded().unwrap();
+        let mut experiment = Experiment::parse("x.toml", text, &[], false, &recipes).unwrap();
+        for gate in ["throughput > 1/s", "p99 < 3ms", "cpu < 5us", "memory < 5MB"] {
+            let error = experiment.add_gates(&[gate.to_owned()]).unwrap_err();
+            let part = "is not measured where there are events";
+            assert!(error.contains(part), "{gate}: {error}");
+        }
+        experiment.add_gates(&["failed < 1%".to_owned()]).unwrap();
     }
 }
