@@ -92,12 +92,3 @@ impl Overhead {
 
 /// Header fields in order, names in lower case.
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
-
-/// Why no request can be sent now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The server's limit of concurrent streams.
-    Full,
-    /// The connection ends: a GOAWAY, or no stream numbers are left.
-    Ending,
-}

@@ -25,7 +25,7 @@ pub(crate) fn fetch(
     let mut channel = tls::open(address, tls, preamble, limit)?;
     let mut session = Session::with_fields();
     // The first stream of a session is never refused.
-    let _ = session.request(0, request);
+    session.request(0, request);
     let mut whole = Whole {
         status: 0,
         fields: Vec::new(),

@@ -7,7 +7,7 @@ use net::h2::{
 };
 
 use super::EncodedRequest;
-use crate::session::{Answer, Fields, Overhead, Refusal, RemainingContent};
+use crate::session::{Answer, Fields, Overhead, RemainingContent};
 
 /// The flow-control window of each stream and of the connection: larger than almost all bodies, so
 /// that the result is not that of a small window. A stream's window is not opened again.
@@ -126,16 +126,14 @@ impl Session {
         self.is_ending = true;
     }
 
-    /// Sends a request as the stream of a place that has none.
-    pub(crate) fn request(&mut self, place: u32, request: &EncodedRequest) -> Result<(), Refusal> {
+    /// Sends a request as the stream of a place that has none. Returns false if it cannot now: the
+    /// server allows no further stream, or the connection takes no further request.
+    pub(crate) fn request(&mut self, place: u32, request: &EncodedRequest) -> bool {
         if self.next > STREAM_MAX - 2 {
             self.is_ending = true;
         }
-        if self.is_ending {
-            return Err(Refusal::Ending);
-        }
-        if self.active >= self.active_max {
-            return Err(Refusal::Full);
+        if self.is_ending || self.active >= self.active_max {
+            return false;
         }
         let id = self.next;
         self.next += 2;
@@ -154,7 +152,7 @@ impl Session {
             self.unsent.push((place, body.clone()));
             self.send_bodies();
         }
-        Ok(())
+        true
     }
 
     /// Resets the stream of a request that is given up.

@@ -43,7 +43,7 @@ pub(crate) fn fetch(
         let mut timer = client.flush(os::now_ns(), &mut scratch);
         if !is_sent && !client.connection.is_handshaking() {
             // Whether it is refused says the limit of time.
-            is_sent = session.request(&mut client.connection, 0, request).is_ok();
+            is_sent = session.request(&mut client.connection, 0, request);
             timer = client.flush(os::now_ns(), &mut scratch);
         }
         let left = until.saturating_duration_since(Instant::now());

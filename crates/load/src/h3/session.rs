@@ -8,7 +8,7 @@ use net::h3::{
 use quic::{Connection, Dir, Event, StreamEnd, StreamEvent, StreamId, VarInt, read};
 
 use super::EncodedRequest;
-use crate::session::{Answer, Fields, Overhead, Refusal, RemainingContent};
+use crate::session::{Answer, Fields, Overhead, RemainingContent};
 
 /// The most bytes of an answer's field section.
 const SECTION_MAX: usize = 64 * 1024;
@@ -126,18 +126,19 @@ impl Session {
         self.is_ending = true;
     }
 
-    /// Sends a request as the stream of a place that has none.
+    /// Sends a request as the stream of a place that has none. Returns false if it cannot now: the
+    /// server allows no further stream, or the connection takes no further request.
     pub(crate) fn request(
         &mut self,
         connection: &mut Connection,
         place: u32,
         request: &EncodedRequest,
-    ) -> Result<(), Refusal> {
+    ) -> bool {
         if self.is_ending {
-            return Err(Refusal::Ending);
+            return false;
         }
         let Some(id) = connection.streams().open(Dir::Bi) else {
-            return Err(Refusal::Full);
+            return false;
         };
         self.active += 1;
         let one = &mut self.streams[place as usize];
@@ -149,7 +150,7 @@ impl Session {
         let at = self.at(id);
         self.places[at] = place;
         self.send(connection, place, request.frames.clone());
-        Ok(())
+        true
     }
 
     /// Sends the bytes of a request, the last of which ends the stream.

@@ -1,7 +1,6 @@
 //! The session of a link, of either version.
 
 use super::request_picker::RequestPicker;
-use crate::session::Refusal;
 use crate::{h2, h3};
 
 /// A QUIC connection with its session.
@@ -39,14 +38,10 @@ impl Carrier {
         }
     }
 
-    /// Sends the request with this number as the stream of a place that has none.
+    /// Sends the request with this number as the stream of a place that has none. Returns false if it
+    /// cannot now: the server allows no further stream, or the connection takes no further request.
     #[inline]
-    pub(super) fn request(
-        &mut self,
-        place: u32,
-        picker: &RequestPicker,
-        number: usize,
-    ) -> Result<(), Refusal> {
+    pub(super) fn request(&mut self, place: u32, picker: &RequestPicker, number: usize) -> bool {
         match self {
             Carrier::H2(session) => session.request(place, &picker.encoded[number]),
             Carrier::H3(link) => {

@@ -22,7 +22,7 @@ use crate::h2::Session;
 use crate::h3;
 use crate::job::Job;
 use crate::pacing::Pacer;
-use crate::session::{Answer, Refusal};
+use crate::session::Answer;
 use crate::stop::StopRule;
 use crate::target::Request;
 
@@ -186,15 +186,21 @@ impl<I: Io, C: Clock> Worker<I, C> {
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Sends the request of a place once the connection is open and those before it have a stream.
+    #[inline]
     pub(super) fn start_stream(&mut self, number: usize, link: usize, now: u64) {
         let conn = &mut self.worker.conns[number];
         conn.since = now;
         conn.state = State::Connecting;
+        let one = &self.worker.links[link];
+        let is_first = one.state == LinkState::Open && one.waiting.is_empty();
+        if is_first && self.send_on(number, link, now) {
+            return;
+        }
         let one = &mut self.worker.links[link];
         one.waiting.push_back(number);
         match one.state {
-            LinkState::Open => self.send_waiting(link, now),
             LinkState::Closed => self.open_link(link, now),
+            LinkState::Open => self.end_link_at_rest(link, now),
             LinkState::Connecting => {}
         }
     }
@@ -216,12 +222,13 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
     }
 
-    /// Opens a stream for the request that has waited longest. Returns whether it could.
+    /// Opens a stream for the request of a place. Returns false if it has to wait for a stream, or for
+    /// the next connection.
     #[inline]
-    fn send_next(&mut self, link: usize, now: u64) -> bool {
+    fn send_on(&mut self, number: usize, link: usize, now: u64) -> bool {
         let worker = &mut *self.worker;
         let one = &mut worker.links[link];
-        let (Some(session), Some(number)) = (&mut one.session, one.waiting.front().copied()) else {
+        let Some(session) = &mut one.session else {
             return false;
         };
         let picker = &worker.pickers[one.target];
@@ -231,21 +238,15 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
         let conn = &mut worker.conns[number];
         let place = (number - one.places.start) as u32;
-        match session.request(place, picker, conn.request as usize) {
-            Ok(()) => {
-                one.waiting.pop_front();
-                one.requests += 1;
-                conn.state = State::Waiting;
-                conn.sent = now;
-                conn.requests = one.requests;
-                worker.dirty(link);
-                return true;
-            }
-            // It waits for a stream, or for the next connection.
-            Err(Refusal::Full) => {}
-            Err(Refusal::Ending) => self.end_link_at_rest(link, now),
+        if !session.request(place, picker, conn.request as usize) {
+            return false;
         }
-        false
+        one.requests += 1;
+        conn.state = State::Waiting;
+        conn.sent = now;
+        conn.requests = one.requests;
+        worker.dirty(link);
+        true
     }
 
     /// Closes a connection that takes no further requests once it has none, and opens the next one
@@ -265,9 +266,14 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Opens streams for the requests that wait, as many as the server allows.
-    #[inline]
     pub(super) fn send_waiting(&mut self, number: usize, now: u64) {
-        while self.worker.links[number].state == LinkState::Open && self.send_next(number, now) {}
+        while let link = &self.worker.links[number]
+            && link.state == LinkState::Open
+            && let Some(place) = link.waiting.front().copied()
+            && self.send_on(place, number, now)
+        {
+            self.worker.links[number].waiting.pop_front();
+        }
     }
 
     pub(super) fn link_connected(&mut self, id: ConnId) {
