@@ -170,6 +170,7 @@ impl<I: Io> Secure<I> {
         let now_ns = self.inner.now_ns();
         let mut failed = None;
         let mut is_closed = false;
+        let mut is_new = false;
         let mut input = self.inner.bytes(&buf);
         self.wire.read += input.len() as u64;
         if let Some(session) = self.sessions[conn.slot()].as_deref_mut()
@@ -194,8 +195,11 @@ impl<I: Io> Secure<I> {
                     Ok(closed) => is_closed |= closed,
                     Err(why) => failed = Some(why),
                 }
-                if session.notes_handshake(now_ns) && session.is_client {
-                    self.ready.push_back(Event::Connected { conn });
+                if session.notes_handshake(now_ns) {
+                    is_new = true;
+                    if session.is_client {
+                        self.ready.push_back(Event::Connected { conn });
+                    }
                 }
                 // rustls takes no more while plaintext waits.
                 while let Some(plain) = self.plaintext.fill(|bytes| session.read(bytes)) {
@@ -219,8 +223,29 @@ impl<I: Io> Secure<I> {
             }
         }
         self.inner.recycle(buf);
+        if is_new {
+            self.catch_up(conn);
+        }
         if let Some(why) = failed {
             self.fail(conn, why);
+        }
+    }
+
+    /// Does what the user of a session asked for during the handshake.
+    fn catch_up(&mut self, conn: ConnId) {
+        let Some(session) = self.session_mut(conn) else {
+            return;
+        };
+        let held = std::mem::take(&mut session.held);
+        let (is_finished, is_paused) = (session.is_finished, session.is_paused);
+        if is_paused {
+            self.inner.pause(conn);
+        }
+        if held > 0 {
+            self.flush(conn);
+        }
+        if is_finished {
+            self.finish(conn);
         }
     }
 

@@ -258,6 +258,88 @@ fn what_both_sides_cannot_agree_on_is_told() {
     assert!(why.contains("ProtocolVersion"), "{why}");
 }
 
+/// A server that sends 5 times 1000 bytes and the end to each client as soon as it is accepted, and
+/// pauses it until all is sent. It reports [`Io::queued`] at both times. Returns its address.
+fn greeter<I: Io>(settings: &ServerSettings, queued: mpsc::Sender<usize>) -> SocketAddr {
+    let tls = ServerTls::new(settings, "the test").unwrap();
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let listener = os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap();
+        sender.send(listener.local_addr().unwrap()).unwrap();
+        let io = I::open(options()).unwrap();
+        let mut io = Secure::over(io, &options()).with_servers(vec![Some(tls)]);
+        io.listen(listener).unwrap();
+        let end = Instant::now() + LIMIT;
+        while Instant::now() < end {
+            io.poll(Some(10_000_000)).unwrap();
+            while let Some(event) = io.next_event() {
+                match event {
+                    Event::Accepted { conn, .. } => {
+                        for _ in 0..5 {
+                            io.send_copy(conn, &[b'x'; 1000]);
+                        }
+                        io.finish(conn);
+                        io.pause(conn);
+                        let _ = queued.send(io.queued(conn));
+                    }
+                    Event::Drained { conn } => {
+                        let _ = queued.send(io.queued(conn));
+                        io.resume(conn);
+                    }
+                    Event::Data { buf, .. } => io.recycle(buf),
+                    Event::Eof { conn } | Event::Failed { conn, .. } => io.close(conn),
+                    _ => {}
+                }
+            }
+        }
+    });
+    receiver.recv().unwrap()
+}
+
+fn what_is_sent_before_the_handshake_arrives_after_it<I: Io>() {
+    let pair = pair();
+    let (sender, queued) = mpsc::channel();
+    let to = greeter::<I>(&pair.server, sender);
+    let (mut io, target) = client::<I>(&pair.settings, to);
+    let conn = io.connect(target, None).unwrap();
+    let mut heard = 0;
+    let mut is_over = false;
+    let start = Instant::now();
+    while !is_over {
+        assert!(start.elapsed() < LIMIT, "{heard} bytes and no end");
+        io.poll(Some(10_000_000)).unwrap();
+        while let Some(event) = io.next_event() {
+            match event {
+                Event::Data { buf, .. } => {
+                    heard += buf.len();
+                    io.recycle(buf);
+                }
+                Event::Eof { .. } => is_over = true,
+                Event::Failed { .. } | Event::ConnectFailed { .. } => {
+                    panic!("{:?}", io.failure(conn));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(heard, 5000);
+    // All of it counted as queued until the handshake was done.
+    let queued = [(); 2].map(|()| queued.recv_timeout(LIMIT).unwrap());
+    assert_eq!(queued, [5, 0]);
+}
+
+#[test]
+fn what_is_sent_before_the_handshake_arrives_after_it_on_io_uring() {
+    if net::uring_unavailable().is_none() {
+        what_is_sent_before_the_handshake_arrives_after_it::<Uring>();
+    }
+}
+
+#[test]
+fn what_is_sent_before_the_handshake_arrives_after_it_on_epoll() {
+    what_is_sent_before_the_handshake_arrives_after_it::<Epoll>();
+}
+
 #[test]
 fn a_client_that_does_not_shake_hands_is_given_up() {
     use std::io::Read;

@@ -166,11 +166,16 @@ impl<I: Io> Io for Secure<I> {
 
     #[inline]
     fn queued(&self, conn: ConnId) -> usize {
-        self.inner.queued(conn)
+        let held = self.session(conn).map_or(0, |session| session.held);
+        held + self.inner.queued(conn)
     }
 
     fn finish(&mut self, conn: ConnId) {
         if let Some(session) = self.session_mut(conn) {
+            if !session.is_established() {
+                session.is_finished = true;
+                return;
+            }
             session.tls.send_close_notify();
             self.flush(conn);
         }
@@ -178,15 +183,21 @@ impl<I: Io> Io for Secure<I> {
     }
 
     fn pause(&mut self, conn: ConnId) {
-        self.inner.pause(conn);
+        match self.session_mut(conn) {
+            Some(session) if !session.is_established() => session.is_paused = true,
+            _ => self.inner.pause(conn),
+        }
     }
 
     fn resume(&mut self, conn: ConnId) {
-        self.inner.resume(conn);
+        match self.session_mut(conn) {
+            Some(session) if !session.is_established() => session.is_paused = false,
+            _ => self.inner.resume(conn),
+        }
     }
 
     fn close(&mut self, conn: ConnId) {
-        let had_unsent = self.inner.queued(conn) > 0;
+        let had_unsent = self.queued(conn) > 0;
         let Some(session) = self.session_mut(conn) else {
             return self.inner.close(conn);
         };
