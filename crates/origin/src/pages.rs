@@ -191,17 +191,19 @@ fn burn(turns: u64) {
     std::hint::black_box(state);
 }
 
-/// A body of readable text that differs from position to position.
+/// A body of readable text that differs from position to position, and repeats after 26 lines of 64
+/// bytes.
 fn sized_body(size: usize) -> Vec<u8> {
-    (0..size)
-        .map(|i| {
-            if i % 64 == 63 {
-                b'\n'
-            } else {
-                b'a' + ((i / 64 + i) % 26) as u8
-            }
-        })
-        .collect()
+    let byte = |i: usize| match i % 64 {
+        63 => b'\n',
+        _ => b'a' + ((i / 64 + i) % 26) as u8,
+    };
+    let mut body: Vec<u8> = (0..size.min(26 * 64)).map(byte).collect();
+    while body.len() < size {
+        let more = body.len().min(size - body.len());
+        body.extend_from_within(..more);
+    }
+    body
 }
 
 /// The request as a CGI program would see it, a variable a line, in the form that the write-up's
@@ -311,4 +313,24 @@ pub(crate) fn answer(
         bytes.extend_from_slice(body);
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_of_any_size_has_the_same_text() {
+        let long = sized_body(10_000);
+        for size in [0, 1, 63, 64, 1663, 1664, 1665, 5000] {
+            assert_eq!(sized_body(size), long[..size], "{size}");
+        }
+        for (i, byte) in long.into_iter().enumerate() {
+            let expected = match i % 64 {
+                63 => b'\n',
+                _ => b'a' + ((i / 64 + i) % 26) as u8,
+            };
+            assert_eq!(byte, expected, "{i}");
+        }
+    }
 }

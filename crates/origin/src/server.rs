@@ -17,7 +17,7 @@ use readings::{Histogram, QuicCongestion};
 use tls::{Secure, ServerTls};
 
 use crate::h2::{H2Page, H2Request, H2Server};
-use crate::pages::{ConnectionReuse, HELLO, StreamPage, answer};
+use crate::pages::{BYTES_MAX, ConnectionReuse, HELLO, StreamPage, answer};
 use held::{AnswerKey, AnswerTo};
 use quic_clients::QuicClients;
 use stream_pages::StreamPages;
@@ -109,6 +109,8 @@ pub struct Origin {
 const TURN_NS: u64 = 50_000_000;
 /// Fixed pages that a thread caches.
 const PAGES_MAX: usize = 64;
+/// Most bytes of the fixed pages that a thread caches: four of the longest.
+const PAGE_BYTES_MAX: usize = 4 * BYTES_MAX;
 /// How many connections of a thread may linger, see [`Lingering`].
 const LINGERING_MAX: u32 = 64;
 
@@ -293,6 +295,8 @@ struct Worker<I: Io> {
     /// By method, target and what becomes of the connection.
     pages: HashMap<(String, ConnectionReuse), PayloadId>,
     h2_pages: StreamPages<H2Page>,
+    /// Bytes of all pages that are cached.
+    page_bytes: usize,
     /// Requests of the bytes that are being read.
     h2_requests: Vec<H2Request>,
     number: usize,
@@ -314,6 +318,13 @@ struct Worker<I: Io> {
 }
 
 impl<I: Io> Worker<I> {
+    /// Whether a page of this length is cached beside `cached` others; it counts as cached then.
+    fn caches(&mut self, cached: usize, bytes: usize) -> bool {
+        let fits = cached < PAGES_MAX && self.page_bytes + bytes <= PAGE_BYTES_MAX;
+        self.page_bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
     fn new(
         io: I,
         options: IoOptions,
@@ -328,6 +339,7 @@ impl<I: Io> Worker<I> {
             clients,
             pages: HashMap::new(),
             h2_pages: HashMap::new(),
+            page_bytes: 0,
             h2_requests: Vec::new(),
             number,
             all,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use net::{Buf, ConnId, Io, os};
 
-use super::{AnswerKey, AnswerTo, PAGES_MAX, Worker, stats};
+use super::{AnswerKey, AnswerTo, Worker, stats};
 use crate::pages::{ConnectionReuse, Page, answer, page};
 
 impl<I: Io> Worker<I> {
@@ -122,7 +122,9 @@ impl<I: Io> Worker<I> {
                 self.io.send_copy(conn, &bytes);
             }
             Page::Fixed(bytes) => {
-                if self.pages.len() >= PAGES_MAX {
+                let is_cached = self.caches(self.pages.len(), bytes.len());
+                let client = &mut self.clients[conn.slot()];
+                if !is_cached {
                     client.last.clear();
                     self.io.send_copy(conn, &bytes);
                     return;

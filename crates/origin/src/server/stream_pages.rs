@@ -7,7 +7,7 @@ use std::time::Duration;
 use net::http::Request;
 use net::{Io, os};
 
-use super::{AnswerKey, AnswerTo, PAGES_MAX, Worker, stats};
+use super::{AnswerKey, AnswerTo, Worker, stats};
 use crate::pages::{ConnectionReuse, Page, StreamPage, answer, page};
 
 /// Fixed pages, by method and target.
@@ -35,7 +35,7 @@ impl<I: Io> Worker<I> {
             Page::Own(bytes) => P::of(&bytes),
             Page::Fixed(bytes) => {
                 let page = P::of(&bytes);
-                if pages.len() < PAGES_MAX {
+                if self.caches(pages.len(), bytes.len()) {
                     pages.insert(key, page.clone());
                 }
                 page
