@@ -12,9 +12,13 @@ use net::os::{self, ChildSetup};
 
 use super::child_guard::ChildGuard;
 use super::clock;
+use super::frame_queue::{ANSWER_BYTES_MAX, ANSWERS_MAX, FrameQueue};
 use super::handle::LoadObserver;
-use super::pipe::{self, FrameReader, FrameSender, Incoming, Liveness, PipeFault, Side};
-use super::reply_timeout::ReplyTimeout;
+use super::load_check::LoadCheck;
+use super::pipe::{self, FrameSender, Incoming, Liveness, PipeFault, Side};
+use super::read_answer::read_answer;
+use super::reply_timeout::{self, ReplyTimeout};
+use super::shortened::{REASON_BYTES_MAX, shortened, start_of};
 use super::stderr_tail::StderrTail;
 use super::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
@@ -26,10 +30,8 @@ const STATUS_WAIT: Duration = Duration::from_millis(200);
 const CLOCK_EXCHANGES: usize = 12;
 /// The name of a driver among the servers that an agent has started; theirs have no dots.
 const DRIVER: &str = "load.driver";
-/// The longest line of an answer. The samples of a long load on many servers need less.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
-/// The most answers that are queued; then the agent has to wait before it sends more.
-const ANSWERS_MAX: usize = 64;
+/// The most by which another machine's clock may differ: 100 years.
+const AHEAD_NS_MAX: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
 /// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -46,12 +48,14 @@ pub enum AgentError {
 /// it started.
 pub struct Agent {
     pub(super) child: ChildGuard,
-    pub(super) incoming: Receiver<Result<Incoming, PipeFault>>,
+    pub(super) incoming: FrameQueue,
     pub(super) liveness: Arc<Liveness>,
     /// Why it was killed.
     killed: Option<String>,
     /// The first fault of its pipe.
     fault: Option<PipeFault>,
+    /// How far its CLOCK_MONOTONIC was ahead when that was last measured, ns.
+    ahead_ns: i64,
     pub(super) folder: PathBuf,
     pub(super) program: PathBuf,
     pub(super) network: String,
@@ -100,7 +104,7 @@ impl Agent {
             |e: io::Error| AgentError::Lost(format!("cannot start {}: {e}", program.display()));
         let mut agent = Self::of_child(command.spawn().map_err(lost)?, None)?;
         // On this machine the kernel closes a pipe with its owner, so silence needs no limit.
-        match agent.greet(None, None)? {
+        match agent.greet(None, None, &AtomicBool::new(false))? {
             None => Ok(agent),
             Some(line) => Err(AgentError::Lost(format!("unexpected greeting: {line}"))),
         }
@@ -126,10 +130,11 @@ impl Agent {
         let liveness = Arc::new(Liveness::default());
         Ok(Self {
             child,
-            incoming: read_frames(output, liveness.clone()),
+            incoming: FrameQueue::read(output, liveness.clone()),
             liveness,
             killed: None,
             fault: None,
+            ahead_ns: 0,
             folder: PathBuf::new(),
             program: PathBuf::new(),
             network: String::new(),
@@ -163,19 +168,31 @@ impl Agent {
                 monotonic_ns,
             } = self.ask(&Order::Clock)?
             else {
-                return Err(AgentError::Lost("it did not report its clocks".into()));
+                return Err(self.give_up("it did not report its clocks"));
             };
             let round_trip_ns = clock::monotonic_ns() - begin;
+            let middle_ns = round_trip_ns / 2;
+            let ahead = (
+                ahead_ns(wall_ns, wall + middle_ns),
+                ahead_ns(monotonic_ns, begin + middle_ns),
+            );
+            let (Some(ahead_ns), Some(monotonic_ahead_ns)) = ahead else {
+                return Err(self.give_up(format_args!(
+                    "its clock cannot be right: {wall_ns} ns since 1970, {monotonic_ns} ns since boot"
+                )));
+            };
             let clock = Clock {
-                ahead_ns: wall_ns - wall - round_trip_ns / 2,
-                monotonic_ahead_ns: monotonic_ns - begin - round_trip_ns / 2,
+                ahead_ns,
+                monotonic_ahead_ns,
                 round_trip_ns,
             };
             if best.is_none_or(|best| round_trip_ns < best.round_trip_ns) {
                 best = Some(clock);
             }
         }
-        Ok(best.unwrap_or_default())
+        let best = best.unwrap_or_default();
+        self.ahead_ns = best.monotonic_ahead_ns;
+        Ok(best)
     }
 
     /// The path of its program on its machine.
@@ -229,7 +246,7 @@ impl Agent {
         }
         // Between orders an agent sends nothing.
         let fault = loop {
-            match self.incoming.try_recv() {
+            match self.incoming.next_now() {
                 Err(TryRecvError::Empty) => break None,
                 Ok(Err(fault)) => break Some(fault),
                 Ok(Ok(Incoming::Fault(reason))) => break Some(PipeFault::AtAgent { reason }),
@@ -262,7 +279,7 @@ impl Agent {
         let end = Instant::now() + STATUS_WAIT;
         while !liveness.has_ended() {
             let left = end.saturating_duration_since(Instant::now());
-            if incoming.recv_timeout(left).is_err() {
+            if incoming.next_within(left).is_err() {
                 break;
             }
         }
@@ -291,9 +308,12 @@ impl Agent {
         }
     }
 
-    pub(super) fn answer(message: &str) -> Result<Answer, AgentError> {
-        serde_json::from_str(message)
-            .map_err(|e| AgentError::Lost(format!("its answer cannot be read: {e}")))
+    /// Kills it, as it does not do what it should; the error says why.
+    fn give_up(&mut self, why: impl std::fmt::Display) -> AgentError {
+        let why = shortened(&why.to_string(), REASON_BYTES_MAX);
+        let why = self.killed.get_or_insert(why).clone();
+        self.child.kill();
+        self.lost(why)
     }
 
     /// The next answer, if one comes in `wait`. Forwards `stop` to the agent once. Kills an agent
@@ -311,10 +331,19 @@ impl Agent {
         if let Some(fault) = self.fault.clone() {
             return Err(self.lost(fault));
         }
-        match self.incoming.recv_timeout(wait) {
+        let came = self.incoming.next_within(wait);
+        // An agent that never ends may send one answer after the other.
+        if let (Some(limit), Ok(Ok(Incoming::Message(_)))) = (timeout.is_spent(), &came) {
+            let seconds = limit.as_secs();
+            return Err(self.give_up(format_args!(
+                "it has not come to an end after {seconds} s, longer than its order can take"
+            )));
+        }
+        match came {
             Ok(Ok(Incoming::Message(message))) => {
                 timeout.answered();
-                Self::answer(&message).map(Some)
+                let answer = read_answer(&message).map_err(|why| self.give_up(why))?;
+                Ok(Some(answer))
             }
             Ok(Ok(Incoming::Heartbeat)) => Ok(None),
             Ok(Ok(Incoming::End)) => Err(self.lost("it ended before it was told to")),
@@ -329,9 +358,7 @@ impl Agent {
                 None => Ok(None),
                 Some(waited) => {
                     let seconds = waited.as_secs();
-                    self.killed = Some(format!("it has not answered for {seconds} s"));
-                    self.child.kill();
-                    Err(self.lost("it was killed"))
+                    Err(self.give_up(format_args!("it has not answered for {seconds} s")))
                 }
             },
             Err(RecvTimeoutError::Disconnected) => {
@@ -350,16 +377,32 @@ impl Agent {
         mut take: impl FnMut(&mut Self, Option<Answer>) -> Result<Option<T>, AgentError>,
     ) -> Result<T, AgentError> {
         self.send(order)?;
-        let mut timeout = ReplyTimeout::with(order);
+        let lead = match order {
+            Order::Load(load) => self.lead(load),
+            _ => Duration::ZERO,
+        };
+        let mut timeout = ReplyTimeout::with(order, lead);
         loop {
             let answer = match self.next_answer(stop, &mut timeout, wait)? {
-                Some(Answer::Failed { reason }) => return Err(AgentError::Failed(reason)),
+                Some(Answer::Failed { reason }) => {
+                    let reason = shortened(&reason, REASON_BYTES_MAX);
+                    return Err(AgentError::Failed(reason));
+                }
                 answer => answer,
             };
             if let Some(result) = take(self, answer)? {
                 return Ok(result);
             }
         }
+    }
+
+    /// The time until a load begins, if its start was given.
+    fn lead(&self, order: &LoadOrder) -> Duration {
+        let there_ns = clock::monotonic_ns().saturating_add(self.ahead_ns);
+        let there_ns = u64::try_from(there_ns).unwrap_or_default();
+        let part = order.job.part;
+        let lead_ns = part.map_or(0, |part| part.start_ns.saturating_sub(there_ns));
+        Duration::from_nanos(lead_ns)
     }
 
     /// Gives an order and waits for its answer.
@@ -406,7 +449,12 @@ impl Agent {
         observer: &mut dyn LoadObserver,
     ) -> Result<Loaded, AgentError> {
         let wait = observer.interval();
-        self.converse(&Order::Load(order), stop, wait, |_, answer| {
+        let longest = reply_timeout::longest_load(&order, self.lead(&order));
+        let mut check = LoadCheck::of(&order, longest);
+        self.converse(&Order::Load(order), stop, wait, |agent, answer| {
+            if let Some(Err(why)) = answer.as_ref().map(|answer| check.take(answer)) {
+                return Err(agent.give_up(why));
+            }
             observer.tick(match answer {
                 Some(Answer::WindowOpens { at_ns, .. }) => Some(at_ns),
                 _ => None,
@@ -421,7 +469,7 @@ impl Agent {
                 Some(Answer::WindowCloses { segment }) => observer.window_closes(segment),
                 Some(Answer::Row(row)) => observer.row(row),
                 Some(Answer::Loaded(loaded)) => return Ok(Some(*loaded)),
-                Some(other) => return Err(unexpected(&other)),
+                Some(other) => return Err(agent.give_up(unexpected(&other))),
             }
             Ok(None)
         })
@@ -440,46 +488,21 @@ impl Agent {
                     agent.child.has_ended(DRIVER);
                     return Ok(Some(*driven));
                 }
-                Some(other) => return Err(unexpected(&other)),
+                Some(other) => return Err(agent.give_up(unexpected(&other))),
             }
             Ok(None)
         })
     }
 }
 
-fn unexpected(answer: &Answer) -> AgentError {
-    AgentError::Lost(format!("unexpected answer: {answer:?}"))
+/// How far another machine's clock is ahead, ns; `None` if it shows no time that a clock can.
+fn ahead_ns(there_ns: i64, here_ns: i64) -> Option<i64> {
+    let ahead_ns = there_ns.checked_sub(here_ns)?;
+    (there_ns >= 0 && ahead_ns.unsigned_abs() <= AHEAD_NS_MAX).then_some(ahead_ns)
 }
 
-/// Reads an agent's frames on a thread of its own. Heartbeats are counted, not returned. After a
-/// fault nothing more comes.
-fn read_frames(
-    output: impl Read + Send + 'static,
-    liveness: Arc<Liveness>,
-) -> Receiver<Result<Incoming, PipeFault>> {
-    let (sender, receiver) = mpsc::sync_channel(ANSWERS_MAX);
-    std::thread::spawn(move || {
-        let input = BufReader::new(output);
-        let mut frames = FrameReader::new(input, Side::Agent, ANSWER_BYTES_MAX);
-        loop {
-            let frame = frames.read();
-            liveness.frame_came();
-            if frame == Ok(Incoming::Heartbeat) {
-                continue;
-            }
-            if frame == Ok(Incoming::End) {
-                liveness.end_came();
-            }
-            let is_last = frame.is_err();
-            liveness.hold_up(true);
-            let sent = sender.send(frame);
-            liveness.hold_up(false);
-            if sent.is_err() || is_last {
-                break;
-            }
-        }
-    });
-    receiver
+fn unexpected(answer: &Answer) -> String {
+    format!("unexpected answer: {}", start_of(answer))
 }
 
 /// Reads a child's lines on a thread of its own. After an error nothing more comes.
@@ -522,18 +545,4 @@ fn next_line(input: &mut impl BufRead, bytes_max: usize) -> io::Result<Option<St
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_an_agent_prints_is_bounded_in_bytes() {
-        let text = b"one\r\ntwo\n\nlast".as_slice();
-        let lines: Vec<_> = lines_within(text, 4).iter().map(Result::unwrap).collect();
-        assert_eq!(lines, ["one", "two", "", "last"]);
-        // Without the limit it would be read until memory is used up.
-        let endless = lines_within(io::repeat(b'x'), 1000);
-        let error = endless.recv().unwrap().unwrap_err().to_string();
-        assert!(error.contains("longer than 1000 bytes"), "{error}");
-        assert!(endless.recv().is_err());
-    }
-}
+mod tests;

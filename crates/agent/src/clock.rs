@@ -28,8 +28,8 @@ impl Window {
     /// The same by a clock that is ahead by `by_ns`.
     pub fn shifted(self, by_ns: i64) -> Self {
         Self {
-            from_ns: self.from_ns + by_ns,
-            to_ns: self.to_ns + by_ns,
+            from_ns: self.from_ns.saturating_add(by_ns),
+            to_ns: self.to_ns.saturating_add(by_ns),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Runs an outside driver once, and measures what that costs.
 
 use std::fs::{self, File};
+use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -190,6 +191,9 @@ fn peak_memory_bytes(group: Option<&Cgroup>, pid: i32) -> u64 {
 }
 
 fn read_start(path: &Path) -> String {
-    let bytes = fs::read(path).unwrap_or_default();
+    let mut bytes = Vec::new();
+    // What cannot be read is left out.
+    let _ =
+        fs::File::open(path).and_then(|file| file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }

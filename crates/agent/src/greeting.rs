@@ -2,25 +2,31 @@
 //! same version.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use super::client::{Agent, AgentError};
 use super::pipe::{self, Incoming, PipeFault};
+use super::read_answer::read_answer;
+use super::shortened::{REASON_BYTES_MAX, shortened, start_of};
 use super::wire::{Answer, Order};
 
 /// The longest time from the start of a pipe's command to the agent's greeting.
 const OPENS_MAX: Duration = Duration::from_secs(60);
 /// How many lines a login shell may print before the greeting.
 const FOREIGN_LINES_MAX: usize = 200;
+/// How often `stop` is checked meanwhile.
+const STOP_CHECK: Duration = Duration::from_millis(50);
 
 impl Agent {
     /// Greets the agent. A line that begins with `other` ends the greeting and is returned.
-    /// `silence` is how long the agent lives without a heartbeat.
+    /// `silence` is how long the agent lives without a heartbeat. Setting `stop` ends the wait.
     pub(super) fn greet(
         &mut self,
         other: Option<&str>,
         silence: Option<Duration>,
+        stop: &AtomicBool,
     ) -> Result<Option<String>, AgentError> {
         // If the pipe's command has ended already, its own error says more.
         let _ = self.send(&Order::Hello {
@@ -28,28 +34,35 @@ impl Agent {
             silence_ms: silence.map(|silence| silence.as_millis() as u64),
         });
         let end = Instant::now() + OPENS_MAX;
-        let mut printed = Vec::new();
-        while printed.len() < FOREIGN_LINES_MAX {
+        let (mut lines, mut printed) = (0, None);
+        while lines < FOREIGN_LINES_MAX {
+            if stop.load(Ordering::Relaxed) {
+                return Err(AgentError::Failed(
+                    "stopped before its agent had greeted".to_owned(),
+                ));
+            }
             let left = end.saturating_duration_since(Instant::now());
-            let line = match self.incoming.recv_timeout(left) {
+            if left.is_zero() {
+                let seconds = OPENS_MAX.as_secs();
+                let why = format!("nothing has answered for {seconds} s");
+                return Err(AgentError::Failed(why));
+            }
+            let line = match self.incoming.next_within(left.min(STOP_CHECK)) {
                 Ok(Ok(Incoming::Foreign(line))) => line,
                 Ok(Ok(Incoming::Message(line))) => {
-                    let answer = Self::answer(&line)?;
+                    let answer = read_answer(&line).map_err(AgentError::Lost)?;
                     return self.greeted(answer).map(|()| None);
                 }
                 Ok(Ok(Incoming::Fault(reason))) => {
                     return Err(self.fault(PipeFault::AtAgent { reason }));
                 }
-                Ok(Ok(Incoming::Heartbeat | Incoming::End)) => continue,
+                Ok(Ok(Incoming::Heartbeat | Incoming::End)) | Err(RecvTimeoutError::Timeout) => {
+                    continue;
+                }
                 Ok(Err(PipeFault::Ended { .. })) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.never_opened(&printed));
+                    return Err(self.never_opened(printed));
                 }
                 Ok(Err(fault)) => return Err(self.fault(fault)),
-                Err(RecvTimeoutError::Timeout) => {
-                    let seconds = OPENS_MAX.as_secs();
-                    let why = format!("nothing has answered for {seconds} s");
-                    return Err(AgentError::Failed(why));
-                }
             };
             if other.is_some_and(|other| line.starts_with(other)) {
                 return Ok(Some(line));
@@ -60,7 +73,8 @@ impl Agent {
                     env!("CARGO_PKG_VERSION")
                 )));
             }
-            printed.push(line);
+            lines += 1;
+            printed = Some(line);
         }
         Err(AgentError::Failed(
             "its login shell prints too much; it should print nothing where there is no terminal"
@@ -68,11 +82,13 @@ impl Agent {
         ))
     }
 
-    /// The error of a pipe that ended before its agent had greeted.
-    fn never_opened(&self, printed: &[String]) -> AgentError {
+    /// The error of a pipe that ended before its agent had greeted, and the last line that it
+    /// `printed`.
+    fn never_opened(&self, printed: Option<String>) -> AgentError {
         let said = self.elsewhere.as_ref().map(|(_, words)| words.shown());
         let said = said.filter(|said| !said.is_empty());
-        let said = said.or_else(|| printed.last().cloned());
+        let said = said.or(printed);
+        let said = said.map(|said| shortened(&said, REASON_BYTES_MAX));
         let status = self.status();
         AgentError::Failed(match (said, status) {
             (Some(said), _) => said,
@@ -101,12 +117,19 @@ impl Agent {
                 pipe::watch(&self.liveness, pipe::limit(), self.child.killer());
                 Ok(())
             }
-            Answer::Failed { reason } => Err(AgentError::Failed(reason)),
+            Answer::Failed { reason } => {
+                let reason = shortened(&reason, REASON_BYTES_MAX);
+                Err(AgentError::Failed(reason))
+            }
             Answer::Hello { version, .. } => Err(AgentError::Failed(format!(
-                "its weigh is version {version}; expected {}",
+                "its weigh is version {}; expected {}",
+                shortened(&version, REASON_BYTES_MAX),
                 env!("CARGO_PKG_VERSION")
             ))),
-            other => Err(AgentError::Lost(format!("unexpected greeting: {other:?}"))),
+            other => {
+                let why = format!("unexpected greeting: {}", start_of(&other));
+                Err(AgentError::Lost(why))
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 
 use net::os::{self, ChildSetup};
 
@@ -134,13 +135,25 @@ impl Agent {
     /// When the machine cannot be reached, the program is built for another kind of machine, or it
     /// does not start there.
     pub fn open(command: &PipeCommand, program: &Program) -> Result<Self, AgentError> {
-        let (system, machine) = match attempt(command, program)? {
+        Self::open_unless(command, program, &AtomicBool::new(false))
+    }
+
+    /// The same, but waiting for the agent ends when `stop` is set.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and when `stop` is set.
+    pub fn open_unless(
+        command: &PipeCommand,
+        program: &Program,
+        stop: &AtomicBool,
+    ) -> Result<Self, AgentError> {
+        let (system, machine) = match attempt(command, program, stop)? {
             Opened::Agent(agent) => return Ok(*agent),
             Opened::Missing { system, machine } => (system, machine),
         };
         fits(program, &system, &machine).map_err(AgentError::Failed)?;
         push(command, program)?;
-        match attempt(command, program)? {
+        match attempt(command, program, stop)? {
             Opened::Agent(agent) => Ok(*agent),
             Opened::Missing { .. } => Err(AgentError::Failed(
                 "the program was sent, but is not there".to_owned(),
@@ -159,7 +172,11 @@ fn place(program: &Program) -> String {
     )
 }
 
-fn attempt(command: &PipeCommand, program: &Program) -> Result<Opened, AgentError> {
+fn attempt(
+    command: &PipeCommand,
+    program: &Program,
+    stop: &AtomicBool,
+) -> Result<Opened, AgentError> {
     let script = format!(
         "{}; if [ -x \"$p/weigh\" ]; then exec \"$p/weigh\" agent; fi; \
          echo {MISSING} \"$(uname -s)\" \"$(uname -m)\"",
@@ -171,17 +188,19 @@ fn attempt(command: &PipeCommand, program: &Program) -> Result<Opened, AgentErro
     })?;
     let words = child.stderr.take().map(StderrTail::of).unwrap_or_default();
     let mut agent = Agent::of_child(child, Some((command.host.clone(), words)))?;
-    Ok(match agent.greet(Some(MISSING), Some(pipe::limit()))? {
-        None => Opened::Agent(Box::new(agent)),
-        Some(line) => {
-            let rest = line.strip_prefix(MISSING).unwrap_or_default();
-            let mut fields = rest.split_whitespace().map(str::to_owned);
-            Opened::Missing {
-                system: fields.next().unwrap_or_default(),
-                machine: fields.next().unwrap_or_default(),
+    Ok(
+        match agent.greet(Some(MISSING), Some(pipe::limit()), stop)? {
+            None => Opened::Agent(Box::new(agent)),
+            Some(line) => {
+                let rest = line.strip_prefix(MISSING).unwrap_or_default();
+                let mut fields = rest.split_whitespace().map(str::to_owned);
+                Opened::Missing {
+                    system: fields.next().unwrap_or_default(),
+                    machine: fields.next().unwrap_or_default(),
+                }
             }
-        }
-    })
+        },
+    )
 }
 
 /// Sends a program. It gets its name only after the checksum has been verified there. The receiver
@@ -235,6 +254,25 @@ mod tests {
         let program = Program::read(&std::env::current_exe().unwrap()).unwrap();
         assert!(!place(&program).contains('\''));
         assert!(place(&program).contains("weigh/"));
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait_for_a_greeting() {
+        let program = Program::read(&std::env::current_exe().unwrap()).unwrap();
+        let words = ["sleep", "60"].map(str::to_owned).to_vec();
+        let command = PipeCommand::agent("pod", words);
+        let stop = AtomicBool::new(false);
+        let begun = std::time::Instant::now();
+        let opened = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            });
+            Agent::open_unless(&command, &program, &stop)
+        });
+        let why = opened.err().unwrap().to_string();
+        assert!(why.contains("stopped before"), "{why}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! How long the caller waits for an agent's answer.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use load::Stop;
+use load::{Job, Segment, Stop};
+use readings::Pacing;
 
 use super::serve::AHEAD_MAX;
-use super::wire::Order;
+use super::wire::{LoadOrder, Order};
 
 /// An agent that has not answered so long after its order's time limit counts as lost.
 const LATE: Duration = Duration::from_secs(30);
@@ -14,7 +15,13 @@ const LATE_VARIABLE: &str = "WEIGH_AGENT_SILENCE_S";
 /// How long an agent may take to stop.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 /// Requests for the reference body of a target, before the load reports progress.
-const ASKED_BEFORE: u64 = 5;
+const ASKED_BEFORE: u32 = 5;
+/// The most that one step adds to the time since an order, as this program may have been suspended.
+const STEP_MAX: Duration = Duration::from_secs(1);
+/// A load's pause after a failure is shorter.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Threads may have uneven shares of a load's requests and connections, and arrivals may be random.
+const UNEVEN: u32 = 2;
 
 fn late() -> Duration {
     std::env::var(LATE_VARIABLE)
@@ -42,11 +49,11 @@ fn own_ms(order: &Order) -> u64 {
         Order::Load(order) => {
             let segments = order.job.segments.iter();
             let lengths = segments.map(|one| match one.stop {
-                Stop::After(window) => one.ramp_up + window,
+                Stop::After(window) => one.ramp_up.saturating_add(window),
                 Stop::Requests(_) | Stop::EachConnection(_) => one.ramp_up,
             });
             let longest_ms = lengths.max().unwrap_or_default().as_millis() as u64;
-            let asked = ASKED_BEFORE.saturating_mul(order.job.targets.len() as u64);
+            let asked = u64::from(ASKED_BEFORE).saturating_mul(order.job.targets.len() as u64);
             let timeout_ms = order.job.timeout.as_millis() as u64;
             longest_ms.saturating_add(timeout_ms.saturating_mul(asked))
         }
@@ -57,8 +64,67 @@ fn own_ms(order: &Order) -> u64 {
 /// How long it may be silent after its first answer: a load reports progress a few times a second.
 fn later_silence(order: &Order) -> Duration {
     match order {
-        Order::Load(order) => late().saturating_add(order.job.timeout),
+        Order::Load(order) => after_load(order),
         other => silence(other),
+    }
+}
+
+/// How long a load may report nothing.
+fn after_load(order: &LoadOrder) -> Duration {
+    late().saturating_add(order.job.timeout)
+}
+
+/// The longest time until the result of a load: the time until its start, then its reference answers
+/// and its segments, each with every time limit exceeded, and then a silence.
+pub(super) fn longest_load(order: &LoadOrder, lead: Duration) -> Duration {
+    let job = &order.job;
+    let requests: usize = job.targets.iter().map(|one| one.requests.len()).sum();
+    let asked = u32::try_from(requests).unwrap_or(u32::MAX);
+    // A reference answer may wait as long for a free port.
+    let prepared = job.timeout.saturating_mul(2 * ASKED_BEFORE);
+    let prepared = prepared.saturating_mul(asked);
+    let segments = job.segments.iter().map(|one| longest_segment(one, job));
+    [lead, prepared, after_load(order)]
+        .into_iter()
+        .chain(segments)
+        .fold(Duration::ZERO, Duration::saturating_add)
+}
+
+fn longest_segment(segment: &Segment, job: &Job) -> Duration {
+    // Opening a connection and its TLS handshake, then the answer, and a pause after a failure.
+    let answer = job
+        .connect_timeout
+        .saturating_mul(2)
+        .saturating_add(job.timeout)
+        .saturating_add(PAUSE);
+    let times = |count: u64| answer.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+    let target = job.targets.get(segment.target);
+    let connections = target.map_or(1, |one| u64::from(one.connections).max(1));
+    let window = match (segment.stop, segment.pacing) {
+        (Stop::After(window), _) => window,
+        (Stop::Requests(count), Pacing::Open { rate_per_s }) => {
+            let due_s = count as f64 / rate_per_s;
+            let due = Duration::try_from_secs_f64(due_s).unwrap_or(Duration::MAX);
+            due.saturating_mul(UNEVEN)
+        }
+        (Stop::Requests(count), Pacing::Closed) => {
+            times(count.div_ceil(connections).saturating_add(1)).saturating_mul(UNEVEN)
+        }
+        (Stop::EachConnection(count), _) => times(count).saturating_mul(UNEVEN),
+    };
+    let gap = Duration::from_nanos(job.part.map_or(0, |part| part.gap_ns));
+    // At the end, a request may wait for a connection and then for its answer.
+    [segment.idle_before, segment.ramp_up, gap, times(2)]
+        .into_iter()
+        .fold(window, Duration::saturating_add)
+}
+
+/// How long an order may take, however often it is answered meanwhile. `lead` is the time until a
+/// load begins.
+fn longest(order: &Order, lead: Duration) -> Duration {
+    match order {
+        Order::Load(load) => longest_load(load, lead),
+        other => silence(other).saturating_add(late()),
     }
 }
 
@@ -69,16 +135,25 @@ pub(super) struct ReplyTimeout {
     waited: Duration,
     limit: Duration,
     later_limit: Duration,
+    /// Time since the order, and up to when it was summed.
+    spent: Duration,
+    seen: Instant,
+    /// The limit of that.
+    pub(super) spent_limit: Duration,
     /// Whether the agent was ordered to stop.
     pub(super) cancelled: bool,
 }
 
 impl ReplyTimeout {
-    pub(super) fn with(order: &Order) -> Self {
+    /// For an order that has just been given; `lead` is the time until a load begins.
+    pub(super) fn with(order: &Order, lead: Duration) -> Self {
         Self {
             waited: Duration::ZERO,
             limit: silence(order),
             later_limit: later_silence(order),
+            spent: Duration::ZERO,
+            seen: Instant::now(),
+            spent_limit: longest(order, lead),
             cancelled: false,
         }
     }
@@ -87,11 +162,27 @@ impl ReplyTimeout {
     pub(super) fn cancel(&mut self) {
         self.cancelled = true;
         self.limit = self.limit.min(self.waited + STOPS_WITHIN);
+        // What it reports while it stops counts as progress, but not for ever.
+        self.spent_limit = self.spent_limit.min(self.spent + 2 * STOPS_WITHIN);
     }
 
     pub(super) fn answered(&mut self) {
         self.waited = Duration::ZERO;
         self.limit = self.limit.min(self.later_limit);
+    }
+
+    /// As [`Self::is_spent_after`], with the time since it was called last.
+    pub(super) fn is_spent(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        let time = now - std::mem::replace(&mut self.seen, now);
+        self.is_spent_after(time)
+    }
+
+    /// Another `time` has passed, with answers or without. Returns the limit, once the order takes
+    /// longer than it can.
+    pub(super) fn is_spent_after(&mut self, time: Duration) -> Option<Duration> {
+        self.spent += time.min(STEP_MAX);
+        (self.spent >= self.spent_limit).then_some(self.spent_limit)
     }
 
     /// No answer has come for another `time`. Returns the whole wait, once it is too long.
@@ -113,7 +204,7 @@ mod tests {
             signals: vec![("TERM".into(), 60_000), ("INT".into(), 5_000)],
         };
         assert_eq!(silence(&stop), LATE + 65 * second);
-        let mut timeout = ReplyTimeout::with(&stop);
+        let mut timeout = ReplyTimeout::with(&stop, Duration::ZERO);
         assert_eq!(timeout.is_over_after(94 * second), None);
         timeout.answered();
         assert_eq!(timeout.is_over_after(94 * second), None);
@@ -121,13 +212,55 @@ mod tests {
     }
 
     #[test]
+    fn a_load_may_not_take_longer_than_its_segments_and_time_limits() {
+        let second = Duration::from_secs(1);
+        let address: std::net::SocketAddr = "192.0.2.1:80".parse().unwrap();
+        let target = load::Target::new(address, Vec::new(), load::Expect::default());
+        let job = Job {
+            connect_timeout: second,
+            timeout: second,
+            ..Job::to(target.with_connections(10))
+        };
+        let longest_s = |segment: Segment| {
+            let order = LoadOrder::of(job.clone().segment(segment));
+            longest_load(&order, 7 * second).as_secs()
+        };
+        // The lead, reference answers, the last answers, and a silence.
+        let around_s = 7 + 2 * 5 + 2 * 4 + LATE.as_secs() + 1;
+        let timed = Segment::closed(Stop::After(100 * second));
+        assert_eq!(longest_s(timed.clone()), around_s + 100);
+        let counted = Segment::closed(Stop::Requests(40));
+        assert_eq!(longest_s(counted), around_s + 2 * 5 * 4);
+        assert_eq!(
+            longest_s(Segment::open(10.0, Stop::Requests(40))),
+            around_s + 8
+        );
+        // Answers do not make it longer.
+        let order = Order::Load(LoadOrder::of(job.segment(timed)));
+        let mut timeout = ReplyTimeout::with(&order, Duration::ZERO);
+        let limit = Duration::from_secs(around_s - 7 + 100);
+        for _ in 1..limit.as_secs() {
+            timeout.answered();
+            assert_eq!(timeout.is_spent_after(second), None);
+        }
+        assert_eq!(timeout.is_spent_after(second), Some(limit));
+        // While this program was suspended, the load did not take longer.
+        let mut timeout = ReplyTimeout::with(&order, Duration::ZERO);
+        assert_eq!(timeout.is_spent_after(3_600 * second), None);
+        timeout.cancel();
+        let spent = (0..30).find_map(|_| timeout.is_spent_after(second));
+        assert_eq!(spent, Some(second + 2 * STOPS_WITHIN));
+    }
+
+    #[test]
     fn an_agent_that_was_ordered_to_stop_has_little_time() {
         let second = Duration::from_secs(1);
-        let mut timeout = ReplyTimeout::with(&Order::SampleScheduling {
+        let order = Order::SampleScheduling {
             servers: Vec::new(),
             others: Vec::new(),
             duration_ms: 600_000,
-        });
+        };
+        let mut timeout = ReplyTimeout::with(&order, Duration::ZERO);
         assert_eq!(timeout.is_over_after(500 * second), None);
         timeout.cancel();
         assert_eq!(timeout.is_over_after(second), None);

@@ -94,7 +94,7 @@ impl RemoteHost {
             .engines
             .borrow_mut()
             .open(&self.spec, reach, &program, stop)?;
-        let agent = Agent::open(&access.command, &program)?;
+        let agent = Agent::open_unless(&access.command, &program, stop)?;
         Ok((agent, Some(access)))
     }
 

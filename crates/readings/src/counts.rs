@@ -9,6 +9,28 @@ const SEED: &str = "seed";
 /// The first count of a row that is above the limit: its field, such as
 /// `outcome.done.throughput.requests`, and its digits. The row has to be valid JSON.
 pub(crate) fn first_above_limit(row: &[u8]) -> Option<(String, String)> {
+    first_number(row, is_above_limit, |field| field != SEED)
+}
+
+/// What is wrong with the first number of a message that is above the limit for counts, fractions and
+/// negative ones included. `exempt` are fields at the top that are not looked at. The message has to
+/// be valid JSON.
+pub fn first_number_above_limit(message: &[u8], exempt: &[&str]) -> Option<String> {
+    let (field, number) = first_number(message, is_any_above_limit, |field| {
+        let top = field.split('.').next().unwrap_or_default();
+        !exempt.contains(&top)
+    })?;
+    Some(format!(
+        "`{field}` is {number}, expected at most {COUNT_MAX}: no load measures that much"
+    ))
+}
+
+/// The first number that `is_sought`, in a field that `counts`.
+fn first_number(
+    row: &[u8],
+    is_sought: impl Fn(&[u8]) -> bool,
+    counts: impl Fn(&str) -> bool,
+) -> Option<(String, String)> {
     // The key of each object and array that is open, and that of the next value; empty in arrays.
     let (mut path, mut key): (Vec<&[u8]>, &[u8]) = (Vec::new(), b"");
     let mut string: &[u8] = b"";
@@ -31,11 +53,11 @@ pub(crate) fn first_above_limit(row: &[u8]) -> Option<(String, String)> {
                 let is_of_number = |byte: &&u8| byte.is_ascii_digit() || b".eE+-".contains(byte);
                 let number;
                 (number, rest) = from.split_at(from.iter().take_while(is_of_number).count());
-                if is_above_limit(number) {
+                if is_sought(number) {
                     let keys = path.iter().chain([&key]).filter(|key| !key.is_empty());
                     let keys: Vec<_> = keys.map(|key| String::from_utf8_lossy(key)).collect();
                     let field = keys.join(".");
-                    if field != SEED {
+                    if counts(&field) {
                         return Some((field, String::from_utf8_lossy(number).into_owned()));
                     }
                 }
@@ -68,6 +90,13 @@ fn is_above_limit(number: &[u8]) -> bool {
     is_whole && value.is_none_or(|value| value > COUNT_MAX)
 }
 
+/// The same of any number, without its sign.
+fn is_any_above_limit(number: &[u8]) -> bool {
+    let value = str::from_utf8(number).ok();
+    let value = value.and_then(|text| text.parse::<f64>().ok());
+    is_above_limit(number) || value.is_none_or(|value| value > COUNT_MAX as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +126,13 @@ mod tests {
             (format!(r#"{{"a":{{"seed":{most_u64}}}}}"#), Some("a.seed")),
         ] {
             assert_eq!(named(&row).as_deref(), field, "{row}");
+        }
+        let wrong = |text: &str| first_number_above_limit(text.as_bytes(), &["at"]);
+        for text in [r#"{"a":1e308}"#, r#"{"a":-1e16}"#, r#"{"b":{"at":1e16}}"#] {
+            assert!(wrong(text).is_some(), "{text}");
+        }
+        for text in [r#"{"a":-1.5e3}"#, r#"{"at":[1e16,{"b":1e16}]}"#] {
+            assert_eq!(wrong(text), None, "{text}");
         }
         let (_, digits) = first_above_limit(b"[18446744073709551615]").unwrap();
         assert_eq!(digits, "18446744073709551615");

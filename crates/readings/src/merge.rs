@@ -67,15 +67,15 @@ impl LoadReading {
     }
 
     fn add(&mut self, part: LoadReading) {
-        self.connections += part.connections;
-        self.requests += part.requests;
-        self.bytes_read += part.bytes_read;
+        add_count(&mut self.connections, part.connections);
+        add_count(&mut self.requests, part.requests);
+        add_count(&mut self.bytes_read, part.bytes_read);
         self.errors.add(&part.errors);
         self.errors_all.add(&part.errors_all);
-        self.requests_all += part.requests_all;
-        self.connects += part.connects;
-        self.resent += part.resent;
-        self.connections_open_min += part.connections_open_min;
+        add_count(&mut self.requests_all, part.requests_all);
+        add_count(&mut self.connects, part.connects);
+        add_count(&mut self.resent, part.resent);
+        add_count(&mut self.connections_open_min, part.connections_open_min);
         add_statuses(&mut self.statuses, &part.statuses);
         self.response.merge(&part.response);
         self.service.merge(&part.service);
@@ -86,8 +86,8 @@ impl LoadReading {
         self.receive_lag.merge(&part.receive_lag);
         add_client(&mut self.client, part.client);
         for (slice, other) in self.slices.iter_mut().zip(&part.slices) {
-            slice.requests += other.requests;
-            slice.errors += other.errors;
+            add_count(&mut slice.requests, other.requests);
+            add_count(&mut slice.errors, other.errors);
             slice.client_cpu_s += other.client_cpu_s;
             slice.client_waited_s += other.client_waited_s;
             slice.edges += other.edges;
@@ -101,8 +101,8 @@ impl LoadReading {
             stage.add(other);
         }
         for (request, other) in self.per_request.iter_mut().zip(part.per_request) {
-            request.requests += other.requests;
-            request.errors += other.errors;
+            add_count(&mut request.requests, other.requests);
+            add_count(&mut request.errors, other.errors);
             request.response.merge(&other.response);
         }
         add_peaks(&mut self.peaks, &part.peaks);
@@ -121,9 +121,9 @@ impl LoadReading {
 impl StageReading {
     /// Adds what another host counted in the same stage.
     fn add(&mut self, part: StageReading) {
-        self.due += part.due;
-        self.requests += part.requests;
-        self.errors += part.errors;
+        add_count(&mut self.due, part.due);
+        add_count(&mut self.requests, part.requests);
+        add_count(&mut self.errors, part.errors);
         self.response.merge(&part.response);
         add_offered(&mut self.offered, part.offered);
     }
@@ -134,13 +134,13 @@ impl TlsReading {
     pub fn add(&mut self, part: TlsReading) {
         self.handshake.merge(&part.handshake);
         self.resumed_handshake.merge(&part.resumed_handshake);
-        self.handshakes += part.handshakes;
-        self.resumed += part.resumed;
-        self.wire_bytes_read += part.wire_bytes_read;
-        self.wire_bytes_sent += part.wire_bytes_sent;
+        add_count(&mut self.handshakes, part.handshakes);
+        add_count(&mut self.resumed, part.resumed);
+        add_count(&mut self.wire_bytes_read, part.wire_bytes_read);
+        add_count(&mut self.wire_bytes_sent, part.wire_bytes_sent);
         for own in part.negotiated {
             match self.negotiated.iter_mut().find(|one| one.is_like(&own)) {
-                Some(known) => known.sessions += own.sessions,
+                Some(known) => add_count(&mut known.sessions, own.sessions),
                 None => self.negotiated.push(own),
             }
         }
@@ -149,10 +149,15 @@ impl TlsReading {
     }
 }
 
+/// Counts of hosts that are at fault do not wrap around.
+fn add_count(sum: &mut u64, part: u64) {
+    *sum = sum.saturating_add(part);
+}
+
 fn add_statuses(sum: &mut Vec<StatusCount>, part: &[StatusCount]) {
     for one in part {
         match sum.iter_mut().find(|known| known.status == one.status) {
-            Some(known) => known.count += one.count,
+            Some(known) => add_count(&mut known.count, one.count),
             None => sum.push(*one),
         }
     }
@@ -273,6 +278,23 @@ mod tests {
             .map(|one| (one.host.as_str(), one.requests));
         let hosts: Vec<_> = hosts.collect();
         assert_eq!(hosts, [("a", 90), ("b", 110)]);
+    }
+
+    #[test]
+    fn sums_of_counts_do_not_wrap_around() {
+        let mut much = part(&[1], 1_000_000);
+        (much.requests, much.slices[0].requests) = (u64::MAX, u64::MAX);
+        much.statuses[0].count = u64::MAX;
+        much.offered = Some(Offered {
+            due: u64::MAX,
+            answered_within: u64::MAX,
+            backlog: [u64::MAX; 5],
+        });
+        let parts = vec![("a".to_owned(), much.clone()), ("b".to_owned(), much)];
+        let merged = LoadReading::merged(parts).unwrap();
+        assert_eq!(merged.requests, u64::MAX);
+        assert_eq!(merged.statuses[0].count, u64::MAX);
+        assert_eq!(merged.offered.unwrap().due, u64::MAX);
     }
 
     #[test]

@@ -33,10 +33,10 @@ impl Offered {
 
     /// Adds the counts of another thread or slice.
     pub fn add(&mut self, other: &Offered) {
-        self.due += other.due;
-        self.answered_within += other.answered_within;
+        self.due = self.due.saturating_add(other.due);
+        self.answered_within = self.answered_within.saturating_add(other.answered_within);
         for (sum, count) in self.backlog.iter_mut().zip(other.backlog) {
-            *sum += count;
+            *sum = sum.saturating_add(count);
         }
     }
 }

@@ -271,11 +271,20 @@ fn merged(parts: Vec<HostResult>, rows: HostRows) -> Result<LoadReading, AgentEr
     for (host, result) in parts {
         match result {
             Ok(loaded) => {
-                let Some(reading) = loaded.readings.into_iter().next() else {
-                    continue;
-                };
-                late_us.push(loaded.late_ns as f64 / 1e3);
-                readings.push((host, reading));
+                let late_ns = loaded.late_ns;
+                match <[LoadReading; 1]>::try_from(loaded.readings) {
+                    Ok([reading]) => {
+                        late_us.push(late_ns as f64 / 1e3);
+                        readings.push((host, reading));
+                    }
+                    Err(others) => {
+                        let count = others.len();
+                        lost.push((
+                            host,
+                            format!("it sent {count} readings of its load; expected 1"),
+                        ));
+                    }
+                }
             }
             Err(AgentError::Lost(why)) => {
                 let why = fleet_load::without_host(&why, &host).to_owned();

@@ -30,6 +30,8 @@ const DRAIN_MARGIN: Duration = Duration::from_millis(50);
 /// The same, for the time before the first segment.
 const LEAD_MARGIN: Duration = Duration::from_millis(200);
 
+/// The most reports that wait; then the hosts have to wait.
+const REPORTS_MAX: usize = 1024;
 /// How often a signal is looked for while loads are made.
 const STOP_CHECK: Duration = Duration::from_millis(50);
 
@@ -242,7 +244,7 @@ pub(crate) enum HostReport {
 /// Passes the progress of one host on, with its number.
 struct Reporter {
     number: usize,
-    sender: mpsc::Sender<(usize, HostReport)>,
+    sender: mpsc::SyncSender<(usize, HostReport)>,
 }
 
 impl Reporter {
@@ -298,7 +300,7 @@ pub(crate) fn at_the_same_time(
         ahead_ns.push(clock.monotonic_ahead_ns);
     }
     let start_ns = net::os::now_ns() as i64 + lead.as_nanos() as i64;
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(REPORTS_MAX);
     // Where one host cannot make its part, the others need not go on.
     let is_over = &AtomicBool::new(false);
     Ok(std::thread::scope(|scope| {
@@ -306,7 +308,8 @@ pub(crate) fn at_the_same_time(
         let all = orders.into_iter().zip(agents).zip(&ahead_ns);
         for (number, (((host_part, mut order), agent), ahead_ns)) in all.enumerate() {
             if let Some(part) = &mut order.job.part {
-                part.start_ns = u64::try_from(start_ns + ahead_ns).unwrap_or_default();
+                let there_ns = start_ns.saturating_add(*ahead_ns);
+                part.start_ns = u64::try_from(there_ns).unwrap_or_default();
             }
             let mut reporter = Reporter {
                 number,

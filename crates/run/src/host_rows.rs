@@ -26,16 +26,20 @@ impl HostRows {
         }
     }
 
-    /// Takes a host's row. Those that are complete now are reported, in order.
+    /// Takes a host's row. Those that are complete now are reported, in order. A row that
+    /// the host has already sent is ignored.
     pub(crate) fn take(&mut self, host: usize, row: Row, report: &mut dyn FnMut(Row)) {
         let start_ns = (row.row.start_s * 1e9).round() as u64;
+        if start_ns < self.next_ns[host] {
+            return;
+        }
         match self.waiting.get_mut(&start_ns) {
             None => {
                 self.waiting.insert(start_ns, row);
             }
             Some(sum) => sum.add(&row.row, &row.response),
         }
-        self.sends_next(host, start_ns + 1, report);
+        self.sends_next(host, start_ns.saturating_add(1), report);
     }
 
     /// Takes note that a host sends no further rows: hosts may differ in whether answers came after
@@ -109,5 +113,15 @@ mod tests {
         );
         assert!((first.latency_us.p50 / 1e3 - 1.0).abs() < 0.01);
         assert!((first.latency_us.p75 / 1e3 - 400.0).abs() < 4.0);
+    }
+    #[test]
+    fn a_row_that_comes_again_and_one_without_a_time_are_not_reported() {
+        let mut rows = HostRows::of(1);
+        let mut reported = Vec::new();
+        let mut report = |row: Row| reported.push((row.row.start_s, row.row.requests));
+        for start_s in [0.0, 1.0, 0.0, 1.0, 2.0, 1e300] {
+            rows.take(0, row(start_s, 5, 1), &mut report);
+        }
+        assert_eq!(reported, [(0.0, 5), (1.0, 5), (2.0, 5)]);
     }
 }

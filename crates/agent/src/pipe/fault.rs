@@ -33,6 +33,9 @@ pub enum PipeFault {
     /// A frame is longer than any message.
     #[error("a message is longer than {bytes_max} bytes")]
     TooLong { bytes_max: usize },
+    /// A line before the first frame is longer than any that a login shell prints.
+    #[error("what came before its greeting has a line longer than {bytes_max} bytes")]
+    LongLine { bytes_max: usize },
     /// Neither message nor heartbeat came in time.
     #[error("it was silent for {seconds} s: no heartbeat came")]
     Silent { seconds: u64 },

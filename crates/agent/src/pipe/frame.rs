@@ -7,10 +7,15 @@
 use std::io::{BufRead, Read};
 
 use super::fault::PipeFault;
+use crate::shortened::{REASON_BYTES_MAX, shortened};
 
 /// Digits of a number, length or checksum.
 const DIGITS: usize = 8;
 const MARK_BYTES: usize = 6;
+/// The longest line up to the first frame, which is a greeting.
+const FIRST_BYTES_MAX: usize = 16 << 10;
+/// A longer buffer is given back once its frame is read.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 /// Length of ` K NNNNNNNN LLLLLLLL` (kind, number, length), which the checksum covers.
 const COVERED_BYTES: usize = 2 + 2 * (1 + DIGITS);
 const HEAD_BYTES: usize = MARK_BYTES + COVERED_BYTES + 1 + DIGITS + 1;
@@ -155,6 +160,16 @@ pub(crate) enum Incoming {
     Fault(String),
 }
 
+impl Incoming {
+    /// The bytes of its text.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Incoming::Foreign(text) | Incoming::Message(text) | Incoming::Fault(text) => text.len(),
+            Incoming::Heartbeat | Incoming::End => 0,
+        }
+    }
+}
+
 /// Reads the frames of one side.
 pub(crate) struct FrameReader<R> {
     input: R,
@@ -183,8 +198,14 @@ impl<R: BufRead> FrameReader<R> {
     /// When anything is wrong with the pipe. Nothing that follows can then be trusted.
     pub(crate) fn read(&mut self) -> Result<Incoming, PipeFault> {
         self.line.clear();
+        self.line.shrink_to(KEPT_BYTES_MAX);
+        let has_begun = self.next > 0;
+        let bytes_max = match has_begun {
+            true => self.bytes_max,
+            false => self.bytes_max.min(FIRST_BYTES_MAX),
+        };
         // One byte more than allowed, so that a longer line is noticed.
-        let limit = self.bytes_max as u64 + 1;
+        let limit = bytes_max as u64 + 1;
         let read = (&mut self.input)
             .take(limit)
             .read_until(b'\n', &mut self.line);
@@ -195,11 +216,12 @@ impl<R: BufRead> FrameReader<R> {
             return Err(PipeFault::Ended { status: None });
         }
         let is_whole = self.line.pop_if(|last| *last == b'\n').is_some();
-        if !is_whole && self.line.len() > self.bytes_max {
-            let bytes_max = self.bytes_max;
-            return Err(PipeFault::TooLong { bytes_max });
+        if !is_whole && self.line.len() > bytes_max {
+            return Err(match has_begun {
+                true => PipeFault::TooLong { bytes_max },
+                false => PipeFault::LongLine { bytes_max },
+            });
         }
-        let has_begun = self.next > 0;
         if !is_whole && (has_begun || self.line.starts_with(self.from.mark())) {
             let bytes = self.line.len();
             return Err(PipeFault::Truncated { bytes });
@@ -227,7 +249,7 @@ impl<R: BufRead> FrameReader<R> {
             Kind::Message => Incoming::Message(text()),
             Kind::Heartbeat => Incoming::Heartbeat,
             Kind::End => Incoming::End,
-            Kind::Fault => Incoming::Fault(text()),
+            Kind::Fault => Incoming::Fault(shortened(&text(), REASON_BYTES_MAX)),
         })
     }
 }
@@ -304,7 +326,11 @@ mod tests {
         assert_eq!(fault(&[&order]), PipeFault::Echo);
         let long = vec![b'x'; BYTES_MAX + 1];
         let bytes_max = BYTES_MAX;
-        assert_eq!(fault(&[&long]), PipeFault::TooLong { bytes_max });
+        assert_eq!(fault(&[&one, &long]), PipeFault::TooLong { bytes_max });
+        // A login shell prints nothing that long.
+        let bytes_max = FIRST_BYTES_MAX;
+        let long = &long[..=bytes_max];
+        assert_eq!(fault(&[long]), PipeFault::LongLine { bytes_max });
     }
 
     proptest! {

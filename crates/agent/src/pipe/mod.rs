@@ -12,6 +12,8 @@ mod frame_sender;
 mod liveness;
 
 pub use fault::PipeFault;
+#[cfg(test)]
+pub(crate) use frame::encode;
 pub(crate) use frame::{FrameReader, Incoming, Kind, Side};
 pub(crate) use frame_sender::FrameSender;
 pub use liveness::limit;

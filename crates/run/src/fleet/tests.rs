@@ -182,3 +182,34 @@ fn rows_of_the_hosts_are_rows_of_the_load() {
     let counts: Vec<u64> = made.rows.iter().map(|row| row.requests).collect();
     assert_eq!(counts, [7]);
 }
+
+#[test]
+fn a_host_without_a_reading_is_lost() {
+    let part = |host: &str, count: usize| {
+        let loaded = Loaded {
+            readings: vec![LoadReading::empty(Pacing::Closed); count],
+            ..Loaded::default()
+        };
+        (host.to_owned(), Ok(loaded))
+    };
+    let parts = vec![part("a", 0), part("b", 1), part("c", 2)];
+    let made = merged(parts, HostRows::of(3)).unwrap();
+    let lost: Vec<_> = made
+        .hosts
+        .iter()
+        .map(|one| (one.host.as_str(), one.lost.as_deref()))
+        .collect();
+    assert_eq!(
+        lost,
+        [
+            ("a", Some("it sent 0 readings of its load; expected 1")),
+            ("b", None),
+            ("c", Some("it sent 2 readings of its load; expected 1")),
+        ]
+    );
+    let error = merged(vec![part("a", 0)], HostRows::of(1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "lost the agent: host `a`: it sent 0 readings of its load; expected 1"
+    );
+}
