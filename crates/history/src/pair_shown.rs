@@ -1,6 +1,7 @@
 //! Two runs beside each other, as text for the terminal, as JSON and as a page.
 
 use report::drawing::{escaped, shell};
+use report::one_line;
 use serde_json::{Value, json};
 use verdict::text::{change, condition, rate, time};
 
@@ -89,28 +90,36 @@ fn in_unit(metric: &str, value: f64) -> String {
 /// Two runs as text.
 pub fn pair_terminal(pair: &Pair) -> String {
     let [a, b] = &pair.runs;
-    let mut out = format!("{}\n{}\n", run_line("A", a), run_line("B", b));
+    let line = |name, run| one_line(&run_line(name, run)).into_owned();
+    let mut out = format!("{}\n{}\n", line("A", a), line("B", b));
     out.push_str("\nWhat differs, A -> B\n");
     let mut any = false;
     for (name, all) in parts(pair) {
         for difference in all {
             any = true;
-            out.push_str(&format!("  {name}: {}\n", difference.words()));
+            out.push_str(&format!("  {name}: {}\n", one_line(&difference.words())));
         }
     }
     if !any {
         out.push_str("  nothing that is recorded\n");
     }
     if let Some(why) = &pair.refused {
-        out.push_str(&format!("\nA and B cannot be compared: {why}.\n"));
+        out.push_str(&format!(
+            "\nA and B cannot be compared: {}.\n",
+            one_line(why)
+        ));
         return out;
     }
     for row in &pair.rows {
-        out.push_str(&format!("\n{}\n", title(row, &a.baseline)));
+        out.push_str(&format!("\n{}\n", one_line(&title(row, &a.baseline))));
         out.push_str(&format!("  A         {}\n", ratio(&row.figures[0])));
         out.push_str(&format!("  B         {}\n", ratio(&row.figures[1])));
-        out.push_str(&format!("  B over A  {}\n", relation(row)));
-        out.push_str(&format!("  {}: {}\n", row.subject, absolute(pair, row)));
+        out.push_str(&format!("  B over A  {}\n", one_line(&relation(row))));
+        out.push_str(&format!(
+            "  {}: {}\n",
+            one_line(&row.subject),
+            absolute(pair, row)
+        ));
     }
     out
 }

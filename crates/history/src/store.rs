@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use readings::{Journal, JournalTextError};
+use net::plain_file;
+use readings::{JOURNAL_LINE_BYTES_MAX, Journal, JournalTextError};
 use serde_json::Value;
 
 use crate::index::{Index, line};
@@ -18,6 +19,10 @@ const EXPERIMENT: &str = "experiment.toml";
 const HOSTS: &str = "hosts.json";
 /// How deep below the folder runs are searched for.
 const DEPTH: usize = 4;
+/// The most bytes of a line of the index.
+const LINE_BYTES_MAX: usize = 64 << 20;
+/// The most bytes of a run's other files.
+const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// Why a folder of runs or a run cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -61,11 +66,9 @@ pub struct Updated {
 pub fn update(folder: &Path, rebuild: bool) -> Result<Updated, StoreError> {
     let path = folder.join(INDEX_NAME);
     let mut updated = Updated::default();
-    let text = match fs::read(&path) {
-        Ok(_) if rebuild => Vec::new(),
-        Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(e) => return Err(io_error(&path)(e)),
+    let text = match rebuild {
+        true => Vec::new(),
+        false => index_text(&path).map_err(io_error(&path))?,
     };
     updated.index = Index::parse(&text);
     let problems = updated.index.problems.iter();
@@ -152,14 +155,30 @@ pub struct Loaded {
 /// When its journal cannot be read.
 pub fn load(run: &Path) -> Result<Loaded, StoreError> {
     let path = run.join(JOURNAL);
-    let text = fs::read(&path).map_err(io_error(&path))?;
+    let text = plain_file::read_lines(&path, JOURNAL_LINE_BYTES_MAX).map_err(io_error(&path))?;
     let journal = Journal::parse(&text).map_err(|source| StoreError::Journal { path, source })?;
-    let hosts = fs::read(run.join(HOSTS)).ok();
+    let other = |name| plain_file::read(&run.join(name), FILE_BYTES_MAX).ok();
+    let (experiment, hosts) = (other(EXPERIMENT), other(HOSTS));
     Ok(Loaded {
         journal,
-        experiment: fs::read_to_string(run.join(EXPERIMENT)).ok(),
+        experiment: experiment.and_then(|text| String::from_utf8(text).ok()),
         hosts: hosts.and_then(|text| serde_json::from_slice(&text).ok()),
     })
+}
+
+/// The text of an index; empty if there is none.
+fn index_text(path: &Path) -> io::Result<Vec<u8>> {
+    let text = match plain_file::read_lines(path, LINE_BYTES_MAX) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text?,
+    };
+    let last = text.rsplit(|byte| *byte == b'\n').next();
+    match last.is_some_and(|last| last.len() > LINE_BYTES_MAX) {
+        true => Err(io::Error::other(
+            "a line is longer than 64 MiB; `weigh history --rebuild` makes the index anew",
+        )),
+        false => Ok(text),
+    }
 }
 
 fn stamp(run: &Path) -> Result<JournalStamp, StoreError> {
@@ -201,12 +220,13 @@ fn runs_below(folder: &Path) -> Result<Vec<String>, StoreError> {
     Ok(found)
 }
 
-/// Appends lines to the index, after a line break if its last line was cut off.
+/// Appends lines to the index, after a line break if its last line was cut off. A symbolic link is
+/// not followed: the folder may be someone else's, and lead anywhere.
 fn append(path: &Path, before: &[u8], new: &str) -> io::Result<()> {
     if new.is_empty() {
         return Ok(());
     }
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let mut file = plain_file::open_to_write(path, OpenOptions::new().append(true).create(true))?;
     let end = match before.last() {
         None | Some(b'\n') => "",
         Some(_) => "\n",
@@ -216,11 +236,7 @@ fn append(path: &Path, before: &[u8], new: &str) -> io::Result<()> {
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
+    // Another process may rebuild the index at the same time.
     let beside = path.with_extension(format!("jsonl.{}", std::process::id()));
-    fs::write(&beside, text)
-        .and_then(|()| fs::rename(&beside, path))
-        .inspect_err(|_| {
-            // It may be incomplete.
-            let _ = fs::remove_file(&beside);
-        })
+    plain_file::replace(path, &beside, text.as_bytes())
 }

@@ -1,5 +1,6 @@
 //! A history for the terminal.
 
+use report::one_line;
 use verdict::text::counted;
 
 use crate::date::date;
@@ -47,30 +48,32 @@ fn heading(history: &History, experiment: &str) -> String {
         }
     });
     format!(
-        "{experiment}: {}{}\n",
+        "{}: {}{}\n",
+        one_line(experiment),
         counted(runs().count(), "run"),
         ends.unwrap_or_default()
     )
 }
 
 fn one(series: &Series, width: usize) -> String {
-    let mut out = format!("\n{}\n", series.key.words());
+    let mut out = format!("\n{}\n", one_line(&series.key.words()));
     out.push_str(&format!(
         "  {}\n",
         sparkline(series, width.saturating_sub(2).max(20))
     ));
     if let Some(text) = newest(series) {
-        out.push_str(&format!("  {text}\n"));
+        out.push_str(&format!("  {}\n", one_line(&text)));
     }
     for text in unused(series) {
-        out.push_str(&format!("  {text}\n"));
+        out.push_str(&format!("  {}\n", one_line(&text)));
     }
     for b in &series.breaks {
         let run = &series.runs[b.at];
         let what = b.what.join("; ");
         out.push_str(&format!(
-            "  {BREAK} the line breaks before run {}: {what}\n",
-            run.number
+            "  {BREAK} the line breaks before run {}: {}\n",
+            run.number,
+            one_line(&what)
         ));
     }
     if series.changes.is_empty() {
@@ -85,7 +88,7 @@ fn one(series: &Series, width: usize) -> String {
             [
                 format!("run {}", run.number),
                 date(run.started_unix_s),
-                version(run, c),
+                one_line(&version(run, c)).into_owned(),
                 c.words(),
                 format!(
                     "{}, {}",

@@ -24,6 +24,7 @@ mod name;
 pub mod namespace;
 pub mod os;
 pub mod perf;
+pub mod plain_file;
 pub mod process;
 pub mod proxy_protocol;
 #[cfg(feature = "simulated")]

@@ -7,12 +7,16 @@ use serde::Deserialize;
 use crate::counts::{COUNT_MAX, first_above_limit};
 use crate::{Journal, JournalRow};
 
+/// The most bytes of a line without its end. Those of real runs have tens of kilobytes.
+pub const JOURNAL_LINE_BYTES_MAX: usize = 64 << 20;
+const TOO_LONG: &str = "it is longer than 64 MiB; it and what stands below it are not read";
 /// For fewer lines than this, another thread is not worth starting.
 const LINES_PER_THREAD_MIN: usize = 64;
 /// What comes before and after the checksum at the end of a line.
 const SUM_BEGINS: &[u8] = b",\"crc32\":\"";
 const SUM_ENDS: &[u8] = b"\"}";
 const SUM_DIGITS: usize = 8;
+const SUM_BYTES: usize = SUM_BEGINS.len() + SUM_DIGITS + SUM_ENDS.len();
 const TRIAL_BEGINS: &[u8] = b"{\"row\":\"trial\",";
 /// The most damaged lines that are named one by one.
 const NAMED_MAX: usize = 10;
@@ -73,6 +77,9 @@ impl JournalRow {
         let unwritable = |e: serde_json::Error| UnwritableRow(e.to_string());
         let mut line = serde_json::to_vec(self).map_err(unwritable)?;
         Self::read(&line).map_err(unwritable)?;
+        if line.len() + SUM_BYTES > JOURNAL_LINE_BYTES_MAX {
+            return Err(UnwritableRow("it is longer than 64 MiB".to_owned()));
+        }
         // Removes the closing brace, which follows the checksum.
         line.pop();
         let sum = crc32fast::hash(&line);
@@ -155,23 +162,32 @@ fn parse_lines(lines: &[&[u8]]) -> Vec<Result<JournalRow, String>> {
     })
 }
 
-/// The lines of a text up to its last line feed, and how many bytes that is.
-fn whole_lines(text: &[u8]) -> (Vec<&[u8]>, usize) {
+/// The row of each line up to a text's last line feed, and how many bytes that is. What stands
+/// behind is a line that was cut off, or one that is longer than a line may be.
+fn rows_of(text: &[u8]) -> (Vec<Result<JournalRow, String>>, usize) {
     let whole = text.iter().rposition(|byte| *byte == b'\n');
     let whole_bytes = whole.map_or(0, |last| last + 1);
-    let lines = text[..whole_bytes].split_inclusive(|byte| *byte == b'\n');
-    (lines.collect(), whole_bytes)
+    let lines: Vec<&[u8]> = text[..whole_bytes]
+        .split_inclusive(|byte| *byte == b'\n')
+        .collect();
+    let mut rows = parse_lines(&lines);
+    if text.len() - whole_bytes > JOURNAL_LINE_BYTES_MAX {
+        rows.push(Err(TOO_LONG.to_owned()));
+        return (rows, text.len());
+    }
+    (rows, whole_bytes)
 }
 
 impl Journal {
-    /// Reads the lines of a journal. A run that was killed may leave half a line at the end, which
-    /// is ignored.
+    /// Reads the lines of a journal, of which the text may end at one that is longer than
+    /// [`JOURNAL_LINE_BYTES_MAX`]. A run that was killed may leave half a line at the end, which is
+    /// ignored.
     ///
     /// # Errors
     /// When a line is not a row or does not match its checksum, or the first row is not a header.
     pub fn parse(text: &[u8]) -> Result<Self, JournalTextError> {
-        let (lines, whole_bytes) = whole_lines(text);
-        let numbered = parse_lines(&lines).into_iter().zip(1..);
+        let (rows, whole_bytes) = rows_of(text);
+        let numbered = rows.into_iter().zip(1..);
         let mut rows =
             numbered.map(|(row, line)| row.map_err(|why| JournalTextError::Row { line, why }));
         // Before damage further below: without a header, nothing can be salvaged.
@@ -191,8 +207,9 @@ impl Journal {
     /// # Errors
     /// When the first line, the run's header, is damaged.
     pub fn salvage(text: &[u8]) -> Result<Salvaged, JournalTextError> {
-        let (lines, whole_bytes) = whole_lines(text);
-        let mut rows = parse_lines(&lines).into_iter().zip(1..);
+        let (rows, whole_bytes) = rows_of(text);
+        let lines = rows.len();
+        let mut rows = rows.into_iter().zip(1..);
         let header = match rows.next() {
             Some((Ok(JournalRow::Run(header)), _)) => header,
             Some((Err(why), line)) => return Err(JournalTextError::Row { line, why }),
@@ -207,7 +224,7 @@ impl Journal {
             }
         }
         if whole_bytes < text.len() {
-            left_out.push((lines.len() + 1, "it was cut off".to_owned()));
+            left_out.push((lines + 1, "it was cut off".to_owned()));
         }
         let named = left_out.iter().take(NAMED_MAX).map(|(line, why)| {
             format!("line {line} of the journal is damaged and was left out: {why}")
@@ -222,7 +239,7 @@ impl Journal {
         };
         Ok(Salvaged {
             journal,
-            lines: lines.len() + usize::from(whole_bytes < text.len()),
+            lines: lines + usize::from(whole_bytes < text.len()),
             left_out,
         })
     }
@@ -354,6 +371,28 @@ mod tests {
                 Err(error) => assert_eq!((error, lines), (JournalTextError::Header, 0)),
             }
         }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_told_and_what_stands_above_it_is_salvaged() {
+        let rows = rows();
+        let mut whole = text(&rows);
+        whole.resize(whole.len() + JOURNAL_LINE_BYTES_MAX, 0);
+        // So long may be what a killed run left.
+        assert_eq!(Journal::parse(&whole).unwrap().rows, rows[1..]);
+        whole.push(0);
+        let why = Journal::parse(&whole).unwrap_err().to_string();
+        assert!(why.contains("line 6") && why.contains("64 MiB"), "{why}");
+        let salvaged = Journal::salvage(&whole).unwrap();
+        assert_eq!(salvaged.left_out, [(6, TOO_LONG.to_owned())]);
+        assert_eq!(salvaged.lines, 6);
+        assert_eq!(salvaged.journal.rows[1..], rows[1..]);
+        let headless = vec![0; JOURNAL_LINE_BYTES_MAX + 1];
+        assert!(Journal::parse(&headless).unwrap_err().is_of_first_line());
+        // Nor is such a row written.
+        let text = "x".repeat(JOURNAL_LINE_BYTES_MAX);
+        let why = JournalRow::Warning { text }.to_line().unwrap_err();
+        assert!(why.to_string().contains("64 MiB"), "{why}");
     }
 
     #[test]

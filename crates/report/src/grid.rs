@@ -1,10 +1,27 @@
 //! Text in columns, and text within a width.
 
+use std::borrow::Cow;
+
 use crate::columns::Columns;
+use crate::visible::{one_line, visible};
 
 /// The columns side by side. Where they do not fit into `width` they go on below, the columns up to
 /// the subject's name or number repeated; where not even one fits beside those, each row is a list.
+/// Control characters in cells, which hold the names of others, become visible.
 pub(crate) fn grid(columns: &Columns, width: usize) -> String {
+    let cells = columns.rows.iter().flatten();
+    let is_plain = |cell: &String| matches!(one_line(cell), Cow::Borrowed(_));
+    if cells.chain(&columns.head).all(is_plain) {
+        return laid_out(columns, width);
+    }
+    let mut shown = columns.clone();
+    for cell in shown.rows.iter_mut().flatten().chain(&mut shown.head) {
+        *cell = one_line(cell).into_owned();
+    }
+    laid_out(&shown, width)
+}
+
+fn laid_out(columns: &Columns, width: usize) -> String {
     let sizes: Vec<usize> = (0..columns.head.len())
         .map(|i| {
             let cells = columns.rows.iter().map(|r| len(&r[i]));
@@ -94,7 +111,8 @@ fn words(text: &str) -> String {
 }
 
 /// Breaks text at spaces so that no line is wider than `width`, as far as its words allow; later
-/// lines are indented. The first line's `lead` stands before the text and is not part of it.
+/// lines are indented. The first line's `lead` stands before the text and is not part of it. Control
+/// characters in the text become visible, but not those in the lead, which may be coloured.
 pub(crate) fn wrapped(lead: &str, text: &str, indent: usize, width: usize) -> String {
     let space = " ".repeat(indent);
     let options = textwrap::Options::new(width)
@@ -103,7 +121,7 @@ pub(crate) fn wrapped(lead: &str, text: &str, indent: usize, width: usize) -> St
         .break_words(false)
         .word_separator(textwrap::WordSeparator::AsciiSpace)
         .word_splitter(textwrap::WordSplitter::NoHyphenation);
-    let lines = textwrap::fill(&words(text), options).replace('\u{a0}', " ");
+    let lines = textwrap::fill(&words(&visible(text)), options).replace('\u{a0}', " ");
     format!("{lead}{}\n", lines.get(indent..).unwrap_or_default())
 }
 
@@ -138,6 +156,21 @@ mod tests {
         assert_eq!(
             grid(&columns(), 20),
             "  subject     direct\n  requests/s  20,123\n  p50         4us\n\n  subject     é\n"
+        );
+    }
+
+    #[test]
+    fn the_words_of_others_hide_nothing_and_make_no_lines() {
+        let mut columns = columns();
+        columns.rows[0][0] = "a\n+ b\x1b[30;40m".to_owned();
+        assert_eq!(
+            grid(&columns, 80).lines().nth(1),
+            Some("  a\u{240a}+ b\u{241b}[30;40m      20,123  4us")
+        );
+        let text = "a\n+ faster\x1b[31mx";
+        assert_eq!(
+            wrapped("\x1b[1m-\x1b[0m ", text, 2, 80),
+            "\x1b[1m-\x1b[0m a + faster\u{241b}[31mx\n"
         );
     }
 

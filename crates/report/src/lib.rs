@@ -54,4 +54,4 @@ pub use scaling::{ScalingView, scaling_json, scaling_markdown, scaling_terminal}
 pub use sentence::{flaw, outlook, trial_flaw, why_unmet};
 pub use terminal::terminal;
 pub use units::{bytes, time};
-pub use visible::{visible, visible_in_colour, visible_json};
+pub use visible::{one_line, visible, visible_in_colour, visible_json};

@@ -4,6 +4,7 @@ use readings::{LoadReading, Pacing};
 use verdict::text::{counted, grouped};
 
 use crate::units::time;
+use crate::visible::one_line;
 
 /// Hosts whose names are listed; of more only the count is.
 const NAMED_MAX: usize = 8;
@@ -43,7 +44,7 @@ pub(crate) fn table(load: &LoadReading) -> String {
     for one in &load.hosts {
         let name: String = one.host.chars().take(wide).collect();
         if let Some(why) = &one.lost {
-            out.push_str(&format!("  {name:<wide$} lost: {why}\n"));
+            out.push_str(&format!("  {name:<wide$} lost: {}\n", one_line(why)));
             continue;
         }
         let latency = |us: f64| match one.response_us.count {

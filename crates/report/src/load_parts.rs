@@ -4,6 +4,7 @@ use readings::{Fairness, LoadReading, LoadRow, Quantiles, is_same_congestion};
 use verdict::text::{counted, grouped, rate};
 
 use crate::units::{bytes, time};
+use crate::visible::one_line;
 
 /// Below this Jain index, the text says that the connections were served unevenly.
 const UNEVEN: f64 = 0.9;
@@ -82,7 +83,7 @@ pub fn crawl_terminal(
         ));
     }
     for problem in problems {
-        out.push_str(&format!("  Invalid: {problem}\n"));
+        out.push_str(&format!("  Invalid: {}\n", one_line(problem)));
     }
     out
 }

@@ -9,6 +9,7 @@ use crate::load_hosts;
 use crate::load_parts as parts;
 use crate::sentence::{full_queue, late_client, load_flaws, without_pauses};
 use crate::units::{bytes, time};
+use crate::visible::one_line;
 
 const QUANTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
@@ -53,7 +54,7 @@ pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> Strin
     out.push_str(&load_hosts::table(reading));
     out.push_str(&client(reading));
     for note in more.iter().chain(&notes(reading)) {
-        out.push_str(&format!("  Note: {note}\n"));
+        out.push_str(&format!("  Note: {}\n", one_line(note)));
     }
     if let Some(late) = verdict::late_at(reading, 0.99)
         && verdict::late_at(reading, 0.5).is_none()
@@ -64,7 +65,7 @@ pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> Strin
         ));
     }
     for reason in load_flaws(reading) {
-        out.push_str(&format!("  Invalid: {reason}\n"));
+        out.push_str(&format!("  Invalid: {}\n", one_line(&reason)));
     }
     out.push_str(&format!(
         "Requests/sec: {:>10.2}\n",

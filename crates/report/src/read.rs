@@ -10,6 +10,7 @@ use crate::grid::{grid, wrapped};
 use crate::markdown;
 use crate::sentence::{self, diagnosis};
 use crate::units::{shortened, time};
+use crate::visible::one_line;
 
 /// Readings of other tools, what they say, and what is missing in them.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +28,13 @@ const TARGET: usize = 36;
 
 /// The readings in a table and the findings below it, at most `width` columns wide.
 pub fn read_terminal(read: &Read<'_>, width: usize) -> String {
-    let mut out = format!("{}\n", found(read));
+    let mut out = format!("{}\n", one_line(&found(read)));
     if !read.readings.is_empty() {
         out.push('\n');
         out.push_str(&grid(&table(read.readings), width));
     }
     for (title, items) in parts(read) {
-        out.push_str(&format!("\n{title}\n"));
+        out.push_str(&format!("\n{}\n", one_line(&title)));
         for item in items {
             out.push_str(&wrapped("- ", &item, 2, width));
         }

@@ -6,6 +6,7 @@ use verdict::{Analysis, Comparison, InvalidTrial, SubjectRow, Verdict};
 
 use crate::columns::{Columns, WHERE_THEY_DIFFER, differ, legend};
 use crate::grid::{grid, wrapped};
+use crate::visible::one_line;
 use crate::{curve_table, sentence, tiers};
 
 /// How many invalid trials and failures are named one by one.
@@ -260,11 +261,12 @@ impl Paint {
         Self { colour: false }
     }
 
+    /// The text in a colour, with control characters made visible.
     pub fn with(&self, code: &str, text: &str) -> String {
-        if self.colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
+        let text = one_line(text);
+        match self.colour {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.into_owned(),
         }
     }
 
@@ -345,6 +347,38 @@ mod tests {
             assert!(line.chars().count() <= 60, "{line:?}");
         }
         assert!(text.contains("  balance       13,8"));
+    }
+
+    #[test]
+    fn names_of_others_neither_colour_nor_make_lines() {
+        let mut journal = journal();
+        let bad = "b\x1b[30;40m\x1b[31m\n+ faster";
+        let is_it = |name: &str| name == "balance";
+        for name in &mut journal.header.subjects {
+            if is_it(name) {
+                *name = bad.to_owned();
+            }
+        }
+        for row in &mut journal.rows {
+            if let readings::JournalRow::Trial(trial) = row {
+                if is_it(&trial.subject) {
+                    trial.subject = bad.to_owned();
+                }
+                trial.condition = [("c".to_owned(), bad.to_owned())].into();
+            }
+        }
+        journal.header.conditions = vec![[("c".to_owned(), bad.to_owned())].into()];
+        let analysis = analyse(&journal);
+        let plain = terminal(&journal.header, &analysis, 200, false, None);
+        assert!(!plain.contains('\x1b'), "{plain:?}");
+        assert!(plain.contains("b\u{241b}[30;40m"), "{plain}");
+        assert!(!plain.contains("\n+ faster"), "{plain}");
+        let coloured = terminal(&journal.header, &analysis, 200, true, None);
+        let foreign = ["\x1b[30", "\x1b[31m", "\n+ faster"];
+        assert!(
+            !foreign.iter().any(|it| coloured.contains(it)),
+            "{coloured:?}"
+        );
     }
 
     #[test]

@@ -10,8 +10,20 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     shown(text, false)
 }
 
-/// As [`visible`], but colours and bold (SGR sequences such as `ESC [ 31 ; 1 m`) are kept, for text
-/// that this program has coloured. Such sequences in foreign text can only colour it.
+/// Foreign text that is part of a line: as [`visible`], and line feeds and tabs become their symbols,
+/// so that no name can look like lines of this program.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    match visible(text) {
+        text if text.contains(['\n', '\t']) => {
+            Cow::Owned(text.replace('\n', "\u{240a}").replace('\t', "\u{2409}"))
+        }
+        text => text,
+    }
+}
+
+/// As [`visible`], but the colours that this program writes are kept (see [`CODES`]), for text that
+/// it has coloured. Foreign text in it has to be made visible first; where it could not, it can
+/// colour itself, and cannot hide anything.
 pub fn visible_in_colour(text: &str) -> Cow<'_, str> {
     shown(text, true)
 }
@@ -79,8 +91,12 @@ fn push_picture(out: &mut String, c: char) {
     }
 }
 
-/// Length of the colour sequence at the start of a text; 0 if there is none. Sequences that hide
-/// text or make it blink do not count.
+/// What this program writes in colour sequences, such as `ESC [ 31 ; 1 m`: the end of a colour, bold,
+/// dim and underlined, and red, green, yellow, magenta and cyan text. No background, and no black,
+/// with which text could be hidden.
+const CODES: [&str; 9] = ["0", "1", "2", "4", "31", "32", "33", "35", "36"];
+
+/// Length of the colour sequence at the start of a text; 0 if there is none.
 fn colour_length(text: &str) -> usize {
     let Some(codes) = text.strip_prefix("\x1b[") else {
         return 0;
@@ -88,18 +104,7 @@ fn colour_length(text: &str) -> usize {
     let Some(end) = codes.find(|c: char| !c.is_ascii_digit() && c != ';') else {
         return 0;
     };
-    let mut numbers = codes[..end].split(';');
-    let plain = |code: &str| matches!(code, "" | "0" | "1" | "2" | "3" | "4" | "22" | "23" | "24");
-    let colour = |code: &str| match code.parse::<u32>() {
-        Ok(code) => matches!(code, 30..=37 | 39..=47 | 49 | 90..=97 | 100..=107),
-        Err(_) => false,
-    };
-    // `38;5;N` and `38;2;R;G;B` of the larger palettes have to be the whole sequence.
-    let first = numbers.next().unwrap_or_default();
-    let all = match first {
-        "38" => true,
-        first => (plain(first) || colour(first)) && numbers.all(|code| plain(code) || colour(code)),
-    };
+    let all = codes[..end].split(';').all(|code| CODES.contains(&code));
     match codes[end..].starts_with('m') && all {
         true => "\x1b[".len() + end + 1,
         false => 0,
@@ -132,11 +137,7 @@ mod tests {
 
     #[test]
     fn of_sequences_only_colours_are_kept() {
-        for kept in [
-            "\x1b[31;1m-\x1b[0m",
-            "\x1b[38;5;12mx\x1b[m",
-            "\x1b[2m\x1b[39m",
-        ] {
+        for kept in ["\x1b[31;1m-\x1b[0m", "\x1b[36;1;4mx\x1b[0m", "\x1b[2m"] {
             assert_eq!(visible_in_colour(kept), kept);
         }
         for other in [
@@ -149,6 +150,13 @@ mod tests {
             "\x1b]8;;x\x07",
             "\x1bc",
             "\x1b[31;8m",
+            "\x1b[m",
+            "\x1b[30;40m",
+            "\x1b[30m",
+            "\x1b[41m",
+            "\x1b[7m",
+            "\x1b[38;5;12m",
+            "\x1b[38;2;0;0;0m",
             "\x1b[1A",
             "\x1b[?25l",
         ] {
@@ -158,6 +166,15 @@ mod tests {
                 "{seen}"
             );
         }
+    }
+
+    #[test]
+    fn a_name_is_on_one_line() {
+        assert_eq!(one_line("a b"), "a b");
+        assert_eq!(
+            one_line("a\n+ b\tc\r\x1b[8m"),
+            "a\u{240a}+ b\u{2409}c\u{240d}\u{241b}[8m"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use net::plain_file;
 use readings::Utc;
 use serde_json::{Value, json};
 
@@ -72,7 +73,7 @@ impl NewFolder {
             other => error(other.to_string()),
         })?;
         fs::create_dir_all(trials).map_err(system)?;
-        fs::write(file, experiment.to_toml()).map_err(system)?;
+        plain_file::write(&file, experiment.to_toml().as_bytes()).map_err(system)?;
         let folder = folder.to_path_buf();
         Ok((Self { folder, new }, writer))
     }
@@ -93,24 +94,36 @@ impl NewFolder {
     }
 }
 
-/// Writes a trial's server logs; a full disk must not cost the trial.
+/// Writes a trial's server logs; a full disk must not cost the trial. Symbolic links in the folder
+/// are not followed.
 pub(crate) fn write_logs(folder: &Path, trial: u32, files: &BTreeMap<String, String>) {
     if files.is_empty() {
         return;
     }
-    let dir = folder.join(TRIALS).join(trial.to_string());
-    if fs::create_dir_all(&dir).is_ok() {
+    let trials = folder.join(TRIALS);
+    let dir = trials.join(trial.to_string());
+    if [&trials, &dir].into_iter().all(|dir| is_made(dir)) {
         for (name, text) in files {
-            let _ = fs::write(dir.join(name.replace('/', "_")), text);
+            let path = dir.join(name.replace('/', "_"));
+            let _ = plain_file::write(&path, text.as_bytes());
         }
     }
 }
 
+/// Makes a folder if there is none; `false` where something else stands, such as a link to one.
+fn is_made(folder: &Path) -> bool {
+    let _ = fs::create_dir(folder);
+    fs::symlink_metadata(folder).is_ok_and(|there| there.is_dir())
+}
+
 const INVENTORY: &str = "hosts.json";
+/// The most bytes of it.
+const INVENTORY_BYTES_MAX: usize = 16 << 20;
 
 /// The run's `hosts.json`, if it has one.
 pub(crate) fn read_inventory(folder: &Path) -> Option<Value> {
-    let document: Value = serde_json::from_slice(&fs::read(folder.join(INVENTORY)).ok()?).ok()?;
+    let text = plain_file::read(&folder.join(INVENTORY), INVENTORY_BYTES_MAX).ok()?;
+    let document: Value = serde_json::from_slice(&text).ok()?;
     document["local"].is_object().then_some(document)
 }
 
@@ -200,12 +213,7 @@ fn write_document(folder: &Path, document: &Value) -> Result<(), RunError> {
 pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
-    fs::write(&new, text)
-        .and_then(|()| fs::rename(&new, path))
-        .inspect_err(|_| {
-            // It may be incomplete.
-            let _ = fs::remove_file(&new);
-        })
+    plain_file::replace(path, Path::new(&new), text.as_bytes())
 }
 
 /// The versions by recipe in the `hosts.json` that an earlier part of the run wrote.
@@ -252,6 +260,34 @@ mod tests {
         let words = error.to_string();
         let command = format!("continue it with weigh run --resume {}", folder.display());
         assert!(words.contains(&command), "{words}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_written_into_a_folder_follows_no_link() {
+        use std::os::unix::fs::symlink;
+        let folder = std::env::temp_dir().join(format!("weigh-links-{}", std::process::id()));
+        let other = folder.join("other");
+        fs::create_dir_all(&other).unwrap();
+        let run = folder.join("run");
+        fs::create_dir_all(run.join(TRIALS).join("2")).unwrap();
+        symlink(&other, run.join(TRIALS).join("1")).unwrap();
+        let kept = other.join("kept");
+        fs::write(&kept, "old").unwrap();
+        symlink(&kept, run.join("trials/2/b.log")).unwrap();
+        symlink(&kept, run.join("summary.md.new")).unwrap();
+        let logs = ["a.log", "b.log"].map(|name| (name.to_owned(), "new".to_owned()));
+        for trial in [1, 2, 3] {
+            write_logs(&run, trial, &logs.clone().into());
+        }
+        assert!(!other.join("a.log").exists());
+        let written = ["trials/2/a.log", "trials/3/a.log", "trials/3/b.log"];
+        for name in written {
+            assert_eq!(fs::read_to_string(run.join(name)).unwrap(), "new", "{name}");
+        }
+        replace_file(&run.join("summary.md"), "new").unwrap();
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "old");
+        assert!(!run.join("summary.md").is_symlink());
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -5,7 +5,10 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use readings::{Journal, JournalRow, JournalTextError, Salvaged, UnwritableRow};
+use net::plain_file;
+use readings::{
+    JOURNAL_LINE_BYTES_MAX, Journal, JournalRow, JournalTextError, Salvaged, UnwritableRow,
+};
 
 use crate::lock::{Lock, lock};
 
@@ -80,7 +83,7 @@ fn read_as<T>(
     parse: impl Fn(&[u8]) -> Result<T, JournalTextError>,
 ) -> Result<T, JournalError> {
     let path = folder.join(FILE_NAME);
-    match fs::read(&path) {
+    match plain_file::read_lines(&path, JOURNAL_LINE_BYTES_MAX) {
         Ok(text) => parse(&text).map_err(|source| JournalError::Text { path, source }),
         Err(source) => Err(JournalError::Io { path, source }),
     }
@@ -106,7 +109,7 @@ impl JournalWriter {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false);
             loop {
-                let file = options.open(&path)?;
+                let file = plain_file::open_to_write(&path, &mut options)?;
                 if lock(&file)? != Lock::Held {
                     return Ok(None);
                 }
@@ -142,7 +145,8 @@ impl JournalWriter {
             path: path.clone(),
             source,
         };
-        let mut file = OpenOptions::new().write(true).open(&path).map_err(error)?;
+        let mut file =
+            plain_file::open_to_write(&path, OpenOptions::new().write(true)).map_err(error)?;
         if let Lock::HeldByOther(process) = lock(&file).map_err(error)? {
             return Err(JournalError::GoingOn {
                 folder: folder.to_path_buf(),
@@ -297,6 +301,29 @@ mod tests {
         exists(&folder);
         assert!(JournalWriter::resume(&folder).is_ok());
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_journal_is_a_regular_file_in_its_folder_when_it_is_written() {
+        use std::os::unix::fs::symlink;
+        let place = folder("regular");
+        let (here, there) = (place.join("here"), place.join("there"));
+        fs::create_dir_all(&here).unwrap();
+        fs::create_dir_all(&there).unwrap();
+        let file = here.join(FILE_NAME);
+        let made = std::process::Command::new("mkfifo").arg(&file).status();
+        assert!(made.unwrap().success());
+        // None of them waits.
+        assert!(read(&here).is_err() && salvage(&here).is_err());
+        assert!(JournalWriter::resume(&here).is_err() && JournalWriter::create(&here).is_err());
+        fs::remove_file(&file).unwrap();
+        symlink(there.join(FILE_NAME), &file).unwrap();
+        assert!(JournalWriter::create(&here).is_err());
+        assert!(!there.join(FILE_NAME).exists());
+        drop(create_with_header(&there));
+        assert!(read(&here).is_ok());
+        assert!(JournalWriter::resume(&here).is_err());
+        fs::remove_dir_all(&place).unwrap();
     }
 
     /// A file size limit (`RLIMIT_FSIZE`) stands for a full disk: a write is cut short, and the

@@ -63,10 +63,21 @@ pub fn json_text(value: &Value) -> String {
     visible_json(&text).into_owned()
 }
 
-/// Prints text on standard output; of control sequences only colours are kept. A closed pipe is not
-/// an error; any other error is kept for [`all_written`].
+/// Prints text on standard output, with control characters made visible. A closed pipe is not an
+/// error; any other error is kept for [`all_written`].
 pub fn print_text(text: &str) {
-    let text = visible_in_colour(text);
+    print(&visible(text));
+}
+
+/// As [`print_text`], for text that was coloured here if [`colour`] said so.
+pub fn print_coloured(text: &str) {
+    match colour() {
+        true => print(&visible_in_colour(text)),
+        false => print_text(text),
+    }
+}
+
+fn print(text: &str) {
     let mut out = io::stdout().lock();
     keep(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }

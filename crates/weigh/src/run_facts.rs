@@ -4,6 +4,8 @@
 use std::path::Path;
 
 use experiment::{Experiment, Recipes, Target, Upstream};
+use net::folder::Folder;
+use net::plain_file;
 use report::{MachineFacts, Profile, RunFacts, TopologyFacts, TopologyServer, TopologySubject};
 use serde_json::Value;
 
@@ -11,9 +13,13 @@ use crate::cli::OwnFolders;
 use crate::recipes::recipes;
 
 /// Larger profiles are linked to, not read.
-const PROFILE_BYTES_MAX: u64 = 200_000;
+const PROFILE_BYTES_MAX: usize = 200_000;
 /// The most profiles that are shown.
 const PROFILES_MAX: usize = 24;
+/// The most bytes of `hosts.json`.
+const INVENTORY_BYTES_MAX: usize = 16 << 20;
+/// The most bytes of `experiment.toml`.
+const EXPERIMENT_BYTES_MAX: usize = 1 << 20;
 
 /// The facts of a run's folder. Its experiment is read with the recipes that exist now.
 pub fn stored_run_facts(folder: &Path) -> RunFacts {
@@ -29,17 +35,25 @@ pub fn stored_run_facts(folder: &Path) -> RunFacts {
 
 /// The facts of a run's folder. Its experiment is read with these recipes.
 pub fn run_facts(folder: &Path, recipes: &Recipes) -> RunFacts {
-    let inventory = std::fs::read(folder.join("hosts.json")).ok();
+    let inventory = plain_file::read(&folder.join("hosts.json"), INVENTORY_BYTES_MAX).ok();
     let inventory = inventory.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
     let inventory = inventory.unwrap_or_default();
-    let experiment = Experiment::read(&folder.join("experiment.toml"), &[], false, recipes).ok();
+    let experiment = stored_experiment(folder, recipes);
     RunFacts {
         question: experiment.as_ref().and_then(|one| one.question.clone()),
         machines: machines(&inventory),
         versions: versions(&inventory),
         topology: experiment.as_ref().map(topology),
-        profiles: profiles(&folder.join("profile")),
+        profiles: profiles(folder),
     }
+}
+
+/// The experiment of a run's folder.
+pub fn stored_experiment(folder: &Path, recipes: &Recipes) -> Option<Experiment> {
+    let path = folder.join("experiment.toml");
+    let text = plain_file::read(&path, EXPERIMENT_BYTES_MAX).ok()?;
+    let text = String::from_utf8(text).ok()?;
+    Experiment::parse(&path.display().to_string(), &text, &[], false, recipes).ok()
 }
 
 fn machines(inventory: &Value) -> Vec<MachineFacts> {
@@ -123,30 +137,72 @@ fn topology(experiment: &Experiment) -> TopologyFacts {
     }
 }
 
-/// The pictures of the folder, by name.
-fn profiles(folder: &Path) -> Vec<Profile> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
+/// The pictures of a run's folder, by name. They become part of the report, so none is read through
+/// a symbolic link, which may lead to any file of the reader's.
+fn profiles(run: &Path) -> Vec<Profile> {
+    let inside = Path::new("profile");
+    let Ok(entries) = std::fs::read_dir(run.join(inside)) else {
         return Vec::new();
     };
-    let files = entries.flatten().map(|entry| entry.path());
-    let mut files: Vec<_> = files
-        .filter(|path| path.extension().is_some_and(|end| end == "svg"))
+    let Ok(run) = Folder::open(run) else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut names: Vec<_> = names
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "svg"))
         .collect();
-    files.sort();
-    files.truncate(PROFILES_MAX);
-    let read = files.iter().map(|path| {
-        let is_small = path
-            .metadata()
-            .is_ok_and(|file| file.len() <= PROFILE_BYTES_MAX);
+    names.sort();
+    let opened = names.iter().filter_map(|name| {
+        let file = run.open_file(&inside.join(name)).ok()?;
+        let is_file = file.metadata().is_ok_and(|about| about.is_file());
+        is_file.then_some((name, file))
+    });
+    let read = opened.take(PROFILES_MAX).map(|(name, file)| {
+        let svg = plain_file::read_open(file, PROFILE_BYTES_MAX).ok();
         Profile {
-            name: path
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned())
-                .unwrap_or_default(),
-            svg: is_small
-                .then(|| std::fs::read_to_string(path).ok())
-                .flatten(),
+            name: name.to_string_lossy().into_owned(),
+            svg: svg.and_then(|text| String::from_utf8(text).ok()),
         }
     });
     read.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    /// Makes a named pipe.
+    fn pipe(path: &Path) {
+        let made = Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    }
+
+    #[test]
+    fn what_a_sent_folder_links_to_is_not_read() {
+        let folder = std::env::temp_dir().join(format!("weigh-facts-{}", std::process::id()));
+        let (run, inside) = (folder.join("run"), folder.join("run/profile"));
+        std::fs::create_dir_all(&inside).unwrap();
+        let private = folder.join("private.svg");
+        std::fs::write(&private, "secret").unwrap();
+        std::fs::write(inside.join("a.svg"), "<svg/>").unwrap();
+        std::fs::write(inside.join("large.svg"), vec![b' '; PROFILE_BYTES_MAX + 1]).unwrap();
+        symlink(&private, inside.join("link.svg")).unwrap();
+        symlink("/dev/zero", inside.join("zero.svg")).unwrap();
+        pipe(&inside.join("pipe.svg"));
+        pipe(&run.join("hosts.json"));
+        pipe(&run.join("experiment.toml"));
+        let facts = run_facts(&run, &Recipes::embedded().unwrap());
+        let found = facts.profiles.into_iter();
+        let found: Vec<_> = found.map(|one| (one.name, one.svg)).collect();
+        let expected = [("a.svg", Some("<svg/>")), ("large.svg", None)];
+        let expected = expected.map(|(name, svg)| (name.to_owned(), svg.map(str::to_owned)));
+        assert_eq!(found, expected);
+        // Nor is the whole folder of another place.
+        std::fs::remove_dir_all(&inside).unwrap();
+        symlink(&folder, &inside).unwrap();
+        assert!(profiles(&run).is_empty());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -1,8 +1,11 @@
 //! Folders of runs: the index is written, read, renewed and rebuilt.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
 
-use history::store::{INDEX_NAME, update};
+use history::store::{INDEX_NAME, load, update};
 use readings::JournalRow;
 
 use crate::made::{Folder, header, rows, write_run};
@@ -94,6 +97,55 @@ fn damage_is_told_and_the_rest_is_used() {
     assert_eq!((again.index.runs().len(), again.added), (1, 0));
     let rebuilt = update(&place.0, true).unwrap();
     assert_eq!(rebuilt.problems.len(), 1, "{:?}", rebuilt.problems);
+}
+
+/// Makes a named pipe, which would be waited for.
+fn pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_waited_for() {
+    let place = Folder::new("pipes");
+    let run = place.0.join("r");
+    write_run(&run, &rows(header(5), &SHARES, 1e4), "6.1", 64);
+    fs::remove_file(run.join("hosts.json")).unwrap();
+    pipe(&run.join("hosts.json"));
+    pipe(&place.0.join(INDEX_NAME));
+    let why = update(&place.0, false).unwrap_err().to_string();
+    assert!(why.contains("expected a regular file"), "{why}");
+    // A rebuilt index takes its place.
+    let rebuilt = update(&place.0, true).unwrap();
+    assert!(rebuilt.problems.is_empty(), "{:?}", rebuilt.problems);
+    assert_eq!(rebuilt.index.runs().len(), 1);
+    assert_eq!(update(&place.0, false).unwrap().added, 0);
+    fs::remove_file(run.join("journal.jsonl")).unwrap();
+    pipe(&run.join("journal.jsonl"));
+    assert!(load(&run).is_err());
+}
+
+#[test]
+fn an_index_is_written_into_its_folder_only() {
+    let place = Folder::new("linked");
+    let elsewhere = Folder::new("elsewhere");
+    let other = elsewhere.0.join("other");
+    fs::write(&other, "").unwrap();
+    let index = place.0.join(INDEX_NAME);
+    symlink(&other, &index).unwrap();
+    let run = place.0.join("r");
+    write_run(&run, &rows(header(5), &SHARES, 1e4), "6.1", 64);
+    let updated = update(&place.0, false).unwrap();
+    assert_eq!(updated.index.runs().len(), 1);
+    let told = updated.problems.join("\n");
+    assert!(told.contains("it is a symbolic link"), "{told}");
+    // Where the rebuilt index is made first.
+    let beside = index.with_extension(format!("jsonl.{}", std::process::id()));
+    symlink(&other, &beside).unwrap();
+    let rebuilt = update(&place.0, true).unwrap();
+    assert!(rebuilt.problems.is_empty(), "{:?}", rebuilt.problems);
+    assert!(!index.is_symlink() && !beside.is_symlink());
+    assert_eq!(fs::read_to_string(&other).unwrap(), "");
 }
 
 #[test]

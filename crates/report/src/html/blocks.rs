@@ -95,7 +95,7 @@ fn panel(
     }
     picture.line("zero", (LEFT, y.place(0.0)), (RIGHT, y.place(0.0)));
     let every = last_block.div_ceil(10).max(1);
-    for block in (1..=last_block).filter(|b| (b - 1) % every == 0) {
+    for block in (1..=last_block).step_by(every as usize) {
         let at = x.place(f64::from(block));
         picture.text(
             "tick",
@@ -146,4 +146,30 @@ fn panel(
 fn paused<'a>(analysis: &'a Analysis, place: &Condition, metric: Metric) -> Vec<&'a BlockPauses> {
     let here = |one: &&BlockPauses| metric.is_of_open_loop() && one.condition == *place;
     analysis.pauses.iter().filter(here).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::journal;
+    use readings::JournalRow;
+
+    #[test]
+    fn a_block_of_any_number_is_drawn_at_once() {
+        let mut journal = journal();
+        for row in &mut journal.rows {
+            if let JournalRow::Trial(trial) = row
+                && trial.block == 5
+            {
+                trial.block = u32::MAX;
+            }
+        }
+        let before = std::time::Instant::now();
+        let analysis = verdict::analyse(&journal);
+        let drawn = panels(&analysis, &journal.header.subjects, 0.03);
+        assert!(drawn.contains("block 4294967295"), "{drawn}");
+        assert!(drawn.matches("class=\"tick\"").count() < 100);
+        // Going through all numbers takes more.
+        assert!(before.elapsed() < std::time::Duration::from_secs(1));
+    }
 }
