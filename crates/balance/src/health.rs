@@ -92,6 +92,19 @@ pub enum HealthEvent {
     SetByOperator(State),
 }
 
+impl HealthEvent {
+    /// What changed the state of a back end, for the operator.
+    pub fn what(self) -> &'static str {
+        match self {
+            HealthEvent::ConnectFailed => "a connection to it failed",
+            HealthEvent::ResponseFailed => "it failed to answer, or answered with a server error",
+            HealthEvent::ProbeFailed => "it failed its probes",
+            HealthEvent::SetByOperator(_) => "an operator took it out",
+            HealthEvent::ResponseOk | HealthEvent::ProbeOk => "it answers",
+        }
+    }
+}
+
 /// Health of one back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {

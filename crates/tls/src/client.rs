@@ -108,7 +108,7 @@ pub(crate) fn parse(
     let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes());
     let key = key.map_err(|_| TlsError::Pem {
         place: place.into(),
-        wanted: "a private key",
+        wanted: crate::error::PRIVATE_KEY,
     })?;
     Ok((chain, key))
 }

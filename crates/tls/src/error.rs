@@ -10,6 +10,9 @@ pub const CLIENT_CERTIFICATE: &str = "the client's certificate";
 /// [`TlsError`]'s place of the certificates in [`crate::ServerSettings::client_authorities`].
 pub const CLIENT_AUTHORITY: &str = "the certificate of the clients' authority";
 
+/// What [`TlsError::Pem`] wanted where a private key is missing.
+pub(crate) const PRIVATE_KEY: &str = "a private key";
+
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {

@@ -236,8 +236,8 @@ impl<I: Io> Secure<I> {
         let Some(session) = self.session_mut(conn) else {
             return;
         };
-        let held = std::mem::take(&mut session.held);
-        let (is_finished, is_paused) = (session.is_finished, session.is_paused);
+        let held = std::mem::take(&mut session.held_sends);
+        let (is_finished, is_paused) = (session.finish_pending, session.pause_pending);
         if is_paused {
             self.inner.pause(conn);
         }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{Error, ServerConfig, ServerConnection};
 
 use crate::client::{authorities, no_suite, parse, refused};
-use crate::error::{CLIENT_AUTHORITY, TlsError};
+use crate::error::{CLIENT_AUTHORITY, PRIVATE_KEY, TlsError};
 use crate::provider::{provider, versions};
 use crate::settings::ServerSettings;
 
@@ -23,8 +23,39 @@ impl ServerTls {
     /// # Errors
     /// Where a name is unknown, or a certificate or key cannot be used.
     pub fn new(settings: &ServerSettings, place: &str) -> Result<Self, TlsError> {
+        Self::with_key(settings, place, place)
+    }
+
+    /// The same with a key from another place than the certificate.
+    ///
+    /// # Errors
+    /// As [`ServerTls::new`].
+    pub fn with_key(
+        settings: &ServerSettings,
+        place: &str,
+        key_place: &str,
+    ) -> Result<Self, TlsError> {
         let provider = provider(&settings.suites, &settings.groups)?;
-        let (chain, key) = parse(&settings.identity, place)?;
+        let (chain, key) = parse(&settings.identity, place).map_err(|error| match error {
+            TlsError::Pem {
+                wanted: PRIVATE_KEY,
+                ..
+            } => TlsError::Pem {
+                place: key_place.into(),
+                wanted: PRIVATE_KEY,
+            },
+            other => other,
+        })?;
+        provider
+            .key_provider
+            .load_private_key(key.clone_key())
+            .map_err(|e| TlsError::Refused {
+                place: key_place.into(),
+                why: match e {
+                    Error::General(why) => why,
+                    other => other.to_string(),
+                },
+            })?;
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(versions(settings.version))
             .map_err(|_| no_suite(settings.version))?;
@@ -41,9 +72,13 @@ impl ServerTls {
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let mut config = builder
-            .with_single_cert(chain, key)
-            .map_err(|e| refused(place, &e))?;
+        let mut config = builder.with_single_cert(chain, key).map_err(|e| match e {
+            Error::InconsistentKeys(_) => TlsError::Refused {
+                place: key_place.into(),
+                why: format!("the key does not belong to the certificate of {place}"),
+            },
+            other => refused(place, &other),
+        })?;
         config.alpn_protocols = settings.alpn.iter().map(|one| one.clone().into()).collect();
         // Tickets hold the session, so that no thread keeps any.
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -57,7 +92,7 @@ impl ServerTls {
     }
 
     /// A new session.
-    pub(crate) fn accept(&self) -> Result<ServerConnection, rustls::Error> {
+    pub(crate) fn accept(&self) -> Result<ServerConnection, Error> {
         ServerConnection::new(self.config.clone())
     }
 }

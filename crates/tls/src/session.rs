@@ -23,11 +23,11 @@ pub(crate) struct Session {
     pub(crate) header: Option<Vec<u8>>,
     pub(crate) handshake: Option<Handshake>,
     /// Number of sends that wait for the end of the handshake.
-    pub(crate) held: usize,
-    /// Whether its user has ended the sending side, which waits for the end of the handshake as well.
-    pub(crate) is_finished: bool,
-    /// Whether its user has paused it, which happens after the handshake: that has to be read.
-    pub(crate) is_paused: bool,
+    pub(crate) held_sends: usize,
+    /// Whether the sending side ends once the handshake is done.
+    pub(crate) finish_pending: bool,
+    /// Whether reading is paused once the handshake is done; the handshake itself has to be read.
+    pub(crate) pause_pending: bool,
     /// Why it failed.
     pub(crate) failure: Option<String>,
     /// Whether the peer's end of data was reported.
@@ -48,9 +48,9 @@ impl Session {
             before_handshake: Vec::new(),
             header: None,
             handshake: None,
-            held: 0,
-            is_finished: false,
-            is_paused: false,
+            held_sends: 0,
+            finish_pending: false,
+            pause_pending: false,
             failure: None,
             is_ended: false,
             is_lingering: false,
@@ -126,7 +126,7 @@ impl Session {
 
     /// Encrypts bytes; they are sent with the next [`Session::collect`].
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        self.held += usize::from(!self.is_established());
+        self.held_sends += usize::from(!self.is_established());
         // Without a limit of the buffer all is taken, and memory does not fail.
         let _ = self.tls.writer().write_all(bytes);
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use balance::control::SocketError::{Give, Live, Make, NoSocket, Stranger};
 use balance::control::{Page, ReloadError, Socket, Supervisor, beside};
 use balance::{BalancerError, Config, ConfigError};
 use net::os;
@@ -63,6 +64,9 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
     let config = read(file)?;
     if args.check {
         config.check_tls().map_err(not_started)?;
+        for name in config.check_names() {
+            eprintln!("weigh: {name}; the balancer starts once it has an address");
+        }
         check(file, &config);
         return Ok(0);
     }
@@ -73,10 +77,22 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
     flag::register(SIGHUP, again.clone())
         .map_err(|e| Failure::failed(format!("cannot listen for signals: {e}")))?;
     let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    let (path, asked) = socket_path(args, &config, &absolute);
+    // Before its addresses are found in use.
+    match Socket::check(&path) {
+        Err(error @ (Live { .. } | Stranger { .. } | NoSocket { .. })) => {
+            return Err(Failure::words(error));
+        }
+        // Opening it says so.
+        Err(Make { .. } | Give { .. }) | Ok(()) => {}
+    }
     let supervisor = Supervisor::start(&config, &absolute, args.io).map_err(not_started)?;
-    let socket = socket(args, &config, &absolute, &supervisor)?;
+    let socket = socket(&path, asked, &supervisor)?;
     let page = page(args.metrics.or(config.prometheus), &supervisor)?;
     if let Some((user, group)) = user.flatten() {
+        if let Some(socket) = &socket {
+            socket.give_to(user, group).map_err(Failure::failed)?;
+        }
         os::become_user(user, group)
             .map_err(|e| Failure::failed(format!("cannot switch to the user of --user: {e}")))?;
     }
@@ -103,7 +119,7 @@ fn run(args: &BalanceArgs, file: &Path) -> Result<u8, Failure> {
 fn check(file: &Path, config: &Config) {
     let backends: usize = config.services.iter().map(|one| one.backends.len()).sum();
     eprintln!(
-        "{} is valid: {} services, {backends} back ends",
+        "{} is valid, services: {}, back ends: {backends}",
         file.display(),
         config.services.len()
     );
@@ -125,23 +141,27 @@ fn user_ids(name: &str) -> Result<Option<(u32, u32)>, Failure> {
     }
 }
 
+/// The path of the control socket, and whether it was asked for.
+fn socket_path(args: &BalanceArgs, config: &Config, file: &Path) -> (PathBuf, bool) {
+    match args.socket.as_ref().or(config.status_socket.as_ref()) {
+        Some(asked) => (asked.clone(), true),
+        None => (beside(file), false),
+    }
+}
+
 /// Opens the control socket. If none was asked for, failing to create it is only a warning: the
 /// configuration's folder may not be writable.
 fn socket(
-    args: &BalanceArgs,
-    config: &Config,
-    file: &Path,
+    path: &Path,
+    asked: bool,
     supervisor: &Arc<Supervisor>,
 ) -> Result<Option<Socket>, Failure> {
-    let asked = args.socket.as_ref().or(config.status_socket.as_ref());
-    let path = asked.cloned().unwrap_or_else(|| beside(file));
-    use balance::control::SocketError::{Live, Make, NoSocket, Stranger};
-    match Socket::open(&path, supervisor) {
+    match Socket::open(path, supervisor) {
         Ok(socket) => Ok(Some(socket)),
         Err(error @ (Live { .. } | Stranger { .. } | NoSocket { .. })) => {
             Err(Failure::words(error))
         }
-        Err(error @ Make { .. }) if asked.is_some() => Err(Failure::words(error)),
+        Err(error @ Make { .. }) if asked => Err(Failure::words(error)),
         Err(error) => {
             eprintln!("weigh: {error}; --status and tell need --socket");
             Ok(None)

@@ -236,6 +236,7 @@ pub enum Inspect {
 /// How a back end is chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dispatch {
+    /// In turn: as often as the shares say, regardless of penalties.
     RoundRobin,
     /// Random, in proportion to weights.
     Random,
@@ -263,7 +264,7 @@ pub enum Dispatch {
         /// The command line, with placeholders.
         command: Template,
     },
-    /// Smooth weighted round robin.
+    /// Smooth weighted round robin, by shares and penalties.
     WeightedRoundRobin,
     /// The fewest connections relative to the weight.
     LeastConnections,
@@ -274,9 +275,7 @@ pub enum Dispatch {
         decay: Duration,
     },
     /// The same for the same key; few clients move when back ends come and go.
-    ConsistentHash {
-        key: HashKey,
-    },
+    ConsistentHash { key: HashKey },
 }
 
 impl Dispatch {

@@ -70,7 +70,11 @@ impl ServiceTls {
                 key: read(&self.key)?,
             })
         };
-        ServerTls::new(&settings, &self.certificate.to_string_lossy())
+        ServerTls::with_key(
+            &settings,
+            &self.certificate.to_string_lossy(),
+            &self.key.to_string_lossy(),
+        )
     }
 }
 

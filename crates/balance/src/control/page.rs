@@ -29,9 +29,10 @@ impl Page {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let supervisor = supervisor.clone();
-        let server = Server::tcp(listener, move |stream| {
-            // A bad or broken request is the client's problem.
-            let _ = serve(stream, &supervisor);
+        // A bad or broken request is the client's problem.
+        let read = |stream: &mut TcpStream| read_head(stream).ok();
+        let server = Server::tcp(listener, read, move |stream, head: Vec<u8>| {
+            let _ = serve(stream, &head, &supervisor);
         })?;
         Ok(Page {
             address,
@@ -45,9 +46,8 @@ impl Page {
     }
 }
 
-fn serve(mut stream: TcpStream, supervisor: &Supervisor) -> io::Result<()> {
-    let head = read_head(&mut stream)?;
-    let (status, body) = match request(&head) {
+fn serve(mut stream: TcpStream, head: &[u8], supervisor: &Supervisor) -> io::Result<()> {
+    let (status, body) = match request(head) {
         Some(("GET" | "HEAD", "/metrics")) => ("200 OK", metrics::page(supervisor)),
         Some(("GET" | "HEAD", _)) => ("404 Not Found", "the metrics are at /metrics\n".to_owned()),
         Some(_) => ("405 Method Not Allowed", "GET /metrics\n".to_owned()),

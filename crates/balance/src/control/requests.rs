@@ -41,8 +41,8 @@ fn invalid(error: impl ToString) -> Refusal {
 }
 
 /// Answers one request.
-pub(super) fn serve(mut stream: UnixStream, supervisor: &Supervisor) {
-    let answer = match read_line(&mut stream) {
+pub(super) fn serve(mut stream: UnixStream, line: io::Result<String>, supervisor: &Supervisor) {
+    let answer = match line {
         Ok(line) => answer(&line, supervisor),
         Err(error) => Err(invalid(format!("expected a line with a request: {error}"))),
     };
@@ -54,7 +54,8 @@ pub(super) fn serve(mut stream: UnixStream, supervisor: &Supervisor) {
     let _ = stream.write_all(format!("{answer}\n").as_bytes());
 }
 
-fn read_line(stream: &mut UnixStream) -> io::Result<String> {
+/// Reads one request.
+pub(super) fn read_line(stream: &mut UnixStream) -> io::Result<String> {
     let end = Instant::now() + LIMIT;
     let mut line = Vec::new();
     let mut bytes = [0; 512];

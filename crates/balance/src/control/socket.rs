@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +51,13 @@ pub enum SocketError {
         /// The cause.
         source: io::Error,
     },
+    /// It cannot be given to another user.
+    #[error("cannot give the socket {} to the user of --user: {source}", path.display())]
+    Give {
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
 }
 
 /// The default path: the configuration file with `.sock` appended.
@@ -83,11 +90,34 @@ impl Socket {
         let listener = listen(path).map_err(made)?;
         let file = identity(path);
         let supervisor = supervisor.clone();
-        let server = Server::unix(listener, move |stream| requests::serve(stream, &supervisor));
+        let read = |stream: &mut UnixStream| Some(requests::read_line(stream));
+        let server = Server::unix(listener, read, move |stream, line| {
+            requests::serve(stream, line, &supervisor);
+        });
         Ok(Socket {
             path: path.to_path_buf(),
             file,
             _server: server.map_err(made)?,
+        })
+    }
+
+    /// Whether a balancer can create its socket there: nobody answers, and no other file is in the
+    /// way. Nothing is changed.
+    ///
+    /// # Errors
+    /// As [`Socket::open`].
+    pub fn check(path: &Path) -> Result<(), SocketError> {
+        is_stale(path).map(drop)
+    }
+
+    /// Gives the socket to the user that the balancer goes on as.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn give_to(&self, user: u32, group: u32) -> Result<(), SocketError> {
+        lchown(&self.path, Some(user), Some(group)).map_err(|source| SocketError::Give {
+            path: self.path.clone(),
+            source,
         })
     }
 
@@ -111,9 +141,21 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 /// Removes a stale socket.
 fn clear(path: &Path) -> Result<(), SocketError> {
+    if !is_stale(path)? {
+        return Ok(());
+    }
+    fs::remove_file(path).map_err(|source| SocketError::Make {
+        path: path.to_path_buf(),
+        source,
+    })
+}
+
+/// Whether a socket is there on which nobody answers. An error if somebody does, or if it is
+/// another file.
+fn is_stale(path: &Path) -> Result<bool, SocketError> {
     let own = || path.to_path_buf();
     match fs::symlink_metadata(path) {
-        Err(_) => return Ok(()),
+        Err(_) => return Ok(false),
         Ok(found) if !found.file_type().is_socket() => {
             return Err(SocketError::NoSocket { path: own() });
         }
@@ -121,12 +163,7 @@ fn clear(path: &Path) -> Result<(), SocketError> {
     }
     match UnixStream::connect(path) {
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            return fs::remove_file(path).map_err(|source| SocketError::Make {
-                path: own(),
-                source,
-            });
-        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(true),
         Err(source) => {
             return Err(SocketError::Make {
                 path: own(),

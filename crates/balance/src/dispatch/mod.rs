@@ -13,7 +13,7 @@ mod round_robin;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::config::model::{Backend, Dispatch};
+use crate::config::model::{Backend, Dispatch, Weight};
 
 /// A back end as seen when a client arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,15 +58,25 @@ enum Mode {
 impl Dispatcher {
     /// A dispatcher for these back ends; candidates come in the same order.
     ///
-    /// For [`Dispatch::External`] this is the fallback: round robin.
+    /// For [`Dispatch::External`] this is the fallback: round robin. Round robin goes by shares
+    /// where they differ. It ignores penalties, as Crossroads does.
     pub fn new(dispatch: &Dispatch, backends: &[Backend]) -> Dispatcher {
         use load::{Load, Measure};
         let mode = match dispatch {
             Dispatch::RoundRobin | Dispatch::External { .. } => {
-                Mode::RoundRobin(round_robin::RoundRobin::new(backends.len()))
+                let turns = |one: &Backend| match one.weight {
+                    Weight::Share(share) => f64::from(share.max(1)),
+                    Weight::Penalty(_) => 1.0,
+                };
+                let turns: Box<[f64]> = backends.iter().map(turns).collect();
+                match turns.windows(2).all(|two| two[0] == two[1]) {
+                    true => Mode::RoundRobin(round_robin::RoundRobin::new(backends.len())),
+                    false => Mode::WeightedRoundRobin(round_robin::WeightedRoundRobin::new(turns)),
+                }
             }
             Dispatch::WeightedRoundRobin => {
-                Mode::WeightedRoundRobin(round_robin::WeightedRoundRobin::new(backends))
+                let turns = backends.iter().map(|one| one.weight.share()).collect();
+                Mode::WeightedRoundRobin(round_robin::WeightedRoundRobin::new(turns))
             }
             Dispatch::Random => Mode::Random(random::Random::new(backends)),
             Dispatch::BySize { over } => Mode::Load(Load::new(Measure::Size, *over, backends)),

@@ -1,7 +1,6 @@
 //! Round robin.
 
 use super::Candidate;
-use crate::config::model::Backend;
 
 /// Plain round robin. During slow start a back end is skipped until its shares add up to one turn.
 #[derive(Clone, Debug)]
@@ -56,8 +55,7 @@ pub(super) struct WeightedRoundRobin {
 }
 
 impl WeightedRoundRobin {
-    pub fn new(backends: &[Backend]) -> WeightedRoundRobin {
-        let weights: Box<[f64]> = backends.iter().map(|one| one.weight.share()).collect();
+    pub fn new(weights: Box<[f64]>) -> WeightedRoundRobin {
         WeightedRoundRobin {
             gained: vec![0.0; weights.len()].into(),
             weights,

@@ -105,6 +105,35 @@ fn round_robin_goes_around_and_passes_over_what_is_not_usable() {
 }
 
 #[test]
+fn round_robin_keeps_to_shares_and_ignores_penalties() {
+    let choose = |dispatch: &Dispatch, weights: &[Weight]| -> Vec<usize> {
+        let mut dispatcher = Dispatcher::new(dispatch, &backends(weights));
+        let mut rng = fastrand::Rng::with_seed(1);
+        let candidates = up(weights.len());
+        (0..6)
+            .map(|n| {
+                dispatcher
+                    .choose(&candidates, &request(n), &mut rng)
+                    .unwrap()
+            })
+            .collect()
+    };
+    let external = Dispatch::External {
+        command: crate::config::Template::parse("false").unwrap(),
+    };
+    for dispatch in [Dispatch::RoundRobin, external] {
+        let shares = [Weight::Share(2), Weight::Share(1)];
+        assert_eq!(choose(&dispatch, &shares), [0, 1, 0, 0, 1, 0]);
+        // The same for all is plain round robin.
+        let equal = [Weight::Share(3), Weight::Share(3)];
+        assert_eq!(choose(&dispatch, &equal), [0, 1, 0, 1, 0, 1]);
+        // A Crossroads file has penalties, which its round robin does not know.
+        let penalties = [Weight::Penalty(4), Weight::Share(1)];
+        assert_eq!(choose(&dispatch, &penalties), [0, 1, 0, 1, 0, 1]);
+    }
+}
+
+#[test]
 fn weighted_round_robin_spreads_turns_evenly() {
     let weights = [Weight::Share(4), Weight::Share(2), Weight::Share(1)];
     let mut dispatcher = Dispatcher::new(&Dispatch::WeightedRoundRobin, &backends(&weights));

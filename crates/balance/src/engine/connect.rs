@@ -166,7 +166,7 @@ impl<I: Io> Worker<I> {
         }
         self.release_backend(service, backend);
         if !is_local_error(errno) {
-            self.backend_failed(client, service, backend);
+            self.backend_failed(client, service, backend, errno);
         }
         self.select_backend(client);
     }
@@ -195,9 +195,11 @@ impl<I: Io> Worker<I> {
     }
 
     /// Reports that a back end could not be reached.
-    fn backend_failed(&mut self, client: ConnId, service: usize, backend: usize) {
+    fn backend_failed(&mut self, client: ConnId, service: usize, backend: usize, errno: i32) {
+        // 0: the connection ended while it was being opened.
+        let errno_known = Some(errno).filter(|errno| *errno != 0);
         self.shared
-            .note(service, backend, HealthEvent::ConnectFailed);
+            .note_with(service, backend, HealthEvent::ConnectFailed, errno_known);
         if self.services[service].emits_events {
             let address = self
                 .connection(client)

@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 
 use crate::config::model::{Backend, Service};
+use crate::health::HealthEvent;
 
 /// Capacity of the channel: about 1 MiB, besides request lines and relayed data.
 pub(super) const EVENTS_MAX: usize = 8192;
@@ -87,9 +88,12 @@ pub enum Event {
         line: Option<Box<RequestLine>>,
         /// Status of the response; 499 where the client left first.
         status: u16,
+        /// Bytes of the request, as received; of a stream, those that HTTP/1.1 would have.
+        bytes_to: u64,
         /// Bytes of the response.
         bytes_from: u64,
-        /// From the first byte of the request to the last of the response, ns.
+        /// From the first byte of the request to the last of the response, ns. A pipelined request
+        /// begins with the end of the response before it.
         duration_ns: u64,
     },
     /// A back end could not be reached.
@@ -118,5 +122,9 @@ pub enum Event {
         backend: usize,
         /// Whether it is usable now.
         usable: bool,
+        /// What changed it.
+        cause: HealthEvent,
+        /// The `errno` of the connection that failed, if that is the cause.
+        errno: Option<i32>,
     },
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 use super::BalancerError;
 use super::restarts::restart_on_panic;
@@ -36,7 +37,7 @@ pub(super) fn all_backends(config: &Config) -> Result<Vec<Vec<SocketAddr>>, Bala
         for backend in &service.backends {
             let found = match &backend.address.host {
                 Host::Ip(ip) => Ok(SocketAddr::new(*ip, backend.address.port)),
-                Host::Name(name) => first(name, backend.address.port),
+                Host::Name(name) => first(by_system, name, backend.address.port),
             };
             own.push(found.map_err(|source| BalancerError::Resolve {
                 service: service.name.clone(),
@@ -50,9 +51,63 @@ pub(super) fn all_backends(config: &Config) -> Result<Vec<Vec<SocketAddr>>, Bala
     Ok(all)
 }
 
-fn first(name: &str, port: u16) -> io::Result<SocketAddr> {
-    let found = by_system(name, port)?.first().copied();
+fn first(look_up: LookupFn, name: &str, port: u16) -> io::Result<SocketAddr> {
+    let found = look_up(name, port)?.first().copied();
     found.ok_or_else(|| io::Error::other("the name has no address"))
+}
+
+/// How long [`Config::check_names`] waits for the system's resolver.
+const CHECK_LIMIT: Duration = Duration::from_secs(5);
+
+impl Config {
+    /// Looks up the host names of back ends, within 5 s. Returns why the balancer would not start
+    /// here, for each name without an address.
+    pub fn check_names(&self) -> Vec<String> {
+        check_names(self, by_system, CHECK_LIMIT)
+    }
+}
+
+fn check_names(config: &Config, look_up: LookupFn, limit: Duration) -> Vec<String> {
+    let mut jobs = Vec::new();
+    for service in &config.services {
+        for backend in &service.backends {
+            if let Host::Name(name) = &backend.address.host {
+                let who = format!("service `{}`, back end `{}`", service.name, backend.name);
+                jobs.push((who, name.clone(), backend.address.port));
+            }
+        }
+    }
+    let (sender, results) = channel();
+    let asked: Vec<(String, u16)> = jobs
+        .iter()
+        .map(|(_, name, port)| (name.clone(), *port))
+        .collect();
+    // Not joined: the system's resolver has no limit.
+    std::thread::spawn(move || {
+        for (name, port) in asked {
+            if sender.send(first(look_up, &name, port)).is_err() {
+                return;
+            }
+        }
+    });
+    let end = Instant::now() + limit;
+    let mut found = Vec::new();
+    for (who, name, port) in jobs {
+        let left = end.saturating_duration_since(Instant::now());
+        match results.recv_timeout(left) {
+            Ok(Ok(_)) => {}
+            Ok(Err(why)) => found.push(format!("{who}: cannot look up `{name}:{port}`: {why}")),
+            Err(_) => {
+                let limit = limit.as_secs();
+                found.push(format!(
+                    "{who}: `{name}:{port}` was not looked up within {limit} s; names after it \
+                     were not looked up either"
+                ));
+                break;
+            }
+        }
+    }
+    found
 }
 
 /// The lookup thread; it does one lookup at a time.
@@ -118,9 +173,49 @@ pub(super) fn choose(present: SocketAddr, found: &[SocketAddr]) -> Option<Socket
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::config::model::{Address, Backend, Service};
+
+    #[test]
+    fn a_check_names_back_ends_without_an_address_and_waits_for_so_long_only() {
+        fn look_up(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+            match name {
+                "good.example" => Ok(vec![SocketAddr::from(([127, 0, 0, 9], port))]),
+                "empty.example" => Ok(Vec::new()),
+                "slow.example" => {
+                    std::thread::sleep(Duration::from_secs(20));
+                    Ok(Vec::new())
+                }
+                _ => Err(io::Error::other("unknown")),
+            }
+        }
+        let mut service = Service::new("web");
+        let at = SocketAddr::from(([127, 0, 0, 1], 80));
+        service.backends.push(Backend::new("fixed", at.into()));
+        for name in ["good", "bad", "empty", "slow", "after"] {
+            let address = Address {
+                host: Host::Name(format!("{name}.example")),
+                port: 80,
+            };
+            service.backends.push(Backend::new(name, address));
+        }
+        let mut config = Config::new();
+        config.services.push(service);
+        let began = Instant::now();
+        let found = check_names(&config, look_up, Duration::from_secs(1));
+        assert!(began.elapsed() < Duration::from_secs(10));
+        assert_eq!(
+            found,
+            [
+                "service `web`, back end `bad`: cannot look up `bad.example:80`: unknown",
+                "service `web`, back end `empty`: cannot look up `empty.example:80`: the name has \
+                 no address",
+                "service `web`, back end `slow`: `slow.example:80` was not looked up within 1 s; \
+                 names after it were not looked up either",
+            ]
+        );
+    }
 
     fn fails_once(_: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         static FAILED: AtomicBool = AtomicBool::new(false);

@@ -7,6 +7,8 @@ use super::worker::Worker;
 
 /// Interval in ns, and so the resolution of time limits.
 pub(super) const SCAN_NS: u64 = 100_000_000;
+/// The `errno` of a connection that was not opened in time.
+const ETIMEDOUT: i32 = 110;
 
 impl<I: Io> Worker<I> {
     /// Walks the connection table: a few nanoseconds per connection.
@@ -40,7 +42,7 @@ impl<I: Io> Worker<I> {
                         .add(1);
                     let errno = match self.io.waits_for_place(conn) {
                         true => NO_PLACE,
-                        false => 0,
+                        false => ETIMEDOUT,
                     };
                     self.connect_failed(conn, errno);
                 }

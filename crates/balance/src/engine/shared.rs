@@ -298,6 +298,17 @@ impl Shared {
     /// Applies a health event, and emits [`Event::BackendChanged`] if the back end became usable or
     /// unusable.
     pub fn note(&self, service: usize, backend: usize, event: HealthEvent) {
+        self.note_with(service, backend, event, None);
+    }
+
+    /// The same with the `errno` of a connection that failed.
+    pub(super) fn note_with(
+        &self,
+        service: usize,
+        backend: usize,
+        event: HealthEvent,
+        errno: Option<i32>,
+    ) {
         let state = &self.services[service];
         let one = &state.backends[backend];
         if one.note(event, os::now_ns(), &state.policy) {
@@ -305,6 +316,8 @@ impl Shared {
                 service,
                 backend,
                 usable: one.usable(),
+                cause: event,
+                errno,
             });
         }
     }
@@ -355,6 +368,7 @@ mod tests {
                 user_agent: None,
             })),
             status: 200,
+            bytes_to: 0,
             bytes_from: 0,
             duration_ns: 0,
         };

@@ -58,7 +58,9 @@ impl<I: Io> Worker<I> {
             return self.end_client(conn);
         }
         self.http_begin(conn);
-        if let Some(downstream) = self.connection(conn).downstream.as_deref_mut() {
+        let connection = self.connection(conn);
+        connection.bytes += held.len() as u64;
+        if let Some(downstream) = connection.downstream.as_deref_mut() {
             downstream.hold(held);
         }
         self.http_request(conn, buf);

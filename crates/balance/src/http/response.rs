@@ -65,6 +65,11 @@ pub fn read_response(
         }
         count += 1;
     };
+    // RFC 9112 6.1: its framing is faulty. HTTP/1.0 knows no coding, so an old proxy on the way may
+    // have passed on chunks that it took for content.
+    if info.chunked && minor_version == 0 {
+        return Err(Refusal::CodingInHttp10.into());
+    }
     if info.chunked && info.length.is_some() {
         return Err(Refusal::LengthAndCoding.into());
     }
@@ -167,9 +172,7 @@ impl<'a> ResponseHead<'a> {
     pub fn keep_alive(&self) -> bool {
         let options = self.info.options;
         let wanted = match self.minor_version {
-            // RFC 9112 6.1: an HTTP/1.0 server that sends chunks may forward what it does not
-            // understand.
-            0 => options.keep_alive && !self.info.chunked,
+            0 => options.keep_alive,
             _ => true,
         };
         wanted && !options.close && !self.switches() && self.framing != Framing::UntilClose

@@ -44,21 +44,23 @@ fn a_dead_back_end_is_told_of_and_revived() {
         let first = &state.services[0].backends[0];
         assert_eq!(first.connect_failures.get(), 1, "only the first meets it");
         assert!(matches!(first.state(), State::Unavailable | State::Waking));
-        let changed = |usable| Event::BackendChanged {
+        let changed = |usable, cause, errno| Event::BackendChanged {
             service: 0,
             backend: 0,
             usable,
+            cause,
+            errno,
         };
         assert_eq!(
             events.recv_timeout(crate::support::LONG).unwrap(),
-            changed(false)
+            changed(false, HealthEvent::ConnectFailed, Some(111))
         );
         serve_on(TcpListener::bind(address).unwrap(), |stream| {
             echo_on(stream, "a");
         });
         assert_eq!(
             events.recv_timeout(crate::support::LONG).unwrap(),
-            changed(true)
+            changed(true, HealthEvent::ProbeOk, None)
         );
         let mut got = [ask(&balancer, b""), ask(&balancer, b"")];
         got.sort();

@@ -36,10 +36,12 @@ fn a_back_end_that_comes_back_is_revived() {
         let _one = BackEnd::at(address, "one");
         until("it was revived", || running.state(0, 0) == "available");
         assert_eq!(who(running.address()).as_deref(), Some("one"));
-        let notices = running.supervisor.notices().join("\n");
+        let mut notices = String::new();
         until("both changes were told", || {
-            let notices = format!("{notices}{}", running.supervisor.notices().join("\n"));
-            notices.contains("back end one is not used any more") || notices.contains("used again")
+            notices.push_str(&running.supervisor.notices().join("\n"));
+            notices.contains(
+                "back end one is not used any more: a connection to it failed: Connection refused",
+            ) && notices.contains("back end one is used again")
         });
     }
 }

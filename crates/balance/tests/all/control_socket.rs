@@ -50,6 +50,8 @@ fn a_living_balancer_keeps_its_socket_and_a_dead_one_loses_it() {
     let running = start(&config(&back_end), IoKind::Epoll);
     let (config, _) = balance::parse_file(&running.file).unwrap();
     let other = Supervisor::start(&config, &running.file, IoKind::Epoll).unwrap();
+    let refused = Socket::check(running.socket.path()).unwrap_err();
+    assert!(matches!(refused, SocketError::Live { .. }), "{refused}");
     let refused = Socket::open(running.socket.path(), &other).err().unwrap();
     let own = u64::from(std::process::id());
     assert!(
@@ -64,6 +66,8 @@ fn a_living_balancer_keeps_its_socket_and_a_dead_one_loses_it() {
     // One that was left behind: its listener is closed, its file is there.
     let stale = beside(&running.folder.0.join("stale"));
     drop(UnixListener::bind(&stale).unwrap());
+    assert!(stale.exists());
+    Socket::check(&stale).unwrap();
     assert!(stale.exists());
     let socket = Socket::open(&stale, &other).unwrap();
     assert_eq!(

@@ -38,6 +38,23 @@ fn round_robin_takes_turns() {
 }
 
 #[test]
+fn round_robin_keeps_to_weights_that_are_set_or_told() {
+    on_both(|io| {
+        let balancer = balanced(io, Dispatch::RoundRobin, &[2, 1]);
+        assert_eq!(
+            counts(&answers(&balancer, 60)),
+            [("a", 40), ("b", 20)].into()
+        );
+        let shared = balancer.shared();
+        shared.services[0].set_weight(0, Weight::Share(1));
+        assert_eq!(
+            counts(&answers(&balancer, 60)),
+            [("a", 30), ("b", 30)].into()
+        );
+    });
+}
+
+#[test]
 fn weighted_round_robin_keeps_to_the_weights() {
     on_both(|io| {
         let balancer = balanced(io, Dispatch::WeightedRoundRobin, &[3, 1]);

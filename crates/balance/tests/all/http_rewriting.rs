@@ -474,6 +474,14 @@ fn answers_that_are_read_in_two_ways_are_refused() {
     ] {
         assert_eq!(read(fields), Err(BadResponse::Head(refusal)), "{fields:?}");
     }
+    // HTTP/1.0 has no coding, whatever else the answer says.
+    for line in ["HTTP/1.0 200 OK", "HTTP/1.0 304 Not Modified"] {
+        let text = format!(
+            "{line}\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        );
+        let read = read_response(text.as_bytes(), RequestContext::default()).map(|_| ());
+        assert_eq!(read, Err(BadResponse::Head(CodingInHttp10)), "{line}");
+    }
     for line in [
         "HTTP/1.2 200 OK",
         "HTTP/2 200",

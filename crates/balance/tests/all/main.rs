@@ -33,6 +33,7 @@ mod http_failures;
 mod http_forged;
 mod http_idle_memory;
 mod http_limits;
+mod http_logged;
 mod http_messages;
 mod http_occupied;
 mod http_properties;

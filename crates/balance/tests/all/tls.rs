@@ -290,6 +290,35 @@ fn files_that_cannot_be_used_are_named() {
     let missing = started("/nowhere/at.pem".into());
     assert!(matches!(missing, BalancerError::Tls { .. }));
     assert!(missing.to_string().contains("/nowhere/at.pem"), "{missing}");
+    // A key of its own file: no key, a key that cannot be read, and another one's.
+    let certificate = certificates
+        .folder
+        .write("c.pem", &certificates.issue("a").chain);
+    let broken = "-----BEGIN PRIVATE KEY-----\nYmFk\n-----END PRIVATE KEY-----\n";
+    let other = certificates.issue("a").key;
+    for (name, key, said) in [
+        (
+            "none.pem",
+            "bad",
+            "expected a private key in PEM form, found none",
+        ),
+        ("broken.pem", broken, "failed to parse private key"),
+        (
+            "other.pem",
+            &other,
+            "the key does not belong to the certificate of ",
+        ),
+    ] {
+        let key = certificates.folder.write(name, key);
+        let mut config = config(service(&[echo("")]));
+        config.services[0].tls = Some(ServiceTls {
+            key: key.clone(),
+            ..ServiceTls::new(certificate.clone())
+        });
+        let refused = config.check_tls().unwrap_err().to_string();
+        let said = format!("{}: {said}", key.display());
+        assert!(refused.contains(&said), "{refused}");
+    }
     // A certificate without a key.
     let keyless = started(ca.clone()).to_string();
     assert!(keyless.contains("expected a private key"), "{keyless}");

@@ -166,14 +166,14 @@ impl<I: Io> Io for Secure<I> {
 
     #[inline]
     fn queued(&self, conn: ConnId) -> usize {
-        let held = self.session(conn).map_or(0, |session| session.held);
+        let held = self.session(conn).map_or(0, |session| session.held_sends);
         held + self.inner.queued(conn)
     }
 
     fn finish(&mut self, conn: ConnId) {
         if let Some(session) = self.session_mut(conn) {
             if !session.is_established() {
-                session.is_finished = true;
+                session.finish_pending = true;
                 return;
             }
             session.tls.send_close_notify();
@@ -184,14 +184,14 @@ impl<I: Io> Io for Secure<I> {
 
     fn pause(&mut self, conn: ConnId) {
         match self.session_mut(conn) {
-            Some(session) if !session.is_established() => session.is_paused = true,
+            Some(session) if !session.is_established() => session.pause_pending = true,
             _ => self.inner.pause(conn),
         }
     }
 
     fn resume(&mut self, conn: ConnId) {
         match self.session_mut(conn) {
-            Some(session) if !session.is_established() => session.is_paused = false,
+            Some(session) if !session.is_established() => session.pause_pending = false,
             _ => self.inner.resume(conn),
         }
     }

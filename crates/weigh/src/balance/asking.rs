@@ -48,7 +48,7 @@ pub fn request(request: &BalanceRequest) -> Result<u8, Failure> {
                 eprintln!("weigh: {}", warning.as_str().unwrap_or_default());
             }
             eprintln!(
-                "configuration replaced: {} services, {} back ends",
+                "configuration replaced, services: {}, back ends: {}",
                 answer["services"], answer["backends"]
             );
         }

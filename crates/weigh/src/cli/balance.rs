@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use net::IoKind;
 
 use super::Format;
@@ -48,6 +48,7 @@ pub struct BalanceArgs {
 pub enum BalanceRequest {
     /// Change a back end: `state up|available|unavailable|down|waking`, `server HOST:PORT`,
     /// `weight N` or `drain`.
+    #[command(group(ArgGroup::new("which").args(["file", "socket"]).required(true).multiple(true)))]
     Tell {
         /// Name of the service.
         service: String,
@@ -57,7 +58,7 @@ pub enum BalanceRequest {
         #[arg(required = true, num_args = 1..=2, value_names = ["WHAT", "VALUE"])]
         what: Vec<String>,
         /// The balancer's socket.
-        #[arg(long, value_name = "PATH", required_unless_present = "file")]
+        #[arg(long, value_name = "PATH")]
         socket: Option<PathBuf>,
         /// The configuration that it runs, instead.
         #[arg(long, value_name = "FILE")]

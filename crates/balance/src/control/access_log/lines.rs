@@ -23,8 +23,8 @@ pub(super) enum Served<'l> {
 pub(super) struct Line<'l> {
     pub(super) client: IpAddr,
     pub(super) served: Served<'l>,
-    /// Bytes from the client, if known.
-    pub(super) bytes_to: Option<u64>,
+    /// Bytes from the client.
+    pub(super) bytes_to: u64,
     /// Bytes to the client.
     pub(super) bytes_from: u64,
     pub(super) duration_ns: u64,
@@ -74,25 +74,26 @@ impl Line<'_> {
         let (service, backend) = whose;
         let _ = write!(
             out,
-            " duration_us={} service={service} backend={}",
+            " duration_us={} service={service} backend={} bytes_to={}",
             self.duration_ns / 1_000,
-            backend.unwrap_or("-")
+            backend.unwrap_or("-"),
+            self.bytes_to
         );
-        if let Some(bytes_to) = self.bytes_to {
-            let _ = write!(out, " bytes_to={bytes_to}");
-        }
         out.push(b'\n');
     }
 
-    /// Appends a line of the throughput log: Unix time, bytes from the client (`-`: unknown), bytes
-    /// to the client, and microseconds.
+    /// Appends a line of the throughput log: Unix time, bytes from the client, bytes to the client,
+    /// and microseconds.
     pub(super) fn throughput(&self, time: Duration, out: &mut Vec<u8>) {
-        let _ = write!(out, "{}.{:06} ", time.as_secs(), time.subsec_micros());
-        match self.bytes_to {
-            Some(bytes_to) => drop(write!(out, "{bytes_to}")),
-            None => out.push(b'-'),
-        }
-        let _ = writeln!(out, " {} {}", self.bytes_from, self.duration_ns / 1_000);
+        let _ = writeln!(
+            out,
+            "{}.{:06} {} {} {}",
+            time.as_secs(),
+            time.subsec_micros(),
+            self.bytes_to,
+            self.bytes_from,
+            self.duration_ns / 1_000
+        );
     }
 }
 
@@ -147,7 +148,7 @@ mod tests {
                 line: Some(&head),
                 status: 200,
             },
-            bytes_to: None,
+            bytes_to: 78,
             bytes_from: 2326,
             duration_ns: 1_532_999,
         };
@@ -155,17 +156,17 @@ mod tests {
             text(|out| line.access(LogFormat::Common, 971_211_336, ("web", Some("one")), out)),
             "192.0.2.7 - - [10/Oct/2000:20:55:36 +0000] \
              \"GET /a\\x22b\\x5Cc\\x0D\\x0A192.0.2.8 \\xC3\\xA4\\x7F HTTP/1.1\" 200 2326 \
-             duration_us=1532 service=web backend=one\n"
+             duration_us=1532 service=web backend=one bytes_to=78\n"
         );
         assert_eq!(
             text(|out| line.access(LogFormat::Combined, 971_211_336, ("web", Some("one")), out)),
             "192.0.2.7 - - [10/Oct/2000:20:55:36 +0000] \
              \"GET /a\\x22b\\x5Cc\\x0D\\x0A192.0.2.8 \\xC3\\xA4\\x7F HTTP/1.1\" 200 2326 \
-             \"http://a/\\x22\" \"-\" duration_us=1532 service=web backend=one\n"
+             \"http://a/\\x22\" \"-\" duration_us=1532 service=web backend=one bytes_to=78\n"
         );
         assert_eq!(
             text(|out| line.throughput(Duration::from_millis(1_500), out)),
-            "1.500000 - 2326 1532\n"
+            "1.500000 78 2326 1532\n"
         );
     }
 
@@ -186,7 +187,7 @@ mod tests {
         let line = Line {
             client: "2001:db8::1".parse().unwrap(),
             served: Served::Connection,
-            bytes_to: Some(5),
+            bytes_to: 5,
             bytes_from: 7,
             duration_ns: 8_000,
         };

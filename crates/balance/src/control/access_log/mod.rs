@@ -166,7 +166,7 @@ impl AccessLog {
                     let line = Line {
                         client: client.ip(),
                         served: Served::Connection,
-                        bytes_to: Some(*bytes_to),
+                        bytes_to: *bytes_to,
                         bytes_from: *bytes_from,
                         duration_ns: *duration_ns,
                     };
@@ -180,6 +180,7 @@ impl AccessLog {
                 client,
                 line,
                 status,
+                bytes_to,
                 bytes_from,
                 duration_ns,
             } => {
@@ -191,7 +192,7 @@ impl AccessLog {
                         line: line.as_deref(),
                         status: *status,
                     },
-                    bytes_to: None,
+                    bytes_to: *bytes_to,
                     bytes_from: *bytes_from,
                     duration_ns: *duration_ns,
                 };
@@ -213,6 +214,8 @@ impl AccessLog {
                 service,
                 backend,
                 usable,
+                cause,
+                errno,
             } => {
                 let Some(service) = self.config.services.get(*service) else {
                     return;
@@ -221,12 +224,21 @@ impl AccessLog {
                     return;
                 };
                 let (service, backend) = (&service.name, &backend.name);
-                let how = if *usable {
-                    "is used again"
-                } else {
-                    "is not used any more"
+                let notice = match usable {
+                    true => format!("service {service}: back end {backend} is used again"),
+                    false => {
+                        let cause = cause.what();
+                        let why = errno.map(|errno| match errno {
+                            net::TLS_FAILED => ": the TLS handshake failed".to_owned(),
+                            errno => format!(": {}", std::io::Error::from_raw_os_error(errno)),
+                        });
+                        let why = why.unwrap_or_default();
+                        format!(
+                            "service {service}: back end {backend} is not used any more: \
+                             {cause}{why}"
+                        )
+                    }
                 };
-                let notice = format!("service {service}: back end {backend} {how}");
                 self.process.notices.push(notice);
             }
         }

@@ -142,7 +142,6 @@ impl<I: Io> Worker<I> {
         downstream.phase = Phase::Reading;
         (downstream.response_sent, downstream.whole) = (false, true);
         downstream.responses += 1;
-        downstream.began_ns = now_ns;
         empty(&mut downstream.request);
         let unread = !downstream.body.is_complete();
         let (keep_alive, response_bytes) =
@@ -178,14 +177,25 @@ impl<I: Io> Worker<I> {
         else {
             return;
         };
+        // Pipelined requests that follow are not part of this one. Without a complete head, all
+        // that came is.
+        let following = match (backend, downstream.phase) {
+            (None, Phase::Reading) => 0,
+            _ => downstream.input.len() as u64,
+        };
+        let used = connection.bytes.saturating_sub(following);
+        let used_before = std::mem::replace(&mut downstream.logged, used);
+        // A pipelined request begins when this one ends.
+        let began_ns = std::mem::replace(&mut downstream.began_ns, now_ns);
         self.shared.emit(Event::RequestFinished {
             service,
             backend,
             client: client_state.address,
             line: downstream.line.take(),
             status: downstream.status,
+            bytes_to: used.saturating_sub(used_before),
             bytes_from: downstream.response_bytes,
-            duration_ns: now_ns.saturating_sub(downstream.began_ns),
+            duration_ns: now_ns.saturating_sub(began_ns),
         });
     }
 

@@ -91,8 +91,11 @@ pub(super) struct Downstream {
     responses: u64,
     status: u16,
     response_bytes: u64,
-    /// First byte of the request, ns.
+    /// For the logs: when the request began, ns. A pipelined one begins when the one before it
+    /// ends.
     began_ns: u64,
+    /// For the logs: bytes received from the client up to the end of the request before.
+    logged: u64,
     /// For the access log.
     line: Option<Box<RequestLine>>,
     /// Bytes in both directions at the last scan.
@@ -137,6 +140,7 @@ impl Downstream {
             status: 0,
             response_bytes: 0,
             began_ns: now_ns,
+            logged: 0,
             line: None,
             moved: 0,
             moved_ns: now_ns,
