@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::iter::zip;
 
 use readings::{Histogram, LATE_S, LoadRow};
 use serde::{Deserialize, Serialize};
@@ -29,10 +30,13 @@ impl Row {
     /// Adds another thread's or host's part of the same row.
     pub fn add(&mut self, row: &LoadRow, response: &Histogram) {
         self.row.duration_s = self.row.duration_s.max(row.duration_s);
-        self.row.due += row.due;
-        self.row.requests += row.requests;
-        self.row.errors += row.errors;
-        self.row.bytes_read += row.bytes_read;
+        self.row.due = self.row.due.saturating_add(row.due);
+        self.row.requests = self.row.requests.saturating_add(row.requests);
+        for (all, more) in zip(&mut self.row.due_before, row.due_before) {
+            *all = all.saturating_add(more);
+        }
+        self.row.errors = self.row.errors.saturating_add(row.errors);
+        self.row.bytes_read = self.row.bytes_read.saturating_add(row.bytes_read);
         self.response.merge(response);
     }
 

@@ -39,6 +39,7 @@ pub use bottleneck::{
     BottleneckReading, BottleneckSample, Change, CpuSample, KernelSample, PortsSample, Probe,
     ServerSample,
 };
+pub use counts::first_number_above_limit;
 pub use curve::{CurveChoice, CurvePoint};
 pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
@@ -55,7 +56,7 @@ pub use journal::{
     Condition, FailureCause, Journal, JournalRow, Outcome, Placement, Published, RateChoice,
     Reading, RunHeader, ServerReading, Trial,
 };
-pub use journal_text::{JournalTextError, Salvaged, UnwritableRow};
+pub use journal_text::{JOURNAL_LINE_BYTES_MAX, JournalTextError, Salvaged, UnwritableRow};
 pub use load::{
     Answered, ClientReading, FIRST_ANSWER, Fairness, HostReading, LATE_S, LoadReading, LoadRow,
     NO_PORT, Pacing, RATE_MAX_PER_S, RequestReading, START_LATE_US, Silence, Slice, StageReading,

@@ -283,8 +283,8 @@ impl Slice {
     pub fn add_answered(&mut self, other: &Slice) {
         let both = self.answered.zip(other.answered);
         self.answered = both.map(|(a, b)| Answered {
-            within: a.within + b.within,
-            after: a.after + b.after,
+            within: a.within.saturating_add(b.within),
+            after: a.after.saturating_add(b.after),
             after_s: a.after_s.max(b.after_s),
         });
     }
@@ -304,6 +304,10 @@ pub struct LoadRow {
     /// Those of them that took longer than [`LATE_S`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late: u64,
+    /// The others to requests that were due one, two, or three and more rows before (open loop only, with rows
+    /// of at most a third of [`LATE_S`]).
+    #[serde(default, skip_serializing_if = "are_zero")]
+    pub due_before: [u64; 3],
     /// Failures.
     pub errors: u64,
     pub bytes_read: u64,
@@ -328,6 +332,10 @@ fn per_s(count: f64, duration_s: f64) -> f64 {
 
 fn has_no_values(histogram: &Histogram) -> bool {
     histogram.count() == 0
+}
+
+fn are_zero(counts: &[u64; 3]) -> bool {
+    *counts == [0; 3]
 }
 
 fn is_zero(count: &u64) -> bool {

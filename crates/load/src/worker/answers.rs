@@ -4,7 +4,7 @@ use net::http::{HttpError, Progress as Parsing};
 use net::{Buf, ConnId, Event, Io};
 use readings::WrongKind;
 
-use super::segment::SegmentRun;
+use super::segment::{LATE_NS, SegmentRun};
 use crate::clock::Clock;
 use crate::conn::{Conn, State};
 use crate::pacing::Pacer;
@@ -174,6 +174,12 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                     conn.answers += 1;
                     let stage = self.stage_ends.partition_point(|&end| end <= intended);
                     record(recorder, conn, arrived, stage);
+                    if P::OPEN
+                        && let Some(rows) = self.row.and_then(|row| row.rows_before(intended))
+                        && arrived.saturating_sub(intended) <= LATE_NS
+                    {
+                        recorder.row.row.due_before[rows - 1] += 1;
+                    }
                 }
                 if P::OPEN {
                     self.record_answer(intended, (arrived, now));

@@ -241,6 +241,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                 self.fail_and_free(number, |e| &mut e.timeout, kind, expected, "none");
             }
         }
+        self.send_all_waiting(self.now);
         // Due requests that found no free connection within the time limit of an answer.
         while let Some(&due) = self.backlog.front()
             && self.now > due.saturating_add(answer)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::{Io, WireBytes};
-use readings::Answered;
+use readings::{Answered, LATE_S};
 
 use super::backlog::Backlog;
 use super::late;
@@ -59,12 +59,27 @@ pub(super) struct Edge {
     pub(super) wasted: u64,
 }
 
+/// An answer that takes longer counts as late in rows.
+pub(super) const LATE_NS: u64 = (LATE_S * 1e9) as u64;
+
 /// The row under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowSpan {
     pub(super) length: u64,
     pub(super) from: u64,
     pub(super) number: u64,
+}
+
+impl RowSpan {
+    /// How many rows before this one a time is, from 1 to 3; `None` where it is not before it, or rows
+    /// are longer than a third of [`LATE_NS`].
+    #[inline]
+    pub(super) fn rows_before(self, at: u64) -> Option<usize> {
+        if at >= self.from || 3 * self.length > LATE_NS {
+            return None;
+        }
+        Some((self.from - at).div_ceil(self.length).min(3) as usize)
+    }
 }
 
 /// A segment under way.

@@ -265,6 +265,18 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
     }
 
+    /// Opens streams for the requests that wait on all connections of the target, after some were given
+    /// up: until the server sends something, nothing else would.
+    pub(super) fn send_all_waiting(&mut self, now: u64) {
+        for number in 0..self.worker.links.len() {
+            let link = &self.worker.links[number];
+            if link.target == self.target && !link.waiting.is_empty() {
+                self.send_waiting(number, now);
+                self.end_link_at_rest(number, now);
+            }
+        }
+    }
+
     /// Opens streams for the requests that wait, as many as the server allows.
     pub(super) fn send_waiting(&mut self, number: usize, now: u64) {
         while let link = &self.worker.links[number]

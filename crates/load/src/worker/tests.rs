@@ -311,6 +311,8 @@ fn rows_are_as_long_as_asked_and_the_last_has_the_late_answers() {
     let due: Vec<u64> = rows.iter().map(|row| row.due).collect();
     let answered: Vec<u64> = rows.iter().map(|row| row.requests).collect();
     assert_eq!((due, answered), (vec![100, 100, 50], vec![40, 100, 110]));
+    let before: Vec<[u64; 3]> = rows.iter().map(|row| row.due_before).collect();
+    assert_eq!(before, [[0; 3], [60, 0, 0], [60, 0, 0]]);
     // Until the answer to the request that was due at 249 ms.
     let last_s = rows[2].duration_s;
     assert!((0.108..0.110).contains(&last_s), "{last_s}");

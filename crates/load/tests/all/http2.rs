@@ -247,6 +247,29 @@ fn a_request_that_meets_the_end_of_an_idle_connection_is_sent_again() {
 }
 
 #[test]
+fn requests_that_wait_are_sent_when_others_are_given_up() {
+    for io in BOTH {
+        // It allows two streams, and is silent on those from the second to the ninth.
+        let back_end = BackEnd::new(&[(3, 2)], |link, _| {
+            while let Some(got) = link.receive() {
+                if let Got::Head { stream, .. } = got
+                    && !(1..=8).contains(&(stream / 2))
+                {
+                    link.head(stream, &[(":status", "200")], true);
+                }
+            }
+        });
+        let target = over_h2(target(back_end.address, "/"), 8);
+        let mut job = job(io, target, 1, 1, Stop::Requests(60));
+        job.timeout = Duration::from_millis(300);
+        job.connect_timeout = Duration::from_secs(20);
+        let reading = one(&job);
+        let (good, failed) = (reading.requests, reading.errors_all.timeout);
+        assert_eq!((good + failed, failed), (60, 8), "{:?}", reading.errors_all);
+    }
+}
+
+#[test]
 fn a_refused_stream_is_asked_again_and_a_reset_one_is_an_error() {
     for io in BOTH {
         let address = server(|nth| match nth % 5 {

@@ -6,10 +6,10 @@ use readings::{
     DuringEvent, EVENT_ROW_MS, EventReading, EventsReading, LATE_S, LoadReading, LoadRow, Silence,
 };
 
+use super::in_time::{LATE_ROWS, answered_in_time};
+
 /// A second is at the full rate if at least this share of its due requests succeeded.
 const FULL: f64 = 0.95;
-/// Surplus answers in this many rows after a second count for that second.
-const LATE_ROWS: usize = 3;
 /// Time after a reload within which most requests and connections from before it have ended, s.
 const SETTLES_S: f64 = 1.0;
 
@@ -96,10 +96,9 @@ fn longest_response_s(rows: &[LoadRow], since_s: f64) -> Option<f64> {
 /// a good answer within [`LATE_S`].
 ///
 /// A later answer counts for no second: requests that waited at a stopped server are answered in a
-/// burst, which says nothing about the rate. A machine that stalls briefly delays answers without
-/// losing them. Surplus answers in the next [`LATE_ROWS`] rows therefore count as well, up to the
-/// requests due in that many rows. The last seconds are not judged, because some of the rows that
-/// follow them are missing.
+/// burst, which says nothing about the rate. An answer in time counts for the second in which its
+/// request was due, also if it came after that second ([`answered_in_time`]). The last seconds are
+/// not judged, because some of the rows that follow them are missing.
 ///
 /// Requests that are due in the last moments of a stop are answered in time. So after a silence of
 /// more than [`LATE_S`] the rate is full only from the end of the silence on.
@@ -107,19 +106,13 @@ fn full_rate_after_s(rows: &[LoadRow], silences: &[Silence], since_s: f64) -> Op
     let first = rows
         .iter()
         .position(|row| row.start_s + row.duration_s > since_s)?;
+    let good = &answered_in_time(rows)[first..];
     let rows = &rows[first..];
     let second = (1000 / EVENT_ROW_MS as usize).min(rows.len());
-    let in_time = |row: &LoadRow| row.requests.saturating_sub(row.late);
     let is_full = |begin: usize| {
-        let (own, after) = rows[begin..].split_at(second);
-        let due: u64 = own.iter().map(|row| row.due).sum();
-        let good: u64 = own.iter().map(in_time).sum();
-        let next = after.iter().take(LATE_ROWS);
-        let late = next.map(|row| in_time(row).saturating_sub(row.due));
-        let late = late
-            .sum::<u64>()
-            .min(due * LATE_ROWS as u64 / second as u64);
-        (good + late) as f64 >= FULL * due as f64
+        let own = begin..begin + second;
+        let due: u64 = rows[own.clone()].iter().map(|row| row.due).sum();
+        good[own].iter().sum::<u64>() as f64 >= FULL * due as f64
     };
     let full: Vec<bool> = (0..=rows.len() - second).map(is_full).collect();
     let judged = full.len().saturating_sub(LATE_ROWS).max(1);
@@ -137,6 +130,7 @@ fn full_rate_after_s(rows: &[LoadRow], silences: &[Silence], since_s: f64) -> Op
 
 #[cfg(test)]
 mod tests {
+    use super::super::in_time::tests::rows_of;
     use super::*;
 
     fn rows(good: &[u64]) -> Vec<LoadRow> {
@@ -175,10 +169,49 @@ mod tests {
         let mut good = vec![200; 60];
         good[25..28].fill(50);
         good[28..31].fill(350);
-        assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), Some(0.0));
+        let mut late = rows(&good);
+        for row in &mut late[28..31] {
+            row.due_before = [0, 0, 150];
+        }
+        assert_eq!(full_rate_after_s(&late, &[], 2.0), Some(0.0));
         // Lost answers do not.
         good[28..31].fill(200);
         assert!(full_rate_after_s(&rows(&good), &[], 2.0).unwrap() > 0.5);
+    }
+
+    #[test]
+    fn answers_that_are_steadily_late_by_less_than_the_limit_are_in_time() {
+        let after = |ms: u64, lost_every_ms: u64| {
+            let response = |due_ms: u64| match due_ms {
+                ..3_000 => Some(1),
+                _ => (!due_ms.is_multiple_of(lost_every_ms)).then_some(ms),
+            };
+            full_rate_after_s(&rows_of(8, response), &[], 1.0)
+        };
+        for ms in [50, 150, 200, 250, 290] {
+            assert_eq!(after(ms, u64::MAX), Some(0.0), "{ms}");
+            // 2.5% of the requests have no answer, or 10%.
+            assert_eq!(after(ms, 200), Some(0.0), "{ms}");
+            assert_eq!(after(ms, 50), None, "{ms}");
+        }
+        assert_eq!(after(350, u64::MAX), None);
+    }
+
+    #[test]
+    fn a_short_stop_leaves_the_rate_full() {
+        let after = |end_ms: u64| {
+            let response = |due_ms: u64| match due_ms {
+                3_000.. if due_ms < end_ms => Some(end_ms - due_ms),
+                _ => Some(1),
+            };
+            full_rate_after_s(&rows_of(8, response), &[], 1.0)
+        };
+        for end_ms in [3_050, 3_150, 3_250, 3_290] {
+            assert_eq!(after(end_ms), Some(0.0), "{end_ms}");
+        }
+        // The requests of the first 0.2 s were answered too late.
+        let after = after(3_500).unwrap();
+        assert!((2.1..2.3).contains(&after), "{after}");
     }
 
     #[test]

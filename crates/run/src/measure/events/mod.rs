@@ -2,6 +2,7 @@
 
 mod action;
 mod effect;
+mod in_time;
 mod moments;
 mod schedule;
 

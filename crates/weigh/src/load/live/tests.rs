@@ -46,6 +46,7 @@ fn row(number: u64, due: u64, answers_ns: &[(u64, u64)], errors: u64) -> Progres
             due,
             requests: response.count(),
             late: 0,
+            due_before: [0; 3],
             errors,
             bytes_read: 0,
             latency_us: response.quantiles(),
