@@ -73,14 +73,14 @@ fn missing_command(server: &str, params: &BTreeMap<String, Value>) -> Option<Str
         let path = Path::new(text("cwd")).join(program);
         return (!installed::is_executable(&path)).then(|| {
             format!(
-                "there is no program {}, which `{server}` starts",
+                "server `{server}` starts {}, which does not exist or is not executable",
                 path.display()
             )
         });
     }
     let sets_path = list("env").iter().any(|one| one.starts_with("PATH="));
     (!sets_path && !installed::is_in_path(program))
-        .then(|| format!("there is no program {program} in PATH, which `{server}` starts"))
+        .then(|| format!("server `{server}` starts {program}, which is not in PATH"))
 }
 
 #[cfg(test)]
@@ -105,11 +105,11 @@ mod tests {
         assert_eq!(missing("./sh", &[("cwd", text("/bin"))]), None);
         assert_eq!(
             missing("no-such-program", &[]).unwrap(),
-            "there is no program no-such-program in PATH, which `a` starts"
+            "server `a` starts no-such-program, which is not in PATH"
         );
         assert_eq!(
             missing("./no-such-program", &[("cwd", text("/bin"))]).unwrap(),
-            "there is no program /bin/./no-such-program, which `a` starts"
+            "server `a` starts /bin/./no-such-program, which does not exist or is not executable"
         );
         // A folder, and a file that cannot be executed.
         assert!(missing("/bin", &[]).is_some());

@@ -423,6 +423,31 @@ fn with_addresses<'h>(
     })
 }
 
+/// A warning for each host whose link delivered packets too late on average, by how late that was
+/// in ns. Advice comes with the first of them, unless a host has a link without delay already.
+fn late_words(hosts: &[(&HostSpec, u64)]) -> Vec<String> {
+    let mut is_near = hosts.iter().filter_map(|(host, _)| host.link);
+    let mut advice = match is_near.any(|link| link.rtt_ns == 0) {
+        true => "",
+        false => {
+            ". To compare with a path of the same cost, give the near host \
+             link = { rtt = \"0ms\" }"
+        }
+    };
+    let late = hosts.iter().filter(|(_, late_ns)| *late_ns > LATE_NS);
+    let words = late.map(|(host, late_ns)| {
+        format!(
+            "the link of host `{}` delivered packets {:.2} ms late on average: its thread lacked CPU \
+             time. Round trips over it take about {:.2} ms longer than set{}",
+            host.name,
+            *late_ns as f64 / 1e6,
+            2.0 * *late_ns as f64 / 1e6,
+            std::mem::take(&mut advice)
+        )
+    });
+    words.collect()
+}
+
 impl Links for Rc<RefCell<Topology>> {
     fn kind(&self) -> LinkKind {
         self.borrow().kind
@@ -435,20 +460,14 @@ impl Links for Rc<RefCell<Topology>> {
     fn late(&mut self) -> Vec<String> {
         let counters = self.borrow_mut().counters().unwrap_or_default();
         let topology = self.borrow();
-        let names = topology.hosts.iter().map(|host| &host.spec.name);
-        let late = counters.iter().zip(names).filter_map(|(link, name)| {
-            let late_ns = link.late_ns_sum.checked_div(link.delivered)?;
-            (late_ns > LATE_NS).then(|| {
-                format!(
-                    "the link of host `{name}` delivered packets {:.2} ms late on average: its thread \
-                     lacked CPU time. Round trips over it take about {:.2} ms longer than set. To compare \
-                     with a path of the same cost, give the near host link = {{ rtt = \"0ms\" }}",
-                    late_ns as f64 / 1e6,
-                    2.0 * late_ns as f64 / 1e6
-                )
+        let late = counters.iter().zip(&topology.hosts);
+        let late: Vec<(&HostSpec, u64)> = late
+            .filter_map(|(link, host)| {
+                let late_ns = link.late_ns_sum.checked_div(link.delivered)?;
+                Some((&host.spec, late_ns))
             })
-        });
-        late.collect()
+            .collect();
+        late_words(&late)
     }
 
     fn scale_rates(&mut self, _: &mut HostsByName, factor: f64) -> Result<(), AgentError> {
@@ -485,4 +504,33 @@ fn wait(time: Duration, stop: &AtomicBool) -> bool {
         sleep(Duration::from_millis(20));
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readings::LinkSpec;
+
+    #[test]
+    fn advice_about_a_late_link_is_given_once_and_not_where_it_is_followed() {
+        let host = |name: &str, rtt_ns| HostSpec {
+            name: name.to_owned(),
+            link: Some(LinkSpec {
+                rtt_ns,
+                ..LinkSpec::default()
+            }),
+            ..HostSpec::default()
+        };
+        let advised = |hosts: &[HostSpec]| {
+            let late: Vec<_> = hosts.iter().map(|host| (host, 2 * LATE_NS)).collect();
+            let words = late_words(&late);
+            assert!(words[0].starts_with("the link of host `far` delivered packets 0.40 ms late"));
+            let with_advice = words.iter().filter(|words| words.contains("0ms"));
+            (words.len(), with_advice.count())
+        };
+        let (far, farther) = (host("far", 20_000_000), host("farther", 40_000_000));
+        assert_eq!(advised(&[far.clone(), farther]), (2, 1));
+        assert_eq!(advised(&[far.clone(), host("near", 0)]), (2, 0));
+        assert!(late_words(&[(&far, LATE_NS)]).is_empty());
+    }
 }

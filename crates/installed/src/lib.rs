@@ -134,7 +134,8 @@ pub fn is_executable(path: &Path) -> bool {
         .is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether PATH has a program of this name; so it seems where PATH is not set or has a relative folder.
+/// Whether PATH has a program of this name. Also true if PATH is not set or has a relative folder, since
+/// that cannot be checked.
 pub fn is_in_path(program: &str) -> bool {
     let has = |dir: PathBuf| !dir.is_absolute() || is_executable(&dir.join(program));
     std::env::var_os("PATH").is_none_or(|path| std::env::split_paths(&path).any(has))

@@ -10,11 +10,17 @@ pub(crate) const BYTES_MAX: usize = 64 << 20;
 
 /// Most iterations of `/burn/N`.
 const BURN_MAX: u64 = 1_000_000_000;
+/// Bytes after which the text of bodies repeats: 26 lines.
+const PERIOD: usize = 26 * 64;
+/// Bytes of the text that are sent at a time, so that long bodies take no memory of their own.
+pub(crate) const BLOCK: usize = 600 * PERIOD;
 
 /// An answer to a request.
 pub(crate) enum Page {
     /// Bytes that are the same for every such request, and cached.
     Fixed(Vec<u8>),
+    /// A head, and so many bytes of the text that [`sized_body`] has.
+    Long(Vec<u8>, usize),
     /// Bytes for this request alone.
     Own(Vec<u8>),
     /// The counters.
@@ -137,6 +143,10 @@ pub(crate) fn page(request: &Request) -> Page {
     }
     if let Some(size) = path.strip_prefix("/bytes/") {
         return match size.parse::<usize>() {
+            Ok(size @ BLOCK..=BYTES_MAX) if !head_only => {
+                let reuse = ConnectionReuse::of(request);
+                Page::Long(head(200, "application/octet-stream", size, reuse), size)
+            }
             Ok(size) if size <= BYTES_MAX => {
                 fixed(200, "application/octet-stream", &sized_body(size))
             }
@@ -191,14 +201,13 @@ fn burn(turns: u64) {
     std::hint::black_box(state);
 }
 
-/// A body of readable text that differs from position to position, and repeats after 26 lines of 64
-/// bytes.
-fn sized_body(size: usize) -> Vec<u8> {
+/// A body of readable text that differs from position to position, and repeats after [`PERIOD`].
+pub(crate) fn sized_body(size: usize) -> Vec<u8> {
     let byte = |i: usize| match i % 64 {
         63 => b'\n',
         _ => b'a' + ((i / 64 + i) % 26) as u8,
     };
-    let mut body: Vec<u8> = (0..size.min(26 * 64)).map(byte).collect();
+    let mut body: Vec<u8> = (0..size.min(PERIOD)).map(byte).collect();
     while body.len() < size {
         let more = body.len().min(size - body.len());
         body.extend_from_within(..more);
@@ -286,6 +295,15 @@ pub(crate) fn answer(
     head_only: bool,
     persist: ConnectionReuse,
 ) -> Vec<u8> {
+    let mut bytes = head(status, kind, body.len(), persist);
+    if !head_only {
+        bytes.extend_from_slice(body);
+    }
+    bytes
+}
+
+/// The head of an answer whose body has this length.
+fn head(status: u16, kind: &str, length: usize, persist: ConnectionReuse) -> Vec<u8> {
     let reason = match status {
         200 => "OK",
         204 => "No Content",
@@ -299,9 +317,8 @@ pub(crate) fn answer(
     };
     let mut bytes = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
     if may_have_content(status, false) {
-        bytes.extend(
-            format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len()).into_bytes(),
-        );
+        let fields = format!("Content-Type: {kind}\r\nContent-Length: {length}\r\n");
+        bytes.extend_from_slice(fields.as_bytes());
     }
     match persist {
         ConnectionReuse::Closed => bytes.extend_from_slice(b"Connection: close\r\n"),
@@ -309,9 +326,6 @@ pub(crate) fn answer(
         ConnectionReuse::KeptExplicitly => bytes.extend_from_slice(b"Connection: keep-alive\r\n"),
     }
     bytes.extend_from_slice(b"\r\n");
-    if !head_only {
-        bytes.extend_from_slice(body);
-    }
     bytes
 }
 

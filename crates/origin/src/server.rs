@@ -295,6 +295,8 @@ struct Worker<I: Io> {
     /// By method, target and what becomes of the connection.
     pages: HashMap<(String, ConnectionReuse), PayloadId>,
     h2_pages: StreamPages<H2Page>,
+    /// A [`BLOCK`] of the text of long bodies.
+    block: Option<PayloadId>,
     /// Bytes of all pages that are cached.
     page_bytes: usize,
     /// Requests of the bytes that are being read.
@@ -318,9 +320,9 @@ struct Worker<I: Io> {
 }
 
 impl<I: Io> Worker<I> {
-    /// Whether a page of this length is cached beside `cached` others; it counts as cached then.
-    fn caches(&mut self, cached: usize, bytes: usize) -> bool {
-        let fits = cached < PAGES_MAX && self.page_bytes + bytes <= PAGE_BYTES_MAX;
+    /// Reserves room in the cache for a page beside so many others. Returns false if it does not fit.
+    fn reserve_cache(&mut self, pages: usize, bytes: usize) -> bool {
+        let fits = pages < PAGES_MAX && self.page_bytes + bytes <= PAGE_BYTES_MAX;
         self.page_bytes += if fits { bytes } else { 0 };
         fits
     }
@@ -339,6 +341,7 @@ impl<I: Io> Worker<I> {
             clients,
             pages: HashMap::new(),
             h2_pages: HashMap::new(),
+            block: None,
             page_bytes: 0,
             h2_requests: Vec::new(),
             number,

@@ -43,7 +43,17 @@ fn pages() {
     for io in [IoKind::Uring, IoKind::Epoll] {
         let origin = origin(io, 1);
         assert_eq!(get(&origin, "/"), (200, "Hello, world!".into()));
-        assert_eq!(get(&origin, "/bytes/3000000").1.len(), 3_000_000);
+        let short = get(&origin, "/bytes/20000").1;
+        for size in [998_399, 998_400, 998_401, 3_000_000] {
+            let long = get(&origin, &format!("/bytes/{size}")).1;
+            assert_eq!(long.len(), size);
+            // The text repeats every 1664 bytes.
+            let mut parts = long.as_bytes().chunks(1664);
+            assert!(
+                parts.all(|part| short.as_bytes().starts_with(part)),
+                "{size}"
+            );
+        }
         assert_eq!(get(&origin, "/bytes/x").0, 400);
         assert_eq!(get(&origin, "/status/502").0, 502);
         assert_eq!(get(&origin, "/burn/1000"), (200, "Hello, world!".into()));

@@ -52,6 +52,11 @@ impl Context<'_> {
         (self.emit)(RunEvent::Phase { what: what.into() });
     }
 
+    /// Tells whoever watches the run.
+    pub(crate) fn note(&mut self, text: String) {
+        (self.emit)(RunEvent::Note { text });
+    }
+
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

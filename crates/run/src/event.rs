@@ -79,6 +79,11 @@ pub enum RunEvent {
     },
     /// The rate of the open loops was chosen.
     RateChosen(RateChoice),
+    /// What the run is waiting for, or does instead; of no interest once it is over.
+    Note {
+        /// A line.
+        text: String,
+    },
     /// A warning for the reader of the result.
     Warning {
         /// The sentence.

@@ -29,6 +29,7 @@ mod network_warnings;
 mod outside;
 mod path_limits;
 mod profile;
+mod ready_wait;
 mod remote_programs;
 mod remote_samples;
 mod resume;

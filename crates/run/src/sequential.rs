@@ -131,6 +131,11 @@ pub(crate) fn measure_group(cx: &mut Context<'_>, group: &Group, rate: Option<f6
     let Some(reason) = first.disturbed.clone() else {
         return first;
     };
+    if !cx.stopped() {
+        cx.note(format!(
+            "the servers of each subject are started alone now: {reason}"
+        ));
+    }
     let mut result = sequentially(cx, group, rate);
     result.warnings.splice(0..0, first.warnings);
     let all = result
@@ -188,6 +193,13 @@ fn sequentially(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
             if rate.is_none() {
                 rate = choose_rate_of(group, &resolved, &closed, &mut result);
             }
+        } else if rate.is_none() {
+            // There are no open loops, so the closed ones are not made again: a server that does not
+            // become ready would be waited for once more.
+            return GroupResult {
+                warnings: result.warnings,
+                ..found
+            };
         }
     }
     let GroupResult {

@@ -12,6 +12,7 @@ use crate::context::{Context, connection_close};
 use crate::copies::{is_copy, original};
 use crate::cpu_placement;
 use crate::group::GroupResult;
+use crate::ready_wait::ReadyWait;
 use crate::start_failures::GroupFailure;
 use agent::AgentError;
 use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
@@ -166,9 +167,29 @@ fn start_server(
     });
     let tcp_congestion = cx.testbed.start_server(host, start).map_err(at_fault)?;
     record_congestion(cx, &server.name, tcp_congestion.as_deref());
-    let order = Order::Await(ready);
-    let ready = cx.testbed.agent(host)?.ask_unless(&order, cx.stop);
-    ready.map(drop).map_err(at_fault)
+    await_ready(cx, host, &ready)?.map_err(at_fault)
+}
+
+/// Waits until a server is ready, and says from time to time what it is waiting for. The outer error
+/// is about reaching the host's agent, the inner one about the server.
+fn await_ready(
+    cx: &mut Context<'_>,
+    host: Option<&str>,
+    ready: &AwaitServer,
+) -> Result<Result<(), AgentError>, AgentError> {
+    let mut wait = ReadyWait::new(ready);
+    loop {
+        let agent = cx.testbed.agent(host)?;
+        let answer = agent.ask_unless(&Order::Await(wait.next_order()), cx.stop);
+        let answer = answer.map(drop);
+        if cx.stopped() {
+            return Ok(answer);
+        }
+        match wait.take(answer) {
+            Ok(line) => cx.note(line),
+            Err(over) => return Ok(over),
+        }
+    }
 }
 
 /// Whether an event reloads a server, under any condition.

@@ -269,6 +269,25 @@ fn a_subject_that_never_worked_is_left_out_of_later_blocks() {
 }
 
 #[test]
+fn a_server_that_does_not_become_ready_is_waited_for_once_beside_the_others_and_once_alone() {
+    let script = script();
+    let mut not_ready = script.borrow_mut();
+    not_ready.not_ready.insert("b".into(), usize::MAX);
+    drop(not_ready);
+    let auto = TWO.replace("latency_window = \"0s\"", "latency_window = \"200ms\"");
+    let auto = auto.replace("blocks = 2", "blocks = 1");
+    let ran = run(&auto.replace("retries = 1", "retries = 0"), &script, &GOOD);
+    let script = script.borrow();
+    let starts = script.log.iter().filter(|line| *line == "start b");
+    assert_eq!(starts.count(), 2, "{:?}", script.log);
+    let is_told = |event: &RunEvent| {
+        matches!(event, RunEvent::Note { text }
+            if text.starts_with("the servers of each subject are started alone now: "))
+    };
+    assert_eq!(ran.events.iter().filter(|event| is_told(event)).count(), 1);
+}
+
+#[test]
 fn a_server_that_does_not_start_is_told_of_once_and_fails_its_subject_only() {
     let script = script();
     script.borrow_mut().broken.insert("b".into());

@@ -1,10 +1,11 @@
 //! `weigh bisect`: a step of `git bisect run`.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use builds::BuildError;
 use experiment::{Experiment, ExperimentBuilder, Recipes};
-use readings::{RunHeader, Trial};
+use readings::{Outcome, RunHeader, Trial};
 use run::{StoppingRule, default_folder};
 use verdict::{Analysis, Comparison, Metric, Verdict};
 
@@ -13,6 +14,7 @@ use crate::failure::Failure;
 use crate::output::print_text;
 use crate::own_servers::{OwnServers, SubjectValue};
 use crate::recipes::recipes;
+use crate::revision;
 use crate::run::{
     Statistician, Wanted, carry_out_until, fit_into, fit_words, note_counters, write_summaries,
 };
@@ -55,8 +57,10 @@ fn measured(args: &BisectArgs) -> Result<u8, Failure> {
         let fit = fit_into(&mut experiment, within, None)?;
         eprintln!("weigh: {}", fit_words(&fit));
     }
-    let folder = args.out.clone();
-    let folder = folder.unwrap_or_else(|| default_folder("bisect"));
+    let folder = match &args.out {
+        Some(out) => step_folder(out, revision::short_commit("").as_deref()),
+        None => default_folder("bisect"),
+    };
     let rule = Decision {
         metrics: args
             .metric
@@ -107,6 +111,14 @@ fn measured(args: &BisectArgs) -> Result<u8, Failure> {
     for failure in &analysis.failures {
         eprintln!("weigh: {}", failure.reason);
     }
+    if !is_measured(journal.trials(), GOOD) {
+        return Err(Failure::failed(format!(
+            "the good revision `{}` was never measured, so no commit can be compared with it; all of \
+             it: weigh report {}",
+            args.good,
+            folder.display()
+        )));
+    }
     let status = rule.status(&analysis);
     let words = match status {
         NOT_SLOWER => "not slower",
@@ -120,6 +132,22 @@ fn measured(args: &BisectArgs) -> Result<u8, Failure> {
     ));
     print_text(&text);
     Ok(status)
+}
+
+/// The folder of a step inside the one that the caller names: a bisection makes a run in each step.
+fn step_folder(out: &Path, commit: Option<&str>) -> PathBuf {
+    let step = commit.unwrap_or("step");
+    let later = (2_u64..).map(|number| format!("{step}-{number}"));
+    let names = std::iter::once(step.to_owned()).chain(later);
+    let mut folders = names.map(|name| out.join(name));
+    let free = folders.find(|folder| !folder.exists());
+    free.unwrap_or_else(|| out.join(step))
+}
+
+/// Whether a subject was measured in any trial.
+fn is_measured<'t>(trials: impl IntoIterator<Item = &'t Trial>, subject: &str) -> bool {
+    let mut of_subject = trials.into_iter().filter(|trial| trial.subject == subject);
+    of_subject.any(|trial| matches!(trial.outcome, Outcome::Done(_)))
 }
 
 fn experiment(args: &BisectArgs, recipes: &Recipes) -> Result<Experiment, Failure> {
@@ -221,6 +249,42 @@ impl StoppingRule for Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_step_has_a_folder_of_its_own() {
+        let out = std::env::temp_dir().join(format!("weigh-bisect-{}", std::process::id()));
+        let folder = || step_folder(&out, Some("abc1234"));
+        let first = folder();
+        std::fs::create_dir_all(&first).unwrap();
+        let second = folder();
+        std::fs::remove_dir_all(&out).unwrap();
+        assert_eq!(
+            [first, second],
+            [out.join("abc1234"), out.join("abc1234-2")]
+        );
+    }
+
+    #[test]
+    fn a_good_revision_that_never_runs_ends_the_bisection() {
+        let trial = |subject: &str, outcome| Trial {
+            trial: 1,
+            block: 1,
+            condition: Default::default(),
+            subject: subject.to_owned(),
+            baseline_copy: false,
+            attempt: 1,
+            outcome,
+        };
+        let failed = || Outcome::Failed {
+            reason: "`good` did not start".into(),
+            cause: Default::default(),
+        };
+        let done = || Outcome::Done(Default::default());
+        let trials = [trial(GOOD, failed()), trial(THIS, done())];
+        assert!(!is_measured(&trials, GOOD) && is_measured(&trials, THIS));
+        let trials = [trial(GOOD, failed()), trial(GOOD, done())];
+        assert!(is_measured(&trials, GOOD));
+    }
 
     #[test]
     fn one_slower_metric_is_enough_and_all_have_to_be_fine() {

@@ -28,7 +28,7 @@ pub use history::{HistoryArgs, HistoryFormat};
 pub use load::{Arrivals, HttpVersion, LoadArgs, ProxyProtocol, TimestampSource, Wait};
 pub use negative::joined;
 pub use own::{BisectArgs, BisectMetric, OwnServerArgs, UpstreamArg};
-pub use plan::{PlanArgs, PlanFormat};
+pub use plan::{PILOT_BLOCKS, PlanArgs, PlanFormat};
 pub use read::{ReadArgs, ReadFormat};
 pub use tls::{OriginTlsArgs, TlsArgs};
 

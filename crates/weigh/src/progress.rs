@@ -125,6 +125,7 @@ impl Progress {
                     condition.join("")
                 ));
             }
+            RunEvent::Note { text } => self.line(text),
             RunEvent::Warning { text } => self.line(&format!("warning: {text}")),
             RunEvent::GroupEnds => {
                 let elapsed_s = self.started.elapsed().as_secs_f64();

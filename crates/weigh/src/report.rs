@@ -11,7 +11,7 @@ use run::journal::{self, JournalError};
 use crate::cli::{ReportArgs, ReportFormat};
 use crate::failure::Failure;
 use crate::gates;
-use crate::output::{colour, json_text, print_text, width};
+use crate::output::{colour, json_text, print_coloured, print_text, width};
 use crate::run_facts::stored_run_facts;
 
 /// Exit status when two runs cannot be compared.
@@ -59,6 +59,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
 fn write(args: &ReportArgs, text: &str) -> Result<(), Failure> {
     match &args.output {
         None if !args.gates.printed().is_empty() => {}
+        None if args.format == ReportFormat::Text => print_coloured(text),
         None => print_text(text),
         Some(path) => std::fs::write(path, report::visible(text).as_bytes())
             .map_err(|e| Failure::words(format!("cannot write {}: {e}", path.display())))?,

@@ -14,6 +14,12 @@ fn git(arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// The short name of the commit that is checked out in a folder's repository.
+pub fn short_commit(folder: &str) -> Option<String> {
+    let folder = if folder.is_empty() { "." } else { folder };
+    git(&["-C", folder, "rev-parse", "--short", "HEAD"]).filter(|commit| !commit.is_empty())
+}
+
 /// The commit of the repository around the current folder, with `+changes` where tracked files
 /// differ from it; nothing outside a repository.
 pub fn revision() -> Option<String> {

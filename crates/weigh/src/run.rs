@@ -18,7 +18,7 @@ use crate::builds::prepare;
 use crate::cli::{Format, GateArgs, PlanArgs, RunArgs};
 use crate::failure::Failure;
 use crate::gates;
-use crate::output::{colour, json_text, print_json, print_text, width};
+use crate::output::{colour, json_text, print_coloured, print_json, print_text, width};
 use crate::plan::plan;
 use crate::progress::Progress;
 use crate::recipes::{own_program, recipes};
@@ -388,7 +388,7 @@ fn show(
         Format::Json => print_json(&report::json(header, analysis)),
         Format::Text => {
             let place = folder.join("report.html").display().to_string();
-            print_text(&report::terminal(
+            print_coloured(&report::terminal(
                 header,
                 analysis,
                 width(),

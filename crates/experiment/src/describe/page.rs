@@ -196,6 +196,12 @@ fn width<'a>(labels: impl Iterator<Item = &'a str>) -> usize {
 /// Adds words, wrapped into lines of limited width: the first after `first`, the others indented.
 fn wrap(out: &mut String, first: &str, indent: usize, text: &str, columns: usize) {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() {
+        // `fill` leaves out the beginning of a line without words.
+        out.push_str(first.trim_end());
+        out.push('\n');
+        return;
+    }
     let space = " ".repeat(indent);
     let options = textwrap::Options::new(columns)
         .initial_indent(first)
@@ -244,6 +250,18 @@ mod tests {
             "recipe tiny\n\n  a server with a long sentence about\n  it, to be wrapped\n\n  \
              home  http://x/\n\nparameters\n  workers = 1    (a whole number of at\n      least 1)\n      \
              processes | threads\n\nfiles\n  a  b_c d_e\n\n"
+        );
+    }
+
+    #[test]
+    fn a_row_whose_last_cell_is_empty_is_shown() {
+        let mut page = Page::new("tiny");
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = vec![row(["a", "1", "first"]), row(["long", "2", ""])];
+        page.table("options", &["name", "value", "note"], rows);
+        assert_eq!(
+            page.text("driver", 40),
+            "driver tiny\n\noptions\n  a     1  first\n  long  2\n\n"
         );
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use net::{Buf, ConnId, Io, os};
 
 use super::{AnswerKey, AnswerTo, Worker, stats};
-use crate::pages::{ConnectionReuse, Page, answer, page};
+use crate::pages::{BLOCK, ConnectionReuse, Page, answer, page, sized_body};
 
 impl<I: Io> Worker<I> {
     pub(super) fn data(&mut self, conn: ConnId, buf: &Buf) {
@@ -121,8 +121,21 @@ impl<I: Io> Worker<I> {
                 let bytes = answer(200, "application/json", text.as_bytes(), head_only, persist);
                 self.io.send_copy(conn, &bytes);
             }
+            Page::Long(head, size) => {
+                client.last.clear();
+                self.io.send_copy(conn, &head);
+                let block = *self
+                    .block
+                    .get_or_insert_with(|| self.io.add_payload(sized_body(BLOCK).into()));
+                for _ in 0..size / BLOCK {
+                    self.io.send_ordered(conn, block);
+                }
+                if !size.is_multiple_of(BLOCK) {
+                    self.io.send_copy(conn, &sized_body(size % BLOCK));
+                }
+            }
             Page::Fixed(bytes) => {
-                let is_cached = self.caches(self.pages.len(), bytes.len());
+                let is_cached = self.reserve_cache(self.pages.len(), bytes.len());
                 let client = &mut self.clients[conn.slot()];
                 if !is_cached {
                     client.last.clear();

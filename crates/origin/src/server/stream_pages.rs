@@ -8,7 +8,7 @@ use net::http::Request;
 use net::{Io, os};
 
 use super::{AnswerKey, AnswerTo, Worker, stats};
-use crate::pages::{ConnectionReuse, Page, StreamPage, answer, page};
+use crate::pages::{ConnectionReuse, Page, StreamPage, answer, page, sized_body};
 
 /// Fixed pages, by method and target.
 pub(super) type StreamPages<P> = HashMap<String, P>;
@@ -33,13 +33,8 @@ impl<I: Io> Worker<I> {
         let own = |status, kind, body: &[u8]| P::of(&answer(status, kind, body, is_head, persist));
         let page = match page(request) {
             Page::Own(bytes) => P::of(&bytes),
-            Page::Fixed(bytes) => {
-                let page = P::of(&bytes);
-                if self.caches(pages.len(), bytes.len()) {
-                    pages.insert(key, page.clone());
-                }
-                page
-            }
+            Page::Fixed(bytes) => self.cached(pages, key, &bytes),
+            Page::Long(head, size) => self.cached(pages, key, &[head, sized_body(size)].concat()),
             Page::Delayed(delay) => {
                 let now = os::now_ns();
                 let came = arrived_ns.map_or(now, |at| at.min(now));
@@ -59,5 +54,19 @@ impl<I: Io> Worker<I> {
             }
         };
         give(self, &page);
+    }
+
+    /// A fixed page with these bytes, which is cached if it fits.
+    fn cached<P: StreamPage>(
+        &mut self,
+        pages: &mut StreamPages<P>,
+        key: String,
+        bytes: &[u8],
+    ) -> P {
+        let page = P::of(bytes);
+        if self.reserve_cache(pages.len(), bytes.len()) {
+            pages.insert(key, page.clone());
+        }
+        page
     }
 }

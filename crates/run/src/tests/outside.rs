@@ -38,7 +38,7 @@ impl Drop for Running {
 /// A server that runs already, and one in front of `upstreams`.
 fn front(port: u16, upstreams: &[String]) -> String {
     format!(
-        "title = \"front\"\n[servers.front]\ncommand = \"./front {{port}} {{upstream}}\"\n\
+        "title = \"front\"\n[servers.front]\ncommand = \"sh {{port}} {{upstream}}\"\n\
          upstreams = {upstreams:?}\n[servers.alone]\nrecipe = \"origin\"\nport = 18099\n\
          [subjects]\ndirect = \"http://127.0.0.1:{port}/\"\n\
          proxied = \"http://front/\"\nalone = \"http://alone/\"\n[design]\nblocks = 1\n\

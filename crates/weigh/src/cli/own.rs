@@ -85,7 +85,8 @@ pub struct BisectArgs {
     pub threads: Option<u32>,
     #[command(flatten)]
     pub own: OwnServerArgs,
-    /// Folder of the run [default: weigh-runs/bisect-TIME].
+    /// Folder in which each step makes a folder for its run, named after the commit [default: the run
+    /// is in weigh-runs/bisect-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Seed of every random choice.

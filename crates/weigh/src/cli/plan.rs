@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use super::OwnFolders;
 use crate::units;
 
-/// Blocks of a pilot.
-const PILOT_BLOCKS: u32 = 4;
+/// Blocks of a pilot, where the caller does not say.
+pub const PILOT_BLOCKS: u32 = 4;
 
 /// `weigh plan`.
 #[derive(Debug, Args)]
@@ -16,9 +16,9 @@ pub struct PlanArgs {
     /// An experiment of the catalogue, the path of a file, or the folder of a run that was made:
     /// then nothing is measured.
     pub experiment: String,
-    /// Blocks of the pilot.
-    #[arg(long, value_name = "N", default_value_t = PILOT_BLOCKS, value_parser = clap::value_parser!(u32).range(3..=100))]
-    pub pilot: u32,
+    /// Blocks of the pilot [default: 4].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=100))]
+    pub pilot: Option<u32>,
     /// The shorter form that the experiment describes.
     #[arg(long)]
     pub quick: bool,
@@ -52,11 +52,24 @@ pub enum PlanFormat {
 }
 
 impl PlanArgs {
+    /// The options that were given and say how a pilot is made.
+    pub fn of_pilot(&self) -> Vec<&'static str> {
+        let given = [
+            ("--pilot", self.pilot.is_some()),
+            ("--quick", self.quick),
+            ("--out", self.out.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--set", !self.set.is_empty()),
+        ];
+        let given = given.into_iter().filter(|(_, is_given)| *is_given);
+        given.map(|(option, _)| option).collect()
+    }
+
     /// For `weigh run --plan`.
     pub fn of(args: &super::RunArgs) -> Self {
         Self {
             experiment: args.experiment.clone().unwrap_or_default(),
-            pilot: PILOT_BLOCKS,
+            pilot: None,
             quick: args.quick,
             out: args.out.clone(),
             seed: args.seed,

@@ -2,6 +2,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::common::{Answering, Done, KILL, LIMIT, Place, Running, TERM, skip, wait_until};
@@ -107,7 +108,7 @@ fn an_operator_looks_tells_reloads_and_stops() {
         "expected a word without space",
     );
     let loose = place.run(&["balance", "tell", "web", "one", "drain"]);
-    refused(loose, "--socket");
+    refused(loose, "<--file <FILE>|--socket <PATH>>");
 
     // Mistakes change nothing, whoever asks.
     place.write("b.toml", "[services.web]\nlistn = \"127.0.0.1:0\"\n");
@@ -122,7 +123,13 @@ fn an_operator_looks_tells_reloads_and_stops() {
     config(&place, &[("one", one.address), ("two", two.address)]);
     running.signal(HUP);
     running.until_said("configuration replaced, services: 1");
-    place.run(&["balance", "reload", "b.toml"]).expect(0);
+    let done = place.run(&["balance", "reload", "b.toml"]).expect(0);
+    assert!(
+        done.err
+            .contains("configuration replaced, services: 1, back ends: 2"),
+        "{}",
+        done.err
+    );
     wait_until("both are asked", LIMIT, || {
         get(address, "/");
         one.answers() > 0 && two.answers() > 0
@@ -193,6 +200,44 @@ fn a_socket_belongs_to_one_balancer_at_a_time() {
 }
 
 #[test]
+fn a_second_balancer_of_the_same_file_names_the_first() {
+    let one = Answering::start(|_| 200);
+    let place = Place::new();
+    config(&place, &[("one", one.address)]);
+    let (running, address) = start(&place, &[]);
+    // The port is in use, too.
+    let text = fs::read_to_string(place.path("b.toml")).unwrap();
+    place.write("b.toml", &text.replace("127.0.0.1:0", &address.to_string()));
+    refused(
+        place.run(&["balance", "b.toml"]),
+        &format!(
+            "b.toml.sock already, with process id {}; stop it by",
+            running.pid()
+        ),
+    );
+    running.signal(TERM);
+    running.end().expect(0);
+}
+
+#[test]
+fn a_check_counts_services_and_says_which_names_are_unknown() {
+    let place = Place::new();
+    place.write(
+        "b.toml",
+        "[services.web]\nlisten = \"127.0.0.1:0\"\n\
+         backends.one = \"no-such-host.invalid:80\"\nbackends.two = \"127.0.0.1:80\"\n",
+    );
+    let done = place.run(&["balance", "b.toml", "--check"]).expect(0);
+    for said in [
+        "b.toml is valid, services: 1, back ends: 2",
+        "weigh: service `web`, back end `one`: ",
+        "`no-such-host.invalid:80`",
+    ] {
+        assert!(done.err.contains(said), "{}", done.err);
+    }
+}
+
+#[test]
 fn where_the_folder_cannot_be_written_it_runs_without_a_socket() {
     let one = Answering::start(|_| 200);
     let place = Place::new();
@@ -242,8 +287,15 @@ fn it_goes_on_as_another_user_once_everything_is_open() {
         assert_eq!(line("Groups:"), [group.to_string()]);
     }
     assert!(get(address, "/").starts_with("HTTP/1.1 200"));
+    let owner = fs::metadata(place.path("b.toml.sock")).unwrap();
+    assert_eq!((owner.uid(), owner.gid()), (user, group));
     running.signal(TERM);
     running.end().expect(0);
+    // Its user may not remove the socket from this folder; the next one replaces it.
+    let (running, _) = start(&place, &[]);
+    running.signal(TERM);
+    running.end().expect(0);
+    assert!(!place.path("b.toml.sock").exists());
 }
 
 #[test]

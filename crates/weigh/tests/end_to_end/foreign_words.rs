@@ -6,8 +6,9 @@ use std::process::Command;
 
 use crate::common::{Place, flat, journal, trials};
 
-/// Sets the title of the terminal's window, clears the screen, and reverses the text direction.
-const BAD: &str = "\\u001b]0;x\\u0007\\u009b2J\\u202e\\r";
+/// Sets the title of the terminal's window, clears the screen, reverses the text direction, and writes
+/// black on black.
+const BAD: &str = "\\u001b]0;x\\u0007\\u009b2J\\u202e\\r\\u001b[30;40m";
 
 /// Makes a run of two subjects, as someone else may send it.
 fn foreign(place: &Place) {

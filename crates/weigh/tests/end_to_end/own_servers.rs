@@ -167,20 +167,16 @@ fn a_command_that_cannot_start_is_said_with_its_last_output() {
     for (absent, says) in [
         (
             "absent=./no/such/program {port}",
-            "there is no program ./no/such/program",
+            "starts ./no/such/program, which does not exist",
         ),
         (
             "absent=no-such-program {port}",
-            "there is no program no-such-program in PATH",
+            "starts no-such-program, which is not in PATH",
         ),
     ] {
         compare(&place, &[&good, absent], &["--path", DELAYED_PAGE], "s")
             .expect(2)
-            .says(&[
-                "this experiment cannot run here",
-                says,
-                "which `absent` starts",
-            ]);
+            .says(&["this experiment cannot run here", says, "server `absent`"]);
         assert!(!place.path("s").exists());
     }
 }

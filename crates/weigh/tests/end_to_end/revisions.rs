@@ -239,6 +239,8 @@ fn a_bisection_names_the_slow_commit() {
         "300ms",
         "--within",
         "40s",
+        "--out",
+        "../steps",
     ];
     let mut command = Command::new("git");
     command.args(["bisect", "run"]).args(step);
@@ -249,6 +251,12 @@ fn a_bisection_names_the_slow_commit() {
     let expected = format!("{slow} is the first bad commit");
     assert!(done.out.contains(&expected), "{}\n{}", done.out, done.err);
     assert!(done.out.contains("not slower than good"), "{}", done.out);
+    let steps = std::fs::read_dir(repository.folder.join("../steps")).unwrap();
+    for step in steps {
+        let name = step.unwrap().file_name();
+        let commit = name.to_str().unwrap();
+        git(&repository.folder, &["rev-parse", "--verify", commit]);
+    }
 }
 
 #[test]
@@ -270,6 +278,11 @@ fn a_step_that_cannot_say_has_its_own_statuses() {
     step("good", "false")
         .expect(128)
         .says(&["the build of `good`"]);
+    let never = "false {port}";
+    repository
+        .run(&["bisect", "--good", "good", "--start", never])
+        .expect(128)
+        .says(&["`good` was never measured"]);
     repository.run(&["bisect", "--start", START]).expect(128);
     repository
         .run(&[

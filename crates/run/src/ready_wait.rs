@@ -1,0 +1,158 @@
+//! The wait for a server that is being started, in parts, between which the run can say what it is
+//! waiting for.
+
+use std::time::{Duration, Instant};
+
+use agent::AgentError;
+use agent::wire::AwaitServer;
+
+use crate::copies::original;
+
+/// The first line is printed after this time.
+const FIRST: Duration = Duration::from_secs(5);
+/// Time between two lines.
+const BETWEEN: Duration = Duration::from_secs(10);
+/// A remainder shorter than this is added to the part before it.
+const REST_MIN: Duration = Duration::from_secs(1);
+/// Begins what a server printed in an agent's error.
+const LAST_OUTPUT: &str = "; its last output:";
+
+pub(crate) struct ReadyWait<'o> {
+    whole: &'o AwaitServer,
+    first: Duration,
+    left: Duration,
+    part: Duration,
+    since: Instant,
+}
+
+impl<'o> ReadyWait<'o> {
+    pub(crate) fn new(whole: &'o AwaitServer) -> Self {
+        Self::saying_after(whole, FIRST)
+    }
+
+    fn saying_after(whole: &'o AwaitServer, first: Duration) -> Self {
+        Self {
+            whole,
+            first,
+            left: Duration::from_millis(whole.timeout_ms),
+            part: Duration::ZERO,
+            since: Instant::now(),
+        }
+    }
+
+    /// The order for the next part of the wait.
+    pub(crate) fn next_order(&mut self) -> AwaitServer {
+        let part = match self.part.is_zero() {
+            true => self.first,
+            false => BETWEEN,
+        };
+        self.part = match self.left < part + REST_MIN {
+            true => self.left,
+            false => part,
+        };
+        self.left -= self.part;
+        self.since = Instant::now();
+        AwaitServer {
+            timeout_ms: self.part.as_millis() as u64,
+            ..self.whole.clone()
+        }
+    }
+
+    /// Takes the answer to the order: a line about what is waited for, or how the wait ended.
+    ///
+    /// # Errors
+    /// When the wait is over.
+    pub(crate) fn take(
+        &self,
+        answer: Result<(), AgentError>,
+    ) -> Result<String, Result<(), AgentError>> {
+        let text = match answer {
+            Err(AgentError::Failed(text)) => text,
+            other => return Err(other),
+        };
+        // Before its time a wait fails only for good, such as when the server ended.
+        if self.since.elapsed() < self.part {
+            return Err(Err(AgentError::Failed(text)));
+        }
+        let part = format!(" within {} ms: ", self.part.as_millis());
+        let whole = format!(" within {} ms: ", self.whole.timeout_ms);
+        if self.left.is_zero() {
+            return Err(Err(AgentError::Failed(text.replacen(&part, &whole, 1))));
+        }
+        let found = text.split_once(&part).map_or(&*text, |(_, found)| found);
+        let found = found.split(LAST_OUTPUT).next().unwrap_or_default();
+        let name = self.whole.server.as_deref().map(original);
+        Ok(format!(
+            "waiting for `{}`, at most {} s more: {found}",
+            name.unwrap_or_default(),
+            self.left.as_secs()
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+
+    fn order(timeout_ms: u64) -> AwaitServer {
+        AwaitServer {
+            server: Some("app".into()),
+            address: ([127, 0, 0, 1], 1).into(),
+            request: String::new(),
+            raw: false,
+            status: None,
+            contains: None,
+            tls: None,
+            http: experiment::HttpVersion::default(),
+            proxy_protocol: false,
+            timeout_ms,
+        }
+    }
+
+    fn failed(ms: u64) -> Result<(), AgentError> {
+        Err(AgentError::Failed(format!(
+            "`app` did not answer as expected within {ms} ms: status 500; its last output:\n  oh"
+        )))
+    }
+
+    #[test]
+    fn a_long_wait_says_what_it_is_for_and_ends_with_its_limit() {
+        let whole = order(10_000);
+        let mut wait = ReadyWait::saying_after(&whole, Duration::from_millis(20));
+        assert_eq!(wait.next_order().timeout_ms, 20);
+        sleep(Duration::from_millis(25));
+        let line = wait.take(failed(20)).unwrap();
+        assert_eq!(line, "waiting for `app`, at most 9 s more: status 500");
+        // The rest is one part.
+        assert_eq!(wait.next_order().timeout_ms, 9_980);
+        wait.part = Duration::ZERO;
+        wait.since = Instant::now();
+        assert!(matches!(wait.take(Ok(())), Err(Ok(()))));
+        let whole = order(20);
+        let mut wait = ReadyWait::new(&whole);
+        assert_eq!(wait.next_order().timeout_ms, 20);
+        sleep(Duration::from_millis(25));
+        let Err(Err(AgentError::Failed(text))) = wait.take(failed(20)) else {
+            panic!("the wait is not over");
+        };
+        assert!(text.contains("within 20 ms: status 500; its last output"));
+    }
+
+    #[test]
+    fn a_failure_before_its_time_ends_the_wait() {
+        let whole = order(60_000);
+        let mut wait = ReadyWait::new(&whole);
+        let parts: Vec<u64> = std::iter::repeat_with(|| wait.next_order().timeout_ms)
+            .take_while(|ms| *ms > 0)
+            .collect();
+        assert_eq!(
+            parts,
+            [5_000, 10_000, 10_000, 10_000, 10_000, 10_000, 5_000]
+        );
+        let mut wait = ReadyWait::new(&whole);
+        wait.next_order();
+        let ended = AgentError::Failed("`app` ended by itself".into());
+        assert!(matches!(wait.take(Err(ended)), Err(Err(_))));
+    }
+}
