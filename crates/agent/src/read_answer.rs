@@ -92,7 +92,7 @@ mod tests {
         assert!(read_answer(&long).unwrap_err().len() < 2 * REASON_BYTES_MAX);
         let many = format!(
             r#"{{"answer":"loaded","readings":[{}0]}}"#,
-            "0,".repeat(20 << 20)
+            "0,".repeat(OTHER_BYTES_MAX / 2)
         );
         let error = read_answer(&many).unwrap_err();
         assert!(error.contains("cannot be read"), "{error}");

@@ -21,7 +21,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`visible`], but the colours that this program writes are kept (see [`CODES`]), for text that
+/// As [`visible`], but the colours that this program writes are kept (see `CODES`), for text that
 /// it has coloured. Foreign text in it has to be made visible first; where it could not, it can
 /// colour itself, and cannot hide anything.
 pub fn visible_in_colour(text: &str) -> Cow<'_, str> {

@@ -7,6 +7,7 @@ use agent::AgentError;
 use agent::wire::AwaitServer;
 
 use crate::copies::original;
+use crate::start_failures::LAST_OUTPUT;
 
 /// The first line is printed after this time.
 const FIRST: Duration = Duration::from_secs(5);
@@ -14,8 +15,6 @@ const FIRST: Duration = Duration::from_secs(5);
 const BETWEEN: Duration = Duration::from_secs(10);
 /// A remainder shorter than this is added to the part before it.
 const REST_MIN: Duration = Duration::from_secs(1);
-/// Begins what a server printed in an agent's error.
-const LAST_OUTPUT: &str = "; its last output:";
 
 pub(crate) struct ReadyWait<'o> {
     whole: &'o AwaitServer,

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::group::{GroupResult, side_by_side};
 use crate::measure::curve::choose_curve;
 use crate::measure::rate::choose_rate_of;
-use crate::start_failures::GroupFailure;
+use crate::start_failures::{GroupFailure, LAST_OUTPUT};
 use crate::{answers, copies};
 use agent::AgentError;
 use agent::wire::{Answer, Order};
@@ -132,8 +132,10 @@ pub(crate) fn measure_group(cx: &mut Context<'_>, group: &Group, rate: Option<f6
         return first;
     };
     if !cx.stopped() {
+        // What the servers printed stands in the trials' reasons.
+        let why = reason.split(LAST_OUTPUT).next().unwrap_or_default();
         cx.note(format!(
-            "the servers of each subject are started alone now: {reason}"
+            "the servers of each subject are started alone now: {why}"
         ));
     }
     let mut result = sequentially(cx, group, rate);

@@ -20,7 +20,7 @@ const NAMED_MAX: usize = 3;
 /// The folder of the files in the run's folder.
 const FOLDER: &str = "not-started";
 /// Begins what a server printed in an agent's error.
-const LAST_OUTPUT: &str = "; its last output:";
+pub(crate) const LAST_OUTPUT: &str = "; its last output:";
 
 /// Why a group's servers could not be started or measured.
 #[derive(Debug)]

@@ -144,16 +144,13 @@ fn row(
         .filter(|c| c.throughput().is_some())
         .filter_map(|c| c.reading()?.driver.as_ref())
         .collect();
-    let is_resolved = |q: f64| match drivers.as_slice() {
-        [] => open.iter().all(|l| resolves(l, q)),
-        some => some.iter().all(|d| enough(d.latency_requests(), q)),
+    let resolved = match drivers.as_slice() {
+        [] => open.iter().all(|l| resolves(l, 0.99)),
+        some => some.iter().all(|d| enough(d.latency_requests(), 0.99)),
     };
-    // A quantile that a trial does not report or does not resolve is left out, and so is one that
-    // most trials cannot be used for.
+    // A quantile that a trial does not report is left out, and so is one that most trials cannot
+    // be used for.
     let latency = |q: f64| {
-        if !is_resolved(q) {
-            return None;
-        }
         if drivers.is_empty() {
             let usable = open.iter().filter(|l| late_at(l, q).is_none());
             let told: Vec<f64> = usable.map(|l| l.response.quantile_us(q)).collect();
@@ -185,7 +182,7 @@ fn row(
             readings::Pacing::Closed => None,
         })),
         latency_us_p50: latency(0.5),
-        latency_us_p99: latency(0.99),
+        latency_us_p99: latency(0.99).filter(|_| resolved),
         errors,
         upstream_connections_per_request: mean(&upstream),
         server_cpu_user_us_per_request: part(|share| share),
@@ -408,21 +405,6 @@ mod tests {
         assert!(row(2).latency_us_p99.is_some());
         assert_eq!(row(3).latency_us_p99, None);
         assert!(row(3).latency_us_p50.is_some());
-    }
-
-    #[test]
-    fn a_median_with_too_few_answers_beyond_it_is_no_figure() {
-        let p50 = |answers: u64| {
-            let mut load = open(2_000.0, 400.0);
-            load.response = readings::Histogram::new();
-            load.response.record_many_ns(400_000, answers);
-            let trials = [trial(1, "direct", false, done(None, Some(load)))];
-            table(&Cells::of(&header(1), &trials))
-                .remove(0)
-                .latency_us_p50
-        };
-        assert_eq!(p50(199), None);
-        assert!(p50(200).is_some());
     }
 
     /// Of each block's two attempts the first is spoilt for one subject, and the second, made in a

@@ -160,7 +160,13 @@ proptest! {
 
     #[test]
     fn good_answers_go_on_with_all_that_they_say(message in answer()) {
-        let head = read_response(&message.bytes, RequestContext::default())
+        let head = read_response(&message.bytes, RequestContext::default());
+        // HTTP/1.0 has no chunked coding.
+        if message.bytes.starts_with(b"HTTP/1.0") && message.framing == Framing::Chunked {
+            prop_assert!(head.is_err());
+            return Ok(());
+        }
+        let head = head
             .unwrap_or_else(|e| panic!("{e}: {}", message.bytes.escape_ascii()))
             .expect("a whole head");
         prop_assert_eq!(head.len(), message.head_bytes);

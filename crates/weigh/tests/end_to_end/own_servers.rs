@@ -167,7 +167,7 @@ fn a_command_that_cannot_start_is_said_with_its_last_output() {
     for (absent, says) in [
         (
             "absent=./no/such/program {port}",
-            "starts ./no/such/program, which does not exist",
+            "./no/such/program, which does not exist",
         ),
         (
             "absent=no-such-program {port}",
