@@ -43,8 +43,11 @@ fn pair() -> Pair {
     }
 }
 
-/// A server that sends back what it gets, and closes after `CLOSE`. Returns its address.
-fn echo<I: Io>(settings: &ServerSettings) -> SocketAddr {
+/// A server that does `each` with every event. Returns its address.
+fn server<I: Io>(
+    settings: &ServerSettings,
+    mut each: impl FnMut(&mut Secure<I>, Event) + Send + 'static,
+) -> SocketAddr {
     let tls = ServerTls::new(settings, "the test").unwrap();
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -57,21 +60,26 @@ fn echo<I: Io>(settings: &ServerSettings) -> SocketAddr {
         while Instant::now() < end {
             io.poll(Some(10_000_000)).unwrap();
             while let Some(event) = io.next_event() {
-                match event {
-                    Event::Data { conn, buf } => match io.bytes(&buf).ends_with(b"CLOSE") {
-                        true => {
-                            io.recycle(buf);
-                            io.close(conn);
-                        }
-                        false => io.forward(conn, buf),
-                    },
-                    Event::Eof { conn } | Event::Failed { conn, .. } => io.close(conn),
-                    _ => {}
-                }
+                each(&mut io, event);
             }
         }
     });
     receiver.recv().unwrap()
+}
+
+/// A server that sends back what it gets, and closes after `CLOSE`. Returns its address.
+fn echo<I: Io>(settings: &ServerSettings) -> SocketAddr {
+    server::<I>(settings, |io, event| match event {
+        Event::Data { conn, buf } => match io.bytes(&buf).ends_with(b"CLOSE") {
+            true => {
+                io.recycle(buf);
+                io.close(conn);
+            }
+            false => io.forward(conn, buf),
+        },
+        Event::Eof { conn } | Event::Failed { conn, .. } => io.close(conn),
+        _ => {}
+    })
 }
 
 #[derive(Debug, PartialEq)]
@@ -261,39 +269,23 @@ fn what_both_sides_cannot_agree_on_is_told() {
 /// A server that sends 5 times 1000 bytes and the end to each client as soon as it is accepted, and
 /// pauses it until all is sent. It reports [`Io::queued`] at both times. Returns its address.
 fn greeter<I: Io>(settings: &ServerSettings, queued: mpsc::Sender<usize>) -> SocketAddr {
-    let tls = ServerTls::new(settings, "the test").unwrap();
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let listener = os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap();
-        sender.send(listener.local_addr().unwrap()).unwrap();
-        let io = I::open(options()).unwrap();
-        let mut io = Secure::over(io, &options()).with_servers(vec![Some(tls)]);
-        io.listen(listener).unwrap();
-        let end = Instant::now() + LIMIT;
-        while Instant::now() < end {
-            io.poll(Some(10_000_000)).unwrap();
-            while let Some(event) = io.next_event() {
-                match event {
-                    Event::Accepted { conn, .. } => {
-                        for _ in 0..5 {
-                            io.send_copy(conn, &[b'x'; 1000]);
-                        }
-                        io.finish(conn);
-                        io.pause(conn);
-                        let _ = queued.send(io.queued(conn));
-                    }
-                    Event::Drained { conn } => {
-                        let _ = queued.send(io.queued(conn));
-                        io.resume(conn);
-                    }
-                    Event::Data { buf, .. } => io.recycle(buf),
-                    Event::Eof { conn } | Event::Failed { conn, .. } => io.close(conn),
-                    _ => {}
-                }
+    server::<I>(settings, move |io, event| match event {
+        Event::Accepted { conn, .. } => {
+            for _ in 0..5 {
+                io.send_copy(conn, &[b'x'; 1000]);
             }
+            io.finish(conn);
+            io.pause(conn);
+            let _ = queued.send(io.queued(conn));
         }
-    });
-    receiver.recv().unwrap()
+        Event::Drained { conn } => {
+            let _ = queued.send(io.queued(conn));
+            io.resume(conn);
+        }
+        Event::Data { buf, .. } => io.recycle(buf),
+        Event::Eof { conn } | Event::Failed { conn, .. } => io.close(conn),
+        _ => {}
+    })
 }
 
 fn what_is_sent_before_the_handshake_arrives_after_it<I: Io>() {
