@@ -92,14 +92,21 @@ pub(crate) fn opening_pacing(connections: u32, pacing: Pacing) -> Pacing {
 
 /// Most runs per window for an outside driver.
 const RUNS_MAX: f64 = 3.0;
+/// A run of an outside driver with fewer answers on each connection is distorted by its ends: the
+/// time for connecting at its start and the unanswered requests at its end are part of it.
+pub(super) const ANSWERS_PER_RUN: f64 = 25.0;
 
 /// The number of runs of an outside driver per window, and their length in whole seconds, since
-/// drivers take whole seconds.
-pub(crate) fn outside_runs(window: Duration, slice: SliceLength) -> (usize, u64) {
+/// drivers take whole seconds. `answer_s` is the slowest subject's mean response time, or 0 if that
+/// is not known.
+pub(crate) fn outside_runs(window: Duration, slice: SliceLength, answer_s: f64) -> (usize, u64) {
     let window_s = window.as_secs_f64();
     let count = match slice {
         SliceLength::Fixed(length) => (window_s / length.as_secs_f64().max(1.0)).round(),
-        SliceLength::Auto => window_s.floor().min(RUNS_MAX),
+        SliceLength::Auto => {
+            let run_s = (ANSWERS_PER_RUN * answer_s).max(1.0);
+            (window_s / run_s).floor().min(RUNS_MAX)
+        }
     }
     .max(1.0);
     (count as usize, (window_s / count).round().max(1.0) as u64)
@@ -420,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_window_is_cut_into_few_runs_of_whole_seconds() {
-        let runs = |ms, slice| outside_runs(Duration::from_millis(ms), slice);
+        let runs = |ms, slice| outside_runs(Duration::from_millis(ms), slice, 0.001);
         assert_eq!(runs(10_000, SliceLength::Auto), (3, 3));
         assert_eq!(runs(6_000, SliceLength::Auto), (3, 2));
         assert_eq!(runs(2_000, SliceLength::Auto), (2, 1));
@@ -429,6 +436,11 @@ mod tests {
         let fixed = |ms| SliceLength::Fixed(Duration::from_millis(ms));
         assert_eq!(runs(12_000, fixed(4_000)), (3, 4));
         assert_eq!(runs(5_000, fixed(100)), (5, 1));
+        // Runs are long compared with their answers, as far as the window allows.
+        let slow = |ms, slice| outside_runs(Duration::from_millis(ms), slice, 0.2);
+        assert_eq!(slow(12_000, SliceLength::Auto), (2, 6));
+        assert_eq!(slow(3_000, SliceLength::Auto), (1, 3));
+        assert_eq!(slow(5_000, fixed(1_000)), (5, 1));
         assert_eq!(outside_warm_up_s(Duration::from_millis(300)), 1);
         assert_eq!(outside_warm_up_s(Duration::ZERO), 0);
     }

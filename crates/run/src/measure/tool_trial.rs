@@ -9,6 +9,7 @@ use readings::{
     ServerReading, Slice, SystemMetrics, ThreadReading,
 };
 
+use super::schedule::ANSWERS_PER_RUN;
 use super::tool_output::{output_tail, shell, shortened};
 use crate::copies::{of_path, original};
 use crate::group::ReadySubject;
@@ -89,6 +90,36 @@ impl<'a> ToolTrial<'a> {
     pub(super) fn requests_in(&self, seconds: u64, load: &LoadSpec) -> u64 {
         let count = (self.rate_per_s * seconds as f64).round() as u64;
         count.max(u64::from(load.connections))
+    }
+
+    /// The mean time from one answer to the next on a connection or stream in the latest run, s; 0
+    /// if nothing has run.
+    pub(super) fn answer_s(&self, load: &LoadSpec) -> f64 {
+        if self.rate_per_s <= 0.0 {
+            return 0.0;
+        }
+        let streams = self.ready.subject.streams.unwrap_or(1);
+        f64::from(load.connections) * f64::from(streams) / self.rate_per_s
+    }
+
+    /// A warning if the ends of a closed-loop run of so many seconds distort its throughput. A
+    /// driver with a warm-up of its own has no such start.
+    pub(super) fn few_answers(&self, load: &LoadSpec, seconds: u64) -> Option<String> {
+        let planned = &self.ready.planned;
+        let answer_s = self.answer_s(load);
+        if planned.baseline_copy || self.driver.warms_up() || answer_s <= 0.0 {
+            return None;
+        }
+        let answers = seconds as f64 / answer_s;
+        (answers < ANSWERS_PER_RUN).then(|| {
+            format!(
+                "`{}` answers about {answers:.0} times on each connection in a run of `{}`, which \
+                 takes {seconds} s: its throughput is too low, because connecting and the requests \
+                 unanswered at the end are part of it. With fewer than {ANSWERS_PER_RUN} answers a \
+                 longer `design.window` is better, with a longer `design.slice` if that is set",
+                planned.subject, self.driver.name
+            )
+        })
     }
 
     pub(super) fn add_run(&mut self, run: DriverRun, driven: &Driven) {

@@ -110,9 +110,17 @@ fn measure_runs(
         warm_up(cx, resolved, tool_trial, warmup_s)?;
     }
     cx.phase("throughput");
-    let (count, seconds) = schedule::outside_runs(design.window, design.slice);
+    let answers_s = tool_trials.iter().map(|one| one.answer_s(&resolved.load));
+    let slowest_s = answers_s.fold(0.0, f64::max);
+    let (count, seconds) = schedule::outside_runs(design.window, design.slice, slowest_s);
     let closed = (Pacing::Closed, count, seconds, warmup_s);
     rounds(cx, resolved, tool_trials, closed, random)?;
+    if cx.block == 1 {
+        let few = tool_trials
+            .iter()
+            .filter_map(|one| one.few_answers(&resolved.load, seconds));
+        result.warnings.extend(few);
+    }
     let all_open = tool_trials
         .iter()
         .all(|tool_trial| tool_trial.driver.has_open_loop());
@@ -130,7 +138,8 @@ fn measure_runs(
     });
     if let Some(rate_per_s) = rate {
         cx.phase(&format!("latency at {rate_per_s} requests/s"));
-        let (count, seconds) = schedule::outside_runs(design.latency_window, design.slice);
+        let (count, seconds) =
+            schedule::outside_runs(design.latency_window, design.slice, slowest_s);
         let open = (Pacing::Open { rate_per_s }, count, seconds, warmup_s);
         rounds(cx, resolved, tool_trials, open, random)?;
     }

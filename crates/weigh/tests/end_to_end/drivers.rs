@@ -72,7 +72,7 @@ fn one_block(place: &Place, driver: &str, load: &str, words: &[&str]) -> Value {
         place,
         "small = \"http://origin/delay/constant/1ms\"\nlarge = \"http://origin/bytes/1000000\"",
         &format!("driver = \"{driver}\"\n{load}"),
-        "blocks = 1\nwindow = \"2s\"",
+        "blocks = 1\nwindow = \"2s\"\nslice = \"1s\"",
     );
     let done = run(place);
     let document = done.result();
@@ -246,6 +246,46 @@ fn drivers_are_weighed_against_each_other_with_the_engine_as_a_process_of_its_ow
     assert_eq!(labels, ["weigh (io=epoll)", "sleepy"]);
     assert!(table[0]["latency_us_p50"].as_f64().unwrap() > 0.0);
     assert!(table[1]["latency_us_p50"].is_null(), "it told none");
+}
+
+#[test]
+fn slow_answers_get_long_runs_and_a_warning_where_these_are_still_short() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("drivers")).unwrap();
+    // 20 requests a second on four connections: an answer takes 0.2 s.
+    script(
+        &place,
+        "slow",
+        "echo \"Running ${2}s test @ $1\"\necho '  1 threads and 4 connections'\n\
+         echo \"  $((20 * $2)) requests in ${2}.00s, 1.00KB read\"\n\
+         echo 'Requests/sec:     20.00'\n",
+    );
+    let warnings = |window: &str| {
+        experiment(
+            &place,
+            "one = { url = \"http://origin/\", driver = \"slow\" }",
+            "",
+            &format!("blocks = 1\nwindow = \"{window}\""),
+        );
+        let text = fs::read_to_string(place.path("x.toml")).unwrap();
+        place.write("x.toml", &text.replace("\"0s\"", "\"1s\""));
+        let _ = fs::remove_dir_all(place.path("r"));
+        let document = run(&place).result();
+        let rows = trials(&place.path("r"));
+        let runs = &rows[0]["outcome"]["done"]["driver"]["runs"];
+        (
+            array(runs).len(),
+            runs[0]["duration_s"].as_f64().unwrap(),
+            document["warnings"].to_string(),
+        )
+    };
+    let (count, duration_s, said) = warnings("3s");
+    assert_eq!((count, duration_s), (1, 3.0));
+    let few = "`one` answers about 15 times on each connection in a run of `slow`, which takes 3 s";
+    assert_eq!(said.matches(few).count(), 1, "{said}");
+    let (count, duration_s, said) = warnings("10s");
+    assert_eq!((count, duration_s), (2, 5.0));
+    assert!(!said.contains("on each connection"), "{said}");
 }
 
 #[test]
