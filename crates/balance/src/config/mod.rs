@@ -135,7 +135,7 @@ pub fn parse_text_with(
     let mut reader = Reader::new(name, text);
     let mut warnings = Vec::new();
     let config = match form {
-        Syntax::Native => native::parse(&mut reader, text),
+        Syntax::Native => native::parse(&mut reader, text, &mut warnings),
         Syntax::Crossroads => crossroads::parse(&mut reader, includes, &mut warnings),
     };
     let config = config.unwrap_or_else(|| {

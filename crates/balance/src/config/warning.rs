@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use ::config::reader::{Reader, line_and_column};
+use ::config::tree::Place;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// What it is about.
@@ -29,6 +32,20 @@ pub enum WarningKind {
         what: String,
         why: &'static str,
     },
+}
+
+impl Warning {
+    /// About what stands at a place.
+    pub(super) fn at(reader: &Reader, place: Place, kind: WarningKind) -> Self {
+        let (name, text) = reader.source(place.source).unwrap_or_default();
+        let (line, column) = line_and_column(text, place.start);
+        Self {
+            kind,
+            file: name.to_owned(),
+            line,
+            column,
+        }
+    }
 }
 
 impl fmt::Display for Warning {

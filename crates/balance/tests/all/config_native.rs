@@ -265,6 +265,34 @@ fn every_mode_has_its_words() {
 }
 
 #[test]
+fn a_weight_that_the_mode_does_not_use_is_a_warning() {
+    let warnings = |mode: &str, weights: [&str; 2]| -> Vec<String> {
+        let text = format!(
+            "[services.s]\nlisten = \"127.0.0.1:1\"\ndispatch = \"{mode}\"\n\
+             backends.a = {{ address = \"127.0.0.1:2\", {} }}\n\
+             backends.b = {{ address = \"127.0.0.1:3\", {} }}",
+            weights[0], weights[1]
+        );
+        let (_, warnings) = parse_text("b.toml", &text, Syntax::Native).unwrap();
+        warnings.iter().map(ToString::to_string).collect()
+    };
+    for mode in ["by-order", "by-client-ip"] {
+        let found = warnings(mode, ["weight = 1", "weight = 2"]);
+        let start = format!("b.toml:5:41: `weight` is ignored: the dispatch mode `{mode}` ");
+        assert!(
+            found.len() == 1 && found[0].starts_with(&start),
+            "{found:?}"
+        );
+        assert!(warnings(mode, ["weight = 1", "weight = 1"]).is_empty());
+    }
+    let penalties = ["penalty = 2", "weight = 2"];
+    assert!(warnings("round-robin", penalties)[0].contains("`penalty` is ignored"));
+    for mode in ["random", "weighted-round-robin", "least-connections"] {
+        assert!(warnings(mode, penalties).is_empty(), "{mode}");
+    }
+}
+
+#[test]
 fn mistakes_are_shown_in_their_lines_with_what_to_write() {
     let service = "[services.s]\nlisten = \"127.0.0.1:1\"\n";
     let end = "backends.a = \"127.0.0.1:2\"\n";

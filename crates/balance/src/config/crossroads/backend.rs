@@ -32,6 +32,7 @@ pub(super) fn backend(
         sticky_cookie: None,
         http: None,
         proxy_protocol_out: None,
+        weight: None,
         edits: Vec::new(),
     };
     let mut server = None;

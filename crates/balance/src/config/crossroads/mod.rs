@@ -106,13 +106,6 @@ impl Diagnostics<'_> {
         if self.warnings.len() >= WARNINGS_MAX {
             return;
         }
-        let (name, text) = self.reader.source(place.source).unwrap_or_default();
-        let (line, column) = ::config::reader::line_and_column(text, place.start);
-        self.warnings.push(Warning {
-            kind,
-            file: name.to_owned(),
-            line,
-            column,
-        });
+        self.warnings.push(Warning::at(self.reader, place, kind));
     }
 }

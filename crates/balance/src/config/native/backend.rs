@@ -77,6 +77,7 @@ pub(super) fn backend(
         sticky_cookie: None,
         http: None,
         proxy_protocol_out: None,
+        weight: None,
         edits: Vec::new(),
     };
     let mut edits: Vec<(HeaderEdit, Place)> = shared.edits.clone();
@@ -98,6 +99,7 @@ pub(super) fn backend(
         let place_of = |key: &str| section.entry(key).map(|(entry, _)| entry.place);
         places.sticky_cookie = place_of("sticky_cookie");
         places.proxy_protocol_out = place_of("proxy_protocol_out");
+        places.weight = place_of("weight").or(place_of("penalty"));
         edits.extend(headers(reader, &section));
         fill(reader, &section, &mut backend);
         version = http(reader, &section).or(version);

@@ -11,8 +11,9 @@ use ::config::open;
 use ::config::reader::{Problem, Reader};
 use ::config::section::Section;
 
-use super::model::Config;
-use super::validate::{self, HelpTerms};
+use super::model::{Config, Dispatch, Weight};
+use super::validate::{self, HelpTerms, LocatedService};
+use super::warning::{Warning, WarningKind};
 
 const KEYS: [&str; 5] = [
     "threads",
@@ -29,7 +30,11 @@ const SMALLEST: &str = "a balancer needs at least: listen = \"127.0.0.1:8080\" a
 const NAMES_MAX: usize = 1024;
 
 /// Parses the first source. `None` after reporting an error.
-pub(super) fn parse(reader: &mut Reader, text: &str) -> Option<Config> {
+pub(super) fn parse(
+    reader: &mut Reader,
+    text: &str,
+    warnings: &mut Vec<Warning>,
+) -> Option<Config> {
     let table = open::parse(reader, text)?;
     let top = Section::whole(&table);
     if ["listen", "upstreams"]
@@ -48,10 +53,10 @@ pub(super) fn parse(reader: &mut Reader, text: &str) -> Option<Config> {
         );
         return None;
     }
-    long(reader, &top)
+    long(reader, &top, warnings)
 }
 
-fn long(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
+fn long(reader: &mut Reader, top: &Section<'_>, warnings: &mut Vec<Warning>) -> Option<Config> {
     top.only(reader, &KEYS);
     let mut config = Config::new();
     fields::count(reader, top, "threads", 1..=1024, &mut config.threads);
@@ -86,6 +91,38 @@ fn long(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
         http: "kind = \"http\"",
     };
     validate::check(reader, &located, &config, &terms);
+    for one in &located {
+        warnings.extend(unused_weight(reader, one));
+    }
     config.services = located.into_iter().map(|located| located.service).collect();
     reader.is_clean().then_some(config)
+}
+
+/// A warning about the first weight of a service whose dispatch mode does not use it.
+fn unused_weight(reader: &Reader, located: &LocatedService) -> Option<Warning> {
+    let service = &located.service;
+    let backends = service.backends.iter().zip(&located.backends);
+    let mut weights = backends.filter_map(|(one, places)| Some((one.weight, places.weight?)));
+    let (weight, place) = weights.find(|(weight, _)| match service.dispatch {
+        Dispatch::ByOrder | Dispatch::ByClientIp => *weight != Weight::Share(1),
+        Dispatch::RoundRobin => matches!(weight, Weight::Penalty(_)),
+        _ => false,
+    })?;
+    let what = match weight {
+        Weight::Share(_) => "weight",
+        Weight::Penalty(_) => "penalty",
+    };
+    let why = match service.dispatch {
+        Dispatch::RoundRobin => {
+            "the dispatch mode `round-robin` uses weights only; `weighted-round-robin` uses both"
+        }
+        Dispatch::ByOrder => "the dispatch mode `by-order` takes the first back end that it can",
+        _ => "the dispatch mode `by-client-ip` goes by the client's address alone",
+    };
+    let what = what.to_owned();
+    Some(Warning::at(
+        reader,
+        place,
+        WarningKind::Ignored { what, why },
+    ))
 }

@@ -79,6 +79,7 @@ pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
             sticky_cookie: None,
             http: None,
             proxy_protocol_out: None,
+            weight: None,
             edits: Vec::new(),
         });
     }
