@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -52,6 +52,8 @@ impl Drop for Folder {
 pub struct BackEnd {
     pub address: SocketAddr,
     pub accepted: Arc<AtomicU64>,
+    /// The statuses that it has answered with, by HTTP.
+    statuses: Arc<Mutex<Vec<u32>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -77,7 +79,9 @@ impl BackEnd {
 
     /// By HTTP, with the status that is set at the time.
     pub fn http(status: Arc<AtomicU32>) -> BackEnd {
-        BackEnd::serving("127.0.0.1:0".parse().unwrap(), move |mut stream| {
+        let statuses = Arc::new(Mutex::new(Vec::new()));
+        let all = statuses.clone();
+        let mut serving = BackEnd::serving("127.0.0.1:0".parse().unwrap(), move |mut stream| {
             let mut head = Vec::new();
             let mut bytes = [0; 1024];
             while !head.ends_with(b"\r\n\r\n") {
@@ -87,9 +91,12 @@ impl BackEnd {
                 }
             }
             let status = status.load(Ordering::Relaxed);
+            all.lock().unwrap().push(status);
             let answer = format!("HTTP/1.1 {status} So\r\nContent-Length: 4\r\n\r\nword");
             let _ = stream.write_all(answer.as_bytes());
-        })
+        });
+        serving.statuses = statuses;
+        serving
     }
 
     fn serving(address: SocketAddr, serve: impl Fn(TcpStream) + Clone + Send + 'static) -> BackEnd {
@@ -114,6 +121,7 @@ impl BackEnd {
         BackEnd {
             address,
             accepted,
+            statuses: Arc::default(),
             stop,
             thread: Some(thread),
         }
@@ -121,6 +129,12 @@ impl BackEnd {
 
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// How often it has answered with a status.
+    pub fn answered_with(&self, status: u32) -> usize {
+        let all = self.statuses.lock().unwrap();
+        all.iter().filter(|&&one| one == status).count()
     }
 }
 
