@@ -333,7 +333,7 @@ impl Agent {
         }
         let came = self.incoming.next_within(wait);
         // An agent that never ends may send one answer after the other.
-        if let (Some(limit), Ok(Ok(Incoming::Message(_)))) = (timeout.is_spent(), &came) {
+        if let (Some(limit), Ok(Ok(Incoming::Message(_)))) = (timeout.add_elapsed(), &came) {
             let seconds = limit.as_secs();
             return Err(self.give_up(format_args!(
                 "it has not come to an end after {seconds} s, longer than its order can take"
@@ -354,7 +354,7 @@ impl Agent {
             Err(RecvTimeoutError::Timeout) if self.liveness.is_silent() => {
                 Err(self.fault(PipeFault::Ended { status: None }))
             }
-            Err(RecvTimeoutError::Timeout) => match timeout.is_over_after(wait) {
+            Err(RecvTimeoutError::Timeout) => match timeout.add_silence(wait) {
                 None => Ok(None),
                 Some(waited) => {
                     let seconds = waited.as_secs();

@@ -130,16 +130,15 @@ fn longest(order: &Order, lead: Duration) -> Duration {
 
 /// The wait for answers to one order.
 pub(super) struct ReplyTimeout {
-    /// Time waited since the last answer. It is summed rather than read from a clock, since this
+    /// Time since the last answer. It is summed rather than read from a clock, since this
     /// program may have been suspended.
-    waited: Duration,
-    limit: Duration,
-    later_limit: Duration,
-    /// Time since the order, and up to when it was summed.
-    spent: Duration,
+    silence: Duration,
+    silence_limit: Duration,
+    later_silence_limit: Duration,
+    /// Time since the order, summed until `seen`.
+    total: Duration,
     seen: Instant,
-    /// The limit of that.
-    pub(super) spent_limit: Duration,
+    pub(super) total_limit: Duration,
     /// Whether the agent was ordered to stop.
     pub(super) cancelled: bool,
 }
@@ -148,12 +147,12 @@ impl ReplyTimeout {
     /// For an order that has just been given; `lead` is the time until a load begins.
     pub(super) fn with(order: &Order, lead: Duration) -> Self {
         Self {
-            waited: Duration::ZERO,
-            limit: silence(order),
-            later_limit: later_silence(order),
-            spent: Duration::ZERO,
+            silence: Duration::ZERO,
+            silence_limit: silence(order),
+            later_silence_limit: later_silence(order),
+            total: Duration::ZERO,
             seen: Instant::now(),
-            spent_limit: longest(order, lead),
+            total_limit: longest(order, lead),
             cancelled: false,
         }
     }
@@ -161,34 +160,34 @@ impl ReplyTimeout {
     /// The agent was ordered to stop.
     pub(super) fn cancel(&mut self) {
         self.cancelled = true;
-        self.limit = self.limit.min(self.waited + STOPS_WITHIN);
+        self.silence_limit = self.silence_limit.min(self.silence + STOPS_WITHIN);
         // What it reports while it stops counts as progress, but not for ever.
-        self.spent_limit = self.spent_limit.min(self.spent + 2 * STOPS_WITHIN);
+        self.total_limit = self.total_limit.min(self.total + 2 * STOPS_WITHIN);
     }
 
     pub(super) fn answered(&mut self) {
-        self.waited = Duration::ZERO;
-        self.limit = self.limit.min(self.later_limit);
+        self.silence = Duration::ZERO;
+        self.silence_limit = self.silence_limit.min(self.later_silence_limit);
     }
 
-    /// As [`Self::is_spent_after`], with the time since it was called last.
-    pub(super) fn is_spent(&mut self) -> Option<Duration> {
+    /// As [`Self::add_time`], with the time since it was called last.
+    pub(super) fn add_elapsed(&mut self) -> Option<Duration> {
         let now = Instant::now();
         let time = now - std::mem::replace(&mut self.seen, now);
-        self.is_spent_after(time)
+        self.add_time(time)
     }
 
     /// Another `time` has passed, with answers or without. Returns the limit, once the order takes
     /// longer than it can.
-    pub(super) fn is_spent_after(&mut self, time: Duration) -> Option<Duration> {
-        self.spent += time.min(STEP_MAX);
-        (self.spent >= self.spent_limit).then_some(self.spent_limit)
+    pub(super) fn add_time(&mut self, time: Duration) -> Option<Duration> {
+        self.total += time.min(STEP_MAX);
+        (self.total >= self.total_limit).then_some(self.total_limit)
     }
 
     /// No answer has come for another `time`. Returns the whole wait, once it is too long.
-    pub(super) fn is_over_after(&mut self, time: Duration) -> Option<Duration> {
-        self.waited += time;
-        (self.waited >= self.limit).then_some(self.waited)
+    pub(super) fn add_silence(&mut self, time: Duration) -> Option<Duration> {
+        self.silence += time;
+        (self.silence >= self.silence_limit).then_some(self.silence)
     }
 }
 
@@ -205,10 +204,10 @@ mod tests {
         };
         assert_eq!(silence(&stop), LATE + 65 * second);
         let mut timeout = ReplyTimeout::with(&stop, Duration::ZERO);
-        assert_eq!(timeout.is_over_after(94 * second), None);
+        assert_eq!(timeout.add_silence(94 * second), None);
         timeout.answered();
-        assert_eq!(timeout.is_over_after(94 * second), None);
-        assert_eq!(timeout.is_over_after(second), Some(95 * second));
+        assert_eq!(timeout.add_silence(94 * second), None);
+        assert_eq!(timeout.add_silence(second), Some(95 * second));
     }
 
     #[test]
@@ -241,15 +240,15 @@ mod tests {
         let limit = Duration::from_secs(around_s - 7 + 100);
         for _ in 1..limit.as_secs() {
             timeout.answered();
-            assert_eq!(timeout.is_spent_after(second), None);
+            assert_eq!(timeout.add_time(second), None);
         }
-        assert_eq!(timeout.is_spent_after(second), Some(limit));
+        assert_eq!(timeout.add_time(second), Some(limit));
         // While this program was suspended, the load did not take longer.
         let mut timeout = ReplyTimeout::with(&order, Duration::ZERO);
-        assert_eq!(timeout.is_spent_after(3_600 * second), None);
+        assert_eq!(timeout.add_time(3_600 * second), None);
         timeout.cancel();
-        let spent = (0..30).find_map(|_| timeout.is_spent_after(second));
-        assert_eq!(spent, Some(second + 2 * STOPS_WITHIN));
+        let total = (0..30).find_map(|_| timeout.add_time(second));
+        assert_eq!(total, Some(second + 2 * STOPS_WITHIN));
     }
 
     #[test]
@@ -261,9 +260,9 @@ mod tests {
             duration_ms: 600_000,
         };
         let mut timeout = ReplyTimeout::with(&order, Duration::ZERO);
-        assert_eq!(timeout.is_over_after(500 * second), None);
+        assert_eq!(timeout.add_silence(500 * second), None);
         timeout.cancel();
-        assert_eq!(timeout.is_over_after(second), None);
-        assert!(timeout.is_over_after(STOPS_WITHIN).is_some());
+        assert_eq!(timeout.add_silence(second), None);
+        assert!(timeout.add_silence(STOPS_WITHIN).is_some());
     }
 }

@@ -1,6 +1,7 @@
 //! The wait for a server that is being started, in parts, between which the run can say what it is
 //! waiting for.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use agent::AgentError;
@@ -57,31 +58,29 @@ impl<'o> ReadyWait<'o> {
         }
     }
 
-    /// Takes the answer to the order: a line about what is waited for, or how the wait ended.
-    ///
-    /// # Errors
-    /// When the wait is over.
+    /// Takes the answer to the order: goes on with a line about what is waited for, or breaks with
+    /// how the wait ended.
     pub(crate) fn take(
         &self,
         answer: Result<(), AgentError>,
-    ) -> Result<String, Result<(), AgentError>> {
+    ) -> ControlFlow<Result<(), AgentError>, String> {
         let text = match answer {
             Err(AgentError::Failed(text)) => text,
-            other => return Err(other),
+            other => return ControlFlow::Break(other),
         };
         // Before its time a wait fails only for good, such as when the server ended.
         if self.since.elapsed() < self.part {
-            return Err(Err(AgentError::Failed(text)));
+            return ControlFlow::Break(Err(AgentError::Failed(text)));
         }
         let part = format!(" within {} ms: ", self.part.as_millis());
         let whole = format!(" within {} ms: ", self.whole.timeout_ms);
         if self.left.is_zero() {
-            return Err(Err(AgentError::Failed(text.replacen(&part, &whole, 1))));
+            return ControlFlow::Break(Err(AgentError::Failed(text.replacen(&part, &whole, 1))));
         }
         let found = text.split_once(&part).map_or(&*text, |(_, found)| found);
         let found = found.split(LAST_OUTPUT).next().unwrap_or_default();
         let name = self.whole.server.as_deref().map(original);
-        Ok(format!(
+        ControlFlow::Continue(format!(
             "waiting for `{}`, at most {} s more: {found}",
             name.unwrap_or_default(),
             self.left.as_secs()
@@ -121,18 +120,20 @@ mod tests {
         let mut wait = ReadyWait::saying_after(&whole, Duration::from_millis(20));
         assert_eq!(wait.next_order().timeout_ms, 20);
         sleep(Duration::from_millis(25));
-        let line = wait.take(failed(20)).unwrap();
+        let ControlFlow::Continue(line) = wait.take(failed(20)) else {
+            panic!("the wait is over");
+        };
         assert_eq!(line, "waiting for `app`, at most 9 s more: status 500");
         // The rest is one part.
         assert_eq!(wait.next_order().timeout_ms, 9_980);
         wait.part = Duration::ZERO;
         wait.since = Instant::now();
-        assert!(matches!(wait.take(Ok(())), Err(Ok(()))));
+        assert!(matches!(wait.take(Ok(())), ControlFlow::Break(Ok(()))));
         let whole = order(20);
         let mut wait = ReadyWait::new(&whole);
         assert_eq!(wait.next_order().timeout_ms, 20);
         sleep(Duration::from_millis(25));
-        let Err(Err(AgentError::Failed(text))) = wait.take(failed(20)) else {
+        let ControlFlow::Break(Err(AgentError::Failed(text))) = wait.take(failed(20)) else {
             panic!("the wait is not over");
         };
         assert!(text.contains("within 20 ms: status 500; its last output"));
@@ -152,6 +153,6 @@ mod tests {
         let mut wait = ReadyWait::new(&whole);
         wait.next_order();
         let ended = AgentError::Failed("`app` ended by itself".into());
-        assert!(matches!(wait.take(Err(ended)), Err(Err(_))));
+        assert!(matches!(wait.take(Err(ended)), ControlFlow::Break(Err(_))));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use base64::Engine as _;
@@ -186,8 +187,8 @@ fn await_ready(
             return Ok(answer);
         }
         match wait.take(answer) {
-            Ok(line) => cx.note(line),
-            Err(over) => return Ok(over),
+            ControlFlow::Continue(line) => cx.note(line),
+            ControlFlow::Break(end) => return Ok(end),
         }
     }
 }

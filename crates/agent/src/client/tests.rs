@@ -43,7 +43,7 @@ impl Read for Endless {
 fn an_agent_that_reports_progress_for_ever_is_lost() {
     let mut agent = agent_that_prints(Endless(0, io::Cursor::default()));
     let mut timeout = ReplyTimeout::with(&Order::Clock, Duration::ZERO);
-    timeout.spent_limit = Duration::from_millis(1_200);
+    timeout.total_limit = Duration::from_millis(1_200);
     let stop = AtomicBool::new(false);
     let end = Instant::now() + Duration::from_secs(20);
     let error = loop {
