@@ -1,5 +1,7 @@
 //! The summary table of each condition: the figures of every subject, and how they differ.
 
+use std::collections::{HashMap, HashSet};
+
 use readings::{Condition, RunHeader};
 use verdict::text::{condition, counted, rate, time};
 use verdict::{Analysis, Comparison, Metric, SubjectRow};
@@ -68,50 +70,52 @@ struct Cell<'a> {
 }
 
 fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
-    let compared = |subject: &str, metric: Metric| {
-        let mut all = analysis.comparisons.iter().enumerate();
-        all.find(|(_, c)| {
-            c.subject == subject
-                && c.metric == metric
-                && c.condition.iter().all(|(k, v)| place.get(k) == Some(v))
-        })
-    };
-    let is_here = |row: &SubjectRow| row.condition == *place && row.subject == header.baseline;
     let all_of = |c: &Comparison| c.condition.iter().all(|(k, v)| place.get(k) == Some(v));
+    // The first of each subject, as a journal may have thousands.
+    let mut comparisons: HashMap<(&str, Metric), (usize, &Comparison)> = HashMap::new();
+    let here = analysis.comparisons.iter().enumerate();
+    for (number, c) in here.filter(|(_, c)| all_of(c)) {
+        let first = comparisons.entry((c.subject.as_str(), c.metric));
+        first.or_insert((number, c));
+    }
+    let mut rows: HashMap<&str, &SubjectRow> = HashMap::new();
+    let measured = || analysis.table.iter().filter(|row| row.condition == *place);
+    for row in measured() {
+        rows.entry(row.subject.as_str()).or_insert(row);
+    }
+    let compared = |subject: &str, metric: Metric| comparisons.get(&(subject, metric)).copied();
     // A load in the background of one subject has no baseline.
     let mut subjects: Vec<&str> = Vec::new();
-    if analysis.table.iter().any(is_here) || analysis.comparisons.iter().any(all_of) {
+    let mut is_in: HashSet<&str> = HashSet::new();
+    if rows.contains_key(header.baseline.as_str()) || !comparisons.is_empty() {
         subjects.push(&header.baseline);
+        is_in.insert(&header.baseline);
     }
-    let measured = analysis.table.iter().filter(|row| row.condition == *place);
     let names = header
         .subjects
         .iter()
-        .chain(measured.map(|row| &row.subject));
+        .chain(measured().map(|row| &row.subject));
+    let of_comparisons: HashSet<&str> = comparisons.keys().map(|(subject, _)| *subject).collect();
     for name in names.chain(analysis.comparisons.iter().map(|c| &c.subject)) {
-        let known = |metric: Metric| compared(name, metric).is_some();
-        let has_row = analysis
-            .table
-            .iter()
-            .any(|row| row.condition == *place && row.subject == *name);
-        if !subjects.contains(&name.as_str()) && (has_row || Metric::ALL.into_iter().any(known)) {
+        let is_known = rows.contains_key(name.as_str()) || of_comparisons.contains(name.as_str());
+        if is_known && is_in.insert(name) {
             subjects.push(name);
         }
     }
     let cell = |subject: &str, metric: Metric| {
-        let mut rows = analysis.table.iter();
-        let row = rows.find(|row| row.condition == *place && row.subject == subject);
         let own = compared(subject, metric);
         // A baseline's figure can come from any comparison with it.
-        let side = own.map(|(_, c)| (c, c.subject_value)).or_else(|| {
-            let of_baseline = subject == header.baseline;
-            let mut others = subjects.iter().filter_map(|other| compared(other, metric));
-            others
-                .find(|(_, c)| of_baseline && c.baseline_value.is_some())
-                .map(|(_, c)| (c, c.baseline_value))
-        });
+        let side = match own {
+            Some((_, c)) => Some((c, c.subject_value)),
+            None if subject == header.baseline => subjects
+                .iter()
+                .filter_map(|other| compared(other, metric))
+                .find(|(_, c)| c.baseline_value.is_some())
+                .map(|(_, c)| (c, c.baseline_value)),
+            None => None,
+        };
         Cell {
-            value: value(metric, row, side),
+            value: value(metric, rows.get(subject).copied(), side),
             compared: own,
         }
     };
@@ -139,8 +143,8 @@ fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
             .iter()
             .filter_map(|subject| compared(subject, metric));
         all.filter_map(|(_, c)| c.rate_per_s).next().or_else(|| {
-            let mut rows = analysis.table.iter().filter(|row| row.condition == *place);
-            rows.find_map(|row| row.rate_per_s)
+            measured()
+                .find_map(|row| row.rate_per_s)
                 .filter(|_| metric.is_of_open_loop())
         })
     };
