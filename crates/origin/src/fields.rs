@@ -18,11 +18,9 @@ pub(crate) fn request(head: &FieldSection) -> Request {
     }
 }
 
-/// Passes the fields of an HTTP/1.1 answer of [`crate::pages`] to `each`, `:status` first. Returns
-/// its body.
-pub(crate) fn answer_fields(answer: &[u8], mut each: impl FnMut(&[u8], &[u8])) -> &[u8] {
-    let end = memchr::memmem::find(answer, b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
-    let (head, body) = answer.split_at(end);
+/// Passes the fields in the head of an HTTP/1.1 answer of [`crate::pages`] to `each`, `:status`
+/// first.
+pub(crate) fn answer_fields(head: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
     let head = String::from_utf8_lossy(head);
     let mut lines = head.lines();
     let status = lines.next().and_then(|line| line.split(' ').nth(1));
@@ -33,5 +31,4 @@ pub(crate) fn answer_fields(answer: &[u8], mut each: impl FnMut(&[u8], &[u8])) -
             each(name.as_bytes(), value.as_bytes());
         }
     }
-    body
 }

@@ -1,11 +1,11 @@
 //! The server side of one HTTP/2 connection, without I/O.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use net::h2::{H2Error, Incoming, Session, SessionLimits, hpack};
 use net::http::Request;
 
+use crate::body::Body;
 use crate::fields::{answer_fields, request};
 use crate::pages::StreamPage;
 
@@ -24,26 +24,23 @@ const OUT_MAX: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct H2Page {
     block: Vec<u8>,
-    body: Arc<[u8]>,
+    body: Body,
 }
 
 impl StreamPage for H2Page {
-    fn of(answer: &[u8]) -> Self {
+    fn with_body(head: &[u8], body: Body) -> Self {
         let mut block = Vec::new();
-        let body = answer_fields(answer, |name, value| {
+        answer_fields(head, |name, value| {
             hpack::encode(&mut block, name, value);
         });
-        Self {
-            block,
-            body: Arc::from(body),
-        }
+        Self { block, body }
     }
 }
 
 /// A body that is being sent.
 #[derive(Debug)]
 struct Answer {
-    body: Arc<[u8]>,
+    body: Body,
     sent: usize,
 }
 
@@ -130,7 +127,7 @@ impl H2Server {
 
     /// Answers a request, unless its stream has been reset meanwhile.
     pub(crate) fn answer(&mut self, stream: u32, page: &H2Page) {
-        let is_empty = page.body.is_empty();
+        let is_empty = page.body.size() == 0;
         if !self.session.is_open(stream) {
             return;
         }
@@ -146,9 +143,11 @@ impl H2Server {
         let session = &mut self.session;
         self.answers.retain(|&stream, answer| {
             while session.out.len() < OUT_MAX {
-                let sent = session.send_data(stream, &answer.body[answer.sent..], true);
+                let piece = answer.body.piece(answer.sent);
+                let is_last = answer.sent + piece.len() == answer.body.size();
+                let sent = session.send_data(stream, &piece, is_last);
                 answer.sent += sent;
-                if answer.sent == answer.body.len() {
+                if answer.sent == answer.body.size() {
                     return false;
                 }
                 if sent == 0 {

@@ -11,6 +11,7 @@ use net::h3::{
 use net::http::Request;
 use quic::{Connection, Dir, Event, StreamEnd, StreamEvent, StreamId, VarInt, read};
 
+use crate::body::Body;
 use crate::fields::{answer_fields, request};
 use crate::pages::StreamPage;
 
@@ -29,25 +30,53 @@ const OVERHEAD_MAX: u64 = 10_000;
 pub(crate) struct H3Page {
     /// HEADERS, and the head of DATA if there is a body.
     head: Bytes,
-    body: Bytes,
+    body: Body,
 }
 
 impl StreamPage for H3Page {
-    fn of(answer: &[u8]) -> Self {
+    fn with_body(head: &[u8], body: Body) -> Self {
         let mut section = Vec::new();
         qpack::begin(&mut section);
-        let body = answer_fields(answer, |name, value| {
+        answer_fields(head, |name, value| {
             qpack::encode(&mut section, name, value);
         });
         let mut head = Vec::new();
         frame::headers(&mut head, &section);
-        if !body.is_empty() {
-            frame::data_head(&mut head, body.len() as u64);
+        if body.size() > 0 {
+            frame::data_head(&mut head, body.size() as u64);
         }
         Self {
             head: head.into(),
-            body: Bytes::copy_from_slice(body),
+            body,
         }
+    }
+}
+
+/// An answer that is being sent.
+#[derive(Debug)]
+struct Answer {
+    /// What is sent next: the head, and a piece of the body.
+    parts: [Bytes; 2],
+    body: Body,
+    /// Bytes of the body up to the end of that piece.
+    taken: usize,
+}
+
+impl Answer {
+    fn of(page: &H3Page) -> Self {
+        let piece = page.body.piece(0);
+        Self {
+            taken: piece.len(),
+            parts: [page.head.clone(), piece],
+            body: page.body.clone(),
+        }
+    }
+
+    /// Takes the next piece of the body; `false` at its end.
+    fn take_piece(&mut self) -> bool {
+        self.parts[1] = self.body.piece(self.taken);
+        self.taken += self.parts[1].len();
+        !self.parts[1].is_empty()
     }
 }
 
@@ -151,7 +180,7 @@ pub(crate) struct H3Server {
     /// The memory of an earlier request.
     spare: Option<Incoming>,
     /// The rest of answers for which the windows had too little room.
-    unsent: HashMap<StreamId, [Bytes; 2]>,
+    unsent: HashMap<StreamId, Answer>,
     uni: Vec<(StreamId, UniReader)>,
     /// One bit for each type of critical stream that the client has opened.
     has_uni: u8,
@@ -338,26 +367,28 @@ impl H3Server {
     /// Answers a request, unless its stream has been reset meanwhile.
     pub(crate) fn answer(&mut self, connection: &mut Connection, id: StreamId, page: &H3Page) {
         self.answered += 1;
-        self.send(connection, id, [page.head.clone(), page.body.clone()]);
+        self.send(connection, id, Answer::of(page));
     }
 
     fn send_rest(&mut self, connection: &mut Connection, id: StreamId) {
-        if let Some(parts) = self.unsent.remove(&id) {
-            self.send(connection, id, parts);
+        if let Some(answer) = self.unsent.remove(&id) {
+            self.send(connection, id, answer);
         }
     }
 
-    fn send(&mut self, connection: &mut Connection, id: StreamId, mut parts: [Bytes; 2]) {
+    fn send(&mut self, connection: &mut Connection, id: StreamId, mut answer: Answer) {
         let mut stream = connection.send_stream(id);
         loop {
-            match stream.write_chunks(&mut parts) {
-                Ok(_) if parts.iter().all(Bytes::is_empty) => {
-                    let _ = stream.finish();
-                    return;
+            match stream.write_chunks(&mut answer.parts) {
+                Ok(_) => {
+                    let is_sent = answer.parts.iter().all(Bytes::is_empty);
+                    if is_sent && !answer.take_piece() {
+                        let _ = stream.finish();
+                        return;
+                    }
                 }
-                Ok(_) => {}
                 Err(quic::WriteError::Blocked) => {
-                    self.unsent.insert(id, parts);
+                    self.unsent.insert(id, answer);
                     return;
                 }
                 Err(_) => return,

@@ -4,6 +4,7 @@
 //! own event loop and listening socket.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod body;
 mod fields;
 mod h2;
 mod h3;

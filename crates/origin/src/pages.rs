@@ -2,6 +2,8 @@
 
 use net::http::{Request, may_have_content};
 
+use crate::body::Body;
+
 /// The body of `/`: 13 bytes.
 pub(crate) const HELLO: &[u8] = b"Hello, world!";
 
@@ -252,7 +254,13 @@ fn escape(text: &str) -> String {
 /// An answer in the form in which HTTP/2 or HTTP/3 sends it on a stream.
 pub(crate) trait StreamPage: Clone {
     /// Converts the bytes of an HTTP/1.1 answer.
-    fn of(answer: &[u8]) -> Self;
+    fn of(answer: &[u8]) -> Self {
+        let end = memchr::memmem::find(answer, b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+        Self::with_body(&answer[..end], Body::of(&answer[end..]))
+    }
+
+    /// Converts the head of an HTTP/1.1 answer.
+    fn with_body(head: &[u8], body: Body) -> Self;
 }
 
 /// Whether a connection is kept after an answer.

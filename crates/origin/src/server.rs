@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use bytes::Bytes;
 use net::http::RequestParser;
 use net::{
     ConnId, Datagrams, Epoll, Event, Io, IoKind, IoOptions, Lingering, PayloadId, Uring, os,
@@ -297,6 +298,8 @@ struct Worker<I: Io> {
     h2_pages: StreamPages<H2Page>,
     /// A [`BLOCK`] of the text of long bodies.
     block: Option<PayloadId>,
+    /// The same, for answers on streams.
+    stream_block: Option<Bytes>,
     /// Bytes of all pages that are cached.
     page_bytes: usize,
     /// Requests of the bytes that are being read.
@@ -342,6 +345,7 @@ impl<I: Io> Worker<I> {
             pages: HashMap::new(),
             h2_pages: HashMap::new(),
             block: None,
+            stream_block: None,
             page_bytes: 0,
             h2_requests: Vec::new(),
             number,

@@ -73,6 +73,22 @@ fn requests_that_would_be_others_in_http_1_1_are_refused() {
 }
 
 #[test]
+fn long_bodies_are_complete() {
+    let origin = origin();
+    let mut client = connect(&origin, &[(settings::INITIAL_WINDOW_SIZE, 1 << 20)]);
+    let short = client.ask(1, &with(&[(":path", "/bytes/20000")])).body;
+    for (at, size) in [998_400, 998_401, 2_500_000, 998_400].iter().enumerate() {
+        let path = format!("/bytes/{size}");
+        let answer = client.ask(at as u32 * 2 + 3, &with(&[(":path", &path)]));
+        assert_eq!(answer.value("content-length"), size.to_string());
+        assert_eq!(answer.body.len(), *size);
+        // The text repeats every 1664 bytes.
+        let mut parts = answer.body.chunks(1664);
+        assert!(parts.all(|part| short.starts_with(part)), "{size}");
+    }
+}
+
+#[test]
 fn a_body_waits_for_the_clients_windows() {
     let origin = origin();
     let mut client = connect(&origin, &[(settings::INITIAL_WINDOW_SIZE, 10)]);

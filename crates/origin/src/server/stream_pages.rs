@@ -8,7 +8,8 @@ use net::http::Request;
 use net::{Io, os};
 
 use super::{AnswerKey, AnswerTo, Worker, stats};
-use crate::pages::{ConnectionReuse, Page, StreamPage, answer, page, sized_body};
+use crate::body::Body;
+use crate::pages::{BLOCK, ConnectionReuse, Page, StreamPage, answer, page, sized_body};
 
 /// Fixed pages, by method and target.
 pub(super) type StreamPages<P> = HashMap<String, P>;
@@ -33,8 +34,14 @@ impl<I: Io> Worker<I> {
         let own = |status, kind, body: &[u8]| P::of(&answer(status, kind, body, is_head, persist));
         let page = match page(request) {
             Page::Own(bytes) => P::of(&bytes),
-            Page::Fixed(bytes) => self.cached(pages, key, &bytes),
-            Page::Long(head, size) => self.cached(pages, key, &[head, sized_body(size)].concat()),
+            Page::Fixed(bytes) => self.cached(pages, key, bytes.len(), P::of(&bytes)),
+            Page::Long(head, size) => {
+                let block = self
+                    .stream_block
+                    .get_or_insert_with(|| sized_body(BLOCK).into());
+                let body = Body::repeated(block.clone(), size);
+                self.cached(pages, key, head.len(), P::with_body(&head, body))
+            }
             Page::Delayed(delay) => {
                 let now = os::now_ns();
                 let came = arrived_ns.map_or(now, |at| at.min(now));
@@ -56,15 +63,15 @@ impl<I: Io> Worker<I> {
         give(self, &page);
     }
 
-    /// A fixed page with these bytes, which is cached if it fits.
+    /// A fixed page of so many bytes, which is cached if it fits.
     fn cached<P: StreamPage>(
         &mut self,
         pages: &mut StreamPages<P>,
         key: String,
-        bytes: &[u8],
+        bytes: usize,
+        page: P,
     ) -> P {
-        let page = P::of(bytes);
-        if self.reserve_cache(pages.len(), bytes.len()) {
+        if self.reserve_cache(pages.len(), bytes) {
             pages.insert(key, page.clone());
         }
         page
