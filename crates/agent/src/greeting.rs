@@ -123,7 +123,7 @@ impl Agent {
             }
             Answer::Hello { version, .. } => Err(AgentError::Failed(format!(
                 "its weigh is version {}; expected {}",
-                shortened(&version, REASON_BYTES_MAX),
+                shortened(&version.escape_debug().to_string(), REASON_BYTES_MAX),
                 env!("CARGO_PKG_VERSION")
             ))),
             other => {

@@ -140,8 +140,12 @@ impl Hosts {
             HostsSpec::Machines(specs) => {
                 let failed = |host: &str, error| {
                     let (AgentError::Lost(why) | AgentError::Failed(why)) = error;
-                    let host = host.to_owned();
-                    HostsError::Machine { host, why }
+                    // A lost agent's error names its host.
+                    let named = format!("host `{host}`: ");
+                    HostsError::Machine {
+                        why: why.strip_prefix(&named).unwrap_or(&why).to_owned(),
+                        host: host.to_owned(),
+                    }
                 };
                 let has_links = specs.iter().any(|spec| spec.link.is_some());
                 let mut machines = Machines::new();
