@@ -92,9 +92,11 @@ pub(crate) fn opening_pacing(connections: u32, pacing: Pacing) -> Pacing {
 
 /// Most runs per window for an outside driver.
 const RUNS_MAX: f64 = 3.0;
-/// A run of an outside driver with fewer answers on each connection is distorted by its ends: the
-/// time for connecting at its start and the unanswered requests at its end are part of it.
-pub(super) const ANSWERS_PER_RUN: f64 = 25.0;
+/// Successive answers in a run of an outside driver, where the window has room for them. In shorter
+/// runs, connecting at the start and unanswered requests at the end distort the throughput.
+const ANSWERS_PER_RUN: f64 = 25.0;
+/// With fewer there is a warning.
+pub(super) const ANSWERS_PER_RUN_MIN: f64 = 20.0;
 
 /// The number of runs of an outside driver per window, and their length in whole seconds, since
 /// drivers take whole seconds. `answer_s` is the slowest subject's mean response time, or 0 if that
@@ -104,7 +106,7 @@ pub(crate) fn outside_runs(window: Duration, slice: SliceLength, answer_s: f64) 
     let count = match slice {
         SliceLength::Fixed(length) => (window_s / length.as_secs_f64().max(1.0)).round(),
         SliceLength::Auto => {
-            let run_s = (ANSWERS_PER_RUN * answer_s).max(1.0);
+            let run_s = (ANSWERS_PER_RUN * answer_s).ceil().max(1.0);
             (window_s / run_s).floor().min(RUNS_MAX)
         }
     }
@@ -440,6 +442,9 @@ mod tests {
         let slow = |ms, slice| outside_runs(Duration::from_millis(ms), slice, 0.2);
         assert_eq!(slow(12_000, SliceLength::Auto), (2, 6));
         assert_eq!(slow(3_000, SliceLength::Auto), (1, 3));
+        // Rounding does not make them shorter than 25 answers.
+        let window = Duration::from_secs(10);
+        assert_eq!(outside_runs(window, SliceLength::Auto, 0.132), (2, 5));
         assert_eq!(slow(5_000, fixed(1_000)), (5, 1));
         assert_eq!(outside_warm_up_s(Duration::from_millis(300)), 1);
         assert_eq!(outside_warm_up_s(Duration::ZERO), 0);

@@ -9,7 +9,7 @@ use readings::{
     ServerReading, Slice, SystemMetrics, ThreadReading,
 };
 
-use super::schedule::ANSWERS_PER_RUN;
+use super::schedule::ANSWERS_PER_RUN_MIN;
 use super::tool_output::{output_tail, shell, shortened};
 use crate::copies::{of_path, original};
 use crate::group::ReadySubject;
@@ -92,32 +92,42 @@ impl<'a> ToolTrial<'a> {
         count.max(u64::from(load.connections))
     }
 
-    /// The mean time from one answer to the next on a connection or stream in the latest run, s; 0
-    /// if nothing has run.
-    pub(super) fn answer_s(&self, load: &LoadSpec) -> f64 {
-        if self.rate_per_s <= 0.0 {
-            return 0.0;
-        }
-        let streams = self.ready.subject.streams.unwrap_or(1);
-        f64::from(load.connections) * f64::from(streams) / self.rate_per_s
+    /// Requests that are under way at once.
+    fn at_once(&self, load: &LoadSpec) -> f64 {
+        f64::from(load.connections) * f64::from(self.ready.subject.streams.unwrap_or(1))
     }
 
-    /// A warning if the ends of a closed-loop run of so many seconds distort its throughput. A
-    /// driver with a warm-up of its own has no such start.
-    pub(super) fn few_answers(&self, load: &LoadSpec, seconds: u64) -> Option<String> {
-        let planned = &self.ready.planned;
-        let answer_s = self.answer_s(load);
-        if planned.baseline_copy || self.driver.warms_up() || answer_s <= 0.0 {
+    /// The mean response time in a run, s: at least its length if it has no answer.
+    pub(super) fn answer_s(&self, run: &DriverRun, load: &LoadSpec) -> f64 {
+        match run.requests {
+            0 => run.duration_s,
+            requests => self.at_once(load) * run.duration_s / requests as f64,
+        }
+    }
+
+    /// A warning if the start and the end of closed-loop runs distort their throughput. A driver
+    /// that warms up by itself has connected before it begins to count.
+    pub(super) fn few_answers(&self, load: &LoadSpec, has_warm_up: bool) -> Option<String> {
+        let (planned, driver) = (&self.ready.planned, &self.driver);
+        let runs = || self.runs.iter().filter(|run| run.pacing == Pacing::Closed);
+        let count = runs().count();
+        if planned.baseline_copy || self.failure.is_some() || driver.warms_up() || count == 0 {
             return None;
         }
-        let answers = seconds as f64 / answer_s;
-        (answers < ANSWERS_PER_RUN).then(|| {
+        let requests: u64 = runs().map(|run| run.requests).sum();
+        let successive = requests as f64 / count as f64 / self.at_once(load);
+        let advice = match has_warm_up {
+            true => "",
+            false => " and a `design.warmup`, which shows how long the runs have to be",
+        };
+        // The text has no measured number, so that it is shown once.
+        (successive < ANSWERS_PER_RUN_MIN).then(|| {
             format!(
-                "`{}` answers about {answers:.0} times on each connection in a run of `{}`, which \
-                 takes {seconds} s: its throughput is too low, because connecting and the requests \
-                 unanswered at the end are part of it. With fewer than {ANSWERS_PER_RUN} answers a \
-                 longer `design.window` is better, with a longer `design.slice` if that is set",
-                planned.subject, self.driver.name
+                "`{}`: a run of `{}` has fewer than {ANSWERS_PER_RUN_MIN} successive answers, so \
+                 its throughput is too low: connecting, and the requests unanswered at the end, \
+                 are part of the run. Set a longer `design.window`{advice}, and no shorter \
+                 `design.slice`",
+                planned.subject, driver.name
             )
         })
     }

@@ -106,19 +106,20 @@ fn measure_runs(
     let design = cx.sequential.design(cx.options.experiment);
     let warmup_s = schedule::outside_warm_up_s(design.warmup);
     cx.phase("warming up");
+    let mut slowest_s: f64 = 0.0;
     for tool_trial in tool_trials.iter_mut() {
-        warm_up(cx, resolved, tool_trial, warmup_s)?;
+        if let Some(run) = warm_up(cx, resolved, tool_trial, warmup_s)? {
+            slowest_s = slowest_s.max(tool_trial.answer_s(&run, &resolved.load));
+        }
     }
     cx.phase("throughput");
-    let answers_s = tool_trials.iter().map(|one| one.answer_s(&resolved.load));
-    let slowest_s = answers_s.fold(0.0, f64::max);
     let (count, seconds) = schedule::outside_runs(design.window, design.slice, slowest_s);
     let closed = (Pacing::Closed, count, seconds, warmup_s);
     rounds(cx, resolved, tool_trials, closed, random)?;
-    if cx.block == 1 {
+    if cx.block == 1 && !cx.stopped() {
         let few = tool_trials
             .iter()
-            .filter_map(|one| one.few_answers(&resolved.load, seconds));
+            .filter_map(|one| one.few_answers(&resolved.load, warmup_s > 0));
         result.warnings.extend(few);
     }
     let all_open = tool_trials
@@ -147,16 +148,16 @@ fn measure_runs(
 }
 
 /// A discarded run, unless the driver warms up by itself. With a driver that counts requests it
-/// also gives the rate.
+/// also gives the rate. Returns the run.
 fn warm_up(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,
     tool_trial: &mut ToolTrial<'_>,
     warmup_s: u64,
-) -> Result<(), AgentError> {
+) -> Result<Option<DriverRun>, AgentError> {
     let counts = tool_trial.driver.counts_requests();
     if (warmup_s == 0 || tool_trial.driver.warms_up()) && !counts {
-        return Ok(());
+        return Ok(None);
     }
     let duration_s = warmup_s.max(1);
     let first = u64::from(resolved.load.connections).saturating_mul(2);
@@ -168,13 +169,16 @@ fn warm_up(
         requests: first.max(FIRST_REQUESTS),
         limit: tool_trial.limit(&resolved.load, 10 * duration_s),
     };
-    let run = drive(cx, resolved, tool_trial, &tool_run)?;
-    if let Some((run, _)) = run.filter(|(run, _)| counts && run.duration_s < FIRST_ENOUGH_S) {
-        tool_trial.rate_per_s = run.requests as f64 / run.duration_s;
+    let mut run = drive(cx, resolved, tool_trial, &tool_run)?;
+    if let Some((first, _)) = &run
+        && counts
+        && first.duration_s < FIRST_ENOUGH_S
+    {
+        tool_trial.rate_per_s = first.requests as f64 / first.duration_s;
         tool_run.requests = tool_trial.requests_in(duration_s, &resolved.load);
-        drive(cx, resolved, tool_trial, &tool_run)?;
+        run = drive(cx, resolved, tool_trial, &tool_run)?;
     }
-    Ok(())
+    Ok(run.map(|(run, _)| run))
 }
 
 fn rounds(
