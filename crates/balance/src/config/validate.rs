@@ -33,7 +33,7 @@ pub(super) struct BackendPlaces {
     pub sticky_cookie: Option<Place>,
     pub http: Option<Place>,
     pub proxy_protocol_out: Option<Place>,
-    /// Its weight or penalty, where that can be without effect.
+    /// Its `weight` or `penalty`. `None` in Crossroads' syntax, which has no warning about it.
     pub weight: Option<Place>,
     /// One per header edit.
     pub edits: Vec<Place>,

@@ -283,10 +283,11 @@ fn a_weight_that_the_mode_does_not_use_is_a_warning() {
             found.len() == 1 && found[0].starts_with(&start),
             "{found:?}"
         );
-        assert!(warnings(mode, ["weight = 1", "weight = 1"]).is_empty());
+        assert!(warnings(mode, ["weight = 1", "penalty = 1"]).is_empty());
     }
     let penalties = ["penalty = 2", "weight = 2"];
     assert!(warnings("round-robin", penalties)[0].contains("`penalty` is ignored"));
+    assert!(warnings("round-robin", ["penalty = 1", "weight = 2"]).is_empty());
     for mode in ["random", "weighted-round-robin", "least-connections"] {
         assert!(warnings(mode, penalties).is_empty(), "{mode}");
     }

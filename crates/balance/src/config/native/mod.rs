@@ -100,24 +100,28 @@ fn long(reader: &mut Reader, top: &Section<'_>, warnings: &mut Vec<Warning>) -> 
 
 /// A warning about the first weight of a service whose dispatch mode does not use it.
 fn unused_weight(reader: &Reader, located: &LocatedService) -> Option<Warning> {
-    let service = &located.service;
-    let backends = service.backends.iter().zip(&located.backends);
+    let dispatch = &located.service.dispatch;
+    let backends = located.service.backends.iter().zip(&located.backends);
     let mut weights = backends.filter_map(|(one, places)| Some((one.weight, places.weight?)));
-    let (weight, place) = weights.find(|(weight, _)| match service.dispatch {
-        Dispatch::ByOrder | Dispatch::ByClientIp => *weight != Weight::Share(1),
-        Dispatch::RoundRobin => matches!(weight, Weight::Penalty(_)),
-        _ => false,
+    let (what, place) = weights.find_map(|(weight, place)| match (dispatch, weight) {
+        (_, Weight::Share(1) | Weight::Penalty(1)) => None,
+        (Dispatch::ByOrder | Dispatch::ByClientIp, Weight::Share(_)) => Some(("weight", place)),
+        (
+            Dispatch::ByOrder
+            | Dispatch::ByClientIp
+            | Dispatch::RoundRobin
+            | Dispatch::External { .. },
+            Weight::Penalty(_),
+        ) => Some(("penalty", place)),
+        _ => None,
     })?;
-    let what = match weight {
-        Weight::Share(_) => "weight",
-        Weight::Penalty(_) => "penalty",
-    };
-    let why = match service.dispatch {
-        Dispatch::RoundRobin => {
-            "the dispatch mode `round-robin` uses weights only; `weighted-round-robin` uses both"
+    let why = match dispatch {
+        Dispatch::ByOrder => "the dispatch mode `by-order` chooses the first available back end",
+        Dispatch::ByClientIp => "the dispatch mode `by-client-ip` chooses by the client's address",
+        Dispatch::External { .. } => {
+            "without the program's answer, the dispatch mode `external` uses weights only"
         }
-        Dispatch::ByOrder => "the dispatch mode `by-order` takes the first back end that it can",
-        _ => "the dispatch mode `by-client-ip` goes by the client's address alone",
+        _ => "the dispatch mode `round-robin` uses weights only; `weighted-round-robin` uses both",
     };
     let what = what.to_owned();
     Some(Warning::at(
