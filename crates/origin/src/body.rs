@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// Content whose text may repeat, so that long ones share one text.
+/// The content of an answer: a text, repeated up to a size. Long bodies share one text.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     text: Bytes,
@@ -17,9 +17,9 @@ impl Body {
         }
     }
 
-    /// So many bytes of `text`, over and over.
+    /// `size` bytes of `text`, repeated.
     pub(crate) fn repeated(text: Bytes, size: usize) -> Self {
-        // Nothing cannot be repeated.
+        // An empty text has no bytes to repeat.
         let size = if text.is_empty() { 0 } else { size };
         Self { text, size }
     }
@@ -28,7 +28,8 @@ impl Body {
         self.size
     }
 
-    /// A piece of the content from `at` on; empty at its end only.
+    /// The bytes from `at` to the end of that repetition of the text, or of the content. Empty only
+    /// from the content's end on.
     pub(crate) fn piece(&self, at: usize) -> Bytes {
         if at >= self.size {
             return Bytes::new();

@@ -58,7 +58,7 @@ struct Answer {
     /// What is sent next: the head, and a piece of the body.
     parts: [Bytes; 2],
     body: Body,
-    /// Bytes of the body up to the end of that piece.
+    /// Bytes of the body that were moved to `parts`, sent or not.
     taken: usize,
 }
 
@@ -179,7 +179,7 @@ pub(crate) struct H3Server {
     incoming: HashMap<StreamId, Incoming>,
     /// The memory of an earlier request.
     spare: Option<Incoming>,
-    /// The rest of answers for which the windows had too little room.
+    /// Answers that wait for room in the windows.
     unsent: HashMap<StreamId, Answer>,
     uni: Vec<(StreamId, UniReader)>,
     /// One bit for each type of critical stream that the client has opened.

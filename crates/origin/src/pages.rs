@@ -259,7 +259,7 @@ pub(crate) trait StreamPage: Clone {
         Self::with_body(&answer[..end], Body::of(&answer[end..]))
     }
 
-    /// Converts the head of an HTTP/1.1 answer.
+    /// Converts the head of an HTTP/1.1 answer, with `body` as its content.
     fn with_body(head: &[u8], body: Body) -> Self;
 }
 

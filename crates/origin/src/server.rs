@@ -298,7 +298,7 @@ struct Worker<I: Io> {
     h2_pages: StreamPages<H2Page>,
     /// A [`BLOCK`] of the text of long bodies.
     block: Option<PayloadId>,
-    /// The same, for answers on streams.
+    /// The same text, for HTTP/2 and HTTP/3.
     stream_block: Option<Bytes>,
     /// Bytes of all pages that are cached.
     page_bytes: usize,

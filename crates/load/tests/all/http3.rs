@@ -61,6 +61,27 @@ fn no_errors(reading: &LoadReading) {
 }
 
 #[test]
+fn long_bodies_have_the_text_that_http_1_1_has() {
+    for io in BOTH {
+        let (origin, client) = origin_with(true, io);
+        for size in [998_400, 998_401, 2_500_000] {
+            // 26 lines of 64 bytes, repeated.
+            let byte = |at: usize| match at % 64 {
+                63 => b'\n',
+                _ => b'a' + ((at % 1664 / 64 + at % 1664) % 26) as u8,
+            };
+            let body: Arc<[u8]> = (0..size).map(byte).collect();
+            let path = format!("/bytes/{size}");
+            let mut target = over_h3(origin.address(), &path, &client, 2);
+            target.requests[0].expect.body = BodyRule::Bytes(body);
+            let reading = one(&job(io, target, 2, 1, Stop::Requests(8)));
+            no_errors(&reading);
+            assert_eq!(reading.requests, 8);
+        }
+    }
+}
+
+#[test]
 fn streams_share_connections_and_packets_are_counted() {
     for io in BOTH {
         let (origin, client) = origin_with(true, io);

@@ -63,15 +63,15 @@ impl<I: Io> Worker<I> {
         give(self, &page);
     }
 
-    /// A fixed page of so many bytes, which is cached if it fits.
+    /// Caches a page that takes `size` bytes, if it fits, and returns it.
     fn cached<P: StreamPage>(
         &mut self,
         pages: &mut StreamPages<P>,
         key: String,
-        bytes: usize,
+        size: usize,
         page: P,
     ) -> P {
-        if self.reserve_cache(pages.len(), bytes) {
+        if self.reserve_cache(pages.len(), size) {
             pages.insert(key, page.clone());
         }
         page

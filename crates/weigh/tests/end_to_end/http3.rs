@@ -31,12 +31,6 @@ fn a_load_over_http3_has_streams_and_packets() {
     assert_eq!(document["connects"], 2);
     assert_eq!(document["streams"], 8);
     assert_eq!(document["connect_us"]["count"], 0);
-    // The text of long bodies repeats.
-    let long = format!("{}/bytes/2500000", url.trim_end_matches('/'));
-    let line = "--http 3 --streams 4 -c 2 -n 16 --ca ca.pem";
-    let (_, of_long) = load(&place, &long, &words(line));
-    no_errors(&of_long);
-    assert!(number(&of_long["bytes_read"]) > 16.0 * 2.5e6, "{of_long}");
     let tls = &document["tls"];
     assert_eq!(tls["negotiated"][0]["alpn"], "h3");
     assert_eq!(tls["handshake_us"]["count"], 2);

@@ -439,8 +439,9 @@ fn a_command_that_is_no_pipe_to_an_agent_is_named() {
     let says = |exec: &str, texts: &[&str]| {
         let host = format!("exec = {exec}\naddress = \"127.0.0.1\"");
         stand_in.write(&host, "pod");
-        let done = stand_in.run(&["run", "x.toml", "--out", "r"]);
-        done.expect(1).says(texts);
+        let done = stand_in.run(&["run", "x.toml", "--out", "r"]).expect(1);
+        done.says(texts);
+        assert_eq!(done.err.matches("host `pod`").count(), 1, "{}", done.err);
     };
     says(
         r#"["no-such-engine"]"#,
@@ -450,4 +451,6 @@ fn a_command_that_is_no_pipe_to_an_agent_is_named() {
     says(r#"["sh", "-c", "exit 0"]"#, &["host `pod`", "status 0"]);
     let old = r#"["sh", "-c", "read l; echo '{\"answer\":\"hello\"}'; sleep 9"]"#;
     says(old, &["host `pod`", "its weigh is older"]);
+    let endless = r#"["sh", "-c", "tr '\\0' a < /dev/zero"]"#;
+    says(endless, &["a line longer than"]);
 }
