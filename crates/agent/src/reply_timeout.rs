@@ -138,6 +138,7 @@ pub(super) struct ReplyTimeout {
     /// Time since the order, summed until `seen`.
     total: Duration,
     seen: Instant,
+    /// The longest that the order can take, with answers or without.
     pub(super) total_limit: Duration,
     /// Whether the agent was ordered to stop.
     pub(super) cancelled: bool,
@@ -170,7 +171,7 @@ impl ReplyTimeout {
         self.silence_limit = self.silence_limit.min(self.later_silence_limit);
     }
 
-    /// As [`Self::add_time`], with the time since it was called last.
+    /// As [`Self::add_time`], with the time since the last call of this function.
     pub(super) fn add_elapsed(&mut self) -> Option<Duration> {
         let now = Instant::now();
         let time = now - std::mem::replace(&mut self.seen, now);

@@ -70,13 +70,13 @@ struct Cell<'a> {
 }
 
 fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
-    let all_of = |c: &Comparison| c.condition.iter().all(|(k, v)| place.get(k) == Some(v));
-    // The first of each subject, as a journal may have thousands.
+    let applies = |c: &Comparison| c.condition.iter().all(|(k, v)| place.get(k) == Some(v));
+    // The first comparison of each subject and metric. A map, as there may be thousands of subjects.
     let mut comparisons: HashMap<(&str, Metric), (usize, &Comparison)> = HashMap::new();
-    let here = analysis.comparisons.iter().enumerate();
-    for (number, c) in here.filter(|(_, c)| all_of(c)) {
-        let first = comparisons.entry((c.subject.as_str(), c.metric));
-        first.or_insert((number, c));
+    let all = analysis.comparisons.iter().enumerate();
+    for (number, c) in all.filter(|(_, c)| applies(c)) {
+        let entry = comparisons.entry((c.subject.as_str(), c.metric));
+        entry.or_insert((number, c));
     }
     let mut rows: HashMap<&str, &SubjectRow> = HashMap::new();
     let measured = || analysis.table.iter().filter(|row| row.condition == *place);
@@ -86,19 +86,21 @@ fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
     let compared = |subject: &str, metric: Metric| comparisons.get(&(subject, metric)).copied();
     // A load in the background of one subject has no baseline.
     let mut subjects: Vec<&str> = Vec::new();
-    let mut is_in: HashSet<&str> = HashSet::new();
+    let mut listed: HashSet<&str> = HashSet::new();
     if rows.contains_key(header.baseline.as_str()) || !comparisons.is_empty() {
         subjects.push(&header.baseline);
-        is_in.insert(&header.baseline);
+        listed.insert(&header.baseline);
     }
     let names = header
         .subjects
         .iter()
         .chain(measured().map(|row| &row.subject));
-    let of_comparisons: HashSet<&str> = comparisons.keys().map(|(subject, _)| *subject).collect();
+    let compared_subjects: HashSet<&str> =
+        comparisons.keys().map(|(subject, _)| *subject).collect();
     for name in names.chain(analysis.comparisons.iter().map(|c| &c.subject)) {
-        let is_known = rows.contains_key(name.as_str()) || of_comparisons.contains(name.as_str());
-        if is_known && is_in.insert(name) {
+        let is_known =
+            rows.contains_key(name.as_str()) || compared_subjects.contains(name.as_str());
+        if is_known && listed.insert(name) {
             subjects.push(name);
         }
     }
