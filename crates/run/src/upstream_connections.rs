@@ -59,7 +59,7 @@ pub(crate) fn warning(
         .requests_per_connection
         .or(load.requests_per_connection);
     let keeps_clients = each.is_none() && is_each_used_often(throughput);
-    told(front, kept, opened, keeps_clients)
+    told(front, &subject.name, kept, opened, keeps_clients)
 }
 
 /// Whether there were many requests for each of the client's connections.
@@ -67,16 +67,22 @@ fn is_each_used_often(load: &LoadReading) -> bool {
     load.requests_all >= REQUESTS_MIN_PER_CONNECTION * load.connections
 }
 
-fn told(front: &ServerSpec, kept: &str, opened: f64, keeps_clients: bool) -> Option<String> {
+fn told(
+    front: &ServerSpec,
+    subject: &str,
+    kept: &str,
+    opened: f64,
+    keeps_clients: bool,
+) -> Option<String> {
     let (name, recipe) = (&front.name, &front.recipe);
     match kept {
         "on" if opened > NOT_KEPT && keeps_clients => Some(format!(
             "server `{name}` keeps connections to its upstreams by its settings, but opened \
-             {opened:.2} per request in block 1"
+             {opened:.2} per request of `{subject}` in block 1"
         )),
         "off" if opened > ONE_EACH => Some(format!(
             "server `{name}` does not keep connections to its upstreams and opened {opened:.2} per \
-             request in block 1, which costs CPU time on both sides; unless the experiment sets \
+             request of `{subject}` in block 1, which costs CPU time on both sides; unless the experiment sets \
              it, that is the default of the recipe `{recipe}`"
         )),
         _ => None,
@@ -122,15 +128,15 @@ mod tests {
             .iter()
             .find(|one| one.name == "front")
             .unwrap();
-        let text = told(front, "on", 1.046, true).unwrap();
+        let text = told(front, "page", "on", 1.046, true).unwrap();
         assert!(
-            text.contains("`front` keeps") && text.contains("1.05 per request"),
+            text.contains("`front` keeps") && text.contains("1.05 per request of `page`"),
             "{text}"
         );
-        assert_eq!(told(front, "on", 0.04, true), None);
-        assert_eq!(told(front, "on", 0.2, false), None);
+        assert_eq!(told(front, "page", "on", 0.04, true), None);
+        assert_eq!(told(front, "page", "on", 0.2, false), None);
         assert!(
-            told(front, "off", 1.0, true)
+            told(front, "page", "off", 1.0, true)
                 .unwrap()
                 .contains("does not keep")
         );
