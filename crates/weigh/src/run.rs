@@ -10,7 +10,7 @@ use experiment::catalogue;
 use experiment::plan::Plan;
 use experiment::within::Fit;
 use readings::{Journal, RunHeader, Trial};
-use run::{CallGraph, RunError, RunOptions, StoppingRule, default_folder};
+use run::{CallGraph, CpuPlacement, RunError, RunOptions, StoppingRule, default_folder};
 use serde_json::{Value, json};
 use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
 
@@ -171,6 +171,8 @@ fn dry_run(
     if experiment.hosts_are_apart() {
         missing.extend(hosts::lacking(&experiment.hosts));
     }
+    let placement = CpuPlacement::of(experiment);
+    missing.extend(placement.err().map(|why| why.to_string()));
     match format {
         Format::Text => {
             let fit = fit.map_or(String::new(), |fit| fit_words(&fit) + "\n\n");

@@ -134,6 +134,20 @@ fn a_dry_run_prints_the_plan_and_starts_and_writes_nothing() {
 }
 
 #[test]
+fn a_dry_run_names_a_cpu_that_does_not_exist() {
+    let place = Place::new();
+    place.write(
+        "x.toml",
+        "title = \"x\"\n[hosts.one]\ncpus = [999]\n\
+         [servers.origin]\nrecipe = \"origin\"\nhost = \"one\"\n\
+         [subjects]\na = \"http://origin/\"\n[load]\nhost = \"one\"\n",
+    );
+    let plan = place.run(&["run", "x.toml", "--dry-run"]).expect(0).out;
+    let said = "not ready to run:\n  host `one` is bound to CPU 999, which does not exist";
+    assert!(plan.contains(said), "{plan}");
+}
+
+#[test]
 fn the_same_seed_is_the_same_plan() {
     let place = Place::new();
     let plan = |seed: &str| {
