@@ -82,8 +82,8 @@ fn told(
         )),
         "off" if opened > ONE_EACH => Some(format!(
             "server `{name}` does not keep connections to its upstreams and opened {opened:.2} per \
-             request of `{subject}` in block 1, which costs CPU time on both sides; unless the experiment sets \
-             it, that is the default of the recipe `{recipe}`"
+             request of `{subject}` in block 1, which costs CPU time on both sides; unless the \
+             experiment sets it, that is the default of the recipe `{recipe}`"
         )),
         _ => None,
     }
