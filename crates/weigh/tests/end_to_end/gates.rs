@@ -37,8 +37,12 @@ fn a_breached_gate_ends_with_3_and_stands_in_every_form() {
     let more = [&gates[..], &files].concat();
     let done = compare(&place, &origin, [FAST, SLOW], "5", &more).expect(3);
     let text = flat(&done.out);
+    // It is an upper bound where the machine stood still and the client was the bottleneck.
+    let breached = "Gates breached throughput > -3%: head ";
     assert!(
-        text.starts_with("Gates breached throughput > -3%: head -"),
+        ["-", "at most -"]
+            .iter()
+            .any(|high| text.starts_with(&format!("{breached}{high}"))),
         "{text}"
     );
     assert!(
@@ -144,17 +148,17 @@ fn well_formed(place: &Place, name: &str) {
 fn passed_gates_end_with_0_and_unsettled_ones_as_the_caller_decides() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    // A stall of half the rate would be needed to breach, and twice the rate to pass the second.
+    // The rates of five blocks settle this also where the machine stands still for a part of them.
     let passed = compare(
         &place,
         &origin,
         [FAST, FAST],
         "5",
-        &["--gate", "throughput > -50%"],
+        &["--gate", "throughput > -95%"],
     );
     let passed = passed.expect(0);
     assert!(
-        flat(&passed.out).starts_with("Gates passed throughput > -50%: head "),
+        flat(&passed.out).starts_with("Gates passed throughput > -95%: head "),
         "{}",
         passed.out
     );

@@ -225,7 +225,8 @@ fn an_agent_that_stands_still_costs_its_block() {
     let done = running.end();
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "made again: {document}");
-    done.says(&["lost the agent: it has not answered for"]);
+    // It is missed by its answer or by its heartbeat, whichever is late first.
+    done.says(&["lost the agent: it "]);
     assert!(place.left().is_empty(), "{:?}", place.left());
     assert_no_groups(&done.agents);
 }
