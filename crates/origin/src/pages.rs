@@ -144,14 +144,12 @@ pub(crate) fn page(request: &Request) -> Page {
         ));
     }
     if let Some(size) = path.strip_prefix("/bytes/") {
+        let kind = "application/octet-stream";
+        let head = |size| head(200, kind, size, ConnectionReuse::of(request));
         return match size.parse::<usize>() {
-            Ok(size @ BLOCK..=BYTES_MAX) if !head_only => {
-                let reuse = ConnectionReuse::of(request);
-                Page::Long(head(200, "application/octet-stream", size, reuse), size)
-            }
-            Ok(size) if size <= BYTES_MAX => {
-                fixed(200, "application/octet-stream", &sized_body(size))
-            }
+            Ok(size @ ..=BYTES_MAX) if head_only => Page::Fixed(head(size)),
+            Ok(size @ BLOCK..=BYTES_MAX) => Page::Long(head(size), size),
+            Ok(size @ ..BLOCK) => fixed(200, kind, &sized_body(size)),
             _ => fixed(
                 400,
                 "text/plain",

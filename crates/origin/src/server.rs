@@ -288,6 +288,15 @@ struct Client {
     h2: Option<Box<H2Server>>,
     /// Whether it has sent anything.
     has_begun: bool,
+    /// Bytes of a long body that are not given to the loop yet.
+    rest: usize,
+    /// Whether an answer is delayed. Later requests wait for it, as answers keep the order of requests.
+    is_held: bool,
+    /// Whether reading is paused because of earlier answers, and what has arrived since.
+    is_paused: bool,
+    waiting: Vec<u8>,
+    /// Whether the client has closed its sending side meanwhile.
+    has_ended: bool,
 }
 
 struct Worker<I: Io> {
@@ -449,7 +458,9 @@ impl<I: Io> Worker<I> {
             }
             _ => {
                 client.closing = key.persist.closes();
+                client.is_held = false;
                 self.io.send_copy(conn, &bytes);
+                self.go_on(conn);
             }
         }
         true
@@ -480,11 +491,7 @@ impl<I: Io> Worker<I> {
             {
                 self.send_h2(conn);
             }
-            Event::Drained { conn } => {
-                if self.clients[conn.slot()].closing && self.io.queued(conn) == 0 {
-                    self.end(conn);
-                }
-            }
+            Event::Drained { conn } => self.drained(conn),
             Event::Failed { conn, .. } => self.close(conn),
             Event::AcceptFailed { errno } => self.note_accept_failure(errno),
             Event::Readable { conn } => {
@@ -493,6 +500,18 @@ impl<I: Io> Worker<I> {
                 }
             }
             Event::Connected { .. } | Event::ConnectFailed { .. } => {}
+        }
+    }
+
+    /// All that was given to the loop is sent.
+    fn drained(&mut self, conn: ConnId) {
+        let client = &self.clients[conn.slot()];
+        if client.rest > 0 || client.is_paused {
+            self.go_on(conn);
+        }
+        let client = &self.clients[conn.slot()];
+        if client.closing && client.rest == 0 && self.io.queued(conn) == 0 {
+            self.end(conn);
         }
     }
 

@@ -20,10 +20,15 @@ impl<I: Io> Worker<I> {
 
     /// The client will send no more.
     pub(super) fn client_ended(&mut self, conn: ConnId) {
-        if self.clients[conn.slot()].is_lingering || self.io.queued(conn) == 0 {
+        let client = &mut self.clients[conn.slot()];
+        if client.is_paused {
+            client.has_ended = true;
+            return;
+        }
+        let is_sent = client.rest == 0 && self.io.queued(conn) == 0;
+        if client.is_lingering || is_sent {
             return self.close(conn);
         }
-        let client = &mut self.clients[conn.slot()];
         (client.closing, client.may_send) = (true, false);
     }
 

@@ -4,10 +4,49 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::{Buf, ConnId, Io, os};
+use net::{Buf, ConnId, Io, PayloadId, os};
 
 use super::{AnswerKey, AnswerTo, Worker, stats};
 use crate::pages::{BLOCK, ConnectionReuse, Page, answer, page, sized_body};
+
+/// How many sends may wait for the client before its next requests are taken.
+const SENDS_MAX: usize = 16;
+/// How many blocks of a long body are given to the loop ahead of what the client takes. With TLS each is
+/// encrypted then.
+const BLOCKS_AHEAD: usize = 2;
+
+/// Bytes of a client.
+enum Input<'a> {
+    /// They have just arrived.
+    Received(&'a Buf),
+    /// They arrived while earlier answers were being sent.
+    Waiting(&'a [u8]),
+}
+
+impl Input<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Input::Received(buf) => buf.len(),
+            Input::Waiting(bytes) => bytes.len(),
+        }
+    }
+
+    #[inline]
+    fn bytes<'b>(&'b self, io: &'b impl Io) -> &'b [u8] {
+        match self {
+            Input::Received(buf) => io.bytes(buf),
+            Input::Waiting(bytes) => bytes,
+        }
+    }
+
+    /// The kernel timestamp, if there is one.
+    fn arrived_ns(&self) -> Option<u64> {
+        match self {
+            Input::Received(buf) => buf.arrived_ns(),
+            Input::Waiting(_) => None,
+        }
+    }
+}
 
 impl<I: Io> Worker<I> {
     pub(super) fn data(&mut self, conn: ConnId, buf: &Buf) {
@@ -22,9 +61,38 @@ impl<I: Io> Worker<I> {
         if self.clients[slot].h2.is_some() {
             return self.h2_data(conn, buf);
         }
+        if self.clients[slot].is_paused {
+            let waiting = &mut self.clients[slot].waiting;
+            return waiting.extend_from_slice(self.io.bytes(buf));
+        }
+        self.take_requests(conn, &Input::Received(buf));
+    }
+
+    /// Whether the next request has to wait for earlier answers.
+    #[inline]
+    fn is_answering(&self, conn: ConnId) -> bool {
+        let client = &self.clients[conn.slot()];
+        client.rest > 0 || client.is_held || self.io.queued(conn) >= SENDS_MAX
+    }
+
+    /// Answers requests. Those that have to wait for earlier answers are stored, and reading is
+    /// paused; returns whether it is.
+    fn take_requests(&mut self, conn: ConnId, input: &Input<'_>) -> bool {
+        let slot = conn.slot();
+        let length = input.len();
         let mut at = 0;
-        while at < buf.len() && !self.clients[slot].closing {
-            let bytes = &self.io.bytes(buf)[at..];
+        while at < length && !self.clients[slot].closing {
+            if self.is_answering(conn) {
+                let client = &mut self.clients[slot];
+                client
+                    .waiting
+                    .extend_from_slice(&input.bytes(&self.io)[at..]);
+                if !std::mem::replace(&mut client.is_paused, true) {
+                    self.io.pause(conn);
+                }
+                return true;
+            }
+            let bytes = &input.bytes(&self.io)[at..];
             let client = &mut self.clients[slot];
             let at_start = client.parser.at_start();
             if let Some(payload) = client.last_page
@@ -34,7 +102,7 @@ impl<I: Io> Worker<I> {
                 client.closing = !client.last_keep_alive;
                 self.requests += 1;
                 self.io.send_ordered(conn, payload);
-                return;
+                return false;
             }
             let whole = at == 0 && at_start;
             match client.parser.feed(bytes) {
@@ -47,7 +115,7 @@ impl<I: Io> Worker<I> {
                     }
                     at += taken;
                     self.requests += 1;
-                    self.respond(conn, buf.arrived_ns());
+                    self.respond(conn, input.arrived_ns());
                 }
                 Err(e) => {
                     let text = format!("{e}\n");
@@ -65,7 +133,50 @@ impl<I: Io> Worker<I> {
             }
         }
         // More was pipelined after the last request that is answered.
-        self.clients[slot].may_send |= at < buf.len();
+        self.clients[slot].may_send |= at < length;
+        false
+    }
+
+    /// Sends more of a long body, and takes requests that waited for it or for other answers.
+    pub(super) fn go_on(&mut self, conn: ConnId) {
+        self.send_rest(conn);
+        let slot = conn.slot();
+        if !self.clients[slot].is_paused || self.is_answering(conn) {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.clients[slot].waiting);
+        if self.take_requests(conn, &Input::Waiting(&waiting)) {
+            return;
+        }
+        let client = &mut self.clients[slot];
+        client.is_paused = false;
+        match client.has_ended {
+            true => self.client_ended(conn),
+            false => self.io.resume(conn),
+        }
+    }
+
+    fn send_rest(&mut self, conn: ConnId) {
+        while self.clients[conn.slot()].rest > 0 && self.io.queued(conn) < BLOCKS_AHEAD {
+            let rest = &mut self.clients[conn.slot()].rest;
+            let size = BLOCK.min(*rest);
+            *rest -= size;
+            match size {
+                BLOCK => {
+                    let block = self.block();
+                    self.io.send_ordered(conn, block);
+                }
+                _ => self.io.send_copy(conn, &sized_body(size)),
+            }
+        }
+    }
+
+    /// A [`BLOCK`] of the text of long bodies.
+    fn block(&mut self) -> PayloadId {
+        let io = &mut self.io;
+        *self
+            .block
+            .get_or_insert_with(|| io.add_payload(sized_body(BLOCK).into()))
     }
 
     /// `arrived_ns` is the kernel timestamp of the request, if there is one.
@@ -96,9 +207,8 @@ impl<I: Io> Worker<I> {
                 let due = came + delay.draw(&mut self.random);
                 let to = AnswerTo::Http1(conn);
                 let key = AnswerKey { to, persist };
-                // Pipelined requests may be answered in any order: load generators wait for each
-                // answer.
                 client.closing = false;
+                client.is_held = true;
                 self.held.push(Reverse((due, came, key)));
             }
             Page::Delays => {
@@ -123,16 +233,9 @@ impl<I: Io> Worker<I> {
             }
             Page::Long(head, size) => {
                 client.last.clear();
+                client.rest = size;
                 self.io.send_copy(conn, &head);
-                let block = *self
-                    .block
-                    .get_or_insert_with(|| self.io.add_payload(sized_body(BLOCK).into()));
-                for _ in 0..size / BLOCK {
-                    self.io.send_ordered(conn, block);
-                }
-                if !size.is_multiple_of(BLOCK) {
-                    self.io.send_copy(conn, &sized_body(size % BLOCK));
-                }
+                self.send_rest(conn);
             }
             Page::Fixed(bytes) => {
                 let is_cached = self.reserve_cache(self.pages.len(), bytes.len());
