@@ -442,6 +442,11 @@ impl<'a> Cells<'a> {
         blocks.map(|(block, rows)| (*block, all(rows))).collect()
     }
 
+    /// Whether trials were made in exactly this condition.
+    pub fn is_condition(&self, condition: &Condition) -> bool {
+        self.by_condition.contains_key(condition)
+    }
+
     /// The trials of a condition that count.
     pub fn of_condition(&self, condition: &Condition) -> impl Iterator<Item = &Cell<'a>> {
         let places = self.by_condition.get(condition);

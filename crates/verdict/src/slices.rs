@@ -37,10 +37,18 @@ fn effect(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
     Some(ratio(true)? - ratio(false)?)
 }
 
-/// Whether a comparison's condition is this one, without the factors that were pooled.
-fn is_part(place: &Condition, condition: &Condition) -> bool {
-    let same = |(factor, level)| condition.get(factor) == Some(level);
-    place.iter().all(same)
+/// The conditions that a comparison was made over: its own, or all that differ from it only in the
+/// factors that were pooled.
+fn conditions_of<'c>(cells: &'c Cells<'_>, place: &'c Condition) -> Vec<&'c Condition> {
+    if cells.is_condition(place) {
+        return vec![place];
+    }
+    let is_part = |condition: &&Condition| {
+        place
+            .iter()
+            .all(|(factor, level)| condition.get(factor) == Some(level))
+    };
+    cells.conditions.iter().filter(is_part).collect()
 }
 
 /// By how much the slices shift a log ratio of throughput.
@@ -66,7 +74,7 @@ impl SliceBias {
         comparisons: usize,
     ) -> Option<Self> {
         let mut biases = Vec::new();
-        for condition in cells.conditions.iter().filter(|c| is_part(place, c)) {
+        for condition in conditions_of(cells, place) {
             let ours = cells.in_one_attempt(Loop::Closed, condition, subject, false);
             let theirs = cells.in_one_attempt(Loop::Closed, condition, &rules.baseline, false);
             biases.extend(ours.iter().filter_map(|(block, ours)| {
