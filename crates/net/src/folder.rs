@@ -15,6 +15,8 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
+pub use socket::SocketFile;
+
 /// Modes of new files and folders, until their final mode is set: only the owner has access.
 const PRIVATE_FILE: Mode = Mode::from_raw_mode(0o600);
 const PRIVATE_FOLDER: Mode = Mode::from_raw_mode(0o700);
@@ -37,11 +39,17 @@ impl Folder {
     /// Makes a new folder in this one. Only this process's user has access to it.
     ///
     /// # Errors
-    /// When the name exists already.
+    /// When the name exists already, or another user puts a folder there meanwhile.
     pub fn make(&self, name: &OsStr) -> io::Result<Self> {
         let name = plain_name(name)?;
         rustix::fs::mkdirat(&self.0, name, PRIVATE_FOLDER)?;
-        self.open_child(name)
+        let folder = self.open_child(name)?;
+        // Who may write to this folder may have put another one there.
+        let owner = rustix::fs::fstat(&folder.0)?.st_uid;
+        if owner != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::other("another user replaced the new folder"));
+        }
+        Ok(folder)
     }
 
     /// Opens a folder below this one. Folders of the path that do not exist are made; `made` is
@@ -231,6 +239,8 @@ fn outside(path: &OsStr) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
+mod socket;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,10 +248,10 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
 
-    struct Place(PathBuf);
+    pub(super) struct Place(pub(super) PathBuf);
 
     impl Place {
-        fn new(name: &str) -> Self {
+        pub(super) fn new(name: &str) -> Self {
             let name = format!("net-folder-{name}-{}", std::process::id());
             let path = std::env::temp_dir().join(name);
             fs::create_dir(&path).unwrap();

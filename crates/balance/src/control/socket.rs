@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+use net::folder::SocketFile;
 
 use super::ask::ask;
 use super::requests;
@@ -70,8 +72,7 @@ pub fn beside(file: &Path) -> PathBuf {
 /// The control socket. Dropping it stops answering and removes it.
 pub struct Socket {
     path: PathBuf,
-    /// Device and inode, so that no other file is removed.
-    file: Option<(u64, u64)>,
+    file: SocketFile,
     // Dropped after the file is removed.
     _server: Server,
 }
@@ -87,8 +88,7 @@ impl Socket {
             path: path.to_path_buf(),
             source,
         };
-        let listener = listen(path).map_err(made)?;
-        let file = identity(path);
+        let (listener, file) = SocketFile::listen(path).map_err(made)?;
         let supervisor = supervisor.clone();
         let read = |stream: &mut UnixStream| Some(requests::read_line(stream));
         let server = Server::unix(listener, read, move |stream, line| {
@@ -113,9 +113,10 @@ impl Socket {
     /// Gives the socket to the user that the balancer goes on as.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// When the system refuses, or another file is at its path.
     pub fn give_to(&self, user: u32, group: u32) -> Result<(), SocketError> {
-        lchown(&self.path, Some(user), Some(group)).map_err(|source| SocketError::Give {
+        let given = self.file.give_to(user, group);
+        given.map_err(|source| SocketError::Give {
             path: self.path.clone(),
             source,
         })
@@ -128,15 +129,8 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.file.is_some() && self.file == identity(&self.path) {
-            let _ = fs::remove_file(&self.path);
-        }
+        self.file.remove();
     }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    let found = fs::symlink_metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
 }
 
 /// Removes a stale socket.
@@ -176,24 +170,4 @@ fn is_stale(path: &Path) -> Result<bool, SocketError> {
         Some(pid) => SocketError::Live { path: own(), pid },
         None => SocketError::Stranger { path: own() },
     })
-}
-
-/// Creates the socket in a private folder and moves it into place with its permissions, so that no
-/// other user can connect in between.
-fn listen(path: &Path) -> io::Result<UnixListener> {
-    // Fail early if the path is too long for a socket.
-    std::os::unix::net::SocketAddr::from_pathname(path)?;
-    let folder = path.with_file_name(format!(".w{}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir(&folder)?;
-    let listener = (|| {
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
-        let hidden = folder.join("s");
-        let listener = UnixListener::bind(&hidden)?;
-        fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))?;
-        fs::rename(&hidden, path)?;
-        Ok(listener)
-    })();
-    let _ = fs::remove_dir_all(&folder);
-    listener
 }
