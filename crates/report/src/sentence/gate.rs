@@ -152,7 +152,7 @@ fn reason(why: &GateReason) -> String {
         }
         GateReason::ClientLimits(Some(subject)) => {
             format!(
-                "the client was the bottleneck for {subject}, whose throughput is a lower bound"
+                "the client was the bottleneck for {subject}, which may do more than was measured"
             )
         }
         GateReason::FailedStarts(subject, starts) => format!(

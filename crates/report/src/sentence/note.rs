@@ -114,7 +114,7 @@ fn note(note: &Note) -> String {
         }
         Note::ClientLimits(Some(subject)) => {
             format!(
-                "the client was the bottleneck for {subject}, whose throughput is a lower bound"
+                "the client was the bottleneck for {subject}, which may do more than was measured"
             )
         }
         Note::TooFewBesideOthers {
