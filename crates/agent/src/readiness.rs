@@ -10,7 +10,7 @@ use load::Fetcher;
 use net::fetch::{Answer, exchange};
 
 use super::servers::Servers;
-use super::wire::{AnswerSummary, AwaitServer};
+use super::wire::{AnswerSummary, AwaitServer, within_clause};
 use crate::clock;
 
 /// How long the answer to one request may take.
@@ -174,8 +174,8 @@ impl Servers {
             Err(found) if waiting.since.elapsed() >= limit => {
                 let output = server.map(|server| self.last_output(server));
                 Err(format!(
-                    "`{name}` did not answer as expected within {} ms: {found}{}",
-                    order.timeout_ms,
+                    "`{name}` did not answer as expected{}{found}{}",
+                    within_clause(order.timeout_ms),
                     output.unwrap_or_default()
                 ))
             }

@@ -21,7 +21,7 @@ use super::reload::Reloading;
 use super::server_folder::{OUTPUT, ServerFolder};
 use super::server_quota::ServerQuota;
 use super::server_user::{self, ServerUser};
-use super::wire::{OtherServer, StartServer};
+use super::wire::{LAST_OUTPUT, OtherServer, StartServer};
 use crate::instructions::Counting;
 use crate::leftovers::Owner;
 use crate::own_program::OwnProgram;
@@ -502,7 +502,7 @@ impl Servers {
             return "; it wrote nothing".to_string();
         }
         let from = lines.len().saturating_sub(LAST_OUTPUT_LINES);
-        format!("; its last output:\n  {}", lines[from..].join("\n  "))
+        format!("{LAST_OUTPUT}\n  {}", lines[from..].join("\n  "))
     }
 
     /// Kills everything and removes the folder.

@@ -44,6 +44,7 @@ mod slice_times;
 mod start_failures;
 mod testbed;
 mod upstream_connections;
+mod wording;
 
 #[cfg(test)]
 mod fake;

@@ -5,10 +5,9 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use agent::AgentError;
-use agent::wire::AwaitServer;
+use agent::wire::{AwaitServer, within_clause, without_last_output};
 
 use crate::copies::original;
-use crate::start_failures::LAST_OUTPUT;
 
 /// The first line is printed after this time.
 const FIRST: Duration = Duration::from_secs(5);
@@ -72,13 +71,13 @@ impl<'o> ReadyWait<'o> {
         if self.since.elapsed() < self.part {
             return ControlFlow::Break(Err(AgentError::Failed(text)));
         }
-        let part = format!(" within {} ms: ", self.part.as_millis());
-        let whole = format!(" within {} ms: ", self.whole.timeout_ms);
+        let part = within_clause(self.part.as_millis() as u64);
+        let whole = within_clause(self.whole.timeout_ms);
         if self.left.is_zero() {
             return ControlFlow::Break(Err(AgentError::Failed(text.replacen(&part, &whole, 1))));
         }
         let found = text.split_once(&part).map_or(&*text, |(_, found)| found);
-        let found = found.split(LAST_OUTPUT).next().unwrap_or_default();
+        let found = without_last_output(found);
         let name = self.whole.server.as_deref().map(original);
         ControlFlow::Continue(format!(
             "waiting for `{}`, at most {} s more: {found}",

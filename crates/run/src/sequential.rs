@@ -10,10 +10,11 @@ use crate::context::Context;
 use crate::group::{GroupResult, side_by_side};
 use crate::measure::curve::choose_curve;
 use crate::measure::rate::choose_rate_of;
-use crate::start_failures::{GroupFailure, LAST_OUTPUT};
+use crate::start_failures::GroupFailure;
+use crate::wording::at;
 use crate::{answers, copies};
 use agent::AgentError;
-use agent::wire::{Answer, Order};
+use agent::wire::{Answer, Order, without_last_output};
 use experiment::plan::Group;
 use experiment::{Apart, Design, Experiment, Rate, ResolvedCondition};
 
@@ -133,7 +134,7 @@ pub(crate) fn measure_group(cx: &mut Context<'_>, group: &Group, rate: Option<f6
     };
     if !cx.stopped() {
         // What the servers printed stands in the trials' reasons.
-        let why = reason.split(LAST_OUTPUT).next().unwrap_or_default();
+        let why = without_last_output(&reason);
         cx.note(format!(
             "the servers of each subject are started alone now: {why}"
         ));
@@ -330,13 +331,9 @@ pub(crate) fn check_disturbance(
 }
 
 fn warning(condition: &Condition, reason: &str) -> String {
-    let levels: Vec<String> = condition.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    let at = match levels.is_empty() {
-        true => String::new(),
-        false => format!(" at {}", levels.join(", ")),
-    };
     format!(
-        "subjects were measured one after the other{at}, so machine drift does not cancel \
-         as it does between slices: {reason}"
+        "subjects were measured one after the other{}, so machine drift does not cancel \
+         as it does between slices: {reason}",
+        at(condition)
     )
 }

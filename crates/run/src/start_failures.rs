@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent::AgentError;
-use agent::wire::StartServer;
+use agent::wire::{StartServer, without_last_output};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -19,8 +19,6 @@ const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
 const NAMED_MAX: usize = 3;
 /// The folder of the files in the run's folder.
 const FOLDER: &str = "not-started";
-/// Begins what a server printed in an agent's error.
-pub(crate) const LAST_OUTPUT: &str = "; its last output:";
 
 /// Why a group's servers could not be started or measured.
 #[derive(Debug)]
@@ -60,11 +58,7 @@ impl GroupFailure {
     pub(crate) fn reason(&self) -> String {
         let text = self.error.to_string();
         match self.is_told {
-            true => text
-                .split(LAST_OUTPUT)
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
+            true => without_last_output(&text).to_owned(),
             false => text,
         }
     }

@@ -78,6 +78,29 @@ fn a_clock_that_cannot_be_right_is_refused() {
 }
 
 #[test]
+fn the_version_of_another_agent_is_shown_without_control_characters() {
+    let hello = Answer::Hello {
+        version: format!("9\x1b[31m\n{}", "1".repeat(10_000)),
+        pid: 1,
+        folder: String::new(),
+        program: String::new(),
+        network: String::new(),
+    };
+    let mut agent = agent_that_prints(io::Cursor::new(frame(0, &hello)));
+    let stop = AtomicBool::new(false);
+    let error = agent.greet(None, None, &stop).unwrap_err().to_string();
+    assert!(
+        error.contains("its weigh is version 9\\u{1b}[31m\\n1"),
+        "{error}"
+    );
+    assert!(
+        error.ends_with(concat!("; expected ", env!("CARGO_PKG_VERSION"))),
+        "{error}"
+    );
+    assert!(error.len() < 5_000, "{}", error.len());
+}
+
+#[test]
 fn a_long_reason_is_shortened() {
     let reason = "x".repeat(8 * REASON_BYTES_MAX);
     let hello = Answer::Done;

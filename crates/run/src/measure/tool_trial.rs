@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use readings::{
-    ClientReading, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing, Reading,
-    ServerReading, Slice, SystemMetrics, ThreadReading,
+    ClientReading, Condition, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing,
+    Reading, ServerReading, Slice, SystemMetrics, ThreadReading,
 };
 
 use super::schedule::ANSWERS_PER_RUN_MIN;
 use super::tool_output::{output_tail, shell, shortened};
 use crate::copies::{of_path, original};
 use crate::group::ReadySubject;
+use crate::wording::at;
 use agent::wire::{DriveEnd, Driven};
 use experiment::LoadSpec;
 use experiment::driver::{Driver, read_driver_output};
@@ -107,7 +108,12 @@ impl<'a> ToolTrial<'a> {
 
     /// A warning if the start and the end of closed-loop runs distort their throughput. A driver
     /// that warms up by itself has connected before it begins to count.
-    pub(super) fn few_answers(&self, load: &LoadSpec, has_warm_up: bool) -> Option<String> {
+    pub(super) fn few_answers(
+        &self,
+        load: &LoadSpec,
+        condition: &Condition,
+        has_warm_up: bool,
+    ) -> Option<String> {
         let (planned, driver) = (&self.ready.planned, &self.driver);
         let runs = || self.runs.iter().filter(|run| run.pacing == Pacing::Closed);
         let count = runs().count();
@@ -123,11 +129,13 @@ impl<'a> ToolTrial<'a> {
         // The text has no measured number, so that it is shown once.
         (successive < ANSWERS_PER_RUN_MIN).then(|| {
             format!(
-                "`{}`: a run of `{}` has fewer than {ANSWERS_PER_RUN_MIN} successive answers, so \
-                 its throughput is too low: connecting, and the requests unanswered at the end, \
+                "`{}`{}: a run of `{}` has fewer than {ANSWERS_PER_RUN_MIN} successive answers, \
+                 so its throughput is too low: connecting, and the requests unanswered at the end, \
                  are part of the run. Set a longer `design.window`{advice}, and no shorter \
                  `design.slice`",
-                planned.subject, driver.name
+                planned.subject,
+                at(condition),
+                driver.name
             )
         })
     }

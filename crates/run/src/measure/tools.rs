@@ -119,7 +119,7 @@ fn measure_runs(
     if cx.block == 1 && !cx.stopped() {
         let few = tool_trials
             .iter()
-            .filter_map(|one| one.few_answers(&resolved.load, warmup_s > 0));
+            .filter_map(|one| one.few_answers(&resolved.load, &group.condition, warmup_s > 0));
         result.warnings.extend(few);
     }
     let all_open = tool_trials

@@ -286,6 +286,18 @@ fn slow_answers_get_long_runs_and_a_warning_where_these_are_still_short() {
     let (count, duration_s, said) = warnings("10s");
     assert_eq!((count, duration_s), (2, 5.0));
     assert!(!said.contains("successive answers"), "{said}");
+    // A warm-up without an answer: one takes at least as long.
+    script(
+        &place,
+        "slow",
+        "echo \"Running ${2}s test @ $1\"\necho '  1 threads and 4 connections'\n\
+         if [ $2 = 1 ]; then echo '  0 requests in 1.00s, 0.00KB read'; else\n\
+         echo \"  $((4 * $2)) requests in ${2}.00s, 1.00KB read\"; fi\n\
+         echo 'Requests/sec:      4.00'\n",
+    );
+    let (count, duration_s, said) = warnings("10s");
+    assert_eq!((count, duration_s), (1, 10.0));
+    assert_eq!(said.matches(few).count(), 1, "{said}");
 }
 
 #[test]
