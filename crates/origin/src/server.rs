@@ -277,6 +277,7 @@ struct Client {
     /// generators send the same bytes again and again.
     last: Vec<u8>,
     last_page: Option<PayloadId>,
+    last_page_bytes: usize,
     last_keep_alive: bool,
     /// Whether it is closed once everything is sent. What the client still sends is discarded.
     closing: bool,
@@ -288,22 +289,25 @@ struct Client {
     h2: Option<Box<H2Server>>,
     /// Whether it has sent anything.
     has_begun: bool,
-    /// Bytes of a long body that are not given to the loop yet.
-    rest: usize,
-    /// Whether an answer is delayed. Later requests wait for it, as answers keep the order of requests.
+    /// Bytes of a long body not yet passed to the event loop.
+    body_left: usize,
+    /// Bytes passed to the event loop since it last had sent all.
+    unsent: usize,
+    /// Whether an answer is delayed. Later requests wait for it: answers keep the order of requests.
     is_held: bool,
-    /// Whether reading is paused because of earlier answers, and what has arrived since.
+    /// Whether reading is paused until earlier answers are sent.
     is_paused: bool,
-    waiting: Vec<u8>,
-    /// Whether the client has closed its sending side meanwhile.
-    has_ended: bool,
+    /// Bytes received since.
+    unparsed: Vec<u8>,
+    /// Whether the client has closed its sending side before all its requests were answered.
+    is_half_closed: bool,
 }
 
 struct Worker<I: Io> {
     io: I,
     clients: Vec<Client>,
-    /// By method, target and what becomes of the connection.
-    pages: HashMap<(String, ConnectionReuse), PayloadId>,
+    /// With their sizes, by method, target and what becomes of the connection.
+    pages: HashMap<(String, ConnectionReuse), (PayloadId, usize)>,
     h2_pages: StreamPages<H2Page>,
     /// A [`BLOCK`] of the text of long bodies.
     block: Option<PayloadId>,
@@ -439,7 +443,7 @@ impl<I: Io> Worker<I> {
 
     /// Sends a delayed answer; false if its client has gone meanwhile.
     fn answer_held(&mut self, key: AnswerKey) -> bool {
-        let bytes = answer(200, "text/plain", HELLO, false, key.persist);
+        let bytes = answer(200, "text/plain", HELLO, key.head_only, key.persist);
         let (conn, stream) = match key.to {
             AnswerTo::Http1(conn) => (conn, None),
             AnswerTo::Http2(conn, stream) => (conn, Some(stream)),
@@ -459,8 +463,8 @@ impl<I: Io> Worker<I> {
             _ => {
                 client.closing = key.persist.closes();
                 client.is_held = false;
-                self.io.send_copy(conn, &bytes);
-                self.go_on(conn);
+                self.send(conn, &bytes);
+                self.continue_answers(conn);
             }
         }
         true
@@ -505,12 +509,16 @@ impl<I: Io> Worker<I> {
 
     /// All that was given to the loop is sent.
     fn drained(&mut self, conn: ConnId) {
-        let client = &self.clients[conn.slot()];
-        if client.rest > 0 || client.is_paused {
-            self.go_on(conn);
+        if self.io.queued(conn) > 0 {
+            return;
+        }
+        let client = &mut self.clients[conn.slot()];
+        client.unsent = 0;
+        if client.body_left > 0 || client.is_paused {
+            self.continue_answers(conn);
         }
         let client = &self.clients[conn.slot()];
-        if client.closing && client.rest == 0 && self.io.queued(conn) == 0 {
+        if client.closing && client.unsent == 0 {
             self.end(conn);
         }
     }

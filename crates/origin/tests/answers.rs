@@ -1,8 +1,8 @@
 //! What a client gets from the origin, on both event loops.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{BufRead as _, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use net::IoKind;
@@ -114,105 +114,6 @@ fn pipelined_requests_are_answered_in_order_and_close_is_kept() {
             .collect();
         assert!(order.is_sorted(), "{order:?}");
         assert_eq!(got.matches("HTTP/1.1 ").count(), 3, "nothing after close");
-    }
-}
-
-/// A client that sends requests at once and reads later.
-fn pipelined(origin: &Origin, paths: &[&str]) -> TcpStream {
-    let request = |path: &&str| format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
-    let text: String = paths.iter().map(request).collect();
-    let mut stream = TcpStream::connect(origin.address()).unwrap();
-    stream.write_all(text.as_bytes()).unwrap();
-    stream
-        .write_all(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    stream
-}
-
-fn bodies(stream: TcpStream) -> Vec<String> {
-    let mut stream = BufReader::new(stream);
-    let mut bodies = Vec::new();
-    loop {
-        let (mut line, mut length) = (String::new(), 0);
-        while line != "\r\n" {
-            line.clear();
-            if stream.read_line(&mut line).unwrap() == 0 {
-                return bodies;
-            }
-            if let Some(text) = line.strip_prefix("Content-Length: ") {
-                length = text.trim().parse().unwrap();
-            }
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).unwrap();
-        bodies.push(String::from_utf8(body).unwrap());
-    }
-}
-
-#[test]
-fn requests_wait_for_the_long_and_the_delayed_answers_before_them() {
-    for io in [IoKind::Uring, IoKind::Epoll] {
-        let origin = origin(io, 1);
-        let expected = |size| get(&origin, &format!("/bytes/{size}")).1;
-        let (short, long) = (expected(5), expected(2_000_001));
-        let asked = |path: &str| match path {
-            "/bytes/5" => short.clone(),
-            "/bytes/2000001" => long.clone(),
-            _ => "Hello, world!".to_owned(),
-        };
-        let paths = [
-            "/bytes/2000001",
-            "/delay/constant/30ms",
-            "/bytes/5",
-            "/bytes/2000001",
-            "/bytes/2000001",
-            "/delay/constant/1ms",
-            "/delay/constant/1ms",
-            "/bytes/5",
-        ];
-        let got = bodies(pipelined(&origin, &paths));
-        let mut wanted: Vec<_> = paths.iter().map(|path| asked(path)).collect();
-        wanted.push("Hello, world!".to_owned());
-        assert!(
-            got == wanted,
-            "{:?}",
-            got.iter().map(String::len).collect::<Vec<_>>()
-        );
-        // The client may end its side before it gets the answers.
-        let stream = pipelined(&origin, &["/bytes/2000001", "/bytes/5"]);
-        stream.shutdown(Shutdown::Write).unwrap();
-        assert!(bodies(stream) == [long, short, "Hello, world!".to_owned()]);
-    }
-}
-
-#[test]
-fn a_client_that_does_not_read_gets_no_further_answers() {
-    for io in [IoKind::Uring, IoKind::Epoll] {
-        let origin = origin(io, 1);
-        // More than the socket buffers hold.
-        let stream = pipelined(&origin, &["/bytes/60000000"; 4]);
-        std::thread::sleep(Duration::from_millis(200));
-        assert_eq!(origin.stats().requests, 1);
-        let bodies = bodies(stream);
-        assert_eq!(bodies.len(), 5);
-        assert!(bodies[..4].iter().all(|body| body.len() == 60_000_000));
-    }
-}
-
-#[test]
-fn the_head_of_a_body_of_any_length_is_sent_alone() {
-    let origin = origin(IoKind::Epoll, 1);
-    for size in [0, 13, 998_400, 67_108_864] {
-        let mut stream = TcpStream::connect(origin.address()).unwrap();
-        let text = format!("HEAD /bytes/{size} HTTP/1.1\r\nConnection: close\r\n\r\n");
-        stream.write_all(text.as_bytes()).unwrap();
-        let mut got = String::new();
-        stream.read_to_string(&mut got).unwrap();
-        assert!(
-            got.contains(&format!("\r\nContent-Length: {size}\r\n")),
-            "{got}"
-        );
-        assert!(got.ends_with("\r\n\r\n"), "{got}");
     }
 }
 

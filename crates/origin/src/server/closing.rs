@@ -21,11 +21,11 @@ impl<I: Io> Worker<I> {
     /// The client will send no more.
     pub(super) fn client_ended(&mut self, conn: ConnId) {
         let client = &mut self.clients[conn.slot()];
-        if client.is_paused {
-            client.has_ended = true;
+        if client.is_paused || client.is_held {
+            client.is_half_closed = true;
             return;
         }
-        let is_sent = client.rest == 0 && self.io.queued(conn) == 0;
+        let is_sent = client.body_left == 0 && self.io.queued(conn) == 0;
         if client.is_lingering || is_sent {
             return self.close(conn);
         }

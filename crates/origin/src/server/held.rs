@@ -29,6 +29,8 @@ impl AnswerTo {
 pub(super) struct AnswerKey {
     pub(super) to: AnswerTo,
     pub(super) persist: ConnectionReuse,
+    /// Whether it has no content, as the answer to HEAD.
+    pub(super) head_only: bool,
 }
 
 /// An arbitrary order, for the heap.

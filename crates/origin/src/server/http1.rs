@@ -9,13 +9,11 @@ use net::{Buf, ConnId, Io, PayloadId, os};
 use super::{AnswerKey, AnswerTo, Worker, stats};
 use crate::pages::{BLOCK, ConnectionReuse, Page, answer, page, sized_body};
 
-/// How many sends may wait for the client before its next requests are taken.
-const SENDS_MAX: usize = 16;
-/// How many blocks of a long body are given to the loop ahead of what the client takes. With TLS each is
-/// encrypted then.
-const BLOCKS_AHEAD: usize = 2;
+/// Bytes of answers queued for a client from which on no further request is taken, and no more of a
+/// long body is sent. With TLS this bounds the ciphertext.
+const UNSENT_MAX: usize = BLOCK;
 
-/// Bytes of a client.
+/// Bytes received from a client.
 enum Input<'a> {
     /// They have just arrived.
     Received(&'a Buf),
@@ -62,30 +60,30 @@ impl<I: Io> Worker<I> {
             return self.h2_data(conn, buf);
         }
         if self.clients[slot].is_paused {
-            let waiting = &mut self.clients[slot].waiting;
-            return waiting.extend_from_slice(self.io.bytes(buf));
+            let unparsed = &mut self.clients[slot].unparsed;
+            return unparsed.extend_from_slice(self.io.bytes(buf));
         }
-        self.take_requests(conn, &Input::Received(buf));
+        self.answer_requests(conn, &Input::Received(buf));
     }
 
     /// Whether the next request has to wait for earlier answers.
     #[inline]
-    fn is_answering(&self, conn: ConnId) -> bool {
+    fn must_wait(&self, conn: ConnId) -> bool {
         let client = &self.clients[conn.slot()];
-        client.rest > 0 || client.is_held || self.io.queued(conn) >= SENDS_MAX
+        client.body_left > 0 || client.is_held || client.unsent >= UNSENT_MAX
     }
 
     /// Answers requests. Those that have to wait for earlier answers are stored, and reading is
     /// paused; returns whether it is.
-    fn take_requests(&mut self, conn: ConnId, input: &Input<'_>) -> bool {
+    fn answer_requests(&mut self, conn: ConnId, input: &Input<'_>) -> bool {
         let slot = conn.slot();
         let length = input.len();
         let mut at = 0;
         while at < length && !self.clients[slot].closing {
-            if self.is_answering(conn) {
+            if self.must_wait(conn) {
                 let client = &mut self.clients[slot];
                 client
-                    .waiting
+                    .unparsed
                     .extend_from_slice(&input.bytes(&self.io)[at..]);
                 if !std::mem::replace(&mut client.is_paused, true) {
                     self.io.pause(conn);
@@ -100,6 +98,7 @@ impl<I: Io> Worker<I> {
                 && bytes == client.last
             {
                 client.closing = !client.last_keep_alive;
+                client.unsent += client.last_page_bytes;
                 self.requests += 1;
                 self.io.send_ordered(conn, payload);
                 return false;
@@ -128,7 +127,7 @@ impl<I: Io> Worker<I> {
                     );
                     client.closing = true;
                     client.may_send = true;
-                    self.io.send_copy(conn, &bytes);
+                    self.send(conn, &bytes);
                 }
             }
         }
@@ -137,38 +136,52 @@ impl<I: Io> Worker<I> {
         false
     }
 
-    /// Sends more of a long body, and takes requests that waited for it or for other answers.
-    pub(super) fn go_on(&mut self, conn: ConnId) {
-        self.send_rest(conn);
+    /// Sends more of a long body, then answers the requests that waited.
+    pub(super) fn continue_answers(&mut self, conn: ConnId) {
+        self.send_body(conn);
+        if self.must_wait(conn) {
+            return;
+        }
         let slot = conn.slot();
-        if !self.clients[slot].is_paused || self.is_answering(conn) {
-            return;
+        if self.clients[slot].is_paused {
+            let unparsed = std::mem::take(&mut self.clients[slot].unparsed);
+            if self.answer_requests(conn, &Input::Waiting(&unparsed)) {
+                return;
+            }
+            let client = &mut self.clients[slot];
+            client.is_paused = false;
+            if !client.is_half_closed {
+                // What arrived meanwhile was not read.
+                client.may_send |= client.closing;
+                self.io.resume(conn);
+            }
         }
-        let waiting = std::mem::take(&mut self.clients[slot].waiting);
-        if self.take_requests(conn, &Input::Waiting(&waiting)) {
-            return;
-        }
-        let client = &mut self.clients[slot];
-        client.is_paused = false;
-        match client.has_ended {
-            true => self.client_ended(conn),
-            false => self.io.resume(conn),
+        if self.clients[slot].is_half_closed {
+            self.client_ended(conn);
         }
     }
 
-    fn send_rest(&mut self, conn: ConnId) {
-        while self.clients[conn.slot()].rest > 0 && self.io.queued(conn) < BLOCKS_AHEAD {
-            let rest = &mut self.clients[conn.slot()].rest;
-            let size = BLOCK.min(*rest);
-            *rest -= size;
+    /// Sends as much of a long body as may be queued.
+    fn send_body(&mut self, conn: ConnId) {
+        let slot = conn.slot();
+        while self.clients[slot].body_left > 0 && self.clients[slot].unsent < UNSENT_MAX {
+            let size = BLOCK.min(self.clients[slot].body_left);
+            self.clients[slot].body_left -= size;
             match size {
                 BLOCK => {
                     let block = self.block();
+                    self.clients[slot].unsent += BLOCK;
                     self.io.send_ordered(conn, block);
                 }
-                _ => self.io.send_copy(conn, &sized_body(size)),
+                _ => self.send(conn, &sized_body(size)),
             }
         }
+    }
+
+    /// Copies and sends bytes.
+    pub(super) fn send(&mut self, conn: ConnId, bytes: &[u8]) {
+        self.clients[conn.slot()].unsent += bytes.len();
+        self.io.send_copy(conn, bytes);
     }
 
     /// A [`BLOCK`] of the text of long bodies.
@@ -187,18 +200,13 @@ impl<I: Io> Worker<I> {
         let head_only = request.method == "HEAD";
         client.closing = persist.closes();
         let key = (format!("{} {}", request.method, request.target), persist);
-        if let Some(&payload) = self.pages.get(&key) {
-            if !client.last.is_empty() {
-                client.last_page = Some(payload);
-                client.last_keep_alive = !persist.closes();
-            }
-            self.io.send_ordered(conn, payload);
-            return;
+        if let Some(&(payload, bytes)) = self.pages.get(&key) {
+            return self.send_page(conn, payload, bytes, persist);
         }
         match page(request) {
             Page::Own(bytes) => {
                 client.last.clear();
-                self.io.send_copy(conn, &bytes);
+                self.send(conn, &bytes);
             }
             Page::Delayed(delay) => {
                 client.last.clear();
@@ -206,7 +214,11 @@ impl<I: Io> Worker<I> {
                 let came = arrived_ns.map_or(now, |at| at.min(now));
                 let due = came + delay.draw(&mut self.random);
                 let to = AnswerTo::Http1(conn);
-                let key = AnswerKey { to, persist };
+                let key = AnswerKey {
+                    to,
+                    persist,
+                    head_only,
+                };
                 client.closing = false;
                 client.is_held = true;
                 self.held.push(Reverse((due, came, key)));
@@ -216,43 +228,55 @@ impl<I: Io> Worker<I> {
                 let sum = self.all_delays();
                 let text = sum.to_base64();
                 let bytes = answer(200, "text/plain", text.as_bytes(), head_only, persist);
-                self.io.send_copy(conn, &bytes);
+                self.send(conn, &bytes);
             }
             Page::Stall(ms) => {
                 client.last.clear();
                 std::thread::sleep(Duration::from_millis(ms));
                 let bytes = answer(200, "text/plain", b"stood still\n", head_only, persist);
-                self.io.send_copy(conn, &bytes);
+                self.send(conn, &bytes);
             }
             Page::Stats => {
                 client.last.clear();
                 self.publish();
                 let text = serde_json::to_string(&stats(&self.all)).unwrap_or_default();
                 let bytes = answer(200, "application/json", text.as_bytes(), head_only, persist);
-                self.io.send_copy(conn, &bytes);
+                self.send(conn, &bytes);
             }
             Page::Long(head, size) => {
                 client.last.clear();
-                client.rest = size;
-                self.io.send_copy(conn, &head);
-                self.send_rest(conn);
+                client.body_left = size;
+                self.send(conn, &head);
+                self.send_body(conn);
             }
             Page::Fixed(bytes) => {
                 let is_cached = self.reserve_cache(self.pages.len(), bytes.len());
-                let client = &mut self.clients[conn.slot()];
                 if !is_cached {
-                    client.last.clear();
-                    self.io.send_copy(conn, &bytes);
-                    return;
+                    self.clients[conn.slot()].last.clear();
+                    return self.send(conn, &bytes);
                 }
                 let payload = self.io.add_payload(Arc::from(bytes.as_slice()));
-                self.pages.insert(key, payload);
-                if !client.last.is_empty() {
-                    client.last_page = Some(payload);
-                    client.last_keep_alive = !persist.closes();
-                }
-                self.io.send_ordered(conn, payload);
+                self.pages.insert(key, (payload, bytes.len()));
+                self.send_page(conn, payload, bytes.len(), persist);
             }
         }
+    }
+
+    /// Sends a fixed page, and remembers it if the request arrived in one piece.
+    fn send_page(
+        &mut self,
+        conn: ConnId,
+        payload: PayloadId,
+        bytes: usize,
+        persist: ConnectionReuse,
+    ) {
+        let client = &mut self.clients[conn.slot()];
+        if !client.last.is_empty() {
+            client.last_page = Some(payload);
+            client.last_page_bytes = bytes;
+            client.last_keep_alive = !persist.closes();
+        }
+        client.unsent += bytes;
+        self.io.send_ordered(conn, payload);
     }
 }

@@ -46,7 +46,11 @@ impl<I: Io> Worker<I> {
                 let now = os::now_ns();
                 let came = arrived_ns.map_or(now, |at| at.min(now));
                 let due = came + delay.draw(&mut self.random);
-                let key = AnswerKey { to, persist };
+                let key = AnswerKey {
+                    to,
+                    persist,
+                    head_only: is_head,
+                };
                 return self.held.push(Reverse((due, came, key)));
             }
             Page::Delays => own(200, "text/plain", self.all_delays().to_base64().as_bytes()),

@@ -1,0 +1,274 @@
+//! Pipelined requests over HTTP/1.1: order, pauses, and the end of a connection. On both event
+//! loops, with and without TLS.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use net::IoKind;
+use origin::{Origin, OriginOptions};
+use tls::{Authority, ClientSettings, ClientTls, KeyType, ServerSettings, ServerTls, Trust};
+
+/// Longer than anything here takes; a wait for ever fails then.
+const LONG: Duration = Duration::from_secs(30);
+/// More than a block of a long body, and not a multiple of one.
+const SIZE: usize = 2_000_001;
+const LONG_BODY: &str = "/bytes/2000001";
+const DELAYED: &str = "/delay/constant/30ms";
+
+struct Place {
+    origin: Origin,
+    tls: Option<ClientTls>,
+}
+
+impl Place {
+    fn new(io: IoKind, with_tls: bool) -> Self {
+        let authority = Authority::new().unwrap();
+        let issued = authority.issue(&["localhost".into()], KeyType::EcdsaP256);
+        let server = ServerSettings::new(issued.unwrap().identity);
+        let client = ClientSettings {
+            trust: Trust::Authorities(authority.certificate()),
+            ..ClientSettings::new("localhost")
+        };
+        let origin = Origin::start(&OriginOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            threads: 1,
+            io,
+            backlog: 64,
+            connections: 64,
+            spin: false,
+            tls: with_tls.then(|| ServerTls::new(&server, "the test").unwrap()),
+            http2_only: false,
+            http3: false,
+            quic_congestion: None,
+        });
+        Self {
+            origin: origin.unwrap(),
+            tls: with_tls.then(|| ClientTls::new(&client).unwrap()),
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(self.origin.address(), self.tls.as_ref())
+    }
+
+    /// A client that sends all requests at once, the last with `Connection: close`.
+    fn pipelined(&self, paths: &[&str]) -> Client {
+        let mut client = self.client();
+        let (last, others) = paths.split_last().unwrap();
+        let mut text: String = others.iter().map(|path| get(path, "")).collect();
+        text.push_str(&get(last, "Connection: close\r\n"));
+        client.write_all(text.as_bytes()).unwrap();
+        client.flush().unwrap();
+        client
+    }
+}
+
+/// All combinations of event loop and TLS.
+fn places() -> impl Iterator<Item = Place> {
+    let loops = [IoKind::Epoll, IoKind::Uring];
+    let loops = loops
+        .into_iter()
+        .filter(|io| *io == IoKind::Epoll || net::uring_unavailable().is_none());
+    loops.flat_map(|io| [false, true].map(|with_tls| Place::new(io, with_tls)))
+}
+
+fn get(path: &str, fields: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: x\r\n{fields}\r\n")
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+struct Client {
+    stream: Box<dyn Stream>,
+    socket: TcpStream,
+}
+
+impl Client {
+    fn connect(to: SocketAddr, tls: Option<&ClientTls>) -> Self {
+        let (stream, socket): (Box<dyn Stream>, TcpStream) = match tls {
+            Some(tls) => {
+                let stream = tls.connect(to).unwrap();
+                let socket = stream.sock.try_clone().unwrap();
+                (Box::new(stream), socket)
+            }
+            None => {
+                let stream = TcpStream::connect(to).unwrap();
+                (Box::new(stream.try_clone().unwrap()), stream)
+            }
+        };
+        socket.set_read_timeout(Some(LONG)).unwrap();
+        Self { stream, socket }
+    }
+
+    /// The lengths of the bodies until the origin closes. Their text is checked.
+    fn bodies(self) -> Vec<usize> {
+        let mut stream = BufReader::new(self.stream);
+        let mut lengths = Vec::new();
+        loop {
+            let (mut line, mut length) = (String::new(), 0);
+            while line != "\r\n" {
+                line.clear();
+                if stream.read_line(&mut line).unwrap() == 0 {
+                    return lengths;
+                }
+                if let Some(text) = line.strip_prefix("Content-Length: ") {
+                    length = text.trim().parse().unwrap();
+                }
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            if length != HELLO {
+                let wrong = body
+                    .iter()
+                    .enumerate()
+                    .position(|(i, byte)| *byte != text(i));
+                assert_eq!(wrong, None, "of {length}");
+            }
+            lengths.push(length);
+        }
+    }
+}
+
+impl Read for Client {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Client {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// The length of the body of `/` and of delayed answers.
+const HELLO: usize = 13;
+
+/// The byte of a body of `/bytes/N` at a position.
+fn text(i: usize) -> u8 {
+    match i % 64 {
+        63 => b'\n',
+        _ => b'a' + ((i / 64 + i) % 26) as u8,
+    }
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !holds() {
+        assert!(Instant::now() < end, "not within {LONG:?}: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn requests_wait_for_the_long_and_the_delayed_answers_before_them() {
+    for place in places() {
+        let paths = [
+            LONG_BODY, DELAYED, "/bytes/5", LONG_BODY, LONG_BODY, DELAYED, DELAYED, "/bytes/7", "/",
+        ];
+        let lengths = place.pipelined(&paths).bodies();
+        assert_eq!(
+            lengths,
+            [SIZE, HELLO, 5, SIZE, SIZE, HELLO, HELLO, 7, HELLO]
+        );
+    }
+}
+
+#[test]
+fn a_client_that_closes_its_sending_side_gets_all_answers() {
+    // A TLS session that ends without an alert is cut off.
+    for place in places().filter(|place| place.tls.is_none()) {
+        // The end comes before the first answer, during it, and while the last one is delayed.
+        for paths in [
+            &[DELAYED][..],
+            &[LONG_BODY, DELAYED, "/bytes/5"],
+            &[LONG_BODY, "/bytes/5", DELAYED],
+        ] {
+            let mut client = place.client();
+            let text: String = paths.iter().map(|path| get(path, "")).collect();
+            client.write_all(text.as_bytes()).unwrap();
+            client.flush().unwrap();
+            client.socket.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(client.bodies().len(), paths.len(), "{paths:?}");
+        }
+        // None of them keeps a place.
+        let stats = || place.origin.stats();
+        assert_eq!(stats().connections, 3);
+        let many: Vec<Client> = (0..64).map(|_| place.pipelined(&["/"])).collect();
+        for client in many {
+            assert_eq!(client.bodies(), [HELLO]);
+        }
+    }
+}
+
+#[test]
+fn what_a_client_sends_behind_its_last_request_costs_it_no_answer() {
+    for place in places() {
+        let mut client = place.pipelined(&["/bytes/20000000", "/bytes/5"]);
+        // While the origin does not read.
+        wait_until("the first request is answered", || {
+            place.origin.stats().requests == 1
+        });
+        client.write_all(get("/", "").as_bytes()).unwrap();
+        client.flush().unwrap();
+        assert_eq!(client.bodies(), [20_000_000, 5]);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_gets_no_further_answers() {
+    for place in places() {
+        // More than the socket buffers hold.
+        let client = place.pipelined(&["/bytes/20000000"; 4]);
+        wait_until("the first request is answered", || {
+            place.origin.stats().requests == 1
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(place.origin.stats().requests, 1);
+        // Short answers wait too.
+        let paths = ["/bytes/500000"; 40];
+        let other = place.pipelined(&paths);
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(place.origin.stats().requests < 1 + 40);
+        assert_eq!(client.bodies(), [20_000_000; 4]);
+        assert_eq!(other.bodies(), [500_000; 40]);
+    }
+}
+
+#[test]
+fn many_short_answers_do_not_wait() {
+    for place in places() {
+        let paths = ["/"; 1_000];
+        assert_eq!(place.pipelined(&paths).bodies(), [HELLO; 1_000]);
+    }
+}
+
+#[test]
+fn answers_to_head_have_no_content() {
+    for place in places() {
+        for (path, length) in [
+            ("/bytes/0", 0),
+            ("/bytes/67108864", 67_108_864),
+            ("/delay/constant/1ms", HELLO),
+        ] {
+            let mut client = place.client();
+            let text = format!("HEAD {path} HTTP/1.1\r\nConnection: close\r\n\r\n");
+            client.write_all(text.as_bytes()).unwrap();
+            client.flush().unwrap();
+            let mut got = String::new();
+            client.read_to_string(&mut got).unwrap();
+            assert!(
+                got.contains(&format!("\r\nContent-Length: {length}\r\n")),
+                "{got}"
+            );
+            assert!(got.ends_with("\r\n\r\n"), "{got}");
+        }
+    }
+}
