@@ -39,17 +39,11 @@ impl Folder {
     /// Makes a new folder in this one. Only this process's user has access to it.
     ///
     /// # Errors
-    /// When the name exists already, or another user puts a folder there meanwhile.
+    /// When the name exists already.
     pub fn make(&self, name: &OsStr) -> io::Result<Self> {
         let name = plain_name(name)?;
         rustix::fs::mkdirat(&self.0, name, PRIVATE_FOLDER)?;
-        let folder = self.open_child(name)?;
-        // Who may write to this folder may have put another one there.
-        let owner = rustix::fs::fstat(&folder.0)?.st_uid;
-        if owner != rustix::process::geteuid().as_raw() {
-            return Err(io::Error::other("another user replaced the new folder"));
-        }
-        Ok(folder)
+        self.open_child(name)
     }
 
     /// Opens a folder below this one. Folders of the path that do not exist are made; `made` is
@@ -258,7 +252,7 @@ mod tests {
             Self(path)
         }
 
-        fn folder(&self) -> Folder {
+        pub(super) fn folder(&self) -> Folder {
             Folder::open(&self.0).unwrap()
         }
     }

@@ -12,8 +12,10 @@ use super::Folder;
 
 /// Only the owner may connect.
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
-/// The socket's name in the folder in which it is made.
+/// The socket's name in the folder in which it is created.
 const INNER: &str = "s";
+/// How many names of that folder are tried.
+const NAMES_MAX: u32 = 100;
 
 /// The file of a listening Unix socket. It is changed and removed only while its path leads to
 /// this socket.
@@ -26,28 +28,32 @@ pub struct SocketFile {
 
 impl SocketFile {
     /// Listens on a socket that only this process's user may connect to. It replaces a file that
-    /// exists at `path`. The path of its folder is trusted, what other users do in it is not: the
-    /// socket is made in a private folder, and renamed.
+    /// exists at `path`. The path of its folder is trusted, the folder's content is not: the socket
+    /// is created in a private folder and moved into place.
     ///
     /// # Errors
-    /// When the path is too long for a socket, or the socket cannot be made.
+    /// When the path is too long for a socket, or the socket cannot be created.
     pub fn listen(path: &Path) -> io::Result<(UnixListener, Self)> {
         // Clients have to connect by this path.
         SocketAddr::from_pathname(path)?;
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let parent = match path.parent() {
-            Some(parent) if parent != Path::new("") => Folder::open(parent)?,
-            _ => Folder::open(Path::new("."))?,
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
         };
-        let private = OsString::from(format!(".w{}", std::process::id()));
-        // A process of the same number may have left it.
-        let _ = parent.remove(&private);
-        let folder = parent.make(&private)?;
+        // The folder need not be readable.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = Folder(rustix::fs::open(parent, flags, Mode::empty())?);
+        let (private, folder) = private_folder(&parent)?;
         let made = listen_in(&folder).and_then(|(listener, identity)| {
             rustix::fs::renameat(&folder.0, INNER, &parent.0, name)?;
             Ok((listener, identity))
         });
-        let _ = parent.remove(&private);
+        if made.is_err() {
+            let _ = folder.unlink(OsStr::new(INNER));
+        }
+        // Only if it is empty: the name may lead to another folder now.
+        let _ = rustix::fs::unlinkat(&parent.0, &private, AtFlags::REMOVEDIR);
         let (listener, identity) = made?;
         let name = name.to_owned();
         let file = Self {
@@ -66,7 +72,7 @@ impl SocketFile {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.parent.0, &self.name, flags, Mode::empty())?;
         if identity(&file, OsStr::new(""))? != self.identity {
-            return Err(io::Error::other("another file has its name"));
+            return Err(io::Error::other("its path leads to another file now"));
         }
         let owner = (Uid::from_raw(user), Gid::from_raw(group));
         let flags = AtFlags::EMPTY_PATH;
@@ -87,6 +93,36 @@ impl SocketFile {
     }
 }
 
+/// Makes a folder in `parent` that only this process's user has access to.
+fn private_folder(parent: &Folder) -> io::Result<(OsString, Folder)> {
+    for number in 0..NAMES_MAX {
+        let name = OsString::from(format!(".weigh-{}-{number}", std::process::id()));
+        let folder = match parent.make(&name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            made => made?,
+        };
+        check_private(&folder)?;
+        return Ok((name, folder));
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// An error if other users may write to a folder that was just made: one with write access to its
+/// parent may have put another one in its place.
+fn check_private(folder: &Folder) -> io::Result<()> {
+    let found = rustix::fs::fstat(&folder.0)?;
+    let others = Mode::from_raw_mode(found.st_mode) & (Mode::RWXG | Mode::RWXO);
+    if found.st_uid == rustix::process::geteuid().as_raw() && others.is_empty() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "a new folder beside it belongs to user {} and has mode {:o}; another user may have \
+         replaced it",
+        found.st_uid,
+        found.st_mode & 0o7777
+    )))
+}
+
 fn listen_in(folder: &Folder) -> io::Result<(UnixListener, (u64, u64))> {
     // There is no `bindat`.
     let path = PathBuf::from(format!("/proc/self/fd/{}/{INNER}", folder.0.as_raw_fd()));
@@ -95,7 +131,7 @@ fn listen_in(folder: &Folder) -> io::Result<(UnixListener, (u64, u64))> {
     Ok((listener, identity(&folder.0, OsStr::new(INNER))?))
 }
 
-/// Device and inode of a file in a folder; of the descriptor itself without a name.
+/// Device and inode of `name` in the folder; of the descriptor itself if `name` is empty.
 fn identity(folder: impl AsFd, name: &OsStr) -> io::Result<(u64, u64)> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
     let found = rustix::fs::statat(folder, name, flags)?;
@@ -114,11 +150,13 @@ mod tests {
     fn a_socket_is_private_and_alone_in_its_folder() {
         let place = Place::new("socket");
         let path = place.0.join("a.sock");
-        // What a process of this number left behind.
-        let left = place.0.join(format!(".w{}", std::process::id()));
+        // What is there already, such as another user's folder, is not touched.
+        let left = place.0.join(format!(".weigh-{}-0", std::process::id()));
         fs::create_dir(&left).unwrap();
         fs::write(left.join(INNER), "x").unwrap();
         let (listener, file) = SocketFile::listen(&path).unwrap();
+        assert_eq!(fs::read_to_string(left.join(INNER)).unwrap(), "x");
+        fs::remove_dir_all(&left).unwrap();
         assert_eq!(fs::read_dir(&place.0).unwrap().count(), 1);
         let found = fs::symlink_metadata(&path).unwrap();
         assert!(found.file_type().is_socket());
@@ -129,6 +167,27 @@ mod tests {
         file.remove();
         assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0);
         file.remove();
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_no_private_one() {
+        let place = Place::new("socket-open");
+        let (_, folder) = private_folder(&place.folder()).unwrap();
+        for mode in [0o700, 0o2700] {
+            folder.set_mode(mode).unwrap();
+            check_private(&folder).unwrap();
+        }
+        for mode in [0o777, 0o770, 0o1707] {
+            folder.set_mode(mode).unwrap();
+            let refused = check_private(&folder).unwrap_err().to_string();
+            assert!(refused.contains(&format!("has mode {mode:o}")), "{refused}");
+        }
+        folder.set_mode(0o700).unwrap();
+        if rustix::process::geteuid().is_root() {
+            folder.give_to(12_345, 12_345).unwrap();
+            let refused = check_private(&folder).unwrap_err().to_string();
+            assert!(refused.contains("belongs to user 12345"), "{refused}");
+        }
     }
 
     #[test]
@@ -145,7 +204,10 @@ mod tests {
             fs::remove_file(&path).unwrap();
             swap(&victim, &path).unwrap();
             let refused = file.give_to(12_345, 12_345).unwrap_err();
-            assert!(refused.to_string().contains("another file"), "{refused}");
+            assert!(
+                refused.to_string().contains("another file now"),
+                "{refused}"
+            );
             file.remove();
             assert!(fs::symlink_metadata(&path).is_ok(), "it is not ours");
         }
