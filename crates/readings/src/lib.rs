@@ -54,7 +54,7 @@ pub use http::HttpVersion;
 pub use instructions::{InstructionScope, InstructionsReading};
 pub use journal::{
     Condition, FailureCause, Journal, JournalRow, Outcome, Placement, Published, RateChoice,
-    Reading, RunHeader, ServerReading, Trial,
+    Reading, RunHeader, ServerReading, Trial, at_condition, condition_text,
 };
 pub use journal_text::{JOURNAL_LINE_BYTES_MAX, JournalTextError, Salvaged, UnwritableRow};
 pub use load::{

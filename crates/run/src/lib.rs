@@ -44,7 +44,6 @@ mod slice_times;
 mod start_failures;
 mod testbed;
 mod upstream_connections;
-mod wording;
 
 #[cfg(test)]
 mod fake;

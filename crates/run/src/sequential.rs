@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use readings::{Condition, FailureCause, LoadReading, Outcome};
+use readings::{Condition, FailureCause, LoadReading, Outcome, at_condition};
 
 use crate::context::Context;
 use crate::group::{GroupResult, side_by_side};
 use crate::measure::curve::choose_curve;
 use crate::measure::rate::choose_rate_of;
 use crate::start_failures::GroupFailure;
-use crate::wording::at;
 use crate::{answers, copies};
 use agent::AgentError;
 use agent::wire::{Answer, Order, without_last_output};
@@ -334,6 +333,6 @@ fn warning(condition: &Condition, reason: &str) -> String {
     format!(
         "subjects were measured one after the other{}, so machine drift does not cancel \
          as it does between slices: {reason}",
-        at(condition)
+        at_condition(condition)
     )
 }

@@ -37,8 +37,7 @@ fn effect(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
     Some(ratio(true)? - ratio(false)?)
 }
 
-/// The conditions that a comparison was made over: its own, or all that differ from it only in the
-/// factors that were pooled.
+/// The conditions of a comparison: its own, or, where factors were pooled, all that agree in the others.
 fn conditions_of<'c>(cells: &'c Cells<'_>, place: &'c Condition) -> Vec<&'c Condition> {
     if cells.is_condition(place) {
         return vec![place];

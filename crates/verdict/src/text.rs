@@ -1,6 +1,6 @@
 //! How numbers and names are written, so that every sentence and table writes them alike.
 
-use readings::Condition;
+pub use readings::condition_text as condition;
 
 /// A whole number with a comma after every three digits: `31,204`.
 pub fn grouped(number: u64) -> String {
@@ -76,12 +76,6 @@ pub fn fraction(value: f64) -> String {
     let text = format!("{:.2}", value * 100.0);
     let text = text.trim_end_matches('0').trim_end_matches('.');
     format!("{text}%")
-}
-
-/// A condition as `connections=96, from=client`; empty without factors.
-pub fn condition(condition: &Condition) -> String {
-    let levels: Vec<String> = condition.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    levels.join(", ")
 }
 
 /// How many decimals a percentage deserves whose interval is `width` percentage points wide.

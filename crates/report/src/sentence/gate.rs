@@ -152,7 +152,8 @@ fn reason(why: &GateReason) -> String {
         }
         GateReason::ClientLimits(Some(subject)) => {
             format!(
-                "the client was the bottleneck for {subject}, which may do more than was measured"
+                "the client was the bottleneck for {subject}, whose throughput may be higher than \
+                 measured"
             )
         }
         GateReason::FailedStarts(subject, starts) => format!(

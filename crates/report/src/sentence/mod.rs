@@ -25,8 +25,7 @@ mod tiers;
 mod tls;
 mod warning;
 
-use readings::Condition;
-use verdict::text::condition;
+use readings::at_condition as at;
 use verdict::{Dependence, Interaction};
 
 pub(crate) use amount::{change_of, is_measurable, metric_words, shown_change};
@@ -81,12 +80,4 @@ pub(crate) fn once(texts: impl Iterator<Item = String>) -> Vec<String> {
         }
     }
     found
-}
-
-/// ` at connections=96`; empty without factors.
-fn at(place: &Condition) -> String {
-    match condition(place) {
-        text if text.is_empty() => text,
-        text => format!(" at {text}"),
-    }
 }

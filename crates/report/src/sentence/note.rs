@@ -114,7 +114,8 @@ fn note(note: &Note) -> String {
         }
         Note::ClientLimits(Some(subject)) => {
             format!(
-                "the client was the bottleneck for {subject}, which may do more than was measured"
+                "the client was the bottleneck for {subject}, whose throughput may be higher than \
+                 measured"
             )
         }
         Note::TooFewBesideOthers {

@@ -1,6 +1,6 @@
 //! Drivers' command lines and output, as text to store and to quote.
 
-use agent::wire::Driven;
+use agent::wire::{Driven, LAST_OUTPUT};
 
 /// Bytes kept of the start and of the end of a long output.
 const KEPT_BYTES: usize = 128 * 1024;
@@ -50,7 +50,7 @@ pub(super) fn output_tail(driven: &Driven) -> String {
         return "; it printed nothing".to_owned();
     }
     let from = lines.len().saturating_sub(TAIL_LINES);
-    format!("; its last output:\n  {}", lines[from..].join("\n  "))
+    format!("{LAST_OUTPUT}\n  {}", lines[from..].join("\n  "))
 }
 
 #[cfg(test)]

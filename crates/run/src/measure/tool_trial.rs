@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use readings::{
     ClientReading, Condition, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing,
-    Reading, ServerReading, Slice, SystemMetrics, ThreadReading,
+    Reading, ServerReading, Slice, SystemMetrics, ThreadReading, at_condition,
 };
 
 use super::schedule::ANSWERS_PER_RUN_MIN;
 use super::tool_output::{output_tail, shell, shortened};
 use crate::copies::{of_path, original};
 use crate::group::ReadySubject;
-use crate::wording::at;
 use agent::wire::{DriveEnd, Driven};
 use experiment::LoadSpec;
 use experiment::driver::{Driver, read_driver_output};
@@ -126,15 +125,19 @@ impl<'a> ToolTrial<'a> {
             true => "",
             false => " and a `design.warmup`, which shows how long the runs have to be",
         };
+        let each = match self.ready.subject.streams {
+            Some(_) => "per stream",
+            None => "per connection",
+        };
         // The text has no measured number, so that it is shown once.
         (successive < ANSWERS_PER_RUN_MIN).then(|| {
             format!(
-                "`{}`{}: a run of `{}` has fewer than {ANSWERS_PER_RUN_MIN} successive answers, \
-                 so its throughput is too low: connecting, and the requests unanswered at the end, \
-                 are part of the run. Set a longer `design.window`{advice}, and no shorter \
+                "`{}`{}: a run of `{}` has fewer than {ANSWERS_PER_RUN_MIN} answers {each}, so \
+                 the throughput is underestimated: connecting, and the requests unanswered at the \
+                 end, are part of the run. Set a longer `design.window`{advice}, and no shorter \
                  `design.slice`",
                 planned.subject,
-                at(condition),
+                at_condition(condition),
                 driver.name
             )
         })

@@ -42,7 +42,7 @@ fn retries_leave_time_for_the_planned_blocks() {
 #[test]
 fn a_block_is_begun_if_one_attempt_at_it_fits() {
     let first_is_flawed = Rule(|trial: &Trial| trial.block == 1);
-    // Five attempts fit with a second to spare, but not two times more the three of block 1.
+    // Five attempts fit with a second to spare; three for each block would not.
     let ran = run_slowly("2500ms", 3, 2, &first_is_flawed);
     assert_eq!((blocks_of(&ran), ran.retries()), (vec![1, 2, 3], 2));
     assert_eq!(ran.warnings("left out for lack of time"), 0);

@@ -265,7 +265,7 @@ fn slow_answers_get_long_runs_and_a_warning_where_these_are_still_short() {
             &place,
             "one = { url = \"http://origin/\", driver = \"slow\" }",
             "",
-            &format!("blocks = 1\nwindow = \"{window}\""),
+            &format!("blocks = 1\nwindow = \"{window}\"\n[factors]\nkeepalive = [true]"),
         );
         let text = fs::read_to_string(place.path("x.toml")).unwrap();
         place.write("x.toml", &text.replace("\"0s\"", "\"1s\""));
@@ -281,12 +281,12 @@ fn slow_answers_get_long_runs_and_a_warning_where_these_are_still_short() {
     };
     let (count, duration_s, said) = warnings("3s");
     assert_eq!((count, duration_s), (1, 3.0));
-    let few = "`one`: a run of `slow` has fewer than 20 successive answers";
+    let few = "`one` at keepalive=true: a run of `slow` has fewer than 20 answers per connection";
     assert_eq!(said.matches(few).count(), 1, "{said}");
     let (count, duration_s, said) = warnings("10s");
     assert_eq!((count, duration_s), (2, 5.0));
-    assert!(!said.contains("successive answers"), "{said}");
-    // A warm-up without an answer: one takes at least as long.
+    assert!(!said.contains("answers per connection"), "{said}");
+    // No answer in the warm-up: the response time is at least its length.
     script(
         &place,
         "slow",

@@ -37,7 +37,7 @@ fn a_breached_gate_ends_with_3_and_stands_in_every_form() {
     let more = [&gates[..], &files].concat();
     let done = compare(&place, &origin, [FAST, SLOW], "5", &more).expect(3);
     let text = flat(&done.out);
-    // It is an upper bound where the machine stood still and the client was the bottleneck.
+    // "at most" if the machine stalled, so that the client was the bottleneck.
     let breached = "Gates breached throughput > -3%: head ";
     assert!(
         ["-", "at most -"]
@@ -148,17 +148,17 @@ fn well_formed(place: &Place, name: &str) {
 fn passed_gates_end_with_0_and_unsettled_ones_as_the_caller_decides() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    // The rates of five blocks settle this also where the machine stands still for a part of them.
+    // Passes even if the machine stalls during some of the five blocks.
     let passed = compare(
         &place,
         &origin,
         [FAST, FAST],
         "5",
-        &["--gate", "throughput > -95%"],
+        &["--gate", "throughput > -80%"],
     );
     let passed = passed.expect(0);
     assert!(
-        flat(&passed.out).starts_with("Gates passed throughput > -95%: head "),
+        flat(&passed.out).starts_with("Gates passed throughput > -80%: head "),
         "{}",
         passed.out
     );

@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    HUP, INT, Place, RUN, Running, TERM, alive, array, descendants, journal, key, quickly, signal,
-    trials, write_light_proxy_cost,
+    HUP, INT, Place, RUN, Running, TERM, alive, array, descendants, flat, journal, key, quickly,
+    signal, trials, write_light_proxy_cost,
 };
 
 const SETS: [&str; 3] = [
@@ -225,8 +225,13 @@ fn an_agent_that_stands_still_costs_its_block() {
     let done = running.end();
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "made again: {document}");
-    // It is missed by its answer or by its heartbeat, whichever is late first.
-    done.says(&["lost the agent: it "]);
+    // The missing answer or the missing heartbeat is reported, whichever is noticed first.
+    let lost = ["has not answered for", "was silent for"];
+    let said = flat(&done.err);
+    let is_told = lost
+        .iter()
+        .any(|how| said.contains(&format!("lost the agent: it {how}")));
+    assert!(is_told, "{said}");
     assert!(place.left().is_empty(), "{:?}", place.left());
     assert_no_groups(&done.agents);
 }
