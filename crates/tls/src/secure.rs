@@ -159,6 +159,7 @@ impl<I: Io> Secure<I> {
             true => Event::ConnectFailed { conn, errno },
             false => Event::Failed { conn, errno },
         };
+        session.has_failed = true;
         if !std::mem::replace(&mut session.is_ended, true) {
             self.ready.push_back(event);
         }
@@ -304,29 +305,27 @@ impl<I: Io> Secure<I> {
                     self.release(conn);
                     return None;
                 }
+                if let Event::Failed { errno, .. } = event {
+                    // It may follow the end of data, when an answer cannot be sent any more.
+                    if std::mem::replace(&mut session.has_failed, true) {
+                        return None;
+                    }
+                    session.is_ended = true;
+                    let is_connecting = session.is_client && !session.is_established();
+                    return Some(match is_connecting {
+                        true => Event::ConnectFailed { conn, errno },
+                        false => event,
+                    });
+                }
                 if session.is_ended {
                     return None;
                 }
-                match event {
-                    Event::Failed { errno, .. }
-                        if session.is_client && !session.is_established() =>
-                    {
-                        session.is_ended = true;
-                        Some(Event::ConnectFailed { conn, errno })
-                    }
-                    Event::Failed { .. } => {
-                        session.is_ended = true;
-                        Some(event)
-                    }
-                    _ => {
-                        let during = match session.is_established() {
-                            true => "without close_notify",
-                            false => "during the TLS handshake",
-                        };
-                        self.fail(conn, format!("the connection was closed {during}"));
-                        None
-                    }
-                }
+                let during = match session.is_established() {
+                    true => "without close_notify",
+                    false => "during the TLS handshake",
+                };
+                self.fail(conn, format!("the connection was closed {during}"));
+                None
             }
             Event::Drained { conn } => {
                 let Some(session) = self.session(conn) else {

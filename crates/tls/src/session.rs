@@ -30,8 +30,10 @@ pub(crate) struct Session {
     pub(crate) pause_pending: bool,
     /// Why it failed.
     pub(crate) failure: Option<String>,
-    /// Whether the peer's end of data was reported.
+    /// Whether the peer's end of data was reported, or a failure.
     pub(crate) is_ended: bool,
+    /// Whether a failure was reported.
+    pub(crate) has_failed: bool,
     /// Closed by its user; the loop's connection is closed once everything is sent.
     pub(crate) is_lingering: bool,
 }
@@ -53,6 +55,7 @@ impl Session {
             pause_pending: false,
             failure: None,
             is_ended: false,
+            has_failed: false,
             is_lingering: false,
         }
     }
