@@ -277,7 +277,7 @@ struct Client {
     /// generators send the same bytes again and again.
     last: Vec<u8>,
     last_page: Option<PayloadId>,
-    last_page_bytes: usize,
+    last_page_size: usize,
     last_keep_alive: bool,
     /// Whether it is closed once everything is sent. What the client still sends is discarded.
     closing: bool,
@@ -291,22 +291,22 @@ struct Client {
     has_begun: bool,
     /// Bytes of a long body not yet passed to the event loop.
     body_left: usize,
-    /// Bytes passed to the event loop since it last had sent all.
+    /// Bytes passed to the event loop since the send queue was last empty.
     unsent: usize,
     /// Whether an answer is delayed. Later requests wait for it: answers keep the order of requests.
     is_held: bool,
     /// Whether reading is paused until earlier answers are sent.
     is_paused: bool,
-    /// Bytes received since.
+    /// Bytes received during the pause, not parsed yet.
     unparsed: Vec<u8>,
-    /// Whether the client has closed its sending side before all its requests were answered.
+    /// Whether the client closed its sending side during the pause.
     is_half_closed: bool,
 }
 
 struct Worker<I: Io> {
     io: I,
     clients: Vec<Client>,
-    /// With their sizes, by method, target and what becomes of the connection.
+    /// Cached pages and their sizes, by method, target and connection reuse.
     pages: HashMap<(String, ConnectionReuse), (PayloadId, usize)>,
     h2_pages: StreamPages<H2Page>,
     /// A [`BLOCK`] of the text of long bodies.
@@ -452,7 +452,8 @@ impl<I: Io> Worker<I> {
             }
         };
         let client = &mut self.clients[conn.slot()];
-        if client.conn != Some(conn) {
+        let is_gone = stream.is_none() && !client.is_held;
+        if client.conn != Some(conn) || is_gone {
             return false;
         }
         match (&mut client.h2, stream) {
@@ -507,14 +508,14 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// All that was given to the loop is sent.
+    /// The queue was empty when this event was made.
     fn drained(&mut self, conn: ConnId) {
         if self.io.queued(conn) > 0 {
             return;
         }
         let client = &mut self.clients[conn.slot()];
         client.unsent = 0;
-        if client.body_left > 0 || client.is_paused {
+        if client.body_left > 0 || client.is_paused || client.is_half_closed {
             self.continue_answers(conn);
         }
         let client = &self.clients[conn.slot()];

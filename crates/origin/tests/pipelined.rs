@@ -10,19 +10,21 @@ use net::IoKind;
 use origin::{Origin, OriginOptions};
 use tls::{Authority, ClientSettings, ClientTls, KeyType, ServerSettings, ServerTls, Trust};
 
-/// Longer than anything here takes; a wait for ever fails then.
-const LONG: Duration = Duration::from_secs(30);
+/// Longer than anything here takes; what hangs fails after it.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// More than a block of a long body, and not a multiple of one.
 const SIZE: usize = 2_000_001;
+/// Connections that the origin may have at one time.
+const PLACES: u32 = 64;
 const LONG_BODY: &str = "/bytes/2000001";
 const DELAYED: &str = "/delay/constant/30ms";
 
-struct Place {
+struct Setup {
     origin: Origin,
     tls: Option<ClientTls>,
 }
 
-impl Place {
+impl Setup {
     fn new(io: IoKind, with_tls: bool) -> Self {
         let authority = Authority::new().unwrap();
         let issued = authority.issue(&["localhost".into()], KeyType::EcdsaP256);
@@ -36,7 +38,7 @@ impl Place {
             threads: 1,
             io,
             backlog: 64,
-            connections: 64,
+            connections: PLACES,
             spin: false,
             tls: with_tls.then(|| ServerTls::new(&server, "the test").unwrap()),
             http2_only: false,
@@ -66,12 +68,12 @@ impl Place {
 }
 
 /// All combinations of event loop and TLS.
-fn places() -> impl Iterator<Item = Place> {
+fn setups() -> impl Iterator<Item = Setup> {
     let loops = [IoKind::Epoll, IoKind::Uring];
     let loops = loops
         .into_iter()
         .filter(|io| *io == IoKind::Epoll || net::uring_unavailable().is_none());
-    loops.flat_map(|io| [false, true].map(|with_tls| Place::new(io, with_tls)))
+    loops.flat_map(|io| [false, true].map(|with_tls| Setup::new(io, with_tls)))
 }
 
 fn get(path: &str, fields: &str) -> String {
@@ -99,7 +101,7 @@ impl Client {
                 (Box::new(stream.try_clone().unwrap()), stream)
             }
         };
-        socket.set_read_timeout(Some(LONG)).unwrap();
+        socket.set_read_timeout(Some(TIME_LIMIT)).unwrap();
         Self { stream, socket }
     }
 
@@ -160,20 +162,20 @@ fn text(i: usize) -> u8 {
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + LONG;
+    let end = Instant::now() + TIME_LIMIT;
     while !holds() {
-        assert!(Instant::now() < end, "not within {LONG:?}: {what}");
+        assert!(Instant::now() < end, "not within {TIME_LIMIT:?}: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
 #[test]
 fn requests_wait_for_the_long_and_the_delayed_answers_before_them() {
-    for place in places() {
+    for setup in setups() {
         let paths = [
             LONG_BODY, DELAYED, "/bytes/5", LONG_BODY, LONG_BODY, DELAYED, DELAYED, "/bytes/7", "/",
         ];
-        let lengths = place.pipelined(&paths).bodies();
+        let lengths = setup.pipelined(&paths).bodies();
         assert_eq!(
             lengths,
             [SIZE, HELLO, 5, SIZE, SIZE, HELLO, HELLO, 7, HELLO]
@@ -181,40 +183,76 @@ fn requests_wait_for_the_long_and_the_delayed_answers_before_them() {
     }
 }
 
+/// All places of the origin can be had at one time.
+fn all_places_are_free(setup: &Setup) {
+    wait_until("all places are free", || {
+        let mut clients: Vec<Client> = (0..PLACES).map(|_| setup.client()).collect();
+        clients.iter_mut().all(|client| {
+            let asked = client.write_all(get("/", "").as_bytes());
+            let asked = asked.and_then(|()| client.flush());
+            asked.is_ok() && matches!(client.read(&mut [0; 200]), Ok(1..))
+        })
+    });
+}
+
 #[test]
-fn a_client_that_closes_its_sending_side_gets_all_answers() {
-    // A TLS session that ends without an alert is cut off.
-    for place in places().filter(|place| place.tls.is_none()) {
-        // The end comes before the first answer, during it, and while the last one is delayed.
-        for paths in [
-            &[DELAYED][..],
-            &[LONG_BODY, DELAYED, "/bytes/5"],
-            &[LONG_BODY, "/bytes/5", DELAYED],
-        ] {
-            let mut client = place.client();
+fn a_client_that_closes_its_sending_side_gets_the_answers_that_are_not_delayed() {
+    // With TLS, an end without close_notify is an error.
+    for setup in setups().filter(|setup| setup.tls.is_none()) {
+        // A delayed answer and what follows are left out if the end is noticed first. The last case
+        // fits the limit of what is queued but for the delayed answer.
+        let cases: [(&[&str], &[usize], usize); 5] = [
+            (&[DELAYED], &[HELLO], 0),
+            (&[LONG_BODY, "/bytes/5"], &[SIZE, 5], 2),
+            (&[LONG_BODY, DELAYED, "/bytes/5"], &[SIZE, HELLO, 5], 1),
+            (&[LONG_BODY, "/bytes/5", DELAYED], &[SIZE, 5, HELLO], 2),
+            (
+                &["/bytes/998300", "/bytes/998300", DELAYED],
+                &[998_300, 998_300, HELLO],
+                2,
+            ),
+        ];
+        for (paths, lengths, least) in cases {
+            let mut client = setup.client();
             let text: String = paths.iter().map(|path| get(path, "")).collect();
             client.write_all(text.as_bytes()).unwrap();
             client.flush().unwrap();
             client.socket.shutdown(Shutdown::Write).unwrap();
-            assert_eq!(client.bodies().len(), paths.len(), "{paths:?}");
+            let found = client.bodies();
+            assert!(found.len() >= least, "{paths:?}: {found:?}");
+            assert_eq!(found, lengths[..found.len()], "{paths:?}");
         }
-        // None of them keeps a place.
-        let stats = || place.origin.stats();
-        assert_eq!(stats().connections, 3);
-        let many: Vec<Client> = (0..64).map(|_| place.pipelined(&["/"])).collect();
-        for client in many {
-            assert_eq!(client.bodies(), [HELLO]);
-        }
+        all_places_are_free(&setup);
     }
 }
 
 #[test]
-fn what_a_client_sends_behind_its_last_request_costs_it_no_answer() {
-    for place in places() {
-        let mut client = place.pipelined(&["/bytes/20000000", "/bytes/5"]);
+fn a_tls_client_that_ends_its_side_and_resets_leaves_its_place() {
+    for setup in setups() {
+        let Some(tls) = &setup.tls else { continue };
+        for _ in 0..PLACES {
+            let mut stream = tls.connect(setup.origin.address()).unwrap();
+            stream
+                .write_all(get("/bytes/20000000", "").as_bytes())
+                .unwrap();
+            stream.flush().unwrap();
+            stream.read_exact(&mut [0; 10]).unwrap();
+            stream.conn.send_close_notify();
+            stream.flush().unwrap();
+            // The origin reads the alert before the reset, which unread data cause.
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        all_places_are_free(&setup);
+    }
+}
+
+#[test]
+fn input_after_the_last_request_loses_no_answer() {
+    for setup in setups() {
+        let mut client = setup.pipelined(&["/bytes/20000000", "/bytes/5"]);
         // While the origin does not read.
         wait_until("the first request is answered", || {
-            place.origin.stats().requests == 1
+            setup.origin.stats().requests == 1
         });
         client.write_all(get("/", "").as_bytes()).unwrap();
         client.flush().unwrap();
@@ -224,41 +262,47 @@ fn what_a_client_sends_behind_its_last_request_costs_it_no_answer() {
 
 #[test]
 fn a_client_that_does_not_read_gets_no_further_answers() {
-    for place in places() {
+    for setup in setups() {
         // More than the socket buffers hold.
-        let client = place.pipelined(&["/bytes/20000000"; 4]);
+        let client = setup.pipelined(&["/bytes/20000000"; 4]);
         wait_until("the first request is answered", || {
-            place.origin.stats().requests == 1
+            setup.origin.stats().requests == 1
         });
         std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(place.origin.stats().requests, 1);
+        assert_eq!(setup.origin.stats().requests, 1);
         // Short answers wait too.
         let paths = ["/bytes/500000"; 40];
-        let other = place.pipelined(&paths);
+        let other = setup.pipelined(&paths);
+        wait_until("the other client is answered", || {
+            setup.origin.stats().requests > 1
+        });
         std::thread::sleep(Duration::from_millis(100));
-        assert!(place.origin.stats().requests < 1 + 40);
+        assert!(setup.origin.stats().requests < 1 + 40);
         assert_eq!(client.bodies(), [20_000_000; 4]);
         assert_eq!(other.bodies(), [500_000; 40]);
     }
 }
 
 #[test]
-fn many_short_answers_do_not_wait() {
-    for place in places() {
-        let paths = ["/"; 1_000];
-        assert_eq!(place.pipelined(&paths).bodies(), [HELLO; 1_000]);
+fn short_answers_do_not_wait_for_a_client_that_does_not_read() {
+    for setup in setups() {
+        let client = setup.pipelined(&["/"; 1_000]);
+        wait_until("all are answered", || {
+            setup.origin.stats().requests == 1_000
+        });
+        assert_eq!(client.bodies(), [HELLO; 1_000]);
     }
 }
 
 #[test]
 fn answers_to_head_have_no_content() {
-    for place in places() {
+    for setup in setups() {
         for (path, length) in [
             ("/bytes/0", 0),
             ("/bytes/67108864", 67_108_864),
             ("/delay/constant/1ms", HELLO),
         ] {
-            let mut client = place.client();
+            let mut client = setup.client();
             let text = format!("HEAD {path} HTTP/1.1\r\nConnection: close\r\n\r\n");
             client.write_all(text.as_bytes()).unwrap();
             client.flush().unwrap();

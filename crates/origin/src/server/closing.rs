@@ -21,10 +21,13 @@ impl<I: Io> Worker<I> {
     /// The client will send no more.
     pub(super) fn client_ended(&mut self, conn: ConnId) {
         let client = &mut self.clients[conn.slot()];
-        if client.is_paused || client.is_held {
+        if client.is_paused && !client.is_held {
             client.is_half_closed = true;
             return;
         }
+        // As a rule it does not wait for a delayed answer any more.
+        (client.is_held, client.is_paused) = (false, false);
+        client.unparsed.clear();
         let is_sent = client.body_left == 0 && self.io.queued(conn) == 0;
         if client.is_lingering || is_sent {
             return self.close(conn);

@@ -29,7 +29,7 @@ impl AnswerTo {
 pub(super) struct AnswerKey {
     pub(super) to: AnswerTo,
     pub(super) persist: ConnectionReuse,
-    /// Whether it has no content, as the answer to HEAD.
+    /// Whether only the head is sent: the request was HEAD.
     pub(super) head_only: bool,
 }
 

@@ -9,9 +9,9 @@ use net::{Buf, ConnId, Io, PayloadId, os};
 use super::{AnswerKey, AnswerTo, Worker, stats};
 use crate::pages::{BLOCK, ConnectionReuse, Page, answer, page, sized_body};
 
-/// Bytes of answers queued for a client from which on no further request is taken, and no more of a
-/// long body is sent. With TLS this bounds the ciphertext.
-const UNSENT_MAX: usize = BLOCK;
+/// With this many bytes queued for a client, no further request is taken and no more of a long body
+/// is sent. With TLS, this limits the ciphertext in memory.
+const UNSENT_MAX: usize = 2 * BLOCK;
 
 /// Bytes received from a client.
 enum Input<'a> {
@@ -98,7 +98,7 @@ impl<I: Io> Worker<I> {
                 && bytes == client.last
             {
                 client.closing = !client.last_keep_alive;
-                client.unsent += client.last_page_bytes;
+                client.unsent += client.last_page_size;
                 self.requests += 1;
                 self.io.send_ordered(conn, payload);
                 return false;
@@ -145,13 +145,12 @@ impl<I: Io> Worker<I> {
         let slot = conn.slot();
         if self.clients[slot].is_paused {
             let unparsed = std::mem::take(&mut self.clients[slot].unparsed);
-            if self.answer_requests(conn, &Input::Waiting(&unparsed)) {
-                return;
-            }
+            let must_wait = self.answer_requests(conn, &Input::Waiting(&unparsed));
             let client = &mut self.clients[slot];
-            client.is_paused = false;
-            if !client.is_half_closed {
-                // What arrived meanwhile was not read.
+            client.is_paused = must_wait;
+            if !must_wait && !client.is_half_closed {
+                // Input that arrived during the pause is unread: closing at once would reset the
+                // connection.
                 client.may_send |= client.closing;
                 self.io.resume(conn);
             }
@@ -200,8 +199,8 @@ impl<I: Io> Worker<I> {
         let head_only = request.method == "HEAD";
         client.closing = persist.closes();
         let key = (format!("{} {}", request.method, request.target), persist);
-        if let Some(&(payload, bytes)) = self.pages.get(&key) {
-            return self.send_page(conn, payload, bytes, persist);
+        if let Some(&(payload, size)) = self.pages.get(&key) {
+            return self.send_page(conn, payload, size, persist);
         }
         match page(request) {
             Page::Own(bytes) => {
@@ -267,16 +266,16 @@ impl<I: Io> Worker<I> {
         &mut self,
         conn: ConnId,
         payload: PayloadId,
-        bytes: usize,
+        size: usize,
         persist: ConnectionReuse,
     ) {
         let client = &mut self.clients[conn.slot()];
         if !client.last.is_empty() {
             client.last_page = Some(payload);
-            client.last_page_bytes = bytes;
+            client.last_page_size = size;
             client.last_keep_alive = !persist.closes();
         }
-        client.unsent += bytes;
+        client.unsent += size;
         self.io.send_ordered(conn, payload);
     }
 }
