@@ -36,7 +36,8 @@ impl Folder {
         Ok(Self(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// Makes a new folder in this one. Only this process's user has access to it.
+    /// Makes a new folder in this one, which only this process's user has access to; whoever may
+    /// write to this one can replace it meanwhile.
     ///
     /// # Errors
     /// When the name exists already.

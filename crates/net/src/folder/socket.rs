@@ -14,7 +14,7 @@ use super::Folder;
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 /// The socket's name in the folder in which it is created.
 const INNER: &str = "s";
-/// How many names of that folder are tried.
+/// How many names for that folder are tried.
 const NAMES_MAX: u32 = 100;
 
 /// The file of a listening Unix socket. It is changed and removed only while its path leads to
@@ -46,13 +46,13 @@ impl SocketFile {
         let parent = Folder(rustix::fs::open(parent, flags, Mode::empty())?);
         let (private, folder) = private_folder(&parent)?;
         let made = listen_in(&folder).and_then(|(listener, identity)| {
-            rustix::fs::renameat(&folder.0, INNER, &parent.0, name)?;
-            Ok((listener, identity))
+            let moved = rustix::fs::renameat(&folder.0, INNER, &parent.0, name);
+            if moved.is_err() {
+                let _ = folder.unlink(OsStr::new(INNER));
+            }
+            Ok(moved.map(|()| (listener, identity))?)
         });
-        if made.is_err() {
-            let _ = folder.unlink(OsStr::new(INNER));
-        }
-        // Only if it is empty: the name may lead to another folder now.
+        // This removes only an empty folder: another one may have this name by now.
         let _ = rustix::fs::unlinkat(&parent.0, &private, AtFlags::REMOVEDIR);
         let (listener, identity) = made?;
         let name = name.to_owned();
@@ -72,7 +72,7 @@ impl SocketFile {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.parent.0, &self.name, flags, Mode::empty())?;
         if identity(&file, OsStr::new(""))? != self.identity {
-            return Err(io::Error::other("its path leads to another file now"));
+            return Err(io::Error::other("another file is at its path now"));
         }
         let owner = (Uid::from_raw(user), Gid::from_raw(group));
         let flags = AtFlags::EMPTY_PATH;
@@ -104,11 +104,14 @@ fn private_folder(parent: &Folder) -> io::Result<(OsString, Folder)> {
         check_private(&folder)?;
         return Ok((name, folder));
     }
-    Err(io::ErrorKind::AlreadyExists.into())
+    Err(io::Error::other(format!(
+        "its folder already has {NAMES_MAX} entries named .weigh-{}-N",
+        std::process::id()
+    )))
 }
 
-/// An error if other users may write to a folder that was just made: one with write access to its
-/// parent may have put another one in its place.
+/// Checks that a new folder is this user's and closed to all others. Whoever may write to its parent
+/// may have replaced it.
 fn check_private(folder: &Folder) -> io::Result<()> {
     let found = rustix::fs::fstat(&folder.0)?;
     let others = Mode::from_raw_mode(found.st_mode) & (Mode::RWXG | Mode::RWXO);
@@ -116,8 +119,8 @@ fn check_private(folder: &Folder) -> io::Result<()> {
         return Ok(());
     }
     Err(io::Error::other(format!(
-        "a new folder beside it belongs to user {} and has mode {:o}; another user may have \
-         replaced it",
+        "the temporary folder beside it belongs to user {} and has mode {:o}; another user may \
+         have replaced it",
         found.st_uid,
         found.st_mode & 0o7777
     )))
@@ -170,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_may_write_to_is_no_private_one() {
+    fn a_new_folder_open_to_others_is_refused() {
         let place = Place::new("socket-open");
         let (_, folder) = private_folder(&place.folder()).unwrap();
         for mode in [0o700, 0o2700] {
             folder.set_mode(mode).unwrap();
             check_private(&folder).unwrap();
         }
-        for mode in [0o777, 0o770, 0o1707] {
+        for mode in [0o777, 0o750, 0o711, 0o1707] {
             folder.set_mode(mode).unwrap();
             let refused = check_private(&folder).unwrap_err().to_string();
             assert!(refused.contains(&format!("has mode {mode:o}")), "{refused}");
@@ -205,7 +208,7 @@ mod tests {
             swap(&victim, &path).unwrap();
             let refused = file.give_to(12_345, 12_345).unwrap_err();
             assert!(
-                refused.to_string().contains("another file now"),
+                refused.to_string().contains("another file is at"),
                 "{refused}"
             );
             file.remove();
