@@ -10,7 +10,7 @@ use load::Fetcher;
 use net::fetch::{Answer, exchange};
 
 use super::servers::Servers;
-use super::wire::{AnswerSummary, AwaitServer, within_limit};
+use super::wire::{AnswerSummary, AwaitServer, time_limit_phrase};
 use crate::clock;
 
 /// How long the answer to one request may take.
@@ -175,7 +175,7 @@ impl Servers {
                 let output = server.map(|server| self.last_output(server));
                 Err(format!(
                     "`{name}` did not answer as expected{}{found}{}",
-                    within_limit(order.timeout_ms),
+                    time_limit_phrase(order.timeout_ms),
                     output.unwrap_or_default()
                 ))
             }

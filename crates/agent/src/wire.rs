@@ -19,7 +19,7 @@ pub use instructions::IdleTimes;
 pub use links::PeerLink;
 pub use load::{LoadOrder, Loaded, QuotaOrder};
 pub use profile::{CallGraph, ProfileOrder, ServerProfile};
-pub use words::{LAST_OUTPUT, within_limit, without_last_output};
+pub use words::{LAST_OUTPUT, time_limit_phrase, without_last_output};
 
 /// An order to an agent. Each gets one answer; a load reports its progress before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use agent::AgentError;
-use agent::wire::{AwaitServer, within_limit, without_last_output};
+use agent::wire::{AwaitServer, time_limit_phrase, without_last_output};
 
 use crate::copies::original;
 
@@ -71,8 +71,8 @@ impl<'o> ReadyWait<'o> {
         if self.since.elapsed() < self.part {
             return ControlFlow::Break(Err(AgentError::Failed(text)));
         }
-        let part = within_limit(self.part.as_millis() as u64);
-        let whole = within_limit(self.whole.timeout_ms);
+        let part = time_limit_phrase(self.part.as_millis() as u64);
+        let whole = time_limit_phrase(self.whole.timeout_ms);
         if self.left.is_zero() {
             return ControlFlow::Break(Err(AgentError::Failed(text.replacen(&part, &whole, 1))));
         }

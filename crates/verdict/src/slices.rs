@@ -37,7 +37,8 @@ fn effect(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
     Some(ratio(true)? - ratio(false)?)
 }
 
-/// The conditions of a comparison: its own, or, where factors were pooled, all that agree in the others.
+/// The conditions of a comparison: its own or, with pooled factors, all that agree with it in the
+/// remaining factors.
 fn conditions_of<'c>(cells: &'c Cells<'_>, place: &'c Condition) -> Vec<&'c Condition> {
     if cells.is_condition(place) {
         return vec![place];

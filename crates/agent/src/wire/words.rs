@@ -4,7 +4,7 @@
 pub const LAST_OUTPUT: &str = "; its last output:";
 
 /// The time limit in the message about a server that is not ready: ` within 30 ms: `.
-pub fn within_limit(timeout_ms: u64) -> String {
+pub fn time_limit_phrase(timeout_ms: u64) -> String {
     format!(" within {timeout_ms} ms: ")
 }
 

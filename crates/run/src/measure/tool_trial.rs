@@ -120,19 +120,19 @@ impl<'a> ToolTrial<'a> {
             return None;
         }
         let requests: u64 = runs().map(|run| run.requests).sum();
-        let successive = requests as f64 / count as f64 / self.at_once(load);
+        let answers_each = requests as f64 / count as f64 / self.at_once(load);
         let advice = match has_warm_up {
             true => "",
             false => " and a `design.warmup`, which shows how long the runs have to be",
         };
-        let each = match self.ready.subject.streams {
+        let per = match self.ready.subject.streams {
             Some(_) => "per stream",
             None => "per connection",
         };
         // The text has no measured number, so that it is shown once.
-        (successive < ANSWERS_PER_RUN_MIN).then(|| {
+        (answers_each < ANSWERS_PER_RUN_MIN).then(|| {
             format!(
-                "`{}`{}: a run of `{}` has fewer than {ANSWERS_PER_RUN_MIN} answers {each}, so \
+                "`{}`{}: a run of `{}` has fewer than {ANSWERS_PER_RUN_MIN} answers {per}, so \
                  the throughput is underestimated: connecting, and the requests unanswered at the \
                  end, are part of the run. Set a longer `design.window`{advice}, and no shorter \
                  `design.slice`",
