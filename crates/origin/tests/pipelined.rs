@@ -55,6 +55,13 @@ impl Setup {
         Client::connect(self.origin.address(), self.tls.as_ref())
     }
 
+    /// Waits until the origin has taken this many requests.
+    fn wait_for_requests(&self, count: u64) {
+        wait_until("the requests are taken", || {
+            self.origin.stats().requests >= count
+        });
+    }
+
     /// A client that sends all requests at once, the last with `Connection: close`.
     fn pipelined(&self, paths: &[&str]) -> Client {
         let mut client = self.client();
@@ -251,9 +258,7 @@ fn input_after_the_last_request_loses_no_answer() {
     for setup in setups() {
         let mut client = setup.pipelined(&["/bytes/20000000", "/bytes/5"]);
         // While the origin does not read.
-        wait_until("the first request is answered", || {
-            setup.origin.stats().requests == 1
-        });
+        setup.wait_for_requests(1);
         client.write_all(get("/", "").as_bytes()).unwrap();
         client.flush().unwrap();
         assert_eq!(client.bodies(), [20_000_000, 5]);
@@ -265,17 +270,13 @@ fn a_client_that_does_not_read_gets_no_further_answers() {
     for setup in setups() {
         // More than the socket buffers hold.
         let client = setup.pipelined(&["/bytes/20000000"; 4]);
-        wait_until("the first request is answered", || {
-            setup.origin.stats().requests == 1
-        });
+        setup.wait_for_requests(1);
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(setup.origin.stats().requests, 1);
         // Short answers wait too.
         let paths = ["/bytes/500000"; 40];
         let other = setup.pipelined(&paths);
-        wait_until("the other client is answered", || {
-            setup.origin.stats().requests > 1
-        });
+        setup.wait_for_requests(2);
         std::thread::sleep(Duration::from_millis(100));
         assert!(setup.origin.stats().requests < 1 + 40);
         assert_eq!(client.bodies(), [20_000_000; 4]);
@@ -287,9 +288,7 @@ fn a_client_that_does_not_read_gets_no_further_answers() {
 fn short_answers_do_not_wait_for_a_client_that_does_not_read() {
     for setup in setups() {
         let client = setup.pipelined(&["/"; 1_000]);
-        wait_until("all are answered", || {
-            setup.origin.stats().requests == 1_000
-        });
+        setup.wait_for_requests(1_000);
         assert_eq!(client.bodies(), [HELLO; 1_000]);
     }
 }

@@ -1,8 +1,11 @@
 //! Answers that wait for their delay.
 
-use net::ConnId;
+use std::cmp::Reverse;
 
-use crate::pages::ConnectionReuse;
+use net::{ConnId, Io, os};
+
+use super::Worker;
+use crate::pages::{ConnectionReuse, Delay};
 
 /// Where a delayed answer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,5 +46,16 @@ impl PartialOrd for AnswerKey {
 impl Ord for AnswerKey {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.to.number().cmp(&other.to.number())
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// Delays an answer. The delay begins at the kernel timestamp of the request, or now if there is
+    /// none.
+    pub(super) fn hold(&mut self, key: AnswerKey, delay: Delay, arrived_ns: Option<u64>) {
+        let now = os::now_ns();
+        let came = arrived_ns.map_or(now, |at| at.min(now));
+        let due = came + delay.draw(&mut self.random);
+        self.held.push(Reverse((due, came, key)));
     }
 }

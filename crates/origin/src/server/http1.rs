@@ -1,10 +1,9 @@
 //! The part of a thread that serves HTTP/1.1 clients.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::{Buf, ConnId, Io, PayloadId, os};
+use net::{Buf, ConnId, Io, PayloadId};
 
 use super::{AnswerKey, AnswerTo, Worker, stats};
 use crate::pages::{BLOCK, ConnectionReuse, Page, answer, page, sized_body};
@@ -209,18 +208,14 @@ impl<I: Io> Worker<I> {
             }
             Page::Delayed(delay) => {
                 client.last.clear();
-                let now = os::now_ns();
-                let came = arrived_ns.map_or(now, |at| at.min(now));
-                let due = came + delay.draw(&mut self.random);
-                let to = AnswerTo::Http1(conn);
+                client.closing = false;
+                client.is_held = true;
                 let key = AnswerKey {
-                    to,
+                    to: AnswerTo::Http1(conn),
                     persist,
                     head_only,
                 };
-                client.closing = false;
-                client.is_held = true;
-                self.held.push(Reverse((due, came, key)));
+                self.hold(key, delay, arrived_ns);
             }
             Page::Delays => {
                 client.last.clear();

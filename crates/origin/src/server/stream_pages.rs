@@ -1,11 +1,10 @@
 //! Answers to requests on streams, in HTTP/2 and HTTP/3.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use net::Io;
 use net::http::Request;
-use net::{Io, os};
 
 use super::{AnswerKey, AnswerTo, Worker, stats};
 use crate::body::Body;
@@ -43,15 +42,12 @@ impl<I: Io> Worker<I> {
                 self.cached(pages, key, head.len(), P::with_body(&head, body))
             }
             Page::Delayed(delay) => {
-                let now = os::now_ns();
-                let came = arrived_ns.map_or(now, |at| at.min(now));
-                let due = came + delay.draw(&mut self.random);
                 let key = AnswerKey {
                     to,
                     persist,
                     head_only: is_head,
                 };
-                return self.held.push(Reverse((due, came, key)));
+                return self.hold(key, delay, arrived_ns);
             }
             Page::Delays => own(200, "text/plain", self.all_delays().to_base64().as_bytes()),
             Page::Stall(ms) => {
