@@ -159,8 +159,8 @@ impl<I: Io> Secure<I> {
             true => Event::ConnectFailed { conn, errno },
             false => Event::Failed { conn, errno },
         };
-        session.has_failed = true;
         if !std::mem::replace(&mut session.is_ended, true) {
+            session.has_failed = true;
             self.ready.push_back(event);
         }
     }

@@ -83,7 +83,8 @@ impl Socket {
     /// # Errors
     /// When another balancer answers there, or it cannot be created.
     pub fn open(path: &Path, supervisor: &Arc<Supervisor>) -> Result<Socket, SocketError> {
-        clear(path)?;
+        // A stale socket is replaced.
+        is_stale(path)?;
         let made = |source| SocketError::Make {
             path: path.to_path_buf(),
             source,
@@ -131,17 +132,6 @@ impl Drop for Socket {
     fn drop(&mut self) {
         self.file.remove();
     }
-}
-
-/// Removes a stale socket.
-fn clear(path: &Path) -> Result<(), SocketError> {
-    if !is_stale(path)? {
-        return Ok(());
-    }
-    fs::remove_file(path).map_err(|source| SocketError::Make {
-        path: path.to_path_buf(),
-        source,
-    })
 }
 
 /// Whether a socket is there on which nobody answers. An error if somebody does, or if it is
