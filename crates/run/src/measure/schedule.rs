@@ -92,7 +92,7 @@ pub(crate) fn opening_pacing(connections: u32, pacing: Pacing) -> Pacing {
 
 /// Most runs per window for an outside driver.
 const RUNS_MAX: f64 = 3.0;
-/// Successive answers in a run of an outside driver, where the window has room for them. In shorter
+/// Answers per connection in a run of an outside driver, where the window has room for them. In shorter
 /// runs, connecting at the start and unanswered requests at the end distort the throughput.
 const ANSWERS_PER_RUN: f64 = 25.0;
 /// With fewer there is a warning.
