@@ -10,103 +10,60 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod analysis;
-pub mod bottleneck;
-mod bound;
-pub mod capacity;
-mod cells;
-mod compare;
-mod congestion;
-mod credible;
-mod decide;
-mod dependence;
-pub mod diagnose;
-mod events;
-mod flaw;
-mod floor;
-mod forecast;
-mod gates;
-mod holm;
-mod host_fault;
-mod interactions;
-mod lag;
-mod lasting;
-mod latency_curve;
-mod looks;
-mod loops;
-mod machine;
-mod margin;
+mod comparison;
 mod metric;
-mod notes;
-mod others;
-mod outlook;
-mod overload;
-mod pairs;
-mod path;
-mod pauses;
-pub mod plan;
-mod pooling;
-mod robust;
 mod rules;
-mod sample;
-mod settings;
-mod shift;
 pub mod simulate;
-mod slices;
-mod starts;
-pub mod steady;
-mod student;
-mod table;
+mod stats;
+mod studies;
+mod summary;
 pub mod text;
-mod tiers;
-mod tls;
-mod uncounted_upstreams;
-pub mod usl;
-mod validity;
-mod warnings;
-mod withhold;
+mod trial;
 
 #[cfg(test)]
 mod fixtures;
 
-pub use analysis::{
-    Analysis, FailureCount, InvalidTrial, analyse, analyse_with, at_a_look, may_stop, settled,
-};
-pub use bottleneck::{Bottleneck, Effect, Evidence, Finding, Standing, bottlenecks};
-pub use bound::Bound;
-pub use cells::{latest, trial_flaws};
-pub use compare::{BlockRatio, Comparison};
-pub use congestion::{CongestionSummary, Transport};
-pub use decide::{FEWEST_BLOCKS, Verdict};
-pub use events::{EventsRow, FailureScenario, FailureTally, simulate_failures};
-pub use flaw::{Flaw, FullQueue, Reason, TrialFlaw};
-pub use floor::NoiseFloor;
-pub use forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
-pub use gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
-pub use host_fault::HostFault;
-pub use interactions::{Dependence, Interaction, Level};
-pub use lag::{LagRemedy, LateClient, late_at};
-pub use lasting::is_lasting;
-pub use latency_curve::{
+pub use comparison::bound::Bound;
+pub use comparison::decide::{FEWEST_BLOCKS, Verdict};
+pub use comparison::floor::NoiseFloor;
+pub use comparison::interactions::{Dependence, Interaction, Level};
+pub use comparison::notes::{FailuresOf, FullRateOf, Note, Place, Warning};
+pub use comparison::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
+pub use comparison::tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
+pub use comparison::withhold::outlook::{Outlook, outlook};
+pub use comparison::{BlockRatio, Comparison};
+pub use metric::Metric;
+pub use rules::Rules;
+pub use stats::forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
+pub use stats::looks::{Looks, Stage};
+pub use stats::robust::Robust;
+pub use stats::steady;
+pub use stats::student::{t_quantile, t_two_sided_p};
+pub use studies::bottleneck::{Bottleneck, Effect, Evidence, Finding, Standing, bottlenecks};
+pub use studies::curve::{
     BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, PointFlaw,
     SubjectCurve,
 };
-pub use looks::{Looks, Stage};
-pub use loops::Loop;
-pub use machine::{ProbesCost, machine_flaws};
-pub use metric::Metric;
-pub use notes::{FailuresOf, FullRateOf, Note, Place, Warning};
-pub use others::CpusOfOthers;
-pub use outlook::{Outlook, outlook};
-pub use overload::{Overload, overload};
-pub use pauses::{BlockPauses, WithoutPauses, without_pauses};
-pub use robust::Robust;
-pub use rules::Rules;
-pub use settings::{SettingDifference, SettingValue, SideBySide};
-pub use shift::{SHIFT_QUANTILES, Shift, ShiftAt};
-pub use starts::Starts;
-pub use student::{t_quantile, t_two_sided_p};
-pub use table::SubjectRow;
-pub use tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
-pub use tls::TlsSummary;
-pub use validity::load_flaws;
+pub use studies::events::{EventsRow, FailureScenario, FailureTally, simulate_failures};
+pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
+pub use studies::scaling as usl;
+pub use studies::{bottleneck, capacity, diagnose, plan};
+pub use summary::congestion::{CongestionSummary, Transport};
+pub use summary::settings::{SettingDifference, SettingValue, SideBySide};
+pub use summary::table::SubjectRow;
+pub use summary::tls::TlsSummary;
+pub use summary::{
+    Analysis, FailureCount, InvalidTrial, analyse, analyse_with, at_a_look, may_stop, settled,
+};
+pub use trial::cells::{latest, trial_flaws};
+pub use trial::flaw::host_fault::HostFault;
+pub use trial::flaw::{Flaw, FullQueue, Reason, TrialFlaw};
+pub use trial::lag::{LagRemedy, LateClient, late_at};
+pub use trial::lasting::is_lasting;
+pub use trial::loops::Loop;
+pub use trial::machine::{ProbesCost, machine_flaws};
+pub use trial::others::CpusOfOthers;
+pub use trial::overload::{Overload, overload};
+pub use trial::pauses::{BlockPauses, WithoutPauses, without_pauses};
+pub use trial::starts::Starts;
+pub use trial::validity::load_flaws;

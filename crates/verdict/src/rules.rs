@@ -3,7 +3,7 @@
 use readings::RunHeader;
 use serde::Serialize;
 
-use crate::margin::margin;
+use crate::metric::margin::margin;
 use crate::{Looks, Metric};
 
 /// What a run declared before it measured: the figures that the decisions hang on.

@@ -127,7 +127,7 @@ impl SubjectTally {
         let holds = |(low, high): (f64, f64)| low <= truth && truth <= high;
         self.covered += u32::from(comparison.interval().is_some_and(holds));
         let logs: Vec<f64> = comparison.by_block.iter().map(|b| b.ratio.ln()).collect();
-        let plain = crate::sample::Sample::of(&logs).and_then(|s| s.interval(0.95));
+        let plain = crate::stats::sample::Sample::of(&logs).and_then(|s| s.interval(0.95));
         let plain = plain.map(|(low, high)| (low.exp(), high.exp()));
         self.covered_plainly += u32::from(plain.is_some_and(holds));
         match comparison.verdict {

@@ -1,0 +1,522 @@
+//! Pairs of subject and baseline, block by block.
+
+mod alone;
+mod pooled;
+pub(crate) mod pooling;
+
+pub(crate) use alone::Alone;
+
+use readings::{
+    DriverReading, EventsReading, InstructionScope, LoadReading, Outcome, Pacing, Quantiles,
+    Reading, Slice,
+};
+
+use crate::comparison::BlockRatio;
+use crate::stats::sample::Sample;
+use crate::stats::steady::{SteadyState, steady_state};
+use crate::studies::events::{self, Noticed};
+use crate::summary::uncounted_upstreams;
+use crate::trial::cells::{Attempts, Cell};
+use crate::trial::lag::{LagRemedy, lag_share, late_beside};
+use crate::trial::others::{self, sd_of_slices};
+use crate::{Flaw, Metric, Reason, TrialFlaw};
+
+/// What one trial has to say on one metric.
+enum Datum {
+    Value(Value),
+    /// The load was not part of the trial.
+    NotMeasured,
+    /// It failed or is invalid; the reason.
+    Unusable(Reason),
+    /// Too few requests stand behind the quantile.
+    Unresolved,
+}
+
+/// A figure and how exact it can be.
+#[derive(Clone, Copy)]
+struct Value {
+    value: f64,
+    /// Half of the step in which it can be told, in its unit.
+    half_step: f64,
+}
+
+/// Two subjects' trials under one condition, paired by block.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    /// One ratio per block that both can be used of.
+    pub ratios: Vec<BlockRatio>,
+    /// Blocks in which both were tried.
+    pub tried: usize,
+    /// Blocks of `tried` that cannot be used.
+    pub unusable: usize,
+    /// The first reason why the subject cannot be used, else the baseline's, with whose it is.
+    pub reason: Option<(Whose, Reason)>,
+    /// Blocks whose quantile is not resolved.
+    pub unresolved: usize,
+    /// Blocks of `ratios` in which the client was the bottleneck for the subject, the baseline.
+    pub client_limited: (usize, usize),
+    /// Blocks of `ratios` in which the ratio of the closed loops' slices had no steady state.
+    pub unsettled: usize,
+    /// The open loop's rate, where it was one for all.
+    pub rate_per_s: Option<f64>,
+    /// Failures and recovery of the subject and of the baseline, over the blocks of `ratios`.
+    pub noticed: (Noticed, Noticed),
+    /// For a metric of events: what was noticed of the subject and of the baseline, for each of
+    /// `ratios`.
+    pub events: Vec<(EventsReading, EventsReading)>,
+    /// The load drivers of the subject and of the baseline, where they are not the engine.
+    pub drivers: Option<(String, String)>,
+    /// For a quantile of latency: the log ratios of service times, which are without the client's
+    /// lag; one for each of `ratios`, or none.
+    pub service_logs: Vec<f64>,
+    /// The largest share of a latency that the client's lag has on either side in a block.
+    pub lag_share: f64,
+    /// What helps against that lag.
+    pub lag_remedy: Option<LagRemedy>,
+    /// The standard deviations that the blocks' log ratios of throughput have from their slices
+    /// alone, squared; and how many there are.
+    slices_variance: (f64, usize),
+    /// By how much the steps of the figures can shift a log ratio: the mean over blocks.
+    half_steps: f64,
+    subject_logs: f64,
+    baseline_logs: f64,
+}
+
+/// Which side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Subject,
+    Baseline,
+}
+
+impl Pairs {
+    /// Pairs two subjects' trials by block. Both figures of a ratio come from one attempt at the
+    /// block: the last in which both can be used, or else
+    /// the last in which both were measured, or tried.
+    pub fn of(metric: Metric, subject: &Attempts<'_, '_>, baseline: &Attempts<'_, '_>) -> Self {
+        let mut pairs = Pairs::default();
+        let mut rates: Vec<f64> = Vec::new();
+        for (block, ours) in subject {
+            let Some(theirs) = baseline.get(block) else {
+                continue;
+            };
+            let of_attempt = |ours: &Cell<'_>| theirs.iter().find(|t| t.attempt == ours.attempt);
+            let both = ours.iter().rev();
+            let both = both.filter_map(|ours| Some((*ours, *of_attempt(ours)?)));
+            let data = both.map(|(ours, theirs)| {
+                let data = match uncounted_upstreams::are_comparable(metric, ours, theirs) {
+                    true => (datum(ours, metric), datum(theirs, metric)),
+                    false => (Datum::NotMeasured, Datum::NotMeasured),
+                };
+                (ours, theirs, data)
+            });
+            let worth = |(ours, theirs, data): &(&Cell<'_>, &Cell<'_>, (Datum, Datum))| {
+                let measured = ours.reading().is_some() && theirs.reading().is_some();
+                u8::from(are_values(data)) + u8::from(measured)
+            };
+            // Of equals the first, which is the last attempt.
+            let best = data.reduce(|best, one| match worth(&one) > worth(&best) {
+                true => one,
+                false => best,
+            });
+            if let Some(chosen) = best {
+                pairs.add(metric, *block, chosen, &mut rates);
+            }
+        }
+        if let Some(&first) = rates.first()
+            && rates.iter().all(|r| (r / first - 1.0).abs() < 0.005)
+        {
+            pairs.rate_per_s = Some(first);
+        }
+        let blocks = pairs.ratios.len();
+        pairs.half_steps /= blocks.max(1) as f64;
+        if pairs.service_logs.len() != blocks {
+            pairs.service_logs.clear();
+        }
+        pairs
+    }
+
+    fn add(
+        &mut self,
+        metric: Metric,
+        block: u32,
+        (ours, theirs, data): (&Cell<'_>, &Cell<'_>, (Datum, Datum)),
+        rates: &mut Vec<f64>,
+    ) {
+        let (a, b) = match data {
+            (Datum::NotMeasured, _) | (_, Datum::NotMeasured) => return,
+            (Datum::Value(a), Datum::Value(b)) => (a, b),
+            (Datum::Unusable(reason), _) => return self.spoil(Whose::Subject, reason),
+            (_, Datum::Unusable(reason)) => return self.spoil(Whose::Baseline, reason),
+            (Datum::Unresolved, _) | (_, Datum::Unresolved) => {
+                self.unresolved += 1;
+                self.tried += 1;
+                return;
+            }
+        };
+        self.tried += 1;
+        let noticed = |cell: &Cell<'_>| cell.reading()?.events.clone();
+        let events = noticed(ours).zip(noticed(theirs));
+        let events = events.filter(|_| metric.is_of_events());
+        self.ratios.push(BlockRatio {
+            block,
+            ratio: a.value / b.value,
+            difference: events
+                .as_ref()
+                .and_then(|(ours, theirs)| events::difference(metric, ours, theirs)),
+        });
+        self.events.extend(events);
+        self.subject_logs += a.value.ln();
+        self.baseline_logs += b.value.ln();
+        // The larger of both directions.
+        let shift = |v: Value| -(-v.half_step / v.value).ln_1p();
+        self.half_steps += shift(a) + shift(b);
+        if metric == Metric::RequestsPerS {
+            let unsettled = is_unsettled(cell_slices(ours), cell_slices(theirs));
+            self.unsettled += usize::from(unsettled);
+            if let Some(sd) = sd_of_slices(cell_slices(ours), cell_slices(theirs)) {
+                self.slices_variance.0 += sd * sd;
+                self.slices_variance.1 += 1;
+            }
+        }
+        let (our_load, their_load) = (load_of(ours, metric), load_of(theirs, metric));
+        let limited =
+            |load: Option<&LoadReading>| usize::from(load.is_some_and(|l| l.client.saturated));
+        self.noticed.0.add(ours);
+        self.noticed.1.add(theirs);
+        self.client_limited.0 += limited(our_load);
+        self.client_limited.1 += limited(their_load);
+        if let (Some(q), Some(our_load), Some(their_load)) =
+            (metric.quantile(), our_load, their_load)
+        {
+            for (cell, load) in [(ours, our_load), (theirs, their_load)] {
+                let share = lag_share(load, q);
+                if share > self.lag_share {
+                    let others = cell.reading().and_then(others::of_reading);
+                    self.lag_share = share;
+                    self.lag_remedy = Some(LagRemedy::of(load, others));
+                }
+            }
+            let service = |load: &LoadReading| load.service.quantile_us(q);
+            let ratio = service(our_load) / service(their_load);
+            if ratio > 0.0 && ratio.is_finite() {
+                self.service_logs.push(ratio.ln());
+            }
+        }
+        rates.extend(our_load.and_then(offered));
+        rates.extend(their_load.and_then(offered));
+        if let Some(drivers) = label(ours).zip(label(theirs)) {
+            self.drivers = Some(drivers);
+        }
+    }
+
+    fn spoil(&mut self, whose: Whose, reason: Reason) {
+        self.tried += 1;
+        self.unusable += 1;
+        let ours_now = whose == Whose::Subject;
+        let better = match &self.reason {
+            None => true,
+            Some((Whose::Baseline, _)) => ours_now,
+            Some((Whose::Subject, _)) => false,
+        };
+        if better {
+            self.reason = Some((whose, reason));
+        }
+    }
+
+    /// Whether the load drivers differ.
+    pub fn drivers_differ(&self) -> bool {
+        self.drivers
+            .as_ref()
+            .is_some_and(|(ours, theirs)| ours != theirs)
+    }
+
+    /// The log ratios, summarised, with the steps of the figures.
+    pub fn sample(&self) -> Option<Sample> {
+        let logs: Vec<f64> = self.ratios.iter().map(|r| r.ratio.ln()).collect();
+        Some(Sample::of(&logs)?.with_resolution(self.half_steps))
+    }
+
+    /// The standard deviation that a block's log ratio has from its slices alone, over the blocks.
+    pub fn sd_of_slices(&self) -> Option<f64> {
+        let (sum, blocks) = self.slices_variance;
+        (blocks > 0).then(|| (sum / blocks as f64).sqrt())
+    }
+
+    /// The log ratios of service times, summarised; nothing where they were not measured.
+    pub fn service_sample(&self) -> Option<Sample> {
+        Some(Sample::of(&self.service_logs)?.with_resolution(self.half_steps))
+    }
+
+    /// Geometric means over the blocks used: subject, baseline.
+    pub fn values(&self) -> Option<(f64, f64)> {
+        let n = self.ratios.len() as f64;
+        (n > 0.0).then(|| {
+            (
+                (self.subject_logs / n).exp(),
+                (self.baseline_logs / n).exp(),
+            )
+        })
+    }
+}
+
+fn are_values(data: &(Datum, Datum)) -> bool {
+    matches!(data, (Datum::Value(_), Datum::Value(_)))
+}
+
+fn cell_slices<'a>(cell: &Cell<'a>) -> &'a [Slice] {
+    cell.throughput().map_or(&[], |load| &load.slices)
+}
+
+/// Whether two subjects' slices, taken in turns, show a ratio that never settles. What the machine
+/// does to both of them cancels; where their numbers of slices differ they were not taken in turns.
+fn is_unsettled(ours: &[Slice], theirs: &[Slice]) -> bool {
+    if ours.len() != theirs.len() {
+        return false;
+    }
+    let ratios: Vec<f64> = ours
+        .iter()
+        .zip(theirs)
+        .map(|(a, b)| a.requests_per_s() / b.requests_per_s())
+        .collect();
+    ratios.iter().all(|r| r.is_finite())
+        && matches!(steady_state(&ratios), SteadyState::Never { .. })
+}
+
+fn offered(load: &LoadReading) -> Option<f64> {
+    match load.pacing {
+        Pacing::Closed => None,
+        Pacing::Open { rate_per_s } => Some(rate_per_s),
+    }
+}
+
+/// The load that a metric is about. An outside driver may report latency of its closed loop.
+fn load_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
+    match is_open_loop(cell, metric) {
+        false => cell.throughput(),
+        true => cell.latency(),
+    }
+}
+
+fn is_open_loop(cell: &Cell<'_>, metric: Metric) -> bool {
+    let driver = cell.reading().and_then(|reading| reading.driver.as_ref());
+    let closed = driver.is_some_and(|driver| driver.latency_loop() == Pacing::Closed);
+    metric.is_of_open_loop() && !(metric.quantile().is_some() && closed)
+}
+
+fn label(cell: &Cell<'_>) -> Option<String> {
+    Some(cell.reading()?.driver.as_ref()?.label())
+}
+
+/// What a driver cost, on one metric.
+fn of_driver(metric: Metric, driver: &DriverReading) -> Option<f64> {
+    match metric {
+        Metric::DriverCpuUsPerRequest => driver.cpu_us_per_request(),
+        Metric::DriverMaxRssBytes => driver.max_rss_bytes().map(|bytes| bytes as f64),
+        _ => None,
+    }
+}
+
+/// Whether enough answers stand behind a quantile of the response latency, on enough occasions: a
+/// pause of the machine is one, however many requests it delayed.
+pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
+    would_resolve(load, quantile, 1.0)
+}
+
+/// Whether that would be so in a window of another length, as a multiple of the present one.
+pub(crate) fn would_resolve(load: &LoadReading, quantile: f64, times: f64) -> bool {
+    // With twenty the share of answers beyond the quantile is known to a fifth.
+    const OCCASIONS_MIN: f64 = 20.0;
+    enough((load.response.count() as f64 * times) as u64, quantile)
+        && load
+            .exceedances(load.response.quantile_us(quantile))
+            .is_none_or(|occasions| occasions as f64 * times >= OCCASIONS_MIN)
+}
+
+pub(crate) fn enough(count: u64, quantile: f64) -> bool {
+    let count_alone = Quantiles {
+        count,
+        ..Quantiles::default()
+    };
+    count_alone.resolves(quantile)
+}
+
+fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
+    let reading = match &cell.trial.outcome {
+        Outcome::Failed { reason, .. } => return Datum::Unusable(Reason::Failed(reason.clone())),
+        Outcome::Done(reading) => reading,
+    };
+    let (measured, flaws) = match is_open_loop(cell, metric) {
+        false => (&reading.throughput, &cell.throughput_flaws),
+        true => (&reading.latency, &cell.latency_flaws),
+    };
+    // A flaw of the whole trial also spoils a load that was then never begun.
+    if let Some(flaw) = flaws.first() {
+        return Datum::Unusable(flaw.clone().into());
+    }
+    let Some(load) = measured else {
+        return Datum::NotMeasured;
+    };
+    let found = match metric.quantile() {
+        Some(_) if reading.events.is_some() => return Datum::NotMeasured,
+        Some(q) => match quantile(reading, load, q) {
+            Ok(found) => found,
+            Err(datum) => return datum,
+        },
+        None => figure(metric, reading, load),
+    };
+    match found {
+        None => Datum::NotMeasured,
+        Some(found) if found.value > 0.0 && found.value.is_finite() => Datum::Value(found),
+        Some(_) => Datum::Unusable(Reason::Empty),
+    }
+}
+
+/// Whether a trial has a figure of a metric that is no latency.
+pub(crate) fn is_measured(metric: Metric, cell: &Cell<'_>) -> bool {
+    cell.reading().is_some_and(|reading| {
+        let load = match is_open_loop(cell, metric) {
+            false => &reading.throughput,
+            true => &reading.latency,
+        };
+        load.as_ref()
+            .and_then(|load| figure(metric, reading, load))
+            .is_some()
+    })
+}
+
+/// Half of the step in which a histogram tells a value, as a share of it: three significant digits.
+const HISTOGRAM_HALF_STEP: f64 = 0.5e-3;
+/// Half of the step in which memory is counted: a page of 4 KiB.
+const PAGE_HALF_BYTES: f64 = 2048.0;
+/// Half of the step in which the kernel accounts CPU time, where it does not do so exactly.
+const TICK_HALF_US: f64 = 0.5;
+
+/// A quantile of a trial's latency; `None` where its driver does not report it.
+fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Value>, Datum> {
+    if let Some(driver) = &reading.driver {
+        let Some(value) = driver.latency_us(q) else {
+            return Ok(None);
+        };
+        if !enough(driver.latency_requests(), q) {
+            return Err(Datum::Unresolved);
+        }
+        let half_step = driver.latency_step_us.unwrap_or(0.0) / 2.0;
+        return Ok(Some(Value { value, half_step }));
+    }
+    if !resolves(load, q) {
+        return Err(Datum::Unresolved);
+    }
+    if let Some(late) = late_beside(load, q, others::of_reading(reading)) {
+        let flaw = TrialFlaw::from(Flaw::LateClient(late));
+        return Err(Datum::Unusable(flaw.into()));
+    }
+    let value = load.response.quantile_us(q);
+    Ok(Some(Value {
+        value,
+        half_step: value * HISTOGRAM_HALF_STEP,
+    }))
+}
+
+/// A figure of a trial that is no latency; `None` where it was not measured.
+fn figure(metric: Metric, reading: &Reading, load: &LoadReading) -> Option<Value> {
+    let exact = |value: f64| Value {
+        value,
+        half_step: 0.0,
+    };
+    if metric.is_of_events() {
+        return Some(exact(events::value(metric, reading.events.as_ref()?)?));
+    }
+    if let Some(scope) = metric.instructions() {
+        return instructions(reading, scope);
+    }
+    match metric {
+        Metric::RequestsPerS => Some(Value {
+            value: load.requests_per_s(),
+            half_step: 0.5 / load.duration_s.max(f64::MIN_POSITIVE),
+        }),
+        // With events or outside clients of different kinds, the cost of servers says nothing.
+        _ if metric.is_cost() && reading.events.is_some() => None,
+        // CPU time cannot be attributed to one of several loads.
+        Metric::ServerCpuUsPerRequest | Metric::ServerCpuUsPerRequestAtRate
+            if !reading.beside.is_empty() =>
+        {
+            None
+        }
+        Metric::ServerCpuUsPerRequest => {
+            let cpu_s: f64 = reading.servers.iter().map(|server| server.cpu_s).sum();
+            let requests = load.weighted_requests();
+            (cpu_s > 0.0 && requests > 0.0).then(|| Value {
+                value: cpu_s * 1e6 / requests,
+                half_step: TICK_HALF_US / requests,
+            })
+        }
+        Metric::ServerCpuUsPerRequestAtRate => {
+            let seen = reading.latency_probed.as_ref()?;
+            let servers = seen.servers.values();
+            let cpu_s: f64 = servers.map(|server| server.user_s + server.system_s).sum();
+            let requests = seen.requests as f64;
+            (cpu_s > 0.0 && requests > 0.0).then(|| Value {
+                value: cpu_s * 1e6 / requests,
+                half_step: TICK_HALF_US / requests,
+            })
+        }
+        Metric::ServerRssBytesMax => {
+            let bytes = memory(reading)?;
+            Some(Value {
+                value: bytes as f64,
+                half_step: PAGE_HALF_BYTES,
+            })
+        }
+        _ => Some(exact(of_driver(metric, reading.driver.as_ref()?)?)),
+    }
+}
+
+/// Instructions per request; `None` where others were counted, or none.
+fn instructions(reading: &Reading, scope: InstructionScope) -> Option<Value> {
+    let counted = reading.instructions.as_ref();
+    let counted = counted.filter(|counted| counted.scope == scope)?;
+    Some(Value {
+        value: counted.per_request()?,
+        half_step: 0.5 / counted.requests as f64,
+    })
+}
+
+/// The most resident memory of the servers of a trial together, over both loads.
+fn memory(reading: &Reading) -> Option<u64> {
+    let looks = [&reading.probed, &reading.latency_probed].into_iter();
+    let of = |servers: &std::collections::BTreeMap<String, readings::ServerMetrics>| {
+        servers.values().map(|server| server.rss_bytes_max).sum()
+    };
+    looks
+        .flatten()
+        .map(|seen| of(&seen.servers))
+        .filter(|bytes: &u64| *bytes > 0)
+        .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use readings::Peaks;
+
+    use super::resolves;
+    use crate::fixtures::open;
+
+    #[test]
+    fn a_p99_that_rests_on_one_pause_is_not_resolved() {
+        let mut load = open(2_000.0, 400.0);
+        // 2% of the answers take 800 us: p99 is among them.
+        assert!(resolves(&load, 0.99), "so many requests are enough");
+        let peaks = |is_slow: &dyn Fn(usize) -> bool| {
+            Peaks::new(
+                0.01,
+                (0..1_000).map(|at| if is_slow(at) { 800.0 } else { 400.0 }),
+            )
+        };
+        load.peaks = peaks(&|at| (500..520).contains(&at));
+        assert!(!resolves(&load, 0.99), "all of them came in one pause");
+        assert!(resolves(&load, 0.5));
+        load.peaks = peaks(&|at| at % 25 == 0);
+        assert!(resolves(&load, 0.99), "they came on forty occasions");
+    }
+}

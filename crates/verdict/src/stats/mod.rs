@@ -1,0 +1,11 @@
+//! The statistics that verdicts rest on: samples and their intervals, and what follows from several
+//! of them.
+
+pub(crate) mod dependence;
+pub(crate) mod forecast;
+pub(crate) mod holm;
+pub(crate) mod looks;
+pub(crate) mod robust;
+pub(crate) mod sample;
+pub mod steady;
+pub(crate) mod student;

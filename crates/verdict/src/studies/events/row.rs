@@ -1,0 +1,106 @@
+//! Failures and recovery in the table of figures.
+
+use readings::{EventReading, EventsReading};
+use serde::Serialize;
+
+use super::at_most;
+use crate::trial::cells::Cell;
+
+/// Failures and recovery of a subject under a condition, over its valid trials.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct EventsRow {
+    /// Valid trials.
+    pub trials: usize,
+    /// Requests of all of them.
+    pub requests: u64,
+    pub failed: u64,
+    /// Those that failed over all.
+    pub failed_share: f64,
+    /// With no failure: the share that they can have at most, by the rule of three, with 95%
+    /// confidence.
+    pub failed_share_at_most: Option<f64>,
+    /// Failures of the trial that had the fewest.
+    pub failed_min: u64,
+    /// Failures of the trial that had the most.
+    pub failed_max: u64,
+    /// Mean time until the rate was full again, of the trials in which it was.
+    pub full_rate_after_s: Option<f64>,
+    /// Trials in which the rate was not full at the window's end.
+    pub not_full_at_end: usize,
+    /// The longest time without any good answer, from the first event on, of all trials; absent in
+    /// journals of before it was recorded.
+    pub longest_silence_s: Option<f64>,
+    /// The longest that a good answer took which came after the first event, of all trials; absent
+    /// likewise.
+    pub longest_response_s: Option<f64>,
+    /// Mean time until a server that was back had its share of the load again, where it had.
+    pub in_rotation_after_s: Option<f64>,
+    /// How often a server that came back did not get its share within the window.
+    pub not_in_rotation: usize,
+    /// How often a server came back.
+    pub were_back: usize,
+    /// The most connections that were open at a stopped server in any trial.
+    pub connections_max: Option<u64>,
+    /// Mean time until a reload was seen to be in effect, where it was.
+    pub in_effect_after_s: Option<f64>,
+    /// How often a reload was not seen to be in effect.
+    pub not_in_effect: usize,
+    /// How often a server was reloaded.
+    pub reloads: usize,
+}
+
+impl EventsRow {
+    pub(crate) fn of(trials: &[&Cell<'_>]) -> Option<Self> {
+        let all: Vec<&EventsReading> = trials
+            .iter()
+            .filter(|cell| cell.latency().is_some())
+            .filter_map(|cell| cell.reading()?.events.as_ref())
+            .collect();
+        let requests: u64 = all.iter().map(|one| one.requests).sum();
+        let failed: u64 = all.iter().map(|one| one.failed).sum();
+        let each = || all.iter().map(|one| one.failed);
+        let back: Vec<&EventReading> = all
+            .iter()
+            .flat_map(|one| &one.events)
+            .filter(|event| event.back_s.is_some() && event.has_rotation())
+            .collect();
+        let reloads = all.iter().flat_map(|one| &one.events);
+        let reloads: Vec<&EventReading> = reloads.filter(|event| event.is_reload()).collect();
+        let in_effect = reloads.iter().filter_map(|event| event.in_effect_after_s);
+        let in_effect: Vec<f64> = in_effect.collect();
+        let in_rotation = back.iter().filter_map(|event| event.in_rotation_after_s);
+        let in_rotation: Vec<f64> = in_rotation.collect();
+        let full: Vec<f64> = all.iter().filter_map(|one| one.full_rate_after_s).collect();
+        let events = all.iter().flat_map(|one| &one.events);
+        (!all.is_empty()).then(|| Self {
+            trials: all.len(),
+            requests,
+            failed,
+            failed_share: failed as f64 / requests.max(1) as f64,
+            failed_share_at_most: (failed == 0).then(|| at_most(requests)),
+            failed_min: each().min().unwrap_or(0),
+            failed_max: each().max().unwrap_or(0),
+            full_rate_after_s: mean(&full),
+            not_full_at_end: all.len() - full.len(),
+            longest_silence_s: longest(&all, |one| one.longest_silence_s),
+            longest_response_s: longest(&all, |one| one.longest_response_s),
+            in_rotation_after_s: mean(&in_rotation),
+            not_in_rotation: back.len() - in_rotation.len(),
+            were_back: back.len(),
+            connections_max: events.filter_map(|event| event.connections_max).max(),
+            in_effect_after_s: mean(&in_effect),
+            not_in_effect: reloads.len() - in_effect.len(),
+            reloads: reloads.len(),
+        })
+    }
+}
+
+fn longest(all: &[&EventsReading], time_s: fn(&EventsReading) -> Option<f64>) -> Option<f64> {
+    all.iter()
+        .filter_map(|one| time_s(one))
+        .max_by(f64::total_cmp)
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

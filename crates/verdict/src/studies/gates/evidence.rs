@@ -1,0 +1,378 @@
+//! The evidence for a gate, and what withholds its outcome.
+
+use readings::{Condition, Gate, GateBound, GateMetric};
+
+use super::failures;
+use super::tests_of_bound::{BoundSpread, BoundTest, MarginOverBound, Withheld};
+use super::{GateOutcome, GateReason};
+use crate::comparison::decide::FEWEST_BLOCKS;
+use crate::comparison::pairs::pooling::{Pool, pool_of};
+use crate::comparison::pairs::{Alone, Pairs};
+use crate::comparison::withhold::slices::SliceBias;
+use crate::comparison::{floor_sd, is_declared, widened_sample};
+use crate::stats::sample::Sample;
+use crate::trial::cells::Cells;
+use crate::trial::others::{self, FEWEST_BLOCKS_BESIDE_OTHERS, cpus_of_others};
+use crate::{CpusOfOthers, Metric, NoiseFloor, Reason, Rules};
+
+/// What all gates of a run are judged with.
+pub(super) struct GateData<'r, 'c> {
+    pub rules: &'r Rules,
+    pub cells: &'r Cells<'c>,
+    pub floors: &'r [NoiseFloor],
+    /// The error rate of one look, one-sided.
+    pub alpha: f64,
+}
+
+/// Under which condition a gate was judged, and from which blocks.
+pub(super) struct Place {
+    pub condition: Condition,
+    pub blocks: usize,
+    pub rate_per_s: Option<f64>,
+}
+
+/// The outcome of a gate without a test, and why there is none.
+pub(super) type Untested = Box<(GateOutcome, GateReason)>;
+
+type Found = (Place, Result<BoundTest, Untested>);
+
+/// The compared metric that a gate bounds; `None` for failures, which are counted, and capacity.
+fn metric_of(gate: &Gate) -> Option<Metric> {
+    Some(match gate.metric {
+        GateMetric::Throughput => Metric::RequestsPerS,
+        GateMetric::P50 => Metric::LatencyUsP50,
+        GateMetric::P99 => Metric::LatencyUsP99,
+        GateMetric::Cpu => Metric::ServerCpuUsPerRequest,
+        GateMetric::CpuAtRate => Metric::ServerCpuUsPerRequestAtRate,
+        GateMetric::Memory => Metric::ServerRssBytesMax,
+        GateMetric::Failed | GateMetric::Capacity => return None,
+    })
+}
+
+fn not_judged<T>(reason: GateReason) -> Result<T, Untested> {
+    Err(Box::new((GateOutcome::NotJudged, reason)))
+}
+
+fn unsettled(reason: GateReason) -> (GateOutcome, GateReason) {
+    (GateOutcome::Unsettled, reason)
+}
+
+impl GateData<'_, '_> {
+    /// The tests of a subject under a condition; nothing where the metric was not measured, or where
+    /// another condition stands for this one.
+    pub fn evidence(&self, gate: &Gate, condition: &Condition, subject: &str) -> Option<Found> {
+        match (gate.metric, metric_of(gate), gate.bound) {
+            (GateMetric::Failed, _, GateBound::Absolute(bound)) => {
+                self.of_failures(condition, subject, bound)
+            }
+            (_, Some(metric), bound) => {
+                let pool = pool_of(self.cells, condition, metric)?;
+                if !is_declared(self.cells, &pool, metric, &self.rules.baseline) {
+                    return None;
+                }
+                match bound {
+                    GateBound::Relative(share) => self.relative(&pool, metric, subject, share),
+                    GateBound::Absolute(value) => self.absolute(&pool, metric, subject, value),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn of_failures(&self, condition: &Condition, subject: &str, bound: f64) -> Option<Found> {
+        let blocks = failures::by_block(self.cells, condition, subject);
+        if self.cells.of_subject(condition, subject, false).is_empty() {
+            return None;
+        }
+        let place = Place {
+            condition: condition.clone(),
+            blocks: blocks.len(),
+            rate_per_s: None,
+        };
+        let test = match failures::test(&blocks, bound, self.alpha) {
+            Some(test) => Ok(test),
+            None if blocks.is_empty() => not_judged(GateReason::NotMeasured),
+            None => Err(Box::new(unsettled(GateReason::TooFewBlocks {
+                usable: blocks.len(),
+                needed: 2,
+            }))),
+        };
+        Some((place, test))
+    }
+
+    fn relative(
+        &self,
+        pool: &Pool<'_>,
+        metric: Metric,
+        subject: &str,
+        share: f64,
+    ) -> Option<Found> {
+        let (cells, baseline) = (self.cells, self.rules.baseline.as_str());
+        let pairs = pool.pairs(cells, metric, (subject, false), (baseline, false));
+        // What is no cost counts as tried where a server did not start.
+        if pairs.tried == 0 {
+            return None;
+        }
+        let place = Place {
+            condition: pool.condition.clone(),
+            blocks: pairs.ratios.len(),
+            rate_per_s: pairs.rate_per_s,
+        };
+        let tried = Tried {
+            tried: pairs.tried,
+            unusable: pairs.unusable,
+            unresolved: pairs.unresolved,
+            reason: pairs.reason.as_ref().map(|(_, reason)| reason.clone()),
+        };
+        let others = cpus_of_others(cells, pool.members.iter().copied());
+        let floor_sd = others.and_then(|_| floor_sd(cells, pool, metric, baseline));
+        let sample = widened_sample(&pairs, others, floor_sd);
+        let test = tried.enough(sample, others).and_then(|sample| {
+            if share <= -1.0 || !share.is_finite() {
+                return not_judged(GateReason::NotMeasured);
+            }
+            let margin = MarginOverBound::of(&sample, share.ln_1p(), metric.higher_is_better());
+            let mut test = bound_test(&sample, &margin, self.alpha, |log| log.exp_m1())?;
+            self.censor(&mut test, metric, &pairs, subject)?;
+            self.hold_against_run(&mut test, &margin, pool, metric, subject, &sample);
+            self.client_lag(&mut test, metric, &pairs, share);
+            self.failed_starts(&mut test, pool, subject, true);
+            Ok(test)
+        });
+        Some((place, test))
+    }
+
+    fn absolute(
+        &self,
+        pool: &Pool<'_>,
+        metric: Metric,
+        subject: &str,
+        value: f64,
+    ) -> Option<Found> {
+        let attempts = pool.members.iter();
+        let attempts = attempts.map(|c| self.cells.attempts(c, subject, false));
+        let alone = Alone::of(metric, attempts);
+        if alone.tried == 0 {
+            return None;
+        }
+        let place = Place {
+            condition: pool.condition.clone(),
+            blocks: alone.blocks(),
+            rate_per_s: alone.rate_per_s,
+        };
+        let tried = Tried {
+            tried: alone.tried,
+            unusable: alone.unusable,
+            unresolved: alone.unresolved,
+            reason: alone.reason.clone(),
+        };
+        let others = cpus_of_others(self.cells, pool.members.iter().copied());
+        let test = tried.enough(alone.sample(), others).and_then(|sample| {
+            if value <= 0.0 || !value.is_finite() {
+                return not_judged(GateReason::NotMeasured);
+            }
+            let margin = MarginOverBound::of(&sample, value.ln(), metric.higher_is_better());
+            let mut test = bound_test(&sample, &margin, self.alpha, f64::exp)?;
+            if metric == Metric::RequestsPerS && alone.client_limited > 0 {
+                // The figure is a lower bound.
+                let reason = GateReason::ClientLimits(Some(subject.to_owned()));
+                test.not_breached = Some(unsettled(reason));
+                test.high = None;
+            }
+            self.failed_starts(&mut test, pool, subject, false);
+            Ok(test)
+        });
+        Some((place, test))
+    }
+
+    /// Removes what a throughput that the client limited cannot show: it is a lower bound, so a
+    /// ratio with it has only one end.
+    fn censor(
+        &self,
+        test: &mut BoundTest,
+        metric: Metric,
+        pairs: &Pairs,
+        subject: &str,
+    ) -> Result<(), Untested> {
+        if metric != Metric::RequestsPerS || pairs.drivers_differ() {
+            return Ok(());
+        }
+        let limited = |name: &str| Some(unsettled(GateReason::ClientLimits(Some(name.to_owned()))));
+        match pairs.client_limited {
+            (0, 0) => {}
+            (0, _) => {
+                test.not_passed = limited(&self.rules.baseline);
+                test.low = None;
+            }
+            (_, 0) => {
+                test.not_breached = limited(subject);
+                test.high = None;
+            }
+            (_, _) => return not_judged(GateReason::ClientLimits(None)),
+        }
+        Ok(())
+    }
+
+    /// Withholds both outcomes if a bias of the whole run could have moved the estimate across the
+    /// bound.
+    fn hold_against_run(
+        &self,
+        test: &mut BoundTest,
+        margin: &MarginOverBound,
+        pool: &Pool<'_>,
+        metric: Metric,
+        subject: &str,
+        sample: &Sample,
+    ) {
+        let distance = margin.sample.mean;
+        let here = |f: &&NoiseFloor| f.condition == pool.condition && f.metric == metric;
+        if let Some(floor) = self.floors.iter().find(here)
+            && floor.is_biased(self.rules.matters)
+            && distance.abs() <= floor.size()
+        {
+            withhold_both(test, &GateReason::WithinFloor(floor.clone()));
+        }
+        if metric != Metric::RequestsPerS {
+            return;
+        }
+        let bias = SliceBias::of(self.rules, self.cells, &pool.condition, subject, 1);
+        if let Some(bias) = bias.filter(|bias| bias.matters(self.rules)) {
+            let corrected = sample.mean - bias.log_bias;
+            let sign = if metric.higher_is_better() { 1.0 } else { -1.0 };
+            let bound = sample.mean - sign * distance;
+            if sign * (corrected - bound) * distance <= 0.0 {
+                withhold_both(test, &GateReason::SliceBias);
+            }
+        }
+    }
+
+    /// If the client's lag is larger than what matters, an outcome stands only if the service
+    /// times, which do not include the lag, lead to the same.
+    fn client_lag(&self, test: &mut BoundTest, metric: Metric, pairs: &Pairs, share: f64) {
+        if metric.quantile().is_none() || pairs.lag_share <= self.rules.matters {
+            return;
+        }
+        let service = pairs.service_sample();
+        let service = service.map(|sample| {
+            let margin = MarginOverBound::of(&sample, share.ln_1p(), metric.higher_is_better());
+            (margin.p_breach(), margin.p_pass())
+        });
+        let (breach, pass) = service.unwrap_or_default();
+        let is_sure = |p: Option<f64>| p.is_some_and(|p| p < self.alpha);
+        let lag = || Some(unsettled(GateReason::ClientLag));
+        if !is_sure(breach) {
+            test.not_breached = test.not_breached.take().or_else(lag);
+        }
+        if !is_sure(pass) {
+            test.not_passed = test.not_passed.take().or_else(lag);
+        }
+    }
+
+    /// Withholds a pass if too many starts failed: they do not show that a subject is within its
+    /// bound.
+    fn failed_starts(
+        &self,
+        test: &mut BoundTest,
+        pool: &Pool<'_>,
+        subject: &str,
+        is_relative: bool,
+    ) {
+        let ours = pool.starts(self.cells, subject);
+        let theirs = pool.starts(self.cells, &self.rules.baseline);
+        let fail = match is_relative {
+            true => ours.exceed(&theirs),
+            false => ours.failed * 2 > ours.all,
+        };
+        if fail {
+            let reason = GateReason::FailedStarts(subject.to_owned(), ours);
+            test.not_passed = Some((GateOutcome::NotJudged, reason));
+        }
+    }
+}
+
+/// The tests of a sample; `scale` converts a log figure to the bound's scale.
+pub(super) fn bound_test(
+    sample: &Sample,
+    margin: &MarginOverBound,
+    alpha: f64,
+    scale: fn(f64) -> f64,
+) -> Result<BoundTest, Untested> {
+    let tests = margin.p_breach().zip(margin.p_pass());
+    let Some((p_breach, p_pass)) = tests else {
+        return Err(Box::new(unsettled(too_few(sample.blocks))));
+    };
+    let interval = sample.interval(1.0 - 2.0 * alpha);
+    Ok(BoundTest {
+        value: scale(sample.mean),
+        low: interval.map(|(low, _)| scale(low)),
+        high: interval.map(|(_, high)| scale(high)),
+        p_breach,
+        p_pass,
+        not_breached: margin.withheld(GateOutcome::Breached, alpha),
+        not_passed: margin.withheld(GateOutcome::Passed, alpha),
+        spread: BoundSpread {
+            distance: margin.sample.mean,
+            sd: sample.sd.max(crate::stats::sample::FINEST),
+            degrees: sample.blocks as f64 - 1.0,
+            blocks: sample.blocks,
+        },
+    })
+}
+
+fn withhold_both(test: &mut BoundTest, reason: &GateReason) {
+    let put = |withheld: &mut Withheld| {
+        withheld.get_or_insert_with(|| unsettled(reason.clone()));
+    };
+    put(&mut test.not_breached);
+    put(&mut test.not_passed);
+}
+
+fn too_few(usable: usize) -> GateReason {
+    GateReason::TooFewBlocks {
+        usable,
+        needed: FEWEST_BLOCKS,
+    }
+}
+
+/// How many blocks were tried, and what became of them.
+struct Tried {
+    tried: usize,
+    unusable: usize,
+    unresolved: usize,
+    reason: Option<Reason>,
+}
+
+impl Tried {
+    /// The sample, if it has enough blocks.
+    fn enough(
+        self,
+        sample: Option<Sample>,
+        others: Option<CpusOfOthers>,
+    ) -> Result<Sample, Untested> {
+        if self.unusable * 2 > self.tried {
+            return not_judged(GateReason::Unusable {
+                blocks: self.unusable,
+                tried: self.tried,
+                reason: self.reason,
+            });
+        }
+        if self.unresolved > 0 {
+            return not_judged(GateReason::TooFewRequests);
+        }
+        let Some(sample) = sample else {
+            return Err(Box::new(unsettled(too_few(0))));
+        };
+        if sample.blocks < FEWEST_BLOCKS {
+            return Err(Box::new(unsettled(too_few(sample.blocks))));
+        }
+        match others {
+            Some(taken) if others::are_too_few(sample.blocks, others) => {
+                Err(Box::new(unsettled(GateReason::OtherPrograms {
+                    cpus: taken.cpus,
+                    needed: FEWEST_BLOCKS_BESIDE_OTHERS,
+                })))
+            }
+            _ => Ok(sample),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What is asked besides how subjects compare, a folder a study.
+
+pub mod bottleneck;
+pub mod capacity;
+pub(crate) mod curve;
+pub mod diagnose;
+pub(crate) mod events;
+pub(crate) mod gates;
+pub mod plan;
+pub mod scaling;

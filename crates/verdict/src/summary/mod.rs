@@ -1,0 +1,295 @@
+//! From a journal to an analysis, in one call.
+
+pub(crate) mod congestion;
+pub(crate) mod settings;
+pub(crate) mod table;
+pub(crate) mod tls;
+pub(crate) mod uncounted_upstreams;
+pub(crate) mod warnings;
+
+use std::collections::BTreeMap;
+
+use readings::{
+    Condition, Journal, Outcome, Placement, RateChoice, RunHeader, Trial, trials_by_load,
+};
+use serde::Serialize;
+
+use crate::comparison::comparisons;
+use crate::comparison::floor::noise_floor;
+use crate::comparison::interactions::interactions;
+use crate::comparison::shift::shifts;
+use crate::comparison::tiers::tiers;
+use crate::comparison::withhold;
+use crate::comparison::withhold::credible::withhold_forecasts;
+use crate::comparison::withhold::slices::SliceBias;
+use crate::studies::bottleneck::Finding;
+use crate::studies::curve::{self, LatencyCurves};
+use crate::studies::gates::{self, GateResult};
+use crate::summary::congestion::CongestionSummary;
+use crate::summary::settings::SideBySide;
+use crate::summary::table::table;
+use crate::summary::tls::TlsSummary;
+use crate::summary::warnings::warnings;
+use crate::trial::cells::Cells;
+use crate::trial::machine::{self, ProbesCost};
+use crate::trial::pauses::{self, BlockPauses};
+use crate::{
+    Comparison, Interaction, Metric, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, TrialFlaw,
+    Verdict, Warning,
+};
+
+/// All that a run's journal says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Analysis {
+    /// Where in its looks the run stands.
+    pub stage: Stage,
+    /// Every subject against the baseline: by condition, then metric, then subject, as declared.
+    pub comparisons: Vec<Comparison>,
+    /// The gates, judged; in the order of the header, then by condition and subject.
+    pub gates: Vec<GateResult>,
+    /// The subjects in tiers, where there are three or more; only in the analysis of a journal.
+    pub tiers: Vec<Tiers>,
+    /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
+    pub interactions: Vec<Interaction>,
+    /// The baseline against itself.
+    pub noise_floor: Vec<NoiseFloor>,
+    /// The latency of every subject against the baseline's, quantile by quantile.
+    pub shifts: Vec<Shift>,
+    /// The pauses of the client, by block.
+    pub pauses: Vec<BlockPauses>,
+    /// Each subject's figures.
+    pub table: Vec<SubjectRow>,
+    /// Trials measured, invalid ones included.
+    pub trials_done: usize,
+    /// Trials that could not be measured.
+    pub trials_failed: usize,
+    /// Why trials failed, each reason once, most frequent first.
+    pub failures: Vec<FailureCount>,
+    /// Trials that were measured, but cannot be used or only in part.
+    pub invalid: Vec<InvalidTrial>,
+    /// What the reader should know.
+    pub warnings: Vec<Warning>,
+    /// What limits each subject.
+    pub bottlenecks: Vec<Finding>,
+    /// At which rate latency is compared and where that comes from.
+    pub rates: Vec<RateChoice>,
+    /// Latency against offered rate, one for each condition under which it was measured.
+    pub curves: Vec<LatencyCurves>,
+    /// What sampling servers and machine cost.
+    pub probes: Option<ProbesCost>,
+    /// What the TLS sessions of subjects negotiated.
+    pub tls: Vec<TlsSummary>,
+    /// The congestion control of subjects' connections, where it is known.
+    pub congestion: Vec<CongestionSummary>,
+    /// How the compared servers were set.
+    pub settings: Vec<SideBySide>,
+    /// The CPUs of client and servers; several where they were drawn for each block.
+    pub placements: Vec<Placement>,
+}
+
+/// A reason for which trials failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailureCount {
+    pub reason: String,
+    /// How many trials.
+    pub count: usize,
+    /// The subjects whose trials they were, as first seen.
+    pub subjects: Vec<String>,
+}
+
+/// A trial that takes no part in the comparisons, or only one of its loads does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InvalidTrial {
+    /// Number within the run.
+    pub trial: u32,
+    pub block: u32,
+    pub subject: String,
+    /// Whether it is the baseline's second copy.
+    pub baseline_copy: bool,
+    pub condition: Condition,
+    /// Why, each with the load that it is about.
+    #[serde(skip)]
+    pub reasons: Vec<TrialFlaw>,
+}
+
+/// Says what a run's journal shows, by the rules that its header declares.
+///
+/// Of rows for the same block, condition, subject and copy, the last valid one counts; where none
+/// is valid, the last that was measured. Of several loads at the same time each compared one has
+/// comparisons of its own; background loads are in the table only.
+pub fn analyse(journal: &Journal) -> Analysis {
+    let journal = &*journal.by_load();
+    let header = &journal.header;
+    let rules = Rules::of(header);
+    let cells = Cells::of(header, journal.trials());
+    let mut analysis = analyse_cells(&rules, &cells);
+    analysis.gates = gates::judge(&rules, &cells, &header.gates, &analysis.noise_floor);
+    analysis.tiers = tiers(&rules, &cells, &analysis.comparisons, &analysis.noise_floor);
+    analysis.interactions = interactions(&rules, &cells);
+    let background = Cells::of_background(header, journal.trials());
+    analysis.table.extend(table(&background));
+    let recorded = journal
+        .warnings()
+        .into_iter()
+        .map(|text| Warning::Recorded {
+            text: text.to_owned(),
+            trials: 1,
+        });
+    analysis.warnings.splice(0..0, recorded);
+    // No latency is compared where something happened to servers.
+    if analysis.table.iter().all(|row| row.events.is_none()) {
+        analysis.rates = journal.rates().into_iter().cloned().collect();
+    }
+    analysis.curves = curve::curves(header, &cells);
+    for curves in &mut analysis.curves {
+        curves.take_choice(&journal.curves());
+    }
+    analysis.take_bottlenecks(&journal.bottlenecks());
+    analysis.take_settings(&journal.settings());
+    analysis.congestion = congestion::summaries(&cells, &journal.settings());
+    let differences = congestion::warnings(&analysis.congestion);
+    analysis.warnings.extend(differences);
+    analysis.placements = journal.placements().into_iter().cloned().collect();
+    analysis
+}
+
+/// Says what trials show by the given rules.
+pub fn analyse_with<'a>(
+    rules: &Rules,
+    header: &RunHeader,
+    trials: impl IntoIterator<Item = &'a Trial>,
+) -> Analysis {
+    let cells = Cells::of(header, trials);
+    let mut analysis = analyse_cells(rules, &cells);
+    analysis.gates = gates::judge(rules, &cells, &header.gates, &analysis.noise_floor);
+    analysis
+}
+
+/// All but what only the whole journal tells, and what neither the stopping rule nor simulations
+/// need.
+fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
+    let (mut comparisons, unresolved) = comparisons(rules, cells);
+    let noise_floor = noise_floor(rules, cells);
+    let count = comparisons.len();
+    for c in comparisons
+        .iter_mut()
+        .filter(|c| c.metric == Metric::RequestsPerS)
+    {
+        if let Some(bias) = SliceBias::of(rules, cells, &c.condition, &c.subject, count) {
+            withhold::by_slices(rules, c, &bias);
+        }
+    }
+    withhold_forecasts(rules, cells, &noise_floor, &mut comparisons);
+    withhold::by_floor(rules, &mut comparisons, &noise_floor);
+    let mut warnings = warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
+    let tls = tls::summaries(cells);
+    warnings.extend(tls::warnings(&tls));
+    let failures = failures(cells);
+    let trials_failed = failures.iter().map(|f| f.count).sum();
+    Analysis {
+        stage: Stage::of(rules, cells),
+        comparisons,
+        gates: Vec::new(),
+        tiers: Vec::new(),
+        interactions: Vec::new(),
+        shifts: shifts(rules, cells),
+        pauses: pauses::by_block(cells),
+        table: table(cells),
+        trials_done: cells.counted_trials().count() - trials_failed,
+        trials_failed,
+        failures,
+        invalid: invalid(cells),
+        warnings,
+        noise_floor,
+        bottlenecks: Vec::new(),
+        rates: Vec::new(),
+        curves: Vec::new(),
+        probes: machine::cost(cells),
+        tls,
+        congestion: Vec::new(),
+        settings: Vec::new(),
+        placements: Vec::new(),
+    }
+}
+
+/// Whether a run may stop after these trials; blocks between the looks are not analysed.
+pub fn may_stop(header: &RunHeader, trials: &[Trial]) -> bool {
+    at_a_look(header, trials).is_some_and(|analysis| settled(&analysis))
+}
+
+/// The analysis of these trials where they end at one of the run's looks; `None` between the looks.
+pub fn at_a_look(header: &RunHeader, trials: &[Trial]) -> Option<Analysis> {
+    let rules = Rules::of(header);
+    let block = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+    rules.looks.look_at(block)?;
+    let analysis = match trials_by_load(header, trials) {
+        Some((header, trials)) => analyse_with(&rules, &header, &trials),
+        None => analyse_with(&rules, header, trials),
+    };
+    analysis.stage.look.is_some().then_some(analysis)
+}
+
+/// Whether a run may stop here: it stands at one of its looks, and every comparison is settled.
+///
+/// Faster, slower and the same are settled. So is a comparison without a single usable block, since
+/// more blocks promise nothing. What servers cost is not waited for. A run with nothing to compare
+/// does not stop early. A run with gates is settled when they are: it was asked for them.
+pub fn settled(analysis: &Analysis) -> bool {
+    if !analysis.gates.is_empty() {
+        return analysis.stage.look.is_some() && gates::are_settled(&analysis.gates);
+    }
+    analysis.stage.look.is_some()
+        && !analysis.comparisons.is_empty()
+        && analysis
+            .comparisons
+            .iter()
+            .filter(|c| !c.metric.is_cost())
+            .all(|c| match c.verdict {
+                Verdict::Faster | Verdict::Slower | Verdict::Same => true,
+                Verdict::Inconclusive => false,
+                Verdict::Invalid => c.by_block.is_empty(),
+            })
+}
+
+fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {
+    let mut found: Vec<FailureCount> = Vec::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for cell in cells.counted_trials() {
+        let Outcome::Failed { reason, .. } = &cell.trial.outcome else {
+            continue;
+        };
+        let at = *places.entry(reason).or_insert_with(|| {
+            found.push(FailureCount {
+                reason: reason.clone(),
+                count: 0,
+                subjects: Vec::new(),
+            });
+            found.len() - 1
+        });
+        let failure = &mut found[at];
+        failure.count += 1;
+        if !failure.subjects.contains(&cell.trial.subject) {
+            failure.subjects.push(cell.trial.subject.clone());
+        }
+    }
+    found.sort_by_key(|f| std::cmp::Reverse(f.count));
+    found
+}
+
+fn invalid(cells: &Cells<'_>) -> Vec<InvalidTrial> {
+    cells
+        .counted()
+        .filter(|c| !c.reasons.is_empty())
+        .map(|c| InvalidTrial {
+            trial: c.trial.trial,
+            block: c.trial.block,
+            subject: c.trial.subject.clone(),
+            baseline_copy: c.trial.baseline_copy,
+            condition: c.trial.condition.clone(),
+            reasons: c.reasons.clone(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

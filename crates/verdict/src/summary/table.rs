@@ -1,0 +1,443 @@
+//! A subject's figures over its valid trials.
+
+use std::collections::BTreeMap;
+
+use readings::{
+    Condition, DriverReading, ErrorCounts, InstructionScope, LoadReading, SystemMetrics,
+};
+use serde::Serialize;
+
+use crate::Starts;
+use crate::comparison::pairs::{enough, resolves};
+use crate::studies::events::EventsRow;
+use crate::trial::cells::{Cell, Cells};
+use crate::trial::lag::late_at;
+use crate::trial::loops::Loop;
+
+/// One subject's figures under one condition, over its valid trials (the baseline's second copy
+/// left out).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SubjectRow {
+    pub condition: Condition,
+    pub subject: String,
+    /// Trials measured, valid or not.
+    pub trials: usize,
+    /// Its starts that say something about it, and how many failed through its own doing.
+    pub starts: Starts,
+    /// Geometric mean of the closed loop's throughput.
+    pub requests_per_s: Option<f64>,
+    /// Whether the client was the bottleneck in a trial, so that the throughput is a lower bound.
+    pub at_least: bool,
+    /// The rate at which latency was measured: geometric mean of what was offered.
+    pub rate_per_s: Option<f64>,
+    /// Geometric mean of the trials' median response latencies in the open loop.
+    pub latency_us_p50: Option<f64>,
+    /// Geometric mean of the trials' 99th percentiles of response latency in the open loop;
+    /// absent where one of them is not resolved, or most cannot be used.
+    pub latency_us_p99: Option<f64>,
+    /// Failures inside the measured windows of all trials, valid or not.
+    pub errors: ErrorCounts,
+    /// Mean number of connections to upstreams per request, where it could be counted.
+    pub upstream_connections_per_request: Option<f64>,
+    /// Mean CPU time of each server per request of the closed loop, in microseconds.
+    pub server_cpu_us_per_request: BTreeMap<String, f64>,
+    /// The user part of it, in microseconds.
+    pub server_cpu_user_us_per_request: BTreeMap<String, f64>,
+    /// The system part of it, in microseconds.
+    pub server_cpu_system_us_per_request: BTreeMap<String, f64>,
+    /// Mean number of instructions that each server retired per request, in its own code and in the
+    /// kernel; empty where the kernel does not count them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_instructions_per_request: BTreeMap<String, f64>,
+    /// The same in its own code only, where the kernel counts no others.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_user_instructions_per_request: BTreeMap<String, f64>,
+    /// Mean number of context switches of each server per request of the closed loop, of both
+    /// kinds.
+    pub server_switches_per_request: BTreeMap<String, f64>,
+    /// Mean number of page faults of each server per request of the closed loop, of both kinds.
+    pub server_faults_per_request: BTreeMap<String, f64>,
+    /// The most resident memory of each server in any sample, in bytes; memory that its processes
+    /// share counts for each of them.
+    pub server_rss_bytes_max: BTreeMap<String, u64>,
+    /// Mean share of a core that a client thread used in the closed loop, 0 to 1.
+    pub client_cpu: Option<f64>,
+    /// The load driver, where it was not the built-in engine.
+    pub driver: Option<String>,
+    /// Geometric mean of the driver's CPU time per complete answer of the closed loop, in
+    /// microseconds.
+    pub driver_cpu_us_per_request: Option<f64>,
+    /// Geometric mean of the driver's peak memory, in bytes.
+    pub driver_max_rss_bytes: Option<f64>,
+    /// Failures and recovery around events, over the valid trials.
+    pub events: Option<EventsRow>,
+    /// Metrics of servers, machine and networks in the closed loops of the valid trials, added up;
+    /// of threads the busiest of all trials.
+    pub probed: Option<SystemMetrics>,
+}
+
+/// The table: one row for each subject under each condition that was measured at all.
+pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
+    let mut rows = Vec::new();
+    for condition in &cells.conditions {
+        for subject in &cells.subjects {
+            let trials = Trials {
+                counted: values(cells.of_subject(condition, subject, false)),
+                closed: values(cells.in_one_attempt(Loop::Closed, condition, subject, false)),
+                open: values(cells.in_one_attempt(Loop::Open, condition, subject, false)),
+            };
+            if trials.counted.iter().any(|c| c.reading().is_some()) {
+                let starts = Starts::of(&cells.attempts(condition, subject, false));
+                rows.push(row(condition, subject, &trials, starts));
+            }
+        }
+    }
+    rows
+}
+
+/// One subject's trials under one condition, one for each block.
+struct Trials<'c, 'a> {
+    /// The rows that count.
+    counted: Vec<&'c Cell<'a>>,
+    /// Those of the attempts from which all subjects' closed loops are taken.
+    closed: Vec<&'c Cell<'a>>,
+    /// Those of the attempts from which all subjects' open loops are taken.
+    open: Vec<&'c Cell<'a>>,
+}
+
+fn values<'c, 'a>(trials: BTreeMap<u32, &'c Cell<'a>>) -> Vec<&'c Cell<'a>> {
+    trials.into_values().collect()
+}
+
+fn row(
+    condition: &Condition,
+    subject: &str,
+    trials_of: &Trials<'_, '_>,
+    starts: Starts,
+) -> SubjectRow {
+    let trials = &trials_of.closed;
+    let counted = &trials_of.counted;
+    let closed: Vec<&LoadReading> = trials.iter().filter_map(|c| c.throughput()).collect();
+    let open = trials_of.open.iter();
+    let open: Vec<&LoadReading> = open.filter_map(|c| c.latency()).collect();
+    let mut errors = ErrorCounts::default();
+    for reading in counted.iter().filter_map(|c| c.reading()) {
+        for load in [&reading.throughput, &reading.latency]
+            .into_iter()
+            .flatten()
+        {
+            errors.add(&load.errors);
+        }
+    }
+    let limited = closed.iter().filter(|l| l.client.saturated).count();
+    let upstream: Vec<f64> = trials
+        .iter()
+        .filter(|c| c.throughput().is_some())
+        .filter_map(|c| c.reading()?.upstream_connections_per_request)
+        .collect();
+    let client: Vec<f64> = closed
+        .iter()
+        .flat_map(|l| l.client.threads.iter().map(|t| t.cpu))
+        .collect();
+    let drivers: Vec<&DriverReading> = trials
+        .iter()
+        .filter(|c| c.throughput().is_some())
+        .filter_map(|c| c.reading()?.driver.as_ref())
+        .collect();
+    let resolved = match drivers.as_slice() {
+        [] => open.iter().all(|l| resolves(l, 0.99)),
+        some => some.iter().all(|d| enough(d.latency_requests(), 0.99)),
+    };
+    // A quantile that a trial does not report is left out, and so is one that most trials cannot
+    // be used for.
+    let latency = |q: f64| {
+        if drivers.is_empty() {
+            let usable = open.iter().filter(|l| late_at(l, q).is_none());
+            let told: Vec<f64> = usable.map(|l| l.response.quantile_us(q)).collect();
+            return geometric_mean(told.iter().copied()).filter(|_| told.len() * 2 >= open.len());
+        }
+        let told: Option<Vec<f64>> = drivers.iter().map(|d| d.latency_us(q)).collect();
+        geometric_mean(told?.into_iter())
+    };
+    let cpu = server_cpu(trials);
+    let user_share = per_server(trials, |probed, server| {
+        probed.servers.get(server)?.user_share()
+    });
+    let part = |of: fn(f64) -> f64| {
+        let parts = cpu.iter().filter_map(|(server, us)| {
+            let share = user_share.get(server)?;
+            Some((server.clone(), us * of(*share)))
+        });
+        parts.collect()
+    };
+    SubjectRow {
+        condition: condition.clone(),
+        subject: subject.to_owned(),
+        trials: counted.iter().filter(|c| c.reading().is_some()).count(),
+        starts,
+        requests_per_s: geometric_mean(closed.iter().map(|l| l.requests_per_s())),
+        at_least: limited > 0,
+        rate_per_s: geometric_mean(open.iter().filter_map(|l| match l.pacing {
+            readings::Pacing::Open { rate_per_s } => Some(rate_per_s),
+            readings::Pacing::Closed => None,
+        })),
+        latency_us_p50: latency(0.5),
+        latency_us_p99: latency(0.99).filter(|_| resolved),
+        errors,
+        upstream_connections_per_request: mean(&upstream),
+        server_cpu_user_us_per_request: part(|share| share),
+        server_cpu_system_us_per_request: part(|share| 1.0 - share),
+        server_cpu_us_per_request: cpu,
+        server_instructions_per_request: instructions(trials, InstructionScope::UserAndKernel),
+        server_user_instructions_per_request: instructions(trials, InstructionScope::User),
+        server_switches_per_request: per_server(trials, SystemMetrics::switches_per_request),
+        server_faults_per_request: per_server(trials, SystemMetrics::faults_per_request),
+        server_rss_bytes_max: most_memory(counted),
+        client_cpu: mean(&client),
+        driver: trials
+            .iter()
+            .find_map(|c| c.reading()?.driver.as_ref())
+            .map(DriverReading::label),
+        driver_cpu_us_per_request: geometric_mean(
+            drivers.iter().filter_map(|d| d.cpu_us_per_request()),
+        ),
+        driver_max_rss_bytes: geometric_mean(
+            drivers
+                .iter()
+                .filter_map(|d| d.max_rss_bytes())
+                .map(|bytes| bytes as f64),
+        ),
+        events: EventsRow::of(trials),
+        probed: probed(trials),
+    }
+}
+
+fn probed(trials: &[&Cell<'_>]) -> Option<SystemMetrics> {
+    let valid = trials.iter().filter(|cell| cell.throughput().is_some());
+    valid
+        .filter_map(|cell| cell.reading()?.probed.as_ref())
+        .fold(None, |sum: Option<SystemMetrics>, one| {
+            let mut sum = sum.unwrap_or_default();
+            sum.add(one);
+            Some(sum)
+        })
+}
+
+fn server_cpu(trials: &[&Cell<'_>]) -> BTreeMap<String, f64> {
+    let mut per_server: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for cell in trials {
+        let (Some(load), Some(reading)) = (cell.throughput(), cell.reading()) else {
+            continue;
+        };
+        // CPU time cannot be attributed to one of several loads.
+        let requests = load.weighted_requests();
+        if requests <= 0.0 || !reading.beside.is_empty() {
+            continue;
+        }
+        for server in &reading.servers {
+            per_server
+                .entry(server.server.clone())
+                .or_default()
+                .push(server.cpu_s * 1e6 / requests);
+        }
+    }
+    per_server
+        .into_iter()
+        .filter_map(|(name, values)| Some((name, mean(&values)?)))
+        .collect()
+}
+
+/// Mean instructions of each server per request over the valid trials.
+fn instructions(trials: &[&Cell<'_>], scope: InstructionScope) -> BTreeMap<String, f64> {
+    let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let valid = trials.iter().filter(|cell| cell.throughput().is_some());
+    let counted = valid.filter_map(|cell| cell.reading()?.instructions.as_ref());
+    for reading in counted.filter(|reading| reading.scope == scope) {
+        for (server, count) in reading.per_request_by_server() {
+            found.entry(server.clone()).or_default().push(count);
+        }
+    }
+    found
+        .into_iter()
+        .filter_map(|(name, values)| Some((name, mean(&values)?)))
+        .collect()
+}
+
+/// The mean of a figure of each server over the closed loops of the trials.
+fn per_server(
+    trials: &[&Cell<'_>],
+    figure: impl Fn(&SystemMetrics, &str) -> Option<f64>,
+) -> BTreeMap<String, f64> {
+    let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for cell in trials.iter().filter(|cell| cell.throughput().is_some()) {
+        let alone = cell.reading().filter(|reading| reading.beside.is_empty());
+        let Some(probed) = alone.and_then(|reading| reading.probed.as_ref()) else {
+            continue;
+        };
+        for server in probed.servers.keys() {
+            if let Some(value) = figure(probed, server) {
+                found.entry(server.clone()).or_default().push(value);
+            }
+        }
+    }
+    found
+        .into_iter()
+        .filter_map(|(name, values)| Some((name, mean(&values)?)))
+        .collect()
+}
+
+fn most_memory(trials: &[&Cell<'_>]) -> BTreeMap<String, u64> {
+    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let readings = trials.iter().filter_map(|cell| cell.reading());
+    for probed in readings.flat_map(|reading| [&reading.probed, &reading.latency_probed]) {
+        for (server, seen) in probed.iter().flat_map(|probed| &probed.servers) {
+            let most = found.entry(server.clone()).or_default();
+            *most = (*most).max(seen.rss_bytes_max);
+        }
+    }
+    found.retain(|_, bytes| *bytes > 0);
+    found
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let logs: Vec<f64> = values.filter(|v| *v > 0.0).map(f64::ln).collect();
+    mean(&logs).map(f64::exp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{closed, done, header, open, trial};
+    use readings::{Outcome, ServerMetrics, ServerReading};
+
+    #[test]
+    fn a_row_gathers_the_valid_trials_of_a_subject() {
+        let mut bad = closed(9_000.0);
+        bad.errors.status = 90_000;
+        bad.errors_all.status = 90_000;
+        let mut trials = vec![
+            trial(
+                1,
+                "direct",
+                false,
+                done(Some(closed(1000.0)), Some(open(500.0, 400.0))),
+            ),
+            trial(
+                2,
+                "direct",
+                false,
+                done(Some(closed(4000.0)), Some(open(500.0, 900.0))),
+            ),
+            trial(3, "direct", false, done(Some(bad), None)),
+        ];
+        for (t, cpu_s) in trials.iter_mut().zip([0.5, 2.0]) {
+            let Outcome::Done(reading) = &mut t.outcome else {
+                continue;
+            };
+            reading.servers = vec![ServerReading {
+                server: "origin".into(),
+                cpu_s,
+            }];
+            reading.upstream_connections_per_request = Some(cpu_s);
+            let seen = ServerMetrics {
+                user_s: 1.0,
+                system_s: 3.0,
+                switches_voluntary: (cpu_s * 100.0) as u64,
+                switches_involuntary: 50,
+                faults_minor: 25,
+                rss_bytes_max: (cpu_s * 1e6) as u64,
+                ..ServerMetrics::default()
+            };
+            reading.probed = Some(SystemMetrics {
+                requests: 100,
+                looked_s: 1.0,
+                servers: [("origin".to_owned(), seen)].into(),
+                ..SystemMetrics::default()
+            });
+        }
+        let header = header(3);
+        let rows = table(&Cells::of(&header, &trials));
+        assert_eq!(rows.len(), 1);
+        let row = &rows[0];
+        assert_eq!(row.trials, 3);
+        assert!((row.requests_per_s.unwrap() - 2000.0).abs() < 1e-6);
+        assert!((row.latency_us_p50.unwrap() / 600.0 - 1.0).abs() < 2e-3);
+        assert_eq!(
+            row.latency_us_p99, None,
+            "5,000 requests do not resolve p99"
+        );
+        assert_eq!(row.errors.status, 90_000);
+        assert!((row.server_cpu_us_per_request["origin"] - 50.0).abs() < 1e-9);
+        assert!((row.server_cpu_user_us_per_request["origin"] - 12.5).abs() < 1e-9);
+        assert!((row.server_cpu_system_us_per_request["origin"] - 37.5).abs() < 1e-9);
+        assert!((row.server_switches_per_request["origin"] - 1.75).abs() < 1e-9);
+        assert!((row.server_faults_per_request["origin"] - 0.25).abs() < 1e-9);
+        assert_eq!(row.server_rss_bytes_max["origin"], 2_000_000);
+        let probed = row.probed.as_ref().unwrap();
+        assert_eq!(probed.requests, 200, "of two valid trials");
+        assert_eq!(probed.servers["origin"].faults_minor, 50);
+        assert_eq!(row.upstream_connections_per_request, Some(1.25));
+        assert!((row.client_cpu.unwrap() - 0.4).abs() < 1e-9);
+        assert!(!row.at_least);
+    }
+
+    #[test]
+    fn a_p99_that_most_trials_cannot_be_used_for_is_no_figure() {
+        let trials_of = |late: u32| -> Vec<readings::Trial> {
+            let of_block = |block| {
+                let mut load = open(2_000.0, 400.0);
+                // One in twenty is sent 50 ms late, as when the machine stops the client.
+                for i in 0..2_000 {
+                    let is_late = block <= late && i % 20 == 0;
+                    load.schedule_lag
+                        .record_ns(if is_late { 50_000_000 } else { 1_000 });
+                }
+                trial(block, "direct", false, done(None, Some(load)))
+            };
+            (1..=4).map(of_block).collect()
+        };
+        let header = header(4);
+        let row = |late| table(&Cells::of(&header, &trials_of(late))).remove(0);
+        assert!(row(2).latency_us_p99.is_some());
+        assert_eq!(row(3).latency_us_p99, None);
+        assert!(row(3).latency_us_p50.is_some());
+    }
+
+    /// Of each block's two attempts the first is spoilt for one subject, and the second, made in a
+    /// busier minute, is spoilt in the other's open loop.
+    #[test]
+    fn the_figures_of_a_block_are_of_one_attempt() {
+        let mut wrong = closed(1_000.0);
+        wrong.errors_all.status = 9_000;
+        let mut late = open(500.0, 400.0);
+        late.client.saturated = true;
+        let mut trials = Vec::new();
+        for block in 1..=3 {
+            let good = || Some(open(500.0, 400.0));
+            let mut add = |attempt, subject, rate: Option<f64>, open| {
+                let load = rate.map_or(wrong.clone(), closed);
+                let one = trial(block, subject, false, done(Some(load), open));
+                trials.push(readings::Trial { attempt, ..one });
+            };
+            add(1, "direct", None, good());
+            add(1, "balance", Some(1_200.0), good());
+            add(2, "direct", Some(1_000.0), good());
+            add(2, "balance", Some(950.0), Some(late.clone()));
+        }
+        let analysis = crate::fixtures::analyse(&header(3), &trials);
+        let compared = analysis.comparisons.iter();
+        let compared = compared.filter(|c| c.metric == crate::Metric::RequestsPerS);
+        let ratio = compared.map(|c| c.ratio.unwrap()).next().unwrap();
+        assert!((ratio - 0.95).abs() < 1e-9, "{ratio}");
+        let of = |subject: &str| {
+            let row = analysis.table.iter().find(|row| row.subject == subject);
+            row.unwrap().requests_per_s.unwrap()
+        };
+        let of_table = of("balance") / of("direct");
+        assert!((of_table - ratio).abs() < 1e-9, "{of_table}");
+    }
+}

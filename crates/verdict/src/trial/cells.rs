@@ -1,0 +1,589 @@
+//! Trials with their flaws, and which row counts of several on the same one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use readings::{
+    Condition, FailureCause, LOAD_KEY, LoadReading, Outcome, Reading, RunHeader, SystemMetrics,
+    Trial,
+};
+
+use crate::trial::loops::Loop;
+use crate::trial::machine::machine_flaws;
+use crate::trial::others;
+use crate::trial::path;
+use crate::trial::validity::{flaws, flaws_beside_failures, flaws_of_beside};
+use crate::{Flaw, TrialFlaw};
+
+/// The rows that count, in the order in which they were first seen.
+///
+/// A trial that cannot be used is made again, also by a resumed run. Of its rows the last valid one
+/// counts; where none is valid, the last that was measured; otherwise the last. So the choice never
+/// depends on how fast a row was.
+pub fn latest<'a>(
+    header: &RunHeader,
+    trials: impl IntoIterator<Item = &'a Trial>,
+) -> Vec<&'a Trial> {
+    let mut place: BTreeMap<(u32, &Condition, &str, bool), usize> = BTreeMap::new();
+    let mut rows: Vec<&Trial> = Vec::new();
+    for trial in trials {
+        let key = (
+            trial.block,
+            &trial.condition,
+            trial.subject.as_str(),
+            trial.baseline_copy,
+        );
+        match place.get(&key) {
+            Some(&at) => {
+                if worth(header, trial) >= worth(header, rows[at]) {
+                    rows[at] = trial;
+                }
+            }
+            None => {
+                place.insert(key, rows.len());
+                rows.push(trial);
+            }
+        }
+    }
+    rows
+}
+
+/// Ranks valid above measured above failed.
+fn worth(header: &RunHeader, trial: &Trial) -> u8 {
+    Cell::judge(trial, header.max_error, 0).worth()
+}
+
+/// Why a trial that was measured cannot be used or only in part; empty for a valid trial, and for
+/// one that failed.
+pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<TrialFlaw> {
+    let Some(by_load) = header.by_load() else {
+        return Cell::judge(trial, header.max_error, 0).reasons;
+    };
+    let mut reasons = Vec::new();
+    for row in trial.by_load(header) {
+        if by_load.is_background(&row.condition) {
+            continue;
+        }
+        let load = &row.condition[LOAD_KEY];
+        for reason in Cell::judge(&row, header.max_error, 0).reasons {
+            // A load's reasons include the flaws of the other loads, which are named already.
+            let named = TrialFlaw {
+                load: reason.load.or_else(|| Some(load.clone())),
+                ..reason
+            };
+            if !reasons.contains(&named) {
+                reasons.push(named);
+            }
+        }
+    }
+    reasons
+}
+
+/// One trial, judged.
+pub(crate) struct Cell<'a> {
+    pub trial: &'a Trial,
+    /// Which attempt at its block's trials it belongs to, from 1.
+    pub attempt: u32,
+    /// Why its closed loop cannot be used; empty when it can.
+    pub throughput_flaws: Vec<TrialFlaw>,
+    /// Why its open loop cannot be used; empty when it can.
+    pub latency_flaws: Vec<TrialFlaw>,
+    /// All reasons, each with the load that it is about.
+    pub reasons: Vec<TrialFlaw>,
+}
+
+impl<'a> Cell<'a> {
+    pub fn judge(trial: &'a Trial, max_error: f64, attempt: u32) -> Self {
+        let mut cell = Cell {
+            trial,
+            attempt,
+            throughput_flaws: Vec::new(),
+            latency_flaws: Vec::new(),
+            reasons: Vec::new(),
+        };
+        let Outcome::Done(reading) = &trial.outcome else {
+            return cell;
+        };
+        let others = others::of_reading(reading);
+        let judged = |load: &Option<LoadReading>, probed: &Option<SystemMetrics>| {
+            let Some(load) = load else { return Vec::new() };
+            let mut found = match &reading.events {
+                Some(events) => flaws_beside_failures(load, events),
+                None => flaws(load, max_error, others),
+            };
+            path::name_the_queue(&mut found, reading, load, probed.as_ref());
+            let probed = probed.as_ref();
+            found.extend(probed.map_or_else(Vec::new, |seen| machine_flaws(load, seen)));
+            if reading.events.is_none() {
+                found.extend(path::unasked(reading, probed));
+            }
+            found
+        };
+        let throughput = judged(&reading.throughput, &reading.probed);
+        let latency = judged(&reading.latency, &reading.latency_probed);
+        for (of, flaws) in [(Loop::Closed, &throughput), (Loop::Open, &latency)] {
+            let named = flaws.iter().map(|flaw| TrialFlaw::of(of, flaw));
+            cell.reasons.extend(named);
+        }
+        // Wrong answers and failed requests spoil both loads of the trial.
+        let spoil = |flaws: &[Flaw], own: &mut Vec<TrialFlaw>, other: &mut Vec<TrialFlaw>| {
+            for flaw in flaws {
+                own.push(flaw.clone().into());
+                if flaw.spoils_trial() {
+                    other.push(flaw.clone().into());
+                }
+            }
+        };
+        let (of_closed, of_open) = (&mut cell.throughput_flaws, &mut cell.latency_flaws);
+        spoil(&throughput, of_closed, of_open);
+        spoil(&latency, of_open, of_closed);
+        cell.add_flaws_beside(reading, max_error);
+        cell
+    }
+
+    /// A load that failed makes the trial invalid for the others as well: the load beside them was
+    /// less than declared.
+    fn add_flaws_beside(&mut self, reading: &Reading, max_error: f64) {
+        for (name, beside) in &reading.beside {
+            for load in [&beside.throughput, &beside.latency].into_iter().flatten() {
+                for flaw in flaws_of_beside(load, max_error) {
+                    let reason = TrialFlaw::of_load(name, flaw);
+                    if !self.reasons.contains(&reason) {
+                        self.throughput_flaws.push(reason.clone());
+                        self.latency_flaws.push(reason.clone());
+                        self.reasons.push(reason);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first flaw that the subject itself caused.
+    pub fn caused_by_subject(&self) -> Option<&Flaw> {
+        let own = self.reasons.iter().filter(|one| one.load.is_none());
+        let mut own = own.map(|one| &one.flaw);
+        own.find(|flaw| flaw.cause() == FailureCause::Subject)
+    }
+
+    /// Ranks valid above measured above failed.
+    fn worth(&self) -> u8 {
+        match self.trial.outcome {
+            Outcome::Failed { .. } => 0,
+            Outcome::Done(_) if self.reasons.is_empty() => 2,
+            Outcome::Done(_) => 1,
+        }
+    }
+
+    /// What was measured, whether or not it can be used.
+    pub fn reading(&self) -> Option<&'a Reading> {
+        match &self.trial.outcome {
+            Outcome::Done(reading) => Some(reading),
+            Outcome::Failed { .. } => None,
+        }
+    }
+
+    /// The closed loop, if it can be used.
+    pub fn throughput(&self) -> Option<&'a LoadReading> {
+        let load = self.reading()?.throughput.as_ref()?;
+        self.throughput_flaws.is_empty().then_some(load)
+    }
+
+    /// The open loop, if it can be used.
+    pub fn latency(&self) -> Option<&'a LoadReading> {
+        let load = self.reading()?.latency.as_ref()?;
+        self.latency_flaws.is_empty().then_some(load)
+    }
+}
+
+/// One subject's trials under one condition: by block, its attempts in ascending order.
+pub(crate) type Attempts<'c, 'a> = BTreeMap<u32, Vec<&'c Cell<'a>>>;
+
+/// The trials of a run, judged and found by condition, subject and block.
+pub(crate) struct Cells<'a> {
+    /// Every row of the journal.
+    rows: Vec<Cell<'a>>,
+    /// The rows that count, see [`latest`], in the order in which they were first seen.
+    counted: Vec<usize>,
+    by_subject: BTreeMap<SubjectKey<'a>, BTreeMap<u32, BlockRows>>,
+    by_condition: BTreeMap<&'a Condition, Vec<usize>>,
+    /// The attempt at each block that a table of all subjects takes, see [`Cells::in_one_attempt`].
+    attempt_for_all: BTreeMap<(&'a Condition, u32, Loop), u32>,
+    /// Conditions as declared, then those that only the trials name.
+    pub conditions: Vec<Condition>,
+    /// Subjects as declared, then those that only the trials name.
+    pub subjects: Vec<String>,
+    /// Factors that act on the open loop only.
+    pub open_loop_factors: Vec<String>,
+    /// How many pairs of condition and subject a complete block has rows for.
+    declared: usize,
+    /// Of several loads the first compared one.
+    main_load: Option<String>,
+}
+
+type SubjectKey<'a> = (&'a Condition, &'a str, bool);
+
+/// The rows of one subject in one block.
+struct BlockRows {
+    attempts: Vec<usize>,
+    /// Where in `counted` the row that counts is.
+    place: usize,
+}
+
+/// Numbers the attempts at a block's trials under a condition. Rows of old journals have no number:
+/// there an attempt begins where a subject comes again.
+#[derive(Default)]
+struct AttemptCounter<'a>(BTreeMap<(u32, &'a Condition), LastAttempt<'a>>);
+
+/// Its number, and whose rows it has so far.
+type LastAttempt<'a> = (u32, BTreeSet<(&'a str, bool)>);
+
+impl<'a> AttemptCounter<'a> {
+    fn of(&mut self, trial: &'a Trial) -> u32 {
+        let block = self.0.entry((trial.block, &trial.condition)).or_default();
+        let key = (trial.subject.as_str(), trial.baseline_copy);
+        if trial.attempt > block.0 {
+            *block = (trial.attempt, BTreeSet::new());
+        } else if block.1.contains(&key) || block.0 == 0 {
+            *block = (block.0 + 1, BTreeSet::new());
+        }
+        block.1.insert(key);
+        block.0
+    }
+}
+
+impl<'a> Cells<'a> {
+    /// The trials of the compared loads.
+    pub fn of(header: &RunHeader, trials: impl IntoIterator<Item = &'a Trial>) -> Self {
+        let trials = trials.into_iter();
+        let compared = trials.filter(|trial| !header.is_background(&trial.condition));
+        Self::of_all(header, compared)
+    }
+
+    /// The trials of the background loads.
+    pub fn of_background(header: &RunHeader, trials: impl IntoIterator<Item = &'a Trial>) -> Self {
+        let header = &RunHeader {
+            conditions: Vec::new(),
+            ..header.clone()
+        };
+        let trials = trials.into_iter();
+        let background = trials.filter(|trial| header.is_background(&trial.condition));
+        Self::of_all(header, background)
+    }
+
+    fn of_all(header: &RunHeader, trials: impl Iterator<Item = &'a Trial>) -> Self {
+        let mut cells = Cells {
+            rows: Vec::new(),
+            counted: Vec::new(),
+            by_subject: BTreeMap::new(),
+            by_condition: BTreeMap::new(),
+            attempt_for_all: BTreeMap::new(),
+            conditions: header.conditions.clone(),
+            subjects: header.subjects.clone(),
+            open_loop_factors: header.open_loop_factors.clone(),
+            declared: header.conditions.len() * header.subjects.len(),
+            main_load: header.main_load().map(str::to_owned),
+        };
+        let mut conditions: BTreeSet<&Condition> = header.conditions.iter().collect();
+        let mut attempts = AttemptCounter::default();
+        for trial in trials {
+            if conditions.insert(&trial.condition) {
+                cells.conditions.push(trial.condition.clone());
+            }
+            if !cells.subjects.contains(&trial.subject) {
+                cells.subjects.push(trial.subject.clone());
+            }
+            let cell = Cell::judge(trial, header.max_error, attempts.of(trial));
+            cells.add(cell);
+        }
+        cells.choose_attempts();
+        cells
+    }
+
+    /// Chooses, for each loop of each block, the attempt with the most usable subjects, the last of
+    /// several such.
+    fn choose_attempts(&mut self) {
+        let mut usable: BTreeMap<(&'a Condition, u32, Loop), BTreeMap<u32, usize>> =
+            BTreeMap::new();
+        for cell in &self.rows {
+            let loops = [
+                (Loop::Closed, cell.throughput().is_some()),
+                (Loop::Open, cell.latency().is_some()),
+            ];
+            for (of, is_usable) in loops {
+                let key = (&cell.trial.condition, cell.trial.block, of);
+                let attempts = usable.entry(key).or_default();
+                *attempts.entry(cell.attempt).or_default() += usize::from(is_usable);
+            }
+        }
+        let chosen = usable.into_iter().filter_map(|(key, attempts)| {
+            let most = attempts
+                .into_iter()
+                .max_by_key(|(attempt, n)| (*n, *attempt));
+            Some((key, most?.0))
+        });
+        self.attempt_for_all = chosen.collect();
+    }
+
+    fn add(&mut self, cell: Cell<'a>) {
+        let (trial, at) = (cell.trial, self.rows.len());
+        let key = (
+            &trial.condition,
+            trial.subject.as_str(),
+            trial.baseline_copy,
+        );
+        let blocks = self.by_subject.entry(key).or_default();
+        match blocks.get_mut(&trial.block) {
+            Some(rows) => {
+                let counted = &mut self.counted[rows.place];
+                if cell.worth() >= self.rows[*counted].worth() {
+                    *counted = at;
+                }
+                rows.attempts.push(at);
+            }
+            None => {
+                let place = self.counted.len();
+                self.counted.push(at);
+                let attempts = vec![at];
+                blocks.insert(trial.block, BlockRows { attempts, place });
+                let of_condition = self.by_condition.entry(&trial.condition).or_default();
+                of_condition.push(place);
+            }
+        }
+        self.rows.push(cell);
+    }
+
+    /// The rows that count.
+    pub fn counted(&self) -> impl Iterator<Item = &Cell<'a>> {
+        self.counted.iter().map(|at| &self.rows[*at])
+    }
+
+    /// The rows that count, with only one for each trial if several loads were made.
+    pub fn counted_trials(&self) -> impl Iterator<Item = &Cell<'a>> {
+        let is_first = |cell: &&Cell<'a>| match &self.main_load {
+            Some(main) => cell.trial.condition.get(LOAD_KEY) == Some(main),
+            None => true,
+        };
+        self.counted().filter(is_first)
+    }
+
+    /// Whether a key of a condition names one of several loads, and not a factor.
+    pub fn names_loads(&self, key: &str) -> bool {
+        self.main_load.is_some() && key == LOAD_KEY
+    }
+
+    /// How many blocks are complete, and how many were begun. A block is complete when every
+    /// declared subject was tried under every declared condition, with whatever outcome. A subject
+    /// that was never measured under a condition may be left out of it.
+    pub fn blocks(&self) -> (u32, u32) {
+        let mut rows: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut measured: BTreeMap<(&Condition, &str), bool> = BTreeMap::new();
+        for cell in self.counted().filter(|cell| !cell.trial.baseline_copy) {
+            let key = (&cell.trial.condition, cell.trial.subject.as_str());
+            *measured.entry(key).or_default() |= cell.reading().is_some();
+        }
+        for cell in self.counted() {
+            let key = (&cell.trial.condition, cell.trial.subject.as_str());
+            let counts = !cell.trial.baseline_copy && measured.get(&key) == Some(&true);
+            *rows.entry(cell.trial.block).or_default() += usize::from(counts);
+        }
+        let never = measured.values().filter(|measured| !**measured).count();
+        let needed = self.declared.saturating_sub(never);
+        let complete = rows.values().filter(|n| **n >= needed).count();
+        (complete as u32, rows.len() as u32)
+    }
+
+    /// The trials of one subject under one condition that count, by block.
+    pub fn of_subject(
+        &self,
+        condition: &Condition,
+        subject: &str,
+        baseline_copy: bool,
+    ) -> BTreeMap<u32, &Cell<'a>> {
+        let blocks = self.by_subject.get(&(condition, subject, baseline_copy));
+        let blocks = blocks.into_iter().flatten();
+        let counted = |rows: &BlockRows| &self.rows[self.counted[rows.place]];
+        blocks
+            .map(|(block, rows)| (*block, counted(rows)))
+            .collect()
+    }
+
+    /// One subject's trials under one condition, for figures that stand beside those of other
+    /// subjects. In each block the trials of all subjects are of the same attempt, so that the ratio
+    /// of two figures agrees with their comparison. If that attempt has no row of the subject, the
+    /// row that counts is taken.
+    pub fn in_one_attempt(
+        &self,
+        of: Loop,
+        condition: &Condition,
+        subject: &str,
+        baseline_copy: bool,
+    ) -> BTreeMap<u32, &Cell<'a>> {
+        let mut trials = self.of_subject(condition, subject, baseline_copy);
+        for (block, attempts) in self.attempts(condition, subject, baseline_copy) {
+            let chosen = self.attempt_for_all.get(&(condition, block, of));
+            let row = attempts.iter().rev();
+            let row = row.copied().find(|cell| Some(&cell.attempt) == chosen);
+            if let Some(row) = row {
+                trials.insert(block, row);
+            }
+        }
+        trials
+    }
+
+    /// Every attempt of one subject under one condition.
+    pub fn attempts(
+        &self,
+        condition: &Condition,
+        subject: &str,
+        baseline_copy: bool,
+    ) -> Attempts<'_, 'a> {
+        let blocks = self.by_subject.get(&(condition, subject, baseline_copy));
+        let blocks = blocks.into_iter().flatten();
+        let all = |rows: &BlockRows| rows.attempts.iter().map(|at| &self.rows[*at]).collect();
+        blocks.map(|(block, rows)| (*block, all(rows))).collect()
+    }
+
+    /// Whether trials were made in exactly this condition.
+    pub fn is_condition(&self, condition: &Condition) -> bool {
+        self.by_condition.contains_key(condition)
+    }
+
+    /// The trials of a condition that count.
+    pub fn of_condition(&self, condition: &Condition) -> impl Iterator<Item = &Cell<'a>> {
+        let places = self.by_condition.get(condition);
+        let places = places.into_iter().flatten();
+        places.map(|place| &self.rows[self.counted[*place]])
+    }
+
+    /// Whether the subjects of a condition have different load drivers.
+    pub fn drivers_differ(&self, condition: &Condition) -> bool {
+        let mut labels = self
+            .of_condition(condition)
+            .filter_map(Cell::reading)
+            .map(|reading| reading.driver.as_ref().map(|driver| driver.label()));
+        let first = labels.next();
+        labels.any(|label| Some(label) != first)
+    }
+
+    /// The trials' warnings, each with the number of trials that have it.
+    pub fn trial_warnings(&self) -> Vec<(String, usize)> {
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut found: Vec<(String, usize)> = Vec::new();
+        let readings = self.counted().filter_map(Cell::reading);
+        for text in readings.flat_map(|reading| &reading.warnings) {
+            let at = *places.entry(text).or_insert_with(|| {
+                found.push((text.clone(), 0));
+                found.len() - 1
+            });
+            found[at].1 += 1;
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{closed, done, header, open, trial};
+
+    #[test]
+    fn a_later_row_replaces_the_earlier_one() {
+        let failed = Outcome::Failed {
+            reason: "no port".into(),
+            cause: readings::FailureCause::Subject,
+        };
+        let trials = [
+            trial(1, "direct", false, failed.clone()),
+            trial(1, "direct", true, failed.clone()),
+            trial(1, "direct", false, done(Some(closed(1000.0)), None)),
+        ];
+        let rows = latest(&header(1), &trials);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0], &trials[2]);
+        assert_eq!(rows[1], &trials[1]);
+    }
+
+    #[test]
+    fn the_last_valid_row_counts() {
+        let mut wrong = closed(900.0);
+        wrong.errors_all.status = 9_000;
+        let row = |load| trial(1, "direct", false, done(Some(load), None));
+        let header = header(1);
+        let trials = [
+            row(closed(1000.0)),
+            row(closed(1100.0)),
+            row(wrong.clone()),
+            trial(
+                1,
+                "direct",
+                false,
+                Outcome::Failed {
+                    reason: "no port".into(),
+                    cause: readings::FailureCause::Subject,
+                },
+            ),
+        ];
+        assert_eq!(latest(&header, &trials), [&trials[1]]);
+        // What was measured, though wrong, says more than that nothing could be.
+        assert_eq!(latest(&header, &trials[2..]), [&trials[2]]);
+        assert_eq!(
+            trial_flaws(&header, &trials[2])[0].load_loop,
+            Some(Loop::Closed)
+        );
+    }
+
+    #[test]
+    fn a_block_is_complete_without_a_subject_that_never_worked() {
+        let failed = || Outcome::Failed {
+            reason: "no port".into(),
+            cause: readings::FailureCause::Subject,
+        };
+        let header = header(2);
+        let mut trials = Vec::new();
+        for (block, outcome) in [(1, failed()), (2, done(Some(closed(900.0)), None))] {
+            for subject in &header.subjects[1..] {
+                trials.push(trial(block, subject, false, outcome.clone()));
+            }
+            let good = done(Some(closed(1000.0)), None);
+            trials.push(trial(block, &header.subjects[0], false, good));
+        }
+        let others = header.subjects.len() - 1;
+        assert_eq!(Cells::of(&header, &trials).blocks(), (2, 2));
+        // Left out of the second block.
+        trials.drain(others + 1..2 * others + 1);
+        assert_eq!(Cells::of(&header, &trials).blocks(), (2, 2));
+        // One that worked is missing.
+        trials[0].outcome = done(Some(closed(900.0)), None);
+        assert_eq!(Cells::of(&header, &trials).blocks(), (1, 2));
+    }
+
+    #[test]
+    fn wrong_answers_spoil_the_trial_and_lateness_only_its_own_load() {
+        let mut late = open(1000.0, 300.0);
+        late.client.saturated = true;
+        let mut wrong = closed(1000.0);
+        wrong.errors_all.status = 1000;
+        let trials = [
+            trial(1, "direct", false, done(Some(closed(1000.0)), Some(late))),
+            trial(
+                2,
+                "direct",
+                false,
+                done(Some(wrong), Some(open(1000.0, 300.0))),
+            ),
+        ];
+        let header = header(2);
+        let cells = Cells::of(&header, &trials);
+        let all: Vec<&Cell<'_>> = cells.counted().collect();
+        assert!(all[0].throughput().is_some());
+        assert!(all[0].latency().is_none());
+        assert!(all[1].throughput().is_none());
+        assert!(all[1].latency().is_none());
+        assert_eq!(all[1].reasons.len(), 1);
+        let wrong = &all[1].reasons[0];
+        assert_eq!(wrong.load_loop, Some(Loop::Closed));
+        assert!(matches!(
+            wrong.flaw,
+            Flaw::WrongAnswers { wrong: 1_000, .. }
+        ));
+    }
+}
