@@ -29,6 +29,7 @@ mod open_loop;
 mod quantiles;
 mod quic;
 mod settings;
+pub mod text;
 mod tls;
 mod tool;
 mod utc;

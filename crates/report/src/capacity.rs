@@ -1,43 +1,16 @@
 //! The capacity under an objective, as text, Markdown and JSON.
 
+use readings::text::{percent, rate};
 use serde_json::{Value, json};
-use verdict::capacity::{
-    Bound, Capacity, Judgement, Objective, Quantity, RatePoint, RateStep, Spread,
-    UndetectedOverload,
-};
-use verdict::text::{percent, rate};
+use verdict::capacity::{Bound, Judgement, Objective, Quantity, RatePoint, RateStep, Spread};
 
 use crate::columns::Columns;
 use crate::grid::{grid, wrapped};
 use crate::plot::{Plot, time_labels};
-use crate::sentence::{self, why_unmet};
-use crate::units::time;
 use crate::{load_hosts, markdown};
-
-/// What `weigh capacity` found under an objective.
-#[derive(Clone, Copy, Debug)]
-pub struct CapacityView<'a> {
-    /// The target.
-    pub url: &'a str,
-    /// What was to be kept.
-    pub objective: &'a Objective,
-    /// The bounds.
-    pub capacity: &'a Capacity,
-    /// All trials, in the order in which they were made.
-    pub steps: &'a [RateStep],
-    /// How close the bounds had to come, as a fraction.
-    pub precision: f64,
-    /// By how much the rate that held may exceed the saturation throughput.
-    pub undetected: Option<UndetectedOverload>,
-    /// Latency against offered rate.
-    pub points: &'a [RatePoint],
-    /// Connections that carried the load.
-    pub connections: u32,
-    /// The seed of the order.
-    pub seed: u64,
-    /// Whether a signal ended it.
-    pub stopped: bool,
-}
+use readings::text::compact::time;
+use verdict::capacity::CapacityView;
+use verdict::words::{self, why_unmet};
 
 const STOPPED: &str = "It was stopped; this is what was measured until then.";
 
@@ -105,7 +78,7 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
         "high_per_s": c.high_per_s,
         "precision": view.precision,
         "undetected_overload": view.undetected.map(|undetected| undetected.overload),
-        "sentences": sentence::capacity(view),
+        "sentences": words::capacity(view),
         "curve": view.points.iter().map(point).collect::<Vec<_>>(),
         "steps": view.steps.iter().map(step).collect::<Vec<_>>(),
     })
@@ -154,7 +127,7 @@ pub(crate) fn said(view: &CapacityView<'_>) -> impl Iterator<Item = String> {
     stopped
         .into_iter()
         .chain(hosts)
-        .chain(sentence::capacity(view))
+        .chain(words::capacity(view))
 }
 
 /// The limit of the highest quantile that the objective limits.
@@ -304,7 +277,7 @@ pub(crate) fn table(points: &[RatePoint]) -> Columns {
 
 /// Why trials of a rate did not hold, each reason once.
 fn reasons_at(point: &RatePoint) -> Vec<String> {
-    sentence::once(point.unmet.iter().flat_map(why_unmet))
+    readings::text::once(point.unmet.iter().flat_map(why_unmet))
 }
 
 /// The first of them, and how many more there are.
@@ -336,8 +309,8 @@ fn reasons(points: &[RatePoint], width: usize) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::fixtures::load;
-    use verdict::capacity::{Outcome, Search, SearchOptions, curve, quantiles_of};
+    use testing::journals::load;
+    use verdict::capacity::{Capacity, Outcome, Search, SearchOptions, curve, quantiles_of};
 
     /// A server that is fast up to 2,000 requests/s and slow above.
     pub(crate) struct Example {

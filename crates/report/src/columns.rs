@@ -1,10 +1,10 @@
 //! The columns of the table of figures.
 
 use readings::ErrorCounts;
-use verdict::text::{condition, grouped, number, percent, rate};
+use readings::text::{condition, grouped, number, percent, rate};
 use verdict::{EventsRow, Starts, SubjectRow};
 
-use crate::units::{bytes, three_digits, time};
+use readings::text::compact::{bytes, three_digits, time};
 
 /// The table of subjects as text: a head and rows, only the columns that hold anything.
 #[derive(Clone)]

@@ -5,8 +5,8 @@ use readings::{
 };
 use verdict::{latest, machine_flaws};
 
-use crate::sentence::{flaw, load_flaws};
 use crate::visible::visible;
+use verdict::words::{flaw, load_flaws};
 
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
 /// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment. Text
@@ -164,7 +164,7 @@ fn is_formula(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::journal;
+    use testing::journals::journal;
 
     #[test]
     fn every_line_has_every_column() {

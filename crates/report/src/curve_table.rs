@@ -1,11 +1,11 @@
 //! Latency against offered rate as a table.
 
-use verdict::text::{fraction, rate};
+use readings::text::{fraction, rate};
 use verdict::{CurveRow, Estimate, LatencyCurves, Passes};
 
 use crate::columns::Columns;
-use crate::sentence::is_measurable;
-use crate::units::time;
+use readings::text::compact::time;
+use verdict::words::is_measurable;
 
 /// Shown in place of an interval that is too wide to say anything.
 pub(crate) const WIDE: &str = "[?]";
@@ -99,7 +99,7 @@ pub(crate) fn bounds(curves: &LatencyCurves) -> Option<Columns> {
     }
     let mut head = vec!["p99 passes".to_owned()];
     let names = first.bounds.iter();
-    head.extend(names.map(|one| crate::sentence::tidy(one.bound_us)));
+    head.extend(names.map(|one| verdict::words::tidy(one.bound_us)));
     let rows = curves.subjects.iter().map(|one| {
         let mut cells = vec![one.subject.clone()];
         let own = |us: f64| one.bounds.iter().find(|bound| bound.bound_us == us);
@@ -107,7 +107,7 @@ pub(crate) fn bounds(curves: &LatencyCurves) -> Option<Columns> {
         cells.extend(
             bounds.map(|bound| match bound.map(|bound| (bound, bound.passes)) {
                 None => "-".to_owned(),
-                Some((bound, Passes::Within)) => crate::sentence::rate_with_interval(bound),
+                Some((bound, Passes::Within)) => verdict::words::rate_with_interval(bound),
                 Some((bound, Passes::BelowLowest)) => format!("< {}/s", rate(bound.rate_per_s)),
                 Some((bound, Passes::BeyondHighest)) => format!("> {}/s", rate(bound.rate_per_s)),
             }),
@@ -137,5 +137,45 @@ mod tests {
         };
         assert_eq!(latency(&of(300.0, 1200.0)), "600us [300us, 1.20ms]");
         assert_eq!(latency(&of(20.0, 18_000.0)), "600us [?]");
+    }
+
+    #[test]
+    fn every_form_of_the_report_has_the_curves() {
+        let journal = testing::journals::curve_journal();
+        let analysis = verdict::analyse(&journal);
+        let page = crate::html(&journal, &analysis, &crate::RunFacts::default());
+        // Median and p99, over rates and over shares.
+        assert_eq!(page.matches("against offered rate</title>").count(), 2);
+        assert_eq!(page.matches("own capacity</title>").count(), 2);
+        assert_eq!(page.matches("class=\"spread").count(), 8);
+        assert_eq!(
+            page.matches("mark open").count(),
+            2,
+            "12,000/s, for both quantiles"
+        );
+        let drawn = page.split("<script").next().unwrap();
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf%") && !drawn.contains("inf\""));
+        let svg = crate::curve_svg(&journal.header, &analysis).unwrap();
+        assert!(
+            svg.starts_with("<svg xmlns=") && svg.contains("--s0:"),
+            "{svg}"
+        );
+        let text = crate::terminal(&journal.header, &analysis, 120, false, None);
+        assert!(text.contains("Latency against offered rate\n"), "{text}");
+        assert!(text.contains("overloaded"), "{text}");
+        let summary = crate::markdown(&journal.header, &analysis);
+        assert!(
+            summary.contains("## Latency against offered rate"),
+            "{summary}"
+        );
+        let document = crate::json(&journal.header, &analysis);
+        let first = &document["curves"][0];
+        assert_eq!(first["subjects"][0]["rates"][5]["overloaded"], 4);
+        assert!(
+            first["sentences"][0]
+                .as_str()
+                .unwrap()
+                .contains("passes 1 ms")
+        );
     }
 }

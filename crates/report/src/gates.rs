@@ -1,15 +1,15 @@
 //! The gates of a run: lines for the terminal, a list for Markdown, a table for the page.
 
+use readings::text::{condition, counted, listed};
 use serde_json::{Value, json as object};
-use verdict::text::{condition, counted, listed};
 use verdict::{GateOutcome, GateResult};
 
 use crate::columns::Columns;
 use crate::grid::wrapped;
 use crate::html::escaped as html_escaped;
 use crate::markdown::escaped as markdown_escaped;
-use crate::sentence;
 use crate::terminal::Paint;
+use verdict::words;
 
 pub(crate) const TITLE: &str = "Gates";
 
@@ -45,7 +45,7 @@ pub fn gates_markdown(gates: &[GateResult]) -> String {
 pub fn gates_json(gates: &[GateResult]) -> Value {
     let each = gates.iter().map(|gate| {
         let mut object = object!(gate);
-        object["sentence"] = object!(sentence::gate(gate));
+        object["sentence"] = object!(words::gate(gate));
         object
     });
     each.collect()
@@ -60,7 +60,7 @@ pub(crate) fn terminal(gates: &[GateResult], width: usize, paint: &Paint) -> Str
     for gate in gates {
         let word = format!("{:<10}", gate.outcome.words());
         let lead = format!("  {} ", paint.with(colour_code(gate.outcome), &word));
-        let text = sentence::after_gate_outcome(gate);
+        let text = words::after_gate_outcome(gate);
         out.push_str(&wrapped(&lead, &text, 4, width));
     }
     out.push('\n');
@@ -73,7 +73,7 @@ pub(crate) fn markdown(gates: &[GateResult]) -> String {
         return String::new();
     }
     let items = gates.iter().map(|gate| {
-        let text = markdown_escaped(&sentence::after_gate_outcome(gate));
+        let text = markdown_escaped(&words::after_gate_outcome(gate));
         format!("- **{}**: {text}\n", gate.outcome.words())
     });
     format!("## {TITLE}\n\n{}\n", items.collect::<String>())
@@ -127,9 +127,9 @@ pub(crate) fn table(gates: &[GateResult]) -> Columns {
         ("condition", |gate| condition(&gate.condition)),
         ("subject", |gate| gate.subject.clone()),
         ("measured", |gate| {
-            sentence::gate_measured(gate).unwrap_or_default()
+            words::gate_measured(gate).unwrap_or_default()
         }),
-        ("why", |gate| sentence::gate_why(gate).unwrap_or_default()),
+        ("why", |gate| words::gate_why(gate).unwrap_or_default()),
     ];
     let is_used = |(_, cell): &(&str, Cell)| gates.iter().any(|gate| !cell(gate).is_empty());
     let used: Vec<(&str, Cell)> = all.into_iter().filter(is_used).collect();
@@ -188,8 +188,8 @@ pub(crate) fn summary(gates: &[GateResult], unsettled_fails: bool) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::fixtures::journal;
     use readings::{Gate, GateBound, GateMetric, Journal};
+    use testing::journals::journal;
     use verdict::{Analysis, analyse};
 
     /// A run with gates of every outcome.

@@ -1,7 +1,7 @@
 //! Streams that a closed loop asked for and that carried nothing.
 
+use readings::text::grouped;
 use readings::{LoadReading, Pacing};
-use verdict::text::grouped;
 
 /// Streams that are busy for less than this share of the time stood still.
 const BUSY_SHARE: f64 = 0.8;
@@ -43,8 +43,8 @@ pub fn idle_streams(reading: &LoadReading) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::load;
     use crate::load_terminal;
+    use testing::journals::load;
 
     /// Two connections of so many streams, of which 200 are busy on average.
     fn reading(streams: u32) -> LoadReading {

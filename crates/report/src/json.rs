@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json as object};
 use verdict::{Analysis, Finding, LatencyCurves, Starts};
 
-use crate::sentence;
+use verdict::words;
 
 /// A run's result as one JSON document: the text of `summary.json`.
 ///
@@ -16,9 +16,9 @@ use crate::sentence;
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
-    let placement = sentence::placement(&analysis.placements);
+    let placement = words::placement(&analysis.placements);
     let comparisons = analysis.comparisons.iter().map(|c| {
-        let note = sentence::notes(&c.notes);
+        let note = words::notes(&c.notes);
         with(
             c,
             &[
@@ -27,29 +27,29 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
                 ("note", object!(note)),
                 (
                     "sentence",
-                    object!(sentence::comparison_placed(c, placement.as_deref())),
+                    object!(words::comparison_placed(c, placement.as_deref())),
                 ),
             ],
         )
     });
     let floors = analysis.noise_floor.iter();
-    let floors = floors.map(|floor| with_sentence(floor, sentence::noise_floor(floor)));
+    let floors = floors.map(|floor| with_sentence(floor, words::noise_floor(floor)));
     let tiers = analysis.tiers.iter();
-    let tiers = tiers.map(|one| with_sentence(one, sentence::tiers(one)));
+    let tiers = tiers.map(|one| with_sentence(one, words::tiers(one)));
     let interactions = analysis.interactions.iter();
-    let interactions = interactions.map(|one| with_sentence(one, sentence::interaction(one)));
+    let interactions = interactions.map(|one| with_sentence(one, words::interaction(one)));
     let table = analysis.table.iter();
     let table = table.map(|row| with(row, &[("starts", starts(&row.starts))]));
     let findings = analysis.bottlenecks.iter();
     let findings: Value = findings.map(bottleneck).collect();
-    let rates = analysis.rates.iter().map(sentence::rate_choice);
+    let rates = analysis.rates.iter().map(words::rate_choice);
     let curves = analysis.curves.iter();
     let curves = curves.map(latency_curves);
     let probes = analysis.probes.as_ref();
     // Their former key `again`, for one version more.
     let invalid = analysis.invalid.iter();
     let invalid = invalid.map(|trial| {
-        let reasons: Vec<String> = trial.reasons.iter().map(sentence::trial_flaw).collect();
+        let reasons: Vec<String> = trial.reasons.iter().map(words::trial_flaw).collect();
         with(
             trial,
             &[
@@ -58,7 +58,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
             ],
         )
     });
-    let warnings = analysis.warnings.iter().map(sentence::warning);
+    let warnings = analysis.warnings.iter().map(words::warning);
     object!({
         "experiment": header.experiment,
         "title": header.title,
@@ -70,7 +70,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "blocks": header.blocks,
         "matters": header.matters,
         "matters_failures": header.matters_failures,
-        "stage": with_sentence(&analysis.stage, sentence::stage(&analysis.stage)),
+        "stage": with_sentence(&analysis.stage, words::stage(&analysis.stage)),
         "gates": crate::gates::gates_json(&analysis.gates),
         "comparisons": comparisons.collect::<Value>(),
         "tiers": tiers.collect::<Value>(),
@@ -83,9 +83,9 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "limiters": findings,
         "rates": rates.collect::<Value>(),
         "curves": curves.collect::<Value>(),
-        "tls": analysis.tls.iter().map(|one| with_sentence(one, sentence::tls(one))).collect::<Vec<_>>(),
+        "tls": analysis.tls.iter().map(|one| with_sentence(one, words::tls(one))).collect::<Vec<_>>(),
         "congestion": analysis.congestion,
-        "probes": probes.map(|cost| with_sentence(cost, sentence::probes(cost))),
+        "probes": probes.map(|cost| with_sentence(cost, words::probes(cost))),
         "settings": analysis.settings,
         "warnings": warnings.collect::<Value>(),
         "trials": {
@@ -100,17 +100,17 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
 
 /// Starts with the reason in words.
 fn starts(starts: &Starts) -> Value {
-    let reason = starts.reason.as_ref().map(sentence::reason);
+    let reason = starts.reason.as_ref().map(words::reason);
     with(starts, &[("reason", object!(reason))])
 }
 
 /// The curves of a condition with the reasons in words.
 fn latency_curves(curves: &LatencyCurves) -> Value {
-    let mut object = with(curves, &[("sentences", object!(sentence::curves(curves)))]);
+    let mut object = with(curves, &[("sentences", object!(words::curves(curves)))]);
     for (at, subject) in curves.subjects.iter().enumerate() {
         for (kind, rows) in [("rates", &subject.rates), ("shares", &subject.shares)] {
             for (row, point) in rows.iter().enumerate() {
-                let reason = point.reason.as_ref().map(sentence::point_flaw);
+                let reason = point.reason.as_ref().map(words::point_flaw);
                 object["subjects"][at][kind][row]["reason"] = object!(reason);
             }
         }
@@ -120,7 +120,7 @@ fn latency_curves(curves: &LatencyCurves) -> Value {
 
 /// A finding under its present and its former key, for one version more.
 fn bottleneck(finding: &Finding) -> Value {
-    let mut object = with_sentence(finding, sentence::finding(finding));
+    let mut object = with_sentence(finding, words::finding(finding));
     object["limiter"] = object["bottleneck"].clone();
     object
 }
@@ -141,7 +141,7 @@ fn with(what: &impl Serialize, more: &[(&str, Value)]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::journal;
+    use testing::journals::journal;
     use verdict::analyse;
 
     #[test]

@@ -4,12 +4,12 @@
 //! servers read.
 
 use readings::RunHeader;
-use verdict::text::condition;
+use readings::text::condition;
 use verdict::{Analysis, GateOutcome, GateResult};
 
 use crate::gates::fails;
 use crate::html::escaped;
-use crate::sentence;
+use verdict::words;
 
 /// The gates as a test suite: a breached gate is a failure, one that could not be judged an error,
 /// and an unsettled one is skipped, or a failure with `unsettled_fails`.
@@ -41,7 +41,7 @@ fn case(header: &RunHeader, gate: &GateResult, unsettled_fails: bool) -> String 
         false => format!("{}, {place}", gate.subject),
     };
     let name = format!("{} ({place})", gate.name);
-    let text = sentence::after_gate_outcome(gate);
+    let text = words::after_gate_outcome(gate);
     let told = |element: &str, kind: &str| {
         format!(
             "      <{element} message=\"{0}\" type=\"{kind}\">{0}</{element}>\n",

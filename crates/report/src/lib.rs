@@ -25,17 +25,12 @@ mod plot;
 mod pull_request;
 mod read;
 mod scaling;
-mod sentence;
 mod settings;
 mod terminal;
 mod tiers;
-mod units;
 mod visible;
 
-#[cfg(test)]
-mod fixtures;
-
-pub use capacity::{CapacityView, capacity_json, capacity_markdown, capacity_terminal};
+pub use capacity::{capacity_json, capacity_markdown, capacity_terminal};
 pub use csv::csv;
 pub use facts::{MachineFacts, Profile, RunFacts, TopologyFacts, TopologyServer, TopologySubject};
 pub use gates::{gates_json, gates_markdown, gates_terminal};
@@ -51,7 +46,9 @@ pub use plan::{plan_json, plan_markdown, plan_terminal};
 pub use pull_request::{PullRequest, pull_request};
 pub use read::{Read, read_json, read_markdown, read_terminal};
 pub use scaling::{ScalingView, scaling_json, scaling_markdown, scaling_terminal};
-pub use sentence::{flaw, outlook, trial_flaw, why_unmet};
 pub use terminal::terminal;
-pub use units::{bytes, time};
 pub use visible::{one_line, visible, visible_in_colour, visible_json};
+
+pub use readings::text::compact::{bytes, time};
+pub use verdict::capacity::CapacityView;
+pub use verdict::words::{flaw, outlook, trial_flaw, why_unmet};

@@ -1,10 +1,10 @@
 //! The hosts that made a load together.
 
+use readings::text::{counted, grouped};
 use readings::{LoadReading, Pacing};
-use verdict::text::{counted, grouped};
 
-use crate::units::time;
 use crate::visible::one_line;
+use readings::text::compact::time;
 
 /// Hosts whose names are listed; of more only the count is.
 const NAMED_MAX: usize = 8;

@@ -3,7 +3,7 @@
 use readings::{LoadReading, Pacing, Quantiles};
 use serde_json::{Map, Value, json as object};
 
-use crate::sentence::load_flaws;
+use verdict::words::load_flaws;
 
 /// One load as the JSON document of `weigh load --format json`.
 ///
@@ -103,8 +103,8 @@ fn unresolved(q: &Quantiles) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::load;
     use readings::Histogram;
+    use testing::journals::load;
 
     #[test]
     fn the_contract_holds() {

@@ -1,10 +1,10 @@
 //! The parts of a load's text that only some loads have.
 
+use readings::text::{counted, grouped, rate};
 use readings::{Fairness, LoadReading, LoadRow, Quantiles, is_same_congestion};
-use verdict::text::{counted, grouped, rate};
 
-use crate::units::{bytes, time};
 use crate::visible::one_line;
+use readings::text::compact::{bytes, time};
 
 /// Below this Jain index, the text says that the connections were served unevenly.
 const UNEVEN: f64 = 0.9;
@@ -239,8 +239,8 @@ pub(crate) fn fairness(reading: &LoadReading) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::load;
     use readings::{Histogram, RequestReading, StageReading};
+    use testing::journals::load;
 
     #[test]
     fn a_row_is_a_line() {

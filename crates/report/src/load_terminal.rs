@@ -1,15 +1,15 @@
 //! One load as terminal text.
 
+use readings::text::{counted, grouped, percent, rate};
 use readings::{Histogram, LoadReading, Pacing};
-use verdict::text::{counted, grouped, percent, rate};
 
 use crate::columns::errors;
 use crate::idle_streams;
 use crate::load_hosts;
 use crate::load_parts as parts;
-use crate::sentence::{full_queue, late_client, load_flaws, without_pauses};
-use crate::units::{bytes, time};
 use crate::visible::one_line;
+use readings::text::compact::{bytes, time};
+use verdict::words::{full_queue, late_client, load_flaws, without_pauses};
 
 const QUANTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
@@ -313,8 +313,8 @@ fn full_queues(reading: &LoadReading) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{bad_gateway, load};
     use readings::StatusCount;
+    use testing::journals::{bad_gateway, load};
 
     #[test]
     fn a_closed_loop_looks_as_wrk_users_expect() {

@@ -1,13 +1,14 @@
 //! A run's result as Markdown.
 
 use readings::RunHeader;
+use readings::text::{counted, fraction};
 use verdict::Analysis;
-use verdict::text::{counted, fraction};
 
 use crate::columns::{Columns, legend};
 use crate::terminal::{after_word, by_metric, invalid_trial, stage};
 use crate::visible::visible;
-use crate::{curve_table, sentence, settings, tiers};
+use crate::{curve_table, settings, tiers};
+use verdict::words;
 
 /// What others published, beside which the figures stand.
 fn published(header: &RunHeader) -> String {
@@ -48,18 +49,14 @@ fn side_by_side(analysis: &Analysis) -> String {
 fn against_rate(analysis: &Analysis) -> String {
     let mut out = String::new();
     for one in &analysis.curves {
-        list(
-            &mut out,
-            curve_table::TITLE,
-            sentence::curves(one).into_iter(),
-        );
+        list(&mut out, curve_table::TITLE, words::curves(one).into_iter());
         if let Some(bounds) = curve_table::bounds(one) {
             out.push_str(&format!("\n{}", table(&bounds)));
         }
         out.push_str(&format!(
             "\n{}\n({})\n",
             table(&curve_table::table(one)),
-            escaped(&sentence::curve_legend(one))
+            escaped(&words::curve_legend(one))
         ));
     }
     out
@@ -77,14 +74,14 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         ));
     }
     if analysis.comparisons.is_empty() {
-        for text in sentence::uncompared(analysis) {
+        for text in words::uncompared(analysis) {
             out.push_str(&format!("{}\n", escaped(&text)));
         }
     }
-    if let Some(text) = sentence::placement(&analysis.placements) {
+    if let Some(text) = words::placement(&analysis.placements) {
         out.push_str(&format!("\n{}\n", escaped(&text)));
     }
-    let in_tiers = analysis.tiers.iter().map(sentence::tiers);
+    let in_tiers = analysis.tiers.iter().map(words::tiers);
     list(&mut out, tiers::TITLE, in_tiers);
     if !analysis.tiers.is_empty() {
         let columns = tiers::table(&analysis.tiers);
@@ -96,11 +93,11 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
         out.push_str(&table(&columns));
         out.push_str(&format!("\n({})\n", escaped(&legend(&columns))));
     }
-    let rates = analysis.rates.iter().map(sentence::rate_choice);
+    let rates = analysis.rates.iter().map(words::rate_choice);
     let texts: Vec<String> = rates
-        .chain(analysis.tls.iter().map(sentence::tls))
-        .chain(sentence::congestion(&analysis.congestion))
-        .chain(analysis.probes.iter().map(sentence::probes))
+        .chain(analysis.tls.iter().map(words::tls))
+        .chain(words::congestion(&analysis.congestion))
+        .chain(analysis.probes.iter().map(words::probes))
         .collect();
     if !texts.is_empty() {
         out.push('\n');
@@ -112,24 +109,24 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     list(
         &mut out,
         "Interactions",
-        sentence::interactions(&analysis.interactions).into_iter(),
+        words::interactions(&analysis.interactions).into_iter(),
     );
     list(
         &mut out,
         "Bottlenecks",
-        analysis.bottlenecks.iter().map(sentence::finding),
+        analysis.bottlenecks.iter().map(words::finding),
     );
     list(
         &mut out,
         "Noise floor",
-        analysis.noise_floor.iter().map(sentence::noise_floor),
+        analysis.noise_floor.iter().map(words::noise_floor),
     );
     out.push_str(&side_by_side(analysis));
     out.push_str(&published(header));
     list(
         &mut out,
         "Warnings",
-        analysis.warnings.iter().map(sentence::warning),
+        analysis.warnings.iter().map(words::warning),
     );
     list(
         &mut out,
@@ -206,7 +203,7 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::journal;
+    use testing::journals::journal;
     use verdict::analyse;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Pictures made of characters.
 
-use crate::units::time;
+use readings::text::compact::time;
 
 /// Rows of a picture, without its lower axis.
 const HEIGHT: usize = 14;

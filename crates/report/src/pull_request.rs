@@ -1,15 +1,15 @@
 //! A run's result as a comment for a pull request: short, with the rest folded.
 
 use readings::RunHeader;
-use verdict::text::{condition, counted, rate, time};
+use readings::text::{condition, counted, rate, time};
 use verdict::{Analysis, Comparison, Metric};
 
 use crate::columns::{Columns, legend};
 use crate::gates;
 use crate::markdown::{escaped, table};
-use crate::sentence;
 use crate::terminal::{by_metric, stage};
-use crate::units::bytes;
+use readings::text::compact::bytes;
+use verdict::words;
 
 /// The most warnings outside the fold.
 const MOST_CAVEATS: usize = 3;
@@ -42,14 +42,14 @@ pub fn pull_request(view: &PullRequest<'_>) -> String {
         out.push_str(&format!(
             "\n(Against `{}`; {} intervals over {}.)\n",
             code(&header.baseline),
-            verdict::text::fraction(confidence),
+            readings::text::fraction(confidence),
             counted(analysis.stage.blocks_done as usize, "block")
         ));
     }
     out.push_str(&caveats(analysis));
-    let sentences = comparisons.iter().map(|c| sentence::comparison(c));
+    let sentences = comparisons.iter().map(|c| words::comparison(c));
     let sentences: Vec<String> = match comparisons.is_empty() {
-        true => sentence::uncompared(analysis),
+        true => words::uncompared(analysis),
         false => sentences.collect(),
     };
     out.push_str(&folded("In sentences", &listed(sentences.into_iter())));
@@ -97,7 +97,7 @@ fn headline(view: &PullRequest<'_>) -> String {
     }
     match by_metric(analysis).first() {
         Some(first) => {
-            let text = sentence::comparison(first);
+            let text = words::comparison(first);
             // A subject is named as it is written.
             if text.starts_with(&first.subject) {
                 return text;
@@ -106,7 +106,7 @@ fn headline(view: &PullRequest<'_>) -> String {
             let first = letters.next().into_iter().flat_map(char::to_uppercase);
             first.chain(letters).collect()
         }
-        None => sentence::uncompared(analysis).join(" "),
+        None => words::uncompared(analysis).join(" "),
     }
 }
 
@@ -128,8 +128,8 @@ fn figures(header: &RunHeader, comparisons: &[&Comparison]) -> Columns {
         let value = |value: Option<f64>| value.map_or(String::new(), |v| shown(c.metric, v));
         let change = match (c.ratio, c.difference) {
             (None, None) => String::new(),
-            (_, Some(_)) => sentence::difference(c).unwrap_or_default(),
-            (Some(_), None) => sentence::change_of(c),
+            (_, Some(_)) => words::difference(c).unwrap_or_default(),
+            (Some(_), None) => words::change_of(c),
         };
         let mut cells = vec![
             c.metric.words().to_owned(),
@@ -164,14 +164,14 @@ fn shown(metric: Metric, value: f64) -> String {
     } else if name.ends_with("_s") {
         time(value * 1e6)
     } else {
-        verdict::text::fraction(value)
+        readings::text::fraction(value)
     }
 }
 
 /// The first warnings, which a reader should not have to unfold.
 fn caveats(analysis: &Analysis) -> String {
     let texts = analysis.warnings.iter().take(MOST_CAVEATS);
-    let texts = listed(texts.map(sentence::warning));
+    let texts = listed(texts.map(words::warning));
     let rest = analysis.warnings.len().saturating_sub(MOST_CAVEATS);
     match (texts.is_empty(), rest) {
         (true, _) => String::new(),
@@ -181,15 +181,15 @@ fn caveats(analysis: &Analysis) -> String {
 }
 
 fn doubts(analysis: &Analysis) -> String {
-    let floors = analysis.noise_floor.iter().map(sentence::noise_floor);
+    let floors = analysis.noise_floor.iter().map(words::noise_floor);
     let rest = analysis.warnings.iter().skip(MOST_CAVEATS);
     let failures = analysis.failures.iter();
     let failures =
         failures.map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason));
-    let limits = analysis.bottlenecks.iter().map(sentence::finding);
+    let limits = analysis.bottlenecks.iter().map(words::finding);
     listed(
         floors
-            .chain(rest.map(sentence::warning))
+            .chain(rest.map(words::warning))
             .chain(limits)
             .chain(failures),
     )
@@ -211,8 +211,8 @@ fn folded(title: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::journal;
     use crate::gates::tests::gated;
+    use testing::journals::journal;
     use verdict::analyse;
 
     fn comment(header: &RunHeader, analysis: &Analysis) -> String {

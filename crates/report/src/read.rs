@@ -1,16 +1,16 @@
 //! What other tools printed, as text, Markdown and JSON.
 
+use readings::text::{counted, grouped, rate};
 use readings::{ToolLatency, ToolReading};
 use serde_json::{Value, json};
 use verdict::diagnose::{Finding, FindingKind};
-use verdict::text::{counted, grouped, rate};
 
 use crate::columns::{Columns, errors};
 use crate::grid::{grid, wrapped};
 use crate::markdown;
-use crate::sentence::{self, diagnosis};
-use crate::units::{shortened, time};
 use crate::visible::one_line;
+use readings::text::compact::{shortened, time};
+use verdict::words::{self, diagnosis};
 
 /// Readings of other tools, what they say, and what is missing in them.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ fn parts(read: &Read<'_>) -> Vec<(String, Vec<String>)> {
         .map(|kind| {
             let of_kind = read.findings.iter().filter(|f| f.kind() == kind);
             let sentences = of_kind.map(|f| diagnosis(f, read.readings));
-            (capital(sentence::kind(kind)), sentences.collect())
+            (capital(words::kind(kind)), sentences.collect())
         })
         .collect();
     if !read.problems.is_empty() {

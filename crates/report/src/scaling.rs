@@ -1,7 +1,7 @@
 //! Throughput over concurrency, as text, Markdown and JSON.
 
+use readings::text::{grouped, rate};
 use serde_json::{Value, json};
-use verdict::text::{grouped, rate};
 use verdict::usl::{Level, LevelStep, Scaling};
 
 use crate::capacity::range;
@@ -10,8 +10,9 @@ use crate::grid::{grid, wrapped};
 use crate::load_hosts::{made_by, names};
 use crate::markdown;
 use crate::plot::Plot;
-use crate::sentence::{self, flaw, load_flaws, once};
-use crate::units::time;
+use readings::text::compact::time;
+use readings::text::once;
+use verdict::words::{self, flaw, load_flaws};
 
 /// What `weigh capacity --concurrency` found.
 #[derive(Clone, Copy, Debug)]
@@ -103,13 +104,13 @@ pub fn scaling_json(view: &ScalingView<'_>) -> Value {
         "seed": view.seed,
         "stopped": view.stopped,
         "hosts": view.steps.first().map_or_else(Vec::new, |step| names(&step.load).collect()),
-        "sentences": sentence::scaling(view.scaling),
+        "sentences": words::scaling(view.scaling),
         "levels": view.scaling.levels.iter().map(level).collect::<Vec<_>>(),
         "fit": view.scaling.fit,
         "lack_of_fit": view.scaling.lack_of_fit,
         "closed_loop": view.scaling.closed_loop,
         "closed_loop_lack_of_fit": view.scaling.closed_loop_lack_of_fit,
-        "no_fit": view.scaling.no_fit.as_ref().map(sentence::no_fit),
+        "no_fit": view.scaling.no_fit.as_ref().map(words::no_fit),
         "expected": view.scaling.expected,
         "steps": view.steps.iter().map(step).collect::<Vec<_>>(),
     })
@@ -118,7 +119,7 @@ pub fn scaling_json(view: &ScalingView<'_>) -> Value {
 pub(crate) fn said(view: &ScalingView<'_>) -> impl Iterator<Item = String> {
     let stopped = view.stopped.then(|| STOPPED.to_owned());
     let hosts = view.steps.first().and_then(|step| made_by(&step.load));
-    let sentences = sentence::scaling(view.scaling);
+    let sentences = words::scaling(view.scaling);
     stopped.into_iter().chain(hosts).chain(sentences)
 }
 
@@ -213,7 +214,7 @@ pub(crate) fn table(scaling: &Scaling) -> Columns {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::fixtures::load;
+    use testing::journals::load;
 
     /// A server that saturates, measured in five rounds; at 32 connections the client is busy.
     pub(crate) fn steps() -> Vec<LevelStep> {

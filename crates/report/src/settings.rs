@@ -1,29 +1,10 @@
 //! The settings of the compared servers as a table.
 
-use readings::ServerSettings;
+use readings::text::condition;
 use verdict::SideBySide;
-use verdict::text::condition;
+use verdict::words::settings::HEADS;
 
 use crate::columns::Columns;
-
-/// The settings in the order in which they are shown, with their heads.
-const HEADS: [(&str, &str); 9] = [
-    ("workers", "workers"),
-    ("keepalive_client", "keep-alive to clients"),
-    ("keepalive_upstream", "keep-alive to upstreams"),
-    ("access_log", "access log"),
-    ("caching", "caching"),
-    ("compression", "compression"),
-    ("tls", "TLS"),
-    (ServerSettings::TCP_CONGESTION, "congestion (TCP)"),
-    (ServerSettings::QUIC_CONGESTION, "congestion (QUIC)"),
-];
-
-/// What a setting is called.
-pub(crate) fn words(setting: &str) -> &str {
-    let known = HEADS.iter().find(|(name, _)| *name == setting);
-    known.map_or(setting, |(_, words)| words)
-}
 
 pub(crate) const TITLE: &str = "Settings side by side";
 

@@ -1,13 +1,14 @@
 //! A run's result as terminal text.
 
 use readings::RunHeader;
-use verdict::text::{condition, counted, fraction};
+use readings::text::{condition, counted, fraction};
 use verdict::{Analysis, Comparison, InvalidTrial, SubjectRow, Verdict};
 
 use crate::columns::{Columns, WHERE_THEY_DIFFER, differ, legend};
 use crate::grid::{grid, wrapped};
 use crate::visible::one_line;
-use crate::{curve_table, sentence, tiers};
+use crate::{curve_table, tiers};
+use verdict::words;
 
 /// How many invalid trials and failures are named one by one.
 const MOST_NAMED: usize = 8;
@@ -31,35 +32,35 @@ pub fn terminal(
     for c in by_metric(analysis) {
         let (mark, code) = mark(c.verdict);
         let lead = format!("{} ", paint.with(code, mark));
-        out.push_str(&wrapped(&lead, &sentence::comparison(c), 2, width));
+        out.push_str(&wrapped(&lead, &words::comparison(c), 2, width));
     }
     if analysis.comparisons.is_empty() {
-        for text in sentence::uncompared(analysis) {
+        for text in words::uncompared(analysis) {
             out.push_str(&wrapped("", &text, 2, width));
         }
     }
-    if let Some(text) = sentence::placement(&analysis.placements) {
+    if let Some(text) = words::placement(&analysis.placements) {
         out.push_str(&wrapped("  ", &text, 4, width));
     }
     if !analysis.tiers.is_empty() {
         out.push_str(&paint.heading(tiers::TITLE));
         for one in &analysis.tiers {
-            out.push_str(&wrapped("  ", &sentence::tiers(one), 4, width));
+            out.push_str(&wrapped("  ", &words::tiers(one), 4, width));
         }
     }
     out.push_str(&figures(analysis, width, &paint));
     for summary in &analysis.tls {
-        out.push_str(&wrapped("  ", &sentence::tls(summary), 4, width));
+        out.push_str(&wrapped("  ", &words::tls(summary), 4, width));
     }
-    for text in sentence::congestion(&analysis.congestion) {
+    for text in words::congestion(&analysis.congestion) {
         out.push_str(&wrapped("  ", &text, 4, width));
     }
     for choice in &analysis.rates {
-        out.push_str(&wrapped("  ", &sentence::rate_choice(choice), 4, width));
+        out.push_str(&wrapped("  ", &words::rate_choice(choice), 4, width));
     }
     for curves in &analysis.curves {
         out.push_str(&paint.heading(curve_table::TITLE));
-        for text in sentence::curves(curves) {
+        for text in words::curves(curves) {
             out.push_str(&wrapped("  ", &text, 4, width));
         }
         if let Some(bounds) = curve_table::bounds(curves) {
@@ -70,27 +71,27 @@ pub fn terminal(
         out.push_str(&grid(&curve_table::table(curves), width));
         out.push_str(&wrapped(
             "  ",
-            &format!("({})", sentence::curve_legend(curves)),
+            &format!("({})", words::curve_legend(curves)),
             2,
             width,
         ));
     }
     if !analysis.interactions.is_empty() {
         out.push_str(&paint.heading("Interactions"));
-        for text in sentence::interactions(&analysis.interactions) {
+        for text in words::interactions(&analysis.interactions) {
             out.push_str(&wrapped("  ", &text, 4, width));
         }
     }
     if !analysis.bottlenecks.is_empty() {
         out.push_str(&paint.heading("Bottlenecks"));
         for finding in &analysis.bottlenecks {
-            out.push_str(&wrapped("  ", &sentence::finding(finding), 4, width));
+            out.push_str(&wrapped("  ", &words::finding(finding), 4, width));
         }
     }
     if !analysis.noise_floor.is_empty() {
         out.push_str(&paint.heading("Noise floor"));
         for floor in &analysis.noise_floor {
-            let text = sentence::noise_floor(floor);
+            let text = words::noise_floor(floor);
             let text = text.trim_start_matches("noise floor, ");
             out.push_str(&wrapped("  ", text, 4, width));
         }
@@ -98,7 +99,7 @@ pub fn terminal(
     if !analysis.warnings.is_empty() {
         out.push_str(&paint.heading("Warnings"));
         for warning in &analysis.warnings {
-            out.push_str(&wrapped("  ", &sentence::warning(warning), 4, width));
+            out.push_str(&wrapped("  ", &words::warning(warning), 4, width));
         }
     }
     if !analysis.invalid.is_empty() {
@@ -140,7 +141,7 @@ fn figures(analysis: &Analysis, width: usize, paint: &Paint) -> String {
     out.push_str(&grid(&columns, width));
     out.push_str(&wrapped("  ", &legend(&columns), 2, width));
     if let Some(probes) = &analysis.probes {
-        out.push_str(&wrapped("  ", &sentence::probes(probes), 4, width));
+        out.push_str(&wrapped("  ", &words::probes(probes), 4, width));
     }
     out
 }
@@ -193,7 +194,7 @@ fn closing(header: &RunHeader, analysis: &Analysis, folder: Option<&str>) -> Str
 
 /// Where in its looks the run stands, as the beginning of a sentence.
 pub(crate) fn stage(analysis: &Analysis) -> String {
-    let sentence = sentence::stage(&analysis.stage);
+    let sentence = words::stage(&analysis.stage);
     let mut letters = sentence.chars();
     letters
         .next()
@@ -222,7 +223,7 @@ pub(crate) fn invalid_trial(trial: &InvalidTrial) -> String {
         place.push_str(", ");
         place.push_str(&condition);
     }
-    let reasons: Vec<String> = trial.reasons.iter().map(sentence::trial_flaw).collect();
+    let reasons: Vec<String> = trial.reasons.iter().map(words::trial_flaw).collect();
     format!("trial {} ({place}): {}", trial.trial, reasons.join("; "))
 }
 
@@ -235,7 +236,7 @@ pub(crate) fn by_metric(analysis: &Analysis) -> Vec<&Comparison> {
 
 /// A comparison's sentence without its verdict's word in front, for where that stands already.
 pub(crate) fn after_word(c: &Comparison) -> String {
-    let sentence = sentence::comparison(c);
+    let sentence = words::comparison(c);
     let rest = sentence.strip_prefix(c.verdict.word());
     let rest = rest.and_then(|rest| rest.strip_prefix(": "));
     rest.map_or_else(|| sentence.clone(), str::to_owned)
@@ -278,7 +279,7 @@ impl Paint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::journal;
+    use testing::journals::journal;
     use verdict::analyse;
 
     fn shown(width: usize, colour: bool) -> String {

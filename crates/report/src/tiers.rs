@@ -1,7 +1,7 @@
 //! Tiers as a table.
 
+use readings::text::condition;
 use verdict::Tiers;
-use verdict::text::condition;
 
 use crate::columns::Columns;
 
@@ -39,9 +39,9 @@ pub(crate) fn table(all: &[Tiers]) -> Columns {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixtures::{header, load, trials};
     use crate::{html, json, markdown, terminal};
     use readings::{Condition, Journal, JournalRow, Outcome, Trial};
+    use testing::journals::{header, load, trials};
     use verdict::analyse;
 
     /// Six blocks at 96 and at 16 connections, in which lighttpd is as fast as balance at 96 and

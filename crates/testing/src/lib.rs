@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 pub mod http2;
+pub mod journals;
 pub mod printed;
 mod tcp;
 

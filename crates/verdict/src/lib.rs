@@ -17,8 +17,8 @@ pub mod simulate;
 mod stats;
 mod studies;
 mod summary;
-pub mod text;
 mod trial;
+pub mod words;
 
 #[cfg(test)]
 mod fixtures;
@@ -33,6 +33,7 @@ pub use comparison::tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
 pub use comparison::withhold::outlook::{Outlook, outlook};
 pub use comparison::{BlockRatio, Comparison};
 pub use metric::Metric;
+pub use readings::text;
 pub use rules::Rules;
 pub use stats::forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use stats::looks::{Looks, Stage};

@@ -2,9 +2,9 @@
 
 use std::f64;
 
-use verdict::text::{number, percent, rate};
+use readings::text::{number, percent, rate};
 
-use crate::units::time;
+use readings::text::compact::time;
 
 /// A linear scale; the caller chooses the unit, such as log ratios.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,13 @@
 //! The ratio of each block over the block's number, so that drift and outliers show.
 
 use readings::Condition;
-use verdict::text::{condition, counted, fraction};
+use readings::text::{condition, counted, fraction};
 use verdict::{Analysis, BlockPauses, BlockRatio, Metric};
 
 use super::axis::{Scale, ratio_ticks};
 use super::panel::{BOTTOM, LEFT, RIGHT, TOP, WIDTH};
 use super::svg::{Anchor, Picture, escaped, legend};
-use crate::units::time;
+use readings::text::compact::time;
 
 /// The shape of the marks for pauses.
 const PAUSE_SHAPE: usize = 2;
@@ -122,7 +122,7 @@ fn panel(
         };
         for r in s.ratios {
             let at = (x.place(f64::from(r.block)), y.place(r.ratio.ln()));
-            let change = verdict::text::change(r.ratio, None);
+            let change = readings::text::change(r.ratio, None);
             let hint = format!("{}, block {}: {change}", s.name, r.block);
             picture.mark(shape, &class, at, &hint);
         }
@@ -151,8 +151,8 @@ fn paused<'a>(analysis: &'a Analysis, place: &Condition, metric: Metric) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::journal;
     use readings::JournalRow;
+    use testing::journals::journal;
 
     #[test]
     fn a_block_of_any_number_is_drawn_at_once() {

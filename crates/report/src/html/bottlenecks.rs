@@ -1,13 +1,13 @@
 //! The bottleneck of each subject, with the changes that showed it.
 
 use readings::Change;
-use verdict::text::{change, counted};
+use readings::text::{change, counted};
 use verdict::{Analysis, Effect, Finding};
 
 use super::svg::{escaped, prose};
 use super::tables::{folded, table};
 use crate::columns::Columns;
-use crate::sentence;
+use verdict::words;
 
 /// Each finding in a sentence, and its evidence.
 pub(crate) fn bottlenecks(analysis: &Analysis) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn bottlenecks(analysis: &Analysis) -> String {
     let sentences = analysis
         .bottlenecks
         .iter()
-        .map(|finding| format!("<li>{}</li>\n", prose(&sentence::finding(finding))));
+        .map(|finding| format!("<li>{}</li>\n", prose(&words::finding(finding))));
     let mut out = format!("<ul>\n{}</ul>\n", sentences.collect::<String>());
     let mut told: Vec<&Finding> = Vec::new();
     for finding in &analysis.bottlenecks {
@@ -44,7 +44,7 @@ fn effects(finding: &Finding) -> String {
             counted(effect.loads, "load"),
         ]
     });
-    let place = verdict::text::condition(&finding.condition);
+    let place = readings::text::condition(&finding.condition);
     let title = match place.is_empty() {
         true => finding.subject.clone(),
         false => format!("{} at {place}", finding.subject),

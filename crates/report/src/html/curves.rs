@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use readings::text::condition;
 use readings::{Condition, Histogram, Journal, LoadReading, Outcome, Trial};
-use verdict::text::condition;
 use verdict::{latest, load_flaws};
 
 use super::axis::{Scale, quantile_ticks, time_ticks};
 use super::svg::{Anchor, Picture, escaped, legend};
-use crate::units::ends_kept;
-use crate::units::time;
+use readings::text::compact::ends_kept;
+use readings::text::compact::time;
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 70.0;

@@ -1,8 +1,8 @@
 //! The rate of good answers around events, second by second.
 
+use readings::text::{condition, counted};
 use readings::{Condition, EventReading, Journal, LoadRow, Outcome};
 use verdict::latest;
-use verdict::text::{condition, counted};
 
 use super::axis::{Scale, rate_ticks};
 use super::svg::{Anchor, Picture, escaped, legend};

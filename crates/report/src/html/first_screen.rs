@@ -1,13 +1,14 @@
 //! The first screen: question, result, machine, caveats. It can be shared without the rest.
 
 use readings::Journal;
-use verdict::text::{counted, grouped, listed};
+use readings::text::{counted, grouped, listed};
 use verdict::{Analysis, Warning};
 
 use super::summary_table::tables;
 use super::svg::{escaped, prose};
-use crate::units::{bytes, utc};
-use crate::{MachineFacts, RunFacts, sentence};
+use crate::{MachineFacts, RunFacts};
+use readings::text::compact::{bytes, utc};
+use verdict::words;
 
 /// The most caveats on the first screen.
 const CAVEATS_MAX: usize = 3;
@@ -26,7 +27,7 @@ pub(crate) fn first_screen(journal: &Journal, analysis: &Analysis, facts: &RunFa
     }
     out.push_str(&tables(analysis, header));
     if analysis.comparisons.is_empty() {
-        for text in sentence::uncompared(analysis) {
+        for text in words::uncompared(analysis) {
             out.push_str(&format!("<p>{}</p>\n", prose(&text)));
         }
     }
@@ -35,7 +36,7 @@ pub(crate) fn first_screen(journal: &Journal, analysis: &Analysis, facts: &RunFa
         escaped(&measured_on(journal, analysis, facts))
     ));
     out.push_str(&caveats(analysis));
-    if let Some(text) = sentence::closing(analysis) {
+    if let Some(text) = words::closing(analysis) {
         out.push_str(&format!("<p class=\"closing\">{}</p>\n", prose(&text)));
     }
     format!("<section id=\"result\">\n{out}</section>\n")
@@ -55,7 +56,7 @@ fn measured_on(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> Stri
         0 => format!("Measured {machines}"),
         from => format!("Measured {}, {machines}", utc(from)),
     };
-    if let Some(cpus) = sentence::placement(&analysis.placements) {
+    if let Some(cpus) = words::placement(&analysis.placements) {
         text.push_str(&format!("; {cpus}"));
     }
     let versions = facts.versions.iter();
@@ -106,7 +107,7 @@ fn caveats(analysis: &Analysis) -> String {
         .map(|warning| {
             format!(
                 "<li>{}</li>\n",
-                prose(&capitalised(&sentence::warning(warning)))
+                prose(&capitalised(&words::warning(warning)))
             )
         })
         .collect();

@@ -7,13 +7,13 @@
 mod differences;
 mod ratios;
 
-use verdict::text::condition;
+use readings::text::condition;
 use verdict::{Analysis, Comparison, Metric, NoiseFloor, Verdict};
 
 use super::axis::{Scale, Tick};
 use super::fluid_svg::FluidSvg;
 use super::svg::{Anchor, escaped};
-use crate::sentence::verdict_word;
+use verdict::words::verdict_word;
 
 const HEIGHT: f64 = 38.0;
 /// The most blocks that are drawn as dots; more could not be told apart.

@@ -1,15 +1,15 @@
 //! Latency against offered rate: the main picture of latency.
 
 use readings::RunHeader;
-use verdict::text::{condition, fraction};
+use readings::text::{condition, fraction};
 use verdict::{Analysis, CurveRow, LatencyCurves, SubjectCurve};
 
 use super::axis::{Scale, Tick, rate_ticks, time_ticks};
 use super::first_screen::capitalised;
 use super::page::PICTURE_STYLE;
 use super::svg::{Anchor, Picture, escaped, legend};
-use crate::sentence::{curve_legend, curve_point};
-use crate::units::ends_kept;
+use readings::text::compact::ends_kept;
+use verdict::words::{curve_legend, curve_point};
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 70.0;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use readings::text::{condition, counted, number, rate, time};
 use readings::{Journal, LOAD_KEY, LoadReading, Outcome, Reading, Slice, Trial};
 use verdict::latest;
-use verdict::text::{condition, counted, number, rate, time};
 
 use super::axis::{Scale, rate_ticks};
 use super::svg::{Anchor, Picture, escaped, legend};

@@ -1,8 +1,8 @@
 //! The page of a run: its sections in order.
 
+use readings::text::{counted, fraction};
 use readings::{Journal, RunHeader};
 use verdict::Analysis;
-use verdict::text::{counted, fraction};
 
 use super::blocks::panels;
 use super::bottlenecks::bottlenecks;
@@ -23,7 +23,8 @@ use super::topology::topology;
 use super::verdicts::verdicts;
 use crate::columns::{Columns, legend};
 use crate::terminal::{invalid_trial, stage};
-use crate::{RunFacts, curve_table, sentence, settings, tiers};
+use crate::{RunFacts, curve_table, settings, tiers};
+use verdict::words;
 
 /// Colours and the parts of pictures.
 pub(super) const PICTURE_STYLE: &str = include_str!("picture.css");
@@ -76,7 +77,7 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
         section(
             "interactions",
             "Interactions",
-            &list(sentence::interactions(&analysis.interactions).into_iter()),
+            &list(words::interactions(&analysis.interactions).into_iter()),
         ),
         section("bottlenecks", "Bottlenecks", &bottlenecks(analysis)),
         section("topology", "Topology", &shape),
@@ -85,13 +86,13 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
         section(
             "noise",
             "Noise floor",
-            &list(analysis.noise_floor.iter().map(sentence::noise_floor)),
+            &list(analysis.noise_floor.iter().map(words::noise_floor)),
         ),
         section("published", "Published by others", &published(header)),
         section(
             "warnings",
             "Warnings",
-            &list(analysis.warnings.iter().map(sentence::warning)),
+            &list(analysis.warnings.iter().map(words::warning)),
         ),
         section(
             "trials",
@@ -145,7 +146,7 @@ fn navigation(main: &str) -> String {
 /// Latency over the offered rate: conclusions, pictures and figures.
 fn against_rate(analysis: &Analysis, subjects: &[String]) -> String {
     let each = analysis.curves.iter().enumerate().map(|(number, one)| {
-        let mut out = list(sentence::curves(one).into_iter());
+        let mut out = list(words::curves(one).into_iter());
         out.push_str(&latency(number, one, subjects));
         if let Some(bounds) = curve_table::bounds(one) {
             out.push_str(&table(&bounds, "rates that pass the bounds"));
@@ -185,7 +186,7 @@ fn in_tiers(analysis: &Analysis) -> String {
     if analysis.tiers.is_empty() {
         return String::new();
     }
-    list(analysis.tiers.iter().map(sentence::tiers))
+    list(analysis.tiers.iter().map(words::tiers))
         + &table(&tiers::table(&analysis.tiers), "tiers")
         + &format!("<p class=\"sub\">({})</p>\n", escaped(tiers::LEGEND))
 }
@@ -200,13 +201,13 @@ fn figures(analysis: &Analysis) -> String {
         columns = columns.without("condition");
     }
     let note = escaped(&legend(&columns));
-    let probes = analysis.probes.iter().map(sentence::probes);
+    let probes = analysis.probes.iter().map(words::probes);
     let rates: String = analysis
         .rates
         .iter()
-        .map(sentence::rate_choice)
-        .chain(analysis.tls.iter().map(sentence::tls))
-        .chain(sentence::congestion(&analysis.congestion))
+        .map(words::rate_choice)
+        .chain(analysis.tls.iter().map(words::tls))
+        .chain(words::congestion(&analysis.congestion))
         .chain(probes)
         .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(&text)))
         .collect();
@@ -256,7 +257,7 @@ fn footer(header: &RunHeader, analysis: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{header, journal};
+    use testing::journals::{header, journal};
     use verdict::analyse;
 
     fn page() -> String {

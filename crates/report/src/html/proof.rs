@@ -1,11 +1,11 @@
 //! The figures behind each sentence: the blocks of a comparison.
 
-use verdict::text::{change, condition, counted, fraction, number};
+use readings::text::{change, condition, counted, fraction, number};
 use verdict::{Analysis, Comparison};
 
 use super::svg::{escaped, prose};
 use super::tables::boxed;
-use crate::sentence;
+use verdict::words;
 
 /// The most rows of blocks in a page; those of a longer run are only in the data.
 const ROWS_MAX: usize = 4_000;
@@ -32,7 +32,7 @@ fn proof(number: usize, c: &Comparison, is_whole: bool) -> String {
         "{} against {}, {}{place}",
         c.subject,
         c.baseline,
-        sentence::metric_words(c.metric, &c.condition, None)
+        words::metric_words(c.metric, &c.condition, None)
     );
     let blocks = match (c.by_block.is_empty(), is_whole) {
         (true, _) => "<p class=\"sub\">No block can be used.</p>\n".to_owned(),
@@ -47,7 +47,7 @@ fn proof(number: usize, c: &Comparison, is_whole: bool) -> String {
          {blocks}</details>\n",
         id(number),
         escaped(&summary),
-        prose(&sentence::comparison(c)),
+        prose(&words::comparison(c)),
         prose(&how(c))
     )
 }

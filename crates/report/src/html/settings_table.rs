@@ -26,27 +26,26 @@ fn table(one: &SideBySide) -> String {
         .map(|name| format!("<th scope=\"col\">{}</th>", escaped(name)))
         .collect();
     let mut marked = 0;
-    let body: String = rest
-        .iter()
-        .enumerate()
-        .map(|(at, head)| {
-            let at = at + 1;
-            let differs = one
-                .differences
-                .iter()
-                .any(|difference| settings::words(&difference.setting) == head);
-            marked += usize::from(differs);
-            let class = if differs { " class=\"differs\"" } else { "" };
-            let sign = if differs { " \u{2260}" } else { "" };
-            let each: String = cells(at)
-                .map(|value| format!("<td{class}>{}</td>", escaped(value)))
-                .collect();
-            format!(
-                "<tr><th scope=\"row\"{class}>{}{sign}</th>{each}</tr>\n",
-                escaped(head)
-            )
-        })
-        .collect();
+    let body: String =
+        rest.iter()
+            .enumerate()
+            .map(|(at, head)| {
+                let at = at + 1;
+                let differs = one.differences.iter().any(|difference| {
+                    verdict::words::settings::setting(&difference.setting) == head
+                });
+                marked += usize::from(differs);
+                let class = if differs { " class=\"differs\"" } else { "" };
+                let sign = if differs { " \u{2260}" } else { "" };
+                let each: String = cells(at)
+                    .map(|value| format!("<td{class}>{}</td>", escaped(value)))
+                    .collect();
+                format!(
+                    "<tr><th scope=\"row\"{class}>{}{sign}</th>{each}</tr>\n",
+                    escaped(head)
+                )
+            })
+            .collect();
     let table = format!(
         "<table>\n<thead>\n<tr><th scope=\"col\">{}</th>{heads}</tr>\n</thead>\n<tbody>\n{body}\
          </tbody>\n</table>\n",

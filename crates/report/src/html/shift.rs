@@ -1,6 +1,6 @@
 //! The shift function: how much a subject's latency differs, quantile by quantile.
 
-use verdict::text::{change, condition, number};
+use readings::text::{change, condition, number};
 use verdict::{Analysis, Shift, ShiftAt};
 
 use super::axis::{Scale, ratio_ticks};
@@ -74,8 +74,8 @@ fn said(at: &ShiftAt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::journal;
     use readings::Condition;
+    use testing::journals::journal;
     use verdict::analyse;
 
     #[test]

@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use readings::text::{condition, counted, rate, time};
 use readings::{Condition, RunHeader};
-use verdict::text::{condition, counted, rate, time};
 use verdict::{Analysis, Comparison, Metric, SubjectRow};
 
 use super::proof;
 use super::svg::escaped;
 use super::tables::{boxed, folded};
-use crate::sentence::{self, change_of, verdict_word};
-use crate::units::{bytes, three_digits};
+use readings::text::compact::{bytes, three_digits};
+use verdict::words::{self, change_of, verdict_word};
 
 /// The most rows of tables that are not folded, heads included.
 const ROWS_MAX: usize = 14;
@@ -211,7 +211,7 @@ fn drawn(cell: &Cell<'_>, head: &str, is_baseline: bool) -> String {
     };
     match cell.compared {
         Some((number, c)) => {
-            let change = sentence::difference(c).or_else(|| c.ratio.map(|_| change_of(c)));
+            let change = words::difference(c).or_else(|| c.ratio.map(|_| change_of(c)));
             if let Some(change) = change {
                 inner.push_str(&format!("<span class=\"d\">{}</span>", escaped(&change)));
             }
@@ -283,7 +283,7 @@ fn seconds(value: Option<f64>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures;
+    use testing::journals as fixtures;
 
     #[test]
     fn a_load_that_the_baseline_does_not_have_has_no_row_of_the_baseline() {

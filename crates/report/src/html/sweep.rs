@@ -1,16 +1,17 @@
 //! The pages of `weigh capacity`: one picture, one table.
 
-use verdict::text::{grouped, rate};
+use readings::text::{grouped, rate};
 use verdict::usl::Level;
 
 use super::axis::{Scale, Tick, rate_ticks, time_ticks};
 use super::page::shell;
 use super::svg::{Anchor, Picture, escaped, prose};
 use super::tables::table;
-use crate::capacity::{self, CapacityView, limit, mark, quantile_name, range};
+use crate::capacity::{self, limit, mark, quantile_name, range};
 use crate::columns::Columns;
 use crate::scaling::{self, ScalingView};
-use crate::units::time;
+use readings::text::compact::time;
+use verdict::capacity::CapacityView;
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 80.0;

@@ -1,13 +1,13 @@
 //! The topology: hosts as lanes with their links, servers in them, and each subject's path.
 
+use readings::text::{number, time};
 use readings::{HostSpec, LinkSpec, Reach};
-use verdict::text::{number, time};
 
 use super::svg::{Anchor, Picture};
 use super::tables::table;
 use crate::columns::Columns;
-use crate::units::ends_kept;
 use crate::{TopologyFacts, TopologyServer};
+use readings::text::compact::ends_kept;
 
 /// Widths and heights in pixels: the lane's label, a box, and the space between boxes for paths.
 const LABEL: f64 = 190.0;

@@ -5,8 +5,8 @@ use verdict::{Analysis, Comparison, Verdict};
 use super::proof;
 use super::svg::{escaped, prose};
 use super::tables::folded;
-use crate::sentence;
-use verdict::text::counted;
+use readings::text::counted;
+use verdict::words;
 
 /// The sentences on what is decided, and, folded, on what is not.
 pub(crate) fn verdicts(analysis: &Analysis) -> String {
@@ -45,7 +45,7 @@ fn items(comparisons: &[(usize, &Comparison)]) -> String {
             "<li class=\"{}\"><span class=\"word\">{}</span>: {} <span class=\"proofs\">\
              <a href=\"#{}\">blocks</a></span></li>\n",
             c.verdict.word(),
-            escaped(sentence::direction(c)),
+            escaped(words::direction(c)),
             prose(&crate::terminal::after_word(c)),
             proof::id(*number)
         )

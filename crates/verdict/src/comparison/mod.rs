@@ -1,5 +1,7 @@
 //! Comparisons of subjects with the baseline, over blocks.
 
+pub(crate) mod words;
+
 pub(crate) mod bound;
 pub(crate) mod decide;
 pub(crate) mod floor;

@@ -1,5 +1,7 @@
 //! What is compared.
 
+pub(crate) mod words;
+
 pub(crate) mod margin;
 
 use readings::InstructionScope;

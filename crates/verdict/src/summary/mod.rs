@@ -1,5 +1,7 @@
 //! From a journal to an analysis, in one call.
 
+pub(crate) mod words;
+
 pub(crate) mod congestion;
 pub(crate) mod settings;
 pub(crate) mod table;

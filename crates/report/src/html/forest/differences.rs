@@ -1,18 +1,18 @@
 //! Interval plots of what events did: absolute differences, by which these figures are judged.
 
-use verdict::text::fraction;
+use readings::text::fraction;
 use verdict::{Analysis, BlockRatio, Comparison, Metric, NoiseFloor};
 
 use super::{OfMetric, Plot, Row};
 use crate::html::axis::difference_ticks;
-use crate::sentence::{self, Unit};
+use verdict::words::{self, Unit};
 
 pub(super) fn plot(analysis: &Analysis, metric: Metric) -> Option<Plot<'_>> {
     let OfMetric {
         comparisons,
         floors,
     } = OfMetric::find(analysis, metric)?;
-    let unit = sentence::unit_of_difference(metric);
+    let unit = words::unit_of_difference(metric);
     let matters = shared(&comparisons);
     let rows = comparisons.iter();
     let rows = rows.map(|(number, c)| compared(*number, c, &unit));
@@ -40,8 +40,8 @@ fn shared(comparisons: &[(usize, &Comparison)]) -> Option<f64> {
 
 fn compared<'a>(number: usize, c: &'a Comparison, unit: &Unit) -> Row<'a> {
     let interval = c.difference_interval();
-    let bound = sentence::upper_bound(c).map(|most| (f64::NEG_INFINITY, most));
-    let (ours, theirs) = sentence::are_censored(c);
+    let bound = words::upper_bound(c).map(|most| (f64::NEG_INFINITY, most));
+    let (ours, theirs) = words::are_censored(c);
     Row {
         estimate: c.difference.map(|one| one * unit.factor),
         interval: scaled(interval.or(bound), unit),
@@ -49,7 +49,7 @@ fn compared<'a>(number: usize, c: &'a Comparison, unit: &Unit) -> Row<'a> {
         is_censored: (theirs, ours),
         matters: c.difference_matters.map(|one| one * unit.factor),
         blocks: differences(&c.by_block, unit),
-        figure: sentence::difference_at_most(c).or_else(|| sentence::difference(c)),
+        figure: words::difference_at_most(c).or_else(|| words::difference(c)),
         ..Row::of_comparison(number, c)
     }
 }
@@ -61,7 +61,7 @@ fn noise<'a>(floor: &'a NoiseFloor, unit: &Unit) -> Row<'a> {
         interval: scaled(interval, unit),
         matters: floor.difference_matters.map(|one| one * unit.factor),
         blocks: differences(&floor.by_block, unit),
-        figure: sentence::floor_difference(floor),
+        figure: words::floor_difference(floor),
         ..Row::of_noise(floor)
     }
 }

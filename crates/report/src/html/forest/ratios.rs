@@ -1,11 +1,11 @@
 //! Interval plots of ratios.
 
-use verdict::text::fraction;
+use readings::text::fraction;
 use verdict::{Analysis, BlockRatio, Comparison, Metric, NoiseFloor};
 
 use super::{OfMetric, Plot, Row};
 use crate::html::axis::ratio_ticks;
-use crate::sentence::{change_of, shown_change};
+use verdict::words::{change_of, shown_change};
 
 pub(super) fn plot(analysis: &Analysis, metric: Metric, matters: f64) -> Option<Plot<'_>> {
     let OfMetric {

@@ -3,7 +3,7 @@
 use readings::{Condition, EventsReading, Journal, JournalRow, Outcome, Reading, RunHeader, Trial};
 
 use super::{Scale, axis, forests};
-use crate::fixtures;
+use testing::journals as fixtures;
 
 /// What a subject did in a block: requests that failed of 100,000, and seconds until the rate was
 /// full again, if it was within 10 s.

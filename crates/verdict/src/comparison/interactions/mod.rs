@@ -5,6 +5,8 @@
 //! interval of their mean.
 //! Holm's procedure goes over all interactions of the run.
 
+pub(crate) mod words;
+
 use readings::Condition;
 use serde::Serialize;
 

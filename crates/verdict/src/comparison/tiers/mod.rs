@@ -6,6 +6,8 @@
 //! splits the sets that hold both, and a set inside another is dropped. Sets may overlap. A subject
 //! in two of them is told apart from neither, so there is no total order.
 
+pub(crate) mod words;
+
 use readings::Condition;
 use serde::Serialize;
 

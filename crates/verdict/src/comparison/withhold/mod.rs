@@ -2,6 +2,8 @@
 //!
 //! No rule adds a verdict: each turns a verdict into `inconclusive` and says why.
 
+pub(crate) mod words;
+
 pub(crate) mod credible;
 pub(crate) mod outlook;
 pub(crate) mod slices;

@@ -11,6 +11,8 @@
 //! that did not, a *lower* rate that failed counts more than a higher one that held, and trials are
 //! repeated where it matters, at the bounds.
 
+pub(crate) mod words;
+
 mod curve;
 mod estimate;
 mod objective;
@@ -27,3 +29,28 @@ pub use search::{
     SearchScenario, SimulatedSearch, Step,
 };
 pub use undetected::{StepTime, UndetectedOverload, undetected_overload};
+
+/// What `weigh capacity` found under an objective.
+#[derive(Clone, Copy, Debug)]
+pub struct CapacityView<'a> {
+    /// The target.
+    pub url: &'a str,
+    /// What was to be kept.
+    pub objective: &'a Objective,
+    /// The bounds.
+    pub capacity: &'a Capacity,
+    /// All trials, in the order in which they were made.
+    pub steps: &'a [RateStep],
+    /// How close the bounds had to come, as a fraction.
+    pub precision: f64,
+    /// By how much the rate that held may exceed the saturation throughput.
+    pub undetected: Option<UndetectedOverload>,
+    /// Latency against offered rate.
+    pub points: &'a [RatePoint],
+    /// Connections that carried the load.
+    pub connections: u32,
+    /// The seed of the order.
+    pub seed: u64,
+    /// Whether a signal ended it.
+    pub stopped: bool,
+}

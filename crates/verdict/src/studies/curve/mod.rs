@@ -4,6 +4,8 @@
 //! evidence here too: a band is the t interval of the logarithms of the blocks' quantiles. A point
 //! beyond what the subject carried has no latency: it is overloaded.
 
+pub(crate) mod words;
+
 mod bounds;
 mod contrast;
 mod point;

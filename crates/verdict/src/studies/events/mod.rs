@@ -1,5 +1,7 @@
 //! Failures and recovery around events: compared as absolute differences.
 
+pub(crate) mod words;
+
 use readings::EventsReading;
 
 mod counts;

@@ -12,6 +12,8 @@
 //!
 //! What withholds a verdict also withholds the outcome of a gate.
 
+pub(crate) mod words;
+
 mod capacity;
 mod evidence;
 mod failures;

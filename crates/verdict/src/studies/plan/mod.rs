@@ -4,6 +4,8 @@
 //! A run *settles* a difference if, each nine times in ten, its interval excludes zero where the
 //! true difference has that size, and lies within that size where there is no difference.
 
+pub mod words;
+
 mod blocks;
 mod components;
 mod remedy;

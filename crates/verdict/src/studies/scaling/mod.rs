@@ -24,6 +24,8 @@
 //! What teachers should know about the bootstrap, The American Statistician 69 (2015), for the
 //! expanded percentiles.
 
+pub(crate) mod words;
+
 mod closed_loop;
 mod fit;
 mod lack_of_fit;

@@ -1,5 +1,7 @@
 //! What makes loads and trials unusable. The words for it stand in `report`.
 
+pub(crate) mod words;
+
 pub(crate) mod host_fault;
 
 use readings::{AcceptQueue, ErrorCounts, FailureCause, Wrong};

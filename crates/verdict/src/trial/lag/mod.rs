@@ -1,5 +1,7 @@
 //! Latency that is the client's own lag, and what helps against it.
 
+pub(crate) mod words;
+
 use readings::{LoadReading, Pacing};
 
 use crate::CpusOfOthers;

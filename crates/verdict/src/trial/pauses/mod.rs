@@ -1,5 +1,7 @@
 //! Latency without the times in which the client's CPU stood still.
 
+pub(crate) mod words;
+
 use readings::{Condition, LoadReading};
 use serde::Serialize;
 

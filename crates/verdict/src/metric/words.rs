@@ -1,0 +1,205 @@
+//! How large a difference is: in the reader's units where there are any, and relative.
+
+use crate::{Bound, Comparison, Metric};
+use readings::Condition;
+use readings::text::{change, decimals_for_width, number, percent};
+
+/// An interval that spans a larger factor is no figure for a reader.
+const WIDEST: f64 = 10.0;
+/// From this ratio on it is told as so many times.
+const TIMES_FROM: f64 = 2.0;
+
+/// What stands in place of a ratio whose interval is too wide.
+pub const NOT_MEASURABLE: &str = "not measurable here";
+
+/// Whether an interval of a ratio is narrow enough to be shown.
+pub fn is_measurable((low, high): (f64, f64)) -> bool {
+    low > 0.0 && high <= WIDEST * low
+}
+
+/// `+0.4% [-0.9%, +1.7%]`, `2.8 times [2.6, 3.0]`, or that it cannot be measured here.
+pub fn shown_change(ratio: f64, interval: Option<(f64, f64)>) -> String {
+    match interval {
+        Some(interval) if !is_measurable(interval) => NOT_MEASURABLE.to_owned(),
+        interval if ratio >= TIMES_FROM => times(ratio, interval),
+        interval => change(ratio, interval),
+    }
+}
+
+/// The change of a comparison, or the end of it that is known.
+pub fn change_of(c: &Comparison) -> String {
+    match (c.bound, c.low, c.high) {
+        (Some(Bound::AtLeast), Some(low), _) => format!("at least {}", end(low)),
+        (Some(Bound::AtMost), _, Some(high)) => format!("at most {}", end(high)),
+        _ => shown_change(c.ratio.unwrap_or(1.0), c.interval()),
+    }
+}
+
+fn end(ratio: f64) -> String {
+    if ratio >= TIMES_FROM {
+        return format!("{} times", number(ratio, 1, false));
+    }
+    let change = (ratio - 1.0) * 100.0;
+    percent(change, decimals_of(change), true)
+}
+
+/// The size of a change that is known from one end, without a sign: `65%`.
+pub fn size_of_end(ratio: f64) -> String {
+    let change = ((ratio - 1.0) * 100.0).abs();
+    percent(change, decimals_of(change), false)
+}
+
+fn decimals_of(change: f64) -> usize {
+    usize::from(change.abs() < 10.0)
+}
+
+/// `2.8 times [2.6, 3.0]`.
+pub fn times(ratio: f64, interval: Option<(f64, f64)>) -> String {
+    let Some((low, high)) = interval else {
+        return format!("{} times", number(ratio, 1, false));
+    };
+    let decimals = decimals_for_width(high - low);
+    format!(
+        "{} times [{}, {}]",
+        number(ratio, decimals, false),
+        number(low, decimals, false),
+        number(high, decimals, false)
+    )
+}
+
+/// Two values of a metric and their difference, in one unit.
+#[derive(Debug, PartialEq)]
+pub struct Absolute {
+    pub baseline: String,
+    pub subject: String,
+    /// With its sign and unit.
+    pub difference: String,
+    pub unit: &'static str,
+}
+
+/// The values of a metric that is a time or a size; names of metrics end in their units.
+pub fn absolute(metric: Metric, baseline: f64, subject: f64) -> Option<Absolute> {
+    let largest = baseline.max(subject);
+    let name = metric.name();
+    let units: &[(f64, &'static str)] = if name.split('_').any(|word| word == "us") {
+        // From 0.1 ms on, milliseconds.
+        &[(1e6, "s"), (1e2, "ms"), (0.0, "us")]
+    } else if name.ends_with("_bytes") {
+        &[(1024.0 * 1024.0, "MB"), (1024.0, "KB"), (0.0, "B")]
+    } else {
+        return None;
+    };
+    let from = units.iter().find(|(from, _)| largest >= *from);
+    let unit = from.map(|(_, unit)| *unit)?;
+    let scale = match unit {
+        "ms" => 1e3,
+        "s" => 1e6,
+        "KB" => 1024.0,
+        "MB" => 1024.0 * 1024.0,
+        _ => 1.0,
+    };
+    let (a, b) = (baseline / scale, subject / scale);
+    if !(a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite()) {
+        return None;
+    }
+    // Decimals for so many digits that count.
+    let digits = |value: f64, digits: i32| digits - 1 - value.log10().floor() as i32;
+    let difference = (b - a).abs();
+    let of_difference = match difference > 0.0 {
+        true => digits(difference, 2).clamp(0, 3),
+        false => 0,
+    };
+    let of_values = of_difference
+        .max(digits(a.min(b), 2))
+        .min(digits(a.max(b), 3));
+    let is_wide = a.max(b) >= WIDEST * a.min(b);
+    let value = |value: f64| {
+        let decimals = if is_wide { digits(value, 3) } else { of_values };
+        number(value, decimals.clamp(0, 3) as usize, false)
+    };
+    let of_difference = of_difference as usize;
+    Some(Absolute {
+        baseline: value(a),
+        subject: value(b),
+        difference: format!("{} {unit}", number(b - a, of_difference, true)),
+        unit,
+    })
+}
+
+/// Whether a condition names the rate of the open loop itself.
+pub fn names_rate(condition: &Condition) -> bool {
+    let is_given = |level: &str| level != "auto";
+    let of_load = |level: &String| {
+        let mut keys = level
+            .split(", ")
+            .filter_map(|part| part.strip_prefix("rate "));
+        keys.any(is_given)
+    };
+    condition.get("rate").is_some_and(|level| is_given(level))
+        || condition.get("load").is_some_and(of_load)
+}
+
+/// The words of a metric in a sentence that also has the condition, and the rate if there is one:
+/// without `at that rate` if the sentence names the rate elsewhere.
+pub fn metric_words(
+    metric: Metric,
+    condition: &Condition,
+    rate_per_s: Option<f64>,
+) -> &'static str {
+    // A level of the factor `load` may name the rate too, but stands in sentences on closed loops as
+    // well: there `at that rate` tells which loop is meant.
+    let is_named = condition.get("rate").is_some_and(|level| level != "auto")
+        || rate_per_s.is_some() && !names_rate(condition);
+    match metric {
+        Metric::ServerCpuUsPerRequestAtRate if is_named => Metric::ServerCpuUsPerRequest.words(),
+        _ => metric.words(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_wider_than_tenfold_is_no_figure() {
+        assert_eq!(
+            shown_change(203.9, Some((9.45, 4396.8))),
+            "not measurable here"
+        );
+        assert_eq!(shown_change(1.2, Some((0.1, 14.47))), "not measurable here");
+        assert_eq!(shown_change(5.0, Some((2.0, 13.0))), "5 times [2, 13]");
+        assert_eq!(shown_change(1.5, Some((1.38, 1.62))), "+50% [+38%, +62%]");
+    }
+
+    #[test]
+    fn values_stand_in_one_unit_with_the_digits_that_count() {
+        for (baseline, subject, expected) in [
+            (150.0, 430.0, ("0.15", "0.43", "+0.28 ms")),
+            (400.0, 436.0, ("0.400", "0.436", "+0.036 ms")),
+            (23.7, 35.5, ("24", "36", "+12 us")),
+            (27.5, 29.2, ("27.5", "29.2", "+1.7 us")),
+            (90_000.0, 91_800.0, ("90.0", "91.8", "+1.8 ms")),
+            (43_000.0, 43_040.0, ("43.0", "43.0", "+0.040 ms")),
+            (2_000_000.0, 500_000.0, ("2.00", "0.50", "-1.5 s")),
+            (150.0, 30_582.0, ("0.150", "30.6", "+30 ms")),
+            (400.0, 400.0, ("0.40", "0.40", "0 ms")),
+        ] {
+            let got = absolute(Metric::LatencyUsP50, baseline, subject).unwrap();
+            let got = (&*got.baseline, &*got.subject, &*got.difference);
+            assert_eq!(got, expected);
+        }
+        assert_eq!(absolute(Metric::RequestsPerS, 1.0, 2.0), None);
+        assert_eq!(absolute(Metric::FullRateAfterS, 1.0, 2.0), None);
+        let memory = absolute(Metric::DriverMaxRssBytes, 8.0e6, 16.0e6).unwrap();
+        assert_eq!(memory.difference, "+7.6 MB");
+    }
+
+    #[test]
+    fn a_factor_that_names_the_rate_is_known() {
+        let of = |name: &str, level: &str| {
+            names_rate(&Condition::from([(name.to_owned(), level.to_owned())]))
+        };
+        assert!(of("rate", "2000/s") && of("load", "connections 96, rate 2000/s"));
+        assert!(!of("rate", "auto") && !of("load", "rate auto") && !of("connections", "96"));
+    }
+}

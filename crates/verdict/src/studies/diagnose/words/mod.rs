@@ -1,0 +1,440 @@
+//! What readings of other tools say, in sentences.
+
+mod name;
+#[cfg(test)]
+mod tests;
+
+use crate::diagnose::{
+    Concurrency, Diagnosis, Figure, Finding, FindingKind, LateConnects, LevelFigures, ShownBy,
+    Steadiness,
+};
+use readings::text::{counted, grouped, listed, number, percent};
+use readings::{ErrorCounts, Tool, ToolReading};
+
+use name::{lines, name, part, per_s, share, time};
+
+/// What a kind of finding is, in a few words.
+pub fn kind(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::ImpossibleMean => "impossible mean",
+        FindingKind::CorrectedAfterwards => "corrected after the fact",
+        FindingKind::RoundTripBound => "bound by round trip and connections",
+        FindingKind::RoundTripSuspected => "round trip or a full queue",
+        FindingKind::StoodStill => "connections stood still",
+        FindingKind::Saturated => "saturated",
+        FindingKind::SynRetransmission => "SYNs sent again",
+        FindingKind::Timeouts => "timeouts left out",
+        FindingKind::ErrorsLeftOut => "errors left out",
+        FindingKind::WrongAnswersAsSpeed => "wrong answers as speed",
+        FindingKind::SameMachine => "client on the same machine",
+        FindingKind::ClientBusy => "busy client",
+        FindingKind::SingleMeasurement => "one measurement only",
+        FindingKind::SameLoadDiffers => "same load, other figures",
+    }
+}
+
+/// A finding with the figures that it rests on. `readings` are all that were diagnosed.
+pub fn diagnosis(finding: &Finding, readings: &[ToolReading]) -> String {
+    let rows: Vec<&ToolReading> = finding.readings.iter().map(|i| &readings[*i]).collect();
+    let who = || rows.first().map_or_else(String::new, |first| name(first));
+    match &finding.diagnosis {
+        Diagnosis::ImpossibleMean(c) => {
+            let why = match rows.first().map(|first| first.tool) {
+                Some(Tool::Wrk) => "; wrk 4 corrects its latencies after the fact",
+                _ => "",
+            };
+            format!(
+                "{}: {} requests/s x {} = {} requests on the way, and there are only {}: by \
+                 Little's law this mean latency cannot be{why}.",
+                who(),
+                per_s(c.requests_per_s),
+                time(c.mean_us),
+                number(c.busy(), 1, false),
+                slots(c)
+            )
+        }
+        Diagnosis::StoodStill(c) => format!(
+            "{}: {} / {} would be {} requests/s, and {} were measured, {} of that: connections \
+             stood still for {} of the time (waiting for an answer that was given up, for a new \
+             connection, or for the client), and the mean latency leaves that out.",
+            who(),
+            slots(c),
+            time(c.mean_us),
+            grouped(c.bound_per_s().round() as u64),
+            per_s(c.requests_per_s),
+            share(c.reached()),
+            share(1.0 - c.reached())
+        ),
+        Diagnosis::AllBusy {
+            concurrency: c,
+            steadiness,
+            shown_by,
+            queue_varies,
+        } => {
+            let what = match shown_by {
+                Some(by) => format!(
+                    "The round trip and the number of connections set the throughput, not the \
+                     server: {}.",
+                    shown(by, readings)
+                ),
+                None => format!(
+                    "Either the round trip and the number of connections set the throughput, or the \
+                     server was full and answered its queue in turn: with {} the latency of a full \
+                     queue varies by {} of its mean or less, too. A load with twice the connections \
+                     tells: it brings twice the throughput in the first case, and twice the latency \
+                     in the second; so does the round trip by itself (ping).",
+                    slots(c),
+                    share(*queue_varies)
+                ),
+            };
+            format!(
+                "{}: {} / {} = {} requests/s, and {} were measured ({}): every connection was busy \
+                 all the time, and {}. {what}",
+                who(),
+                slots(c),
+                time(c.mean_us),
+                grouped(c.bound_per_s().round() as u64),
+                per_s(c.requests_per_s),
+                share(c.reached()),
+                steady(steadiness)
+            )
+        }
+        Diagnosis::CorrectedAfterwards {
+            longest_us,
+            limit_us,
+        } => format!(
+            "wrk 4 corrects latencies after the fact: for each that is longer than connections / \
+             requests/s it adds shorter ones that were not measured. In {}{} the longest is more \
+             than twice that, as {} over {} in the first of them; mean and quantiles there are \
+             partly made up.",
+            counted(rows.len(), "reading"),
+            at(&rows),
+            time(*longest_us),
+            time(*limit_us)
+        ),
+        Diagnosis::Saturated { few, many } => saturated(few, many, &rows),
+        Diagnosis::SynRetransmission(late) => {
+            let without = late.without.map(|other| &readings[other]);
+            format!("{}: {}", who(), late_connects(late, without))
+        }
+        Diagnosis::Timeouts {
+            requests,
+            share: of_all,
+        } => {
+            let of_all = of_all.map(|of| format!(" ({} of all)", part(of)));
+            let latency = rows.first().map(|first| &first.latency);
+            let mean_us = latency.and_then(|latency| latency.mean_us);
+            let left_out = match (mean_us, latency.and_then(|latency| latency.max_us)) {
+                (None, None) => "",
+                _ => ", the slowest of all, and the latency leaves them out",
+            };
+            let mean = mean_us.map(|us| format!(": its mean of {} is too small", time(us)));
+            format!(
+                "{}: {} ran into the time limit{}{left_out}{}.",
+                who(),
+                counted(*requests as usize, "request"),
+                of_all.unwrap_or_default(),
+                mean.unwrap_or_default()
+            )
+        }
+        Diagnosis::ErrorsLeftOut { errors, answered } => {
+            let of = answered.map(|n| format!(" beside {} that were answered", grouped(n)));
+            format!(
+                "{}: {}{}; the latency leaves them out.",
+                who(),
+                failed(errors),
+                of.unwrap_or_default()
+            )
+        }
+        Diagnosis::WrongAnswersAsSpeed {
+            wrong,
+            requests,
+            share: of,
+            good_per_s,
+        } => {
+            let all = rows.first().and_then(|first| first.requests_per_s);
+            let good = all.zip(*good_per_s).map(|(all, good)| {
+                format!(": {} requests/s are {} good ones", per_s(all), per_s(good))
+            });
+            format!(
+                "{}: {} of {} answers ({}) were not the expected ones, and count as throughput{}.",
+                who(),
+                grouped(*wrong),
+                grouped(*requests),
+                part(*of),
+                good.unwrap_or_default()
+            )
+        }
+        Diagnosis::OnLoopback { client_cores } => on_loopback(&rows, *client_cores),
+        Diagnosis::ProcessListed { process, source } => format!(
+            "{}: {}line {} lists it among the processes of a machine (`{}`): if the server ran \
+             there too, client and server took CPU time from each other, and the throughput is that \
+             of the two together.",
+            process.tool,
+            place(source.as_deref()),
+            process.line,
+            process.text
+        ),
+        Diagnosis::ClientBusy { cores, threads } => format!(
+            "{}: {} used {} of a core in {}: the client may be what set the throughput, so the \
+             figure is a lower bound.",
+            who(),
+            rows.first().map_or("", |first| first.tool.name()),
+            share(*cores),
+            counted(*threads as usize, "thread")
+        ),
+        Diagnosis::TargetsOnce {
+            first,
+            second,
+            once_each,
+            figures,
+            ratios,
+        } => {
+            let measured = match once_each {
+                true => "from one measurement each",
+                false => "with one measurement on a side",
+            };
+            let against = format!("{second} against {first}{}", at(&rows));
+            match ratios[..] {
+                [ratio] => format!(
+                    "{against}: {} against {} is {}, {measured}: nothing says how much of it is \
+                     noise, so nothing follows.",
+                    figure(figures.1),
+                    figure(figures.0),
+                    change(ratio)
+                ),
+                _ => format!("{against}: {}", ratios_once(ratios, measured)),
+            }
+        }
+        Diagnosis::TimedOnce {
+            first,
+            second,
+            ratio,
+        } => {
+            let [a, b] = [0, 1].map(|n| rows.get(n).map_or_else(String::new, |row| at(&[*row])));
+            format!(
+                "time: {}{b} against {}{a} is {}, from one measurement each: nothing says how much \
+                 of it is noise, so nothing follows; if both timed the same, the noise is that \
+                 large.",
+                figure(*second),
+                figure(*first),
+                change(*ratio)
+            )
+        }
+        Diagnosis::TableOnce {
+            lines: (from, to),
+            source,
+            first,
+            column,
+            ratios,
+        } => format!(
+            "{column} against {first} (the table in {}lines {from} to {to}): {}",
+            place(source.as_deref()),
+            ratios_once(ratios, "from one figure each")
+        ),
+        Diagnosis::SameLoadDiffers {
+            count,
+            low,
+            high,
+            ratio,
+        } => {
+            let apart = match ratio {
+                ratio if *ratio < 2.0 => change(*ratio),
+                _ => format!("{} times", number(*ratio, 2, false)),
+            };
+            let measured = match count {
+                2 => "one measurement",
+                _ => "few measurements",
+            };
+            format!(
+                "{} of the same target and load{} lie between {} and {}, {apart}: if they are \
+                 repetitions, that is the noise; if they are different set-ups, each has {measured}, \
+                 and nothing says how much of it is noise.",
+                counted(*count, "reading"),
+                at(&rows),
+                figure(*low),
+                figure(*high)
+            )
+        }
+    }
+}
+
+/// ` (lines 12 to 20)`; empty where no reading has any.
+fn at(rows: &[&ToolReading]) -> String {
+    lines(rows).map_or_else(String::new, |lines| format!(" ({lines})"))
+}
+
+/// `a.txt `; empty where there is one text.
+fn place(source: Option<&str>) -> String {
+    source.map_or_else(String::new, |source| format!("{source} "))
+}
+
+fn slots(c: &Concurrency) -> String {
+    let what = match c.are_connections {
+        true => "connections",
+        false => "requests that its connections can carry at once",
+    };
+    format!("{} {what}", grouped(c.slots as u64))
+}
+
+fn steady(steadiness: &Steadiness) -> String {
+    match steadiness {
+        Steadiness::NearSmallest { min_us } => {
+            format!("latency is near its smallest ({})", time(*min_us))
+        }
+        Steadiness::HardlyVaries {
+            stdev_us,
+            share: of_mean,
+        } => format!(
+            "latency hardly varies (standard deviation {}, {} of the mean)",
+            time(*stdev_us),
+            share(*of_mean)
+        ),
+    }
+}
+
+fn shown(by: &ShownBy, readings: &[ToolReading]) -> String {
+    let rate = |r: &ToolReading| per_s(r.requests_per_s.unwrap_or(0.0));
+    match by {
+        ShownBy::Better { reading } => {
+            let better = &readings[*reading];
+            format!(
+                "the same target answered {} requests/s to as many connections elsewhere in the \
+                 text{}",
+                rate(better),
+                at(&[better])
+            )
+        }
+        ShownBy::Connecting {
+            connect_us,
+            two_round_trips,
+        } => {
+            let trips = match two_round_trips {
+                true => "two of them are",
+                false => "it is",
+            };
+            format!(
+                "opening a connection is one round trip and took {}, and {trips} most of the latency",
+                time(*connect_us)
+            )
+        }
+        ShownBy::InProportion { reading } => {
+            let more = &readings[*reading];
+            format!(
+                "{} connections brought {} requests/s at {}{}, as much more as they are",
+                grouped(more.connections.unwrap_or(0)),
+                rate(more),
+                time(more.latency.mean_us.unwrap_or(0.0)),
+                at(&[more])
+            )
+        }
+    }
+}
+
+fn saturated(few: &LevelFigures, many: &LevelFigures, rows: &[&ToolReading]) -> String {
+    let change = (many.requests_per_s / few.requests_per_s - 1.0) * 100.0;
+    let target = rows.first().and_then(|first| first.url.as_deref());
+    format!(
+        "{few_connections} to {} connections to {}{}: {} times the connections bring {} {} \
+         throughput ({} requests/s against {}) and {} times the latency ({} against {}): the target \
+         was saturated at {few_connections} connections or before.",
+        many.connections,
+        target.unwrap_or("the target"),
+        at(rows),
+        number(many.connections as f64 / few.connections as f64, 1, false),
+        percent(change.abs(), 1, false),
+        if change < 0.0 { "less" } else { "more" },
+        per_s(many.requests_per_s),
+        per_s(few.requests_per_s),
+        number(many.mean_us / few.mean_us, 1, false),
+        time(many.mean_us),
+        time(few.mean_us),
+        few_connections = few.connections,
+    )
+}
+
+fn late_connects(late: &LateConnects, without: Option<&ToolReading>) -> String {
+    let what = match late.in_connecting {
+        true => "connecting",
+        false => "latency",
+    };
+    let place = |(quantile, us): &(Option<f64>, f64)| match quantile {
+        Some(q) => format!("p{} {}", percentile(*q), time(*us)),
+        None => format!("a maximum of {}", time(*us)),
+    };
+    let places: Vec<String> = late.jumps_to.iter().map(place).collect();
+    let met: Vec<String> = late.steps_s.iter().map(|s| format!("{s} s")).collect();
+    let without = without.map(|other| {
+        let at = at(&[other]);
+        format!("; with keep-alive{at} there are none")
+    });
+    format!(
+        "{what} has a median of {} and then jumps to {}: steps of {} over the median are SYNs that \
+         were lost and sent again (1, 3 and 7 s after the first), as a full accept queue does it{}.",
+        time(late.typical_us),
+        listed(&places),
+        listed(&met),
+        without.unwrap_or_default()
+    )
+}
+
+fn percentile(q: f64) -> String {
+    let text = number(q * 100.0, 3, false);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn failed(e: &ErrorCounts) -> String {
+    let kinds: Vec<String> = [(e.connect, "connect"), (e.read, "read"), (e.write, "write")]
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, kind)| format!("{} {kind}", grouped(*count)))
+        .collect();
+    format!(
+        "{} failed on the way ({})",
+        counted((e.connect + e.read + e.write) as usize, "request"),
+        listed(&kinds)
+    )
+}
+
+fn on_loopback(rows: &[&ToolReading], client_cores: Option<f64>) -> String {
+    let Some(first) = rows.first() else {
+        return String::new();
+    };
+    let named = match rows.len() {
+        1 => name(first),
+        n => format!("{}, {}{}", first.tool, counted(n, "reading"), at(rows)),
+    };
+    let target = first.url.as_deref().unwrap_or("127.0.0.1, its default");
+    let cpu = client_cores
+        .map(|cores| format!(" ({} took {} of a core itself)", first.tool, share(cores)));
+    format!(
+        "{named}: the target is {target}, so client and server took CPU time from each other{}: the \
+         throughput is that of the two together.",
+        cpu.unwrap_or_default()
+    )
+}
+
+fn ratios_once(ratios: &[f64], measured: &str) -> String {
+    let written: Vec<String> = ratios.iter().map(|r| number(*r, 2, false)).collect();
+    let above = ratios.iter().filter(|r| **r > 1.0).count();
+    format!(
+        "the ratios {}, {measured}, {above} of {} above 1: nothing says how much of them is noise, \
+         so nothing follows.",
+        listed(&written),
+        ratios.len()
+    )
+}
+
+fn figure(figure: Figure) -> String {
+    match figure {
+        Figure::PerSecond(v) => format!("{} requests/s", per_s(v)),
+        Figure::Duration(s) => format!("{} s", number(s, 3, false)),
+        Figure::Mean(us) => time(us),
+    }
+}
+
+/// A ratio as a signed percentage.
+fn change(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    percent(change, usize::from(change.abs() < 1.0), true)
+}

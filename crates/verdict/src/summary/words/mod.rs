@@ -1,0 +1,125 @@
+//! The result of a run in one sentence.
+
+pub(crate) mod placement;
+pub(crate) mod run;
+
+use crate::{Analysis, Comparison, Metric, Verdict};
+use readings::text::{counted, listed};
+
+/// The most subjects that are named one by one.
+const NAMED_MAX: usize = 4;
+
+/// The conclusion from all comparisons: what is better, worse and the same for each subject. `None`
+/// without comparisons.
+pub fn closing(analysis: &Analysis) -> Option<String> {
+    let first = analysis.comparisons.first()?;
+    let mut subjects: Vec<&str> = Vec::new();
+    for c in &analysis.comparisons {
+        if !subjects.contains(&c.subject.as_str()) {
+            subjects.push(&c.subject);
+        }
+    }
+    let baseline = &first.baseline;
+    if subjects.len() > NAMED_MAX {
+        return Some(counts(analysis, baseline, &subjects));
+    }
+    let each: Vec<String> = subjects
+        .iter()
+        .map(|subject| of_subject(analysis, subject))
+        .collect();
+    Some(format!("Against {baseline}, {}.", each.join("; ")))
+}
+
+/// `balanced is worse in throughput and median latency, and undecided in memory`.
+fn of_subject(analysis: &Analysis, subject: &str) -> String {
+    let own = || analysis.comparisons.iter().filter(|c| c.subject == subject);
+    let metrics = Metric::ALL
+        .into_iter()
+        .filter(|metric| own().any(|c| c.metric == *metric));
+    let metrics: Vec<(Metric, Vec<&Comparison>)> = metrics
+        .map(|metric| (metric, own().filter(|c| c.metric == metric).collect()))
+        .collect();
+    let groups = [
+        (Verdict::Faster, "better in"),
+        (Verdict::Slower, "worse in"),
+        (Verdict::Same, "the same in"),
+        (Verdict::Inconclusive, "undecided in"),
+        (Verdict::Invalid, "without a valid figure of"),
+    ];
+    let parts = groups.iter().filter_map(|(verdict, words)| {
+        let of_metric = |(metric, all): &(Metric, Vec<&Comparison>)| {
+            let count = all.iter().filter(|c| c.verdict == *verdict).count();
+            match (count, all.len()) {
+                (0, _) => None,
+                (count, all) if count == all => Some(metric.words().to_owned()),
+                (count, all) => Some(format!(
+                    "{} under {count} of {}",
+                    metric.words(),
+                    counted(all, "condition")
+                )),
+            }
+        };
+        let named: Vec<String> = metrics.iter().filter_map(of_metric).collect();
+        (!named.is_empty()).then(|| format!("{words} {}", listed(&named)))
+    });
+    let parts: Vec<String> = parts.collect();
+    format!("{subject} is {}", parts.join(", "))
+}
+
+fn counts(analysis: &Analysis, baseline: &str, subjects: &[&str]) -> String {
+    let count = |verdict: Verdict| {
+        let all = analysis.comparisons.iter();
+        all.filter(|c| c.verdict == verdict).count()
+    };
+    let words = [
+        (Verdict::Faster, "better"),
+        (Verdict::Slower, "worse"),
+        (Verdict::Same, "the same"),
+        (Verdict::Inconclusive, "undecided"),
+        (Verdict::Invalid, "invalid"),
+    ];
+    let told = words.iter().filter_map(|(verdict, word)| {
+        let count = count(*verdict);
+        (count > 0).then(|| format!("{count} {word}"))
+    });
+    format!(
+        "Of {} of {} with {baseline}: {}.",
+        counted(analysis.comparisons.len(), "comparison"),
+        counted(subjects.len(), "subject"),
+        listed(&told.collect::<Vec<_>>())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse;
+    use testing::journals::journal;
+
+    #[test]
+    fn each_subject_has_its_better_and_worse() {
+        let mut analysis = analyse(&journal());
+        let text = closing(&analysis).unwrap();
+        assert!(
+            text.starts_with("Against direct, balance is worse in throughput, median latency, "),
+            "{text}"
+        );
+        assert!(
+            text.contains("; lighttpd is without a valid figure of throughput"),
+            "{text}"
+        );
+        let more = analysis.comparisons.clone();
+        for number in 0..4 {
+            let mut c = more[0].clone();
+            c.subject = format!("s{number}");
+            analysis.comparisons.push(c);
+        }
+        let text = closing(&analysis).unwrap();
+        assert!(
+            text.starts_with("Of ") && text.contains(" of 6 subjects with direct: "),
+            "{text}"
+        );
+        analysis.comparisons.clear();
+        assert_eq!(closing(&analysis), None);
+    }
+}
