@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::tables::section;
+use crate::html::table::section;
 
 /// The most bytes of a page; data that do not fit are left out.
 const PAGE_BYTES_MAX: usize = 990_000;

@@ -4,8 +4,8 @@ use readings::Journal;
 use readings::text::{counted, grouped, listed};
 use verdict::{Analysis, Warning};
 
-use super::summary_table::tables;
-use super::svg::{escaped, prose};
+use crate::html::picture::svg::{escaped, prose};
+use crate::html::table::summary_table::tables;
 use crate::{MachineFacts, RunFacts};
 use readings::text::compact::{bytes, utc};
 use verdict::words;

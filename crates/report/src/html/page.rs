@@ -4,32 +4,35 @@ use readings::text::{counted, fraction};
 use readings::{Journal, RunHeader};
 use verdict::Analysis;
 
-use super::blocks::panels;
-use super::bottlenecks::bottlenecks;
-use super::curves::curves;
-use super::data::data;
-use super::event_rows::event_rows;
-use super::first_screen::first_screen;
-use super::forest::forests;
-use super::latency::latency;
-use super::over_time::over_time;
-use super::profiles::profiles;
-use super::proof::proofs;
-use super::settings_table::side_by_side;
-use super::shift::shifts;
-use super::svg::escaped;
-use super::tables::{folded, list, section, table};
-use super::topology::topology;
-use super::verdicts::verdicts;
-use crate::columns::{Columns, legend};
-use crate::terminal::{invalid_trial, stage};
-use crate::{RunFacts, curve_table, settings, tiers};
+use crate::RunFacts;
+use crate::html::data::data;
+use crate::html::first_screen::first_screen;
+use crate::html::picture::blocks::panels;
+use crate::html::picture::curves::curves;
+use crate::html::picture::event_rows::event_rows;
+use crate::html::picture::forest::forests;
+use crate::html::picture::latency::latency;
+use crate::html::picture::over_time::over_time;
+use crate::html::picture::shift::shifts;
+use crate::html::picture::svg::escaped;
+use crate::html::picture::topology::topology;
+use crate::html::table::bottlenecks::bottlenecks;
+use crate::html::table::profiles::profiles;
+use crate::html::table::proof::proofs;
+use crate::html::table::settings_table::side_by_side;
+use crate::html::table::verdicts::verdicts;
+use crate::html::table::{folded, list, section, table};
+use crate::section::columns::{Columns, legend};
+use crate::section::curve_table;
+use crate::section::settings;
+use crate::section::tiers;
+use crate::text::run::{invalid_trial, stage};
 use verdict::words;
 
 /// Colours and the parts of pictures.
-pub(super) const PICTURE_STYLE: &str = include_str!("picture.css");
-const PAGE_STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+pub(crate) const PICTURE_STYLE: &str = include_str!("style/picture.css");
+const PAGE_STYLE: &str = include_str!("style/page.css");
+const SCRIPT: &str = include_str!("style/page.js");
 
 /// How many trials are named one by one; the others are in the data.
 const TRIALS_NAMED_MAX: usize = 200;
@@ -51,7 +54,7 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
     let blocks = wrapped_in("panels", &panels(analysis, &subjects, header.matters));
     let shape = facts.topology.as_ref().map(topology).unwrap_or_default();
     let sections = [
-        crate::gates::html(&analysis.gates),
+        crate::study::gates::html(&analysis.gates),
         section("verdicts", "Verdicts", &verdicts(analysis)),
         section("tiers", tiers::TITLE, &in_tiers(analysis)),
         section(

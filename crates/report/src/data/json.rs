@@ -1,0 +1,188 @@
+//! A run's result as one JSON document.
+
+use readings::RunHeader;
+use serde::Serialize;
+use serde_json::{Value, json as object};
+use verdict::{Analysis, Finding, LatencyCurves, Starts};
+
+use verdict::words;
+
+/// A run's result as one JSON document: the text of `summary.json`.
+///
+/// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `gates`, `comparisons` (ratios
+/// are subject over baseline; figures that do not exist are `null`), `tiers`, `interactions`,
+/// `noise_floor`, `shifts` (the latency quantile by quantile), `pauses` (of the client, by
+/// block), `table`, `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
+/// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
+/// `failures` and `invalid_trials` naming them.
+pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
+    let placement = words::placement(&analysis.placements);
+    let comparisons = analysis.comparisons.iter().map(|c| {
+        let note = words::notes(&c.notes);
+        with(
+            c,
+            &[
+                ("subject_starts", starts(&c.subject_starts)),
+                ("baseline_starts", starts(&c.baseline_starts)),
+                ("note", object!(note)),
+                (
+                    "sentence",
+                    object!(words::comparison_placed(c, placement.as_deref())),
+                ),
+            ],
+        )
+    });
+    let floors = analysis.noise_floor.iter();
+    let floors = floors.map(|floor| with_sentence(floor, words::noise_floor(floor)));
+    let tiers = analysis.tiers.iter();
+    let tiers = tiers.map(|one| with_sentence(one, words::tiers(one)));
+    let interactions = analysis.interactions.iter();
+    let interactions = interactions.map(|one| with_sentence(one, words::interaction(one)));
+    let table = analysis.table.iter();
+    let table = table.map(|row| with(row, &[("starts", starts(&row.starts))]));
+    let findings = analysis.bottlenecks.iter();
+    let findings: Value = findings.map(bottleneck).collect();
+    let rates = analysis.rates.iter().map(words::rate_choice);
+    let curves = analysis.curves.iter();
+    let curves = curves.map(latency_curves);
+    let probes = analysis.probes.as_ref();
+    // Their former key `again`, for one version more.
+    let invalid = analysis.invalid.iter();
+    let invalid = invalid.map(|trial| {
+        let reasons: Vec<String> = trial.reasons.iter().map(words::trial_flaw).collect();
+        with(
+            trial,
+            &[
+                ("reasons", object!(reasons)),
+                ("again", object!(trial.baseline_copy)),
+            ],
+        )
+    });
+    let warnings = analysis.warnings.iter().map(words::warning);
+    object!({
+        "experiment": header.experiment,
+        "title": header.title,
+        "seed": header.seed,
+        "weigh_version": header.weigh_version,
+        "started_unix_s": header.started_unix_s,
+        "baseline": header.baseline,
+        "subjects": header.subjects,
+        "blocks": header.blocks,
+        "matters": header.matters,
+        "matters_failures": header.matters_failures,
+        "stage": with_sentence(&analysis.stage, words::stage(&analysis.stage)),
+        "gates": crate::study::gates::gates_json(&analysis.gates),
+        "comparisons": comparisons.collect::<Value>(),
+        "tiers": tiers.collect::<Value>(),
+        "interactions": interactions.collect::<Value>(),
+        "noise_floor": floors.collect::<Value>(),
+        "shifts": analysis.shifts,
+        "table": table.collect::<Value>(),
+        "bottlenecks": findings,
+        // Their name until version 0.2, for one version more.
+        "limiters": findings,
+        "rates": rates.collect::<Value>(),
+        "curves": curves.collect::<Value>(),
+        "tls": analysis.tls.iter().map(|one| with_sentence(one, words::tls(one))).collect::<Vec<_>>(),
+        "congestion": analysis.congestion,
+        "probes": probes.map(|cost| with_sentence(cost, words::probes(cost))),
+        "settings": analysis.settings,
+        "warnings": warnings.collect::<Value>(),
+        "trials": {
+            "done": analysis.trials_done,
+            "failed": analysis.trials_failed,
+            "invalid": analysis.invalid.len(),
+            "failures": analysis.failures,
+            "invalid_trials": invalid.collect::<Value>(),
+        },
+    })
+}
+
+/// Starts with the reason in words.
+fn starts(starts: &Starts) -> Value {
+    let reason = starts.reason.as_ref().map(words::reason);
+    with(starts, &[("reason", object!(reason))])
+}
+
+/// The curves of a condition with the reasons in words.
+fn latency_curves(curves: &LatencyCurves) -> Value {
+    let mut object = with(curves, &[("sentences", object!(words::curves(curves)))]);
+    for (at, subject) in curves.subjects.iter().enumerate() {
+        for (kind, rows) in [("rates", &subject.rates), ("shares", &subject.shares)] {
+            for (row, point) in rows.iter().enumerate() {
+                let reason = point.reason.as_ref().map(words::point_flaw);
+                object["subjects"][at][kind][row]["reason"] = object!(reason);
+            }
+        }
+    }
+    object
+}
+
+/// A finding under its present and its former key, for one version more.
+fn bottleneck(finding: &Finding) -> Value {
+    let mut object = with_sentence(finding, words::finding(finding));
+    object["limiter"] = object["bottleneck"].clone();
+    object
+}
+
+fn with_sentence(what: &impl Serialize, sentence: String) -> Value {
+    with(what, &[("sentence", object!(sentence))])
+}
+
+/// A value's fields and some more.
+fn with(what: &impl Serialize, more: &[(&str, Value)]) -> Value {
+    let mut object = object!(what);
+    for (key, value) in more {
+        object[*key] = value.clone();
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testing::journals::journal;
+    use verdict::analyse;
+
+    #[test]
+    fn the_contract_holds() {
+        let journal = journal();
+        let doc = json(&journal.header, &analyse(&journal));
+        assert_eq!(doc["experiment"], "proxy-cost");
+        assert_eq!(doc["seed"], 42);
+        assert_eq!(doc["bottlenecks"], object!([]));
+        assert_eq!(doc["stage"]["looks"], object!([6]));
+        assert_eq!(doc["stage"]["look"], 1);
+        assert_eq!(doc["trials"]["done"], 23);
+        assert_eq!(doc["trials"]["failed"], 1);
+        assert_eq!(doc["trials"]["invalid"], 5);
+        let c = &doc["comparisons"][0];
+        for key in [
+            "condition",
+            "metric",
+            "subject",
+            "baseline",
+            "ratio",
+            "low",
+            "high",
+            "confidence",
+            "blocks",
+            "matters",
+            "verdict",
+            "sentence",
+        ] {
+            assert!(!c[key].is_null(), "no {key} in {c}");
+        }
+        assert_eq!(c["condition"], object!({"connections": "96"}));
+        assert_eq!(c["metric"], "requests_per_s");
+        assert_eq!(c["verdict"], "slower");
+        let (ratio, low, high) = (&c["ratio"], &c["low"], &c["high"]);
+        assert!(low.as_f64() < ratio.as_f64() && ratio.as_f64() < high.as_f64());
+        assert!(ratio.as_f64().unwrap() < 1.0, "subject over baseline");
+
+        let invalid = &doc["comparisons"][1];
+        assert_eq!(invalid["verdict"], "invalid");
+        assert!(invalid["ratio"].is_null());
+        assert_eq!(doc["comparisons"][2]["metric"], "latency_us_p50");
+    }
+}

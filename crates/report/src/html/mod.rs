@@ -1,0 +1,19 @@
+//! One self-contained page: nothing is fetched, light or dark as the reader prefers, data included.
+
+mod data;
+mod first_screen;
+mod page;
+pub(crate) mod picture;
+pub(crate) mod table;
+
+/// What pages beside that of a run are drawn with.
+pub mod drawing {
+    pub use crate::html::page::shell;
+    pub use crate::html::picture::axis::{Scale, Tick, ratio_ticks};
+    pub use crate::html::picture::svg::{Anchor, Picture, escaped};
+}
+
+pub use page::html;
+pub use picture::latency::curve_svg;
+pub(crate) use picture::svg::escaped;
+pub use picture::sweep::{capacity_html, scaling_html};

@@ -1,0 +1,243 @@
+//! What other tools printed, as text, Markdown and JSON.
+
+use readings::text::{counted, grouped, rate};
+use readings::{ToolLatency, ToolReading};
+use serde_json::{Value, json};
+use verdict::diagnose::{Finding, FindingKind};
+
+use crate::markdown;
+use crate::section::columns::{Columns, errors};
+use crate::text::grid::{grid, wrapped};
+use crate::text::visible::one_line;
+use readings::text::compact::{shortened, time};
+use verdict::words::{self, diagnosis};
+
+/// Readings of other tools, what they say, and what is missing in them.
+#[derive(Clone, Copy, Debug)]
+pub struct Read<'a> {
+    /// The outputs that were found.
+    pub readings: &'a [ToolReading],
+    /// What follows from them, by their index.
+    pub findings: &'a [Finding],
+    /// What is missing or damaged, a sentence fragment each.
+    pub problems: &'a [String],
+}
+
+/// A target's name has so many characters at the most in a table.
+const TARGET: usize = 36;
+
+/// The readings in a table and the findings below it, at most `width` columns wide.
+pub fn read_terminal(read: &Read<'_>, width: usize) -> String {
+    let mut out = format!("{}\n", one_line(&found(read)));
+    if !read.readings.is_empty() {
+        out.push('\n');
+        out.push_str(&grid(&table(read.readings), width));
+    }
+    for (title, items) in parts(read) {
+        out.push_str(&format!("\n{}\n", one_line(&title)));
+        for item in items {
+            out.push_str(&wrapped("- ", &item, 2, width));
+        }
+    }
+    if read.findings.is_empty() {
+        out.push_str(&format!("\n{NOTHING}\n"));
+    }
+    out
+}
+
+/// The same as Markdown.
+pub fn read_markdown(read: &Read<'_>) -> String {
+    let mut out = format!("# {}\n", found(read));
+    if !read.readings.is_empty() {
+        out.push('\n');
+        out.push_str(&markdown::table(&table(read.readings)));
+    }
+    for (title, items) in parts(read) {
+        markdown::list(&mut out, &title, items.into_iter());
+    }
+    if read.findings.is_empty() {
+        out.push_str(&format!("\n{NOTHING}\n"));
+    }
+    out
+}
+
+/// The same as one JSON document.
+pub fn read_json(read: &Read<'_>) -> Value {
+    let findings = read.findings.iter().map(|finding| {
+        json!({
+            "readings": finding.readings,
+            "kind": finding.kind(),
+            "sentence": diagnosis(finding, read.readings),
+        })
+    });
+    json!({
+        "readings": read.readings,
+        "findings": findings.collect::<Value>(),
+        "problems": read.problems,
+    })
+}
+
+const NOTHING: &str = "Nothing in the figures contradicts itself, and nothing is compared.";
+
+fn found(read: &Read<'_>) -> String {
+    counted(read.readings.len(), "reading")
+}
+
+/// The findings by kind, then what is missing.
+fn parts(read: &Read<'_>) -> Vec<(String, Vec<String>)> {
+    let mut kinds: Vec<FindingKind> = read.findings.iter().map(Finding::kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut parts: Vec<(String, Vec<String>)> = kinds
+        .into_iter()
+        .map(|kind| {
+            let of_kind = read.findings.iter().filter(|f| f.kind() == kind);
+            let sentences = of_kind.map(|f| diagnosis(f, read.readings));
+            (capital(words::kind(kind)), sentences.collect())
+        })
+        .collect();
+    if !read.problems.is_empty() {
+        parts.push(("Not all there".to_owned(), read.problems.to_vec()));
+    }
+    parts
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(chars).collect()
+}
+
+type Cell = fn(&ToolReading) -> Option<String>;
+
+const COLUMNS: [(&str, bool, Cell); 14] = [
+    ("lines", false, |r| {
+        let (first, last) = r.lines;
+        let lines = match last {
+            last if last == first => first.to_string(),
+            last => format!("{first}-{last}"),
+        };
+        match &r.source {
+            Some(source) => Some(format!("{source}:{lines}")),
+            None => (first > 0).then_some(lines),
+        }
+    }),
+    ("tool", false, |r| {
+        let operation = r.operation.as_ref().map(|o| format!(", {o}"));
+        Some(format!("{}{}", r.tool, operation.unwrap_or_default()))
+    }),
+    ("target", false, |r| {
+        r.url.as_ref().map(|url| shortened(url, TARGET))
+    }),
+    ("TLS", false, |r| {
+        let tls = r.tls.as_ref()?;
+        let parts = [&tls.version, &tls.suite, &tls.group, &tls.alpn];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        Some(parts.join(" "))
+    }),
+    ("conns", true, |r| r.connections.map(grouped)),
+    ("threads", true, |r| r.threads.map(grouped)),
+    ("duration", true, |r| {
+        r.duration_s.map(|seconds| time(seconds * 1e6))
+    }),
+    ("offered/s", true, |r| r.offered_per_s.map(rate)),
+    ("requests/s", true, |r| r.requests_per_s.map(rate)),
+    ("mean", true, |r| r.latency.mean_us.map(time)),
+    ("p50", true, |r| quantile(&r.latency, 0.5)),
+    ("p99", true, |r| quantile(&r.latency, 0.99)),
+    ("max", true, |r| r.latency.max_us.map(time)),
+    ("errors", false, |r| {
+        (r.errors.total() > 0).then(|| errors(&r.errors))
+    }),
+];
+
+fn quantile(latency: &ToolLatency, share: f64) -> Option<String> {
+    let found = latency
+        .quantiles_us
+        .iter()
+        .find(|(q, _)| (*q - share).abs() < 1e-9);
+    found.map(|(_, us)| time(*us))
+}
+
+/// A row for each reading, numbered from 1; a column that none has anything for is left out.
+fn table(readings: &[ToolReading]) -> Columns {
+    let mut columns = Columns {
+        head: vec!["#".to_owned()],
+        rows: (1..=readings.len()).map(|n| vec![n.to_string()]).collect(),
+        numeric: vec![true],
+    };
+    for (name, numeric, cell) in COLUMNS {
+        columns.add(name, numeric, readings.iter().map(cell).collect());
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readings::Tool;
+    use verdict::diagnose::diagnose;
+
+    fn wrk() -> ToolReading {
+        let mut r = ToolReading::new(Tool::Wrk);
+        r.url = Some("http://near:8080/".into());
+        r.lines = (3, 9);
+        (r.connections, r.threads) = (Some(96), Some(8));
+        (r.requests_per_s, r.duration_s) = (Some(2302.67), Some(30.02));
+        r.latency.mean_us = Some(46_270.0);
+        r.latency.max_us = Some(528_240.0);
+        r.errors.timeout = 3;
+        r
+    }
+
+    #[test]
+    fn the_table_has_what_is_known_and_findings_stand_below() {
+        let readings = [wrk()];
+        let findings = diagnose(&readings);
+        let problems = ["lines 20 to 22: nothing".to_owned()];
+        let read = Read {
+            readings: &readings,
+            findings: &findings,
+            problems: &problems,
+        };
+        let text = read_terminal(&read, 110);
+        let head = "\
+1 reading
+
+  #  lines  tool  target             conns  threads  duration  requests/s    mean    max  errors
+  1  3-9    wrk   http://near:8080/     96        8     30.0s       2,303  46.3ms  528ms  3 timeout
+
+Impossible mean
+- wrk with 96 connections (lines 3 to 9): 2,302.67 requests/s x 46.27 ms = 106.5 requests on the way, and
+";
+        assert!(text.starts_with(head), "{text}");
+        assert!(text.ends_with("\nNot all there\n- lines 20 to 22: nothing\n"));
+        let text = read_markdown(&read);
+        assert!(
+            text.contains("| 1 | 3-9 | wrk | http://near:8080/ | 96 | 8 |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n## Impossible mean\n\n- wrk with 96"),
+            "{text}"
+        );
+        let document = read_json(&read);
+        assert_eq!(document["readings"][0]["tool"], "wrk");
+        assert_eq!(document["findings"][0]["kind"], "impossible_mean");
+        assert_eq!(document["findings"][0]["readings"][0], 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_on_below_with_its_number() {
+        let readings = [wrk(), wrk()];
+        let read = Read {
+            readings: &readings,
+            findings: &[],
+            problems: &[],
+        };
+        let text = read_terminal(&read, 60);
+        assert_eq!(text.matches("\n  2  ").count(), 2, "{text}");
+        assert!(text.lines().all(|line| line.len() <= 68), "{text}");
+        assert!(text.ends_with(&format!("\n{NOTHING}\n")));
+    }
+}

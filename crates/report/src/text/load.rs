@@ -1,0 +1,473 @@
+//! One load as terminal text.
+
+use readings::text::{counted, grouped, percent, rate};
+use readings::{Histogram, LoadReading, Pacing};
+
+use crate::section::columns::errors;
+use crate::text::idle_streams;
+use crate::text::load_hosts;
+use crate::text::load_parts as parts;
+use crate::text::visible::one_line;
+use readings::text::compact::{bytes, time};
+use verdict::words::{full_queue, late_client, load_flaws, without_pauses};
+
+const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p75", 0.75),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+];
+
+/// A share of waiting for a CPU that is told.
+const WAITED: f64 = 0.01;
+
+/// One load for a terminal, laid out as users of wrk know it.
+///
+/// It ends with the lines `Requests/sec:` and `Transfer/sec:`. Quantiles that too few answers stand
+/// behind carry a `?`. What makes the figures less than they seem is said below them: a busy
+/// client, errors, and in a closed loop that latency under saturation is queueing. `more` are notes of
+/// the caller.
+pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> String {
+    let mut out = format!("{} measured @ {url}\n", seconds(reading.duration_s));
+    out.push_str(&format!("  {}\n", how(reading)));
+    out.push_str(&latencies(reading));
+    out.push_str(&format!(
+        "  {} in {}, {} read\n",
+        requests(reading),
+        seconds(reading.duration_s),
+        bytes(reading.bytes_read as f64)
+    ));
+    out.push_str(&failures(reading));
+    out.push_str(&parts::tls(reading));
+    out.push_str(&parts::quic(reading));
+    if reading.resent > 0 {
+        out.push_str(&format!(
+            "  {} sent again: the server had not processed them, or was closing the idle connection\n",
+            counted(reading.resent as usize, "request")
+        ));
+    }
+    out.push_str(&unusual_statuses(reading));
+    out.push_str(&parts::stages(reading));
+    out.push_str(&parts::requests(reading));
+    out.push_str(&parts::fairness(reading));
+    out.push_str(&load_hosts::table(reading));
+    out.push_str(&client(reading));
+    for note in more.iter().chain(&notes(reading)) {
+        out.push_str(&format!("  Note: {}\n", one_line(note)));
+    }
+    if let Some(late) = verdict::late_at(reading, 0.99)
+        && verdict::late_at(reading, 0.5).is_none()
+    {
+        out.push_str(&format!(
+            "  Note: {}; do not read the tail as the server's\n",
+            late_client(&late)
+        ));
+    }
+    for reason in load_flaws(reading) {
+        out.push_str(&format!("  Invalid: {}\n", one_line(&reason)));
+    }
+    out.push_str(&format!(
+        "Requests/sec: {:>10.2}\n",
+        reading.requests_per_s()
+    ));
+    out.push_str(&format!(
+        "Transfer/sec: {:>10}\n",
+        bytes(reading.bytes_per_s())
+    ));
+    out
+}
+
+/// The failures of the whole load, which the reasons against it count, and how many of them fell into
+/// the measured time.
+fn failures(reading: &LoadReading) -> String {
+    let (all, inside) = (reading.errors_all.total(), reading.errors.total());
+    if all == 0 {
+        return String::new();
+    }
+    let inside = match inside {
+        _ if inside == all => String::new(),
+        0 => "; all of them before or after the measured time".to_owned(),
+        _ => format!("; {} of them in the measured time", grouped(inside)),
+    };
+    format!("  Errors: {}{inside}\n", errors(&reading.errors_all))
+}
+
+fn seconds(s: f64) -> String {
+    format!("{s:.2}s")
+}
+
+fn how(reading: &LoadReading) -> String {
+    let threads = counted(reading.client.threads.len(), "thread");
+    let mut connections = counted(reading.connections as usize, "connection");
+    if let Some(streams) = reading.streams {
+        let version = if reading.quic.is_some() { 3 } else { 2 };
+        let streams = counted(streams as usize, &format!("HTTP/{version} stream"));
+        connections.push_str(&format!(" of {streams}"));
+    }
+    let pacing = match reading.pacing {
+        Pacing::Closed => "closed loop".to_owned(),
+        Pacing::Open { rate_per_s } if reading.stages.is_empty() => {
+            format!("open loop at {} requests/s", rate(rate_per_s))
+        }
+        Pacing::Open { rate_per_s } => format!(
+            "open loop in {} stages, {} requests/s on average",
+            reading.stages.len(),
+            rate(rate_per_s)
+        ),
+    };
+    let io = match reading.client.io.as_str() {
+        "" => String::new(),
+        io => format!(" ({io})"),
+    };
+    let hosts = reading.hosts.iter().filter(|one| one.lost.is_none());
+    let hosts = match hosts.count() {
+        0 => String::new(),
+        count => format!(" on {}", counted(count, "host")),
+    };
+    format!("{threads} and {connections}{hosts}, {pacing}{io}")
+}
+
+fn latencies(reading: &LoadReading) -> String {
+    let mut rows: Vec<(&str, &Histogram)> = Vec::new();
+    match reading.pacing {
+        Pacing::Closed => rows.push(("Latency", &reading.response)),
+        Pacing::Open { .. } => {
+            rows.push((rows_first(reading), &reading.response));
+            rows.push(("Service (from sent)", &reading.service));
+            rows.push(("Client's lag, to send", &reading.schedule_lag));
+        }
+    }
+    rows.push(("Client's lag, to read", &reading.receive_lag));
+    rows.push(("First byte", &reading.first_byte));
+    rows.push(("Connect", &reading.connect));
+    if let Some(tls) = &reading.tls {
+        rows.push(("TLS handshake", &tls.handshake));
+        rows.push(("TLS handshake, resumed", &tls.resumed_handshake));
+    }
+    rows.retain(|(name, h)| h.count() > 0 || *name == rows_first(reading));
+    let wide = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut out = format!("  {:wide$}", "");
+    for name in ["mean", "stdev"]
+        .into_iter()
+        .chain(QUANTILES.iter().map(|q| q.0))
+        .chain(["max"])
+    {
+        out.push_str(&format!(" {name:>9}"));
+    }
+    out.push('\n');
+    let mut doubtful = false;
+    for (name, histogram) in rows {
+        let q = histogram.quantiles();
+        if q.count == 0 {
+            out.push_str(&format!(
+                "  {name:wide$}{}\n",
+                format!("{:>10}", "-").repeat(8)
+            ));
+            continue;
+        }
+        out.push_str(&format!(
+            "  {name:wide$} {:>9} {:>9}",
+            time(q.mean),
+            time(q.stdev)
+        ));
+        for (_, quantile) in QUANTILES {
+            let doubt = if q.resolves(quantile) { "" } else { "?" };
+            doubtful |= !doubt.is_empty();
+            let text = format!("{}{doubt}", time(histogram.quantile_us(quantile)));
+            out.push_str(&format!(" {text:>9}"));
+        }
+        out.push_str(&format!(" {:>9}\n", time(q.max)));
+    }
+    if doubtful {
+        out.push_str("  ? fewer than 100 answers lie beyond it\n");
+    }
+    out
+}
+
+/// Of an open loop the requests that became due, with the good answers to them where some failed.
+fn requests(reading: &LoadReading) -> String {
+    let answered = grouped(reading.requests);
+    match (reading.pacing, reading.offered) {
+        (Pacing::Closed, _) => format!("{answered} requests"),
+        (Pacing::Open { .. }, Some(offered)) if offered.due != reading.requests => {
+            format!(
+                "{answered} answers to {} requests due",
+                grouped(offered.due)
+            )
+        }
+        (Pacing::Open { .. }, _) => format!("{answered} requests due"),
+    }
+}
+
+fn rows_first(reading: &LoadReading) -> &'static str {
+    match reading.pacing {
+        Pacing::Closed => "Latency",
+        Pacing::Open { .. } if verdict::overload(reading).is_some() => "Response, of a backlog",
+        Pacing::Open { .. } => "Response (from due)",
+    }
+}
+
+/// Status codes, where there is more than one or an error among them.
+fn unusual_statuses(reading: &LoadReading) -> String {
+    if reading.statuses.len() < 2 && reading.errors_all.status == 0 {
+        return String::new();
+    }
+    let each: Vec<String> = reading
+        .statuses
+        .iter()
+        .map(|s| format!("{} x {}", s.status, grouped(s.count)))
+        .collect();
+    if each.is_empty() {
+        String::new()
+    } else {
+        format!("  Statuses: {}\n", each.join(", "))
+    }
+}
+
+fn client(reading: &LoadReading) -> String {
+    let shares: Vec<String> = reading
+        .client
+        .threads
+        .iter()
+        .map(|t| match t.waited {
+            waited if waited < WAITED => percent(t.cpu * 100.0, 0, false),
+            waited => format!(
+                "{} (and {} waiting for a CPU)",
+                percent(t.cpu * 100.0, 0, false),
+                percent(waited * 100.0, 0, false)
+            ),
+        })
+        .collect();
+    if shares.is_empty() {
+        return String::new();
+    }
+    format!(
+        "  Client: {:.2}s of CPU, its threads busy {}\n",
+        reading.client.cpu_s,
+        shares.join(", ")
+    )
+}
+
+fn notes(reading: &LoadReading) -> Vec<String> {
+    let mut notes = Vec::new();
+    let closed = reading.pacing == Pacing::Closed;
+    if closed && reading.client.saturated {
+        notes.push(
+            "the client was the bottleneck: this throughput is a lower bound, and the latency is \
+             partly the client's own; more threads (-t) or another machine would tell"
+                .to_owned(),
+        );
+    }
+    let asked = reading.connections * u64::from(reading.streams.unwrap_or(1));
+    let busy = idle_streams::busy(reading);
+    let at_a_time = busy.map_or(asked, |busy| busy.round() as u64);
+    if closed && at_a_time > 1 && reading.requests > 0 {
+        let places = if reading.streams.is_some() {
+            "streams"
+        } else {
+            "connections"
+        };
+        notes.push(format!(
+            "this is a closed loop: once a server is saturated its latency is queueing, {}{} \
+             {places} over the throughput ({}); --rate measures latency below saturation",
+            if busy.is_some() { "some " } else { "" },
+            grouped(at_a_time),
+            time(at_a_time as f64 / reading.requests_per_s() * 1e6)
+        ));
+    }
+    if let Pacing::Open { rate_per_s } = reading.pacing
+        && verdict::overload(reading).is_none()
+        && reading.answered_per_s() < 0.95 * rate_per_s
+    {
+        notes.push(format!(
+            "only {} of {} requests/s were answered: the latency is that of an overload, and \
+             grows with the length of the load",
+            rate(reading.answered_per_s()),
+            rate(rate_per_s)
+        ));
+    }
+    if let Some(found) = verdict::without_pauses(reading) {
+        notes.push(without_pauses(&found));
+    }
+    if reading.errors.total() > 0 {
+        notes.push("the latency figures leave out requests that failed".to_owned());
+    }
+    notes.extend(full_queues(reading));
+    notes
+}
+
+/// The accept queues that were full, where no reason against the load names them.
+fn full_queues(reading: &LoadReading) -> Option<String> {
+    let queues: Vec<String> = reading.accept_queues.iter().map(full_queue).collect();
+    let queues = queues.join("; ");
+    let is_named = |reason: &String| reason.contains(&queues);
+    (!queues.is_empty() && !load_flaws(reading).iter().any(is_named)).then(|| {
+        format!(
+            "{queues}; a SYN that finds its queue full is dropped, and sent again a second or more \
+             later"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readings::StatusCount;
+    use testing::journals::{bad_gateway, load};
+
+    #[test]
+    fn a_closed_loop_looks_as_wrk_users_expect() {
+        let text = load_terminal(
+            &load(20_000.0, 4_800.0, None),
+            "http://127.0.0.1:8080/",
+            &[],
+        );
+        let expected = "\
+10.00s measured @ http://127.0.0.1:8080/
+  1 thread and 96 connections, closed loop (epoll)
+               mean     stdev       p50       p75       p90       p99     p99.9       max
+  Latency    5.66ms    4.48ms    4.85ms    5.12ms    5.27ms    9.60ms   48.0ms?    48.0ms
+  ? fewer than 100 answers lie beyond it
+  200,000 requests in 10.00s, 38.15MB read
+  Client: 4.00s of CPU, its threads busy 40%
+";
+        let (figures, rest) = text.split_at(text.find("  Note").unwrap());
+        assert_eq!(figures, expected);
+        assert!(rest.contains("queueing, 96 connections over the throughput (4.80ms)"));
+        assert!(text.ends_with("Requests/sec:   20000.00\nTransfer/sec:     3.81MB\n"));
+    }
+
+    #[test]
+    fn an_open_loop_shows_response_and_service() {
+        let mut reading = load(1_200.0, 400.0, Some(2_000.0));
+        reading.schedule_lag.record_ns(5_000);
+        let text = load_terminal(&reading, "http://h/", &[]);
+        for part in [
+            "open loop at 2,000 requests/s",
+            "  Response (from due)",
+            "  Service (from sent)",
+            "  Client's lag, to send",
+            "only 1,200 of 2,000 requests/s were answered",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+        assert!(!text.contains("queueing"));
+    }
+
+    #[test]
+    fn the_latency_of_an_overload_is_labelled() {
+        let mut reading = load(2_000.0, 400.0, Some(2_000.0));
+        assert!(load_terminal(&reading, "http://h/", &[]).contains("Response (from due)"));
+        reading.offered = Some(readings::Offered {
+            due: 20_000,
+            answered_within: 10_000,
+            backlog: [0, 2_500, 5_000, 7_500, 10_000],
+        });
+        let text = load_terminal(&reading, "http://h/", &[]);
+        assert!(text.contains("  Response, of a backlog"), "{text}");
+        assert!(
+            text.contains("it carries about 1,000/s, was offered 2,000/s"),
+            "{text}"
+        );
+        assert!(text.contains("  20,000 requests due in 10.00s, "), "{text}");
+        assert!(text.contains("Requests/sec:    1000.00\n"), "{text}");
+        reading.requests = 12_000;
+        let text = load_terminal(&reading, "http://h/", &[]);
+        let part = "  12,000 answers to 20,000 requests due in 10.00s, ";
+        assert!(text.contains(part), "{text}");
+    }
+
+    #[test]
+    fn pauses_of_the_client_and_the_p99_without_them_are_told() {
+        let mut reading = load(2_000.0, 400.0, Some(2_000.0));
+        reading.pauses = Some(readings::ClientPauses {
+            pauses: vec![readings::Pause {
+                start_s: 1.0,
+                duration_s: 0.02,
+            }],
+            count: 2,
+            sections: 100,
+            sections_left_out: 12,
+            latency_us_without: readings::Quantiles {
+                count: 17_600,
+                p99: 450.0,
+                ..readings::Quantiles::default()
+            },
+            ..readings::ClientPauses::default()
+        });
+        let text = load_terminal(&reading, "http://h/", &[]);
+        let told = "p99 without the 12% of the open loop that hold or follow a pause of the \
+                    client's CPU: 450us";
+        assert!(text.contains(told), "{text}");
+    }
+
+    #[test]
+    fn a_busy_client_is_told() {
+        let mut reading = load(20_000.0, 4_800.0, None);
+        assert!(!load_terminal(&reading, "http://h/", &[]).contains("at least"));
+        reading.client.saturated = true;
+        assert!(
+            load_terminal(&reading, "http://h/", &[]).contains("this throughput is a lower bound")
+        );
+    }
+
+    #[test]
+    fn streams_are_those_of_their_version_and_queue_like_connections() {
+        let mut reading = load(20_000.0, 4_800.0, None);
+        (reading.connections, reading.streams) = (4, Some(32));
+        let text = load_terminal(&reading, "http://h/", &[]);
+        assert!(
+            text.contains("4 connections of 32 HTTP/2 streams"),
+            "{text}"
+        );
+        assert!(text.contains("128 streams over the throughput"), "{text}");
+        reading.quic = Some(readings::QuicReading::default());
+        let text = load_terminal(&reading, "http://h/", &[]);
+        assert!(
+            text.contains("4 connections of 32 HTTP/3 streams"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn failures_are_counted_once_and_those_in_the_measured_time_are_told_apart() {
+        let mut reading = load(100.0, 400.0, None);
+        let line = |reading: &LoadReading| {
+            let text = load_terminal(reading, "http://h/", &[]);
+            let mut lines = text.lines().filter(|line| line.starts_with("  Errors"));
+            lines.next().map(str::to_owned)
+        };
+        assert_eq!(line(&reading), None);
+        reading.errors_all.timeout = 94;
+        assert_eq!(
+            line(&reading).unwrap(),
+            "  Errors: 94 timeout; all of them before or after the measured time"
+        );
+        reading.errors.timeout = 2;
+        let text = line(&reading).unwrap();
+        assert_eq!(text, "  Errors: 94 timeout; 2 of them in the measured time");
+        let reason = &load_flaws(&reading)[0];
+        assert!(reason.contains("(94 timeout)"), "the same count: {reason}");
+        reading.errors.timeout = 94;
+        assert_eq!(line(&reading).unwrap(), "  Errors: 94 timeout");
+    }
+
+    #[test]
+    fn wrong_answers_are_no_speed() {
+        let mut reading = bad_gateway();
+        reading.statuses = vec![StatusCount {
+            status: 502,
+            count: 31_204,
+        }];
+        let text = load_terminal(&reading, "http://h/", &[]);
+        for part in [
+            "  Errors: 31,204 status\n",
+            "  Statuses: 502 x 31,204\n",
+            "  Invalid: 31,204 of 31,204 answers were wrong: expected status 200, found 502\n",
+            "Requests/sec:       0.00\n",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Results for a terminal.
+
+pub(crate) mod grid;
+pub(crate) mod idle_streams;
+pub(crate) mod load;
+pub(crate) mod load_hosts;
+pub(crate) mod load_parts;
+pub(crate) mod plot;
+pub(crate) mod run;
+pub(crate) mod visible;

@@ -1,0 +1,396 @@
+//! A run's result as terminal text.
+
+use readings::RunHeader;
+use readings::text::{condition, counted, fraction};
+use verdict::{Analysis, Comparison, InvalidTrial, SubjectRow, Verdict};
+
+use crate::section::columns::{Columns, WHERE_THEY_DIFFER, differ, legend};
+use crate::section::curve_table;
+use crate::section::tiers;
+use crate::text::grid::{grid, wrapped};
+use crate::text::visible::one_line;
+use verdict::words;
+
+/// How many invalid trials and failures are named one by one.
+const MOST_NAMED: usize = 8;
+
+/// A run's result for a terminal of `width` columns: the sentences first, then the figures.
+///
+/// `colour` adds ANSI colours to the marks before the sentences and to the headings; every mark is
+/// a character of its own, so nothing is lost without them. `folder` is named as the place where
+/// everything is kept.
+pub fn terminal(
+    header: &RunHeader,
+    analysis: &Analysis,
+    width: usize,
+    colour: bool,
+    folder: Option<&str>,
+) -> String {
+    let width = width.max(40);
+    let paint = Paint { colour };
+    let mut out = String::new();
+    out.push_str(&crate::study::gates::terminal(
+        &analysis.gates,
+        width,
+        &paint,
+    ));
+    for c in by_metric(analysis) {
+        let (mark, code) = mark(c.verdict);
+        let lead = format!("{} ", paint.with(code, mark));
+        out.push_str(&wrapped(&lead, &words::comparison(c), 2, width));
+    }
+    if analysis.comparisons.is_empty() {
+        for text in words::uncompared(analysis) {
+            out.push_str(&wrapped("", &text, 2, width));
+        }
+    }
+    if let Some(text) = words::placement(&analysis.placements) {
+        out.push_str(&wrapped("  ", &text, 4, width));
+    }
+    if !analysis.tiers.is_empty() {
+        out.push_str(&paint.heading(tiers::TITLE));
+        for one in &analysis.tiers {
+            out.push_str(&wrapped("  ", &words::tiers(one), 4, width));
+        }
+    }
+    out.push_str(&figures(analysis, width, &paint));
+    for summary in &analysis.tls {
+        out.push_str(&wrapped("  ", &words::tls(summary), 4, width));
+    }
+    for text in words::congestion(&analysis.congestion) {
+        out.push_str(&wrapped("  ", &text, 4, width));
+    }
+    for choice in &analysis.rates {
+        out.push_str(&wrapped("  ", &words::rate_choice(choice), 4, width));
+    }
+    for curves in &analysis.curves {
+        out.push_str(&paint.heading(curve_table::TITLE));
+        for text in words::curves(curves) {
+            out.push_str(&wrapped("  ", &text, 4, width));
+        }
+        if let Some(bounds) = curve_table::bounds(curves) {
+            out.push('\n');
+            out.push_str(&grid(&bounds, width));
+        }
+        out.push('\n');
+        out.push_str(&grid(&curve_table::table(curves), width));
+        out.push_str(&wrapped(
+            "  ",
+            &format!("({})", words::curve_legend(curves)),
+            2,
+            width,
+        ));
+    }
+    if !analysis.interactions.is_empty() {
+        out.push_str(&paint.heading("Interactions"));
+        for text in words::interactions(&analysis.interactions) {
+            out.push_str(&wrapped("  ", &text, 4, width));
+        }
+    }
+    if !analysis.bottlenecks.is_empty() {
+        out.push_str(&paint.heading("Bottlenecks"));
+        for finding in &analysis.bottlenecks {
+            out.push_str(&wrapped("  ", &words::finding(finding), 4, width));
+        }
+    }
+    if !analysis.noise_floor.is_empty() {
+        out.push_str(&paint.heading("Noise floor"));
+        for floor in &analysis.noise_floor {
+            let text = words::noise_floor(floor);
+            let text = text.trim_start_matches("noise floor, ");
+            out.push_str(&wrapped("  ", text, 4, width));
+        }
+    }
+    if !analysis.warnings.is_empty() {
+        out.push_str(&paint.heading("Warnings"));
+        for warning in &analysis.warnings {
+            out.push_str(&wrapped("  ", &words::warning(warning), 4, width));
+        }
+    }
+    if !analysis.invalid.is_empty() {
+        let title = format!("Invalid: {}", counted(analysis.invalid.len(), "trial"));
+        out.push_str(&paint.heading(&title));
+        named(&mut out, analysis.invalid.iter().map(invalid_trial), width);
+    }
+    if !analysis.failures.is_empty() {
+        let title = format!("Failed: {}", counted(analysis.trials_failed, "trial"));
+        out.push_str(&paint.heading(&title));
+        let lines = analysis
+            .failures
+            .iter()
+            .map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason));
+        named(&mut out, lines, width);
+    }
+    out.push('\n');
+    out.push_str(&wrapped("", &closing(header, analysis, folder), 0, width));
+    out
+}
+
+/// The table; a condition that is the same in every row stands in its heading.
+fn figures(analysis: &Analysis, width: usize, paint: &Paint) -> String {
+    let Some(first) = analysis.table.first() else {
+        return String::new();
+    };
+    let mut columns = Columns::of(&analysis.table);
+    let mut title = "Figures".to_owned();
+    let one = analysis
+        .table
+        .iter()
+        .all(|r| r.condition == first.condition);
+    if one && !first.condition.is_empty() {
+        title.push_str(&format!(" at {}", condition(&first.condition)));
+        columns = columns.without("condition");
+    }
+    let columns = compact(columns, &analysis.table, width);
+    let mut out = paint.heading(&title);
+    out.push_str(&grid(&columns, width));
+    out.push_str(&wrapped("  ", &legend(&columns), 2, width));
+    if let Some(probes) = &analysis.probes {
+        out.push_str(&wrapped("  ", &words::probes(probes), 4, width));
+    }
+    out
+}
+
+/// Without the columns that tell no subjects apart, or that would need further lines.
+fn compact(all: Columns, table: &[SubjectRow], width: usize) -> Columns {
+    let names = WHERE_THEY_DIFFER.map(|(name, _)| name);
+    let without = |kept: &[&str]| {
+        let mut columns = all.clone();
+        for name in names.iter().filter(|name| !kept.contains(name)) {
+            columns = columns.without(name);
+        }
+        columns
+    };
+    let lines = |columns: &Columns| grid(columns, width).lines().count();
+    let mut kept = Vec::new();
+    let mut columns = without(&kept);
+    for (name, figure) in WHERE_THEY_DIFFER {
+        if !differ(table, figure) {
+            continue;
+        }
+        kept.push(name);
+        let more = without(&kept);
+        let is_wrapped = lines(&columns) > columns.rows.len() + 1;
+        if is_wrapped || lines(&more) > lines(&columns) {
+            kept.pop();
+        } else {
+            columns = more;
+        }
+    }
+    columns
+}
+
+/// What a figure is worth, in one line.
+fn closing(header: &RunHeader, analysis: &Analysis, folder: Option<&str>) -> String {
+    let confidence = analysis.comparisons.first().map_or(0.95, |c| c.confidence);
+    let mut text = format!(
+        "{}. {}, seed {}; {} intervals; differences within {} do not matter.",
+        stage(analysis),
+        counted(analysis.trials_done, "trial"),
+        header.seed,
+        fraction(confidence),
+        fraction(header.matters)
+    );
+    if let Some(folder) = folder {
+        text.push_str(&format!(" Everything is in {folder}"));
+    }
+    text
+}
+
+/// Where in its looks the run stands, as the beginning of a sentence.
+pub(crate) fn stage(analysis: &Analysis) -> String {
+    let sentence = words::stage(&analysis.stage);
+    let mut letters = sentence.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
+}
+
+fn named(out: &mut String, lines: impl ExactSizeIterator<Item = String>, width: usize) {
+    let all = lines.len();
+    for line in lines.take(MOST_NAMED) {
+        out.push_str(&wrapped("  ", &line, 4, width));
+    }
+    if all > MOST_NAMED {
+        out.push_str(&format!("  and {} more\n", all - MOST_NAMED));
+    }
+}
+
+/// `trial 12 (balance, block 3, connections=96): throughput: …`.
+pub(crate) fn invalid_trial(trial: &InvalidTrial) -> String {
+    let mut place = format!("{}, block {}", trial.subject, trial.block);
+    if trial.baseline_copy {
+        place.push_str(", second copy");
+    }
+    let condition = condition(&trial.condition);
+    if !condition.is_empty() {
+        place.push_str(", ");
+        place.push_str(&condition);
+    }
+    let reasons: Vec<String> = trial.reasons.iter().map(words::trial_flaw).collect();
+    format!("trial {} ({place}): {}", trial.trial, reasons.join("; "))
+}
+
+/// The comparisons with throughput first, otherwise in the run's order.
+pub(crate) fn by_metric(analysis: &Analysis) -> Vec<&Comparison> {
+    let mut sorted: Vec<&Comparison> = analysis.comparisons.iter().collect();
+    sorted.sort_by_key(|c| c.metric);
+    sorted
+}
+
+/// A comparison's sentence without its verdict's word in front, for where that stands already.
+pub(crate) fn after_word(c: &Comparison) -> String {
+    let sentence = words::comparison(c);
+    let rest = sentence.strip_prefix(c.verdict.word());
+    let rest = rest.and_then(|rest| rest.strip_prefix(": "));
+    rest.map_or_else(|| sentence.clone(), str::to_owned)
+}
+
+fn mark(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
+        Verdict::Faster => ("+", "32;1"),
+        Verdict::Slower => ("-", "31;1"),
+        Verdict::Same => ("=", "36;1"),
+        Verdict::Inconclusive => ("?", "33;1"),
+        Verdict::Invalid => ("!", "35;1"),
+    }
+}
+
+pub(crate) struct Paint {
+    pub colour: bool,
+}
+
+impl Paint {
+    #[cfg(test)]
+    pub fn plain() -> Self {
+        Self { colour: false }
+    }
+
+    /// The text in a colour, with control characters made visible.
+    pub fn with(&self, code: &str, text: &str) -> String {
+        let text = one_line(text);
+        match self.colour {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.into_owned(),
+        }
+    }
+
+    fn heading(&self, text: &str) -> String {
+        format!("\n{}\n", self.with("1", text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testing::journals::journal;
+    use verdict::analyse;
+
+    fn shown(width: usize, colour: bool) -> String {
+        let journal = journal();
+        terminal(
+            &journal.header,
+            &analyse(&journal),
+            width,
+            colour,
+            Some("runs/7"),
+        )
+    }
+
+    #[test]
+    fn the_sentences_come_first_and_throughput_before_latency() {
+        let text = shown(200, false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[0].starts_with("- balance costs 31") && lines[0].contains("of the throughput"),
+            "{text}"
+        );
+        assert!(
+            lines[1].starts_with("! invalid: lighttpd against direct, throughput"),
+            "{text}"
+        );
+        assert!(
+            lines[2].contains("balance raises the median latency from 0.4"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn everything_the_reader_needs_is_there() {
+        let text = shown(200, false);
+        for part in [
+            "Figures at connections=96\n  subject   requests/s  offered/s",
+            "\n  balance       13,8",
+            "Noise floor\n  throughput at connections=96: direct against itself shows",
+            "Invalid: 5 trials\n  trial 13 (lighttpd, block 1, connections=96): throughput: \
+             31,204 of 31,204 answers were wrong: expected status 200, found 502",
+            "Failed: 1 trial\n  1 of lighttpd: did not become ready within 10 s",
+            "\nFixed design: one look, after all 6 blocks, with the whole error budget of 5%. 23 trials",
+            "differences within 3% do not matter. Everything is in runs/7\n",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_servers_did_stands_there_where_subjects_differ_and_there_is_room() {
+        let wide = shown(400, false);
+        assert!(wide.contains("switches/req"), "{wide}");
+        assert!(wide.contains("balance 1.50, origin 0.25"), "{wide}");
+        assert!(!wide.contains("faults/req"), "alike for all:\n{wide}");
+        assert!(
+            wide.contains("sampled 7.0 times a second of measured time, which took 0.50% of"),
+            "{wide}"
+        );
+        assert!(!shown(100, false).contains("switches/req"));
+    }
+
+    #[test]
+    fn a_narrow_terminal_is_respected() {
+        let text = shown(60, false);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 60, "{line:?}");
+        }
+        assert!(text.contains("  balance       13,8"));
+    }
+
+    #[test]
+    fn names_of_others_neither_colour_nor_make_lines() {
+        let mut journal = journal();
+        let bad = "b\x1b[30;40m\x1b[31m\n+ faster";
+        let is_it = |name: &str| name == "balance";
+        for name in &mut journal.header.subjects {
+            if is_it(name) {
+                *name = bad.to_owned();
+            }
+        }
+        for row in &mut journal.rows {
+            if let readings::JournalRow::Trial(trial) = row {
+                if is_it(&trial.subject) {
+                    trial.subject = bad.to_owned();
+                }
+                trial.condition = [("c".to_owned(), bad.to_owned())].into();
+            }
+        }
+        journal.header.conditions = vec![[("c".to_owned(), bad.to_owned())].into()];
+        let analysis = analyse(&journal);
+        let plain = terminal(&journal.header, &analysis, 200, false, None);
+        assert!(!plain.contains('\x1b'), "{plain:?}");
+        assert!(plain.contains("b\u{241b}[30;40m"), "{plain}");
+        assert!(!plain.contains("\n+ faster"), "{plain}");
+        let coloured = terminal(&journal.header, &analysis, 200, true, None);
+        let foreign = ["\x1b[30", "\x1b[31m", "\n+ faster"];
+        assert!(
+            !foreign.iter().any(|it| coloured.contains(it)),
+            "{coloured:?}"
+        );
+    }
+
+    #[test]
+    fn colour_is_only_there_when_asked_for() {
+        assert!(!shown(100, false).contains('\x1b'));
+        let coloured = shown(100, true);
+        assert!(coloured.starts_with("\x1b[31;1m-\x1b[0m balance costs"));
+    }
+}
