@@ -18,5 +18,5 @@ pub fn journal(data: &[u8]) {
     assert!(!report::markdown(header, &analysis).is_empty());
     let facts = report::RunFacts::default();
     assert!(!report::html(&journal, &analysis, &facts).is_empty());
-    assert!(!report::csv(&journal).is_empty());
+    assert!(!report::csv(&journal, &analysis).is_empty());
 }

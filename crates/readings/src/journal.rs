@@ -309,6 +309,16 @@ pub struct Trial {
     pub outcome: Outcome,
 }
 
+impl Trial {
+    /// What was measured; nothing where the trial failed.
+    pub fn reading(&self) -> Option<&Reading> {
+        match &self.outcome {
+            Outcome::Done(reading) => Some(reading),
+            Outcome::Failed { .. } => None,
+        }
+    }
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }

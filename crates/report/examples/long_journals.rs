@@ -42,7 +42,7 @@ fn time(trials: u32) {
     let header = &journal.header;
     let (_, json_ms) = timed(|| report::json(header, &analysis).to_string());
     let (page, html_ms) = timed(|| report::html(&journal, &analysis, &report::RunFacts::default()));
-    let (_, csv_ms) = timed(|| report::csv(&journal));
+    let (_, csv_ms) = timed(|| report::csv(&journal, &analysis));
     let (_, terminal_ms) = timed(|| report::terminal(header, &analysis, 100, false, None));
     print(
         format!(

@@ -59,6 +59,7 @@ pub use summary::{
 pub use trial::cells::{latest, trial_flaws};
 pub use trial::flaw::host_fault::HostFault;
 pub use trial::flaw::{Flaw, FullQueue, Reason, TrialFlaw};
+pub use trial::judged::{Distribution, JudgedTrial, Judgement, LoadJudgement, judged_trials};
 pub use trial::lag::{LagRemedy, LateClient, late_at};
 pub use trial::lasting::is_lasting;
 pub use trial::loops::Loop;

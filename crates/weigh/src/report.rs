@@ -38,7 +38,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
         }
         ReportFormat::Html => report::html(&journal, analysis, &stored_run_facts(&args.folder)),
         ReportFormat::Md => report::markdown(header, analysis),
-        ReportFormat::Csv => report::csv(&journal),
+        ReportFormat::Csv => report::csv(&journal, analysis),
         ReportFormat::Json => json_text(&report::json(header, analysis)) + "\n",
         ReportFormat::Svg => report::curve_svg(header, analysis).ok_or_else(|| {
             Failure::words(

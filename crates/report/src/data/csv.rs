@@ -3,21 +3,24 @@
 use readings::{
     DriverReading, Journal, LOAD_KEY, LoadReading, Outcome, ServerMetrics, SystemMetrics,
 };
-use verdict::{latest, machine_flaws};
+use verdict::{Analysis, JudgedTrial, judged_trials};
 
 use crate::text::visible::visible;
-use verdict::words::{flaw, load_flaws};
+use verdict::words::trial_flaw;
 
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
 /// spreadsheet or a data frame. Factors are columns of their own, named as in the experiment. Text
 /// that a spreadsheet would take for a formula begins with an apostrophe.
-pub fn csv(journal: &Journal) -> String {
+///
+/// The loads are those that the figures of `analysis` rest on, which was made from `journal`. Where a
+/// block has none that can be used, its line has the problem.
+pub fn csv(journal: &Journal, analysis: &Analysis) -> String {
     let journal = &*journal.by_load();
     let header = &journal.header;
-    let rows = latest(header, journal.trials());
+    let rows: Vec<JudgedTrial<'_>> = judged_trials(journal, &analysis.judgements).collect();
     let mut factors: Vec<&String> = Vec::new();
     let conditions = header.conditions.iter();
-    for condition in conditions.chain(rows.iter().map(|t| &t.condition)) {
+    for condition in conditions.chain(rows.iter().map(|one| &one.trial.condition)) {
         for name in condition.keys() {
             if !factors.contains(&name) {
                 factors.push(name);
@@ -38,7 +41,7 @@ pub fn csv(journal: &Journal) -> String {
          server_switches_involuntary,server_faults_minor,server_faults_major,\
          server_rss_bytes_max,probed_requests,problem\n",
     );
-    for trial in rows {
+    for JudgedTrial { trial, judgement } in rows {
         let mut start = format!(
             "{},{},{},{}",
             trial.trial,
@@ -51,25 +54,32 @@ pub fn csv(journal: &Journal) -> String {
             start.push_str(&field(trial.condition.get(*name).map_or("", |v| v)));
         }
         match &trial.outcome {
+            Outcome::Failed { .. } if !judgement.counts => {}
             Outcome::Failed { reason, .. } => {
                 out.push_str(&format!("{start},,,,,,,,,,,,,,,,,,,,,,{}\n", field(reason)));
             }
             Outcome::Done(reading) => {
                 let loads = [
-                    ("closed", &reading.throughput, &reading.probed),
-                    ("open", &reading.latency, &reading.latency_probed),
+                    (
+                        "closed",
+                        &reading.throughput,
+                        &reading.probed,
+                        &judgement.closed,
+                    ),
+                    (
+                        "open",
+                        &reading.latency,
+                        &reading.latency_probed,
+                        &judgement.open,
+                    ),
                 ];
-                for (name, load, probed) in loads {
-                    let Some(load) = load else { continue };
+                for (name, load, probed, judged) in loads {
+                    let Some(load) = load.as_ref().filter(|_| judged.is_chosen) else {
+                        continue;
+                    };
                     let [p50, p99, p99_9, max] = latencies(load, reading.driver.as_ref());
                     let driver = reading.driver.as_ref();
-                    // Where something happened to servers, failures are what was measured.
-                    let mut problems = match reading.events {
-                        Some(_) => Vec::new(),
-                        None => load_flaws(load),
-                    };
-                    let of_machine = probed.iter().flat_map(|seen| machine_flaws(load, seen));
-                    problems.extend(of_machine.map(|found| flaw(&found)));
+                    let problems: Vec<String> = judged.flaws.iter().map(trial_flaw).collect();
                     out.push_str(&format!(
                         "{start},{name},{},{},{},{p50},{p99},{p99_9},{max},{},{},{},{},{},{},{}\n",
                         load.requests,
@@ -165,10 +175,12 @@ fn is_formula(text: &str) -> bool {
 mod tests {
     use super::*;
     use testing::journals::journal;
+    use verdict::analyse;
 
     #[test]
     fn every_line_has_every_column() {
-        let text = csv(&journal());
+        let journal = journal();
+        let text = csv(&journal, &analyse(&journal));
         let mut lines = text.lines();
         let head = lines.next().unwrap();
         assert!(head.starts_with("trial,block,subject,again,connections,load,requests,"));

@@ -69,14 +69,18 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
             curve_table::TITLE,
             &against_rate(analysis, &subjects),
         ),
-        section("latency", "Latency", &curves(journal, &subjects)),
+        section("latency", "Latency", &curves(analysis, &subjects)),
         section("quantiles", "Latency by quantile", &shifts(analysis)),
         section(
             "events",
             "Around the events",
-            &event_rows(journal, &subjects),
+            &event_rows(journal, analysis, &subjects),
         ),
-        section("time", "Over time", &over_time(journal, &subjects)),
+        section(
+            "time",
+            "Over time",
+            &over_time(journal, analysis, &subjects),
+        ),
         section(
             "interactions",
             "Interactions",
@@ -109,7 +113,7 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
     let json = crate::json(header, analysis);
     main.push_str(&data(
         main.len() + foot.len() + 20_000,
-        &crate::csv(journal),
+        &crate::csv(journal, analysis),
         &json,
     ));
     main.push_str(&foot);
@@ -350,7 +354,7 @@ mod tests {
             let text = text.split("</script>").next().unwrap();
             serde_json::from_str::<serde_json::Value>(text).unwrap()
         };
-        assert_eq!(element("data-csv"), crate::csv(&journal));
+        assert_eq!(element("data-csv"), crate::csv(&journal, &analysis));
         assert_eq!(
             element("data-json"),
             crate::json(&journal.header, &analysis)

@@ -43,7 +43,7 @@ pub fn idle_streams(reading: &LoadReading) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::load;
+    use crate::load_terminal;
     use testing::journals::load;
 
     /// Two connections of so many streams, of which 200 are busy on average.

@@ -254,7 +254,7 @@ fn a_reader_sorts_folds_follows_a_proof_and_downloads_the_data() {
         });
         let text = std::fs::read_to_string(folder.0.join(name)).unwrap();
         match kind {
-            "csv" => assert_eq!(text, report::csv(&journal)),
+            "csv" => assert_eq!(text, report::csv(&journal, &analysis)),
             _ => {
                 let expected = report::json(&journal.header, &analysis).to_string();
                 assert_eq!(text.trim_end().replace("\\u003c", "<"), expected);

@@ -5,6 +5,7 @@
 mod browser;
 mod chromium;
 mod corpus;
+mod judged;
 mod made_up;
 mod old_journals;
 mod schemas;

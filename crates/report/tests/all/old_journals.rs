@@ -2,7 +2,8 @@
 //! same figures. The verdicts follow today's rules. One block of `hosts` was repeated; its ratio in the
 //! document is that of one attempt, as today's rules have it. Events are judged as absolute
 //! differences since; their document is today's. Answers at the edges of slices count by their part in
-//! CPU time per request since; these figures, up to 0.06% off, are today's.
+//! CPU time per request since; these figures, up to 0.06% off, are today's. Peak memory is the geometric
+//! mean over valid trials since, as in its comparison; these figures are today's too.
 //!
 //! Service time, first byte, transfer and receive lag, of which no document tells, were emptied in
 //! the journals, and most rows of a second left out.

@@ -52,9 +52,9 @@ pub struct ShiftAt {
 pub(crate) fn shifts(rules: &Rules, cells: &Cells<'_>) -> Vec<Shift> {
     let mut found = Vec::new();
     for condition in &cells.conditions {
-        let baseline = cells.in_one_attempt(Loop::Open, condition, &rules.baseline, false);
+        let baseline = cells.judged(Loop::Open, condition, &rules.baseline, false);
         for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
-            let ours = cells.in_one_attempt(Loop::Open, condition, subject, false);
+            let ours = cells.judged(Loop::Open, condition, subject, false);
             let at = |quantile: f64| {
                 let logs: Vec<f64> = ours
                     .iter()

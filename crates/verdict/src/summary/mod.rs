@@ -33,6 +33,7 @@ use crate::summary::table::table;
 use crate::summary::tls::TlsSummary;
 use crate::summary::warnings::warnings;
 use crate::trial::cells::Cells;
+use crate::trial::judged::{Distribution, Judgement, distributions, judgements};
 use crate::trial::machine::{self, ProbesCost};
 use crate::trial::pauses::{self, BlockPauses};
 use crate::{
@@ -87,6 +88,11 @@ pub struct Analysis {
     pub settings: Vec<SideBySide>,
     /// The CPUs of client and servers; several where they were drawn for each block.
     pub placements: Vec<Placement>,
+    /// The trials of the journal by load, judged: what all figures rest on. Only in the analysis of
+    /// a journal; [`judged_trials`](crate::judged_trials) gives each with its trial.
+    pub judgements: Vec<Judgement>,
+    /// The answers of each subject; only in the analysis of a journal.
+    pub distributions: Vec<Distribution>,
 }
 
 /// A reason for which trials failed.
@@ -130,6 +136,8 @@ pub fn analyse(journal: &Journal) -> Analysis {
     analysis.interactions = interactions(&rules, &cells);
     let background = Cells::of_background(header, journal.trials());
     analysis.table.extend(table(&background));
+    analysis.judgements = judgements(journal.trials(), &[&cells, &background]);
+    analysis.distributions = distributions(&cells);
     let recorded = journal
         .warnings()
         .into_iter()
@@ -211,6 +219,8 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         congestion: Vec::new(),
         settings: Vec::new(),
         placements: Vec::new(),
+        judgements: Vec::new(),
+        distributions: Vec::new(),
     }
 }
 

@@ -57,8 +57,8 @@ pub struct SubjectRow {
     pub server_switches_per_request: BTreeMap<String, f64>,
     /// Mean number of page faults of each server per request of the closed loop, of both kinds.
     pub server_faults_per_request: BTreeMap<String, f64>,
-    /// The most resident memory of each server in any sample, in bytes; memory that its processes
-    /// share counts for each of them.
+    /// Geometric mean over the valid trials of the most resident memory of each server in any
+    /// sample, in bytes; memory that its processes share counts for each of them.
     pub server_rss_bytes_max: BTreeMap<String, u64>,
     /// Mean share of a core that a client thread used in the closed loop, 0 to 1.
     pub client_cpu: Option<f64>,
@@ -83,11 +83,11 @@ pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
         for subject in &cells.subjects {
             let trials = Trials {
                 counted: values(cells.of_subject(condition, subject, false)),
-                closed: values(cells.in_one_attempt(Loop::Closed, condition, subject, false)),
-                open: values(cells.in_one_attempt(Loop::Open, condition, subject, false)),
+                closed: values(cells.judged(Loop::Closed, condition, subject, false)),
+                open: values(cells.judged(Loop::Open, condition, subject, false)),
             };
             if trials.counted.iter().any(|c| c.reading().is_some()) {
-                let starts = Starts::of(&cells.attempts(condition, subject, false));
+                let starts = Starts::of(&cells.attempts(Loop::Closed, condition, subject, false));
                 rows.push(row(condition, subject, &trials, starts));
             }
         }
@@ -99,9 +99,9 @@ pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
 struct Trials<'c, 'a> {
     /// The rows that count.
     counted: Vec<&'c Cell<'a>>,
-    /// Those of the attempts from which all subjects' closed loops are taken.
+    /// Those that the figures of closed loops rest on.
     closed: Vec<&'c Cell<'a>>,
-    /// Those of the attempts from which all subjects' open loops are taken.
+    /// Those that the figures of open loops rest on.
     open: Vec<&'c Cell<'a>>,
 }
 
@@ -192,7 +192,7 @@ fn row(
         server_user_instructions_per_request: instructions(trials, InstructionScope::User),
         server_switches_per_request: per_server(trials, SystemMetrics::switches_per_request),
         server_faults_per_request: per_server(trials, SystemMetrics::faults_per_request),
-        server_rss_bytes_max: most_memory(counted),
+        server_rss_bytes_max: memory(trials_of),
         client_cpu: mean(&client),
         driver: trials
             .iter()
@@ -286,17 +286,32 @@ fn per_server(
         .collect()
 }
 
-fn most_memory(trials: &[&Cell<'_>]) -> BTreeMap<String, u64> {
-    let mut found: BTreeMap<String, u64> = BTreeMap::new();
-    let readings = trials.iter().filter_map(|cell| cell.reading());
-    for probed in readings.flat_map(|reading| [&reading.probed, &reading.latency_probed]) {
-        for (server, seen) in probed.iter().flat_map(|probed| &probed.servers) {
-            let most = found.entry(server.clone()).or_default();
-            *most = (*most).max(seen.rss_bytes_max);
+/// The peak memory of each server, as its comparison takes it: of the trials whose closed loop can
+/// be used, or whose open loop where there is no other.
+fn memory(trials: &Trials<'_, '_>) -> BTreeMap<String, u64> {
+    let mut found: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let closed = trials.closed.iter().filter(|c| c.throughput().is_some());
+    let open = trials.open.iter().filter(|c| {
+        let alone = c
+            .reading()
+            .is_some_and(|reading| reading.throughput.is_none());
+        alone && c.latency().is_some()
+    });
+    for reading in closed.chain(open).filter_map(|cell| cell.reading()) {
+        let mut most: BTreeMap<&String, u64> = BTreeMap::new();
+        let probed = [&reading.probed, &reading.latency_probed];
+        for (server, seen) in probed.into_iter().flatten().flat_map(|one| &one.servers) {
+            let peak = most.entry(server).or_default();
+            *peak = (*peak).max(seen.rss_bytes_max);
+        }
+        for (server, bytes) in most {
+            found.entry(server.clone()).or_default().push(bytes as f64);
         }
     }
-    found.retain(|_, bytes| *bytes > 0);
-    found
+    let means = found.into_iter().filter_map(|(server, bytes)| {
+        Some((server, geometric_mean(bytes.into_iter())?.round() as u64))
+    });
+    means.collect()
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -376,7 +391,8 @@ mod tests {
         assert!((row.server_cpu_system_us_per_request["origin"] - 37.5).abs() < 1e-9);
         assert!((row.server_switches_per_request["origin"] - 1.75).abs() < 1e-9);
         assert!((row.server_faults_per_request["origin"] - 0.25).abs() < 1e-9);
-        assert_eq!(row.server_rss_bytes_max["origin"], 2_000_000);
+        // The geometric mean of 500,000 and 2,000,000.
+        assert_eq!(row.server_rss_bytes_max["origin"], 1_000_000);
         let probed = row.probed.as_ref().unwrap();
         assert_eq!(probed.requests, 200, "of two valid trials");
         assert_eq!(probed.servers["origin"].faults_minor, 50);

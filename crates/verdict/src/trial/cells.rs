@@ -175,16 +175,21 @@ impl<'a> Cell<'a> {
 
     /// What was measured, whether or not it can be used.
     pub fn reading(&self) -> Option<&'a Reading> {
-        match &self.trial.outcome {
-            Outcome::Done(reading) => Some(reading),
-            Outcome::Failed { .. } => None,
-        }
+        self.trial.reading()
     }
 
     /// The closed loop, if it can be used.
     pub fn throughput(&self) -> Option<&'a LoadReading> {
         let load = self.reading()?.throughput.as_ref()?;
         self.throughput_flaws.is_empty().then_some(load)
+    }
+
+    /// Whether a load can be used.
+    fn is_usable(&self, of: Loop) -> bool {
+        match of {
+            Loop::Closed => self.throughput().is_some(),
+            Loop::Open => self.latency().is_some(),
+        }
     }
 
     /// The open loop, if it can be used.
@@ -194,7 +199,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// One subject's trials under one condition: by block, its attempts in ascending order.
+/// One subject's trials under one condition: by block, its attempts, see [`Cells::attempts`].
 pub(crate) type Attempts<'c, 'a> = BTreeMap<u32, Vec<&'c Cell<'a>>>;
 
 /// The trials of a run, judged and found by condition, subject and block.
@@ -205,12 +210,13 @@ pub(crate) struct Cells<'a> {
     counted: Vec<usize>,
     by_subject: BTreeMap<SubjectKey<'a>, BTreeMap<u32, BlockRows>>,
     by_condition: BTreeMap<&'a Condition, Vec<usize>>,
-    /// The attempt at each block that a table of all subjects takes, see [`Cells::in_one_attempt`].
+    /// The attempt at each block that figures of all subjects are taken from, see [`Cells::judged`].
     attempt_for_all: BTreeMap<(&'a Condition, u32, Loop), u32>,
     /// Conditions as declared, then those that only the trials name.
     pub conditions: Vec<Condition>,
     /// Subjects as declared, then those that only the trials name.
     pub subjects: Vec<String>,
+    baseline: String,
     /// Factors that act on the open loop only.
     pub open_loop_factors: Vec<String>,
     /// How many pairs of condition and subject a complete block has rows for.
@@ -278,6 +284,7 @@ impl<'a> Cells<'a> {
             attempt_for_all: BTreeMap::new(),
             conditions: header.conditions.clone(),
             subjects: header.subjects.clone(),
+            baseline: header.baseline.clone(),
             open_loop_factors: header.open_loop_factors.clone(),
             declared: header.conditions.len() * header.subjects.len(),
             main_load: header.main_load().map(str::to_owned),
@@ -304,14 +311,10 @@ impl<'a> Cells<'a> {
         let mut usable: BTreeMap<(&'a Condition, u32, Loop), BTreeMap<u32, usize>> =
             BTreeMap::new();
         for cell in &self.rows {
-            let loops = [
-                (Loop::Closed, cell.throughput().is_some()),
-                (Loop::Open, cell.latency().is_some()),
-            ];
-            for (of, is_usable) in loops {
+            for of in [Loop::Closed, Loop::Open] {
                 let key = (&cell.trial.condition, cell.trial.block, of);
                 let attempts = usable.entry(key).or_default();
-                *attempts.entry(cell.attempt).or_default() += usize::from(is_usable);
+                *attempts.entry(cell.attempt).or_default() += usize::from(cell.is_usable(of));
             }
         }
         let chosen = usable.into_iter().filter_map(|(key, attempts)| {
@@ -406,11 +409,14 @@ impl<'a> Cells<'a> {
             .collect()
     }
 
-    /// One subject's trials under one condition, for figures that stand beside those of other
-    /// subjects. In each block the trials of all subjects are of the same attempt, so that the ratio
-    /// of two figures agrees with their comparison. If that attempt has no row of the subject, the
-    /// row that counts is taken.
-    pub fn in_one_attempt(
+    /// One subject's trials under one condition, for a load: those that all figures, tables and
+    /// pictures of it rest on, one for each block. Whether its load can be used, each says itself.
+    ///
+    /// Figures of several subjects are compared, so those of a block are of one attempt: the one with
+    /// the most usable subjects, the last of several such. Where the subject's load cannot be used in
+    /// it, its last attempt counts in which both it and the baseline can be used, as in the
+    /// comparisons; then its last usable one; then the row that counts.
+    pub fn judged(
         &self,
         of: Loop,
         condition: &Condition,
@@ -418,28 +424,53 @@ impl<'a> Cells<'a> {
         baseline_copy: bool,
     ) -> BTreeMap<u32, &Cell<'a>> {
         let mut trials = self.of_subject(condition, subject, baseline_copy);
-        for (block, attempts) in self.attempts(condition, subject, baseline_copy) {
+        let baseline = self.attempts(of, condition, &self.baseline, false);
+        for (block, attempts) in self.attempts(of, condition, subject, baseline_copy) {
+            let theirs = baseline.get(&block);
+            let beside_usable = |cell: &&Cell<'a>| {
+                let mut others = theirs.into_iter().flatten();
+                others.any(|other| other.attempt == cell.attempt && other.is_usable(of))
+            };
+            let usable = || attempts.iter().rev().filter(|cell| cell.is_usable(of));
             let chosen = self.attempt_for_all.get(&(condition, block, of));
-            let row = attempts.iter().rev();
-            let row = row.copied().find(|cell| Some(&cell.attempt) == chosen);
-            if let Some(row) = row {
+            let first = attempts.last().filter(|cell| Some(&cell.attempt) == chosen);
+            let best = first.filter(|cell| cell.is_usable(of));
+            let best = best.or_else(|| usable().find(|cell| beside_usable(cell)));
+            if let Some(row) = best.or_else(|| usable().next()).or(first) {
                 trials.insert(block, row);
             }
         }
         trials
     }
 
-    /// Every attempt of one subject under one condition.
+    /// Every attempt of one subject under one condition; the one from which figures of all subjects
+    /// are taken comes last, the others before it as they were made.
     pub fn attempts(
         &self,
+        of: Loop,
         condition: &Condition,
         subject: &str,
         baseline_copy: bool,
     ) -> Attempts<'_, 'a> {
         let blocks = self.by_subject.get(&(condition, subject, baseline_copy));
         let blocks = blocks.into_iter().flatten();
-        let all = |rows: &BlockRows| rows.attempts.iter().map(|at| &self.rows[*at]).collect();
-        blocks.map(|(block, rows)| (*block, all(rows))).collect()
+        let all = |block: u32, rows: &BlockRows| {
+            let mut cells: Vec<&Cell<'a>> =
+                rows.attempts.iter().map(|at| &self.rows[*at]).collect();
+            let chosen = self.attempt_for_all.get(&(condition, block, of));
+            cells.sort_by_key(|cell| Some(&cell.attempt) == chosen);
+            cells
+        };
+        blocks
+            .map(|(block, rows)| (*block, all(*block, rows)))
+            .collect()
+    }
+
+    /// Every row of the journal, judged, with whether it is the one that counts.
+    pub fn all(&self) -> impl Iterator<Item = (&Cell<'a>, bool)> {
+        let counted: BTreeSet<usize> = self.counted.iter().copied().collect();
+        let rows = self.rows.iter().enumerate();
+        rows.map(move |(at, cell)| (cell, counted.contains(&at)))
     }
 
     /// Whether trials were made in exactly this condition.

@@ -2,6 +2,7 @@
 
 pub(crate) mod cells;
 pub(crate) mod flaw;
+pub(crate) mod judged;
 pub(crate) mod lag;
 pub(crate) mod lasting;
 pub(crate) mod loops;

@@ -1,10 +1,8 @@
 //! Latency over quantile, on a quantile scale that gives each nine the same space.
 
-use std::collections::BTreeMap;
-
+use readings::Condition;
 use readings::text::condition;
-use readings::{Condition, Histogram, Journal, LoadReading, Outcome, Trial};
-use verdict::{latest, load_flaws};
+use verdict::{Analysis, Distribution};
 
 use crate::html::picture::axis::{Scale, quantile_ticks, time_ticks};
 use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
@@ -29,71 +27,40 @@ struct Curve<'a> {
     summary: String,
 }
 
-/// One picture for each condition: the merged response histograms of each subject's valid trials,
-/// from the open loop if there is one.
-pub(crate) fn curves(journal: &Journal, subjects: &[String]) -> String {
-    let header = &journal.header;
-    let mut places: BTreeMap<&Condition, Vec<&Trial>> = BTreeMap::new();
+/// One picture for each condition: the distribution of each subject's response latency.
+pub(crate) fn curves(analysis: &Analysis, subjects: &[String]) -> String {
     let mut conditions: Vec<&Condition> = Vec::new();
-    let compared = journal.trials();
-    let compared = compared.filter(|trial| !header.is_background(&trial.condition));
-    for trial in latest(header, compared) {
-        let here = places.entry(&trial.condition).or_insert_with(|| {
-            conditions.push(&trial.condition);
-            Vec::new()
-        });
-        if !trial.baseline_copy {
-            here.push(trial);
+    for one in &analysis.distributions {
+        if !conditions.contains(&&one.condition) {
+            conditions.push(&one.condition);
         }
     }
-    let declared: BTreeMap<&Condition, usize> = header.conditions.iter().zip(0..).collect();
-    conditions.sort_by_key(|condition| declared.get(condition));
-    conditions
-        .into_iter()
-        .enumerate()
-        .filter_map(|(i, place)| {
-            let here = &places[place];
-            let open = of_subjects(here, subjects, |r| r.latency.as_ref());
-            if open.is_empty() {
-                let closed = of_subjects(here, subjects, |r| r.throughput.as_ref());
-                let how = "closed loop: under saturation this is queueing";
-                drawn(i, place, &closed, how)
-            } else {
-                drawn(i, place, &open, "open loop, all subjects at the same rate")
-            }
-        })
-        .collect()
+    let each = conditions.into_iter().enumerate();
+    each.filter_map(|(number, place)| {
+        let all = analysis.distributions.iter();
+        let here: Vec<&Distribution> = all.filter(|one| one.condition == *place).collect();
+        let colour = |one: &Distribution| subjects.iter().position(|s| *s == one.subject);
+        let curves = here.iter().filter_map(|one| curve(one, colour(one)?));
+        let curves: Vec<Curve<'_>> = curves.collect();
+        let how = match here.iter().any(|one| one.is_of_open_loop) {
+            true => "open loop, all subjects at the same rate",
+            false => "closed loop: under saturation this is queueing",
+        };
+        drawn(number, place, &curves, how)
+    })
+    .collect()
 }
 
-fn of_subjects<'a>(
-    trials: &[&'a Trial],
-    subjects: &'a [String],
-    load: fn(&readings::Reading) -> Option<&LoadReading>,
-) -> Vec<Curve<'a>> {
-    let mut curves = Vec::new();
-    for (colour, name) in subjects.iter().enumerate() {
-        let mut merged: Option<Histogram> = None;
-        for trial in trials.iter().filter(|t| t.subject == *name) {
-            let Outcome::Done(reading) = &trial.outcome else {
-                continue;
-            };
-            let Some(load) = load(reading).filter(|l| load_flaws(l).is_empty()) else {
-                continue;
-            };
-            merged
-                .get_or_insert_with(Histogram::new)
-                .merge(&load.response);
-        }
-        curves.extend(merged.and_then(|h| curve(name, colour, &h)));
-    }
-    curves
-}
-
-fn curve<'a>(name: &'a str, colour: usize, histogram: &Histogram) -> Option<Curve<'a>> {
+fn curve(of: &Distribution, colour: usize) -> Option<Curve<'_>> {
+    let (name, histogram) = (of.subject.as_str(), &of.response);
     let count = histogram.count();
     let buckets = histogram.buckets_us();
     buckets.first()?;
-    let place = |beyond: f64| -(beyond / count as f64).log10();
+    let end = match of.up_to {
+        up_to if up_to < 1.0 => -(1.0 - up_to).log10(),
+        _ => f64::INFINITY,
+    };
+    let place = |beyond: f64| (-(beyond / count as f64).log10()).min(end);
     // Up to here enough answers lie beyond.
     let resolved = place(RESOLVED.min(count) as f64);
     let (mut full, mut thin) = (Vec::new(), Vec::new());
@@ -107,22 +74,24 @@ fn curve<'a>(name: &'a str, colour: usize, histogram: &Histogram) -> Option<Curv
         if from < resolved {
             full.extend([(from, height), (to.min(resolved), height)]);
         }
-        if to > resolved {
+        if to > resolved.max(from) {
             thin.extend([(from.max(resolved), height), (to, height)]);
         }
         from = to;
+        if to >= end {
+            break;
+        }
     }
+    let told = [(0.5, "median"), (0.99, "p99"), (1.0, "max")];
+    let told = told.iter().filter(|(quantile, _)| *quantile <= of.up_to);
+    let told =
+        told.map(|(quantile, word)| format!("{word} {}", time(histogram.quantile_us(*quantile))));
     Some(Curve {
         name,
         colour,
         full: thinned(full),
         thin: thinned(thin),
-        summary: format!(
-            "{name}: median {}, p99 {}, max {}",
-            time(histogram.quantile_us(0.5)),
-            time(histogram.quantile_us(0.99)),
-            time(histogram.quantile_us(1.0))
-        ),
+        summary: format!("{name}: {}", told.collect::<Vec<_>>().join(", ")),
     })
 }
 
@@ -213,7 +182,19 @@ fn drawn(number: usize, place: &Condition, curves: &[Curve<'_>], how: &str) -> O
 
 #[cfg(test)]
 mod tests {
+    use readings::Histogram;
+
     use super::*;
+
+    fn of(response: Histogram, up_to: f64) -> Distribution {
+        Distribution {
+            condition: Condition::new(),
+            subject: "direct".into(),
+            is_of_open_loop: true,
+            response,
+            up_to,
+        }
+    }
 
     #[test]
     fn a_curve_is_faint_from_where_fewer_than_a_hundred_answers_lie_beyond() {
@@ -221,7 +202,8 @@ mod tests {
         for i in 0..10_000 {
             histogram.record_ns(if i < 9_950 { 100_000 } else { 1_000_000 });
         }
-        let curve = curve("direct", 0, &histogram).unwrap();
+        let of = of(histogram, 1.0);
+        let curve = curve(&of, 0).unwrap();
         // 100 of 10,000 lie beyond the 99th percentile, whose place is 2.
         let last = curve.full.last().unwrap();
         assert!(
@@ -236,9 +218,28 @@ mod tests {
     #[test]
     fn few_answers_make_a_faint_curve_and_none_make_none() {
         let mut histogram = Histogram::new();
-        assert!(curve("direct", 0, &histogram).is_none());
+        assert!(curve(&of(histogram.clone(), 1.0), 0).is_none());
         histogram.record_ns(5_000);
-        let curve = curve("direct", 0, &histogram).unwrap();
+        let of = of(histogram, 1.0);
+        let curve = curve(&of, 0).unwrap();
         assert!(curve.full.is_empty() && curve.thin.len() == 2);
+    }
+
+    #[test]
+    fn a_curve_ends_where_the_clients_lag_begins() {
+        let mut histogram = Histogram::new();
+        for i in 0..10_000 {
+            histogram.record_ns(i * 1_000);
+        }
+        let of = of(histogram, 0.9);
+        let curve = curve(&of, 0).unwrap();
+        assert!((curve.full.last().unwrap().0 - 1.0).abs() < 1e-9);
+        assert!(curve.thin.is_empty(), "{:?}", curve.thin);
+        assert!(
+            curve.summary.starts_with("direct: median 5.00ms"),
+            "{}",
+            curve.summary
+        );
+        assert!(!curve.summary.contains("p99"), "{}", curve.summary);
     }
 }

@@ -1,8 +1,8 @@
 //! The rate of good answers around events, second by second.
 
 use readings::text::{condition, counted};
-use readings::{Condition, EventReading, Journal, LoadRow, Outcome};
-use verdict::latest;
+use readings::{Condition, EventReading, Journal, LoadRow};
+use verdict::{Analysis, judged_trials};
 
 use crate::html::picture::axis::{Scale, rate_ticks};
 use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
@@ -25,13 +25,12 @@ struct Line<'a> {
 }
 
 /// One picture for each condition with events.
-pub(crate) fn event_rows(journal: &Journal, subjects: &[String]) -> String {
+pub(crate) fn event_rows(journal: &Journal, analysis: &Analysis, subjects: &[String]) -> String {
     let mut lines: Vec<Line<'_>> = Vec::new();
-    for trial in latest(&journal.header, journal.trials()) {
-        let Outcome::Done(reading) = &trial.outcome else {
-            continue;
-        };
-        let (Some(events), Some(load)) = (&reading.events, &reading.latency) else {
+    for judged in judged_trials(journal, &analysis.judgements) {
+        let trial = judged.trial;
+        let events = trial.reading().and_then(|reading| reading.events.as_ref());
+        let (Some(events), Some(load)) = (events, judged.open()) else {
             continue;
         };
         let colour = subjects.iter().position(|name| *name == trial.subject);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use readings::text::{condition, counted, number, rate, time};
-use readings::{Journal, LOAD_KEY, LoadReading, Outcome, Reading, Slice, Trial};
-use verdict::latest;
+use readings::{Journal, LOAD_KEY, LoadReading, Reading, Slice, Trial};
+use verdict::{Analysis, judged_trials};
 
 use crate::html::picture::axis::{Scale, rate_ticks};
 use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
@@ -35,8 +35,8 @@ struct Placed<'a> {
 }
 
 /// The picture; empty without slices.
-pub(crate) fn over_time(journal: &Journal, subjects: &[String]) -> String {
-    let placed = placed(journal, subjects);
+pub(crate) fn over_time(journal: &Journal, analysis: &Analysis, subjects: &[String]) -> String {
+    let placed = placed(journal, analysis, subjects);
     let ends = placed.iter().flat_map(|one| {
         let slices = one.slices.iter();
         slices.map(move |slice| one.base_s + slice.start_s + slice.duration_s)
@@ -87,27 +87,30 @@ pub(crate) fn over_time(journal: &Journal, subjects: &[String]) -> String {
     )
 }
 
-/// Trials with slices, placed in time: the closed loops of the groups one after another, without
-/// the time between them.
-fn placed<'a>(journal: &'a Journal, subjects: &[String]) -> Vec<Placed<'a>> {
+/// The trials whose closed loops figures rest on, placed in time: those of the groups one after
+/// another, without the time between them.
+fn placed<'a>(
+    journal: &'a Journal,
+    analysis: &'a Analysis,
+    subjects: &[String],
+) -> Vec<Placed<'a>> {
     let mut found = Vec::new();
     let main = journal.header.main_load();
-    let is_main = |trial: &&Trial| {
+    let is_main = |trial: &Trial| {
         main.is_none_or(|main| {
-            trial
-                .condition
-                .get(LOAD_KEY)
-                .is_some_and(|name| name == main)
+            let load = trial.condition.get(LOAD_KEY);
+            load.is_some_and(|name| name == main)
         })
     };
     // Of several loads the first compared one is drawn.
-    for trial in latest(&journal.header, journal.trials().filter(is_main)) {
-        let Outcome::Done(reading) = &trial.outcome else {
+    for judged in judged_trials(journal, &analysis.judgements) {
+        let trial = judged.trial;
+        let (Some(reading), Some(load)) = (trial.reading(), judged.closed()) else {
             continue;
         };
-        let Some(load) = &reading.throughput else {
+        if !is_main(trial) {
             continue;
-        };
+        }
         let colour = subjects.iter().position(|name| *name == trial.subject);
         if let (Some(colour), false) = (colour, load.slices.is_empty()) {
             found.push(Placed {

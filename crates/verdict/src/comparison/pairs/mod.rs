@@ -91,8 +91,8 @@ pub(crate) enum Whose {
 
 impl Pairs {
     /// Pairs two subjects' trials by block. Both figures of a ratio come from one attempt at the
-    /// block: the last in which both can be used, or else
-    /// the last in which both were measured, or tried.
+    /// block: the one that figures of all subjects are taken from if both can be used in it, else the
+    /// last in which both can; or else the last in which both were measured, or tried.
     pub fn of(metric: Metric, subject: &Attempts<'_, '_>, baseline: &Attempts<'_, '_>) -> Self {
         let mut pairs = Pairs::default();
         let mut rates: Vec<f64> = Vec::new();

@@ -8,6 +8,7 @@ use readings::Condition;
 
 use crate::comparison::pairs::Pairs;
 use crate::trial::cells::Cells;
+use crate::trial::loops::Loop;
 use crate::{Metric, Starts};
 
 /// Conditions that measure the same figure of a metric.
@@ -61,7 +62,8 @@ pub(crate) fn pool_of<'a>(
 impl Pool<'_> {
     /// A subject's starts under all of the conditions.
     pub fn starts(&self, cells: &Cells<'_>, subject: &str) -> Starts {
-        let of_member = |c: &&Condition| Starts::of(&cells.attempts(c, subject, false));
+        let of_member =
+            |c: &&Condition| Starts::of(&cells.attempts(Loop::Closed, c, subject, false));
         self.members
             .iter()
             .map(of_member)
@@ -77,12 +79,10 @@ impl Pool<'_> {
         theirs: Who<'_>,
     ) -> Pairs {
         let of_member = |condition: &&Condition| {
-            let ours = cells.attempts(condition, ours.0, ours.1);
-            Pairs::of(
-                metric,
-                &ours,
-                &cells.attempts(condition, theirs.0, theirs.1),
-            )
+            let of = Loop::of(metric);
+            let ours = cells.attempts(of, condition, ours.0, ours.1);
+            let theirs = cells.attempts(of, condition, theirs.0, theirs.1);
+            Pairs::of(metric, &ours, &theirs)
         };
         let mut each: Vec<Pairs> = self.members.iter().map(of_member).collect();
         match each.len() {

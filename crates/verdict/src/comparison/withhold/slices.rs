@@ -75,8 +75,8 @@ impl SliceBias {
     ) -> Option<Self> {
         let mut biases = Vec::new();
         for condition in conditions_of(cells, place) {
-            let ours = cells.in_one_attempt(Loop::Closed, condition, subject, false);
-            let theirs = cells.in_one_attempt(Loop::Closed, condition, &rules.baseline, false);
+            let ours = cells.judged(Loop::Closed, condition, subject, false);
+            let theirs = cells.judged(Loop::Closed, condition, &rules.baseline, false);
             biases.extend(ours.iter().filter_map(|(block, ours)| {
                 let (ours, theirs) = (ours.throughput()?, theirs.get(block)?.throughput()?);
                 Some(effect(&ours.slices, &theirs.slices)? * bias_per_effect(&ours.slices)?)

@@ -12,6 +12,7 @@ use crate::comparison::withhold::slices::SliceBias;
 use crate::comparison::{floor_sd, is_declared, widened_sample};
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
+use crate::trial::loops::Loop;
 use crate::trial::others::{self, FEWEST_BLOCKS_BESIDE_OTHERS, cpus_of_others};
 use crate::{CpusOfOthers, Metric, NoiseFloor, Reason, Rules};
 
@@ -150,7 +151,7 @@ impl GateData<'_, '_> {
         value: f64,
     ) -> Option<Found> {
         let attempts = pool.members.iter();
-        let attempts = attempts.map(|c| self.cells.attempts(c, subject, false));
+        let attempts = attempts.map(|c| self.cells.attempts(Loop::of(metric), c, subject, false));
         let alone = Alone::of(metric, attempts);
         if alone.tried == 0 {
             return None;

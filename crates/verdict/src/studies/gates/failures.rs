@@ -10,10 +10,11 @@ use super::tests_of_bound::{BoundSpread, BoundTest};
 use crate::stats::student::{t_below, t_quantile};
 use crate::studies::events::{Side, poisson_at_most};
 use crate::trial::cells::{Cell, Cells};
+use crate::trial::loops::Loop;
 
 /// The failed requests of a subject by block, in the measured windows of all attempts.
 pub(super) fn by_block(cells: &Cells<'_>, condition: &Condition, subject: &str) -> Vec<Side> {
-    let attempts = cells.attempts(condition, subject, false);
+    let attempts = cells.attempts(Loop::Closed, condition, subject, false);
     let of_block = |cells: &Vec<&Cell<'_>>| {
         let mut sum = Side::default();
         cells.iter().for_each(|cell| sum.add(of_cell(cell)));
