@@ -18,12 +18,12 @@ use serde::Serialize;
 use crate::comparison::decide::{Decision, FEWEST_BLOCKS, decide};
 use crate::comparison::pairs::pooling::{Pool, pool_of};
 use crate::comparison::pairs::{Pairs, Whose, is_measured};
-use crate::stats::holm;
+use crate::stats::family::{Test, Undecidable, family};
 use crate::stats::sample::Sample;
 use crate::studies::events;
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::others::{self, FEWEST_BLOCKS_BESIDE_OTHERS, cpus_of_others, widened};
-use crate::{Bound, CpusOfOthers, Metric, Note, Robust, Rules, Starts, Verdict};
+use crate::{Bound, CpusOfOthers, Metric, NoiseFloor, Note, Robust, Rules, Starts, Verdict};
 
 /// One block's evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -122,18 +122,50 @@ impl Comparison {
     }
 }
 
-struct Draft<'a> {
-    condition: Condition,
-    metric: Metric,
-    subject: &'a str,
-    pairs: Pairs,
-    subject_starts: Starts,
-    baseline_starts: Starts,
+/// A comparison before it is decided.
+pub(crate) struct Draft<'a> {
+    pub condition: Condition,
+    pub metric: Metric,
+    pub subject: &'a str,
+    pub pairs: Pairs,
+    pub subject_starts: Starts,
+    pub baseline_starts: Starts,
     /// The blocks' log ratios, summarised.
-    sample: Option<Sample>,
+    pub sample: Option<Sample>,
     /// What other programs took, if it is more than on a quiet machine.
-    others: Option<CpusOfOthers>,
-    events: Option<events::Evidence>,
+    pub others: Option<CpusOfOthers>,
+    pub events: Option<events::Evidence>,
+}
+
+/// What all comparisons of a run rest on.
+pub(crate) struct Run<'r, 'a> {
+    pub rules: &'r Rules,
+    pub cells: &'r Cells<'a>,
+    pub floors: &'r [NoiseFloor],
+}
+
+/// What decides a comparison.
+pub(crate) struct Case<'c> {
+    pub run: &'c Run<'c, 'c>,
+    /// The rules for the comparison: its margin may be a time.
+    pub rules: &'c Rules,
+    pub draft: &'c Draft<'c>,
+    pub p_adjusted: Option<f64>,
+    /// The comparisons of its family.
+    pub comparisons: usize,
+}
+
+impl Case<'_> {
+    /// The noise floor of its condition and metric.
+    pub fn floor(&self) -> Option<&NoiseFloor> {
+        let mut floors = self.run.floors.iter();
+        floors.find(|f| f.condition == self.draft.condition && f.metric == self.draft.metric)
+    }
+
+    /// The logarithm of the ratio of subject to baseline.
+    pub fn log_ratio(&self) -> Option<f64> {
+        Some(self.draft.sample.as_ref()?.mean)
+    }
 }
 
 /// A comparison that was left out because its quantile has too few requests behind it.
@@ -145,7 +177,11 @@ pub(crate) struct Unresolved {
 }
 
 /// All comparisons of a run, and those that were left out as unresolved.
-pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>, Vec<Unresolved>) {
+pub(crate) fn comparisons(
+    rules: &Rules,
+    cells: &Cells<'_>,
+    floors: &[NoiseFloor],
+) -> (Vec<Comparison>, Vec<Unresolved>) {
     let mut drafts = Vec::new();
     let mut unresolved = Vec::new();
     for condition in &cells.conditions {
@@ -188,16 +224,13 @@ pub(crate) fn comparisons(rules: &Rules, cells: &Cells<'_>) -> (Vec<Comparison>,
             }
         }
     }
-    let p_values: Vec<Option<f64>> = drafts.iter().map(Draft::p_value).collect();
-    let known: Vec<f64> = p_values.iter().map(|p| p.unwrap_or(1.0)).collect();
-    let adjusted = holm::adjust(&known);
-    let count = drafts.len();
-    let comparisons = drafts
-        .into_iter()
-        .zip(p_values)
-        .zip(adjusted)
-        .map(|((draft, p), adjusted)| draft.finish(rules, p, p.map(|_| adjusted), count))
-        .collect();
+    let run = Run {
+        rules,
+        cells,
+        floors,
+    };
+    let tests = family(drafts, Draft::p_value, Undecidable::Counts);
+    let comparisons = tests.into_iter().map(|test| finish(&run, test)).collect();
     (comparisons, unresolved)
 }
 
@@ -321,117 +354,110 @@ impl Draft<'_> {
         }
     }
 
-    fn finish(
-        self,
-        rules: &Rules,
-        p_value: Option<f64>,
-        p_adjusted: Option<f64>,
-        comparisons: usize,
-    ) -> Comparison {
-        let pairs = self.pairs;
-        let baseline_value = pairs.values().map(|(_, baseline)| baseline);
-        let rules = &rules.of_comparison(self.metric, baseline_value);
-        let mut decision = if is_invalid(&pairs) {
-            invalid(&pairs, self.subject, &rules.baseline)
-        } else {
-            match (&self.events, &self.sample, p_adjusted) {
-                (Some(events), _, Some(p)) => events
-                    .decide(rules, p, comparisons)
-                    .unwrap_or_else(|| too_few(&pairs, self.others)),
-                (None, Some(sample), Some(p)) => decide(
-                    sample,
-                    rules,
-                    p,
-                    comparisons,
-                    self.metric.higher_is_better(),
-                ),
-                _ => too_few(&pairs, self.others),
-            }
-        };
-        let usable = decision.verdict != Verdict::Invalid;
-        let bound = withhold::censored(
-            &mut decision,
-            self.metric,
-            &pairs,
-            self.subject,
-            &rules.baseline,
-        );
-        if let (Some(_), Some(p)) = (self.metric.quantile(), p_adjusted) {
-            withhold::client_lag(&mut decision, &pairs, rules, p, comparisons);
+    /// What the blocks alone say.
+    fn decision(&self, rules: &Rules, p_adjusted: Option<f64>, comparisons: usize) -> Decision {
+        if is_invalid(&self.pairs) {
+            return invalid(&self.pairs, self.subject, &rules.baseline);
         }
-        withhold::failed_starts(
-            &mut decision,
-            (self.subject, &self.subject_starts),
-            (&rules.baseline, &self.baseline_starts),
-        );
-        let notes = [
-            self.metric.quantile().and_then(|_| whose_clock(&pairs)),
-            events::note(self.metric, &pairs, self.subject, &rules.baseline),
-        ];
-        let notes = notes.into_iter().flatten().filter(|_| usable);
-        decision.notes.extend(notes);
-        // Figures of an invalid comparison would be read as if they meant something.
-        let sample = self.sample.filter(|_| usable);
-        let sample = sample.as_ref();
-        let confidence = rules.look_confidence();
-        let interval = sample
-            .filter(|_| !withhold::is_unbounded(self.metric, &pairs))
-            .and_then(|s| s.interval(confidence));
-        let delta = rules.delta();
-        let differs = matches!(decision.verdict, Verdict::Faster | Verdict::Slower);
-        let surely = differs && interval.is_some_and(|(low, high)| low > delta || high < -delta);
-        let robust = sample.filter(|s| s.blocks >= FEWEST_BLOCKS).map(|s| {
-            let (estimate, interval) = s.robust(confidence);
-            Robust {
-                ratio: estimate.exp(),
-                low: interval.map(|(low, _)| low.exp()),
-                high: interval.map(|(_, high)| high.exp()),
-            }
-        });
-        let values = pairs.values().filter(|_| usable);
-        let of_events = self.events.as_ref().filter(|_| usable);
-        let of_events = of_events.map(|events| events.figures(rules));
-        let mut comparison = Comparison {
-            condition: self.condition,
-            metric: self.metric,
-            subject: self.subject.to_owned(),
-            baseline: rules.baseline.clone(),
-            ratio: sample.map(|s| s.mean.exp()),
-            low: interval
-                .filter(|_| bound != Some(Bound::AtMost))
-                .map(|(low, _)| low.exp()),
-            high: interval
-                .filter(|_| bound != Some(Bound::AtLeast))
-                .map(|(_, high)| high.exp()),
-            bound,
-            confidence: rules.confidence,
-            blocks: pairs.ratios.len(),
-            matters: rules.matters,
-            verdict: decision.verdict,
-            notes: decision.notes,
-            baseline_value: values.map(|(_, b)| b),
-            subject_value: values.map(|(s, _)| s),
-            surely,
-            p_beyond_matters: sample.and_then(|s| s.p_beyond(delta)),
-            robust,
-            block_correlation: interval.and(sample).map(|s| s.correlation),
-            p_value,
-            p_adjusted,
-            rate_per_s: pairs.rate_per_s,
-            subject_starts: self.subject_starts,
-            baseline_starts: self.baseline_starts,
-            by_block: pairs.ratios,
-            difference: None,
-            difference_low: None,
-            difference_high: None,
-            difference_matters: None,
-            unsettled_blocks: pairs.unsettled,
+        let too_few = || too_few(&self.pairs, self.others);
+        let Some(p) = p_adjusted else {
+            return too_few();
         };
-        if let Some(figures) = of_events {
-            figures.fill(&mut comparison);
+        match (&self.events, &self.sample) {
+            (Some(events), _) => events.decide(rules, p, comparisons).unwrap_or_else(too_few),
+            (None, Some(sample)) => {
+                let higher = self.metric.higher_is_better();
+                decide(sample, rules, p, comparisons, higher)
+            }
+            (None, None) => too_few(),
         }
-        comparison
     }
+}
+
+/// Decides a comparison: first by its blocks, then by the rules that [withhold] verdicts.
+fn finish(run: &Run<'_, '_>, test: Test<Draft<'_>>) -> Comparison {
+    let baseline_value = test.draft.pairs.values().map(|(_, baseline)| baseline);
+    let rules = run.rules.of_comparison(test.draft.metric, baseline_value);
+    let first = test.draft.decision(&rules, test.p_adjusted, test.of);
+    let usable = first.verdict != Verdict::Invalid;
+    let case = Case {
+        run,
+        rules: &rules,
+        draft: &test.draft,
+        p_adjusted: test.p_adjusted,
+        comparisons: test.of,
+    };
+    let decision = withhold::revised(&case, first);
+    let bound = withhold::bound(&test.draft).filter(|_| usable);
+    let Draft {
+        condition,
+        metric,
+        subject,
+        pairs,
+        subject_starts,
+        baseline_starts,
+        sample,
+        events,
+        ..
+    } = test.draft;
+    // Figures of an invalid comparison would be read as if they meant something.
+    let sample = sample.as_ref().filter(|_| usable);
+    let confidence = rules.look_confidence();
+    let interval = sample
+        .filter(|_| !withhold::is_unbounded(metric, &pairs))
+        .and_then(|s| s.interval(confidence));
+    let delta = rules.delta();
+    let differs = matches!(decision.verdict, Verdict::Faster | Verdict::Slower);
+    let surely = differs && interval.is_some_and(|(low, high)| low > delta || high < -delta);
+    let robust = sample.filter(|s| s.blocks >= FEWEST_BLOCKS).map(|s| {
+        let (estimate, interval) = s.robust(confidence);
+        Robust {
+            ratio: estimate.exp(),
+            low: interval.map(|(low, _)| low.exp()),
+            high: interval.map(|(_, high)| high.exp()),
+        }
+    });
+    let values = pairs.values().filter(|_| usable);
+    let mut comparison = Comparison {
+        condition,
+        metric,
+        subject: subject.to_owned(),
+        baseline: rules.baseline.clone(),
+        ratio: sample.map(|s| s.mean.exp()),
+        low: interval
+            .filter(|_| bound != Some(Bound::AtMost))
+            .map(|(low, _)| low.exp()),
+        high: interval
+            .filter(|_| bound != Some(Bound::AtLeast))
+            .map(|(_, high)| high.exp()),
+        bound,
+        confidence: rules.confidence,
+        blocks: pairs.ratios.len(),
+        matters: rules.matters,
+        verdict: decision.verdict,
+        notes: decision.notes,
+        baseline_value: values.map(|(_, b)| b),
+        subject_value: values.map(|(s, _)| s),
+        surely,
+        p_beyond_matters: sample.and_then(|s| s.p_beyond(delta)),
+        robust,
+        block_correlation: interval.and(sample).map(|s| s.correlation),
+        p_value: test.p,
+        p_adjusted: test.p_adjusted,
+        rate_per_s: pairs.rate_per_s,
+        subject_starts,
+        baseline_starts,
+        by_block: pairs.ratios,
+        difference: None,
+        difference_low: None,
+        difference_high: None,
+        difference_matters: None,
+        unsettled_blocks: pairs.unsettled,
+    };
+    if let Some(events) = events.filter(|_| usable) {
+        events.figures(&rules).fill(&mut comparison);
+    }
+    comparison
 }
 
 fn invalid(pairs: &Pairs, subject: &str, baseline: &str) -> Decision {

@@ -2,8 +2,8 @@
 //! of them.
 
 pub(crate) mod dependence;
+pub(crate) mod family;
 pub(crate) mod forecast;
-pub(crate) mod holm;
 pub(crate) mod looks;
 pub(crate) mod robust;
 pub(crate) mod sample;

@@ -21,9 +21,6 @@ use crate::comparison::floor::noise_floor;
 use crate::comparison::interactions::interactions;
 use crate::comparison::shift::shifts;
 use crate::comparison::tiers::tiers;
-use crate::comparison::withhold;
-use crate::comparison::withhold::credible::withhold_forecasts;
-use crate::comparison::withhold::slices::SliceBias;
 use crate::studies::bottleneck::Finding;
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
@@ -37,7 +34,7 @@ use crate::trial::judged::{Distribution, Judgement, distributions, judgements};
 use crate::trial::machine::{self, ProbesCost};
 use crate::trial::pauses::{self, BlockPauses};
 use crate::{
-    Comparison, Interaction, Metric, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, TrialFlaw,
+    Comparison, Interaction, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, TrialFlaw,
     Verdict, Warning,
 };
 
@@ -178,19 +175,8 @@ pub fn analyse_with<'a>(
 /// All but what only the whole journal tells, and what neither the stopping rule nor simulations
 /// need.
 fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
-    let (mut comparisons, unresolved) = comparisons(rules, cells);
     let noise_floor = noise_floor(rules, cells);
-    let count = comparisons.len();
-    for c in comparisons
-        .iter_mut()
-        .filter(|c| c.metric == Metric::RequestsPerS)
-    {
-        if let Some(bias) = SliceBias::of(rules, cells, &c.condition, &c.subject, count) {
-            withhold::by_slices(rules, c, &bias);
-        }
-    }
-    withhold_forecasts(rules, cells, &noise_floor, &mut comparisons);
-    withhold::by_floor(rules, &mut comparisons, &noise_floor);
+    let (comparisons, unresolved) = comparisons(rules, cells, &noise_floor);
     let mut warnings = warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
     let tls = tls::summaries(cells);
     warnings.extend(tls::warnings(&tls));

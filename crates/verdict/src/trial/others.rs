@@ -71,15 +71,6 @@ pub(crate) fn cpus_of_others<'a>(
     (cpus > OTHERS_CPUS).then_some(CpusOfOthers { cpus, of_cpus })
 }
 
-/// The same for the conditions that a comparison is over.
-pub(crate) fn beside(cells: &Cells<'_>, c: &Comparison) -> Option<CpusOfOthers> {
-    let is_member = |one: &&Condition| {
-        let mut levels = c.condition.iter();
-        levels.all(|(factor, level)| one.get(factor) == Some(level))
-    };
-    cpus_of_others(cells, cells.conditions.iter().filter(is_member))
-}
-
 /// Whether so many blocks are too few beside other programs that take so many CPUs.
 pub(crate) fn are_too_few(blocks: usize, others: Option<CpusOfOthers>) -> bool {
     blocks < FEWEST_BLOCKS_BESIDE_OTHERS && others.is_some_and(|others| others.are_many())

@@ -14,7 +14,7 @@ use crate::comparison::decide::{FEWEST_BLOCKS, decide};
 use crate::comparison::pairs::Pairs;
 use crate::comparison::pairs::pooling::{Pool, pools};
 use crate::comparison::{is_declared, p_value};
-use crate::stats::holm;
+use crate::stats::family::{Test, Undecidable, family};
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
 use crate::{Metric, Rules, Verdict};
@@ -110,14 +110,8 @@ pub(crate) fn interactions(rules: &Rules, cells: &Cells<'_>) -> Vec<Interaction>
             }
         }
     }
-    let known: Vec<f64> = drafts
-        .iter()
-        .map(|d| d.found.p_value.unwrap_or(1.0))
-        .collect();
-    let adjusted = holm::adjust(&known);
-    let count = drafts.len();
-    let finish = |(draft, adjusted)| finish(rules, draft, adjusted, count);
-    drafts.into_iter().zip(adjusted).map(finish).collect()
+    let tests = family(drafts, |d| d.found.p_value, Undecidable::Counts);
+    tests.into_iter().map(|test| finish(rules, test)).collect()
 }
 
 /// Each condition with the first one that differs from it in one factor only, by their places, and
@@ -211,14 +205,15 @@ fn draft(
     })
 }
 
-fn finish(rules: &Rules, draft: Draft, adjusted: f64, count: usize) -> Interaction {
-    let mut found = draft.found;
+fn finish(rules: &Rules, test: Test<Draft>) -> Interaction {
+    let Draft { mut found, sample } = test.draft;
     if found.dependence == Dependence::ClientLimited {
         return found;
     }
-    found.p_adjusted = found.p_value.map(|_| adjusted);
+    found.p_adjusted = test.p_adjusted;
     let higher = found.metric.higher_is_better();
-    found.dependence = match decide(&draft.sample, rules, adjusted, count, higher).verdict {
+    let adjusted = test.p_adjusted.unwrap_or(1.0);
+    found.dependence = match decide(&sample, rules, adjusted, test.of, higher).verdict {
         Verdict::Faster | Verdict::Slower => Dependence::Differs,
         Verdict::Same => Dependence::Same,
         Verdict::Inconclusive | Verdict::Invalid => Dependence::Inconclusive,

@@ -15,7 +15,7 @@ use crate::comparison::decide::decide;
 use crate::comparison::pairs::Pairs;
 use crate::comparison::pairs::pooling::{Pool, pools};
 use crate::comparison::{is_declared, p_value};
-use crate::stats::holm;
+use crate::stats::family::{Undecidable, family};
 use crate::trial::cells::{Cell, Cells};
 use crate::{Comparison, Metric, NoiseFloor, Note, Rules, Verdict};
 
@@ -130,16 +130,17 @@ pub(crate) fn tiers(
         }
     }
     let all = drafts.iter().flat_map(|draft| &draft.pairs);
-    let known: Vec<f64> = all.map(|pair| pair.p.unwrap_or(1.0)).collect();
-    let mut adjusted = holm::adjust(&known).into_iter();
+    let p_values: Vec<Option<f64>> = all.map(|pair| pair.p).collect();
+    let tests = family(p_values, |p| *p, Undecidable::Counts);
     let pair_rules = PairRules {
         rules,
         comparisons,
         floors,
-        pairs: known.len(),
+        pairs: tests.len(),
     };
+    let mut adjusted = tests.iter().map(|test| test.p_adjusted);
     let of_draft = |draft: Draft<'_>| {
-        let adjusted: Vec<f64> = adjusted.by_ref().take(draft.pairs.len()).collect();
+        let adjusted: Vec<Option<f64>> = adjusted.by_ref().take(draft.pairs.len()).collect();
         draft.finish(&pair_rules, &adjusted)
     };
     drafts.into_iter().filter_map(of_draft).collect()
@@ -228,7 +229,7 @@ impl<'a> Draft<'a> {
         order
     }
 
-    fn finish(self, pair_rules: &PairRules<'_>, adjusted: &[f64]) -> Option<Tiers> {
+    fn finish(self, pair_rules: &PairRules<'_>, adjusted: &[Option<f64>]) -> Option<Tiers> {
         let order = self.order();
         let mut rank = vec![0; order.len()];
         for (at, place) in order.iter().enumerate() {
@@ -238,7 +239,7 @@ impl<'a> Draft<'a> {
         let mut found: Vec<((usize, usize), SubjectPair)> = Vec::new();
         for (pair, adjusted) in self.pairs.iter().zip(adjusted) {
             let (a, b) = (rank[pair.first], rank[pair.second]);
-            let (told_apart, withheld) = pair_rules.judge(&self, pair, *adjusted);
+            let (told_apart, withheld) = pair_rules.judge(&self, pair, adjusted.unwrap_or(1.0));
             if told_apart {
                 apart.push((a.min(b), a.max(b)));
             }
@@ -259,7 +260,7 @@ impl<'a> Draft<'a> {
                     high: interval.map(|(x, y)| x.max(y)),
                     blocks: pair.pairs.ratios.len(),
                     p_value: pair.p,
-                    p_adjusted: pair.p.map(|_| *adjusted),
+                    p_adjusted: *adjusted,
                     told_apart,
                     withheld,
                 },

@@ -4,64 +4,46 @@
 //! it is and averaged out. Beside a noise floor that is as large or as wide as the difference, and
 //! beside programs that take much CPU time, that is not known.
 
-use crate::comparison::floor::NoiseFloor;
+use crate::Note;
+use crate::comparison::Case;
+use crate::comparison::decide::Decision;
 use crate::comparison::withhold::outlook::half_width_after;
-use crate::trial::cells::Cells;
-use crate::trial::others;
-use crate::{Comparison, Note, Rules};
 
 /// A forecast whose range goes beyond this many blocks is of no use: nobody makes such a run.
 const MOST_BLOCKS_CREDIBLE: usize = 300;
 
 /// Replaces forecasts of blocks that are not credible by a note that says why. If the baseline
 /// differs from itself by as much, the note that a difference is measurable is replaced as well.
-pub(crate) fn withhold_forecasts(
-    rules: &Rules,
-    cells: &Cells<'_>,
-    floors: &[NoiseFloor],
-    comparisons: &mut [Comparison],
-) {
-    for c in comparisons
-        .iter_mut()
-        .filter(|c| c.notes.iter().any(is_advice))
-    {
-        let Some(ratio) = c.ratio else { continue };
-        let difference = ratio.ln().abs().max(c.matters.max(0.0).ln_1p());
-        let here = |f: &&NoiseFloor| f.condition == c.condition && f.metric == c.metric;
-        let floor = floors.iter().find(here);
-        let others = others::beside(cells, c).filter(|others| others.are_many());
-        if let Some(floor) = floor.filter(|floor| floor.ratio.ln().abs() >= difference) {
-            let floor = floor.ratio;
-            replace(
-                &mut c.notes,
-                is_advice,
-                Note::FloorAsLarge { floor, others },
-            );
-            continue;
-        }
-        let forecast = c.notes.iter().find_map(|note| match note {
-            Note::MoreBlocks { total, high, .. } => Some((*total, *high)),
-            _ => None,
-        });
-        // For the effects of events the floor is a difference, not a ratio, and its spread is that of
-        // counts.
-        let Some((total, high)) = forecast.filter(|_| !c.metric.is_of_events()) else {
-            continue;
-        };
-        let wide = floor.filter(|floor| {
-            let after = half_width_after(floor, rules, total);
-            after.is_some_and(|half_width| half_width > difference)
-                || (others.is_some() && floor.size() > difference)
-        });
-        if wide.is_some() || high.is_none_or(|high| high > MOST_BLOCKS_CREDIBLE) {
-            let of_forecast = |note: &Note| matches!(note, Note::MoreBlocks { .. });
-            let floor = wide.map(|floor| Box::new(floor.clone()));
-            replace(
-                &mut c.notes,
-                of_forecast,
-                Note::BlocksAlone { floor, others },
-            );
-        }
+pub(super) fn forecasts(case: &Case<'_>, decision: &mut Decision) {
+    let notes = &mut decision.notes;
+    let (true, Some(log_ratio)) = (notes.iter().any(is_advice), case.log_ratio()) else {
+        return;
+    };
+    let difference = log_ratio.abs().max(case.rules.delta());
+    let floor = case.floor();
+    let others = case.draft.others.filter(|others| others.are_many());
+    if let Some(floor) = floor.filter(|floor| floor.ratio.ln().abs() >= difference) {
+        let floor = floor.ratio;
+        return replace(notes, is_advice, Note::FloorAsLarge { floor, others });
+    }
+    let forecast = notes.iter().find_map(|note| match note {
+        Note::MoreBlocks { total, high, .. } => Some((*total, *high)),
+        _ => None,
+    });
+    // For the effects of events the floor is a difference, not a ratio, and its spread is that of
+    // counts.
+    let Some((total, high)) = forecast.filter(|_| !case.draft.metric.is_of_events()) else {
+        return;
+    };
+    let wide = floor.filter(|floor| {
+        let after = half_width_after(floor, case.run.rules, total);
+        after.is_some_and(|half_width| half_width > difference)
+            || (others.is_some() && floor.size() > difference)
+    });
+    if wide.is_some() || high.is_none_or(|high| high > MOST_BLOCKS_CREDIBLE) {
+        let of_forecast = |note: &Note| matches!(note, Note::MoreBlocks { .. });
+        let floor = wide.map(|floor| Box::new(floor.clone()));
+        replace(notes, of_forecast, Note::BlocksAlone { floor, others });
     }
 }
 

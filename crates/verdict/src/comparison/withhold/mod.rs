@@ -1,6 +1,7 @@
 //! Withholds verdicts that the interval over blocks alone would allow.
 //!
-//! No rule adds a verdict: each turns a verdict into `inconclusive` and says why.
+//! No rule adds a verdict: each turns a verdict into `inconclusive` and says why, or adds what
+//! qualifies it. [`RULES`] has all of them in their order.
 
 pub(crate) mod words;
 
@@ -8,11 +9,38 @@ pub(crate) mod credible;
 pub(crate) mod outlook;
 pub(crate) mod slices;
 
-use crate::comparison::Comparison;
 use crate::comparison::decide::{Decision, decide};
 use crate::comparison::pairs::Pairs;
 use crate::comparison::withhold::slices::SliceBias;
-use crate::{Bound, LagRemedy, Metric, NoiseFloor, Note, Rules, Starts, Verdict};
+use crate::comparison::{Case, Draft, whose_clock};
+use crate::studies::events;
+use crate::{Bound, LagRemedy, Metric, Note, Verdict};
+
+/// The rules, in the order in which they apply; each sees what the ones before it left.
+const RULES: [fn(&Case<'_>, &mut Decision); 7] = [
+    client_limits,
+    client_lag,
+    failed_starts,
+    circumstances,
+    slice_bias,
+    credible::forecasts,
+    within_floor,
+];
+
+/// The decision that the rules leave of one that the blocks alone allow.
+pub(crate) fn revised(case: &Case<'_>, mut decision: Decision) -> Decision {
+    for rule in RULES {
+        rule(case, &mut decision);
+    }
+    decision
+}
+
+fn is_decided(decision: &Decision) -> bool {
+    matches!(
+        decision.verdict,
+        Verdict::Same | Verdict::Faster | Verdict::Slower
+    )
+}
 
 fn withhold(decision: &mut Decision, note: Note) {
     decision.verdict = Verdict::Inconclusive;
@@ -30,50 +58,85 @@ fn withhold(decision: &mut Decision, note: Note) {
     decision.notes.push(note);
 }
 
-/// A throughput that the client limited is a lower bound. With the baseline limited in any block
-/// the ratio is at most the measured one, and only `slower` may stand. With the subject limited it
-/// is at least the measured one, and only `faster` may stand. With both limited nothing follows.
-pub(crate) fn censored(
-    decision: &mut Decision,
-    metric: Metric,
-    pairs: &Pairs,
-    subject: &str,
-    baseline: &str,
-) -> Option<Bound> {
-    if metric != Metric::RequestsPerS || pairs.drivers_differ() {
-        return None;
+/// Which end of the ratio alone is known: a throughput that the client limited is a lower bound. With
+/// the baseline limited in any block the ratio is at most the measured one, with the subject limited
+/// at least.
+pub(crate) fn bound(draft: &Draft<'_>) -> Option<Bound> {
+    match limited_blocks(draft.metric, &draft.pairs) {
+        (0, 0) => None,
+        (0, _) => Some(Bound::AtMost),
+        (_, 0) => Some(Bound::AtLeast),
+        (_, _) => None,
     }
-    let (bound, stands, whom) = match pairs.client_limited {
-        (0, 0) => return None,
-        (0, _) => (Some(Bound::AtMost), Some(Verdict::Slower), Some(baseline)),
-        (_, 0) => (Some(Bound::AtLeast), Some(Verdict::Faster), Some(subject)),
-        (_, _) => (None, None, None),
-    };
-    let note = Note::ClientLimits(whom.map(str::to_owned));
-    match decision.verdict {
-        Verdict::Invalid => return None,
-        verdict if Some(verdict) == stands => decision.notes.push(note),
-        _ => withhold(decision, note),
-    }
-    bound
 }
 
 /// Whether the client was the bottleneck for both sides, so that not even a bound is known.
 pub(crate) fn is_unbounded(metric: Metric, pairs: &Pairs) -> bool {
-    let (ours, theirs) = pairs.client_limited;
-    metric == Metric::RequestsPerS && !pairs.drivers_differ() && ours > 0 && theirs > 0
+    let (ours, theirs) = limited_blocks(metric, pairs);
+    ours > 0 && theirs > 0
+}
+
+/// The blocks in which the client limited the subject's figure, and the baseline's. What load drivers
+/// reach is what is compared where they differ.
+fn limited_blocks(metric: Metric, pairs: &Pairs) -> (usize, usize) {
+    match metric == Metric::RequestsPerS && !pairs.drivers_differ() {
+        true => pairs.client_limited,
+        false => (0, 0),
+    }
+}
+
+/// Of a ratio that is at most the measured one only `slower` may stand, of one that is at least the
+/// measured one only `faster`. Where the client limited both sides nothing follows.
+fn client_limits(case: &Case<'_>, decision: &mut Decision) {
+    let draft = case.draft;
+    let (stands, whom) = match bound(draft) {
+        Some(Bound::AtMost) => (Some(Verdict::Slower), Some(case.rules.baseline.clone())),
+        Some(Bound::AtLeast) => (Some(Verdict::Faster), Some(draft.subject.to_owned())),
+        None if is_unbounded(draft.metric, &draft.pairs) => (None, None),
+        None => return,
+    };
+    let note = Note::ClientLimits(whom);
+    match decision.verdict {
+        Verdict::Invalid => {}
+        verdict if Some(verdict) == stands => decision.notes.push(note),
+        _ => withhold(decision, note),
+    }
+}
+
+/// If the client's lag exceeds the margin, a verdict on latency stands only if the service times,
+/// which do not contain the lag, lead to the same verdict.
+fn client_lag(case: &Case<'_>, decision: &mut Decision) {
+    let (pairs, rules) = (&case.draft.pairs, case.rules);
+    let Some(p_adjusted) = case.p_adjusted else {
+        return;
+    };
+    let is_latency = case.draft.metric.quantile().is_some();
+    if !is_latency || !is_decided(decision) || pairs.lag_share <= rules.matters {
+        return;
+    }
+    let service = pairs.service_sample();
+    let same = service.as_ref().is_some_and(|service| {
+        let of_service = decide(service, rules, p_adjusted, case.comparisons, false);
+        of_service.verdict == decision.verdict
+    });
+    if !same {
+        let service_ratio = service.map(|service| service.mean.exp());
+        let note = Note::ClientLag {
+            share: pairs.lag_share,
+            remedy: pairs.lag_remedy.clone().unwrap_or(LagRemedy::OwnCpu),
+            service_ratio,
+        };
+        withhold(decision, note);
+    }
 }
 
 /// If one side's starts fail more often than the other's, the starts that went well do not show
 /// that this side is the same or better.
-pub(crate) fn failed_starts(
-    decision: &mut Decision,
-    (subject, ours): (&str, &Starts),
-    (baseline, theirs): (&str, &Starts),
-) {
-    let sides = [(subject, ours), (baseline, theirs)].into_iter();
-    let sides = sides.filter(|(_, starts)| starts.failed > 0);
-    let sides: Vec<(String, Starts)> = sides
+fn failed_starts(case: &Case<'_>, decision: &mut Decision) {
+    let (ours, theirs) = (&case.draft.subject_starts, &case.draft.baseline_starts);
+    let sides = [(case.draft.subject, ours), (&case.rules.baseline, theirs)];
+    let sides = sides.into_iter().filter(|(_, starts)| starts.failed > 0);
+    let sides: Vec<_> = sides
         .map(|(name, starts)| (name.to_owned(), starts.clone()))
         .collect();
     if sides.is_empty() || decision.verdict == Verdict::Invalid {
@@ -92,80 +155,56 @@ pub(crate) fn failed_starts(
     }
 }
 
-/// If the client's lag exceeds what matters, a verdict on latency stands only if the service times,
-/// which do not contain the lag, lead to the same verdict.
-pub(crate) fn client_lag(
-    decision: &mut Decision,
-    pairs: &Pairs,
-    rules: &Rules,
-    p_adjusted: f64,
-    comparisons: usize,
-) {
-    let decided = matches!(
-        decision.verdict,
-        Verdict::Same | Verdict::Faster | Verdict::Slower
+/// Whose clock took the latency, and what the counts of events were.
+fn circumstances(case: &Case<'_>, decision: &mut Decision) {
+    if decision.verdict == Verdict::Invalid {
+        return;
+    }
+    let (metric, pairs) = (case.draft.metric, &case.draft.pairs);
+    let notes = [
+        metric.quantile().and_then(|_| whose_clock(pairs)),
+        events::note(metric, pairs, case.draft.subject, &case.rules.baseline),
+    ];
+    decision.notes.extend(notes.into_iter().flatten());
+}
+
+/// Where the length of slices biases a ratio of throughput by more than the margin, no verdict rests
+/// on it, except a difference that the bias leaves beyond the margin on the same side.
+fn slice_bias(case: &Case<'_>, decision: &mut Decision) {
+    let (draft, run) = (case.draft, case.run);
+    let (Some(log_ratio), Metric::RequestsPerS) = (case.log_ratio(), draft.metric) else {
+        return;
+    };
+    if !is_decided(decision) {
+        return;
+    }
+    let bias = SliceBias::of(
+        run.rules,
+        run.cells,
+        &draft.condition,
+        draft.subject,
+        case.comparisons,
     );
-    if !decided || pairs.lag_share <= rules.matters {
+    let Some(bias) = bias.filter(|bias| bias.matters(run.rules)) else {
         return;
-    }
-    let service = pairs.service_sample();
-    let same = service.as_ref().is_some_and(|service| {
-        decide(service, rules, p_adjusted, comparisons, false).verdict == decision.verdict
-    });
-    if !same {
-        let service_ratio = service.map(|service| service.mean.exp());
-        let note = Note::ClientLag {
-            share: pairs.lag_share,
-            remedy: pairs.lag_remedy.clone().unwrap_or(LagRemedy::OwnCpu),
-            service_ratio,
-        };
-        withhold(decision, note);
-    }
-}
-
-/// Applies a rule of a whole run to a comparison.
-fn revise(c: &mut Comparison, note: Note) {
-    let mut decision = Decision {
-        verdict: c.verdict,
-        notes: std::mem::take(&mut c.notes),
     };
-    withhold(&mut decision, note);
-    (c.verdict, c.notes) = (decision.verdict, decision.notes);
-}
-
-/// Where the baseline differs from itself by more than what matters, neither `same` nor a
-/// difference of that size or less means anything.
-pub(crate) fn by_floor(rules: &Rules, comparisons: &mut [Comparison], floors: &[NoiseFloor]) {
-    for c in comparisons {
-        let of_same =
-            |floor: &&NoiseFloor| floor.condition == c.condition && floor.metric == c.metric;
-        let (Some(floor), Some(ratio)) = (floors.iter().find(of_same), c.ratio) else {
-            continue;
-        };
-        let size = floor.size();
-        let decided = matches!(c.verdict, Verdict::Same | Verdict::Faster | Verdict::Slower);
-        if decided && floor.is_biased(rules.matters) && ratio.ln().abs() <= size {
-            let note = Note::WithinFloor(Box::new(floor.clone()));
-            revise(c, note);
-        }
-    }
-}
-
-/// Where the length of slices biases a ratio by more than what matters, no verdict rests on it.
-pub(crate) fn by_slices(rules: &Rules, c: &mut Comparison, bias: &SliceBias) {
-    let decided = matches!(c.verdict, Verdict::Same | Verdict::Faster | Verdict::Slower);
-    if !decided || !bias.matters(rules) {
-        return;
-    }
-    // A difference that the bias leaves beyond what matters on the same side stands.
-    let corrected = c.ratio.map(|ratio| ratio.ln() - bias.log_bias);
-    let stands = match (c.verdict, corrected) {
-        (Verdict::Same, _) | (_, None) => false,
-        (_, Some(corrected)) => {
-            corrected.abs() > rules.delta() && c.ratio.is_some_and(|r| r.ln() * corrected > 0.0)
-        }
-    };
+    let corrected = log_ratio - bias.log_bias;
+    let stands = decision.verdict != Verdict::Same
+        && corrected.abs() > run.rules.delta()
+        && log_ratio * corrected > 0.0;
     if !stands {
-        revise(c, Note::SliceBias(bias.log_bias.exp()));
+        withhold(decision, Note::SliceBias(bias.log_bias.exp()));
+    }
+}
+
+/// Where the baseline differs from itself by more than the margin, neither `same` nor a difference of
+/// that size or less means anything.
+fn within_floor(case: &Case<'_>, decision: &mut Decision) {
+    let (Some(floor), Some(log_ratio)) = (case.floor(), case.log_ratio()) else {
+        return;
+    };
+    let is_within = log_ratio.abs() <= floor.size();
+    if is_decided(decision) && floor.is_biased(case.run.rules.matters) && is_within {
+        withhold(decision, Note::WithinFloor(Box::new(floor.clone())));
     }
 }

@@ -22,7 +22,7 @@ mod tests_of_bound;
 use readings::{Condition, Gate, GateBound, GateMetric, RunHeader, Trial};
 use serde::Serialize;
 
-use crate::stats::holm;
+use crate::stats::family::{Test, Undecidable, family};
 use crate::studies::plan::{self, Needed};
 use crate::trial::cells::Cells;
 use crate::{NoiseFloor, Reason, Rules, Starts};
@@ -181,21 +181,13 @@ pub(crate) fn judge(
 
 /// Decides all gates of a run together.
 fn decide(rules: &Rules, drafts: Vec<Draft<'_>>, block_s: Option<f64>) -> Vec<GateResult> {
-    let p_values: Vec<Option<f64>> = drafts
-        .iter()
-        .map(|draft| Some(draft.test.as_ref().ok()?.p_breach))
-        .collect();
-    let known: Vec<f64> = p_values.iter().flatten().copied().collect();
-    let mut adjusted = holm::adjust(&known).into_iter();
-    let tests = known.len();
-    drafts
-        .into_iter()
-        .zip(p_values)
-        .map(|(draft, p)| {
-            let adjusted = p.and_then(|_| adjusted.next());
-            draft.finish(rules, adjusted, tests, block_s)
-        })
-        .collect()
+    let p_breach = |draft: &Draft<'_>| Some(draft.test.as_ref().ok()?.p_breach);
+    let tests = family(drafts, p_breach, Undecidable::IsLeftOut);
+    let finish = |test: Test<Draft<'_>>| {
+        let (p_adjusted, of) = (test.p_adjusted, test.of);
+        test.draft.finish(rules, p_adjusted, of, block_s)
+    };
+    tests.into_iter().map(finish).collect()
 }
 
 /// One for each subject and condition that the gate holds for.
