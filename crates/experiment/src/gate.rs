@@ -9,7 +9,7 @@
 
 use config::nearest::{nearest, suggestion};
 use config::units::{self, shown};
-use readings::{Gate, GateBound, GateMetric};
+use readings::{Gate, GateBound, GateMetric, GateUnit};
 
 /// A mistake in the text of a gate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +25,7 @@ pub struct GateError {
 /// # Errors
 /// What was expected, and where.
 pub fn parse_gate(text: &str) -> Result<Gate, GateError> {
-    parse(text, &GateMetric::OF_RUNS)
+    parse(text, &GateMetric::of_runs().collect::<Vec<_>>())
 }
 
 /// Reads a gate of a capacity search, such as `capacity > 5000/s`.
@@ -174,13 +174,13 @@ fn metric(
 
 /// The form of a bound for a metric, for messages.
 fn form(metric: GateMetric) -> &'static str {
-    match metric {
-        GateMetric::Throughput => "`-3%` (against the baseline) or `20000/s`",
-        GateMetric::P50 | GateMetric::P99 => "`+10%` (against the baseline) or `20ms`",
-        GateMetric::Cpu | GateMetric::CpuAtRate => "`+5%` (against the baseline) or `30us`",
-        GateMetric::Memory => "`+10%` (against the baseline) or `200MB`",
-        GateMetric::Failed => "a share of the requests such as `0.1%`",
-        GateMetric::Capacity => "a rate such as `5000/s`",
+    match metric.unit() {
+        _ if metric == GateMetric::Capacity => "a rate such as `5000/s`",
+        GateUnit::RequestsPerS => "`-3%` (against the baseline) or `20000/s`",
+        GateUnit::LatencyUs => "`+10%` (against the baseline) or `20ms`",
+        GateUnit::CpuUs => "`+5%` (against the baseline) or `30us`",
+        GateUnit::Bytes => "`+10%` (against the baseline) or `200MB`",
+        GateUnit::Share => "a share of the requests such as `0.1%`",
     }
 }
 
@@ -190,7 +190,7 @@ fn bound(metric: GateMetric, written: &str) -> Result<GateBound, String> {
         return Err(format!("expected {}, found nothing", form(metric)));
     }
     let with_reason = |reason: String| format!("{}: {reason}", wanted());
-    let absolute_only = matches!(metric, GateMetric::Failed | GateMetric::Capacity);
+    let absolute_only = metric.unit() == GateUnit::Share || metric == GateMetric::Capacity;
     let sign = written.chars().next().filter(|c| matches!(c, '+' | '-'));
     if let Some(sign) = sign {
         if absolute_only {
@@ -212,19 +212,19 @@ fn bound(metric: GateMetric, written: &str) -> Result<GateBound, String> {
             wanted()
         ));
     }
-    let value = match metric {
-        GateMetric::Throughput | GateMetric::Capacity => units::rate(written),
-        GateMetric::P50 | GateMetric::P99 | GateMetric::Cpu | GateMetric::CpuAtRate => {
+    let value = match metric.unit() {
+        GateUnit::RequestsPerS => units::rate(written),
+        GateUnit::LatencyUs | GateUnit::CpuUs => {
             units::duration(written).map(|time| time.as_secs_f64() * 1e6)
         }
-        GateMetric::Memory => units::size(written).map(|bytes| bytes as f64),
-        GateMetric::Failed => units::share(written),
+        GateUnit::Bytes => units::size(written).map(|bytes| bytes as f64),
+        GateUnit::Share => units::share(written),
     };
     let value = value.map_err(with_reason)?;
     if value <= 0.0 {
         return Err(format!("{}: expected more than zero", wanted()));
     }
-    if metric == GateMetric::Failed && value >= 1.0 {
+    if metric.unit() == GateUnit::Share && value >= 1.0 {
         return Err(format!("{}: expected less than 100%", wanted()));
     }
     Ok(GateBound::Absolute(value))

@@ -45,35 +45,58 @@ pub enum GateMetric {
     Capacity,
 }
 
+/// The unit of a gate's bound on a figure of the subject alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateUnit {
+    /// Requests per second; more is better, of all others less is.
+    RequestsPerS,
+    /// Microseconds until the answer.
+    LatencyUs,
+    /// Microseconds of CPU time for each request.
+    CpuUs,
+    Bytes,
+    /// A fraction of the requests.
+    Share,
+}
+
 impl GateMetric {
-    /// Those of runs, in the order of reports.
-    pub const OF_RUNS: [GateMetric; 7] = [
-        GateMetric::Throughput,
-        GateMetric::P50,
-        GateMetric::P99,
-        GateMetric::Cpu,
-        GateMetric::CpuAtRate,
-        GateMetric::Memory,
-        GateMetric::Failed,
+    /// Every metric with its word and its unit, in the order of reports.
+    const ROWS: [(GateMetric, &'static str, GateUnit); 8] = [
+        (GateMetric::Throughput, "throughput", GateUnit::RequestsPerS),
+        (GateMetric::P50, "p50", GateUnit::LatencyUs),
+        (GateMetric::P99, "p99", GateUnit::LatencyUs),
+        (GateMetric::Cpu, "cpu", GateUnit::CpuUs),
+        (GateMetric::CpuAtRate, "cpu_at_rate", GateUnit::CpuUs),
+        (GateMetric::Memory, "memory", GateUnit::Bytes),
+        (GateMetric::Failed, "failed", GateUnit::Share),
+        (GateMetric::Capacity, "capacity", GateUnit::RequestsPerS),
     ];
+
+    /// Those of runs, in the order of reports.
+    pub fn of_runs() -> impl Iterator<Item = GateMetric> + Clone {
+        let all = Self::ROWS.into_iter().map(|(metric, ..)| metric);
+        all.filter(|metric| *metric != GateMetric::Capacity)
+    }
+
+    fn row(self) -> (GateMetric, &'static str, GateUnit) {
+        let row = Self::ROWS.into_iter().find(|(metric, ..)| *metric == self);
+        // Every variant has a row, as a test shows.
+        row.unwrap_or(Self::ROWS[0])
+    }
 
     /// The word in a gate's text, and in the JSON document.
     pub fn name(self) -> &'static str {
-        match self {
-            GateMetric::Throughput => "throughput",
-            GateMetric::P50 => "p50",
-            GateMetric::P99 => "p99",
-            GateMetric::Cpu => "cpu",
-            GateMetric::CpuAtRate => "cpu_at_rate",
-            GateMetric::Memory => "memory",
-            GateMetric::Failed => "failed",
-            GateMetric::Capacity => "capacity",
-        }
+        self.row().1
+    }
+
+    /// The unit of a bound that is not relative to a baseline.
+    pub fn unit(self) -> GateUnit {
+        self.row().2
     }
 
     /// Whether more is better.
     pub fn higher_is_better(self) -> bool {
-        matches!(self, GateMetric::Throughput | GateMetric::Capacity)
+        self.unit() == GateUnit::RequestsPerS
     }
 }
 
@@ -86,4 +109,21 @@ pub enum GateBound {
     /// A figure of the subject alone: requests per second, microseconds, bytes, or a fraction of the
     /// requests.
     Absolute(f64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_its_row() {
+        for (metric, name, _) in GateMetric::ROWS {
+            assert_eq!(metric.name(), name);
+            // The word of the JSON document is that of the gate.
+            let written = serde_json::to_value(metric).unwrap();
+            assert_eq!(written, name);
+            let read: GateMetric = serde_json::from_value(written).unwrap();
+            assert_eq!(read, metric);
+        }
+    }
 }

@@ -45,7 +45,7 @@ pub use curve::{CurveChoice, CurvePoint};
 pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
 pub use events::{DuringEvent, EVENT_ROW_MS, EventReading, EventsReading};
-pub use gate::{Gate, GateBound, GateMetric};
+pub use gate::{Gate, GateBound, GateMetric, GateUnit};
 pub use histogram::{Histogram, HistogramError};
 pub use host::{
     Access, ContainerSource, DirectionCounters, HostSpec, Kubernetes, LinkCounters, LinkKind,

@@ -9,7 +9,7 @@ pub use crate::comparison::withhold::words::outlook;
 pub use crate::comparison::words::{
     comparison, comparison_placed, direction, noise_floor, verdict_word,
 };
-pub use crate::metric::words::{change_of, is_measurable, metric_words, shown_change};
+pub use crate::metric::words::{cell, change_of, is_measurable, metric_words, shown_change, value};
 pub use crate::studies::bottleneck::words::finding;
 pub use crate::studies::capacity::words::{capacity, why_unmet};
 pub use crate::studies::curve::words::{

@@ -2,7 +2,7 @@
 
 use readings::ErrorCounts;
 use readings::text::{condition, grouped, number, percent, rate};
-use verdict::{EventsRow, Starts, SubjectRow};
+use verdict::{EventsRow, Metric, Starts, SubjectRow, words};
 
 use readings::text::compact::{bytes, three_digits, time};
 
@@ -19,7 +19,8 @@ type Cell = fn(&SubjectRow) -> Option<String>;
 /// A figure of a row.
 pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
-const ALL: [(&str, bool, Cell); 27] = [
+/// The columns of what is no metric, or of a metric for each server.
+const ALL: [(&str, bool, Cell); 25] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -108,10 +109,6 @@ const ALL: [(&str, bool, Cell); 27] = [
     ("client", true, |r| {
         r.client_cpu.map(|share| percent(share * 100.0, 0, false))
     }),
-    ("driver us/req", true, |r| {
-        r.driver_cpu_us_per_request.map(three_digits)
-    }),
-    ("driver memory", true, |r| r.driver_max_rss_bytes.map(bytes)),
 ];
 
 const STARTS: &str = "failed starts";
@@ -205,6 +202,13 @@ impl Columns {
         };
         for (name, numeric, cell) in ALL {
             columns.add(name, numeric, table.iter().map(cell).collect());
+        }
+        for metric in Metric::ALL {
+            let Some(name) = metric.column() else {
+                continue;
+            };
+            let cell = |row: &SubjectRow| Some(words::cell(metric, *row.figures.get(&metric)?));
+            columns.add(name, true, table.iter().map(cell).collect());
         }
         columns
     }

@@ -1,8 +1,9 @@
 //! How large a difference is: in the reader's units where there are any, and relative.
 
-use crate::{Bound, Comparison, Metric};
+use crate::{Bound, Comparison, Metric, Unit};
 use readings::Condition;
-use readings::text::{change, decimals_for_width, number, percent};
+use readings::text::compact::{self, three_digits};
+use readings::text::{change, decimals_for_width, number, percent, rate, time};
 
 /// An interval that spans a larger factor is no figure for a reader.
 const WIDEST: f64 = 10.0;
@@ -65,6 +66,29 @@ pub fn times(ratio: f64, interval: Option<(f64, f64)>) -> String {
         number(low, decimals, false),
         number(high, decimals, false)
     )
+}
+
+/// A value of a metric alone, with its unit: `20,000/s`, `46.3ms`, `3.21 us/request`, `1.02GB`.
+pub fn value(metric: Metric, value: f64) -> String {
+    match metric.unit() {
+        Unit::RequestsPerS => format!("{}/s", rate(value)),
+        Unit::Us => compact::time(value),
+        Unit::UsPerRequest => format!("{} us/request", three_digits(value)),
+        Unit::InstructionsPerRequest => format!("{}/request", rate(value)),
+        Unit::Bytes => compact::bytes(value),
+        Unit::Share => format!("{}%", three_digits(value * 100.0)),
+        Unit::S if value == 0.0 => "0 s".to_owned(),
+        Unit::S => time(value * 1e6),
+    }
+}
+
+/// The same in a column whose head has the unit per request.
+pub fn cell(metric: Metric, of: f64) -> String {
+    match metric.unit() {
+        Unit::UsPerRequest => three_digits(of),
+        Unit::InstructionsPerRequest => rate(of),
+        _ => value(metric, of),
+    }
 }
 
 /// Two values of a metric and their difference, in one unit.
@@ -192,6 +216,27 @@ mod tests {
         assert_eq!(absolute(Metric::FullRateAfterS, 1.0, 2.0), None);
         let memory = absolute(Metric::DriverMaxRssBytes, 8.0e6, 16.0e6).unwrap();
         assert_eq!(memory.difference, "+7.6 MB");
+    }
+
+    #[test]
+    fn a_value_stands_in_the_unit_that_it_is_read_best_in() {
+        for (metric, of, text) in [
+            (Metric::RequestsPerS, 20_000.2, "20,000/s"),
+            (Metric::LatencyUsP99, 46_270.0, "46.3ms"),
+            (Metric::ServerCpuUsPerRequest, 3.214, "3.21 us/request"),
+            (
+                Metric::ServerInstructionsPerRequest,
+                7_584.0,
+                "7,584/request",
+            ),
+            (Metric::DriverMaxRssBytes, 1_536.0, "1.50KB"),
+            (Metric::FailedShare, 0.001_25, "0.12%"),
+            (Metric::LongestSilenceS, 0.0, "0 s"),
+            (Metric::LongestSilenceS, 0.0185, "18.5 ms"),
+        ] {
+            assert_eq!(value(metric, of), text);
+        }
+        assert_eq!(cell(Metric::DriverCpuUsPerRequest, 3.214), "3.21");
     }
 
     #[test]

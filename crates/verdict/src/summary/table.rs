@@ -7,8 +7,9 @@ use readings::{
 };
 use serde::Serialize;
 
+use crate::Metric;
 use crate::Starts;
-use crate::comparison::pairs::{enough, resolves};
+use crate::comparison::pairs::{enough, resolves, value};
 use crate::studies::events::EventsRow;
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::lag::late_at;
@@ -69,6 +70,10 @@ pub struct SubjectRow {
     pub driver_cpu_us_per_request: Option<f64>,
     /// Geometric mean of the driver's peak memory, in bytes.
     pub driver_max_rss_bytes: Option<f64>,
+    /// Geometric means of the metrics that are neither latencies nor of events, in their units, over
+    /// the valid trials.
+    #[serde(skip)]
+    pub figures: BTreeMap<Metric, f64>,
     /// Failures and recovery around events, over the valid trials.
     pub events: Option<EventsRow>,
     /// Metrics of servers, machine and networks in the closed loops of the valid trials, added up;
@@ -207,6 +212,7 @@ fn row(
                 .filter_map(|d| d.max_rss_bytes())
                 .map(|bytes| bytes as f64),
         ),
+        figures: figures(trials_of),
         events: EventsRow::of(trials),
         probed: probed(trials),
     }
@@ -284,6 +290,20 @@ fn per_server(
         .into_iter()
         .filter_map(|(name, values)| Some((name, mean(&values)?)))
         .collect()
+}
+
+fn figures(of: &Trials<'_, '_>) -> BTreeMap<Metric, f64> {
+    let metrics = Metric::ALL.into_iter();
+    let metrics = metrics.filter(|metric| !metric.is_of_events() && metric.quantile().is_none());
+    let figure = |metric: Metric| {
+        let trials = match Loop::of(metric) {
+            Loop::Closed => &of.closed,
+            Loop::Open => &of.open,
+        };
+        let values = trials.iter().filter_map(|cell| value(cell, metric));
+        Some((metric, geometric_mean(values)?))
+    };
+    metrics.filter_map(figure).collect()
 }
 
 /// The peak memory of each server, as its comparison takes it: of the trials whose closed loop can

@@ -2,39 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use readings::text::{condition, counted, rate, time};
+use readings::text::{condition, counted, rate};
 use readings::{Condition, RunHeader};
 use verdict::{Analysis, Comparison, Metric, SubjectRow};
 
 use crate::html::picture::svg::escaped;
 use crate::html::table::proof;
 use crate::html::table::{boxed, folded};
-use readings::text::compact::{bytes, three_digits};
+use readings::text::compact::three_digits;
 use verdict::words::{self, change_of, verdict_word};
 
 /// The most rows of tables that are not folded, heads included.
 const ROWS_MAX: usize = 14;
 /// The columns of a table.
 const COLUMNS_MAX: usize = 5;
-
-/// The metrics of a table, the most important first. CPU time is that at the given rate, if it is
-/// known.
-const SHOWN: [Metric; 14] = [
-    Metric::RequestsPerS,
-    Metric::FailedShare,
-    Metric::FullRateAfterS,
-    Metric::LongestSilenceS,
-    Metric::LatencyUsP50,
-    Metric::LatencyUsP99,
-    Metric::ServerCpuUsPerRequestAtRate,
-    Metric::ServerCpuUsPerRequest,
-    Metric::LongestResponseS,
-    Metric::DriverCpuUsPerRequest,
-    Metric::ServerRssBytesMax,
-    Metric::ServerInstructionsPerRequest,
-    Metric::ServerUserInstructionsPerRequest,
-    Metric::DriverMaxRssBytes,
-];
 
 /// A table for each condition under which anything was measured.
 pub(crate) fn tables(analysis: &Analysis, header: &RunHeader) -> String {
@@ -104,21 +85,13 @@ fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
             subjects.push(name);
         }
     }
+    let metrics_compared: HashSet<Metric> = comparisons.keys().map(|(_, metric)| *metric).collect();
     let cell = |subject: &str, metric: Metric| {
-        let own = compared(subject, metric);
-        // A baseline's figure can come from any comparison with it.
-        let side = match own {
-            Some((_, c)) => Some((c, c.subject_value)),
-            None if subject == header.baseline => subjects
-                .iter()
-                .filter_map(|other| compared(other, metric))
-                .find(|(_, c)| c.baseline_value.is_some())
-                .map(|(_, c)| (c, c.baseline_value)),
-            None => None,
-        };
+        let row = rows.get(subject).copied();
+        let is_compared = metrics_compared.contains(&metric);
         Cell {
-            value: value(metric, rows.get(subject).copied(), side),
-            compared: own,
+            value: row.and_then(|row| value(metric, row, is_compared)),
+            compared: compared(subject, metric),
         }
     };
     let has = |metric: &Metric| {
@@ -132,7 +105,10 @@ fn under(analysis: &Analysis, header: &RunHeader, place: &Condition) -> String {
     // With a median, the column of the 99th percentile is shown even if empty: readers look for it.
     let has_median = has(&Metric::LatencyUsP50);
     let is_missed = |metric: &Metric| has_median && *metric == Metric::LatencyUsP99;
-    let shown: Vec<Metric> = SHOWN
+    // The most important first; CPU time is that at the given rate, if it is known.
+    let mut ranked = Metric::ALL;
+    ranked.sort_by_key(|metric| metric.rank());
+    let shown: Vec<Metric> = ranked
         .into_iter()
         .filter(|metric| (has(metric) || is_missed(metric)) && !is_told_twice(metric))
         .take(COLUMNS_MAX)
@@ -228,55 +204,29 @@ fn drawn(cell: &Cell<'_>, head: &str, is_baseline: bool) -> String {
     format!("<td data-label=\"{}\">{inner}</td>", escaped(head))
 }
 
-/// The figure in its most readable form. `side` is a comparison that has the subject's value.
-fn value(
-    metric: Metric,
-    row: Option<&SubjectRow>,
-    side: Option<(&Comparison, Option<f64>)>,
-) -> Option<String> {
-    let compared = side.and_then(|(_, value)| value);
-    match metric {
-        Metric::RequestsPerS => {
-            let at_least = row.is_some_and(|row| row.at_least);
-            let sign = if at_least { "\u{2265} " } else { "" };
-            let per_s = row.and_then(|row| row.requests_per_s).or(compared)?;
-            Some(format!("{sign}{}/s", rate(per_s)))
-        }
-        Metric::LatencyUsP50 => row.map_or(compared, |row| row.latency_us_p50).map(time),
-        Metric::LatencyUsP99 => row.map_or(compared, |row| row.latency_us_p99).map(time),
-        Metric::ServerCpuUsPerRequestAtRate => {
-            let per_s = side.and_then(|(c, _)| c.rate_per_s);
-            let us = compared?;
-            Some(match per_s {
-                Some(per_s) => format!(
-                    "{} cores ({} us each)",
-                    three_digits(us * per_s / 1e6),
-                    three_digits(us)
-                ),
-                None => format!("{} us/request", three_digits(us)),
-            })
-        }
-        Metric::ServerCpuUsPerRequest | Metric::DriverCpuUsPerRequest => {
-            Some(format!("{} us/request", three_digits(compared?)))
-        }
-        Metric::ServerInstructionsPerRequest | Metric::ServerUserInstructionsPerRequest => {
-            Some(format!("{}/request", rate(compared?)))
-        }
-        Metric::ServerRssBytesMax | Metric::DriverMaxRssBytes => Some(bytes(compared?)),
-        Metric::FailedShare => {
-            let share = row?.events.as_ref()?.failed_share;
-            Some(format!("{}%", three_digits(share * 100.0)))
-        }
-        Metric::FullRateAfterS => seconds(row?.events.as_ref()?.full_rate_after_s),
-        Metric::LongestSilenceS => seconds(row?.events.as_ref()?.longest_silence_s),
-        Metric::LongestResponseS => seconds(row?.events.as_ref()?.longest_response_s),
-    }
-}
-
-fn seconds(value: Option<f64>) -> Option<String> {
-    value.map(|s| match s {
-        0.0 => "0 s".to_owned(),
-        s => time(s * 1e6),
+/// The figure in its most readable form. What servers and drivers cost stands there where it is
+/// compared.
+fn value(metric: Metric, row: &SubjectRow, is_compared: bool) -> Option<String> {
+    let events = row.events.as_ref();
+    let figure = match metric {
+        Metric::RequestsPerS => row.requests_per_s,
+        Metric::LatencyUsP50 => row.latency_us_p50,
+        Metric::LatencyUsP99 => row.latency_us_p99,
+        Metric::FailedShare => events.map(|events| events.failed_share),
+        Metric::FullRateAfterS => events?.full_rate_after_s,
+        Metric::LongestSilenceS => events?.longest_silence_s,
+        Metric::LongestResponseS => events?.longest_response_s,
+        _ => row.figures.get(&metric).copied().filter(|_| is_compared),
+    }?;
+    let text = words::value(metric, figure);
+    Some(match (metric, row.rate_per_s) {
+        (Metric::RequestsPerS, _) if row.at_least => format!("\u{2265} {text}"),
+        (Metric::ServerCpuUsPerRequestAtRate, Some(per_s)) => format!(
+            "{} cores ({} us each)",
+            three_digits(figure * per_s / 1e6),
+            three_digits(figure)
+        ),
+        _ => text,
     })
 }
 
@@ -297,11 +247,5 @@ mod tests {
         let row = format!("<th scope=\"row\">{}</th>", journal.header.baseline);
         let (before, after) = page.split_once("<h3>load=download</h3>").unwrap();
         assert!(before.contains(&row) && !after.contains(&row), "{page}");
-    }
-
-    #[test]
-    fn no_time_at_all_is_in_seconds() {
-        assert_eq!(seconds(Some(0.0)).as_deref(), Some("0 s"));
-        assert_eq!(seconds(Some(0.0185)).as_deref(), Some("18.5 ms"));
     }
 }

@@ -6,12 +6,10 @@ pub(crate) mod pooling;
 
 pub(crate) use alone::Alone;
 
-use readings::{
-    DriverReading, EventsReading, InstructionScope, LoadReading, Outcome, Pacing, Quantiles,
-    Reading, Slice,
-};
+use readings::{EventsReading, LoadReading, Outcome, Pacing, Quantiles, Reading, Slice};
 
 use crate::comparison::BlockRatio;
+use crate::metric::Value;
 use crate::stats::sample::Sample;
 use crate::stats::steady::{SteadyState, steady_state};
 use crate::studies::events::{self, Noticed};
@@ -30,14 +28,6 @@ enum Datum {
     Unusable(Reason),
     /// Too few requests stand behind the quantile.
     Unresolved,
-}
-
-/// A figure and how exact it can be.
-#[derive(Clone, Copy)]
-struct Value {
-    value: f64,
-    /// Half of the step in which it can be told, in its unit.
-    half_step: f64,
 }
 
 /// Two subjects' trials under one condition, paired by block.
@@ -308,15 +298,6 @@ fn label(cell: &Cell<'_>) -> Option<String> {
     Some(cell.reading()?.driver.as_ref()?.label())
 }
 
-/// What a driver cost, on one metric.
-fn of_driver(metric: Metric, driver: &DriverReading) -> Option<f64> {
-    match metric {
-        Metric::DriverCpuUsPerRequest => driver.cpu_us_per_request(),
-        Metric::DriverMaxRssBytes => driver.max_rss_bytes().map(|bytes| bytes as f64),
-        _ => None,
-    }
-}
-
 /// Whether enough answers stand behind a quantile of the response latency, on enough occasions: a
 /// pause of the machine is one, however many requests it delayed.
 pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
@@ -363,12 +344,20 @@ fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
             Ok(found) => found,
             Err(datum) => return datum,
         },
-        None => figure(metric, reading, load),
+        None => metric.figure(reading, load),
     };
     match found {
         None => Datum::NotMeasured,
         Some(found) if found.value > 0.0 && found.value.is_finite() => Datum::Value(found),
         Some(_) => Datum::Unusable(Reason::Empty),
+    }
+}
+
+/// What a trial has to say on a metric, in the metric's unit, if it can be used.
+pub(crate) fn value(cell: &Cell<'_>, metric: Metric) -> Option<f64> {
+    match datum(cell, metric) {
+        Datum::Value(found) => Some(found.value),
+        _ => None,
     }
 }
 
@@ -380,18 +369,13 @@ pub(crate) fn is_measured(metric: Metric, cell: &Cell<'_>) -> bool {
             true => &reading.latency,
         };
         load.as_ref()
-            .and_then(|load| figure(metric, reading, load))
+            .and_then(|load| metric.figure(reading, load))
             .is_some()
     })
 }
 
 /// Half of the step in which a histogram tells a value, as a share of it: three significant digits.
 const HISTOGRAM_HALF_STEP: f64 = 0.5e-3;
-/// Half of the step in which memory is counted: a page of 4 KiB.
-const PAGE_HALF_BYTES: f64 = 2048.0;
-/// Half of the step in which the kernel accounts CPU time, where it does not do so exactly.
-const TICK_HALF_US: f64 = 0.5;
-
 /// A quantile of a trial's latency; `None` where its driver does not report it.
 fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Value>, Datum> {
     if let Some(driver) = &reading.driver {
@@ -416,83 +400,6 @@ fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Valu
         value,
         half_step: value * HISTOGRAM_HALF_STEP,
     }))
-}
-
-/// A figure of a trial that is no latency; `None` where it was not measured.
-fn figure(metric: Metric, reading: &Reading, load: &LoadReading) -> Option<Value> {
-    let exact = |value: f64| Value {
-        value,
-        half_step: 0.0,
-    };
-    if metric.is_of_events() {
-        return Some(exact(events::value(metric, reading.events.as_ref()?)?));
-    }
-    if let Some(scope) = metric.instructions() {
-        return instructions(reading, scope);
-    }
-    match metric {
-        Metric::RequestsPerS => Some(Value {
-            value: load.requests_per_s(),
-            half_step: 0.5 / load.duration_s.max(f64::MIN_POSITIVE),
-        }),
-        // With events or outside clients of different kinds, the cost of servers says nothing.
-        _ if metric.is_cost() && reading.events.is_some() => None,
-        // CPU time cannot be attributed to one of several loads.
-        Metric::ServerCpuUsPerRequest | Metric::ServerCpuUsPerRequestAtRate
-            if !reading.beside.is_empty() =>
-        {
-            None
-        }
-        Metric::ServerCpuUsPerRequest => {
-            let cpu_s: f64 = reading.servers.iter().map(|server| server.cpu_s).sum();
-            let requests = load.weighted_requests();
-            (cpu_s > 0.0 && requests > 0.0).then(|| Value {
-                value: cpu_s * 1e6 / requests,
-                half_step: TICK_HALF_US / requests,
-            })
-        }
-        Metric::ServerCpuUsPerRequestAtRate => {
-            let seen = reading.latency_probed.as_ref()?;
-            let servers = seen.servers.values();
-            let cpu_s: f64 = servers.map(|server| server.user_s + server.system_s).sum();
-            let requests = seen.requests as f64;
-            (cpu_s > 0.0 && requests > 0.0).then(|| Value {
-                value: cpu_s * 1e6 / requests,
-                half_step: TICK_HALF_US / requests,
-            })
-        }
-        Metric::ServerRssBytesMax => {
-            let bytes = memory(reading)?;
-            Some(Value {
-                value: bytes as f64,
-                half_step: PAGE_HALF_BYTES,
-            })
-        }
-        _ => Some(exact(of_driver(metric, reading.driver.as_ref()?)?)),
-    }
-}
-
-/// Instructions per request; `None` where others were counted, or none.
-fn instructions(reading: &Reading, scope: InstructionScope) -> Option<Value> {
-    let counted = reading.instructions.as_ref();
-    let counted = counted.filter(|counted| counted.scope == scope)?;
-    Some(Value {
-        value: counted.per_request()?,
-        half_step: 0.5 / counted.requests as f64,
-    })
-}
-
-/// The most resident memory of the servers of a trial together, over both loads.
-fn memory(reading: &Reading) -> Option<u64> {
-    let looks = [&reading.probed, &reading.latency_probed].into_iter();
-    let of = |servers: &std::collections::BTreeMap<String, readings::ServerMetrics>| {
-        servers.values().map(|server| server.rss_bytes_max).sum()
-    };
-    looks
-        .flatten()
-        .map(|seen| of(&seen.servers))
-        .filter(|bytes: &u64| *bytes > 0)
-        .max()
 }
 
 #[cfg(test)]

@@ -39,15 +39,8 @@ type Found = (Place, Result<BoundTest, Untested>);
 
 /// The compared metric that a gate bounds; `None` for failures, which are counted, and capacity.
 fn metric_of(gate: &Gate) -> Option<Metric> {
-    Some(match gate.metric {
-        GateMetric::Throughput => Metric::RequestsPerS,
-        GateMetric::P50 => Metric::LatencyUsP50,
-        GateMetric::P99 => Metric::LatencyUsP99,
-        GateMetric::Cpu => Metric::ServerCpuUsPerRequest,
-        GateMetric::CpuAtRate => Metric::ServerCpuUsPerRequestAtRate,
-        GateMetric::Memory => Metric::ServerRssBytesMax,
-        GateMetric::Failed | GateMetric::Capacity => return None,
-    })
+    let mut all = Metric::ALL.into_iter();
+    all.find(|metric| metric.gate() == Some(gate.metric))
 }
 
 fn not_judged<T>(reason: GateReason) -> Result<T, Untested> {

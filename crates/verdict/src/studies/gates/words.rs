@@ -2,8 +2,8 @@
 
 use crate::plan::{MOST_BLOCKS, Needed};
 use crate::{GateOutcome, GateReason, GateResult};
-use readings::GateMetric;
 use readings::text::{change, counted, number, rate, time};
+use readings::{GateMetric, GateUnit};
 
 use crate::metric::words::shown_change;
 use crate::studies::plan::words::rough;
@@ -70,16 +70,13 @@ pub fn measured(result: &GateResult) -> Option<String> {
 }
 
 fn with_unit(metric: GateMetric, value: f64) -> String {
-    match metric {
-        GateMetric::Throughput | GateMetric::Capacity => format!("{}/s", rate(value)),
-        GateMetric::P50 | GateMetric::P99 => time(value),
+    match metric.unit() {
+        GateUnit::RequestsPerS => format!("{}/s", rate(value)),
         // A request takes microseconds, so tenths of them matter.
-        GateMetric::Cpu | GateMetric::CpuAtRate if value < 99.95 => {
-            format!("{} us", number(value, 1, false))
-        }
-        GateMetric::Cpu | GateMetric::CpuAtRate => time(value),
-        GateMetric::Memory => bytes(value),
-        GateMetric::Failed => share(value),
+        GateUnit::CpuUs if value < 99.95 => format!("{} us", number(value, 1, false)),
+        GateUnit::CpuUs | GateUnit::LatencyUs => time(value),
+        GateUnit::Bytes => bytes(value),
+        GateUnit::Share => share(value),
     }
 }
 

@@ -1,0 +1,273 @@
+//! The table of metrics. A new metric is a row here; gates, sentences, tables, the page and the
+//! history take it from there.
+
+use readings::{GateMetric, InstructionScope, LoadReading, Reading};
+
+use super::figures::{self, Value};
+
+/// What a metric is about, which decides how it is judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Of {
+    /// Good answers per second: more is better, of all others less is.
+    Throughput,
+    /// A quantile of response latency, between 0 and 1.
+    Latency(f64),
+    /// What the servers on the subject's path cost.
+    Servers,
+    /// Instructions that they retired.
+    Instructions(InstructionScope),
+    /// What the load generator cost; compared only where subjects have different ones.
+    Driver,
+    /// What happened around events; compared by differences.
+    Events,
+}
+
+/// In which loop a metric is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loops {
+    Closed,
+    Open,
+    /// Over both.
+    Both,
+}
+
+/// The unit of a metric's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    RequestsPerS,
+    /// Microseconds that a request takes.
+    Us,
+    /// Microseconds of CPU time for each request.
+    UsPerRequest,
+    InstructionsPerRequest,
+    Bytes,
+    /// A share of all requests, 0 to 1.
+    Share,
+    /// Seconds.
+    S,
+}
+
+/// Takes the metric from a trial and the load that it is measured in; `None` where that has none.
+pub(super) type Figure = fn(&Reading, &LoadReading) -> Option<Value>;
+
+pub(super) struct Row {
+    /// In the JSON document; ends in its unit.
+    pub name: &'static str,
+    /// In sentences.
+    pub words: &'static str,
+    pub unit: Unit,
+    pub of: Of,
+    pub loops: Loops,
+    /// The place among the columns of the first screen, from 1.
+    pub rank: u8,
+    /// The word by which gates bound it.
+    pub gate: Option<GateMetric>,
+    /// The head of its column in the table of figures, where no other column there has it.
+    pub column: Option<&'static str>,
+    /// Quantiles and events have ways of their own.
+    pub figure: Option<Figure>,
+}
+
+macro_rules! metrics {
+    ($($(#[$doc:meta])* $metric:ident { $($field:ident: $value:expr,)* })*) => {
+        /// What is compared.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Metric {
+            $($(#[$doc])* $metric,)*
+        }
+
+        impl Metric {
+            /// Every metric, throughput first.
+            pub const ALL: [Metric; [$(Metric::$metric),*].len()] = [$(Metric::$metric),*];
+
+            pub(super) fn row(self) -> &'static Row {
+                match self {
+                    $(Metric::$metric => {
+                        const ROW: Row = Row { $($field: $value,)* };
+                        &ROW
+                    })*
+                }
+            }
+        }
+    };
+}
+
+metrics! {
+    /// Good answers per second in a closed loop; more is better.
+    RequestsPerS {
+        name: "requests_per_s",
+        words: "throughput",
+        unit: Unit::RequestsPerS,
+        of: Of::Throughput,
+        loops: Loops::Closed,
+        rank: 1,
+        gate: Some(GateMetric::Throughput),
+        column: None,
+        figure: Some(figures::requests_per_s),
+    }
+    /// Median response latency in an open loop, microseconds; less is better.
+    LatencyUsP50 {
+        name: "latency_us_p50",
+        words: "median latency",
+        unit: Unit::Us,
+        of: Of::Latency(0.5),
+        loops: Loops::Open,
+        rank: 5,
+        gate: Some(GateMetric::P50),
+        column: None,
+        figure: None,
+    }
+    /// 99th percentile of response latency in an open loop, microseconds; less is better.
+    LatencyUsP99 {
+        name: "latency_us_p99",
+        words: "99th percentile of latency",
+        unit: Unit::Us,
+        of: Of::Latency(0.99),
+        loops: Loops::Open,
+        rank: 6,
+        gate: Some(GateMetric::P99),
+        column: None,
+        figure: None,
+    }
+    /// CPU time of all servers on the subject's path per good answer of the closed loop,
+    /// microseconds; less is better.
+    ServerCpuUsPerRequest {
+        name: "server_cpu_us_per_request",
+        words: "servers' CPU time per request",
+        unit: Unit::UsPerRequest,
+        of: Of::Servers,
+        loops: Loops::Closed,
+        rank: 8,
+        gate: Some(GateMetric::Cpu),
+        column: None,
+        figure: Some(figures::cpu_per_request),
+    }
+    /// The same in the open loop, at the given rate. A server that waits between requests takes
+    /// more for each than a saturated one.
+    ServerCpuUsPerRequestAtRate {
+        name: "server_cpu_us_per_request_at_rate",
+        words: "servers' CPU time per request at that rate",
+        unit: Unit::UsPerRequest,
+        of: Of::Servers,
+        loops: Loops::Open,
+        rank: 7,
+        gate: Some(GateMetric::CpuAtRate),
+        column: None,
+        figure: Some(figures::cpu_per_request_at_rate),
+    }
+    /// Instructions that all servers on the subject's path retired per good answer of a closed loop,
+    /// in their own code and in the kernel; less is better. Only where the kernel counts them.
+    ServerInstructionsPerRequest {
+        name: "server_instructions_per_request",
+        words: "servers' instructions per request",
+        unit: Unit::InstructionsPerRequest,
+        of: Of::Instructions(InstructionScope::UserAndKernel),
+        loops: Loops::Closed,
+        rank: 12,
+        gate: None,
+        column: None,
+        figure: Some(figures::instructions),
+    }
+    /// The same in their own code only, where the kernel counts no others. It is a metric of its own,
+    /// since the two cannot be compared.
+    ServerUserInstructionsPerRequest {
+        name: "server_user_instructions_per_request",
+        words: "servers' user-mode instructions per request",
+        unit: Unit::InstructionsPerRequest,
+        of: Of::Instructions(InstructionScope::User),
+        loops: Loops::Closed,
+        rank: 13,
+        gate: None,
+        column: None,
+        figure: Some(figures::user_instructions),
+    }
+    /// The most resident memory of all servers on the subject's path together, bytes; less is
+    /// better.
+    ServerRssBytesMax {
+        name: "server_rss_bytes_max",
+        words: "servers' peak memory",
+        unit: Unit::Bytes,
+        of: Of::Servers,
+        loops: Loops::Both,
+        rank: 11,
+        gate: Some(GateMetric::Memory),
+        column: None,
+        figure: Some(figures::memory),
+    }
+    /// CPU time of the load generator per complete answer, microseconds; less is better. Compared
+    /// only where subjects have different drivers.
+    DriverCpuUsPerRequest {
+        name: "driver_cpu_us_per_request",
+        words: "driver's CPU time per request",
+        unit: Unit::UsPerRequest,
+        of: Of::Driver,
+        loops: Loops::Closed,
+        rank: 10,
+        gate: None,
+        column: Some("driver us/req"),
+        figure: Some(figures::driver_cpu_per_request),
+    }
+    /// Peak memory of the load generator, bytes; less is better. Compared only where subjects have
+    /// different drivers.
+    DriverMaxRssBytes {
+        name: "driver_max_rss_bytes",
+        words: "driver's peak memory",
+        unit: Unit::Bytes,
+        of: Of::Driver,
+        loops: Loops::Both,
+        rank: 14,
+        gate: None,
+        column: Some("driver memory"),
+        figure: Some(figures::driver_memory),
+    }
+    /// The share of requests that failed around an event; less is better.
+    FailedShare {
+        name: "failed_share",
+        words: "share of failed requests",
+        unit: Unit::Share,
+        of: Of::Events,
+        loops: Loops::Open,
+        rank: 2,
+        gate: None,
+        column: None,
+        figure: None,
+    }
+    /// Time from the first event until the rate of good answers was full again, seconds; less is
+    /// better.
+    FullRateAfterS {
+        name: "full_rate_after_s",
+        words: "time until the rate is full again",
+        unit: Unit::S,
+        of: Of::Events,
+        loops: Loops::Open,
+        rank: 3,
+        gate: None,
+        column: None,
+        figure: None,
+    }
+    /// The longest time without any good answer, from the first event on, seconds; less is better.
+    LongestSilenceS {
+        name: "longest_silence_s",
+        words: "longest silence",
+        unit: Unit::S,
+        of: Of::Events,
+        loops: Loops::Open,
+        rank: 4,
+        gate: None,
+        column: None,
+        figure: None,
+    }
+    /// The longest that a good answer took which came after the first event, seconds; less is
+    /// better.
+    LongestResponseS {
+        name: "longest_response_s",
+        words: "longest response",
+        unit: Unit::S,
+        of: Of::Events,
+        loops: Loops::Open,
+        rank: 9,
+        gate: None,
+        column: None,
+        figure: None,
+    }
+}
