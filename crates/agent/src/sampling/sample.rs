@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use readings::{AcceptQueue, SocketMetrics};
 
-use super::network_counters::{Namespace, NetworkCounters};
-use super::processes::ServerGauges;
-use super::run_times::Descriptors;
-use super::scheduling::Scheduling;
-use super::server_counters::{ServerCounterReader, ServerCounters};
-use super::system_counters::{SystemCounters, SystemSources};
-use super::thread_exits::ThreadExits;
-use super::watched::{Watched, WatchedServers};
-use crate::accept_queues::AcceptQueueCounter;
-use crate::clock::{monotonic_ns, wall_ns};
+use crate::kernel::clock::{monotonic_ns, wall_ns};
+use crate::sampling::network::accept_queues::AcceptQueueCounter;
+use crate::sampling::network::counters::{Namespace, NetworkCounters};
+use crate::sampling::scheduling::Scheduling;
+use crate::sampling::server::counters::{ServerCounterReader, ServerCounters};
+use crate::sampling::server::processes::ServerGauges;
+use crate::sampling::server::run_times::Descriptors;
+use crate::sampling::server::thread_exits::ThreadExits;
+use crate::sampling::server::watched::{Watched, WatchedServers};
+use crate::sampling::system_counters::{SystemCounters, SystemSources};
 
 /// What a sample has. Each part costs more than the one before.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use readings::MachineMetrics;
 
-use super::network_counters::Namespace;
-use super::proc_files::TICKS_PER_S;
-use crate::cgroup_hierarchy::Hierarchy;
-use crate::leftovers::HOST_PREFIX;
-use crate::wire::OtherServer;
+use crate::kernel::cgroup::hierarchy::Hierarchy;
+use crate::kernel::proc_files::TICKS_PER_S;
+use crate::protocol::wire::OtherServer;
+use crate::sampling::network::counters::Namespace;
+use crate::serving::leftovers::HOST_PREFIX;
 
 /// What is sampled besides the servers themselves.
 pub(crate) struct SystemSources {

@@ -10,9 +10,9 @@ use std::time::Duration;
 use readings::{AcceptQueue, BottleneckSample, SystemMetrics};
 use serde::{Deserialize, Serialize};
 
-use super::network_counters::Namespace;
-use super::sample::{Gauges, Sample, SampleReader};
-use crate::clock::Window;
+use crate::kernel::clock::Window;
+use crate::sampling::network::counters::Namespace;
+use crate::sampling::sample::{Gauges, Sample, SampleReader};
 
 /// Bound on samples with gauges or counters, those at edges aside: 40 s at the shortest interval.
 const DETAILED_MAX: usize = 2048;
@@ -311,10 +311,10 @@ fn merge(earlier: &mut Sample, later: &mut Sample) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampling::network_counters::NetworkCounters;
-    use crate::sampling::processes::ServerGauges;
+    use crate::sampling::network::counters::NetworkCounters;
     use crate::sampling::sample::Counters;
-    use crate::sampling::server_counters::ServerCounters;
+    use crate::sampling::server::counters::ServerCounters;
+    use crate::sampling::server::processes::ServerGauges;
 
     fn window(from_ns: i64, to_ns: i64) -> Window {
         Window { from_ns, to_ns }

@@ -1,0 +1,293 @@
+//! What already listens at an address of this machine: its processes, to be sampled like those of a
+//! server that an agent started.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+use crate::kernel::cgroup::hierarchy::Hierarchy;
+use crate::kernel::cgroup::processes_in;
+use crate::kernel::netlink::socket_diag::SocketDiag;
+use crate::kernel::proc_files::{Process, numbers_in, tree};
+use crate::protocol::wire::OtherServer;
+
+/// Process 1, which may hold sockets for services that it starts.
+const INIT: i32 = 1;
+
+/// The server that listens at an address, named by program and port, such as `nginx:8080`. `None`
+/// where the address is not this machine's, where nothing in this network namespace listens there,
+/// where this user may not see who does, and where this process is one of the server's.
+pub fn listening_at(address: SocketAddr) -> Option<OtherServer> {
+    is_of_this_machine(address.ip()).then_some(())?;
+    let roots = roots(&holders(&sockets_at(address)));
+    let (&pid, also) = roots.split_first()?;
+    let all: BTreeSet<i32> = roots.iter().flat_map(|root| tree(*root)).collect();
+    if all.contains(&(std::process::id() as i32)) {
+        return None;
+    }
+    let group = own_group(pid, &all);
+    Some(OtherServer {
+        server: format!("{}:{}", name_of(pid)?, address.port()),
+        pid,
+        also: also.to_vec(),
+        group: group.map(|folder| folder.display().to_string()),
+    })
+}
+
+/// What listens at an address of this network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Number and name of a process that holds the socket, if this user may see it.
+    pub process: Option<(i32, String)>,
+}
+
+/// What listens where a connection to this address arrives; `None` where nothing does.
+pub fn listener_at(address: SocketAddr) -> Option<Listener> {
+    let sockets = sockets_at(address);
+    (!sockets.is_empty()).then_some(())?;
+    let mut pids = numbers_in("/proc").into_iter();
+    let process = pids.find(|pid| holds(*pid, &sockets));
+    Some(Listener {
+        process: process.and_then(|pid| Some((pid, name_of(pid)?))),
+    })
+}
+
+fn name_of(pid: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim().to_owned())
+}
+
+/// The inodes of the sockets that a connection to `address` may reach.
+pub(crate) fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
+    let listed = SocketDiag::open().and_then(|mut diag| diag.listening().ok());
+    let all = match listed {
+        Some(all) => all.iter().map(|one| (one.address, one.inode)).collect(),
+        None => {
+            let tables = [("/proc/self/net/tcp", 4), ("/proc/self/net/tcp6", 16)];
+            let texts = tables.map(|(path, bytes)| (fs::read_to_string(path), bytes));
+            let listening = texts.iter().flat_map(|(text, bytes)| {
+                let text = text.as_deref().unwrap_or_default();
+                text.lines().filter_map(|line| parse_listener(line, *bytes))
+            });
+            listening.collect::<Vec<_>>()
+        }
+    };
+    reached(&all, address)
+}
+
+/// An address of this machine is one that a socket can be bound to.
+pub(crate) fn is_of_this_machine(ip: IpAddr) -> bool {
+    ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+/// The inodes of those listeners, each with its address, that a connection to `address` may reach. A
+/// socket of the address itself is preferred to one of all addresses, as the kernel does.
+fn reached(listeners: &[(SocketAddr, u64)], address: SocketAddr) -> BTreeSet<u64> {
+    let of = |wanted: &dyn Fn(IpAddr) -> bool| -> BTreeSet<u64> {
+        let matching = listeners
+            .iter()
+            .filter(|(at, _)| at.port() == address.port() && wanted(at.ip()));
+        matching.map(|(_, inode)| *inode).collect()
+    };
+    let exact = of(&|ip| ip.to_canonical() == address.ip().to_canonical());
+    match exact.is_empty() {
+        // A socket of all IPv6 addresses takes IPv4 as well, unless it was told not to.
+        true => of(&|ip| ip.is_unspecified() && (ip.is_ipv6() || address.is_ipv4())),
+        false => exact,
+    }
+}
+
+/// Address and inode of a listening socket in a line of `/proc/net/tcp`.
+fn parse_listener(line: &str, bytes: usize) -> Option<(SocketAddr, u64)> {
+    const LISTEN: &str = "0A";
+    let mut fields = line.split_whitespace().skip(1);
+    let (ip, port) = fields.next()?.split_once(':')?;
+    (fields.nth(1)? == LISTEN).then_some(())?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let address = SocketAddr::new(parse_ip(ip, bytes)?, port);
+    Some((address, fields.nth(5)?.parse().ok()?))
+}
+
+/// An address of `/proc/net/tcp`: 32-bit words in hexadecimal, each in the machine's byte order.
+fn parse_ip(text: &str, bytes: usize) -> Option<IpAddr> {
+    (text.len() == 2 * bytes && text.is_ascii()).then_some(())?;
+    let words: Option<Vec<u8>> = (0..bytes / 4)
+        .map(|at| u32::from_str_radix(&text[8 * at..8 * at + 8], 16).ok())
+        .map(|word| word.map(u32::to_ne_bytes))
+        .collect::<Option<Vec<[u8; 4]>>>()
+        .map(|words| words.concat());
+    let octets = words?;
+    match bytes {
+        4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(octets).ok()?).into()),
+        _ => Some(Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?).into()),
+    }
+}
+
+/// The processes that hold one of the sockets, as far as this user may see.
+fn holders(inodes: &BTreeSet<u64>) -> Vec<Process> {
+    if inodes.is_empty() {
+        return Vec::new();
+    }
+    let pids = numbers_in("/proc").into_iter();
+    pids.filter(|pid| *pid != INIT && holds(*pid, inodes))
+        .filter_map(Process::read)
+        .collect()
+}
+
+pub(crate) fn holds(pid: i32, inodes: &BTreeSet<u64>) -> bool {
+    let files = fs::read_dir(format!("/proc/{pid}/fd"));
+    let mut targets = files.into_iter().flatten().flatten().filter_map(|file| {
+        let target = fs::read_link(file.path()).ok()?;
+        let inode = target.to_str()?.strip_prefix("socket:[")?;
+        inode.strip_suffix(']')?.parse::<u64>().ok()
+    });
+    targets.any(|inode| inodes.contains(&inode))
+}
+
+/// Those of them that none of the others has started, ascending.
+fn roots(holders: &[Process]) -> Vec<i32> {
+    let holds = |pid: i32| holders.iter().any(|one| one.pid == pid);
+    let mut roots: Vec<i32> = holders
+        .iter()
+        .filter(|one| !holds(one.parent))
+        .map(|one| one.pid)
+        .collect();
+    roots.sort_unstable();
+    roots
+}
+
+/// The control group of a process, if these processes and no others are in it: then it counts what
+/// `/proc` loses when a thread or a process ends.
+fn own_group(pid: i32, all: &BTreeSet<i32>) -> Option<PathBuf> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    Hierarchy::OF_TIME.iter().find_map(|hierarchy| {
+        let path = hierarchy.path(&text).filter(|path| !path.is_empty())?;
+        let folder = hierarchy.base().join(path);
+        let inside: BTreeSet<i32> = processes_in(&folder).into_iter().collect();
+        (inside == *all && !has_groups(&folder)).then_some(folder)
+    })
+}
+
+fn has_groups(folder: &Path) -> bool {
+    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader};
+    use std::net::TcpListener;
+    use std::process::{Child, Command, Stdio};
+
+    fn line(local: &str, state: &str, inode: u64) -> String {
+        format!(
+            "   0: {local} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        \
+             0 {inode} 1 00000000d192f3a7 100 0 0 10 0\n"
+        )
+    }
+
+    fn hex(ip: [u8; 4]) -> String {
+        format!("{:08X}", u32::from_ne_bytes(ip))
+    }
+
+    #[test]
+    fn the_listener_of_the_address_is_preferred_and_other_sockets_are_none() {
+        let at: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let all = line(&format!("{}:0050", hex([0; 4])), "0A", 1);
+        let own = line(&format!("{}:0050", hex([127, 0, 0, 1])), "0A", 2);
+        let other = line(&format!("{}:0050", hex([10, 0, 0, 1])), "0A", 3);
+        let open = line(&format!("{}:0050", hex([127, 0, 0, 1])), "01", 4);
+        let port = line(&format!("{}:0051", hex([127, 0, 0, 1])), "0A", 5);
+        let six = line(&format!("{}:0050", "0".repeat(32)), "0A", 6);
+        let mapped = format!(
+            "{}{}{}",
+            "0".repeat(16),
+            hex([0, 0, 255, 255]),
+            hex([127, 0, 0, 1])
+        );
+        let mapped = line(&format!("{mapped}:0050"), "0A", 7);
+        let found = |fours: &[&String], sixes: &[&String], at| {
+            let of = |lines: &[&String], bytes| {
+                let parsed = lines.iter().filter_map(|line| parse_listener(line, bytes));
+                parsed.collect::<Vec<_>>()
+            };
+            let found = reached(&[of(fours, 4), of(sixes, 16)].concat(), at);
+            found.into_iter().collect::<Vec<u64>>()
+        };
+        assert_eq!(found(&[&all, &own, &other, &open, &port], &[], at), [2]);
+        assert_eq!(found(&[&all, &other, &open, &port], &[], at), [1]);
+        assert!(found(&[&other, &open, &port], &[], at).is_empty());
+        assert_eq!(found(&[], &[&six], at), [6], "it takes IPv4 as well");
+        assert_eq!(found(&[&own], &[&six], at), [2]);
+        assert!(found(&[&all], &[], "[::1]:80".parse().unwrap()).is_empty());
+        assert_eq!(found(&[], &[&mapped], at), [7]);
+    }
+
+    #[test]
+    fn sock_diag_and_the_kernels_table_have_the_same_listener() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let text = fs::read_to_string("/proc/self/net/tcp").unwrap();
+        let parsed: Vec<_> = text
+            .lines()
+            .filter_map(|one| parse_listener(one, 4))
+            .collect();
+        let all = SocketDiag::open().unwrap().listening().unwrap();
+        let listed: Vec<_> = all.iter().map(|one| (one.address, one.inode)).collect();
+        assert_eq!(reached(&listed, address).len(), 1);
+        assert_eq!(reached(&parsed, address), reached(&listed, address));
+    }
+
+    struct Server(Child);
+
+    impl Drop for Server {
+        fn drop(&mut self) {
+            // Ends its child, too, which reads from the same pipe.
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// A program that listens, with a child that holds the socket as well.
+    fn server() -> (Server, u16) {
+        let program = "import os, socket, sys\n\
+             s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n\
+             child = os.fork()\n\
+             if child:\n    print(s.getsockname()[1], flush=True)\n\
+             sys.stdin.read()\n";
+        let mut command = Command::new("python3");
+        command.args(["-c", program]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = Server(command.spawn().unwrap());
+        let mut first = String::new();
+        let output = server.0.stdout.as_mut().unwrap();
+        BufReader::new(output).read_line(&mut first).unwrap();
+        (server, first.trim().parse().unwrap())
+    }
+
+    #[test]
+    fn the_process_that_listens_is_found_with_its_tree() {
+        let (server, port) = server();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let found = listening_at(address).unwrap();
+        assert_eq!(found.pid, server.0.id() as i32, "not its child: {found:?}");
+        assert!(found.also.is_empty(), "{found:?}");
+        assert!(found.server.starts_with("python3"), "{found:?}");
+        assert!(found.server.ends_with(&format!(":{port}")), "{found:?}");
+        assert_eq!(tree(found.pid).len(), 2);
+    }
+
+    #[test]
+    fn nothing_is_claimed_of_this_process_of_free_ports_and_of_other_machines() {
+        let own = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = own.local_addr().unwrap();
+        assert_eq!(listening_at(address), None, "it is this process");
+        drop(own);
+        assert_eq!(listening_at(address), None);
+        // Reserved for documentation.
+        let far = SocketAddr::from(([192, 0, 2, 1], address.port()));
+        assert_eq!(listening_at(far), None);
+    }
+}

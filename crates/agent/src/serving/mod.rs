@@ -1,0 +1,11 @@
+//! The agent's side of the pipe: carries out orders, and keeps what it has started.
+
+mod drive;
+pub mod leftovers;
+mod load;
+mod profile;
+mod quota;
+#[cfg(test)]
+mod reused_pids;
+pub(crate) mod serve;
+pub(crate) mod servers;
