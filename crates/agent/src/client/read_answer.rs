@@ -44,6 +44,7 @@ pub(crate) fn read_answer(message: &str) -> Result<Answer, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::wire::{Measured, Spans, Window};
 
     #[test]
     fn numbers_that_no_load_can_have_are_refused() {
@@ -61,9 +62,9 @@ mod tests {
         let loaded = Answer::Loaded(Box::new(Loaded {
             readings: vec![readings::LoadReading::default()],
             // A machine may run for more than the 104 days of 2^53 ns.
-            measured: vec![crate::Measured {
-                spans: crate::Spans::of_one(
-                    crate::Window {
+            measured: vec![Measured {
+                spans: Spans::of_one(
+                    Window {
                         from_ns: 1 << 60,
                         to_ns: 1 << 61,
                     },

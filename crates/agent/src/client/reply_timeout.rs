@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 use load::{Job, Segment, Stop};
 use readings::Pacing;
 
-use crate::protocol::wire::{LoadOrder, Order};
-use crate::serving::serve::AHEAD_MAX;
+use crate::protocol::wire::{AHEAD_MAX, LoadOrder, Order};
 
 /// An agent that has not answered so long after its order's time limit counts as lost.
 const LATE: Duration = Duration::from_secs(30);

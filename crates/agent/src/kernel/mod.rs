@@ -3,7 +3,9 @@
 pub(crate) mod cgroup;
 pub(crate) mod clock;
 pub mod machine;
+pub(crate) mod namespace;
 pub mod netlink;
+pub(crate) mod owner;
 pub(crate) mod ports;
 pub(crate) mod proc_files;
 pub(crate) mod signals;

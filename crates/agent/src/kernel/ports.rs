@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use crate::kernel::namespace::Namespace;
 use crate::kernel::netlink::socket_diag::SocketDiag;
-use crate::sampling::network::counters::Namespace;
 
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 

@@ -10,108 +10,21 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-use readings::LinkSpec;
-
 use crate::kernel::netlink::netem;
-use crate::kernel::netlink::route::{Device, Route, RouteTo};
+use crate::kernel::netlink::route::{Device, Route};
 use crate::kernel::netlink::traffic_control::RootDiscipline;
-use crate::links::record::{self, LinkRecord, LinkedDevice};
+use crate::links::kernel::{LinkKernel, LinkedDevice, ROOT_HANDLE, ShapedPeer};
+use crate::links::record::{self, LinkRecord};
 use crate::protocol::wire::PeerLink;
-use crate::serving::servers::Servers;
 
-/// The handle of the `prio` of this program: "we" in ASCII.
-pub(crate) const ROOT_HANDLE: u32 = 0x7765_0000;
 /// Bands for packets to other addresses.
 const STANDARD_BANDS: u32 = 3;
 /// The most bands that `prio` has.
 const BANDS_MAX: u32 = 16;
 
 const EPERM: i32 = 1;
-const ENODEV: i32 = 19;
 const ENOENT: i32 = 2;
 const EOPNOTSUPP: i32 = 95;
-
-/// What links need of the kernel; a fake takes its place in tests.
-pub(crate) trait LinkKernel {
-    fn index(&mut self, device: &str) -> io::Result<u32>;
-    fn route_to(&mut self, address: IpAddr) -> io::Result<RouteTo>;
-    fn device(&mut self, index: u32) -> io::Result<Device>;
-    fn root(&mut self, device: u32) -> io::Result<Option<RootDiscipline>>;
-    fn set_gso_max_segs(&mut self, device: u32, segments: u32) -> io::Result<()>;
-    fn add_bands(&mut self, device: u32, bands: u32) -> io::Result<()>;
-    /// Removes the bands with all that is below them.
-    fn remove_bands(&mut self, device: u32) -> io::Result<()>;
-    fn add_netem(&mut self, shaped: &ShapedPeer) -> io::Result<()>;
-    fn change_netem(&mut self, shaped: &ShapedPeer, link: &LinkSpec) -> io::Result<()>;
-    fn add_filter(&mut self, shaped: &ShapedPeer) -> io::Result<()>;
-}
-
-/// A host whose packets have a band.
-pub(crate) struct ShapedPeer {
-    pub(crate) peer: PeerLink,
-    pub(crate) device: u32,
-    /// From 1.
-    pub(crate) band: u32,
-    header_bytes: u32,
-}
-
-impl ShapedPeer {
-    fn class(&self) -> u32 {
-        ROOT_HANDLE | self.band
-    }
-}
-
-impl LinkKernel for Route {
-    fn index(&mut self, device: &str) -> io::Result<u32> {
-        Route::index(self, device)
-    }
-
-    fn route_to(&mut self, address: IpAddr) -> io::Result<RouteTo> {
-        self.to(address)
-    }
-
-    fn device(&mut self, index: u32) -> io::Result<Device> {
-        Route::device(self, index)
-    }
-
-    fn root(&mut self, device: u32) -> io::Result<Option<RootDiscipline>> {
-        self.root_discipline(device)
-    }
-
-    fn set_gso_max_segs(&mut self, device: u32, segments: u32) -> io::Result<()> {
-        Route::set_gso_max_segs(self, device, segments)
-    }
-
-    fn add_bands(&mut self, device: u32, bands: u32) -> io::Result<()> {
-        self.add_prio(device, ROOT_HANDLE, bands)
-    }
-
-    fn remove_bands(&mut self, device: u32) -> io::Result<()> {
-        self.remove_discipline(device, ROOT_HANDLE)
-    }
-
-    fn add_netem(&mut self, shaped: &ShapedPeer) -> io::Result<()> {
-        self.add_discipline(shaped.device, shaped.class(), 0, netem::KIND, |message| {
-            netem::options(&shaped.peer.link, shaped.header_bytes, message);
-        })
-    }
-
-    fn change_netem(&mut self, shaped: &ShapedPeer, link: &LinkSpec) -> io::Result<()> {
-        self.change_discipline_below(shaped.device, shaped.class(), netem::KIND, |message| {
-            netem::options(link, shaped.header_bytes, message);
-        })
-    }
-
-    fn add_filter(&mut self, shaped: &ShapedPeer) -> io::Result<()> {
-        Route::add_filter(
-            self,
-            shaped.device,
-            ROOT_HANDLE,
-            shaped.class(),
-            shaped.peer.address,
-        )
-    }
-}
 
 /// The links of this host. Dropping them removes them.
 pub(crate) struct PeerLinks<K: LinkKernel = Route> {
@@ -120,35 +33,28 @@ pub(crate) struct PeerLinks<K: LinkKernel = Route> {
     shaped: Vec<ShapedPeer>,
 }
 
-impl Servers {
-    /// Makes the links to other hosts, or changes them; without any, removes them.
-    ///
-    /// # Errors
-    /// When the kernel or the rights for it are missing, or the previous links cannot be removed. Then no
-    /// new links are made.
-    pub(crate) fn set_peer_links(
-        &mut self,
-        address: IpAddr,
-        peers: Vec<PeerLink>,
-    ) -> Result<(), String> {
-        let links = &mut self.peer_links;
-        if let Some(made) = links.as_mut().filter(|made| made.are_to(&peers)) {
-            return made.change(peers);
-        }
-        *links = None;
-        record::undo_own().map_err(|e| format!("cannot remove the previous links: {e}"))?;
-        if !peers.is_empty() {
-            record::sweep();
-            let route = Route::open().map_err(|e| format!("cannot make links: {e}"))?;
-            *links = Some(PeerLinks::make(
-                route,
-                &std::env::temp_dir(),
-                address,
-                peers,
-            )?);
-        }
-        Ok(())
+/// Makes the links to other hosts in place of `links`, or changes them; without any, removes them.
+///
+/// # Errors
+/// When the kernel or the rights for it are missing, or the previous links cannot be removed. Then no
+/// new links are made.
+pub(crate) fn set(
+    links: &mut Option<PeerLinks>,
+    address: IpAddr,
+    peers: Vec<PeerLink>,
+) -> Result<(), String> {
+    if let Some(made) = links.as_mut().filter(|made| made.are_to(&peers)) {
+        return made.change(peers);
     }
+    *links = None;
+    record::undo_own().map_err(|e| format!("cannot remove the previous links: {e}"))?;
+    if !peers.is_empty() {
+        record::sweep();
+        let route = Route::open().map_err(|e| format!("cannot make links: {e}"))?;
+        let made = PeerLinks::make(route, &std::env::temp_dir(), address, peers)?;
+        *links = Some(made);
+    }
+    Ok(())
 }
 
 impl<K: LinkKernel> PeerLinks<K> {
@@ -250,35 +156,6 @@ impl<K: LinkKernel> Drop for PeerLinks<K> {
         // If that fails, the record stays; the next `set_peer_links` or the next run tries again.
         let _ = self.record.undo(&mut self.kernel);
     }
-}
-
-/// Removes links and restores the devices.
-///
-/// # Errors
-/// The first one; the other devices are restored all the same.
-pub(crate) fn undo(kernel: &mut impl LinkKernel, devices: &[LinkedDevice]) -> io::Result<()> {
-    let mut undone = Ok(());
-    for device in devices {
-        let restored = match restore(kernel, device) {
-            // A device that is gone has no links.
-            Err(error) if error.raw_os_error() == Some(ENODEV) => Ok(()),
-            other => other,
-        };
-        undone = undone.and(restored);
-    }
-    undone
-}
-
-fn restore(kernel: &mut impl LinkKernel, before: &LinkedDevice) -> io::Result<()> {
-    let index = kernel.index(&before.name)?;
-    let bands = match kernel.root(index)? {
-        Some(root) if root.handle == ROOT_HANDLE => kernel.remove_bands(index),
-        _ => Ok(()),
-    };
-    if kernel.device(index)?.gso_max_segs == 1 && before.gso_max_segs != 1 {
-        kernel.set_gso_max_segs(index, before.gso_max_segs)?;
-    }
-    bands
 }
 
 /// The device on the way to another host.

@@ -6,22 +6,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
 use crate::kernel::netlink::route::Route;
-use crate::links::peers::{LinkKernel, undo};
-use crate::serving::leftovers::Owner;
+use crate::kernel::owner::Owner;
+use crate::links::kernel::{LinkKernel, LinkedDevice, undo};
 
 /// The owner's mark and the inode of the network namespace follow.
 const PREFIX: &str = "weigh-link-";
 const NAMESPACES: &str = "/run/netns";
-
-/// A device with links, as it was before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LinkedDevice {
-    pub(crate) name: String,
-    pub(crate) gso_max_segs: u32,
-}
 
 /// The file that says what an agent changes. It is written before anything changes.
 #[derive(Debug)]
@@ -174,7 +165,8 @@ fn exists(network: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::links::peers::{ROOT_HANDLE, tests::SharedKernel};
+    use crate::links::kernel::ROOT_HANDLE;
+    use crate::links::peers::tests::SharedKernel;
 
     struct Folder(PathBuf);
 

@@ -18,9 +18,8 @@ use readings::InstructionScope;
 
 use crate::kernel::clock::monotonic_ns;
 use crate::kernel::proc_files::threads_of;
-use crate::protocol::wire::{IdleTimes, OtherServer};
+use crate::protocol::wire::{IdleTimes, Window};
 use crate::sampling::server::watched::{Watched, WatchedServers};
-use crate::serving::servers::Servers;
 
 /// Time from one reading of all counters to the next, ...
 const PERIOD: Duration = Duration::from_millis(10);
@@ -130,7 +129,11 @@ impl Counting {
     ///
     /// # Errors
     /// When the kernel refuses one, or there are too many threads.
-    pub(crate) fn start(
+    pub(crate) fn start(watched: &WatchedServers, scope: InstructionScope) -> Result<Self, String> {
+        Self::start_with(watched, event(), scope)
+    }
+
+    fn start_with(
         watched: &WatchedServers,
         event: Event,
         scope: InstructionScope,
@@ -209,32 +212,6 @@ impl Counting {
     }
 }
 
-impl Servers {
-    /// Opens counters of instructions, in place of earlier ones.
-    ///
-    /// # Errors
-    /// As [`Counting::start`].
-    pub(crate) fn start_counting(
-        &mut self,
-        own: &[String],
-        others: &[OtherServer],
-        scope: InstructionScope,
-    ) -> Result<(), String> {
-        self.counting = None;
-        let watched = self.all_watched(own, others);
-        self.counting = Some(Counting::start(&watched, event(), scope)?);
-        Ok(())
-    }
-
-    /// Closes them; returns the instructions of each server in each load.
-    pub(crate) fn stop_counting(&mut self, loads: &[IdleTimes]) -> Vec<BTreeMap<String, u64>> {
-        match self.counting.take() {
-            Some(counting) => counting.end(loads),
-            None => vec![BTreeMap::new(); loads.len()],
-        }
-    }
-}
-
 impl Reading {
     fn of(counters: &[Vec<Counter>]) -> Self {
         let sum = |own: &Vec<Counter>| {
@@ -253,7 +230,7 @@ impl Reading {
 
 /// The last reading in the time before a load, and the last one in the time after it.
 fn around<'r>(readings: &'r [Reading], idle: &IdleTimes) -> Option<(&'r Reading, &'r Reading)> {
-    let last_in = |window: crate::Window| {
+    let last_in = |window: Window| {
         let until = readings.partition_point(|one| one.at_ns <= window.to_ns);
         let last = readings[..until].last()?;
         (last.at_ns >= window.from_ns).then_some(last)
@@ -269,7 +246,6 @@ fn threads(watched: &Watched) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Window;
     use crate::kernel::proc_files::{process_cpu_s, tree};
     use crate::kernel::test_processes::{Killed, busy, shell, tell};
 
@@ -286,7 +262,7 @@ mod tests {
         match Counter::open(0, Event::TaskClock, false) {
             Ok(_) => {
                 let scope = InstructionScope::User;
-                Some(Counting::start(&watched(processes), Event::TaskClock, scope).unwrap())
+                Some(Counting::start_with(&watched(processes), Event::TaskClock, scope).unwrap())
             }
             Err(e) => {
                 testing::skip(&format!("the kernel refuses perf_event_open: {e}"));
@@ -366,7 +342,8 @@ mod tests {
         let mut watched = watched(&[("a", &process)]);
         watched.insert("gone".to_owned(), Watched::Processes(Vec::new()));
         watched.insert("never".to_owned(), Watched::Processes(vec![i32::MAX]));
-        let counting = Counting::start(&watched, Event::TaskClock, InstructionScope::User).unwrap();
+        let counting =
+            Counting::start_with(&watched, Event::TaskClock, InstructionScope::User).unwrap();
         let (before, after) = (pause(), pause());
         let counts = counting.end(&[IdleTimes { before, after }]);
         assert_eq!(counts[0].keys().collect::<Vec<_>>(), ["a"]);

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use readings::BottleneckSample;
 
-use crate::kernel::clock::Window;
-use crate::protocol::wire::LoadOrder;
+use crate::protocol::wire::{LoadOrder, Measured, Spans, Window};
 use crate::sampling::sample::Parts;
 use crate::sampling::sampler::{Edge, Sampler};
 use crate::sampling::server::watched::{Watched, WatchedServers};
 use crate::sampling::system_counters::SystemSources;
-use crate::sampling::timeline::{Measured, Spans};
 
 /// If reading CPU time takes more files than this, it is read only in long windows, since it costs
 /// time on the servers' CPUs.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use readings::{AcceptQueue, SocketMetrics};
 
 use crate::kernel::clock::{monotonic_ns, wall_ns};
+use crate::kernel::namespace::Namespace;
 use crate::sampling::network::accept_queues::AcceptQueueCounter;
-use crate::sampling::network::counters::{Namespace, NetworkCounters};
+use crate::sampling::network::counters::NetworkCounters;
 use crate::sampling::scheduling::Scheduling;
 use crate::sampling::server::counters::{ServerCounterReader, ServerCounters};
 use crate::sampling::server::processes::ServerGauges;

@@ -323,11 +323,9 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::clock::Window;
     use crate::kernel::proc_files::process_cpu_s;
-    use crate::protocol::wire::OtherServer;
+    use crate::protocol::wire::{OtherServer, Spans, Window};
     use crate::sampling::server::watched::Watched;
-    use crate::sampling::timeline::Spans;
     use std::collections::BTreeMap;
 
     #[test]

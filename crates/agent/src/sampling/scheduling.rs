@@ -6,9 +6,10 @@ use std::fs;
 
 use readings::{BottleneckSample, CpuSample, KernelSample, PortsSample, ServerSample};
 
+use crate::kernel::namespace::Namespace;
 use crate::kernel::ports::ports_waiting;
 use crate::kernel::proc_files::{schedstat, threads_of};
-use crate::sampling::network::counters::{Namespace, NetworkCounters};
+use crate::sampling::network::counters::NetworkCounters;
 use crate::sampling::server::watched::Watched;
 
 /// Most threads of a server that are reported.

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use readings::MachineMetrics;
 
-use crate::kernel::cgroup::hierarchy::Hierarchy;
+use crate::kernel::cgroup::hierarchy::{HOST_PREFIX, Hierarchy};
+use crate::kernel::namespace::Namespace;
 use crate::kernel::proc_files::TICKS_PER_S;
 use crate::protocol::wire::OtherServer;
-use crate::sampling::network::counters::Namespace;
-use crate::serving::leftovers::HOST_PREFIX;
 
 /// What is sampled besides the servers themselves.
 pub(crate) struct SystemSources {

@@ -8,64 +8,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use readings::{AcceptQueue, BottleneckSample, SystemMetrics};
-use serde::{Deserialize, Serialize};
 
-use crate::kernel::clock::Window;
-use crate::sampling::network::counters::Namespace;
+use crate::kernel::namespace::Namespace;
+use crate::protocol::wire::{Measured, Spans, Window};
 use crate::sampling::sample::{Gauges, Sample, SampleReader};
 
 /// Bound on samples with gauges or counters, those at edges aside: 40 s at the shortest interval.
 const DETAILED_MAX: usize = 2048;
 /// Bound on samples of CPU time and accepted connections alone: 20 minutes at the shortest interval.
 const BARE_MAX: usize = 1 << 17;
-
-/// When a reading was measured, by CLOCK_MONOTONIC of one machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spans {
-    /// Its segments, ramp-up included. Accepted connections are counted in them.
-    pub segments: Vec<Window>,
-    /// The measured window of each segment. CPU time is counted in them.
-    pub windows: Vec<Window>,
-    /// Those of the windows that were sampled in full.
-    pub sampled: Vec<Window>,
-}
-
-impl Spans {
-    /// A single segment without ramp-up.
-    pub(crate) fn of_one(window: Window, is_sampled: bool) -> Self {
-        Self {
-            segments: vec![window],
-            windows: vec![window],
-            sampled: is_sampled.then_some(window).into_iter().collect(),
-        }
-    }
-
-    /// The same by a clock that is ahead by `by_ns`.
-    pub fn shifted(&self, by_ns: i64) -> Self {
-        let shifted = |windows: &[Window]| windows.iter().map(|one| one.shifted(by_ns)).collect();
-        Self {
-            segments: shifted(&self.segments),
-            windows: shifted(&self.windows),
-            sampled: shifted(&self.sampled),
-        }
-    }
-}
-
-/// What servers and machine did during one reading.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// When.
-    pub spans: Spans,
-    /// CPU time of each watched server, s.
-    pub cpu_s: BTreeMap<String, f64>,
-    /// Connections that the sampled machines accepted; `None` where that cannot be read.
-    pub accepted: Option<u64>,
-    /// `None` where sampling would have cost too much.
-    pub metrics: Option<SystemMetrics>,
-    /// Accept queues of the watched servers that were full, in the whole load.
-    #[serde(default)]
-    pub accept_queues: Vec<AcceptQueue>,
-}
 
 /// Bounded: where there are too many samples every second one is merged into the next.
 #[derive(Debug, Default)]

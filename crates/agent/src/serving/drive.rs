@@ -13,16 +13,15 @@ use net::os::{self, ChildSetup};
 use net::process::status_unreaped;
 
 use crate::kernel::cgroup::Cgroup;
-use crate::kernel::clock::Window;
 use crate::kernel::proc_files::{peak_rss_bytes, tree};
-use crate::protocol::wire::{DriveEnd, DriveOrder, Driven};
+use crate::protocol::wire::{DriveEnd, DriveOrder, Driven, Measured, Spans, Window};
 use crate::sampling::sample::Parts;
 use crate::sampling::sampler::Sampler;
 use crate::sampling::system_counters::SystemSources;
-use crate::sampling::timeline::{Measured, Spans};
 use crate::serving::load::keep_off;
+use crate::serving::servers::Servers;
 use crate::serving::servers::folder::read_end_of;
-use crate::serving::servers::{Servers, kill_family};
+use crate::serving::servers::stop::kill_family;
 
 /// The driver's folder. It is among those of the servers, and cannot clash with them: their names
 /// have no dots.

@@ -8,10 +8,9 @@ use load::{Job, Progress, Stop};
 use readings::LoadReading;
 
 use crate::kernel::clock;
-use crate::protocol::wire::{Answer, LoadOrder, Loaded};
+use crate::protocol::wire::{Answer, LoadOrder, Loaded, Measured};
 use crate::sampling::load_sampler::{LoadSampler, SampledSegment};
 use crate::sampling::server::watched::WatchedServers;
-use crate::sampling::timeline::Measured;
 
 /// Keeps this thread, which only waits and samples, off the load's CPUs where there are others.
 pub(crate) fn keep_off(cpus: &[u32]) {

@@ -3,9 +3,11 @@
 mod drive;
 pub mod leftovers;
 mod load;
+mod orders;
+mod probe;
 mod profile;
 mod quota;
 #[cfg(test)]
 mod reused_pids;
 pub(crate) mod serve;
-pub(crate) mod servers;
+mod servers;

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::kernel::cgroup::Cgroup;
 use crate::kernel::cgroup::cpu_quota;
 use crate::kernel::cgroup::hierarchy::Hierarchy;
 use crate::kernel::cgroup::{processes_in, remove};
@@ -90,6 +91,40 @@ impl Drop for Quota {
             }
         }
         remove(&self.folder);
+    }
+}
+
+/// A limit that ends when this is dropped.
+pub(crate) enum ServerQuota {
+    /// Set on the server's own control group, which has the `cpu` controller.
+    Own(PathBuf),
+    /// Set on a new group, to which the server's processes were moved.
+    Moved { _quota: Quota },
+}
+
+impl ServerQuota {
+    /// Limits a server with these processes; `name` is that of the new group, if one is needed.
+    pub(crate) fn set(
+        name: &str,
+        group: Option<&Cgroup>,
+        pids: &[i32],
+        cpus: f64,
+    ) -> Result<Self, String> {
+        if let Some(folder) = group.map(Cgroup::folder)
+            && cpu_quota::set(folder, Some(cpus)).is_ok()
+        {
+            return Ok(Self::Own(folder.to_owned()));
+        }
+        Quota::set(name, pids, cpus).map(|quota| Self::Moved { _quota: quota })
+    }
+}
+
+impl Drop for ServerQuota {
+    fn drop(&mut self) {
+        if let Self::Own(folder) = self {
+            // Fails only if the group is gone.
+            let _ = cpu_quota::set(folder, None);
+        }
     }
 }
 

@@ -105,14 +105,7 @@ fn server(words: &[&str]) -> StartServer {
     StartServer {
         server: "one".into(),
         command: words.iter().map(|word| (*word).to_owned()).collect(),
-        env: Vec::new(),
-        cpus: Vec::new(),
-        cwd: None,
-        inherit_env: false,
-        setuid_programs: false,
-        dirs: Vec::new(),
-        files: Vec::new(),
-        logs: Vec::new(),
+        ..StartServer::default()
     }
 }
 

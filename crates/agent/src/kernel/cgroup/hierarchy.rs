@@ -3,7 +3,27 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::serving::leftovers::HOST_PREFIX;
+/// Names of hosts' groups begin with it; the owner's mark follows.
+pub const HOST_PREFIX: &str = "weigh-host-";
+
+/// Where agents and hosts make control groups, and the runtimes of containers inside them.
+pub(crate) const HIERARCHIES: [Hierarchy; 15] = [
+    Hierarchy::V1("cpuacct"),
+    Hierarchy::V1("cpu"),
+    Hierarchy::V1("cpuset"),
+    Hierarchy::V1("memory"),
+    Hierarchy::V1("pids"),
+    Hierarchy::V1("blkio"),
+    Hierarchy::V1("devices"),
+    Hierarchy::V1("freezer"),
+    Hierarchy::V1("hugetlb"),
+    Hierarchy::V1("misc"),
+    Hierarchy::V1("perf_event"),
+    Hierarchy::V1("rdma"),
+    Hierarchy::V1("systemd"),
+    Hierarchy::V1("unified"),
+    Hierarchy::V2,
+];
 
 /// A hierarchy of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

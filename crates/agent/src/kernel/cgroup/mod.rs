@@ -8,13 +8,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
-use crate::kernel::cgroup::hierarchy::Hierarchy;
+use self::hierarchy::{HIERARCHIES, HOST_PREFIX, Hierarchy};
 use crate::kernel::signals::kill_listed;
-use crate::serving::leftovers::{HIERARCHIES, HOST_PREFIX, kill_and_remove};
 
 /// Where hierarchies are mounted.
 const ALL_HIERARCHIES: &str = "/sys/fs/cgroup";
+const POLL: Duration = Duration::from_millis(5);
 
 /// A server's group. Removed when dropped.
 pub(crate) struct Cgroup {
@@ -214,15 +216,31 @@ fn remove_elsewhere(folder: &Path) {
 /// Removes a group, with those inside it, once it is empty: a killed process leaves its group a
 /// moment later.
 pub(crate) fn remove(folder: &Path) {
-    for inner in inner_groups(folder) {
-        remove(&inner);
-    }
     for _ in 0..40 {
-        if fs::remove_dir(folder).is_ok() || !folder.exists() {
+        if is_removed(folder) {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        sleep(POLL);
     }
+}
+
+/// Kills all that is in a control group and in those inside it, and removes them.
+pub fn kill_and_remove(group: &Path) {
+    for _ in 0..200 {
+        kill_in(group);
+        if is_removed(group) {
+            return;
+        }
+        sleep(POLL);
+    }
+}
+
+/// Removes a group, with those inside it, if they are empty. Returns whether it is gone.
+fn is_removed(folder: &Path) -> bool {
+    for inner in inner_groups(folder) {
+        is_removed(&inner);
+    }
+    fs::remove_dir(folder).is_ok() || !folder.exists()
 }
 
 #[cfg(test)]

@@ -198,7 +198,8 @@ fn selector(first: u32, address: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::links::peers::ROOT_HANDLE;
+
+    const ROOT_HANDLE: u32 = 0x7765_0000;
 
     /// Compares a message with what `tc` of iproute2 6.1 sends to the kernel, as strace shows it. In
     /// `hex` its sequence number is zero.

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use readings::LinkSpec;
+
 use super::*;
+use crate::kernel::netlink::route::RouteTo;
+use crate::links::kernel::{ENODEV, undo};
 
 const MS: u64 = 1_000_000;
 const OWN: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use readings::{BottleneckSample, LoadReading};
 use serde::{Deserialize, Serialize};
 
-use super::{OtherServer, ProfileOrder, ServerProfile};
-use crate::sampling::timeline::Measured;
+use super::measured::Measured;
+use super::server::OtherServer;
+use super::{ProfileOrder, ServerProfile};
 
 /// A load, and what is sampled meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadOrder {
     /// The load.
-    pub job: ::load::Job,
+    pub job: load::Job,
     /// Servers of this agent to sample.
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
@@ -44,7 +45,7 @@ pub struct LoadOrder {
 
 impl LoadOrder {
     /// The order for a load during which nothing is sampled.
-    pub fn of(job: ::load::Job) -> Self {
+    pub fn of(job: load::Job) -> Self {
         Self {
             job,
             watch: Vec::new(),
@@ -78,7 +79,7 @@ pub struct Loaded {
     pub varying: Vec<usize>,
     /// Which answers of the first target count as good, by request, where that was asked for.
     #[serde(default)]
-    pub expectations: Vec<::load::Expect>,
+    pub expectations: Vec<load::Expect>,
     /// Scheduling in the last segment's window, where that was asked for.
     pub seen: Option<BottleneckSample>,
     /// Profiles of the servers in [`LoadOrder::profile`].

@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 
 use readings::AcceptQueue;
 
+use crate::kernel::namespace::Namespace;
 use crate::kernel::netlink::socket_diag::SocketDiag;
-use crate::sampling::network::counters::Namespace;
 use crate::sampling::network::listening::{holds, is_of_this_machine, listener_at, sockets_at};
 
 /// Counts how often accept queues are full, from its start on.

@@ -270,13 +270,7 @@ mod tests {
             server: "server".into(),
             dirs: dirs.iter().map(|path| (*path).to_owned()).collect(),
             files: files.iter().map(file).collect(),
-            command: vec![],
-            env: vec![],
-            cwd: None,
-            inherit_env: false,
-            setuid_programs: false,
-            cpus: vec![],
-            logs: vec![],
+            ..StartServer::default()
         }
     }
 

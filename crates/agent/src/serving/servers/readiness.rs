@@ -1,108 +1,21 @@
 //! Asks servers whether they are ready.
 
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use load::Fetcher;
-use net::fetch::{Answer, exchange};
+use net::fetch::Answer;
 
-use crate::kernel::clock;
+use super::Servers;
 use crate::protocol::wire::{AnswerSummary, AwaitServer, time_limit_phrase};
-use crate::serving::servers::Servers;
+use crate::serving::probe::{POLL_WAIT, Probe, ReadinessWait};
 
 /// How long the answer to one request may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long it may take at least, however little time is left.
 const PROBE_TIMEOUT_MIN: Duration = Duration::from_millis(50);
-/// How long one poll waits, so that an immediate answer is seen by the poll that asked.
-pub(crate) const POLL_WAIT: Duration = Duration::from_millis(5);
 /// Between an answer that does not fit and the next request.
 const PAUSE: Duration = Duration::from_millis(10);
-
-/// One request to a server, made on a thread of its own.
-pub(crate) struct Probe(Receiver<ProbeResult>);
-
-/// When the answer came, by CLOCK_MONOTONIC, and what it was: `None` where opening a connection was
-/// enough.
-type ProbeResult = (i64, Result<Option<Answer>, String>);
-
-impl Probe {
-    /// # Errors
-    /// When the request cannot be made in the protocol.
-    pub(crate) fn begin(order: &AwaitServer, limit: Duration) -> Result<Self, String> {
-        // The bound on reference bodies.
-        const BYTES_MAX: usize = 64 << 20;
-        let (sender, receiver) = mpsc::channel();
-        let address = order.address;
-        let request = order.request.clone().into_bytes();
-        let wanted = order.contains.clone().unwrap_or_default().into_bytes();
-        let is_http = !order.raw && !request.is_empty();
-        let fetcher = is_http
-            .then(|| Fetcher::new(order.http, order.tls.as_ref(), request.clone()))
-            .transpose()
-            .map_err(|error| error.to_string())?;
-        let mut preamble = Vec::new();
-        if order.proxy_protocol {
-            // With addresses: Varnish refuses a header that says UNKNOWN.
-            net::proxy_protocol::encode_v1(address, address, &mut preamble);
-        }
-        let ask = move || -> Result<Option<Answer>, String> {
-            if request.is_empty() {
-                let connected = TcpStream::connect_timeout(&address, limit);
-                return connected.map(|_| None).map_err(|error| error.to_string());
-            }
-            let answer = match fetcher {
-                Some(fetcher) => fetcher.fetch(&address.into(), &preamble, limit, BYTES_MAX),
-                None => {
-                    exchange(&address.into(), &request, &wanted, limit, BYTES_MAX).map(|body| {
-                        Answer {
-                            status: 0,
-                            fields: Vec::new(),
-                            body,
-                        }
-                    })
-                }
-            };
-            answer.map(Some).map_err(|error| error.to_string())
-        };
-        std::thread::spawn(move || {
-            let answer = ask();
-            // Fails only if nobody waits for it any more.
-            let _ = sender.send((clock::monotonic_ns(), answer));
-        });
-        Ok(Self(receiver))
-    }
-
-    /// The answer, if it comes within that time.
-    pub(crate) fn answer(&self, within: Duration) -> Option<ProbeResult> {
-        match self.0.recv_timeout(within) {
-            Ok(asked) => Some(asked),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                let error = "the thread that asked ended early".to_owned();
-                Some((clock::monotonic_ns(), Err(error)))
-            }
-        }
-    }
-}
-
-/// A wait for a server, which is asked until an answer fits.
-pub(crate) struct ReadinessWait {
-    since: Instant,
-    probe: Option<Probe>,
-}
-
-impl ReadinessWait {
-    fn begin() -> Self {
-        Self {
-            since: Instant::now(),
-            probe: None,
-        }
-    }
-}
 
 impl Servers {
     /// Waits until a server answers as expected, or `stop` is set. Returns what it answered, where
@@ -192,16 +105,6 @@ impl AwaitServer {
     }
 }
 
-/// Whether an answer has a text in a header field or in its body, in any letter case.
-pub(crate) fn has_text(answer: &Answer, text: &str) -> bool {
-    let wanted = text.to_ascii_lowercase();
-    let has = |text: String| text.to_ascii_lowercase().contains(&wanted);
-    let field = |(name, value): &(String, Vec<u8>)| {
-        has(format!("{name}: {}", String::from_utf8_lossy(value)))
-    };
-    answer.fields.iter().any(field) || has(String::from_utf8_lossy(&answer.body).into_owned())
-}
-
 fn summary(answer: &Answer) -> AnswerSummary {
     let coding = answer.field("content-encoding").unwrap_or_default();
     AnswerSummary {
@@ -246,56 +149,16 @@ fn fits(order: &AwaitServer, answer: &Answer) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
-    use std::net::{SocketAddr, TcpListener};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
 
-    use super::*;
-    use crate::protocol::wire::StartServer;
-
-    const SLEEPS: &str = "a";
-
-    /// Servers with one server that only sleeps.
-    fn servers() -> Servers {
-        servers_with("exec sleep 60")
-    }
-
-    /// Servers with one server: a shell that runs this script.
-    fn servers_with(script: &str) -> Servers {
-        let mut servers = Servers::new().unwrap();
-        servers.make_folder(SLEEPS, None).unwrap();
-        let order = StartServer {
-            server: SLEEPS.into(),
-            command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
-            ..StartServer::default()
-        };
-        servers.start(&order).unwrap();
-        servers
-    }
-
-    fn end(mut servers: Servers) {
-        servers.stop(SLEEPS, &[], &AtomicBool::new(true));
-        servers.folders.clear();
-        std::fs::remove_dir_all(&servers.path).unwrap();
-    }
-
-    fn order(address: SocketAddr, timeout_ms: u64) -> AwaitServer {
-        AwaitServer {
-            server: Some(SLEEPS.into()),
-            address,
-            request: "GET / HTTP/1.1\r\nHost: a\r\n\r\n".into(),
-            raw: false,
-            status: Some(200),
-            contains: None,
-            tls: None,
-            http: readings::HttpVersion::default(),
-            proxy_protocol: false,
-            timeout_ms,
-        }
-    }
+    use crate::kernel::clock;
+    use crate::serving::servers::fixtures::{await_at, end, servers};
 
     #[test]
     fn a_slow_answer_is_not_waited_for_and_its_time_is_known() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let order = order(listener.local_addr().unwrap(), 60_000);
+        let order = await_at(listener.local_addr().unwrap(), 60_000);
         let (release, released) = mpsc::channel::<()>();
         let answers = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
@@ -305,7 +168,7 @@ mod tests {
             stream.write_all(answer).unwrap();
             clock::monotonic_ns()
         });
-        let mut servers = servers();
+        let mut servers = servers("exec sleep 60");
         for _ in 0..3 {
             assert_eq!(servers.is_ready(&order), Ok(None));
         }
@@ -325,43 +188,15 @@ mod tests {
     #[test]
     fn a_server_that_does_not_answer_in_time_is_an_error() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-        let order = order(closed.local_addr().unwrap(), 30);
+        let order = await_at(closed.local_addr().unwrap(), 30);
         drop(closed);
-        let mut servers = servers();
+        let mut servers = servers("exec sleep 60");
         let why = loop {
             if let Err(why) = servers.is_ready(&order) {
                 break why;
             }
         };
         assert!(why.contains("within 30 ms"), "{why}");
-        end(servers);
-    }
-
-    /// The server ignores SIGTERM, and ends at SIGINT.
-    #[test]
-    fn a_server_is_sent_one_signal_after_the_other_without_waiting() {
-        let mut servers =
-            servers_with("trap '' TERM; trap 'exit 0' INT; while :; do sleep 0.01; done");
-        let signals = [
-            (15, Duration::from_millis(50)),
-            (2, Duration::from_secs(60)),
-        ];
-        let (begin, mut longest) = (Instant::now(), Duration::ZERO);
-        loop {
-            let before = Instant::now();
-            let is_over = servers.poll_stop(SLEEPS, &signals);
-            longest = longest.max(before.elapsed());
-            if is_over {
-                break;
-            }
-            sleep(Duration::from_millis(1));
-        }
-        assert!(begin.elapsed() >= signals[0].1);
-        assert!(longest < Duration::from_secs(30), "{longest:?}");
-        assert!(
-            servers.poll_stop(SLEEPS, &signals),
-            "it does not run any more"
-        );
         end(servers);
     }
 }

@@ -1,43 +1,20 @@
 //! Reloads of servers: replaces files, sends a signal or runs a command, and checks whether the new
 //! configuration is in effect.
 
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use net::os::{self, ChildSetup};
+use net::os;
 use net::process::status_unreaped;
 
+use super::Servers;
+use super::server::{ReloadCommand, Reloading, describe};
+use super::start::{command, environment, isolated};
 use crate::kernel::clock;
 use crate::protocol::wire::{ReloadProbe, ReloadServer, ReloadSign};
-use crate::serving::servers::readiness::{POLL_WAIT, Probe, has_text};
-use crate::serving::servers::{Servers, describe, environment, program_path};
+use crate::serving::probe::{POLL_WAIT, Probe, has_text};
 
 /// Time limit of the request that checks whether a reload is in effect.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// A reload that was begun.
-pub(crate) struct Reloading {
-    /// The server's processes before the reload.
-    pids: Vec<i32>,
-    /// How much the server had printed before, bytes.
-    output_bytes: u64,
-    /// The command, until it has ended.
-    command: Option<ReloadCommand>,
-    /// The request that checks whether it is in effect, while it is under way.
-    probe: Option<Probe>,
-}
-
-/// A running command; dropping it kills it.
-struct ReloadCommand(Child);
-
-impl Drop for ReloadCommand {
-    fn drop(&mut self) {
-        // Fails only if the command has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 impl Servers {
     /// Replaces files of a server, and begins the reload by a signal or a command.
@@ -61,28 +38,10 @@ impl Servers {
             None => None,
             Some((program, arguments)) => {
                 let output = folder.shared_output().map_err(|e| e.to_string())?;
-                let errors = output.try_clone().map_err(|e| e.to_string())?;
-                let mut command = Command::new(program_path(program, folder.path()));
-                command
-                    .args(arguments)
-                    .env_clear()
-                    .envs(environment(folder.path()))
-                    .current_dir(folder.path())
-                    .stdin(Stdio::null())
-                    .stdout(output)
-                    .stderr(errors);
-                if let Some(user) = folder.user() {
-                    command.uid(user.user).gid(user.group);
-                }
-                let setup = ChildSetup {
-                    own_session: true,
-                    die_with_parent: true,
-                    no_new_privileges: true,
-                    no_core_files: true,
-                    no_other_descriptors: true,
-                    ..ChildSetup::default()
-                };
-                os::set_up_child(&mut command, setup);
+                let mut command = command(folder, program, arguments, folder.path(), output)
+                    .map_err(|e| e.to_string())?;
+                command.env_clear().envs(environment(folder.path()));
+                os::set_up_child(&mut command, isolated());
                 let child = command.spawn().map_err(|e| {
                     format!("cannot start {program}, which reloads `{server}`: {e}")
                 })?;
@@ -173,50 +132,24 @@ impl Servers {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
     use std::time::Instant;
 
     use super::*;
-    use crate::protocol::wire::{AwaitServer, StartServer};
+    use crate::serving::servers::fixtures::{NAME, await_at, end, servers};
 
     const HUP: i32 = 1;
 
-    /// Servers with one server, `a`: a shell that runs this script.
-    fn servers(script: &str) -> Servers {
-        let mut servers = Servers::new().unwrap();
-        servers.make_folder("a", None).unwrap();
-        let command = ["/bin/sh", "-c", script].map(str::to_owned);
-        let order = StartServer {
-            server: "a".into(),
-            command: command.to_vec(),
-            ..StartServer::default()
-        };
-        servers.start(&order).unwrap();
-        servers
-    }
-
     fn probe(sign: ReloadSign) -> ReloadProbe {
         ReloadProbe {
-            server: "a".into(),
+            server: NAME.into(),
             sign,
-            ask: AwaitServer {
-                server: None,
-                address: "127.0.0.1:1".parse().unwrap(),
-                request: String::new(),
-                raw: false,
-                status: None,
-                contains: None,
-                tls: None,
-                http: readings::HttpVersion::default(),
-                proxy_protocol: false,
-                timeout_ms: 0,
-            },
+            ask: await_at(([127, 0, 0, 1], 1).into(), 0),
         }
     }
 
     fn order(command: &[&str]) -> ReloadServer {
         ReloadServer {
-            server: "a".into(),
+            server: NAME.into(),
             command: command.iter().map(|word| (*word).to_owned()).collect(),
             ..ReloadServer::default()
         }
@@ -225,17 +158,10 @@ mod tests {
     /// Waits until the shell has set its trap.
     fn until_it_printed(servers: &Servers, text: &str) {
         let end = Instant::now() + Duration::from_secs(10);
-        while !servers.folders["a"].output_since(0).contains(text) {
+        while !servers.folders[NAME].output_since(0).contains(text) {
             assert!(Instant::now() < end, "nothing was printed");
             std::thread::sleep(Duration::from_millis(5));
         }
-    }
-
-    /// Stops the server. [`Servers::kill_all`] would kill and reap the children of other tests.
-    fn end(mut servers: Servers) {
-        servers.stop("a", &[], &AtomicBool::new(true));
-        servers.folders.clear();
-        std::fs::remove_dir_all(&servers.path).unwrap();
     }
 
     /// Probes for some seconds, until the reload is in effect or an error.
