@@ -12,7 +12,7 @@ use net::os::{self, ChildSetup};
 
 use crate::client::child_guard::ChildGuard;
 use crate::client::frame_queue::{ANSWER_BYTES_MAX, ANSWERS_MAX, FrameQueue};
-use crate::client::handle::LoadObserver;
+use crate::client::handle::{AgentError, AgentHandle, Clock, LoadObserver};
 use crate::client::load_check::LoadCheck;
 use crate::client::read_answer::read_answer;
 use crate::client::reply_timeout::{self, ReplyTimeout};
@@ -33,17 +33,6 @@ const DRIVER: &str = "load.driver";
 /// The most by which another machine's clock may differ: 100 years.
 const AHEAD_NS_MAX: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
-/// Why an order was not carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    /// The agent could not be started or was lost.
-    #[error("lost the agent: {0}")]
-    Lost(String),
-    /// The agent reported a failure.
-    #[error("{0}")]
-    Failed(String),
-}
-
 /// An agent and the pipe to it. Dropping it closes the pipe, which makes the agent kill all that
 /// it started.
 pub struct Agent {
@@ -62,17 +51,6 @@ pub struct Agent {
     /// On another machine: the host's name, and errors that its pipe printed. Its pids and paths
     /// mean nothing here.
     pub(crate) elsewhere: Option<(String, StderrTail)>,
-}
-
-/// The offset of another machine's clocks to this one's.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Clock {
-    /// How far the other CLOCK_REALTIME is ahead, ns.
-    pub ahead_ns: i64,
-    /// The same of CLOCK_MONOTONIC, which starts at boot, ns.
-    pub monotonic_ahead_ns: i64,
-    /// The round trip in which that was measured, ns: the error is at most half of it.
-    pub round_trip_ns: i64,
 }
 
 impl Agent {
@@ -154,60 +132,9 @@ impl Agent {
         }
     }
 
-    /// Measures the offset of its clocks; of several exchanges the quickest counts
-    /// (F. Cristian, Probabilistic clock synchronization, 1989).
-    ///
-    /// # Errors
-    /// When the agent is lost.
-    pub fn clock(&mut self) -> Result<Clock, AgentError> {
-        let mut best: Option<Clock> = None;
-        for _ in 0..CLOCK_EXCHANGES {
-            let (wall, begin) = (clock::wall_ns(), clock::monotonic_ns());
-            let Answer::Clock {
-                wall_ns,
-                monotonic_ns,
-            } = self.ask(&Order::Clock)?
-            else {
-                return Err(self.give_up("it did not report its clocks"));
-            };
-            let round_trip_ns = clock::monotonic_ns() - begin;
-            let middle_ns = round_trip_ns / 2;
-            let ahead = (
-                ahead_ns(wall_ns, wall + middle_ns),
-                ahead_ns(monotonic_ns, begin + middle_ns),
-            );
-            let (Some(ahead_ns), Some(monotonic_ahead_ns)) = ahead else {
-                return Err(self.give_up(format_args!(
-                    "its clock cannot be right: {wall_ns} ns since 1970, {monotonic_ns} ns since boot"
-                )));
-            };
-            let clock = Clock {
-                ahead_ns,
-                monotonic_ahead_ns,
-                round_trip_ns,
-            };
-            if best.is_none_or(|best| round_trip_ns < best.round_trip_ns) {
-                best = Some(clock);
-            }
-        }
-        let best = best.unwrap_or_default();
-        self.ahead_ns = best.monotonic_ahead_ns;
-        Ok(best)
-    }
-
-    /// The path of its program on its machine.
-    pub fn program(&self) -> &Path {
-        &self.program
-    }
-
     /// Whether it is on another machine.
     pub fn is_elsewhere(&self) -> bool {
         self.elsewhere.is_some()
-    }
-
-    /// Identifies its network namespace, across machines.
-    pub fn network(&self) -> &str {
-        &self.network
     }
 
     fn lost(&self, why: impl std::fmt::Display) -> AgentError {
@@ -237,31 +164,6 @@ impl Agent {
         let fault = self.fault.get_or_insert(fault).clone();
         self.child.kill();
         self.lost(fault)
-    }
-
-    /// Why it is gone, if it is. Needs no order.
-    pub fn gone(&mut self) -> Option<AgentError> {
-        if let Some(fault) = self.fault.clone() {
-            return Some(self.lost(fault));
-        }
-        // Between orders an agent sends nothing.
-        let fault = loop {
-            match self.incoming.next_now() {
-                Err(TryRecvError::Empty) => break None,
-                Ok(Err(fault)) => break Some(fault),
-                Ok(Ok(Incoming::Fault(reason))) => break Some(PipeFault::AtAgent { reason }),
-                // An answer to an order that was given up.
-                Ok(Ok(_)) => {}
-                Err(TryRecvError::Disconnected) => break Some(PipeFault::Ended { status: None }),
-            }
-        };
-        if let Some(fault) = fault {
-            return Some(self.fault(fault));
-        }
-        match self.child.ended() {
-            Ok(None) if self.killed.is_none() && !self.liveness.is_silent() => None,
-            _ => Some(self.fault(PipeFault::Ended { status: None })),
-        }
     }
 
     /// Ends the agent and all that it has started. If it does not confirm that, returns its folder,
@@ -405,25 +307,12 @@ impl Agent {
         Duration::from_nanos(lead_ns)
     }
 
-    /// Gives an order and waits for its answer.
+    /// As [`AgentHandle::ask`], for callers that know what it is.
     ///
     /// # Errors
     /// When the agent is lost or says that it cannot.
     pub fn ask(&mut self, order: &Order) -> Result<Answer, AgentError> {
         self.ask_unless(order, &AtomicBool::new(false))
-    }
-
-    /// The same, but waiting for a server ends when `stop` is set.
-    ///
-    /// # Errors
-    /// When the agent is lost or says that it cannot.
-    pub fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
-        self.converse(order, stop, WAIT, |agent, answer| {
-            if let Some(answer) = &answer {
-                agent.record(order, answer);
-            }
-            Ok(answer)
-        })
     }
 
     /// Records servers that it has started or stopped.
@@ -439,10 +328,19 @@ impl Agent {
             _ => {}
         }
     }
+}
 
-    /// Has a load made. When `stop` is set the load is cut short and what was measured is
-    /// returned.
-    pub(crate) fn load_observed(
+impl AgentHandle for Agent {
+    fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
+        self.converse(order, stop, WAIT, |agent, answer| {
+            if let Some(answer) = &answer {
+                agent.record(order, answer);
+            }
+            Ok(answer)
+        })
+    }
+
+    fn load(
         &mut self,
         order: LoadOrder,
         stop: &AtomicBool,
@@ -475,11 +373,7 @@ impl Agent {
         })
     }
 
-    /// Has an outside driver run once. When `stop` is set it is killed.
-    ///
-    /// # Errors
-    /// When the agent is lost, or the driver cannot be started.
-    pub fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError> {
+    fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError> {
         self.converse(&Order::Drive(order), stop, WAIT, |agent, answer| {
             match answer {
                 None => {}
@@ -492,6 +386,80 @@ impl Agent {
             }
             Ok(None)
         })
+    }
+
+    /// Of several exchanges the quickest counts
+    /// (F. Cristian, Probabilistic clock synchronization, 1989).
+    fn clock(&mut self) -> Result<Clock, AgentError> {
+        let mut best: Option<Clock> = None;
+        for _ in 0..CLOCK_EXCHANGES {
+            let (wall, begin) = (clock::wall_ns(), clock::monotonic_ns());
+            let Answer::Clock {
+                wall_ns,
+                monotonic_ns,
+            } = self.ask(&Order::Clock)?
+            else {
+                return Err(self.give_up("it did not report its clocks"));
+            };
+            let round_trip_ns = clock::monotonic_ns() - begin;
+            let middle_ns = round_trip_ns / 2;
+            let ahead = (
+                ahead_ns(wall_ns, wall + middle_ns),
+                ahead_ns(monotonic_ns, begin + middle_ns),
+            );
+            let (Some(ahead_ns), Some(monotonic_ahead_ns)) = ahead else {
+                return Err(self.give_up(format_args!(
+                    "its clock cannot be right: {wall_ns} ns since 1970, {monotonic_ns} ns since boot"
+                )));
+            };
+            let clock = Clock {
+                ahead_ns,
+                monotonic_ahead_ns,
+                round_trip_ns,
+            };
+            if best.is_none_or(|best| round_trip_ns < best.round_trip_ns) {
+                best = Some(clock);
+            }
+        }
+        let best = best.unwrap_or_default();
+        self.ahead_ns = best.monotonic_ahead_ns;
+        Ok(best)
+    }
+
+    fn gone(&mut self) -> Option<AgentError> {
+        if let Some(fault) = self.fault.clone() {
+            return Some(self.lost(fault));
+        }
+        // Between orders an agent sends nothing.
+        let fault = loop {
+            match self.incoming.next_now() {
+                Err(TryRecvError::Empty) => break None,
+                Ok(Err(fault)) => break Some(fault),
+                Ok(Ok(Incoming::Fault(reason))) => break Some(PipeFault::AtAgent { reason }),
+                // An answer to an order that was given up.
+                Ok(Ok(_)) => {}
+                Err(TryRecvError::Disconnected) => break Some(PipeFault::Ended { status: None }),
+            }
+        };
+        if let Some(fault) = fault {
+            return Some(self.fault(fault));
+        }
+        match self.child.ended() {
+            Ok(None) if self.killed.is_none() && !self.liveness.is_silent() => None,
+            _ => Some(self.fault(PipeFault::Ended { status: None })),
+        }
+    }
+
+    fn end(self: Box<Self>) -> Option<PathBuf> {
+        Agent::end(*self)
+    }
+
+    fn network(&self) -> &str {
+        &self.network
+    }
+
+    fn program(&self) -> &Path {
+        &self.program
     }
 }
 

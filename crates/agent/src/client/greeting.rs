@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use crate::client::agent::{Agent, AgentError};
+use crate::client::agent::Agent;
+use crate::client::handle::AgentError;
 use crate::client::read_answer::read_answer;
 use crate::protocol::pipe::{self, Incoming, PipeFault};
 use crate::protocol::shortened::{REASON_BYTES_MAX, shortened, start_of};

@@ -5,10 +5,31 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::protocol::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
-use crate::{Agent, AgentError, Clock};
 
 /// How often a waiting caller gets its turn, unless it asks for another interval.
 const WAIT: Duration = Duration::from_millis(50);
+
+/// Why an order was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The agent could not be started or was lost.
+    #[error("lost the agent: {0}")]
+    Lost(String),
+    /// The agent reported a failure.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The offset of another machine's clocks to this one's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Clock {
+    /// How far the other CLOCK_REALTIME is ahead, ns.
+    pub ahead_ns: i64,
+    /// The same of CLOCK_MONOTONIC, which starts at boot, ns.
+    pub monotonic_ahead_ns: i64,
+    /// The round trip in which that was measured, ns: the error is at most half of it.
+    pub round_trip_ns: i64,
+}
 
 /// Receives the progress of a load.
 pub trait LoadObserver {
@@ -95,43 +116,4 @@ pub trait AgentHandle: Send {
 
     /// The path of `weigh` where it runs.
     fn program(&self) -> &Path;
-}
-
-impl AgentHandle for Agent {
-    fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError> {
-        Agent::ask_unless(self, order, stop)
-    }
-
-    fn load(
-        &mut self,
-        order: LoadOrder,
-        stop: &AtomicBool,
-        observer: &mut dyn LoadObserver,
-    ) -> Result<Loaded, AgentError> {
-        self.load_observed(order, stop, observer)
-    }
-
-    fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError> {
-        Agent::drive(self, order, stop)
-    }
-
-    fn clock(&mut self) -> Result<Clock, AgentError> {
-        Agent::clock(self)
-    }
-
-    fn gone(&mut self) -> Option<AgentError> {
-        Agent::gone(self)
-    }
-
-    fn end(self: Box<Self>) -> Option<PathBuf> {
-        Agent::end(*self)
-    }
-
-    fn network(&self) -> &str {
-        Agent::network(self)
-    }
-
-    fn program(&self) -> &Path {
-        Agent::program(self)
-    }
 }

@@ -11,7 +11,8 @@ use std::sync::atomic::AtomicBool;
 
 use net::os::{self, ChildSetup};
 
-use crate::client::agent::{Agent, AgentError};
+use crate::client::agent::Agent;
+use crate::client::handle::AgentError;
 use crate::client::program::{Program, fits};
 use crate::client::stderr_tail::StderrTail;
 use crate::protocol::pipe;
