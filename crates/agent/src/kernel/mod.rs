@@ -2,6 +2,8 @@
 
 pub(crate) mod cgroup;
 pub(crate) mod clock;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod machine;
 pub(crate) mod namespace;
 pub mod netlink;
@@ -9,5 +11,4 @@ pub(crate) mod owner;
 pub(crate) mod ports;
 pub(crate) mod proc_files;
 pub(crate) mod signals;
-#[cfg(test)]
-pub(crate) mod test_processes;
+pub(crate) mod tcp_table;

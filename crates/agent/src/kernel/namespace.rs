@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use super::tcp_table::{self, TcpSocket};
 use crate::protocol::wire::OtherServer;
 
 /// A network namespace that a load passes through.
@@ -45,6 +46,10 @@ impl Namespace {
     /// A file of `/proc/PID/net`.
     pub(crate) fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(format!("/proc/{}/net/{name}", self.process)).ok()
+    }
+
+    pub(crate) fn tcp_sockets(&self) -> Option<Vec<TcpSocket>> {
+        tcp_table::sockets(&self.process)
     }
 
     /// Opens something in this namespace, such as a socket, which belongs to the network namespace of

@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::kernel::namespace::Namespace;
 use crate::kernel::netlink::socket_diag::SocketDiag;
+use crate::kernel::tcp_table::{self, CLOSE_WAIT, ESTABLISHED, TIME_WAIT};
 
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
@@ -49,13 +50,9 @@ impl Drop for PortRangeGuard {
 pub(crate) fn ports_waiting(namespace: &Namespace) -> u64 {
     let listed = namespace.open(|| SocketDiag::open()?.ports_in_time_wait().ok());
     let ports = listed.unwrap_or_else(|| {
-        let texts = ["tcp", "tcp6"].map(|name| namespace.read(name).unwrap_or_default());
-        let sockets = texts
-            .iter()
-            .flat_map(|text| text.lines())
-            .filter_map(socket);
-        let waiting = sockets.filter(|(_, state)| *state == TIME_WAIT);
-        waiting.map(|(port, _)| port).collect()
+        let sockets = namespace.tcp_sockets().unwrap_or_default().into_iter();
+        let waiting = sockets.filter(|one| one.state == TIME_WAIT);
+        waiting.map(|one| one.local.port()).collect()
     });
     ports.len() as u64
 }
@@ -64,31 +61,12 @@ pub(crate) fn ports_waiting(namespace: &Namespace) -> u64 {
 pub(crate) fn connections_at(port: u16) -> Option<u64> {
     let listed = SocketDiag::open().and_then(|mut diag| diag.open_at(port).ok());
     listed.or_else(|| {
-        let own = fs::read_to_string("/proc/self/net/tcp").ok()?;
-        // Without IPv6 there is no such file.
-        let own6 = fs::read_to_string("/proc/self/net/tcp6").unwrap_or_default();
-        Some(open_in(&own, port) + open_in(&own6, port))
+        let sockets = tcp_table::sockets("self")?.into_iter();
+        let open = sockets.filter(|one| {
+            one.local.port() == port && [ESTABLISHED, CLOSE_WAIT].contains(&one.state)
+        });
+        Some(open.count() as u64)
     })
-}
-
-/// How many sockets of a table such as `/proc/net/tcp` are open at a local port.
-fn open_in(table: &str, port: u16) -> u64 {
-    let sockets = table.lines().filter_map(socket);
-    let open = sockets.filter(|(at, state)| *at == port && OPEN.contains(state));
-    open.count() as u64
-}
-
-const TIME_WAIT: &str = "06";
-/// ESTABLISHED and CLOSE_WAIT.
-const OPEN: [&str; 2] = ["01", "08"];
-
-/// A line of `/proc/net/tcp`, `0: 0100007F:8CA0 0100007F:0050 06 ...`: number, local and remote
-/// address, state (as in the kernel's `net/tcp_states.h`). Returns local port and state.
-fn socket(line: &str) -> Option<(u16, &str)> {
-    let mut words = line.split_whitespace().skip(1);
-    let (_, port) = words.next()?.rsplit_once(':')?;
-    let state = words.nth(1)?;
-    Some((u16::from_str_radix(port, 16).ok()?, state))
 }
 
 #[cfg(test)]
@@ -96,16 +74,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_files_are_read() {
+    fn ranges_are_read() {
         assert!(port_range().is_some());
         assert_eq!(parse_port_range("32768\t60999\n"), Some((32_768, 60_999)));
-        let line = "   7: 0100007F:8CA0 0100007F:0050 06 00000000:00000000 03:00000A";
-        assert_eq!(socket(line), Some((36_000, TIME_WAIT)));
-        assert_eq!(socket("  sl  local_address rem_address   st"), None);
-        let states = ["06", "01", "08"].map(|state| line.replace(" 06 ", &format!(" {state} ")));
-        let other = states[1].replace(":8CA0", ":8CA1");
-        let table = [&states[..], &[other]].concat().join("\n");
-        assert_eq!(open_in(&table, 36_000), 2);
     }
 
     #[test]
@@ -118,9 +89,9 @@ mod tests {
             (one, listener.accept().unwrap().0)
         };
         let waiting = || {
-            let text = fs::read_to_string("/proc/self/net/tcp").unwrap();
-            let sockets = text.lines().filter_map(socket);
-            sockets.filter(|one| *one == (port, TIME_WAIT)).count()
+            let sockets = tcp_table::sockets("self").unwrap().into_iter();
+            let own = sockets.filter(|one| one.local.port() == port && one.state == TIME_WAIT);
+            own.count()
         };
         let mut both: Vec<_> = (0..3).map(|_| open()).collect();
         assert_eq!(waiting(), 0);

@@ -317,14 +317,14 @@ mod tests {
 
     #[test]
     fn cpu_time_descendants_and_memory_of_a_process_are_read() {
-        let busy = crate::kernel::test_processes::busy();
+        let busy = crate::kernel::fixtures::busy();
         let before_s = process_cpu_s(busy.pid());
         let used = (0..5000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(2));
             process_cpu_s(busy.pid()) > before_s + 0.02
         });
         assert!(used);
-        let idler = crate::kernel::test_processes::idler();
+        let idler = crate::kernel::fixtures::idler();
         let pid = idler.pid();
         assert!(tree(std::process::id() as i32).contains(&pid));
         // It has just begun, and is about to load its library.

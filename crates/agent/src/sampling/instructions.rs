@@ -246,8 +246,8 @@ fn threads(watched: &Watched) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::fixtures::{Killed, busy, shell, tell};
     use crate::kernel::proc_files::{process_cpu_s, tree};
-    use crate::kernel::test_processes::{Killed, busy, shell, tell};
 
     fn watched(processes: &[(&str, &Killed)]) -> WatchedServers {
         let one = |(name, process): &(&str, &Killed)| {

@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn windows_that_are_known_afterwards_are_cut_from_all_samples() {
-        let busy = crate::kernel::test_processes::busy();
+        let busy = crate::kernel::fixtures::busy();
         let other = OtherServer {
             server: "busy".to_owned(),
             pid: busy.pid(),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use readings::MachineMetrics;
 
-use crate::kernel::cgroup::hierarchy::{HOST_PREFIX, Hierarchy};
+use crate::kernel::cgroup::hierarchy::{Hierarchy, is_of_a_host};
 use crate::kernel::namespace::Namespace;
 use crate::kernel::proc_files::TICKS_PER_S;
 use crate::protocol::wire::OtherServer;
@@ -147,18 +147,11 @@ fn throttling_of(process: &str) -> Vec<PathBuf> {
         let Some(own) = hierarchy.path(&text).map(|path| base.join(path)) else {
             continue;
         };
-        let not_a_host = |folder: &&Path| {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            !name.starts_with(HOST_PREFIX)
-        };
-        let chain = own
+        let groups = own
             .ancestors()
-            .take_while(|folder| folder.starts_with(&base));
-        files.extend(
-            chain
-                .filter(not_a_host)
-                .map(|folder| folder.join("cpu.stat")),
-        );
+            .take_while(|folder| folder.starts_with(&base))
+            .filter(|folder| !is_of_a_host(folder));
+        files.extend(groups.map(|folder| folder.join("cpu.stat")));
     }
     files.retain(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("nr_throttled")));
     files

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::kernel::cgroup;
-use crate::kernel::cgroup::hierarchy::{HIERARCHIES, Hierarchy};
+use crate::kernel::cgroup::hierarchy::{HIERARCHIES, Hierarchy, is_of_a_host};
 use crate::links::record;
 
 /// Agents notice within a second that their program is dead, and take up to another to clean up.
@@ -82,11 +82,6 @@ fn of_the_dead(folder: &Path) -> Vec<PathBuf> {
         })
         .map(|entry| entry.path())
         .collect()
-}
-
-fn is_of_a_host(group: &Path) -> bool {
-    let name = group.file_name().unwrap_or_default();
-    name.to_string_lossy().starts_with(HOST_PREFIX)
 }
 
 #[cfg(test)]

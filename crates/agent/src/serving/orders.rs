@@ -34,7 +34,7 @@ pub(super) fn carry_out(
     tell: &mut impl FnMut(Answer),
 ) -> Result<Answer, String> {
     match order {
-        Order::Hello { version, .. } if !version.is_empty() && version != VERSION => Err(format!(
+        Order::Hello { version, .. } if version != VERSION => Err(format!(
             "its weigh is version {VERSION}; expected {version}"
         )),
         Order::Hello { .. } => Ok(Answer::Hello {

@@ -81,6 +81,16 @@ impl Hierarchy {
     }
 }
 
+/// Whether it is a host's group.
+pub(crate) fn is_of_a_host(group: &Path) -> bool {
+    begins_with(group, HOST_PREFIX)
+}
+
+pub(super) fn begins_with(group: &Path, prefix: &str) -> bool {
+    let name = group.file_name().unwrap_or_default();
+    name.to_string_lossy().starts_with(prefix)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use self::hierarchy::{HIERARCHIES, HOST_PREFIX, Hierarchy};
+use self::hierarchy::{HIERARCHIES, Hierarchy, begins_with, is_of_a_host};
 use crate::kernel::signals::kill_listed;
 
 /// Where hierarchies are mounted.
@@ -140,7 +140,7 @@ pub(crate) fn processes_in(folder: &Path) -> Vec<i32> {
     processes
 }
 
-fn inner_groups(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn inner_groups(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
@@ -168,25 +168,16 @@ pub(crate) fn kill_in(folder: &Path) {
 }
 
 /// Kills what is left in the control groups of an agent that was killed, and removes the groups.
-/// Their names begin with that of the agent's folder.
+/// Their names begin with that of the agent's folder, which is not empty.
 pub(crate) fn remove_all(agent: &str) {
-    let places = HIERARCHIES.map(Hierarchy::places);
-    for place in places.into_iter().flatten() {
-        let Ok(entries) = fs::read_dir(place) else {
-            continue;
-        };
-        let mut entries: Vec<_> = entries.flatten().collect();
-        for place in 0..entries.len() {
-            let name = entries[place].file_name();
-            if name.to_string_lossy().starts_with(HOST_PREFIX) {
-                let inner = fs::read_dir(entries[place].path());
-                entries.extend(inner.into_iter().flatten().flatten());
-            }
-        }
-        for entry in entries {
-            let name = entry.file_name();
-            if !agent.is_empty() && name.to_string_lossy().starts_with(&format!("{agent}-")) {
-                kill_and_remove(&entry.path());
+    let places = HIERARCHIES.into_iter().flat_map(Hierarchy::places);
+    for place in places {
+        let groups = inner_groups(&place);
+        let hosts = groups.iter().filter(|group| is_of_a_host(group));
+        let inside: Vec<PathBuf> = hosts.flat_map(|host| inner_groups(host)).collect();
+        for group in groups.iter().chain(&inside) {
+            if begins_with(group, &format!("{agent}-")) {
+                kill_and_remove(group);
             }
         }
     }

@@ -200,7 +200,7 @@ impl RunTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::test_processes::{shell, tell};
+    use crate::kernel::fixtures::{shell, tell};
 
     fn opened() -> Option<TaskStats> {
         let stats = TaskStats::open();

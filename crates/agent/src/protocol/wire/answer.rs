@@ -80,10 +80,8 @@ pub enum Answer {
         /// Its process, leader of a process group of its own.
         pid: i32,
         /// The folder of its control group, if it has one.
-        #[serde(default)]
         group: Option<String>,
         /// The congestion control that the kernel gives TCP connections in its network namespace.
-        #[serde(default)]
         tcp_congestion: Option<String>,
     },
     /// The order was carried out.

@@ -19,7 +19,6 @@ pub struct DriveOrder {
     /// Servers of this agent to sample.
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
-    #[serde(default)]
     pub watch_others: Vec<OtherServer>,
 }
 

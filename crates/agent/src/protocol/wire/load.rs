@@ -17,29 +17,21 @@ pub struct LoadOrder {
     /// Servers of this agent to sample.
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
-    #[serde(default)]
     pub watch_others: Vec<OtherServer>,
     /// Whether to sample scheduling in the last segment.
-    #[serde(default)]
     pub sample_scheduling: bool,
     /// A limit on sampled servers meanwhile.
-    #[serde(default)]
     pub quota: Option<QuotaOrder>,
     /// First and last port of outgoing connections meanwhile; only for an agent in a network
     /// namespace that is a host of its own.
-    #[serde(default)]
     pub ports: Option<(u16, u16)>,
     /// Whether to report when a measured window opens and closes.
-    #[serde(default)]
     pub report_windows: bool,
     /// Whether to send each row as soon as it is over.
-    #[serde(default)]
     pub report_rows: bool,
     /// Whether to report which answers of the first target count as good, once that was fetched.
-    #[serde(default)]
     pub report_expectations: bool,
     /// Servers to profile during the load.
-    #[serde(default)]
     pub profile: Option<ProfileOrder>,
 }
 
@@ -78,20 +70,15 @@ pub struct Loaded {
     /// Targets whose answers differ from time to time, so that content is not compared.
     pub varying: Vec<usize>,
     /// Which answers of the first target count as good, by request, where that was asked for.
-    #[serde(default)]
     pub expectations: Vec<load::Expect>,
     /// Scheduling in the last segment's window, where that was asked for.
     pub seen: Option<BottleneckSample>,
     /// Profiles of the servers in [`LoadOrder::profile`].
-    #[serde(default)]
     pub profiles: Vec<ServerProfile>,
     /// The most by which a recorded segment began late, if its start was given, ns.
-    #[serde(default)]
     pub late_ns: u64,
     /// Time from the order until the first segment could begin, ns.
-    #[serde(default)]
     pub ready_ns: u64,
     /// The longest time from the end of a window until its last answer, ns.
-    #[serde(default)]
     pub drain_ns: u64,
 }

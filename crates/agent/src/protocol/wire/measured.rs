@@ -68,7 +68,6 @@ pub struct Measured {
     /// `None` where sampling would have cost too much.
     pub metrics: Option<SystemMetrics>,
     /// Accept queues of the watched servers that were full, in the whole load.
-    #[serde(default)]
     pub accept_queues: Vec<AcceptQueue>,
 }
 

@@ -21,11 +21,9 @@ pub enum Order {
     /// Greet.
     Hello {
         /// The coordinator's version; must equal the agent's.
-        #[serde(default)]
         version: String,
         /// After this time without a heartbeat, the agent ends itself and all that it started, ms;
         /// `None` if the pipe ends with its owner.
-        #[serde(default)]
         silence_ms: Option<u64>,
     },
     /// Make an empty folder for a server; answered with its path, and that of `weigh` for the
@@ -94,7 +92,6 @@ pub enum Order {
     Usage {
         server: String,
         /// Count open connections at this port.
-        #[serde(default)]
         port: Option<u16>,
     },
     /// Send a server's logs.
@@ -105,7 +102,6 @@ pub enum Order {
     SampleScheduling {
         servers: Vec<String>,
         /// Servers of other agents on this machine.
-        #[serde(default)]
         others: Vec<OtherServer>,
         /// How long, ms.
         duration_ms: u64,
@@ -141,7 +137,6 @@ pub enum Order {
         /// The servers to sample; `None` for all.
         servers: Option<BTreeSet<String>>,
         /// Whether to sample scheduling as well.
-        #[serde(default)]
         scheduling: bool,
     },
     /// Stop sampling, and send what was measured.
@@ -156,7 +151,6 @@ pub enum Order {
         /// Servers of this agent.
         servers: Vec<String>,
         /// Servers of other agents on this machine.
-        #[serde(default)]
         others: Vec<OtherServer>,
         scope: InstructionScope,
     },
@@ -190,6 +184,5 @@ pub struct FindOrder {
     /// Packages that contain all of it.
     pub packages: Vec<String>,
     /// Its project's page.
-    #[serde(default)]
     pub homepage: Option<String>,
 }

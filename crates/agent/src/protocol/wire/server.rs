@@ -19,10 +19,8 @@ pub struct StartServer {
     /// Variables to set.
     pub env: Vec<(String, String)>,
     /// The folder that it is started in, absolute; if absent, its own folder.
-    #[serde(default)]
     pub cwd: Option<PathBuf>,
     /// Whether it also gets the agent's environment.
-    #[serde(default)]
     pub inherit_env: bool,
     /// Whether programs that it starts may gain privileges.
     pub setuid_programs: bool,
@@ -96,10 +94,8 @@ pub struct AwaitServer {
     /// How it is asked where it speaks TLS.
     pub tls: Option<tls::ClientSettings>,
     /// The version of HTTP that it is asked in.
-    #[serde(default)]
     pub http: HttpVersion,
     /// Whether it expects a PROXY protocol header first.
-    #[serde(default)]
     pub proxy_protocol: bool,
     /// How long it may take, ms.
     pub timeout_ms: u64,
@@ -112,7 +108,6 @@ pub struct OtherServer {
     pub server: String,
     pub pid: i32,
     /// Further processes of it that are no descendants of the first.
-    #[serde(default)]
     pub also: Vec<i32>,
     /// Its control group, if it has one.
     pub group: Option<String>,

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
 
 use crate::kernel::cgroup::hierarchy::Hierarchy;
-use crate::kernel::cgroup::processes_in;
+use crate::kernel::cgroup::{inner_groups, processes_in};
 use crate::kernel::netlink::socket_diag::SocketDiag;
 use crate::kernel::proc_files::{Process, numbers_in, tree};
+use crate::kernel::tcp_table;
 use crate::protocol::wire::OtherServer;
 
 /// Process 1, which may hold sockets for services that it starts.
@@ -61,17 +62,9 @@ fn name_of(pid: i32) -> Option<String> {
 /// The inodes of the sockets that a connection to `address` may reach.
 pub(crate) fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     let listed = SocketDiag::open().and_then(|mut diag| diag.listening().ok());
-    let all = match listed {
+    let all: Vec<(SocketAddr, u64)> = match listed {
         Some(all) => all.iter().map(|one| (one.address, one.inode)).collect(),
-        None => {
-            let tables = [("/proc/self/net/tcp", 4), ("/proc/self/net/tcp6", 16)];
-            let texts = tables.map(|(path, bytes)| (fs::read_to_string(path), bytes));
-            let listening = texts.iter().flat_map(|(text, bytes)| {
-                let text = text.as_deref().unwrap_or_default();
-                text.lines().filter_map(|line| parse_listener(line, *bytes))
-            });
-            listening.collect::<Vec<_>>()
-        }
+        None => in_table(),
     };
     reached(&all, address)
 }
@@ -98,30 +91,11 @@ fn reached(listeners: &[(SocketAddr, u64)], address: SocketAddr) -> BTreeSet<u64
     }
 }
 
-/// Address and inode of a listening socket in a line of `/proc/net/tcp`.
-fn parse_listener(line: &str, bytes: usize) -> Option<(SocketAddr, u64)> {
-    const LISTEN: &str = "0A";
-    let mut fields = line.split_whitespace().skip(1);
-    let (ip, port) = fields.next()?.split_once(':')?;
-    (fields.nth(1)? == LISTEN).then_some(())?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let address = SocketAddr::new(parse_ip(ip, bytes)?, port);
-    Some((address, fields.nth(5)?.parse().ok()?))
-}
-
-/// An address of `/proc/net/tcp`: 32-bit words in hexadecimal, each in the machine's byte order.
-fn parse_ip(text: &str, bytes: usize) -> Option<IpAddr> {
-    (text.len() == 2 * bytes && text.is_ascii()).then_some(())?;
-    let words: Option<Vec<u8>> = (0..bytes / 4)
-        .map(|at| u32::from_str_radix(&text[8 * at..8 * at + 8], 16).ok())
-        .map(|word| word.map(u32::to_ne_bytes))
-        .collect::<Option<Vec<[u8; 4]>>>()
-        .map(|words| words.concat());
-    let octets = words?;
-    match bytes {
-        4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(octets).ok()?).into()),
-        _ => Some(Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?).into()),
-    }
+/// Addresses and inodes of the listening sockets in the kernel's table.
+fn in_table() -> Vec<(SocketAddr, u64)> {
+    let sockets = tcp_table::sockets("self").unwrap_or_default().into_iter();
+    let listening = sockets.filter(|one| one.state == tcp_table::LISTEN);
+    listening.map(|one| (one.local, one.inode)).collect()
 }
 
 /// The processes that hold one of the sockets, as far as this user may see.
@@ -165,13 +139,8 @@ fn own_group(pid: i32, all: &BTreeSet<i32>) -> Option<PathBuf> {
         let path = hierarchy.path(&text).filter(|path| !path.is_empty())?;
         let folder = hierarchy.base().join(path);
         let inside: BTreeSet<i32> = processes_in(&folder).into_iter().collect();
-        (inside == *all && !has_groups(&folder)).then_some(folder)
+        (inside == *all && inner_groups(&folder).is_empty()).then_some(folder)
     })
-}
-
-fn has_groups(folder: &Path) -> bool {
-    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.any(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
 }
 
 #[cfg(test)]
@@ -181,63 +150,33 @@ mod tests {
     use std::net::TcpListener;
     use std::process::{Child, Command, Stdio};
 
-    fn line(local: &str, state: &str, inode: u64) -> String {
-        format!(
-            "   0: {local} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000     0        \
-             0 {inode} 1 00000000d192f3a7 100 0 0 10 0\n"
-        )
-    }
-
-    fn hex(ip: [u8; 4]) -> String {
-        format!("{:08X}", u32::from_ne_bytes(ip))
-    }
-
     #[test]
-    fn the_listener_of_the_address_is_preferred_and_other_sockets_are_none() {
-        let at: SocketAddr = "127.0.0.1:80".parse().unwrap();
-        let all = line(&format!("{}:0050", hex([0; 4])), "0A", 1);
-        let own = line(&format!("{}:0050", hex([127, 0, 0, 1])), "0A", 2);
-        let other = line(&format!("{}:0050", hex([10, 0, 0, 1])), "0A", 3);
-        let open = line(&format!("{}:0050", hex([127, 0, 0, 1])), "01", 4);
-        let port = line(&format!("{}:0051", hex([127, 0, 0, 1])), "0A", 5);
-        let six = line(&format!("{}:0050", "0".repeat(32)), "0A", 6);
-        let mapped = format!(
-            "{}{}{}",
-            "0".repeat(16),
-            hex([0, 0, 255, 255]),
-            hex([127, 0, 0, 1])
-        );
-        let mapped = line(&format!("{mapped}:0050"), "0A", 7);
-        let found = |fours: &[&String], sixes: &[&String], at| {
-            let of = |lines: &[&String], bytes| {
-                let parsed = lines.iter().filter_map(|line| parse_listener(line, bytes));
-                parsed.collect::<Vec<_>>()
-            };
-            let found = reached(&[of(fours, 4), of(sixes, 16)].concat(), at);
+    fn the_listener_of_the_address_is_preferred() {
+        let found = |listeners: &[&str], at: &str| {
+            let parsed = listeners.iter().map(|one| one.parse().unwrap());
+            let listeners: Vec<(SocketAddr, u64)> = parsed.zip(1..).collect();
+            let found = reached(&listeners, at.parse().unwrap());
             found.into_iter().collect::<Vec<u64>>()
         };
-        assert_eq!(found(&[&all, &own, &other, &open, &port], &[], at), [2]);
-        assert_eq!(found(&[&all, &other, &open, &port], &[], at), [1]);
-        assert!(found(&[&other, &open, &port], &[], at).is_empty());
-        assert_eq!(found(&[], &[&six], at), [6], "it takes IPv4 as well");
-        assert_eq!(found(&[&own], &[&six], at), [2]);
-        assert!(found(&[&all], &[], "[::1]:80".parse().unwrap()).is_empty());
-        assert_eq!(found(&[], &[&mapped], at), [7]);
+        let (own, all, other) = ("127.0.0.1:80", "0.0.0.0:80", "10.0.0.1:80");
+        let (port, six) = ("127.0.0.1:81", "[::]:80");
+        assert_eq!(found(&[all, own, other, port], own), [2]);
+        assert_eq!(found(&[all, other, port], own), [1]);
+        assert!(found(&[other, port], own).is_empty());
+        assert_eq!(found(&[six], own), [1], "it takes IPv4 as well");
+        assert_eq!(found(&[own, six], own), [1]);
+        assert!(found(&[all], "[::1]:80").is_empty());
+        assert_eq!(found(&["[::ffff:127.0.0.1]:80"], own), [1]);
     }
 
     #[test]
     fn sock_diag_and_the_kernels_table_have_the_same_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let text = fs::read_to_string("/proc/self/net/tcp").unwrap();
-        let parsed: Vec<_> = text
-            .lines()
-            .filter_map(|one| parse_listener(one, 4))
-            .collect();
         let all = SocketDiag::open().unwrap().listening().unwrap();
         let listed: Vec<_> = all.iter().map(|one| (one.address, one.inode)).collect();
         assert_eq!(reached(&listed, address).len(), 1);
-        assert_eq!(reached(&parsed, address), reached(&listed, address));
+        assert_eq!(reached(&in_table(), address), reached(&listed, address));
     }
 
     struct Server(Child);

@@ -223,7 +223,7 @@ impl ServerCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::test_processes::{careless_parent, shell, tell, wait_until_asleep};
+    use crate::kernel::fixtures::{careless_parent, shell, tell, wait_until_asleep};
     use crate::sampling::server::thread_exits::ThreadExits;
 
     fn reader() -> ServerCounterReader {

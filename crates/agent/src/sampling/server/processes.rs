@@ -328,8 +328,8 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::fixtures::{Killed, idler, shell, tell};
     use crate::kernel::proc_files::ThreadUsage;
-    use crate::kernel::test_processes::{Killed, idler, shell, tell};
 
     fn pids(processes: &Processes) -> Vec<i32> {
         processes.all().map(|one| one.process.pid).collect()

@@ -156,7 +156,7 @@ impl Drop for HeldFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::test_processes::idler;
+    use crate::kernel::fixtures::idler;
 
     #[test]
     fn a_thread_rests_and_then_ends() {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use super::Servers;
 use crate::protocol::wire::{AwaitServer, StartServer};
@@ -42,5 +43,14 @@ pub(super) fn await_at(address: SocketAddr, timeout_ms: u64) -> AwaitServer {
         http: readings::HttpVersion::default(),
         proxy_protocol: false,
         timeout_ms,
+    }
+}
+
+/// Waits until the server has printed this, such as that it has set its trap.
+pub(super) fn until_it_printed(servers: &Servers, text: &str) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !servers.folders[NAME].output_since(0).contains(text) {
+        assert!(Instant::now() < end, "nothing was printed");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -135,7 +135,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::serving::servers::fixtures::{NAME, await_at, end, servers};
+    use crate::serving::servers::fixtures::{NAME, await_at, end, servers, until_it_printed};
 
     const HUP: i32 = 1;
 
@@ -152,15 +152,6 @@ mod tests {
             server: NAME.into(),
             command: command.iter().map(|word| (*word).to_owned()).collect(),
             ..ReloadServer::default()
-        }
-    }
-
-    /// Waits until the shell has set its trap.
-    fn until_it_printed(servers: &Servers, text: &str) {
-        let end = Instant::now() + Duration::from_secs(10);
-        while !servers.folders[NAME].output_since(0).contains(text) {
-            assert!(Instant::now() < end, "nothing was printed");
-            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

@@ -169,7 +169,7 @@ pub(crate) fn kill_family(child: &mut Child, group: Option<&Cgroup>, family: Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serving::servers::fixtures::{NAME, end, servers};
+    use crate::serving::servers::fixtures::{NAME, end, servers, until_it_printed};
 
     const TERM: i32 = 15;
 
@@ -195,7 +195,9 @@ mod tests {
     /// The server ignores SIGTERM, and ends at SIGINT.
     #[test]
     fn a_server_is_sent_one_signal_after_the_other_without_waiting() {
-        let mut servers = servers("trap '' TERM; trap 'exit 0' INT; while :; do sleep 0.01; done");
+        let script = "trap '' TERM; trap 'exit 0' INT; echo ready; while :; do sleep 0.01; done";
+        let mut servers = servers(script);
+        until_it_printed(&servers, "ready");
         let signals = [
             (TERM, Duration::from_millis(50)),
             (2, Duration::from_secs(60)),
