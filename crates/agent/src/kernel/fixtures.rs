@@ -1,7 +1,8 @@
-//! For tests: child processes that are killed when they are dropped.
+//! For tests: child processes and folders that are gone when they are dropped.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 pub(crate) struct Killed(pub(crate) Child);
@@ -92,4 +93,27 @@ pub(crate) fn wait_until_asleep(process: &Killed) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     panic!("it never waits");
+}
+
+/// An empty folder.
+pub(crate) struct TemporaryFolder(pub(crate) PathBuf);
+
+impl TemporaryFolder {
+    pub(crate) fn new() -> Self {
+        let name = format!("weigh-test-{:x}", fastrand::u64(..));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    /// How much is in it.
+    pub(crate) fn count(&self) -> usize {
+        std::fs::read_dir(&self.0).unwrap().count()
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use readings::LinkSpec;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::netlink::netem;
 use crate::kernel::netlink::route::{Device, Route, RouteTo};
-use crate::kernel::netlink::traffic_control::RootDiscipline;
+use crate::kernel::netlink::traffic_control::{RootDiscipline, discipline, filter, prio};
+use crate::kernel::netlink::{Message, NEW, netem};
 use crate::protocol::wire::PeerLink;
 
 /// The handle of the `prio` of this program: "we" in ASCII.
@@ -67,7 +67,7 @@ impl LinkKernel for Route {
     }
 
     fn add_bands(&mut self, device: u32, bands: u32) -> io::Result<()> {
-        self.add_prio(device, ROOT_HANDLE, bands)
+        self.order(prio(device, ROOT_HANDLE, bands))
     }
 
     fn remove_bands(&mut self, device: u32) -> io::Result<()> {
@@ -75,26 +75,30 @@ impl LinkKernel for Route {
     }
 
     fn add_netem(&mut self, shaped: &ShapedPeer) -> io::Result<()> {
-        self.add_discipline(shaped.device, shaped.class(), 0, netem::KIND, |message| {
-            netem::options(&shaped.peer.link, shaped.header_bytes, message);
-        })
+        self.order(netem_of(shaped, &shaped.peer.link, NEW))
     }
 
     fn change_netem(&mut self, shaped: &ShapedPeer, link: &LinkSpec) -> io::Result<()> {
-        self.change_discipline_below(shaped.device, shaped.class(), netem::KIND, |message| {
-            netem::options(link, shaped.header_bytes, message);
-        })
+        self.order(netem_of(shaped, link, 0))
     }
 
     fn add_filter(&mut self, shaped: &ShapedPeer) -> io::Result<()> {
-        Route::add_filter(
-            self,
+        let class = shaped.class();
+        self.order(filter(
             shaped.device,
             ROOT_HANDLE,
-            shaped.class(),
+            class,
             shaped.peer.address,
-        )
+        ))
     }
+}
+
+/// The message for the netem below a host's band.
+fn netem_of(shaped: &ShapedPeer, link: &LinkSpec, flags: u16) -> Message {
+    let class = shaped.class();
+    discipline(shaped.device, class, 0, netem::KIND, flags, |message| {
+        netem::options(link, shaped.header_bytes, message);
+    })
 }
 
 /// A device with links, as it was before.

@@ -165,35 +165,20 @@ fn exists(network: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::fixtures::TemporaryFolder;
     use crate::links::kernel::ROOT_HANDLE;
     use crate::links::peers::tests::SharedKernel;
 
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new() -> Self {
-            let name = format!("weigh-test-records-{:x}", fastrand::u64(..));
-            let folder = std::env::temp_dir().join(name);
-            fs::create_dir(&folder).unwrap();
-            Self(folder)
-        }
-
-        fn record(&self, owner: Owner, network: u64) -> PathBuf {
-            let path = self.0.join(format!("{PREFIX}{}-{network:x}", owner.mark()));
-            fs::write(&path, r#"[{"name":"eth0","gso_max_segs":65535}]"#).unwrap();
-            path
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn record_in(folder: &TemporaryFolder, owner: Owner, network: u64) -> PathBuf {
+        let name = format!("{PREFIX}{}-{network:x}", owner.mark());
+        let path = folder.0.join(name);
+        fs::write(&path, r#"[{"name":"eth0","gso_max_segs":65535}]"#).unwrap();
+        path
     }
 
     #[test]
     fn links_of_a_killed_agent_are_removed_in_their_network_and_those_of_a_living_one_stay() {
-        let folder = Folder::new();
+        let folder = TemporaryFolder::new();
         let (me, dead) = (Owner::me(), Owner::me().dead());
         let here = network().unwrap();
         // The first process's network exists; no inode is 1.
@@ -203,14 +188,14 @@ mod tests {
         if let Some(device) = kernel.borrow_mut().devices.get_mut(&2) {
             device.gso_max_segs = 1;
         }
-        let living = folder.record(me, here);
+        let living = record_in(&folder, me, here);
         assert_eq!(sweep_in(&folder.0, &mut kernel), [] as [PathBuf; 0]);
         assert_eq!(kernel.borrow().roots.get(&2), Some(&ROOT_HANDLE));
         fs::remove_file(living).unwrap();
-        let (left, gone) = (folder.record(dead, here), folder.record(dead, 1));
+        let (left, gone) = (record_in(&folder, dead, here), record_in(&folder, dead, 1));
         let mut expected = vec![left, gone];
         if other != here {
-            folder.record(dead, other);
+            record_in(&folder, dead, other);
         }
         let mut removed = sweep_in(&folder.0, &mut kernel);
         removed.sort();
@@ -218,10 +203,7 @@ mod tests {
         assert_eq!(removed, expected);
         assert_eq!(kernel.borrow().roots.get(&2), None);
         assert_eq!(kernel.borrow().devices[&2].gso_max_segs, 65_535);
-        assert_eq!(
-            fs::read_dir(&folder.0).unwrap().count(),
-            usize::from(other != here)
-        );
+        assert_eq!(folder.count(), usize::from(other != here));
     }
 
     fn device() -> LinkedDevice {
@@ -233,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let folder = Folder::new();
+        let folder = TemporaryFolder::new();
         let record = LinkRecord::write(&folder.0, vec![device()]).unwrap();
         assert_eq!(read(&record.path).unwrap(), [device()]);
         let name = record.path.file_name().unwrap().to_string_lossy();
@@ -249,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_record_stays_until_its_links_are_removed() {
-        let folder = Folder::new();
+        let folder = TemporaryFolder::new();
         let own = || LinkRecord::own(&folder.0).unwrap();
         assert!(own().is_none());
         LinkRecord::write(&folder.0, vec![device()]).unwrap();
@@ -266,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_lies_there_under_the_name_of_a_record_is_not_read() {
-        let folder = Folder::new();
+        let folder = TemporaryFolder::new();
         let target = folder.0.join("elsewhere");
         fs::write(&target, "[]").unwrap();
         std::os::unix::fs::symlink(&target, own_path(&folder.0).unwrap()).unwrap();

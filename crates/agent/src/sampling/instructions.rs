@@ -246,7 +246,7 @@ fn threads(watched: &Watched) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::fixtures::{Killed, busy, shell, tell};
+    use crate::kernel::fixtures::{Killed, TemporaryFolder, busy, shell, tell};
     use crate::kernel::proc_files::{process_cpu_s, tree};
 
     fn watched(processes: &[(&str, &Killed)]) -> WatchedServers {
@@ -363,19 +363,17 @@ mod tests {
 
     #[test]
     fn cores_of_several_kinds_are_told_by_their_devices() {
-        let name = format!("weigh-cores-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let folder = TemporaryFolder::new();
         let device = |name: &str, file: &str| {
-            std::fs::create_dir_all(folder.join(name)).unwrap();
-            std::fs::write(folder.join(name).join(file), "0-3\n").unwrap();
+            std::fs::create_dir_all(folder.0.join(name)).unwrap();
+            std::fs::write(folder.0.join(name).join(file), "0-3\n").unwrap();
         };
-        assert_eq!(kinds_of_cores(&folder), 0);
+        assert_eq!(kinds_of_cores(&folder.0), 0);
         device("cpu", "type");
         device("uncore_imc", "cpumask");
-        assert_eq!(kinds_of_cores(&folder), 0);
+        assert_eq!(kinds_of_cores(&folder.0), 0);
         device("cpu_core", "cpus");
         device("cpu_atom", "cpus");
-        assert_eq!(kinds_of_cores(&folder), 2);
-        std::fs::remove_dir_all(folder).unwrap();
+        assert_eq!(kinds_of_cores(&folder.0), 2);
     }
 }

@@ -19,6 +19,11 @@ const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
 const NLM_F_DUMP: u16 = 0x300;
+/// Of a request to create something that is not there yet.
+pub(crate) const NEW: u16 = 0x200 | 0x400;
+
+pub(crate) const AF_INET: u8 = 2;
+pub(crate) const AF_INET6: u8 = 10;
 
 /// Length, kind, flags, sequence number and sender.
 const HEADER: usize = 16;
@@ -238,6 +243,11 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
         rest = &rest[size.next_multiple_of(4).min(rest.len())..];
         Some((kind, value))
     })
+}
+
+/// The value of the first attribute of a kind.
+pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(bytes).find_map(|(one, value)| (one == kind).then_some(value))
 }
 
 /// The number that begins at a byte.

@@ -51,8 +51,9 @@ fn packets(spec: &LinkSpec) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::netlink::NEW;
     use crate::kernel::netlink::traffic_control::tests::assert_sent_by_tc;
-    use crate::kernel::netlink::traffic_control::{NEW, ROOT, discipline};
+    use crate::kernel::netlink::traffic_control::{ROOT, discipline};
 
     #[test]
     #[cfg(target_endian = "little")]

@@ -6,18 +6,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 
-use crate::kernel::netlink::{Message, Netlink, attributes, text, u32_at};
+use crate::kernel::netlink::{AF_INET, AF_INET6, Message, NEW, Netlink, attribute, text, u32_at};
 
 /// The device that connects a host to the others.
 pub const DEVICE: &str = "net0";
 
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
 const NETLINK_ROUTE: i32 = 0;
-
-const NLM_F_EXCL: u16 = 0x200;
-const NLM_F_CREATE: u16 = 0x400;
-const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
@@ -85,6 +79,11 @@ impl Route {
         Netlink::open(NETLINK_ROUTE).map(Self)
     }
 
+    /// Sends a request that changes something.
+    pub(crate) fn order(&mut self, message: Message) -> io::Result<()> {
+        self.0.request(message).map(drop)
+    }
+
     /// The index of a device.
     pub fn index(&mut self, name: &str) -> io::Result<u32> {
         let mut message = Message::acknowledged(RTM_GETLINK, 0, &interface(0, 0));
@@ -102,7 +101,7 @@ impl Route {
         message.name(IFLA_IFNAME, name).nest(IFLA_LINKINFO, |info| {
             info.attribute(IFLA_INFO_KIND, b"bridge");
         });
-        self.0.request(message).map(drop)
+        self.order(message)
     }
 
     /// Creates a pair of virtual Ethernet devices (veth), one of them in another namespace.
@@ -118,35 +117,33 @@ impl Route {
                 });
             });
         });
-        self.0.request(message).map(drop)
+        self.order(message)
     }
 
     /// Attaches a device to a bridge.
     pub fn plug(&mut self, device: u32, bridge: u32) -> io::Result<()> {
         let mut message = link(0, device, 0);
         message.number(IFLA_MASTER, bridge);
-        self.0.request(message).map(drop)
+        self.order(message)
     }
 
     /// Sets a device up.
     pub fn up(&mut self, device: u32) -> io::Result<()> {
-        self.0.request(link(0, device, IFF_UP)).map(drop)
+        self.order(link(0, device, IFF_UP))
     }
 
     /// Sets a device down.
     pub fn down(&mut self, device: u32) -> io::Result<()> {
         let mut header = interface(device, IFF_UP);
         header[8..12].copy_from_slice(&0_u32.to_ne_bytes());
-        self.0
-            .request(Message::acknowledged(RTM_NEWLINK, 0, &header))
-            .map(drop)
+        self.order(Message::acknowledged(RTM_NEWLINK, 0, &header))
     }
 
     /// Sets the length of a device's transmit queue.
     pub fn queue(&mut self, device: u32, packets: u32) -> io::Result<()> {
         let mut message = link(0, device, 0);
         message.number(IFLA_TXQLEN, packets);
-        self.0.request(message).map(drop)
+        self.order(message)
     }
 
     /// Turns segmentation offload off, so that packets are as on a wire.
@@ -162,7 +159,7 @@ impl Route {
         message
             .attribute(IFA_LOCAL, &address.octets())
             .attribute(IFA_ADDRESS, &address.octets());
-        self.0.request(message).map(drop)
+        self.order(message)
     }
 
     /// Adds a default route into a device.
@@ -176,7 +173,7 @@ impl Route {
         ];
         let mut message = Message::acknowledged(RTM_NEWROUTE, NEW, &header);
         message.number(RTA_OIF, device);
-        self.0.request(message).map(drop)
+        self.order(message)
     }
 
     /// Where packets to an address go.
@@ -193,11 +190,7 @@ impl Route {
         let answer = self.0.request(message)?;
         let none = || io::Error::other("the kernel named no device");
         let parts = answer.get(header.len()..).ok_or_else(none)?;
-        let part = |wanted, length| {
-            let mut all = attributes(parts);
-            let found = all.find(|(name, value)| *name == wanted && value.len() == length);
-            found.map(|(_, value)| value)
-        };
+        let part = |kind, length| attribute(parts, kind).filter(|value| value.len() == length);
         let source = part(RTA_PREFSRC, bytes.len());
         Ok(RouteTo {
             device: u32_at(part(RTA_OIF, 4).ok_or_else(none)?, 0),
@@ -211,14 +204,10 @@ impl Route {
         let message = Message::acknowledged(RTM_GETLINK, 0, &interface(index, 0));
         let answer = self.0.request(message)?;
         let none = || io::Error::other("the kernel did not describe the device");
-        let attribute = |wanted| {
-            let mut all = attributes(answer.get(16..)?);
-            all.find(|(name, _)| *name == wanted)
-                .map(|(_, value)| value)
-        };
-        let segments = attribute(IFLA_GSO_MAX_SEGS).filter(|value| value.len() == 4);
+        let parts = answer.get(16..).ok_or_else(none)?;
+        let segments = attribute(parts, IFLA_GSO_MAX_SEGS).filter(|value| value.len() == 4);
         Ok(Device {
-            name: text(attribute(IFLA_IFNAME).ok_or_else(none)?),
+            name: text(attribute(parts, IFLA_IFNAME).ok_or_else(none)?),
             gso_max_segs: u32_at(segments.ok_or_else(none)?, 0),
             is_ethernet: answer[2..4] == ARPHRD_ETHER.to_ne_bytes(),
         })
@@ -228,7 +217,7 @@ impl Route {
     pub(crate) fn set_gso_max_segs(&mut self, device: u32, segments: u32) -> io::Result<()> {
         let mut message = link(0, device, 0);
         message.number(IFLA_GSO_MAX_SEGS, segments);
-        self.0.request(message).map(drop)
+        self.order(message)
     }
 }
 

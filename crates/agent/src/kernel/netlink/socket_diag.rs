@@ -7,12 +7,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::kernel::netlink::{Message, Netlink, attributes, u32_at};
+use crate::kernel::netlink::{AF_INET, AF_INET6, Message, Netlink, attribute, u32_at};
 
 const NETLINK_SOCK_DIAG: i32 = 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const AF_INET: u8 = 2;
-const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 // A bit for each state, as in the kernel's `net/tcp_states.h`.
 const ESTABLISHED: u32 = 1 << 1;
@@ -103,9 +101,8 @@ impl SocketDiag {
 }
 
 fn parse_listener(body: &[u8]) -> Option<ListeningSocket> {
-    let mut all = attributes(body.get(at::END..)?);
-    let memory = all.find(|(kind, _)| *kind == INET_DIAG_SKMEMINFO);
-    let drops = memory.and_then(|(_, numbers)| numbers.get(DROPS..DROPS + 4));
+    let memory = attribute(body.get(at::END..)?, INET_DIAG_SKMEMINFO);
+    let drops = memory.and_then(|numbers| numbers.get(DROPS..DROPS + 4));
     Some(ListeningSocket {
         address: SocketAddr::new(local_address(body)?, local_port(body)?),
         inode: u64::from(u32_at(body, at::INODE)),

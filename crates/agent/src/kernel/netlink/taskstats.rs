@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::kernel::netlink::{Message, Netlink, attributes};
+use crate::kernel::netlink::{Message, Netlink, attribute, text};
 use crate::kernel::proc_files::{Thread, ThreadUsage};
 
 const NETLINK_GENERIC: i32 = 16;
@@ -89,9 +89,8 @@ fn read(answer: &[u8], tid: i32, last: &Thread) -> Option<Thread> {
         return None;
     }
     let name = stats.0.get(at::NAME..at::NAME + NAME_BYTES)?;
-    let name = name.split(|byte| *byte == 0).next()?;
     Some(Thread {
-        name: String::from_utf8_lossy(name).into_owned(),
+        name: text(name),
         usage: stats.usage(last.usage)?,
     })
 }
@@ -165,11 +164,6 @@ impl<'a> Stats<'a> {
             faults_major: self.figure(at::FAULTS_MAJOR)?,
         })
     }
-}
-
-/// The value of the first attribute of a kind.
-fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    attributes(bytes).find_map(|(one, value)| (one == kind).then_some(value))
 }
 
 /// CPU time of a thread: exact, and by the scheduler's ticks divided into user and system time.

@@ -5,16 +5,12 @@ use std::io;
 use std::net::IpAddr;
 
 use crate::kernel::netlink::route::Route;
-use crate::kernel::netlink::{Message, attributes, text, u32_at};
+use crate::kernel::netlink::{Message, NEW, attribute, text, u32_at};
 
 const RTM_NEWQDISC: u16 = 36;
 const RTM_DELQDISC: u16 = 37;
 const RTM_GETQDISC: u16 = 38;
 const RTM_NEWTFILTER: u16 = 44;
-
-const NLM_F_EXCL: u16 = 0x200;
-const NLM_F_CREATE: u16 = 0x400;
-pub(crate) const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
 
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
@@ -49,7 +45,7 @@ impl Route {
         kind: &str,
         fill: impl FnOnce(&mut Message),
     ) -> io::Result<()> {
-        self.add_discipline(device, ROOT, 0, kind, fill)
+        self.order(discipline(device, ROOT, 0, kind, NEW, fill))
     }
 
     /// Changes the options of a device's queueing discipline; fails where it has another kind.
@@ -59,50 +55,7 @@ impl Route {
         kind: &str,
         fill: impl FnOnce(&mut Message),
     ) -> io::Result<()> {
-        self.change_discipline_below(device, ROOT, kind, fill)
-    }
-
-    /// Adds a queueing discipline below `parent`.
-    pub(crate) fn add_discipline(
-        &mut self,
-        device: u32,
-        parent: u32,
-        handle: u32,
-        kind: &str,
-        fill: impl FnOnce(&mut Message),
-    ) -> io::Result<()> {
-        let message = discipline(device, parent, handle, kind, NEW, fill);
-        self.0.request(message).map(drop)
-    }
-
-    /// Changes the options of the queueing discipline below `parent`.
-    pub(crate) fn change_discipline_below(
-        &mut self,
-        device: u32,
-        parent: u32,
-        kind: &str,
-        fill: impl FnOnce(&mut Message),
-    ) -> io::Result<()> {
-        let message = discipline(device, parent, 0, kind, 0, fill);
-        self.0.request(message).map(drop)
-    }
-
-    /// Makes `prio` with this many bands the outermost queueing discipline of a device.
-    pub(crate) fn add_prio(&mut self, device: u32, handle: u32, bands: u32) -> io::Result<()> {
-        let message = prio(device, handle, bands);
-        self.0.request(message).map(drop)
-    }
-
-    /// Puts packets to an address into a class of a queueing discipline.
-    pub(crate) fn add_filter(
-        &mut self,
-        device: u32,
-        handle: u32,
-        class: u32,
-        address: IpAddr,
-    ) -> io::Result<()> {
-        let message = filter(device, handle, class, address);
-        self.0.request(message).map(drop)
+        self.order(discipline(device, ROOT, 0, kind, 0, fill))
     }
 
     /// The outermost queueing discipline of a device; `None` if the kernel lists none.
@@ -113,10 +66,9 @@ impl Route {
             if body.len() < HEADER || u32_at(body, 4) != device || u32_at(body, 12) != ROOT {
                 return;
             }
-            let kind = attributes(&body[HEADER..]).find(|(name, _)| *name == TCA_KIND);
             found = Some(RootDiscipline {
                 handle: u32_at(body, 8),
-                kind: kind.map(|(_, value)| text(value)).unwrap_or_default(),
+                kind: attribute(&body[HEADER..], TCA_KIND).map_or_else(String::new, text),
             });
         })?;
         Ok(found)
@@ -126,8 +78,7 @@ impl Route {
     /// chooses one itself.
     pub(crate) fn remove_discipline(&mut self, device: u32, handle: u32) -> io::Result<()> {
         let header = header(device, handle, ROOT, 0);
-        let message = Message::acknowledged(RTM_DELQDISC, 0, &header);
-        self.0.request(message).map(drop)
+        self.order(Message::acknowledged(RTM_DELQDISC, 0, &header))
     }
 }
 
@@ -142,6 +93,7 @@ fn header(device: u32, handle: u32, parent: u32, info: u32) -> [u8; HEADER] {
     header
 }
 
+/// The message that adds a queueing discipline below `parent`, or without flags changes its options.
 pub(crate) fn discipline(
     device: u32,
     parent: u32,
@@ -156,7 +108,8 @@ pub(crate) fn discipline(
     message
 }
 
-fn prio(device: u32, handle: u32, bands: u32) -> Message {
+/// The message that makes `prio` with this many bands the outermost queueing discipline of a device.
+pub(crate) fn prio(device: u32, handle: u32, bands: u32) -> Message {
     discipline(device, ROOT, handle, "prio", NEW, |message| {
         // `struct tc_prio_qopt`, and no further attributes.
         message.raw(&bands.to_ne_bytes()).raw(&PRIORITY_MAP);
@@ -164,7 +117,8 @@ fn prio(device: u32, handle: u32, bands: u32) -> Message {
     })
 }
 
-fn filter(device: u32, handle: u32, class: u32, address: IpAddr) -> Message {
+/// The message that puts packets to an address into a class of a queueing discipline.
+pub(crate) fn filter(device: u32, handle: u32, class: u32, address: IpAddr) -> Message {
     // All filters of one priority have one protocol.
     let (priority, protocol, first, bytes) = match address {
         IpAddr::V4(address) => (1, ETH_P_IP, DESTINATION_IP, address.octets().to_vec()),

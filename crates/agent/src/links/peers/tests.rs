@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use readings::LinkSpec;
 
 use super::*;
+use crate::kernel::fixtures::TemporaryFolder;
 use crate::kernel::netlink::route::RouteTo;
 use crate::links::kernel::{ENODEV, undo};
 
@@ -143,35 +143,13 @@ fn peer(last: u8, rtt_ms: u64) -> PeerLink {
     }
 }
 
-/// A folder for records; it has to be empty at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let name = format!("weigh-test-links-{:x}", fastrand::u64(..));
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn records(&self) -> usize {
-        std::fs::read_dir(&self.0).unwrap().count()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn links_are_made_changed_and_removed() {
-    let folder = Folder::new();
+    let folder = TemporaryFolder::new();
     let kernel = SharedKernel::default();
     let peers = vec![peer(2, 20), peer(3, 0)];
     let mut links = PeerLinks::make(kernel.clone(), &folder.0, OWN, peers).unwrap();
-    assert_eq!(folder.records(), 1);
+    assert_eq!(folder.count(), 1);
     assert!(links.are_to(&[peer(2, 1), peer(3, 1)]) && !links.are_to(&[peer(2, 20)]));
     links.change(vec![peer(2, 20), peer(3, 5)]).unwrap();
     links.change(vec![peer(2, 20), peer(3, 5)]).unwrap();
@@ -190,7 +168,7 @@ fn links_are_made_changed_and_removed() {
             "gso 2 65535",
         ]
     );
-    assert_eq!(folder.records(), 0);
+    assert_eq!(folder.count(), 0);
 }
 
 #[test]
@@ -222,25 +200,25 @@ fn what_was_done_before_a_failure_is_undone() {
             ],
         ),
     ] {
-        let folder = Folder::new();
+        let folder = TemporaryFolder::new();
         let kernel = SharedKernel::default();
         kernel.borrow_mut().fails = Some((fails, errno));
         let made = PeerLinks::make(kernel.clone(), &folder.0, OWN, vec![peer(2, 20)]);
         let why = made.err().unwrap();
         assert!(why.contains(says), "{why}");
         assert_eq!(kernel.borrow().log, log, "{fails}");
-        assert_eq!(folder.records(), 0);
+        assert_eq!(folder.count(), 0);
     }
 }
 
 #[test]
 fn a_record_stays_until_everything_is_undone() {
-    let folder = Folder::new();
+    let folder = TemporaryFolder::new();
     let mut kernel = SharedKernel::default();
     let links = PeerLinks::make(kernel.clone(), &folder.0, OWN, vec![peer(2, 20)]).unwrap();
     kernel.borrow_mut().fails = Some(("remove", 16));
     drop(links);
-    assert_eq!(folder.records(), 1);
+    assert_eq!(folder.count(), 1);
     let device = || LinkedDevice {
         name: "eth0".to_owned(),
         gso_max_segs: 3,
@@ -256,7 +234,7 @@ fn a_record_stays_until_everything_is_undone() {
 
 #[test]
 fn nothing_is_changed_where_a_link_cannot_be() {
-    let folder = Folder::new();
+    let folder = TemporaryFolder::new();
     let refused = |peers: Vec<PeerLink>, root: Option<u32>, says: &str| {
         let kernel = SharedKernel::default();
         kernel.borrow_mut().roots.extend(root.map(|root| (2, root)));
@@ -264,7 +242,7 @@ fn nothing_is_changed_where_a_link_cannot_be() {
         let why = made.err().unwrap();
         assert!(why.contains(says), "{why}");
         assert_eq!(kernel.borrow().log, [""; 0]);
-        assert_eq!(folder.records(), 0);
+        assert_eq!(folder.count(), 0);
     };
     let one = || vec![peer(2, 20)];
     refused(

@@ -233,31 +233,15 @@ pub(crate) fn read_end_of(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::fixtures::TemporaryFolder;
     use std::io::Write as _;
     use std::os::unix::fs::symlink;
     use std::process::Command;
 
-    struct Place(PathBuf);
-
-    impl Place {
-        fn new(name: &str) -> Self {
-            let name = format!("agent-folder-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir(&path).unwrap();
-            Self(path)
-        }
-
-        /// A folder of this process's user.
-        fn server(&self) -> ServerFolder {
-            let all = Folder::open(&self.0).unwrap();
-            ServerFolder::make(&all, &self.0, "server", None).unwrap()
-        }
-    }
-
-    impl Drop for Place {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    /// A folder of this process's user.
+    fn server_in(place: &TemporaryFolder) -> ServerFolder {
+        let all = Folder::open(&place.0).unwrap();
+        ServerFolder::make(&all, &place.0, "server", None).unwrap()
     }
 
     fn order(files: &[&str], dirs: &[&str]) -> StartServer {
@@ -276,8 +260,8 @@ mod tests {
 
     #[test]
     fn files_are_written_once_with_their_modes() {
-        let place = Place::new("fill");
-        let mut server = place.server();
+        let place = TemporaryFolder::new();
+        let mut server = server_in(&place);
         let order = order(&["conf", "a/b/run"], &["tmp/inner"]);
         server.fill(&order).unwrap();
         let at = |name: &str| server.path().join(name);
@@ -301,8 +285,8 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_and_what_a_link_in_its_place_leads_to_stays() {
-        let place = Place::new("replace");
-        let mut server = place.server();
+        let place = TemporaryFolder::new();
+        let mut server = server_in(&place);
         server.fill(&order(&["conf", "a/b"], &[])).unwrap();
         let at = |name: &str| server.path().join(name);
         fs::write(place.0.join("other"), "kept").unwrap();
@@ -332,8 +316,8 @@ mod tests {
             (&[], &[OUTPUT], OUTPUT),
         ];
         for (files, dirs, named) in misfits {
-            let place = Place::new("misfit");
-            let error = place.server().fill(&order(files, dirs)).unwrap_err();
+            let place = TemporaryFolder::new();
+            let error = server_in(&place).fill(&order(files, dirs)).unwrap_err();
             assert!(
                 error.to_string().starts_with(&format!("{named}: ")),
                 "{error}"
@@ -343,8 +327,8 @@ mod tests {
 
     #[test]
     fn the_output_is_read_whatever_has_its_name() {
-        let place = Place::new("output");
-        let mut server = place.server();
+        let place = TemporaryFolder::new();
+        let mut server = server_in(&place);
         let mut output = server.output().unwrap();
         output.write_all(b"first\n").unwrap();
         let path = server.path().join(OUTPUT);
@@ -361,8 +345,8 @@ mod tests {
 
     #[test]
     fn logs_are_regular_files_of_the_servers_user() {
-        let place = Place::new("logs");
-        let server = place.server();
+        let place = TemporaryFolder::new();
+        let server = server_in(&place);
         let at = |name: &str| server.path().join(name);
         fs::write(at("real"), "x".repeat(300_000) + "end").unwrap();
         fs::write(at("empty"), "").unwrap();

@@ -74,23 +74,7 @@ fn copy(folder: &Folder) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Place(PathBuf);
-
-    impl Place {
-        fn new(name: &str) -> Self {
-            let name = format!("agent-program-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Place {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    use crate::kernel::fixtures::TemporaryFolder;
 
     fn set(path: &Path, mode: u32) {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -98,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_program_below_a_closed_folder_is_not_for_others() {
-        let place = Place::new("closed");
+        let place = TemporaryFolder::new();
         let program = place.0.join("weigh");
         fs::write(&program, "").unwrap();
         set(&place.0, 0o711);
@@ -114,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_the_running_program_and_anyone_can_run_it() {
-        let place = Place::new("copy");
+        let place = TemporaryFolder::new();
         copy(&Folder::open(&place.0).unwrap()).unwrap();
         let made = place.0.join(NAME);
         let is_same = fs::read(&made).unwrap() == fs::read(RUNNING).unwrap();
