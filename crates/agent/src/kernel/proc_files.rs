@@ -50,12 +50,13 @@ impl Thread {
     /// One of several threads, and its process's resident memory. `None` for one that has ended.
     pub(crate) fn read(pid: i32, tid: i32) -> Option<(Self, u64)> {
         let status = Status::read(&format!("/proc/{pid}/task/{tid}/status"))?;
-        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
-        let text = text.unwrap_or_default();
-        let (name, fields) = fields(&text).unwrap_or_default();
-        let usage = Own::of(&fields).with_switches(status.switches);
-        let name = name.to_owned();
-        Some((Self { name, usage }, status.rss_bytes))
+        let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+        let (name, fields) = fields(&stat).unwrap_or_default();
+        let thread = Self {
+            name: name.to_owned(),
+            usage: Own::of(&fields).with_switches(status.switches),
+        };
+        Some((thread, status.rss_bytes))
     }
 
     /// The only thread of a process, and the resident memory. Usage of its exited threads counts as its
@@ -154,9 +155,9 @@ pub(crate) fn ignores_sigchld(pid: i32) -> bool {
     /// On all machines that Rust's std supports, MIPS and SPARC aside.
     const SIGCHLD: u32 = 17;
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let ignored = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    ignored.is_some_and(|mask| mask & (1 << (SIGCHLD - 1)) != 0)
+    word_after(&text, "SigIgn:")
+        .and_then(|mask| u64::from_str_radix(mask, 16).ok())
+        .is_some_and(|mask| mask & (1 << (SIGCHLD - 1)) != 0)
 }
 
 /// The tids of a process; none when it has ended.
@@ -167,8 +168,9 @@ pub(crate) fn threads_of(pid: i32) -> Vec<i32> {
 /// The numbers among the names in a folder of `/proc`.
 pub(crate) fn numbers_in(folder: &str) -> Vec<i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
-    entries.filter_map(number).collect()
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// Time of a thread on a CPU, and time that it was runnable without one, ns.
@@ -192,17 +194,21 @@ pub(crate) fn process_cpu_s(pid: i32) -> f64 {
 /// The most memory that a process has held since its program began. `None` when it has ended.
 pub(crate) fn peak_rss_bytes(pid: i32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib * 1024)
+    Some(word_after(&status, "VmHWM:")?.parse::<u64>().ok()? * 1024)
 }
 
 /// The children of a process, where the kernel lists them.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
-    let list = |tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).ok();
-    let lists: Vec<String> = threads_of(pid).into_iter().filter_map(list).collect();
-    let pids = lists.iter().flat_map(|list| list.split_whitespace());
-    pids.filter_map(|pid| pid.parse().ok()).collect()
+    let mut pids = Vec::new();
+    for tid in threads_of(pid) {
+        let list = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children"));
+        let list = list.unwrap_or_default();
+        pids.extend(
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse::<i32>().ok()),
+        );
+    }
+    pids
 }
 
 /// A process and all its descendants.
@@ -224,13 +230,12 @@ pub(crate) fn tree(root: i32) -> Vec<i32> {
 
 /// The children of a process, zombies included, in sessions of these leaders.
 pub(crate) fn children_in_sessions(parent: i32, leaders: &[i32]) -> Vec<i32> {
-    let is_one = |pid: &i32| {
+    let mut all = numbers_in("/proc");
+    all.retain(|pid| {
         stat_fields(*pid).is_some_and(|fields| {
             field(&fields, 4) as i32 == parent && leaders.contains(&(field(&fields, 6) as i32))
         })
-    };
-    let mut all = numbers_in("/proc");
-    all.retain(is_one);
+    });
     all
 }
 
@@ -256,11 +261,9 @@ struct Status {
 impl Status {
     fn read(path: &str) -> Option<Self> {
         let text = fs::read_to_string(path).ok()?;
-        let figure = |name: &str| -> u64 {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name))
-                .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
-                .unwrap_or(0)
+        let figure = |name| -> u64 {
+            let word = word_after(&text, name);
+            word.and_then(|word| word.parse().ok()).unwrap_or(0)
         };
         Some(Self {
             rss_bytes: figure("VmRSS:") * 1024,
@@ -270,6 +273,12 @@ impl Status {
             ),
         })
     }
+}
+
+/// The first word of the rest of a line that begins with `name`.
+pub(crate) fn word_after<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_whitespace().next()
 }
 
 /// CPU time of all that ever ran in a control group.
@@ -284,10 +293,7 @@ pub(crate) struct GroupTime {
 pub(crate) fn group_time(folder: &Path) -> Option<GroupTime> {
     let read = |file: &str, user: &str, system: &str, per_s: f64| {
         let text = fs::read_to_string(folder.join(file)).ok()?;
-        let figure = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().parse::<f64>().ok()
-        };
+        let figure = |name| word_after(&text, name)?.parse::<f64>().ok();
         Some(GroupTime {
             user_s: figure(user)? / per_s,
             system_s: figure(system)? / per_s,

@@ -8,7 +8,7 @@ use readings::MachineMetrics;
 
 use crate::kernel::cgroup::hierarchy::{Hierarchy, is_of_a_host};
 use crate::kernel::namespace::Namespace;
-use crate::kernel::proc_files::TICKS_PER_S;
+use crate::kernel::proc_files::{TICKS_PER_S, word_after};
 use crate::protocol::wire::OtherServer;
 
 /// What is sampled besides the servers themselves.
@@ -58,18 +58,16 @@ impl SystemCounters {
         let mut counters = Self::default();
         machine(&read("/proc/stat"), &mut counters);
         let vmstat = read("/proc/vmstat");
-        counters.swapped_in = named(&vmstat, "pswpin");
-        counters.swapped_out = named(&vmstat, "pswpout");
-        counters.pressure_us = ["cpu", "memory", "io"].map(|of| {
-            let text = fs::read_to_string(format!("/proc/pressure/{of}")).ok()?;
-            pressure_us(&text)
-        });
+        counters.swapped_in = named(&vmstat, "pswpin ");
+        counters.swapped_out = named(&vmstat, "pswpout ");
+        counters.pressure_us =
+            ["cpu", "memory", "io"].map(|of| pressure_us(&read(&format!("/proc/pressure/{of}"))));
         for file in &sources.throttling {
             let text = fs::read_to_string(file).unwrap_or_default();
-            counters.throttled += named(&text, "nr_throttled");
+            counters.throttled += named(&text, "nr_throttled ");
             // In nanoseconds where it is cgroup v1's.
             counters.throttled_ns +=
-                named(&text, "throttled_time") + named(&text, "throttled_usec") * 1000;
+                named(&text, "throttled_time ") + named(&text, "throttled_usec ") * 1000;
         }
         counters
     }
@@ -128,13 +126,10 @@ fn pressure_us(text: &str) -> Option<u64> {
     line.split("total=").nth(1)?.trim().parse().ok()
 }
 
-/// The value of a line `NAME VALUE`; 0 where there is none.
+/// The number after a name and a space at the start of a line; 0 where there is none.
 fn named(text: &str, name: &str) -> u64 {
-    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-    let found = lines.find(|(one, _)| *one == name);
-    found
-        .and_then(|(_, value)| value.trim().parse().ok())
-        .unwrap_or(0)
+    let word = word_after(text, name);
+    word.and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 /// The files that count throttling of a process: of its control group and of all above it. The
@@ -176,8 +171,8 @@ mod tests {
         assert_eq!(counters.busy_ticks, 29);
         let pressure = "some avg10=9.1 avg60=0.0 avg300=0.0 total=1234\nfull avg10=0 total=1\n";
         assert_eq!(pressure_us(pressure), Some(1234));
-        assert_eq!(named("nr_periods 7\nnr_throttled 3\n", "nr_throttled"), 3);
-        assert_eq!(named("nr_throttled_x 3\n", "nr_throttled"), 0);
+        assert_eq!(named("nr_periods 7\nnr_throttled 3\n", "nr_throttled "), 3);
+        assert_eq!(named("nr_throttled_x 3\n", "nr_throttled "), 0);
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use load::{Job, Progress, Stop};
+use load::Progress;
 use readings::LoadReading;
 
 use crate::kernel::clock;
 use crate::protocol::wire::{Answer, LoadOrder, Loaded, Measured};
-use crate::sampling::load_sampler::{LoadSampler, SampledSegment};
+use crate::sampling::load_sampler::LoadSampler;
 use crate::sampling::server::watched::WatchedServers;
 
 /// Keeps this thread, which only waits and samples, off the load's CPUs where there are others.
@@ -22,12 +22,6 @@ pub(crate) fn keep_off(cpus: &[u32]) {
     }
 }
 
-/// Asks the load's targets for their reference answers; returns the targets whose answers differ.
-fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<usize>, String> {
-    let varying = load::prepare(job, stop).map_err(|e| e.to_string())?;
-    Ok(varying.iter().map(|one| one.target).collect())
-}
-
 pub(crate) fn carry_out(
     order: &LoadOrder,
     servers: WatchedServers,
@@ -37,52 +31,39 @@ pub(crate) fn carry_out(
     let begun = Instant::now();
     let mut job = order.job.clone();
     keep_off(&job.cpus);
-    let varying = prepare(&mut job, stop)?;
+    let varying = load::prepare(&mut job, stop).map_err(|e| e.to_string())?;
     let mut expectations = Vec::new();
     if order.report_expectations {
         let requests = job.targets.iter().take(1).flat_map(|one| &one.requests);
         expectations.extend(requests.map(|one| one.expect.clone()));
     }
-    let last = job.segments.len().checked_sub(1);
-    let bottleneck = last.filter(|_| order.sample_scheduling);
-    let sampled = |number: usize| {
-        let segment = &job.segments[number];
-        SampledSegment {
-            reading: segment.reading,
-            window: match segment.stop {
-                Stop::After(window) => Some(window),
-                Stop::Requests(_) | Stop::EachConnection(_) => None,
-            },
-            is_bottleneck: bottleneck == Some(number),
-        }
-    };
-    let mut sampler = LoadSampler::start(order, servers, job.readings());
+    let mut sampler = LoadSampler::start(order, &job, servers);
     let mut late_ns = 0;
     let mut timing = LoadTiming::default();
     let readings = load::run(&job, stop, |progress| match progress {
         Progress::SegmentBegins { segment } => {
             timing.ready_ns.get_or_insert_with(|| ns_since(begun));
-            sampler.segment_begins(sampled(segment));
+            sampler.segment_begins(segment);
         }
         Progress::SegmentEnds { segment } => {
             if job.segments[segment].reading.is_some() {
                 timing.recorded_segment_ends();
             }
-            sampler.segment_ends(sampled(segment));
+            sampler.segment_ends(segment);
         }
         Progress::WindowOpens { segment } => {
             if order.report_windows {
                 let at_ns = clock::monotonic_ns();
                 tell(Answer::WindowOpens { segment, at_ns });
             }
-            sampler.window_opens(sampled(segment));
+            sampler.window_opens(segment);
         }
         Progress::WindowCloses { segment } => {
             timing.closed = Some(Instant::now());
             if order.report_windows {
                 tell(Answer::WindowCloses { segment });
             }
-            sampler.window_closes(sampled(segment));
+            sampler.window_closes(segment);
         }
         Progress::Tick {
             segment,
@@ -113,7 +94,7 @@ pub(crate) fn carry_out(
     Ok(Loaded {
         readings,
         measured,
-        varying,
+        varying: varying.iter().map(|one| one.target).collect(),
         expectations,
         seen,
         profiles: Vec::new(),

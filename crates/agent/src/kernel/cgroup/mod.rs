@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use self::hierarchy::{HIERARCHIES, Hierarchy, begins_with, is_of_a_host};
+use crate::kernel::proc_files::word_after;
 use crate::kernel::signals::kill_listed;
 
 /// Where hierarchies are mounted.
@@ -24,45 +25,24 @@ pub(crate) struct Cgroup {
     time: CpuTime,
 }
 
-/// Where the CPU time of all that ever ran in a group is read.
+/// The file with the CPU time of all that ever ran in a group: in cgroup v1 a number of nanoseconds,
+/// in v2 a line `usage_usec N`.
 #[derive(Clone)]
-pub(crate) struct CpuTime {
-    file: PathBuf,
-    form: Usage,
-}
+pub(crate) struct CpuTime(PathBuf);
 
 impl CpuTime {
     pub(crate) fn of(folder: &Path) -> Option<Self> {
-        let forms = [
-            ("cpuacct.usage", Usage::Nanoseconds),
-            ("cpu.stat", Usage::StatLine),
-        ];
-        forms.into_iter().find_map(|(name, form)| {
-            let file = folder.join(name);
-            let time = Self { file, form };
-            time.read_s().is_some().then_some(time)
-        })
+        let files = ["cpuacct.usage", "cpu.stat"].map(|name| Self(folder.join(name)));
+        files.into_iter().find(|file| file.read_s().is_some())
     }
 
     pub(crate) fn read_s(&self) -> Option<f64> {
-        let text = fs::read_to_string(&self.file).ok()?;
-        match self.form {
-            Usage::Nanoseconds => text.trim().parse::<f64>().ok().map(|ns| ns / 1e9),
-            Usage::StatLine => text
-                .lines()
-                .find_map(|line| line.strip_prefix("usage_usec "))
-                .and_then(|us| us.trim().parse::<f64>().ok())
-                .map(|us| us / 1e6),
+        let text = fs::read_to_string(&self.0).ok()?;
+        match word_after(&text, "usage_usec ") {
+            Some(us) => us.parse::<f64>().ok().map(|us| us / 1e6),
+            None => text.trim().parse::<f64>().ok().map(|ns| ns / 1e9),
         }
     }
-}
-
-#[derive(Clone, Copy)]
-enum Usage {
-    /// cgroup v1: a file with nanoseconds.
-    Nanoseconds,
-    /// cgroup v2: a line `usage_usec N`.
-    StatLine,
 }
 
 impl Cgroup {
@@ -71,17 +51,17 @@ impl Cgroup {
         let places = Hierarchy::OF_TIME.iter().flat_map(|one| one.places());
         places.into_iter().find_map(|place| {
             // Otherwise no hierarchy is mounted here, and it would be an ordinary folder.
-            let is_one = place.join("cgroup.procs").exists();
-            is_one.then_some(())?;
+            place.join("cgroup.procs").exists().then_some(())?;
             let folder = place.join(name);
             fs::create_dir(&folder).ok()?;
-            match CpuTime::of(&folder) {
-                Some(time) => Some(Self { folder, time }),
-                None => {
-                    remove(&folder);
-                    None
-                }
+            let time = CpuTime::of(&folder);
+            if time.is_none() {
+                remove(&folder);
             }
+            Some(Self {
+                folder,
+                time: time?,
+            })
         })
     }
 

@@ -133,19 +133,20 @@ impl<'a> Stats<'a> {
         is_known.then_some(stats)
     }
 
+    fn bytes<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.0.get(at..at + N)?.try_into().ok()
+    }
+
     fn version(&self) -> Option<u16> {
-        let bytes = self.0.get(at::VERSION..at::VERSION + 2)?;
-        Some(u16::from_ne_bytes(bytes.try_into().ok()?))
+        self.bytes(at::VERSION).map(u16::from_ne_bytes)
     }
 
     fn figure(&self, at: usize) -> Option<u64> {
-        let bytes = self.0.get(at..at + 8)?;
-        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+        self.bytes(at).map(u64::from_ne_bytes)
     }
 
     fn number(&self, at: usize) -> Option<i32> {
-        let bytes = self.0.get(at..at + 4)?;
-        Some(i32::from_ne_bytes(bytes.try_into().ok()?))
+        self.bytes(at).map(i32::from_ne_bytes)
     }
 
     fn usage(&self, last: ThreadUsage) -> Option<ThreadUsage> {

@@ -66,20 +66,13 @@ impl ServerFolder {
         if self.is_filled {
             return Ok(());
         }
-        let give = |folder: &Folder| self.give(folder);
         for inner in &order.dirs {
-            let made = self.folder.open_or_make(Path::new(inner), give);
-            made.map_err(|e| naming(inner, &e))?;
+            self.folder
+                .open_or_make(Path::new(inner), |new| self.give(new))
+                .map_err(|e| naming(inner, &e))?;
         }
         for file in &order.files {
-            let path = Path::new(&file.path);
-            let bytes = STANDARD.decode(&file.content).map_err(io::Error::other)?;
-            let parent = path.parent().unwrap_or(Path::new(""));
-            self.folder
-                .open_or_make(parent, give)
-                .and_then(|_| self.folder.create(path))
-                .and_then(|new| self.write(&new, &bytes, file.mode))
-                .map_err(|e| naming(&file.path, &e))?;
+            self.put(file, false)?;
         }
         if let Some(user) = self.user {
             self.folder.give_to(user.user, user.group)?;
@@ -99,21 +92,23 @@ impl ServerFolder {
 
     /// Replaces files, or adds those that do not exist.
     pub(crate) fn replace(&self, files: &[FileToWrite]) -> io::Result<()> {
-        for file in files {
-            let path = Path::new(&file.path);
-            let bytes = STANDARD.decode(&file.content).map_err(io::Error::other)?;
-            let parent = path.parent().unwrap_or(Path::new(""));
-            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-            self.folder
-                .open_or_make(parent, |new| self.give(new))
-                .and_then(|folder| match folder.remove(name) {
-                    Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-                    _ => folder.create(Path::new(name)),
-                })
-                .and_then(|new| self.write(&new, &bytes, file.mode))
-                .map_err(|e| naming(&file.path, &e))?;
-        }
-        Ok(())
+        files.iter().try_for_each(|file| self.put(file, true))
+    }
+
+    /// Writes a file, in place of an earlier one if `replaces` is set.
+    fn put(&self, file: &FileToWrite, replaces: bool) -> io::Result<()> {
+        let path = Path::new(&file.path);
+        let bytes = STANDARD.decode(&file.content).map_err(io::Error::other)?;
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        self.folder
+            .open_or_make(parent, |new| self.give(new))
+            .and_then(|folder| match replaces.then(|| folder.remove(name)) {
+                Some(Err(e)) if e.kind() != io::ErrorKind::NotFound => Err(e),
+                _ => folder.create(Path::new(name)),
+            })
+            .and_then(|new| self.write(&new, &bytes, file.mode))
+            .map_err(|e| naming(&file.path, &e))
     }
 
     fn write(&self, file: &File, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -145,18 +140,16 @@ impl ServerFolder {
 
     /// What the server has printed after the first `from` bytes; only the end of it if it is long.
     pub(crate) fn output_since(&self, from: u64) -> String {
-        let text = read_from(&self.output, from);
-        text.unwrap_or_default()
+        read_from(&self.output, from).unwrap_or_default()
     }
 
     /// The end of one of its logs, or why it was not read; `None` where there is none.
     pub(crate) fn log(&self, name: &str) -> Option<String> {
         let read = match name {
-            OUTPUT => read_end(&self.output).map_err(Refusal::Unreadable),
-            name => self.own_file(name).and_then(|file| {
-                let text = read_end(&file);
-                text.map_err(Refusal::Unreadable)
-            }),
+            OUTPUT => read_from(&self.output, 0).map_err(Refusal::Unreadable),
+            name => self
+                .own_file(name)
+                .and_then(|file| Ok(read_from(&file, 0)?)),
         };
         match read {
             Ok(text) => Some(text).filter(|text| !text.is_empty()),
@@ -167,9 +160,8 @@ impl ServerFolder {
 
     /// Opens a file if it is a regular one of the server's user.
     fn own_file(&self, name: &str) -> Result<File, Refusal> {
-        let opened = self.folder.open_file(Path::new(name));
-        let file = opened.map_err(Refusal::Unreadable)?;
-        let about = file.metadata().map_err(Refusal::Unreadable)?;
+        let file = self.folder.open_file(Path::new(name))?;
+        let about = file.metadata()?;
         let user = self.user.map_or_else(os::user_id, |user| user.user);
         match (about.is_file(), about.uid() == user) {
             (false, _) => Err(Refusal::NoFile),
@@ -186,6 +178,12 @@ enum Refusal {
     OfAnother,
 }
 
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -199,11 +197,6 @@ impl fmt::Display for Refusal {
 
 fn naming(path: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{path}: {error}"))
-}
-
-/// Reads the end of a file, without moving its position.
-fn read_end(file: &File) -> io::Result<String> {
-    read_from(file, 0)
 }
 
 /// Reads the end of a file from `from` on, without moving its position.
@@ -227,7 +220,7 @@ fn read_from(file: &File, from: u64) -> io::Result<String> {
 
 /// Reads the end of a file in a folder that only this process's user may write to.
 pub(crate) fn read_end_of(path: &Path) -> io::Result<String> {
-    read_end(&File::open(path)?)
+    read_from(&File::open(path)?, 0)
 }
 
 #[cfg(test)]
