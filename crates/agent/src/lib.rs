@@ -14,9 +14,10 @@ mod protocol;
 mod sampling;
 mod serving;
 
-pub use client::agent::{Agent, read_answers};
+pub use client::agent::Agent;
 pub use client::child_guard::{ChildGuard, end_all};
 pub use client::handle::{AgentError, AgentHandle, Clock, LoadObserver};
+pub use client::output::read_answers;
 pub use client::pipe_command::{PipeCommand, piped};
 pub use client::program::Program;
 pub use kernel::cgroup::{cpu_quota, hierarchy as cgroup_hierarchy};

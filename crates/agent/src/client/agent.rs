@@ -1,29 +1,26 @@
 //! The caller's side of the pipe.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use net::os::{self, ChildSetup};
 
 use crate::client::child_guard::ChildGuard;
-use crate::client::frame_queue::{ANSWER_BYTES_MAX, ANSWERS_MAX, FrameQueue};
-use crate::client::handle::{AgentError, AgentHandle, Clock, LoadObserver};
+use crate::client::frame_queue::FrameQueue;
+use crate::client::handle::{AgentError, AgentHandle, Clock, LoadObserver, WAIT};
 use crate::client::load_check::LoadCheck;
+use crate::client::output::StderrTail;
 use crate::client::read_answer::read_answer;
 use crate::client::reply_timeout::{self, ReplyTimeout};
-use crate::client::stderr_tail::StderrTail;
 use crate::kernel::clock;
 use crate::protocol::pipe::{self, FrameSender, Incoming, Liveness, PipeFault, Side};
 use crate::protocol::shortened::{REASON_BYTES_MAX, shortened, start_of};
 use crate::protocol::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
-/// Longest wait for an answer before `stop` is checked.
-const WAIT: Duration = Duration::from_millis(50);
 /// How long a pipe may take to end after a fault was found, so that its command can say why.
 const STATUS_WAIT: Duration = Duration::from_millis(200);
 /// Exchanges that an offset between clocks is measured by.
@@ -181,9 +178,9 @@ impl Agent {
         let end = Instant::now() + STATUS_WAIT;
         while !liveness.has_ended() {
             let left = end.saturating_duration_since(Instant::now());
-            if incoming.next_within(left).is_err() {
+            let Some(Ok(_)) = incoming.next_within(left) else {
                 break;
-            }
+            };
         }
         (!liveness.has_ended()).then_some(folder)
     }
@@ -235,37 +232,32 @@ impl Agent {
         }
         let came = self.incoming.next_within(wait);
         // An agent that never ends may send one answer after the other.
-        if let (Some(limit), Ok(Ok(Incoming::Message(_)))) = (timeout.add_elapsed(), &came) {
+        if let (Some(limit), Some(Ok(Incoming::Message(_)))) = (timeout.add_elapsed(), &came) {
             let seconds = limit.as_secs();
             return Err(self.give_up(format_args!(
                 "it has not come to an end after {seconds} s, longer than its order can take"
             )));
         }
         match came {
-            Ok(Ok(Incoming::Message(message))) => {
+            Some(Ok(Incoming::Message(message))) => {
                 timeout.answered();
                 let answer = read_answer(&message).map_err(|why| self.give_up(why))?;
                 Ok(Some(answer))
             }
-            Ok(Ok(Incoming::Heartbeat)) => Ok(None),
-            Ok(Ok(Incoming::End)) => Err(self.lost("it ended before it was told to")),
-            Ok(Ok(Incoming::Fault(reason))) => Err(self.fault(PipeFault::AtAgent { reason })),
+            Some(Ok(Incoming::Heartbeat)) => Ok(None),
+            Some(Ok(Incoming::End)) => Err(self.lost("it ended before it was told to")),
+            Some(Ok(Incoming::Fault(reason))) => Err(self.fault(PipeFault::AtAgent { reason })),
             // The reader returns none after the first frame.
-            Ok(Ok(Incoming::Foreign(text))) => Err(self.fault(PipeFault::Foreign { text })),
-            Ok(Err(fault)) => Err(self.fault(fault)),
-            Err(RecvTimeoutError::Timeout) if self.liveness.is_silent() => {
-                Err(self.fault(PipeFault::Ended { status: None }))
-            }
-            Err(RecvTimeoutError::Timeout) => match timeout.add_silence(wait) {
+            Some(Ok(Incoming::Foreign(text))) => Err(self.fault(PipeFault::Foreign { text })),
+            Some(Err(fault)) => Err(self.fault(fault)),
+            None if self.liveness.is_silent() => Err(self.fault(PipeFault::Ended { status: None })),
+            None => match timeout.add_silence(wait) {
                 None => Ok(None),
                 Some(waited) => {
                     let seconds = waited.as_secs();
                     Err(self.give_up(format_args!("it has not answered for {seconds} s")))
                 }
             },
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(self.fault(PipeFault::Ended { status: None }))
-            }
         }
     }
 
@@ -432,13 +424,12 @@ impl AgentHandle for Agent {
         }
         // Between orders an agent sends nothing.
         let fault = loop {
-            match self.incoming.next_now() {
-                Err(TryRecvError::Empty) => break None,
-                Ok(Err(fault)) => break Some(fault),
-                Ok(Ok(Incoming::Fault(reason))) => break Some(PipeFault::AtAgent { reason }),
+            match self.incoming.next_within(Duration::ZERO) {
+                None => break None,
+                Some(Err(fault)) => break Some(fault),
+                Some(Ok(Incoming::Fault(reason))) => break Some(PipeFault::AtAgent { reason }),
                 // An answer to an order that was given up.
-                Ok(Ok(_)) => {}
-                Err(TryRecvError::Disconnected) => break Some(PipeFault::Ended { status: None }),
+                Some(Ok(_)) => {}
             }
         };
         if let Some(fault) = fault {
@@ -471,45 +462,6 @@ fn ahead_ns(there_ns: i64, here_ns: i64) -> Option<i64> {
 
 fn unexpected(answer: &Answer) -> String {
     format!("unexpected answer: {}", start_of(answer))
-}
-
-/// Reads a child's lines on a thread of its own. After an error nothing more comes.
-pub fn read_answers(output: impl Read + Send + 'static) -> Receiver<io::Result<String>> {
-    lines_within(output, ANSWER_BYTES_MAX)
-}
-
-fn lines_within(
-    output: impl Read + Send + 'static,
-    bytes_max: usize,
-) -> Receiver<io::Result<String>> {
-    let (sender, receiver) = mpsc::sync_channel(ANSWERS_MAX);
-    std::thread::spawn(move || {
-        let mut output = BufReader::new(output);
-        while let Some(line) = next_line(&mut output, bytes_max).transpose() {
-            let is_last = line.is_err();
-            if sender.send(line).is_err() || is_last {
-                break;
-            }
-        }
-    });
-    receiver
-}
-
-/// The next line, without its end; `None` at the end of the input.
-fn next_line(input: &mut impl BufRead, bytes_max: usize) -> io::Result<Option<String>> {
-    let mut line = Vec::new();
-    // One byte more, so that a longer line is noticed.
-    let limit = bytes_max as u64 + 1;
-    if input.take(limit).read_until(b'\n', &mut line)? == 0 {
-        return Ok(None);
-    }
-    if line.pop_if(|last| *last == b'\n').is_none() && line.len() > bytes_max {
-        return Err(io::Error::other(format!(
-            "a line of its output is longer than {bytes_max} bytes"
-        )));
-    }
-    line.pop_if(|last| *last == b'\r');
-    String::from_utf8(line).map(Some).map_err(io::Error::other)
 }
 
 #[cfg(test)]

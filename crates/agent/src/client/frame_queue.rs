@@ -1,7 +1,7 @@
 //! The frames that have come from an agent and wait for this program.
 
 use std::io::{BufReader, Read};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,12 +27,10 @@ struct WaitingBytes {
 impl WaitingBytes {
     /// Waits until there is room for so many more.
     fn add(self: &Arc<Self>, bytes: usize) -> Share {
-        let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
-        while *sum > 0 && *sum + bytes > WAITING_BYTES_MAX {
-            let woken = self.has_shrunk.wait(sum);
-            sum = woken.unwrap_or_else(PoisonError::into_inner);
-        }
-        *sum += bytes;
+        let is_full = |sum: &mut usize| *sum > 0 && *sum + bytes > WAITING_BYTES_MAX;
+        let sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = self.has_shrunk.wait_while(sum, is_full);
+        *free.unwrap_or_else(PoisonError::into_inner) += bytes;
         Share {
             of: self.clone(),
             bytes,
@@ -88,14 +86,13 @@ impl FrameQueue {
         Self(receiver)
     }
 
-    /// The next frame, if one comes in `wait`.
-    pub(crate) fn next_within(&self, wait: Duration) -> Result<Frame, RecvTimeoutError> {
-        self.0.recv_timeout(wait).map(|(frame, _)| frame)
-    }
-
-    /// The next frame, if it has come.
-    pub(crate) fn next_now(&self) -> Result<Frame, TryRecvError> {
-        self.0.try_recv().map(|(frame, _)| frame)
+    /// The next frame, if one comes in `wait`. Where nothing more comes, that is an end.
+    pub(crate) fn next_within(&self, wait: Duration) -> Option<Frame> {
+        match self.0.recv_timeout(wait) {
+            Ok((frame, _)) => Some(frame),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(PipeFault::Ended { status: None })),
+        }
     }
 }
 
@@ -142,7 +139,7 @@ mod tests {
         );
         let frames = FrameQueue::read(output, Arc::default());
         let taken = frames.next_within(Duration::from_secs(10));
-        assert!(matches!(taken, Ok(Ok(Incoming::Message(_)))));
+        assert!(matches!(taken, Some(Ok(Incoming::Message(_)))));
         let mut before = 0;
         while before != read.load(Ordering::Relaxed) {
             before = read.load(Ordering::Relaxed);
@@ -150,6 +147,6 @@ mod tests {
         }
         // Those that wait, the one that has no room, and what is buffered of the next.
         assert!(before < WAITING_BYTES_MAX + (6 << 20), "{before}");
-        assert!(matches!(frames.next_now(), Ok(Ok(_))));
+        assert!(matches!(frames.next_within(Duration::ZERO), Some(Ok(_))));
     }
 }

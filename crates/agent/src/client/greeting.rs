@@ -3,11 +3,10 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use crate::client::agent::Agent;
-use crate::client::handle::AgentError;
+use crate::client::handle::{AgentError, WAIT};
 use crate::client::read_answer::read_answer;
 use crate::protocol::pipe::{self, Incoming, PipeFault};
 use crate::protocol::shortened::{REASON_BYTES_MAX, shortened, start_of};
@@ -17,8 +16,6 @@ use crate::protocol::wire::{Answer, Order};
 const OPENS_MAX: Duration = Duration::from_secs(60);
 /// How many lines a login shell may print before the greeting.
 const FOREIGN_LINES_MAX: usize = 200;
-/// How often `stop` is checked meanwhile.
-const STOP_CHECK: Duration = Duration::from_millis(50);
 
 impl Agent {
     /// Greets the agent. A line that begins with `other` ends the greeting and is returned.
@@ -48,22 +45,18 @@ impl Agent {
                 let why = format!("nothing has answered for {seconds} s");
                 return Err(AgentError::Failed(why));
             }
-            let line = match self.incoming.next_within(left.min(STOP_CHECK)) {
-                Ok(Ok(Incoming::Foreign(line))) => line,
-                Ok(Ok(Incoming::Message(line))) => {
+            let line = match self.incoming.next_within(left.min(WAIT)) {
+                Some(Ok(Incoming::Foreign(line))) => line,
+                Some(Ok(Incoming::Message(line))) => {
                     let answer = read_answer(&line).map_err(AgentError::Lost)?;
                     return self.greeted(answer).map(|()| None);
                 }
-                Ok(Ok(Incoming::Fault(reason))) => {
+                Some(Ok(Incoming::Fault(reason))) => {
                     return Err(self.fault(PipeFault::AtAgent { reason }));
                 }
-                Ok(Ok(Incoming::Heartbeat | Incoming::End)) | Err(RecvTimeoutError::Timeout) => {
-                    continue;
-                }
-                Ok(Err(PipeFault::Ended { .. })) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.never_opened(printed));
-                }
-                Ok(Err(fault)) => return Err(self.fault(fault)),
+                Some(Ok(Incoming::Heartbeat | Incoming::End)) | None => continue,
+                Some(Err(PipeFault::Ended { .. })) => return Err(self.never_opened(printed)),
+                Some(Err(fault)) => return Err(self.fault(fault)),
             };
             if other.is_some_and(|other| line.starts_with(other)) {
                 return Ok(Some(line));
@@ -87,12 +80,9 @@ impl Agent {
     /// `printed`.
     fn never_opened(&self, printed: Option<String>) -> AgentError {
         let said = self.elsewhere.as_ref().map(|(_, words)| words.shown());
-        let said = said.filter(|said| !said.is_empty());
-        let said = said.or(printed);
-        let said = said.map(|said| shortened(&said, REASON_BYTES_MAX));
-        let status = self.status();
-        AgentError::Failed(match (said, status) {
-            (Some(said), _) => said,
+        let said = said.filter(|said| !said.is_empty()).or(printed);
+        AgentError::Failed(match (said, self.status()) {
+            (Some(said), _) => shortened(&said, REASON_BYTES_MAX),
             (None, Some(status)) => {
                 format!("its command ended with status {status} and said nothing")
             }
@@ -119,8 +109,7 @@ impl Agent {
                 Ok(())
             }
             Answer::Failed { reason } => {
-                let reason = shortened(&reason, REASON_BYTES_MAX);
-                Err(AgentError::Failed(reason))
+                Err(AgentError::Failed(shortened(&reason, REASON_BYTES_MAX)))
             }
             Answer::Hello { version, .. } => Err(AgentError::Failed(format!(
                 "its weigh is version {}; expected {}",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::protocol::wire::{Answer, DriveOrder, Driven, LoadOrder, Loaded, Order};
 
 /// How often a waiting caller gets its turn, unless it asks for another interval.
-const WAIT: Duration = Duration::from_millis(50);
+pub(super) const WAIT: Duration = Duration::from_millis(50);
 
 /// Why an order was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -64,27 +64,18 @@ impl<F: FnMut(usize, u64, u64)> LoadObserver for F {
     }
 }
 
-/// An agent, as a run sees it.
+/// An agent, as a run sees it. Its methods fail when it is lost, or reports a failure.
 pub trait AgentHandle: Send {
     /// Gives an order and waits for its answer; waiting for a server ends when `stop` is set.
-    ///
-    /// # Errors
-    /// When the agent is lost or reports a failure.
     fn ask_unless(&mut self, order: &Order, stop: &AtomicBool) -> Result<Answer, AgentError>;
 
     /// Gives an order and waits for its answer.
-    ///
-    /// # Errors
-    /// When the agent is lost or reports a failure.
     fn ask(&mut self, order: &Order) -> Result<Answer, AgentError> {
         self.ask_unless(order, &AtomicBool::new(false))
     }
 
     /// Has a load made. When `stop` is set the load is cut short and what was measured is
     /// returned.
-    ///
-    /// # Errors
-    /// When the agent is lost or reports a failure.
     fn load(
         &mut self,
         order: LoadOrder,
@@ -93,15 +84,9 @@ pub trait AgentHandle: Send {
     ) -> Result<Loaded, AgentError>;
 
     /// Has an outside driver run once. When `stop` is set the driver is killed.
-    ///
-    /// # Errors
-    /// When the agent is lost, or the driver cannot be started.
     fn drive(&mut self, order: DriveOrder, stop: &AtomicBool) -> Result<Driven, AgentError>;
 
     /// Measures the offset of its clocks to this machine's.
-    ///
-    /// # Errors
-    /// When the agent is lost.
     fn clock(&mut self) -> Result<Clock, AgentError>;
 
     /// Why it is gone, if it is.

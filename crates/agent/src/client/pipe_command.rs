@@ -13,8 +13,8 @@ use net::os::{self, ChildSetup};
 
 use crate::client::agent::Agent;
 use crate::client::handle::AgentError;
+use crate::client::output::StderrTail;
 use crate::client::program::{Program, fits};
-use crate::client::stderr_tail::StderrTail;
 use crate::protocol::pipe;
 
 const MISSING: &str = "weigh-missing";

@@ -43,22 +43,20 @@ pub fn serve(
     net::os::adopt_orphans();
     net::os::raise_open_files();
     let mut servers = Servers::new()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let ended = Arc::new(AtomicBool::new(false));
     let liveness = Arc::new(Liveness::default());
     let (sender, events) = mpsc::channel();
+    let conversation = Conversation {
+        sender,
+        stop: Arc::default(),
+        ended: Arc::default(),
+    };
     let give_up = {
-        let (sender, stop, ended) = (sender.clone(), stop.clone(), ended.clone());
-        move || {
-            ended.store(true, Ordering::Relaxed);
-            stop.store(true, Ordering::Relaxed);
-            // Fails only where all is over.
-            let _ = sender.send(Event::Gone);
-        }
+        let conversation = conversation.clone();
+        move || conversation.end(Event::Gone)
     };
     let interval = pipe::limit() / pipe::BEATS;
     let frames = FrameSender::start(output, Side::Agent, interval, give_up.clone());
-    read_orders(input, sender, liveness.clone(), stop.clone(), ended.clone());
+    read_orders(input, conversation.clone(), liveness.clone());
     let terminate = give_up.clone();
     std::thread::spawn(move || {
         if matches!(termination.read(&mut [0]), Ok(1..)) {
@@ -67,8 +65,8 @@ pub fn serve(
     });
     let result = AgentSession {
         servers: &mut servers,
-        stop: &stop,
-        ended: &ended,
+        stop: &conversation.stop,
+        ended: &conversation.ended,
         frames: &frames,
         silence: Some(Box::new(|limit| pipe::watch(&liveness, limit, give_up))),
     }
@@ -97,14 +95,30 @@ enum Ended {
     Fault,
 }
 
-/// Reads orders on a thread of its own. [`Order::Cancel`] sets `stop`, which cuts a load short; the
-/// end of the input sets `ended` as well, and then nothing is waited for.
+/// What is known of a conversation on all its threads.
+#[derive(Clone)]
+struct Conversation {
+    sender: Sender<Event>,
+    /// Cuts a load short.
+    stop: Arc<AtomicBool>,
+    /// Nothing is waited for any more.
+    ended: Arc<AtomicBool>,
+}
+
+impl Conversation {
+    fn end(&self, event: Event) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
+        // Fails only where all is over.
+        let _ = self.sender.send(event);
+    }
+}
+
+/// Reads orders on a thread of its own.
 fn read_orders(
     input: impl BufRead + Send + 'static,
-    sender: Sender<Event>,
+    conversation: Conversation,
     liveness: Arc<Liveness>,
-    stop: Arc<AtomicBool>,
-    ended: Arc<AtomicBool>,
 ) {
     std::thread::spawn(move || {
         let mut frames = FrameReader::new(input, Side::Coordinator, ORDER_BYTES_MAX);
@@ -122,15 +136,16 @@ fn read_orders(
                 Err(fault) => break Event::Fault(fault),
             };
             if order == Ok(Order::Cancel) {
-                stop.store(true, Ordering::Relaxed);
-            } else if sender.send(Event::Order(Box::new(order))).is_err() {
+                conversation.stop.store(true, Ordering::Relaxed);
+            } else if conversation
+                .sender
+                .send(Event::Order(Box::new(order)))
+                .is_err()
+            {
                 return;
             }
         };
-        ended.store(true, Ordering::Relaxed);
-        stop.store(true, Ordering::Relaxed);
-        // Fails only where all is over.
-        let _ = sender.send(last);
+        conversation.end(last);
     });
 }
 
