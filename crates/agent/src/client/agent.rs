@@ -253,10 +253,10 @@ impl Agent {
             None if self.liveness.is_silent() => Err(self.fault(PipeFault::Ended { status: None })),
             None => match timeout.add_silence(wait) {
                 None => Ok(None),
-                Some(waited) => {
-                    let seconds = waited.as_secs();
-                    Err(self.give_up(format_args!("it has not answered for {seconds} s")))
-                }
+                Some(waited) => Err(self.give_up(format_args!(
+                    "it has not answered for {} s",
+                    waited.as_secs()
+                ))),
             },
         }
     }
@@ -279,8 +279,7 @@ impl Agent {
         loop {
             let answer = match self.next_answer(stop, &mut timeout, wait)? {
                 Some(Answer::Failed { reason }) => {
-                    let reason = shortened(&reason, REASON_BYTES_MAX);
-                    return Err(AgentError::Failed(reason));
+                    return Err(AgentError::Failed(shortened(&reason, REASON_BYTES_MAX)));
                 }
                 answer => answer,
             };
@@ -292,11 +291,12 @@ impl Agent {
 
     /// The time until a load begins, if its start was given.
     fn lead(&self, order: &LoadOrder) -> Duration {
+        let Some(part) = order.job.part else {
+            return Duration::ZERO;
+        };
         let there_ns = clock::monotonic_ns().saturating_add(self.ahead_ns);
         let there_ns = u64::try_from(there_ns).unwrap_or_default();
-        let part = order.job.part;
-        let lead_ns = part.map_or(0, |part| part.start_ns.saturating_sub(there_ns));
-        Duration::from_nanos(lead_ns)
+        Duration::from_nanos(part.start_ns.saturating_sub(there_ns))
     }
 
     /// As [`AgentHandle::ask`], for callers that know what it is.

@@ -128,16 +128,16 @@ impl LoadCheck {
     fn loaded(&self, loaded: &Loaded) -> Result<(), String> {
         let count = loaded.readings.len();
         if count != self.readings && !(self.may_be_left_out && count == 0) {
-            let expected = self.readings;
             return Err(format!(
-                "it sent {count} readings of its load; expected {expected}"
+                "it sent {count} readings of its load; expected {}",
+                self.readings
             ));
         }
         let count = loaded.expectations.len();
         if count != self.expectations {
-            let expected = self.expectations;
             return Err(format!(
-                "it sent rules for the answers to {count} requests; expected {expected}"
+                "it sent rules for the answers to {count} requests; expected {}",
+                self.expectations
             ));
         }
         if let Some(target) = loaded.varying.iter().find(|one| **one >= self.targets) {

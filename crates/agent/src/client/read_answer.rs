@@ -16,7 +16,7 @@ const NOT_SUMMED: [&str; 3] = ["measured", "seen", "profiles"];
 /// # Errors
 /// When it is none, or has a number that no load can have.
 pub(crate) fn read_answer(message: &str) -> Result<Answer, String> {
-    let answer = match message.starts_with(LOADED_BEGINS) {
+    let read = match message.starts_with(LOADED_BEGINS) {
         // An enum is first read into a tree, which takes many times the memory of the text.
         true => serde_json::from_str(message).map(|loaded: Loaded| Answer::Loaded(loaded.into())),
         false if message.len() > OTHER_BYTES_MAX => {
@@ -27,7 +27,7 @@ pub(crate) fn read_answer(message: &str) -> Result<Answer, String> {
         }
         false => serde_json::from_str(message),
     };
-    let answer = answer.map_err(|e| {
+    let answer = read.map_err(|e| {
         let why = shortened(&e.to_string(), REASON_BYTES_MAX);
         format!("its answer cannot be read: {why}")
     })?;

@@ -80,8 +80,8 @@ pub(crate) fn longest_load(order: &LoadOrder, lead: Duration) -> Duration {
     let requests: usize = job.targets.iter().map(|one| one.requests.len()).sum();
     let asked = u32::try_from(requests).unwrap_or(u32::MAX);
     // A reference answer may wait as long for a free port.
-    let prepared = job.timeout.saturating_mul(2 * ASKED_BEFORE);
-    let prepared = prepared.saturating_mul(asked);
+    let one = job.timeout.saturating_mul(2 * ASKED_BEFORE);
+    let prepared = one.saturating_mul(asked);
     let segments = job.segments.iter().map(|one| longest_segment(one, job));
     [lead, prepared, after_load(order)]
         .into_iter()

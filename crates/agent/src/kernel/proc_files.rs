@@ -201,8 +201,8 @@ pub(crate) fn peak_rss_bytes(pid: i32) -> Option<u64> {
 pub(crate) fn children(pid: i32) -> Vec<i32> {
     let mut pids = Vec::new();
     for tid in threads_of(pid) {
-        let list = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children"));
-        let list = list.unwrap_or_default();
+        let path = format!("/proc/{pid}/task/{tid}/children");
+        let list = fs::read_to_string(path).unwrap_or_default();
         pids.extend(
             list.split_whitespace()
                 .filter_map(|pid| pid.parse::<i32>().ok()),

@@ -14,8 +14,10 @@ const HELD_MAX: usize = 128;
 pub(crate) fn signal_listed(list: impl Fn() -> Vec<i32>, signal: i32) -> Vec<i32> {
     let mut reached = Vec::new();
     for some in list().chunks(HELD_MAX) {
-        let held = some.iter().filter_map(|pid| HeldProcess::open(*pid));
-        let held: Vec<HeldProcess> = held.collect();
+        let held: Vec<HeldProcess> = some
+            .iter()
+            .filter_map(|pid| HeldProcess::open(*pid))
+            .collect();
         let still = list();
         for one in held {
             if still.contains(&one.pid()) && one.signal(signal).is_ok() {
@@ -28,17 +30,28 @@ pub(crate) fn signal_listed(list: impl Fn() -> Vec<i32>, signal: i32) -> Vec<i32
 
 /// Kills all processes that `list` names, and those that they fork meanwhile.
 pub(crate) fn kill_listed(list: impl Fn() -> Vec<i32>) {
-    const ROUNDS: usize = 20;
-    let mut killed: Vec<i32> = Vec::new();
-    for _ in 0..ROUNDS {
-        let new = || {
-            let all = list().into_iter();
-            all.filter(|pid| !killed.contains(pid)).collect::<Vec<_>>()
+    signal_all_listed(list, SIGKILL, 20);
+}
+
+/// Sends a signal to all processes that `list` names, in as many rounds at most: those that they fork
+/// meanwhile get it in the next one. Returns those that got it.
+pub(crate) fn signal_all_listed(
+    list: impl Fn() -> Vec<i32>,
+    signal: i32,
+    rounds: usize,
+) -> Vec<i32> {
+    let mut done: Vec<i32> = Vec::new();
+    for _ in 0..rounds {
+        let rest = || {
+            let mut rest = list();
+            rest.retain(|pid| !done.contains(pid));
+            rest
         };
-        let reached = signal_listed(new, SIGKILL);
+        let reached = signal_listed(rest, signal);
         if reached.is_empty() {
-            return;
+            break;
         }
-        killed.extend(reached);
+        done.extend(reached);
     }
+    done
 }

@@ -67,8 +67,9 @@ pub fn scope() -> Result<InstructionScope, NotCounted> {
 /// How many kinds of cores have counters of their own: these devices list their CPUs.
 fn kinds_of_cores(devices: &Path) -> usize {
     let entries = std::fs::read_dir(devices).into_iter().flatten().flatten();
-    let lists_cpus = |entry: &std::fs::DirEntry| entry.path().join("cpus").exists();
-    entries.filter(lists_cpus).count()
+    entries
+        .filter(|entry| entry.path().join("cpus").exists())
+        .count()
 }
 
 /// Counts instructions of this thread, as far as the kernel permits.

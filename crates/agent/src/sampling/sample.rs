@@ -137,8 +137,8 @@ impl SampleReader {
     /// Accept queues of the servers that were full since the counter was started.
     pub(crate) fn accept_queues(&self, counter: &mut AcceptQueueCounter) -> Vec<AcceptQueue> {
         let servers = self.servers.iter();
-        let servers = servers.map(|one| (one.name.as_str(), one.watched.pids()));
-        counter.of_servers(&servers.collect::<Vec<_>>())
+        let pids = servers.map(|one| (one.name.as_str(), one.watched.pids()));
+        counter.of_servers(&pids.collect::<Vec<_>>())
     }
 
     /// Files that reading the servers' CPU time opens, at least.
@@ -191,9 +191,9 @@ impl SampleReader {
     fn read_counters(&mut self) -> Counters {
         let exits = self.exits.as_mut().map(ThreadExits::take);
         let servers = self.servers.iter_mut();
-        let servers = servers.map(|one| one.counters.read(&one.watched, exits.as_deref()));
+        let read = servers.map(|one| one.counters.read(&one.watched, exits.as_deref()));
         Counters {
-            servers: servers.collect(),
+            servers: read.collect(),
             system: SystemCounters::read(&self.system),
             networks: self.networks(),
         }

@@ -126,22 +126,23 @@ impl Timeline {
     fn scheduling_between(&self, first: &Sample, last: &Sample) -> Option<BottleneckSample> {
         let (then, now) = (first.scheduling.as_deref()?, last.scheduling.as_deref()?);
         let cpu_s = |sample: &Sample, at: usize| Some(*sample.cpu_s.as_ref()?.get(at)?);
-        let servers = self.servers.iter().enumerate().map(|(at, name)| {
+        let mut servers = Vec::new();
+        for (at, name) in self.servers.iter().enumerate() {
             let used = cpu_s(last, at).zip(cpu_s(first, at));
-            (name.as_str(), used.map_or(0.0, |(now, then)| now - then))
-        });
-        let servers: Vec<(&str, f64)> = servers.collect();
+            servers.push((name.as_str(), used.map_or(0.0, |(now, then)| now - then)));
+        }
         let duration_s = (last.at_ns - first.at_ns) as f64 / 1e9;
         Some(now.since(then, &servers, duration_s))
     }
 
     fn cpu_s(&self, windows: &[Window]) -> BTreeMap<String, f64> {
         let servers = self.servers.iter().enumerate();
-        let used = servers.filter_map(|(at, name)| {
-            let used = self.sum(windows, |sample| sample.cpu_s.as_ref()?.get(at).copied())?;
-            Some((name.clone(), used.max(0.0)))
-        });
-        used.collect()
+        servers
+            .filter_map(|(at, name)| {
+                let used = self.sum(windows, |sample| sample.cpu_s.as_ref()?.get(at).copied())?;
+                Some((name.clone(), used.max(0.0)))
+            })
+            .collect()
     }
 
     fn accepted(&self, segments: &[Window]) -> Option<u64> {
@@ -236,10 +237,10 @@ impl Timeline {
     fn nearest(&self, ns: i64) -> Option<usize> {
         let after = self.first_from(ns);
         let has = |at: &usize| self.samples[*at].counters.is_some();
-        let distance_ns = |at: &usize| self.samples[*at].at_ns.abs_diff(ns);
         let before = (0..after).rev().find(has);
-        let after = (after..self.samples.len()).find(has);
-        before.into_iter().chain(after).min_by_key(distance_ns)
+        let later = (after..self.samples.len()).find(has);
+        let both = before.into_iter().chain(later);
+        both.min_by_key(|at| self.samples[*at].at_ns.abs_diff(ns))
     }
 
     /// The first sample that is not before a moment.

@@ -101,8 +101,10 @@ fn run(
         if begin.elapsed() >= limit {
             break DriveEnd::TimedOut;
         }
-        let printed = [OUTPUT, ERRORS].map(|name| size(&folder.join(name)));
-        if printed.iter().any(|bytes| *bytes > OUTPUT_BYTES_MAX) {
+        if [OUTPUT, ERRORS]
+            .iter()
+            .any(|name| size(&folder.join(name)) > OUTPUT_BYTES_MAX)
+        {
             break DriveEnd::TooMuchOutput;
         }
         sleep(POLL);
@@ -192,7 +194,6 @@ fn peak_memory_bytes(group: Option<&Cgroup>, pid: i32) -> u64 {
 fn read_start(path: &Path) -> String {
     let mut bytes = Vec::new();
     // What cannot be read is left out.
-    let _ =
-        fs::File::open(path).and_then(|file| file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes));
+    let _ = File::open(path).and_then(|file| file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -14,7 +14,7 @@ use net::os::{self, ChildSetup};
 use net::process::status_unreaped;
 
 use crate::protocol::wire::{ProfileOrder, ServerProfile};
-use crate::sampling::server::watched::WatchedServers;
+use crate::sampling::server::watched::{Watched, WatchedServers};
 use crate::serving::servers::folder::read_end_of;
 
 /// Its folder beside those of the servers, whose names have no dots.
@@ -44,21 +44,19 @@ struct Recording {
 impl Profiler {
     /// Starts to sample the servers of an order. `folder` has to be empty.
     pub(crate) fn start(order: &ProfileOrder, watched: &WatchedServers, folder: &Path) -> Self {
-        let start = |server: &String| {
-            let pids = watched.get(server).map(|one| one.pids());
-            let pids = pids.filter(|pids| !pids.is_empty());
-            let recording = match pids {
-                None => Err("no process of it is known".to_owned()),
-                Some(pids) => Recording::start(order, server, &pids, folder),
+        let mut recordings = Vec::new();
+        for server in &order.servers {
+            let pids = watched.get(server).map_or_else(Vec::new, Watched::pids);
+            let recording = match pids.is_empty() {
+                true => Err("no process of it is known".to_owned()),
+                false => Recording::start(order, server, &pids, folder),
             };
-            (server.clone(), recording)
-        };
-        let recordings: Vec<_> = order.servers.iter().map(start).collect();
+            recordings.push((server.clone(), recording));
+        }
         let end = Instant::now() + BEGINNING;
         for (_, recording) in &recordings {
             let Ok(one) = recording else { continue };
-            let begun = || std::fs::metadata(&one.data).is_ok_and(|about| about.len() > 0);
-            while !begun() && !one.has_ended() && Instant::now() < end {
+            while !one.has_data() && !one.has_ended() && Instant::now() < end {
                 sleep(Duration::from_millis(10));
             }
         }
@@ -78,23 +76,21 @@ impl Profiler {
                 let _ = os::kill(one.child.id() as i32, SIGINT);
             }
         }
-        let profile = |(server, recording): (String, Result<Recording, String>)| {
-            let folded = recording.and_then(|one| one.folded(end));
-            let (folded, failed) = match folded {
-                Ok(folded) => (folded, None),
-                Err(why) => (String::new(), Some(why)),
-            };
-            ServerProfile {
-                server,
-                folded,
-                unit: match event() {
-                    CLOCK => "ns".to_owned(),
-                    counter => counter.to_owned(),
-                },
-                failed,
-            }
+        let unit = match event() {
+            CLOCK => "ns",
+            counter => counter,
         };
-        self.recordings.into_iter().map(profile).collect()
+        let mut profiles = Vec::new();
+        for (server, recording) in self.recordings {
+            let folded = recording.and_then(|one| one.folded(end));
+            profiles.push(ServerProfile {
+                server,
+                failed: folded.as_ref().err().cloned(),
+                folded: folded.unwrap_or_default(),
+                unit: unit.to_owned(),
+            });
+        }
+        profiles
     }
 }
 
@@ -124,6 +120,10 @@ impl Recording {
         Ok(Self { child, data })
     }
 
+    fn has_data(&self) -> bool {
+        std::fs::metadata(&self.data).is_ok_and(|about| about.len() > 0)
+    }
+
     fn has_ended(&self) -> bool {
         let status = status_unreaped(self.child.id() as i32);
         !matches!(status, Ok(None))
@@ -140,7 +140,7 @@ impl Recording {
         if !in_time {
             return Err("perf did not end when it was asked to".to_owned());
         }
-        if !std::fs::metadata(&self.data).is_ok_and(|about| about.len() > 0) {
+        if !self.has_data() {
             let words = read_end_of(&self.data.with_extension("errors"));
             return Err(format!("perf: {}", first_line(&words.unwrap_or_default())));
         }
@@ -206,15 +206,12 @@ fn event() -> &'static str {
 }
 
 fn first_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim);
-    let line = lines
+    let mut lines = text.lines().map(str::trim);
+    let refusal = lines
         .clone()
         .find(|line| line.contains("not permitted") || line.contains("perf_event_paranoid"));
-    let line = line.or_else(|| {
-        lines
-            .clone()
-            .find(|line| !line.is_empty() && !line.starts_with("Error"))
-    });
-    line.unwrap_or("it wrote nothing and gave no reason")
+    refusal
+        .or_else(|| lines.find(|line| !line.is_empty() && !line.starts_with("Error")))
+        .unwrap_or("it wrote nothing and gave no reason")
         .to_owned()
 }

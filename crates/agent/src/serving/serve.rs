@@ -172,7 +172,7 @@ impl AgentSession<'_> {
                     return Ended::Fault;
                 }
             };
-            let answer = match order {
+            let done = match order {
                 Err(e) => Err(format!("not an order: {e}")),
                 Ok(order) => {
                     self.limit_silence(&order);
@@ -183,7 +183,7 @@ impl AgentSession<'_> {
                     })
                 }
             };
-            let answer = answer.unwrap_or_else(|reason| Answer::Failed { reason });
+            let answer = done.unwrap_or_else(|reason| Answer::Failed { reason });
             if send_answer(self.frames, &answer).is_err() {
                 return Ended::Gone;
             }

@@ -79,8 +79,8 @@ pub(crate) fn open() -> Option<(Netlink, u16)> {
     question.name(CTRL_ATTR_FAMILY_NAME, "TASKSTATS");
     let answer = netlink.ask(&mut question).ok()?;
     let family = attribute(answer.get(GENERIC_HEADER..)?, CTRL_ATTR_FAMILY_ID)?;
-    let family = u16::from_ne_bytes(family.get(..2)?.try_into().ok()?);
-    Some((netlink, family))
+    let number = u16::from_ne_bytes(family.get(..2)?.try_into().ok()?);
+    Some((netlink, number))
 }
 
 fn read(answer: &[u8], tid: i32, last: &Thread) -> Option<Thread> {
@@ -184,11 +184,11 @@ impl RunTime {
             false => (last.user_ns, last.system_ns),
         };
         let ticks = u128::from(self.user_us) + u128::from(self.system_us);
-        let system = u128::from(self.run_ns) * u128::from(self.system_us) / ticks.max(1);
+        let share_ns = u128::from(self.run_ns) * u128::from(self.system_us) / ticks.max(1);
         // No more than the run time, as its factor is at most 1.
-        let system = u64::try_from(system).unwrap_or(self.run_ns);
-        let system = system.clamp(system_ns, self.run_ns - user_ns);
-        (self.run_ns - system, system)
+        let share_ns = u64::try_from(share_ns).unwrap_or(self.run_ns);
+        let system_ns = share_ns.clamp(system_ns, self.run_ns - user_ns);
+        (self.run_ns - system_ns, system_ns)
     }
 }
 

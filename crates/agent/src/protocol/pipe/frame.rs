@@ -208,10 +208,10 @@ impl<R: BufRead> FrameReader<R> {
         let limit = bytes_max as u64 + 1;
         let read = (&mut self.input)
             .take(limit)
-            .read_until(b'\n', &mut self.line);
-        let read = read.map_err(|e| PipeFault::Unreadable {
-            reason: e.to_string(),
-        })?;
+            .read_until(b'\n', &mut self.line)
+            .map_err(|e| PipeFault::Unreadable {
+                reason: e.to_string(),
+            })?;
         if read == 0 {
             return Err(PipeFault::Ended { status: None });
         }

@@ -28,11 +28,7 @@ struct Network {
 }
 
 /// Sockets whose accept queues were full, and overflows that the kernel counted beyond theirs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct FullQueues {
-    sockets: Vec<FullSocket>,
-    unattributed: u64,
-}
+type FullQueues = (Vec<FullSocket>, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FullSocket {
@@ -43,32 +39,30 @@ struct FullSocket {
 
 impl AcceptQueueCounter {
     pub(crate) fn start(namespaces: &[Namespace]) -> Self {
-        let networks = namespaces.iter().cloned().map(Network::start);
         Self {
-            networks: networks.collect(),
+            networks: namespaces.iter().cloned().map(Network::start).collect(),
         }
     }
 
     /// The accept queues of these servers, each with its processes, that were full. Other programs'
     /// are left out.
     pub(crate) fn of_servers(&mut self, servers: &[(&str, Vec<i32>)]) -> Vec<AcceptQueue> {
-        let owner = |inode: u64| {
+        self.by_owner(|inode| {
             let inodes = BTreeSet::from([inode]);
-            let mut holders = servers
+            let holder = servers
                 .iter()
-                .filter(|(_, pids)| pids.iter().any(|pid| holds(*pid, &inodes)));
-            holders.next().map(|(name, _)| (*name).to_owned())
-        };
-        self.by_owner(owner)
+                .find(|(_, pids)| pids.iter().any(|pid| holds(*pid, &inodes)));
+            holder.map(|(name, _)| (*name).to_owned())
+        })
     }
 
     fn by_owner(&mut self, owner: impl Fn(u64) -> Option<String>) -> Vec<AcceptQueue> {
         let mut named: BTreeMap<String, AcceptQueue> = BTreeMap::new();
         let mut unattributed = 0;
         for network in &mut self.networks {
-            let found = network.full();
-            unattributed += found.unattributed;
-            for socket in found.sockets {
+            let (sockets, others) = network.full();
+            unattributed += others;
+            for socket in sockets {
                 let Some(server) = owner(socket.inode) else {
                     continue;
                 };
@@ -129,10 +123,7 @@ fn attributed(overflows: u64, mut sockets: Vec<FullSocket>) -> FullQueues {
         socket.full = socket.full.min(overflows);
     }
     let of_sockets: u64 = sockets.iter().map(|one| one.full).sum();
-    FullQueues {
-        sockets,
-        unattributed: overflows.saturating_sub(of_sockets),
-    }
+    (sockets, overflows.saturating_sub(of_sockets))
 }
 
 /// Counts how often the accept queue at an address of this machine is full.
@@ -185,9 +176,9 @@ mod tests {
     #[test]
     fn what_no_socket_accounts_for_is_left_to_the_namespace() {
         let attribute = |overflows, sockets: &[FullSocket]| {
-            let found = attributed(overflows, sockets.to_vec());
-            let each: Vec<u64> = found.sockets.iter().map(|one| one.full).collect();
-            (each, found.unattributed)
+            let (full, others) = attributed(overflows, sockets.to_vec());
+            let each: Vec<u64> = full.iter().map(|one| one.full).collect();
+            (each, others)
         };
         assert_eq!(attribute(7, &[socket(1, 7)]), (vec![7], 0));
         assert_eq!(attribute(7, &[socket(1, 4), socket(2, 2)]), (vec![4, 2], 1));

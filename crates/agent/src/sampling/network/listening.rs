@@ -121,10 +121,9 @@ pub(crate) fn holds(pid: i32, inodes: &BTreeSet<u64>) -> bool {
 
 /// Those of them that none of the others has started, ascending.
 fn roots(holders: &[Process]) -> Vec<i32> {
-    let holds = |pid: i32| holders.iter().any(|one| one.pid == pid);
     let mut roots: Vec<i32> = holders
         .iter()
-        .filter(|one| !holds(one.parent))
+        .filter(|one| holders.iter().all(|other| other.pid != one.parent))
         .map(|one| one.pid)
         .collect();
     roots.sort_unstable();

@@ -113,8 +113,11 @@ impl Descriptors {
     /// others are for connections.
     pub(crate) fn of_this_process() -> Self {
         static OF_THIS: OnceLock<Descriptors> = OnceLock::new();
-        let quarter = || usize::try_from(net::os::open_files() / 4).unwrap_or(usize::MAX);
-        OF_THIS.get_or_init(|| Self::at_most(quarter())).clone()
+        let at_most = || {
+            let quarter = net::os::open_files() / 4;
+            Self::at_most(usize::try_from(quarter).unwrap_or(usize::MAX))
+        };
+        OF_THIS.get_or_init(at_most).clone()
     }
 
     pub(crate) fn at_most(most: usize) -> Self {

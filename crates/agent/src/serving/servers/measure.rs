@@ -46,13 +46,14 @@ impl Servers {
     pub(crate) fn start_sampling(&mut self, of: Option<&BTreeSet<String>>, scheduling: bool) {
         let running = self.running.iter();
         let sampled = running.filter(|(name, _)| of.is_none_or(|of| of.contains(*name)));
-        let servers = sampled.map(|(name, one)| OtherServer {
-            server: name.clone(),
-            pid: one.pid(),
-            also: Vec::new(),
-            group: self.group_of(name),
-        });
-        let servers: Vec<OtherServer> = servers.collect();
+        let servers: Vec<OtherServer> = sampled
+            .map(|(name, one)| OtherServer {
+                server: name.clone(),
+                pid: one.pid(),
+                also: Vec::new(),
+                group: self.group_of(name),
+            })
+            .collect();
         let watched = self.all_watched(&[], &servers);
         let system = SystemSources::remote(&servers);
         self.sampler = Some(Sampler::always(watched, system, scheduling));
@@ -65,11 +66,11 @@ impl Servers {
         readings: Vec<Spans>,
     ) -> (Vec<Measured>, Option<BottleneckSample>) {
         let timeline = self.sampler.take().map(Sampler::end).unwrap_or_default();
-        let last = readings.iter().filter_map(|spans| spans.windows.last());
-        let seen = last.max_by_key(|window| window.to_ns);
-        let seen = seen.and_then(|window| timeline.bottleneck_in(*window));
-        let measured = readings.into_iter();
-        (measured.map(|spans| timeline.cut(spans)).collect(), seen)
+        let ends = readings.iter().filter_map(|spans| spans.windows.last());
+        let last = ends.max_by_key(|window| window.to_ns);
+        let seen = last.and_then(|window| timeline.bottleneck_in(*window));
+        let measured = readings.into_iter().map(|spans| timeline.cut(spans));
+        (measured.collect(), seen)
     }
 
     /// Opens counters of instructions, in place of earlier ones.

@@ -58,10 +58,9 @@ fn copy_if_needed(folder: &Folder, path: &Path) -> io::Result<Option<PathBuf>> {
 /// Whether any user can enter all folders of a path, and run the file. Access lists and groups do
 /// not count: a copy that was not needed does no harm.
 fn others_can_run(program: &Path) -> bool {
-    let allows = |path: &Path| {
+    program.ancestors().all(|path| {
         fs::metadata(path).is_ok_and(|about| about.permissions().mode() & OTHERS_EXECUTE != 0)
-    };
-    program.ancestors().all(allows)
+    })
 }
 
 fn copy(folder: &Folder) -> io::Result<()> {

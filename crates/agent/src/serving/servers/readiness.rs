@@ -45,9 +45,9 @@ impl Servers {
     pub(crate) fn is_ready(&mut self, order: &AwaitServer) -> Result<Option<i64>, String> {
         let server = order.server.as_deref();
         self.must_be_alive(server)?;
-        let mut one = server.and_then(|name| self.running.get_mut(name));
-        let waiting = one.as_mut().and_then(|one| one.waiting.take());
-        let mut waiting = waiting.unwrap_or_else(ReadinessWait::begin);
+        let mut waiting = server
+            .and_then(|name| self.running.get_mut(name)?.waiting.take())
+            .unwrap_or_else(ReadinessWait::begin);
         let ready = self.poll_ready(&mut waiting, order, POLL_WAIT)?;
         if ready.is_none()
             && let Some(one) = server.and_then(|name| self.running.get_mut(name))
@@ -100,8 +100,10 @@ impl Servers {
 impl AwaitServer {
     /// The server's name, or its address.
     fn name(&self) -> String {
-        let address = || self.address.to_string();
-        self.server.clone().unwrap_or_else(address)
+        match &self.server {
+            Some(server) => server.clone(),
+            None => self.address.to_string(),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::Servers;
 use super::server::Stopping;
 use crate::kernel::cgroup::Cgroup;
 use crate::kernel::proc_files::tree;
-use crate::kernel::signals::{SIGKILL, kill_listed, signal_listed};
+use crate::kernel::signals::{SIGKILL, kill_listed, signal_all_listed};
 
 const SIGCONT: i32 = 18;
 const SIGSTOP: i32 = 19;
@@ -26,22 +26,7 @@ impl Servers {
             .get_mut(server)
             .ok_or_else(|| format!("`{server}` does not run"))?;
         one.is_suspended = suspended;
-        let root = one.pid();
-        // A process that was forked meanwhile gets the signal in the next round.
-        let mut done: Vec<i32> = Vec::new();
-        for _ in 0..ATTEMPTS {
-            let rest = || {
-                let mut rest = one.processes();
-                rest.retain(|pid| !done.contains(pid));
-                rest
-            };
-            let reached = signal_listed(rest, signal);
-            if reached.is_empty() {
-                break;
-            }
-            done.extend(reached);
-        }
-        match done.contains(&root) {
+        match signal_all_listed(|| one.processes(), signal, ATTEMPTS).contains(&one.pid()) {
             true => Ok(()),
             false => Err(format!("cannot send a signal to `{server}`: it has ended")),
         }
@@ -155,12 +140,11 @@ pub(crate) fn kill_family(child: &mut Child, group: Option<&Cgroup>, family: Vec
         None => {
             // This process has adopted the orphans. A process that is not its descendant only
             // reuses a process ID of the family, and is left alone.
-            let mine = || {
+            kill_listed(|| {
                 let mut mine = tree(std::process::id() as i32);
                 mine.retain(|pid| family.contains(pid));
                 mine
-            };
-            kill_listed(mine);
+            });
         }
     }
     let _ = child.wait();

@@ -96,17 +96,19 @@ fn draw(range: RangeInclusive<u32>, used: &BTreeSet<u32>) -> Option<u32> {
 
 /// The users that processes of this machine run as.
 fn users_of_processes() -> BTreeSet<u32> {
-    let user = |pid: i32| Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid());
-    numbers_in("/proc").into_iter().filter_map(user).collect()
+    let folders = numbers_in("/proc").into_iter();
+    folders
+        .filter_map(|pid| Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid()))
+        .collect()
 }
 
 /// The IDs of all users and groups in `/etc/passwd` and `/etc/group`.
 fn numbers_of_databases() -> BTreeSet<u32> {
-    let number = |line: &str| line.split(':').nth(2)?.parse::<u32>().ok();
     let mut numbers = BTreeSet::new();
     for file in ["/etc/passwd", "/etc/group"] {
         let text = fs::read_to_string(file).unwrap_or_default();
-        numbers.extend(text.lines().filter_map(number));
+        let third = text.lines().filter_map(|line| line.split(':').nth(2));
+        numbers.extend(third.filter_map(|number| number.parse::<u32>().ok()));
     }
     numbers
 }
@@ -114,12 +116,12 @@ fn numbers_of_databases() -> BTreeSet<u32> {
 /// The most processes and threads for a server with a user of its own: half of what the machine
 /// allows.
 pub(crate) fn processes_max() -> Option<u64> {
-    let read = |name: &str| -> Option<u64> {
-        let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
-        text.trim().parse().ok()
-    };
-    let limits = ["pid_max", "threads-max"];
-    limits.into_iter().filter_map(read).min().map(|all| all / 2)
+    let files = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"];
+    let texts = files
+        .into_iter()
+        .filter_map(|file| fs::read_to_string(file).ok());
+    let limits = texts.filter_map(|text| text.trim().parse::<u64>().ok());
+    limits.min().map(|all| all / 2)
 }
 
 /// What to do about a program that could not be started as a user; empty where nothing is known.
