@@ -11,7 +11,7 @@ use readings::{Access, HostSpec, LinkKind, LinkSpec};
 use serde_json::{Value, json};
 
 use crate::host::{Host, OutgoingPorts};
-use crate::topology::{BuiltHost, Topology, TopologyError};
+use crate::namespaces::topology::{BuiltHost, Topology, TopologyError};
 
 const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
 const PORT_REUSE: &str = "net.ipv4.tcp_tw_reuse";

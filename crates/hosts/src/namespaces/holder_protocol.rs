@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::SettingError;
+use super::setting::SettingError;
 use readings::HostSpec;
 use readings::{LinkCounters, LinkKind, LinkSpec};
 
 /// An order; each has one answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "order")]
-pub(super) enum HolderOrder {
+pub(crate) enum HolderOrder {
     /// Create hosts and links; once, and first.
     Build {
         hosts: Vec<HostSpec>,
@@ -40,7 +40,7 @@ pub(super) enum HolderOrder {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
-pub(super) enum HolderAnswer {
+pub(crate) enum HolderAnswer {
     /// The hosts were created.
     Built {
         /// Version of the program, which has to be the caller's.
@@ -70,11 +70,11 @@ pub(super) enum HolderAnswer {
 
 /// A created host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct HeldHost {
+pub(crate) struct HeldHost {
     /// Descriptors of its namespaces, in the order in which they are entered.
-    pub(super) namespaces: Vec<i32>,
+    pub(crate) namespaces: Vec<i32>,
     /// Its sysctls.
-    pub(super) settings: BTreeMap<String, String>,
+    pub(crate) settings: BTreeMap<String, String>,
     /// Non-fatal failures.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }

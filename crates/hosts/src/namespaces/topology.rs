@@ -15,7 +15,8 @@ use net::os::{self, ChildSetup};
 
 use super::groups::Groups;
 use super::holder_protocol::{HeldHost, HolderAnswer, HolderOrder};
-use super::{HOSTS_MAX, SettingError, addresses};
+use super::setting::SettingError;
+use crate::{HOSTS_MAX, addresses};
 use agent::leftovers;
 use agent::{self, Agent, AgentError, ChildGuard};
 use readings::{Access, HostSpec};

@@ -5,11 +5,12 @@ use std::io::{self, BufRead, Write};
 use net::namespace::{self, Namespace};
 
 use super::holder_protocol::{HeldHost, HolderAnswer, HolderOrder};
+use super::namespace as host_namespace;
 use super::namespace::HostNamespaces;
 use super::setting::{Machine, MakeError};
-use super::{addresses, namespace as host_namespace};
-use crate::link::Link;
-use crate::link::router::Addresses;
+use crate::addresses;
+use crate::namespaces::link::Link;
+use crate::namespaces::link::router::Addresses;
 use agent::netem;
 use agent::route::{DEVICE, Route};
 use readings::{Access, HostSpec};

@@ -13,7 +13,7 @@ use agent::route::DEVICE;
 use agent::route::Route;
 use readings::{Access, HostSpec};
 
-use crate::link::router::Addresses;
+use crate::namespaces::link::router::Addresses;
 
 /// Queue of a TUN device, which drops what does not fit: large enough for a burst of many
 /// connections.
@@ -23,21 +23,21 @@ const NAMES: &str = "/etc/hosts";
 const SOME_FOLDER: &str = "/tmp";
 
 /// A host's namespaces; they exist as long as these files are open.
-pub(super) struct HostNamespaces {
+pub(crate) struct HostNamespaces {
     /// In order of entering.
-    pub(super) namespaces: Vec<File>,
-    pub(super) settings: BTreeMap<String, String>,
-    pub(super) warnings: Vec<String>,
+    pub(crate) namespaces: Vec<File>,
+    pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl HostNamespaces {
-    pub(super) fn net(&self) -> &File {
+    pub(crate) fn net(&self) -> &File {
         &self.namespaces[0]
     }
 }
 
 /// Creates a host's namespaces, with `lo` up, all hosts' names, and the sysctls set.
-pub(super) fn make(
+pub(crate) fn make(
     host: &HostSpec,
     all: &[(String, Addresses)],
     machine: &Machine,
@@ -115,7 +115,7 @@ fn mount_hosts_file(host: &HostSpec, all: &[(String, Addresses)]) -> io::Result<
 }
 
 /// Adds a host's TUN device; the file reads and writes its packets.
-pub(super) fn add_tun(host: &HostNamespaces, addresses: Addresses) -> Result<File, io::Error> {
+pub(crate) fn add_tun(host: &HostNamespaces, addresses: Addresses) -> Result<File, io::Error> {
     in_network_of(host, move || {
         let file = tun::open_tun(DEVICE)?;
         // Links carry IPv4 only. Fails on a kernel without IPv6.
@@ -134,7 +134,7 @@ pub(super) fn add_tun(host: &HostNamespaces, addresses: Addresses) -> Result<Fil
 }
 
 /// Configures the host's end of a veth pair.
-pub(super) fn set_up_pair(
+pub(crate) fn set_up_pair(
     host: &HostNamespaces,
     addresses: Addresses,
     shape: impl FnOnce(&mut Route, u32) -> io::Result<()> + Send,
@@ -149,7 +149,7 @@ pub(super) fn set_up_pair(
 }
 
 /// Changes the host's end of its veth pair.
-pub(super) fn change_pair(
+pub(crate) fn change_pair(
     host: &HostNamespaces,
     change: impl FnOnce(&mut Route, u32) -> io::Result<()> + Send,
 ) -> io::Result<()> {

@@ -13,11 +13,11 @@ const V1_CPUSET: &str = "/sys/fs/cgroup/cpuset";
 const V2: &str = "/sys/fs/cgroup";
 
 /// A host's control groups. Dropping them kills the processes inside and removes them.
-pub(super) struct Groups {
+pub(crate) struct Groups {
     folders: Vec<PathBuf>,
     /// Whether a cpuset binds the processes to the host's CPUs. Otherwise only their affinity is
     /// set at start, which they may change.
-    pub(super) cpus_bound: bool,
+    pub(crate) cpus_bound: bool,
 }
 
 impl Drop for Groups {
@@ -30,7 +30,7 @@ impl Drop for Groups {
 
 impl Groups {
     /// Creates the groups that a host needs.
-    pub(super) fn make(host: &HostSpec) -> Result<Self, String> {
+    pub(crate) fn make(host: &HostSpec) -> Result<Self, String> {
         let mut groups = Self {
             folders: Vec::new(),
             cpus_bound: false,
@@ -55,13 +55,13 @@ impl Groups {
     }
 
     /// Whether one of them, other than a v1 cpuset, accounts CPU time.
-    pub(super) fn accounts_cpu_time(&self) -> bool {
+    pub(crate) fn accounts_cpu_time(&self) -> bool {
         let of_cpus_alone = |folder: &PathBuf| folder.starts_with(V1_CPUSET);
         !self.folders.iter().all(of_cpus_alone)
     }
 
     /// The `cgroup.procs` files by which a process enters the groups.
-    pub(super) fn procs_files(&self) -> io::Result<Vec<File>> {
+    pub(crate) fn procs_files(&self) -> io::Result<Vec<File>> {
         let open = |folder: &PathBuf| {
             OpenOptions::new()
                 .write(true)
@@ -88,7 +88,7 @@ impl Groups {
     }
 
     /// Sets the CPU quota of the group; `None` for no quota.
-    pub(super) fn set_quota(&self, cpus: Option<f64>) -> io::Result<()> {
+    pub(crate) fn set_quota(&self, cpus: Option<f64>) -> io::Result<()> {
         let for_time = |folder: &&PathBuf| !folder.starts_with(V1_CPUSET);
         let Some(folder) = self.folders.iter().find(for_time) else {
             return Err(io::Error::other("it has no control group for CPU time"));

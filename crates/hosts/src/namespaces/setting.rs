@@ -56,7 +56,7 @@ pub enum SettingError {
 
 /// Why a host cannot be created.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum MakeError {
+pub(crate) enum MakeError {
     /// A sysctl is invalid.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -72,13 +72,13 @@ impl From<String> for MakeError {
 }
 
 /// Those of the hosts' sysctls that can be set for the machine.
-pub(super) struct Machine {
+pub(crate) struct Machine {
     settable: BTreeSet<String>,
 }
 
 impl Machine {
     /// Reads the network namespace of this thread: the machine's, until the thread enters another.
-    pub(super) fn read(hosts: &[HostSpec]) -> Self {
+    pub(crate) fn read(hosts: &[HostSpec]) -> Self {
         let names = hosts.iter().flat_map(|host| &host.settings);
         let settable = names
             .map(|(name, _)| name)
@@ -89,7 +89,7 @@ impl Machine {
     }
 }
 
-pub(super) fn path_of(setting: &str) -> PathBuf {
+pub(crate) fn path_of(setting: &str) -> PathBuf {
     Path::new("/proc/sys").join(setting.replace('.', "/"))
 }
 
@@ -104,7 +104,7 @@ fn read(setting: &str) -> Option<String> {
 }
 
 /// The recorded sysctls of this thread's host, and those that the experiment sets.
-pub(super) fn recorded(host: &HostSpec) -> BTreeMap<String, String> {
+pub(crate) fn recorded(host: &HostSpec) -> BTreeMap<String, String> {
     let declared = host.settings.iter().map(|(name, _)| name.as_str());
     let names = RECORDED.into_iter().chain(declared);
     names
@@ -113,7 +113,7 @@ pub(super) fn recorded(host: &HostSpec) -> BTreeMap<String, String> {
 }
 
 /// Sets a sysctl in this thread's host.
-pub(super) fn set(
+pub(crate) fn set(
     host: &str,
     setting: &str,
     value: &str,
