@@ -1,9 +1,9 @@
 //! The kernel's limits on connections.
 
-use super::machine::Machine;
-use super::needs::Needs;
-use super::proc;
-use super::{Finding, Level, Topic, set_sysctl};
+use crate::machine::Machine;
+use crate::machine::proc;
+use crate::needs::Needs;
+use crate::{Finding, Level, Topic, set_sysctl};
 
 const SOMAXCONN: &str = "net.core.somaxconn";
 const SYN_BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
@@ -32,7 +32,7 @@ const LIMITS: [&str; 8] = [
     "net.netfilter.nf_conntrack_max",
 ];
 
-pub(super) fn findings(machine: &Machine, needs: &Needs) -> Vec<Finding> {
+pub(crate) fn findings(machine: &Machine, needs: &Needs) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(accept_queue(machine, needs));
     all.extend(syn_backlog(machine, needs));

@@ -1,13 +1,18 @@
 //! What is read from this machine, as values to judge.
 
+pub(crate) mod activity;
+pub(crate) mod pauses;
+pub(crate) mod proc;
+pub(crate) mod runner;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::activity::Activity;
-use super::hosted::Runner;
-use super::pauses::Pauses;
-use super::proc::{self, Memory};
+use self::activity::Activity;
+use self::pauses::Pauses;
+use self::proc::Memory;
+use self::runner::Runner;
 use agent::cgroup_hierarchy::Hierarchy;
 use agent::instructions::NotCounted;
 use readings::InstructionScope;
@@ -22,7 +27,7 @@ const CAP_SYS_RESOURCE: u64 = 1 << 24;
 
 /// All that the judgements are made from. `None` and empty for what could not be read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     pub root: bool,
     /// Why io_uring cannot be used.
     pub uring_refused: Option<String>,
@@ -57,7 +62,7 @@ pub(super) struct Machine {
 
 /// Whether the CPUs may clock above their rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turbo {
+pub(crate) struct Turbo {
     pub on: bool,
     /// The file, and what turns it off.
     pub path: &'static str,
@@ -66,14 +71,14 @@ pub(super) struct Turbo {
 
 /// What the kernel reads the time from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     pub current: String,
     pub available: Vec<String>,
 }
 
 /// Where kernel settings are read from: `/proc/sys`, or a test's table.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Sysctls {
+pub(crate) enum Sysctls {
     #[default]
     Kernel,
     #[cfg(test)]

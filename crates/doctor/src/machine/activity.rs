@@ -4,7 +4,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::proc::{self, CpuTicks, ProcessTicks};
+use crate::machine::proc::{self, CpuTicks, ProcessTicks};
 
 /// Time between the two looks.
 const APART: Duration = Duration::from_millis(200);
@@ -19,7 +19,7 @@ struct Look {
 
 /// What happened between two looks.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Activity {
+pub(crate) struct Activity {
     /// CPUs that others than this process kept busy: 0.5 is half of one.
     pub others_cpus: f64,
     /// The share of all CPU time that the host of a virtual machine took, 0 to 1.

@@ -2,7 +2,7 @@
 
 /// What CPUs did since the machine started, in ticks of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CpuTicks {
+pub(crate) struct CpuTicks {
     /// Programs and the kernel, interrupts included.
     pub busy: u64,
     /// Nothing, or waiting for a disk.
@@ -18,7 +18,7 @@ impl CpuTicks {
 }
 
 /// The first line of `/proc/stat`: all CPUs together.
-pub(super) fn cpu_ticks(stat: &str) -> Option<CpuTicks> {
+pub(crate) fn cpu_ticks(stat: &str) -> Option<CpuTicks> {
     let line = stat.lines().find(|line| line.starts_with("cpu "))?;
     let fields: Vec<u64> = line
         .split_whitespace()
@@ -37,7 +37,7 @@ pub(super) fn cpu_ticks(stat: &str) -> Option<CpuTicks> {
 
 /// A process and the CPU time it has taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ProcessTicks {
+pub(crate) struct ProcessTicks {
     pub pid: u32,
     pub name: String,
     /// Ticks of 10 ms, of all its threads.
@@ -45,7 +45,7 @@ pub(super) struct ProcessTicks {
 }
 
 /// `/proc/PID/stat`.
-pub(super) fn process_ticks(stat: &str) -> Option<ProcessTicks> {
+pub(crate) fn process_ticks(stat: &str) -> Option<ProcessTicks> {
     // The name is in parentheses, and may contain spaces and parentheses.
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let mut after = stat.get(close + 1..)?.split_whitespace().skip(11);
@@ -59,13 +59,13 @@ pub(super) fn process_ticks(stat: &str) -> Option<ProcessTicks> {
 }
 
 /// The first figure of `/proc/loadavg`: the average over a minute.
-pub(super) fn load_average(text: &str) -> Option<f64> {
+pub(crate) fn load_average(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
 /// Memory and swap, in KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     pub total_kib: u64,
     pub available_kib: u64,
     pub swap_total_kib: u64,
@@ -79,7 +79,7 @@ impl Memory {
 }
 
 /// `/proc/meminfo`.
-pub(super) fn memory(text: &str) -> Option<Memory> {
+pub(crate) fn memory(text: &str) -> Option<Memory> {
     let field = |name: &str| -> Option<u64> {
         let line = text
             .lines()
@@ -95,7 +95,7 @@ pub(super) fn memory(text: &str) -> Option<Memory> {
 }
 
 /// The soft and the hard limit of open files, from `/proc/self/limits`; `u64::MAX` for no limit.
-pub(super) fn open_files(limits: &str) -> Option<(u64, u64)> {
+pub(crate) fn open_files(limits: &str) -> Option<(u64, u64)> {
     let line = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max open files"))?;
@@ -108,7 +108,7 @@ pub(super) fn open_files(limits: &str) -> Option<(u64, u64)> {
 
 /// Lists of numbers such as `0-3,8`, as the kernel writes CPUs and ports. `None` for what is no
 /// such list, or one of more than 100,000 numbers.
-pub(super) fn numbers(list: &str) -> Option<Vec<u32>> {
+pub(crate) fn numbers(list: &str) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in list.trim().split(',').filter(|part| !part.is_empty()) {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
@@ -122,13 +122,13 @@ pub(super) fn numbers(list: &str) -> Option<Vec<u32>> {
 }
 
 /// Two numbers, such as the ends of `ip_local_port_range`.
-pub(super) fn range(text: &str) -> Option<(u64, u64)> {
+pub(crate) fn range(text: &str) -> Option<(u64, u64)> {
     let mut words = text.split_whitespace().map(|word| word.parse().ok());
     Some((words.next()??, words.next()??))
 }
 
 /// The CPUs that `cpu.max` of a control group allows, such as 1.5; `None` for no limit.
-pub(super) fn quota_cpus(cpu_max: &str) -> Option<f64> {
+pub(crate) fn quota_cpus(cpu_max: &str) -> Option<f64> {
     let mut words = cpu_max.split_whitespace();
     let quota: f64 = words.next()?.parse().ok()?;
     let period: f64 = words.next()?.parse().ok()?;
@@ -136,7 +136,7 @@ pub(super) fn quota_cpus(cpu_max: &str) -> Option<f64> {
 }
 
 /// Whether the CPU says that it is a virtual one, from `/proc/cpuinfo` (x86 only).
-pub(super) fn is_virtual(cpuinfo: &str) -> bool {
+pub(crate) fn is_virtual(cpuinfo: &str) -> bool {
     cpuinfo
         .lines()
         .filter(|line| line.starts_with("flags"))
@@ -144,7 +144,7 @@ pub(super) fn is_virtual(cpuinfo: &str) -> bool {
 }
 
 /// Effective capabilities, as bits, from `/proc/self/status`.
-pub(super) fn capabilities(status: &str) -> Option<u64> {
+pub(crate) fn capabilities(status: &str) -> Option<u64> {
     let hex = status
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))?;

@@ -1,8 +1,8 @@
 //! CPUs: how many, who gets which, how they clock, and who else uses them.
 
-use super::machine::Machine;
-use super::needs::Needs;
-use super::{Finding, Level, Topic, sudo};
+use crate::machine::Machine;
+use crate::needs::Needs;
+use crate::{Finding, Level, Topic, sudo};
 
 /// Work of others that is too little to be seen in a result, in CPUs.
 const OTHER_WORK_CPUS: f64 = 0.1;
@@ -13,7 +13,7 @@ const STEAL: f64 = 0.01;
 /// One tick of stolen time in a fifth of a second is chance.
 const STEAL_TICKS: u64 = 2;
 
-pub(super) fn findings(machine: &Machine, needs: &Needs) -> Vec<Finding> {
+pub(crate) fn findings(machine: &Machine, needs: &Needs) -> Vec<Finding> {
     let mut all = vec![places(machine, needs)];
     all.extend(core_sharing(machine, needs));
     all.extend(quota(machine));
@@ -302,9 +302,9 @@ fn counted(number: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::Activity;
     use crate::fixtures::{good, needs, on};
     use crate::machine::Turbo;
+    use crate::machine::activity::Activity;
 
     #[test]
     fn a_quiet_machine_with_cpus_to_spare_is_fine() {

@@ -1,8 +1,8 @@
 //! Memory, open files, the clock, the event loop, namespaces.
 
-use super::machine::Machine;
-use super::needs::Needs;
-use super::{Finding, Level, Topic, set_sysctl, sudo};
+use crate::machine::Machine;
+use crate::needs::Needs;
+use crate::{Finding, Level, Topic, set_sysctl, sudo};
 
 const GIB_KIB: u64 = 1024 * 1024;
 /// Open files that are wanted where no experiment says: 8,000 connections through a proxy.
@@ -24,7 +24,7 @@ const QUICK_CLOCKS: [&str; 7] = [
     "tod",
 ];
 
-pub(super) fn findings(machine: &Machine, needs: &Needs) -> Vec<Finding> {
+pub(crate) fn findings(machine: &Machine, needs: &Needs) -> Vec<Finding> {
     let mut all = Vec::new();
     all.extend(memory(machine));
     all.extend(swap(machine));
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{good, needs, on, put};
     use crate::machine::Clock;
-    use crate::proc::Memory;
+    use crate::machine::proc::Memory;
 
     #[test]
     fn a_good_machine_is_fine() {

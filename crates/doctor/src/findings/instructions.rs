@@ -3,8 +3,8 @@
 use agent::instructions::NotCounted;
 use readings::InstructionScope;
 
-use super::machine::Machine;
-use super::{Finding, Level, Topic, set_sysctl};
+use crate::machine::Machine;
+use crate::{Finding, Level, Topic, set_sysctl};
 
 const PARANOID: &str = "kernel.perf_event_paranoid";
 /// Up to this value any user may count what the kernel does for a program, ...
@@ -13,7 +13,7 @@ const PARANOID_KERNEL: u64 = 1;
 const PARANOID_USER: u64 = 2;
 
 /// Nothing where it was not looked for.
-pub(super) fn finding(machine: &Machine) -> Option<Finding> {
+pub(crate) fn finding(machine: &Machine) -> Option<Finding> {
     let paranoid = machine.sysctls.number(PARANOID);
     let set = paranoid.filter(|value| *value > PARANOID_USER);
     let (level, found) = match (machine.instructions?, set) {

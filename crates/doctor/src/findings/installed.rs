@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use super::missing::missing_commands;
-use super::{Finding, Level, Topic, sudo};
+use crate::missing::missing_commands;
+use crate::{Finding, Level, Topic, sudo};
 use experiment::Experiment;
 use experiment::Recipes;
 use experiment::recipe::Recipe;
@@ -15,7 +15,7 @@ const WHY: &str = "Servers and drivers are started from what is installed; nothi
                    but the built-in ends.";
 
 /// What the servers need that some subject of the experiment reaches.
-pub(super) fn of_experiment(
+pub(crate) fn of_experiment(
     experiment: &Experiment,
     recipes: &Recipes,
     root: bool,
@@ -69,7 +69,7 @@ pub(super) fn of_experiment(
 }
 
 /// What any recipe needs.
-pub(super) fn in_general(recipes: &Recipes, root: bool) -> Vec<Finding> {
+pub(crate) fn in_general(recipes: &Recipes, root: bool) -> Vec<Finding> {
     let of = |recipe: &Recipe| {
         let wanted = format!("what recipe `{}` needs", recipe.name);
         missing(&recipe.available(), Level::Note, &wanted, root)
@@ -118,7 +118,7 @@ fn missing(available: &Availability, level: Level, wanted: &str, root: bool) -> 
 }
 
 /// The ports that the experiment names, each with its server.
-pub(super) fn ports(ports: &[(String, u16)]) -> Vec<Finding> {
+pub(crate) fn ports(ports: &[(String, u16)]) -> Vec<Finding> {
     if ports.is_empty() {
         return Vec::new();
     }
