@@ -113,10 +113,7 @@ fn kill_orphans(leaders: &[i32]) {
 
 /// A child and the pipe to it. Dropping it closes the pipe, which ends the child; otherwise it is
 /// killed.
-pub struct ChildGuard {
-    pid: u32,
-    guarded: Arc<Mutex<Guarded>>,
-}
+pub struct ChildGuard(Entry);
 
 impl ChildGuard {
     /// Guards a child that was started with piped input and output. From then on this process
@@ -133,29 +130,27 @@ impl ChildGuard {
 
     fn with_input(child: Child, orders: Option<Input>) -> Self {
         os::adopt_orphans();
-        let pid = child.id();
-        let held = HeldProcess::open(pid as i32);
-        let guarded = Arc::new(Mutex::new(Guarded {
-            orders,
-            child,
-            started: Vec::new(),
-            folder: None,
-        }));
-        locked(&ALL).push(Entry {
-            pid,
-            held: Arc::new(held),
-            guarded: guarded.clone(),
-        });
-        Self { pid, guarded }
+        let entry = Entry {
+            pid: child.id(),
+            held: Arc::new(HeldProcess::open(child.id() as i32)),
+            guarded: Arc::new(Mutex::new(Guarded {
+                orders,
+                child,
+                started: Vec::new(),
+                folder: None,
+            })),
+        };
+        locked(&ALL).push(entry.clone());
+        Self(entry)
     }
 
     pub fn pid(&self) -> u32 {
-        self.pid
+        self.0.pid
     }
 
     /// Writes a line into its input, or sends it as a message.
     pub fn send(&self, line: &[u8]) -> io::Result<()> {
-        match &mut locked(&self.guarded).orders {
+        match &mut locked(&self.0.guarded).orders {
             Some(Input::Lines(pipe)) => pipe.write_all(line),
             Some(Input::Frames(sender)) => sender.send(Kind::Message, line.to_vec()),
             None => Err(io::Error::other("the pipe is closed")),
@@ -164,13 +159,9 @@ impl ChildGuard {
 
     /// What kills the child from any thread, without waiting for its user.
     pub(crate) fn killer(&self) -> impl FnOnce() + Send + use<> {
-        let all = locked(&ALL);
-        let own = all
-            .iter()
-            .find(|one| Arc::ptr_eq(&one.guarded, &self.guarded));
-        let held = own.map(|one| one.held.clone());
+        let held = self.0.held.clone();
         move || {
-            if let Some(Some(child)) = held.as_deref() {
+            if let Some(child) = &*held {
                 // It fails only where the child has ended.
                 let _ = child.signal(SIGKILL);
             }
@@ -179,38 +170,40 @@ impl ChildGuard {
 
     /// Its exit status, if it has ended.
     pub fn ended(&self) -> io::Result<Option<ExitStatus>> {
-        locked(&self.guarded).child.try_wait()
+        locked(&self.0.guarded).child.try_wait()
     }
 
     /// Kills the child; dropping this then kills all that it has started.
     pub fn kill(&self) {
         // It fails only where the child has ended.
-        let _ = locked(&self.guarded).child.kill();
+        let _ = locked(&self.0.guarded).child.kill();
     }
 
     /// A folder to remove if the child does not do so itself.
     pub(crate) fn owns_folder(&self, folder: &Path) {
-        locked(&self.guarded).folder = Some(folder.to_path_buf());
+        locked(&self.0.guarded).folder = Some(folder.to_path_buf());
     }
 
     /// Records that the child has started a process that leads a session.
     pub(crate) fn has_started(&self, name: &str, leader: i32) {
         self.has_ended(name);
-        locked(&self.guarded)
+        locked(&self.0.guarded)
             .started
             .push((name.to_owned(), leader));
     }
 
     /// Records that all it started under a name has ended.
     pub(crate) fn has_ended(&self, name: &str) {
-        locked(&self.guarded).started.retain(|(one, _)| one != name);
+        locked(&self.0.guarded)
+            .started
+            .retain(|(one, _)| one != name);
     }
 }
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
-        locked(&self.guarded).end(Instant::now() + ENDS_WITHIN);
-        locked(&ALL).retain(|one| !Arc::ptr_eq(&one.guarded, &self.guarded));
+        locked(&self.0.guarded).end(Instant::now() + ENDS_WITHIN);
+        locked(&ALL).retain(|one| !Arc::ptr_eq(&one.guarded, &self.0.guarded));
     }
 }
 

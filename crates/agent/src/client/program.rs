@@ -1,7 +1,7 @@
 //! The program that runs as an agent on another machine.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -23,26 +23,10 @@ impl Program {
     /// When it cannot be read or is not a program for Linux.
     pub fn read(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        let mut file = fs::File::open(path).map_err(|e| format!("{shown}: {e}"))?;
-        let mut sum = Sha256::new();
-        let mut head = Vec::new();
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            let n = file
-                .read(&mut buffer)
-                .map_err(|e| format!("{shown}: {e}"))?;
-            if n == 0 {
-                break;
-            }
-            if head.is_empty() {
-                head = buffer[..n.min(64)].to_vec();
-            }
-            sum.update(&buffer[..n]);
-        }
+        let (head, sum) = head_and_sum(path).map_err(|e| format!("{shown}: {e}"))?;
         if !head.starts_with(b"\x7fELF") {
             return Err(format!("{shown} is not a program for Linux"));
         }
-        let sum = sum.finalize().iter().map(|b| format!("{b:02x}")).collect();
         Ok(Self {
             path: path.to_path_buf(),
             sum,
@@ -61,13 +45,24 @@ impl Program {
     }
 }
 
+/// How a file begins, and its SHA-256.
+fn head_and_sum(path: &Path) -> io::Result<(Vec<u8>, String)> {
+    let mut file = fs::File::open(path)?;
+    let mut head = Vec::new();
+    (&mut file).take(64).read_to_end(&mut head)?;
+    let mut sum = Sha256::new_with_prefix(&head);
+    io::copy(&mut file, &mut sum)?;
+    let digits = sum.finalize().iter().map(|b| format!("{b:02x}")).collect();
+    Ok((head, digits))
+}
+
 /// The machine as `uname -m` names it, from the ELF header (`e_machine`, System V gABI).
 fn machine_of(head: &[u8]) -> Option<&'static str> {
-    let number = [*head.get(18)?, *head.get(19)?];
+    let bytes = [*head.get(18)?, *head.get(19)?];
     let little = head.get(5) == Some(&1);
     let number = match little {
-        true => u16::from_le_bytes(number),
-        false => u16::from_be_bytes(number),
+        true => u16::from_le_bytes(bytes),
+        false => u16::from_be_bytes(bytes),
     };
     Some(match (number, little) {
         (62, _) => "x86_64",

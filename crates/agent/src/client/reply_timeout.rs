@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use load::{Job, Segment, Stop};
 use readings::Pacing;
 
+use crate::protocol::pipe::seconds_of;
 use crate::protocol::wire::{AHEAD_MAX, LoadOrder, Order};
 
 /// An agent that has not answered so long after its order's time limit counts as lost.
@@ -23,10 +24,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const UNEVEN: u32 = 2;
 
 fn late() -> Duration {
-    std::env::var(LATE_VARIABLE)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .map_or(LATE, Duration::from_secs)
+    seconds_of(LATE_VARIABLE).unwrap_or(LATE)
 }
 
 /// How long an agent may be silent while it carries out an order.

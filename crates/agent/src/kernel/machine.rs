@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -23,11 +24,6 @@ const SYSCTLS: [&str; 12] = [
 
 /// Kernel, CPUs, memory and the settings that change results.
 pub fn describe() -> Value {
-    let read = |path: &str| {
-        fs::read_to_string(path)
-            .map(|text| text.trim().to_string())
-            .ok()
-    };
     let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo
         .lines()
@@ -35,7 +31,7 @@ pub fn describe() -> Value {
         .map(|rest| rest.trim_start_matches([' ', '\t', ':']).to_string());
     let sysctls: BTreeMap<String, String> = SYSCTLS
         .iter()
-        .filter_map(|name| Some((name.replace('/', "."), read(&format!("/proc/sys/{name}"))?)))
+        .filter_map(|name| Some((name.replace('/', "."), read(format!("/proc/sys/{name}"))?)))
         .collect();
     json!({
         "host": read("/proc/sys/kernel/hostname"),
@@ -52,16 +48,18 @@ pub fn describe() -> Value {
     })
 }
 
+/// A file's text without the space around it.
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}
+
 fn mitigations() -> BTreeMap<String, String> {
-    let Ok(entries) = fs::read_dir("/sys/devices/system/cpu/vulnerabilities") else {
-        return BTreeMap::new();
-    };
+    let entries = fs::read_dir("/sys/devices/system/cpu/vulnerabilities");
     entries
+        .into_iter()
         .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let text = fs::read_to_string(entry.path()).ok()?;
-            Some((name, text.trim().to_string()))
-        })
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, read(entry.path())?)))
         .collect()
 }

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::kernel::cgroup;
-use crate::kernel::cgroup::hierarchy::{HIERARCHIES, Hierarchy, is_of_a_host};
+use crate::kernel::cgroup::hierarchy::{Hierarchy, is_of_a_host};
 use crate::links::record;
 
 /// Agents notice within a second that their program is dead, and take up to another to clean up.
@@ -47,7 +47,7 @@ pub fn await_end(folder: &str, within: Duration, stop: &AtomicBool) -> bool {
 /// end.
 pub fn sweep() -> Vec<PathBuf> {
     let mut removed = Vec::new();
-    let places = HIERARCHIES.into_iter().flat_map(Hierarchy::places);
+    let places = Hierarchy::all().flat_map(Hierarchy::places);
     // Listed once: groups of programs that are killed during the wait are left to the next sweep.
     let groups: Vec<PathBuf> = places.flat_map(|place| of_the_dead(&place)).collect();
     let is_at_work =

@@ -1,6 +1,7 @@
 //! Tests that no signal goes to a process that got the process ID of one that ended. Each test runs
 //! in a pid namespace of its own, where the next ID can be chosen.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -63,10 +64,7 @@ impl Stranger {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        let mut output = std::io::BufReader::new(parent.stdout.take().unwrap());
-        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
-        let pid = line.trim().parse().unwrap();
+        let pid = first_number(&mut parent);
         let end = Instant::now() + Duration::from_secs(10);
         while state(pid).1 != pid && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
@@ -86,6 +84,14 @@ impl Drop for Stranger {
         let _ = net::os::kill(self.pid, 9);
         let _ = self.parent.wait();
     }
+}
+
+/// The number in the first line that a child prints.
+fn first_number(child: &mut Child) -> i32 {
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    line.trim().parse().unwrap()
 }
 
 /// The state and the session of a process.
@@ -143,10 +149,7 @@ fn an_agent_that_is_lost_takes_no_other_process_with_it() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    let mut output = std::io::BufReader::new(agent.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
-    let left: i32 = line.trim().parse().unwrap();
+    let left = first_number(&mut agent);
     let guard = ChildGuard::new(agent);
     let stranger = Stranger::with_number(500);
     assert_eq!(stranger.pid, 500);

@@ -6,24 +6,10 @@ use std::path::{Path, PathBuf};
 /// Names of hosts' groups begin with it; the owner's mark follows.
 pub const HOST_PREFIX: &str = "weigh-host-";
 
-/// Where agents and hosts make control groups, and the runtimes of containers inside them.
-pub(crate) const HIERARCHIES: [Hierarchy; 15] = [
-    Hierarchy::V1("cpuacct"),
-    Hierarchy::V1("cpu"),
-    Hierarchy::V1("cpuset"),
-    Hierarchy::V1("memory"),
-    Hierarchy::V1("pids"),
-    Hierarchy::V1("blkio"),
-    Hierarchy::V1("devices"),
-    Hierarchy::V1("freezer"),
-    Hierarchy::V1("hugetlb"),
-    Hierarchy::V1("misc"),
-    Hierarchy::V1("perf_event"),
-    Hierarchy::V1("rdma"),
-    Hierarchy::V1("systemd"),
-    Hierarchy::V1("unified"),
-    Hierarchy::V2,
-];
+/// Controllers of version 1. Agents and hosts make groups for some of them, and the runtimes of
+/// containers inside those for all.
+const V1_CONTROLLERS: &str = "cpuacct cpu cpuset memory pids blkio devices freezer hugetlb misc \
+                              perf_event rdma systemd unified";
 
 /// A hierarchy of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +23,12 @@ pub enum Hierarchy {
 impl Hierarchy {
     /// Where the hierarchy of CPU time is, in both versions.
     pub const OF_TIME: [Self; 2] = [Self::V1("cpuacct"), Self::V2];
+
+    /// All in which there may be groups of agents and hosts.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let v1 = V1_CONTROLLERS.split(' ').map(Self::V1);
+        v1.chain([Self::V2])
+    }
 
     /// Its mount point, if it is mounted.
     pub fn base(self) -> PathBuf {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use self::hierarchy::{HIERARCHIES, Hierarchy, begins_with, is_of_a_host};
+use self::hierarchy::{Hierarchy, begins_with, is_of_a_host};
 use crate::kernel::proc_files::word_after;
 use crate::kernel::signals::kill_listed;
 
@@ -150,8 +150,7 @@ pub(crate) fn kill_in(folder: &Path) {
 /// Kills what is left in the control groups of an agent that was killed, and removes the groups.
 /// Their names begin with that of the agent's folder, which is not empty.
 pub(crate) fn remove_all(agent: &str) {
-    let places = HIERARCHIES.into_iter().flat_map(Hierarchy::places);
-    for place in places {
+    for place in Hierarchy::all().flat_map(Hierarchy::places) {
         let groups = inner_groups(&place);
         let hosts = groups.iter().filter(|group| is_of_a_host(group));
         let inside: Vec<PathBuf> = hosts.flat_map(|host| inner_groups(host)).collect();

@@ -13,11 +13,15 @@ pub(crate) const BEATS: u32 = 5;
 
 /// How long one side of a pipe may be silent before the other side gives up.
 pub fn limit() -> Duration {
-    std::env::var(LIMIT_VARIABLE)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .filter(|seconds| *seconds > 0)
-        .map_or(LIMIT, Duration::from_secs)
+    seconds_of(LIMIT_VARIABLE)
+        .filter(|limit| !limit.is_zero())
+        .unwrap_or(LIMIT)
+}
+
+/// The time in an environment variable, in seconds.
+pub(crate) fn seconds_of(variable: &str) -> Option<Duration> {
+    let seconds = std::env::var(variable).ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// What has been heard from the other side.

@@ -17,4 +17,4 @@ pub(crate) use frame::encode;
 pub(crate) use frame::{FrameReader, Incoming, Kind, Side};
 pub(crate) use frame_sender::FrameSender;
 pub use liveness::limit;
-pub(crate) use liveness::{BEATS, Liveness, watch};
+pub(crate) use liveness::{BEATS, Liveness, seconds_of, watch};

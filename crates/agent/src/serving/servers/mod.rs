@@ -180,28 +180,29 @@ impl Servers {
         Ok(())
     }
 
-    /// The logs of a server, by file name.
+    /// The logs of a server by file name: its output, and those of its own while it runs.
     pub(crate) fn logs(&self, server: &str) -> BTreeMap<String, String> {
+        self.logs_in_order(server).into_iter().collect()
+    }
+
+    fn logs_in_order(&self, server: &str) -> Vec<(String, String)> {
         let Some(folder) = self.folders.get(server) else {
-            return BTreeMap::new();
+            return Vec::new();
         };
-        let own: &[String] = self.running.get(server).map_or(&[], |one| &one.logs);
+        let own = self.running.get(server).map_or(&[][..], |one| &one.logs);
         std::iter::once(OUTPUT)
             .chain(own.iter().map(String::as_str))
-            .filter_map(|name| Some((name.to_string(), folder.log(name)?)))
+            .filter_map(|name| Some((name.to_owned(), folder.log(name)?)))
             .collect()
     }
 
-    /// The last lines that a server wrote, for a message.
+    /// The last lines that a running server wrote, for a message.
     pub(crate) fn last_output(&self, server: &str) -> String {
-        let (Some(one), Some(folder)) = (self.running.get(server), self.folders.get(server)) else {
+        if !self.running.contains_key(server) || !self.folders.contains_key(server) {
             return String::new();
-        };
-        let mut lines = Vec::new();
-        for name in std::iter::once(OUTPUT).chain(one.logs.iter().map(String::as_str)) {
-            let text = folder.log(name).unwrap_or_default();
-            lines.extend(text.lines().map(str::to_string));
         }
+        let logs = self.logs_in_order(server);
+        let lines: Vec<&str> = logs.iter().flat_map(|(_, text)| text.lines()).collect();
         if lines.is_empty() {
             return "; it wrote nothing".to_string();
         }
