@@ -106,7 +106,7 @@ pub enum Order {
         /// How long, ms.
         duration_ms: u64,
     },
-    /// Run an outside driver once; [`Answer::Started`] comes before its result.
+    /// Run an outside driver once; [`Answer::Started`](super::Answer::Started) comes before its result.
     Drive(DriveOrder),
     /// Read the clocks.
     Clock,
@@ -125,7 +125,7 @@ pub enum Order {
     Find(FindOrder),
     /// Report whether a server could listen at an address.
     IsFree { address: SocketAddr },
-    /// Carry an order out at a given moment; answered by [`Answer::Timed`].
+    /// Carry an order out at a given moment; answered by [`Answer::Timed`](super::Answer::Timed).
     Timed {
         /// When, by CLOCK_MONOTONIC of the agent's machine, ns; at once if that is past.
         at_ns: i64,
