@@ -5,48 +5,17 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod answers;
-mod authority;
-mod bottleneck;
-mod chosen_addresses;
 mod context;
-mod copies;
-mod cpu_placement;
-mod deadline;
 mod error;
 mod event;
+mod events;
 mod fleet;
-mod fleet_load;
-mod folder;
 mod group;
-mod host_rows;
-mod instructions;
-mod inventory;
 pub mod journal;
-mod lock;
 mod measure;
-mod network_warnings;
-mod outside;
-mod path_limits;
-mod profile;
-mod ready_wait;
-mod remote_programs;
-mod remote_samples;
-mod resume;
-mod retries;
-mod sequential;
-mod server_configs;
-mod servers;
 mod session;
-mod settings;
-mod several_loads;
-mod slice_times;
-mod start_failures;
 mod testbed;
-mod upstream_connections;
 
-#[cfg(test)]
-mod fake;
 #[cfg(test)]
 mod tests;
 
@@ -58,12 +27,12 @@ use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsError, HostsSpec};
 
 pub use agent::wire::CallGraph;
-pub use cpu_placement::CpuPlacement;
 pub use error::RunError;
 pub use event::RunEvent;
 pub use fleet::{Fleet, FleetLoad};
-pub use folder::{default_folder, replace_file};
-pub use retries::StoppingRule;
+pub use journal::folder::{default_folder, replace_file};
+pub use session::retries::StoppingRule;
+pub use testbed::cpu_placement::CpuPlacement;
 
 use session::Session;
 

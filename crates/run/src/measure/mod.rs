@@ -1,21 +1,21 @@
 //! The ways to measure a group's trials once its servers are up.
 
 pub(crate) mod curve;
-mod events;
+pub(crate) mod instructions;
+pub(crate) mod network_warnings;
 pub(crate) mod rate;
 pub(crate) mod schedule;
 mod several;
 mod slices;
-mod tool_output;
-mod tool_trial;
 mod tools;
+pub(crate) mod upstream_connections;
 
 use readings::{LoadReading, SystemMetrics};
 
 use crate::context::Context;
-use crate::copies;
+use crate::group::servers::StartedServer;
 use crate::group::{GroupResult, ReadySubject};
-use crate::servers::StartedServer;
+use crate::testbed::copies;
 use agent::AgentError;
 use agent::wire::Loaded;
 use experiment::ResolvedCondition;
@@ -53,7 +53,7 @@ pub(crate) trait Measurer {
 /// experiment that mixes them under one condition was refused.
 pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[ReadySubject]) -> Box<dyn Measurer> {
     if !resolved.events.is_empty() {
-        return Box::new(events::Events);
+        return Box::new(crate::events::Events);
     }
     if resolved.load_name.is_some() {
         return Box::new(several::Several);
@@ -65,7 +65,7 @@ pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[ReadySubject]) -> 
 }
 
 /// The reading of a subject's load, with the accept queues of its servers that were full.
-fn load_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<LoadReading> {
+pub(crate) fn load_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<LoadReading> {
     let mut load = loaded.readings.get(number)?.clone();
     if let Some(measured) = loaded.measured.get(number) {
         load.accept_queues = copies::queues_of_path(&measured.accept_queues, &one.subject.through);
@@ -74,7 +74,11 @@ fn load_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<LoadRea
 }
 
 /// Samples of the servers of a subject during its load.
-fn metrics_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<SystemMetrics> {
+pub(crate) fn metrics_of(
+    number: usize,
+    one: &ReadySubject,
+    loaded: &Loaded,
+) -> Option<SystemMetrics> {
     let metrics = loaded.measured.get(number)?.metrics.clone()?;
     Some(copies::of_path(metrics, &one.subject.through))
 }

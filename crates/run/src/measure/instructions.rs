@@ -10,12 +10,12 @@ use load::Segment;
 use readings::{InstructionScope, InstructionsReading, LoadReading, Pacing};
 
 use crate::context::Context;
-use crate::copies::original;
-use crate::fleet_load;
+use crate::fleet::at_once;
 use crate::group::{GroupResult, ReadySubject};
 use crate::measure::schedule;
-use crate::outside::running_behind;
 use crate::testbed::View;
+use crate::testbed::copies::original;
+use crate::testbed::outside::running_behind;
 use agent::wire::{Answer, IdleTimes, Loaded, Order};
 use agent::{AgentError, Window};
 use experiment::ResolvedCondition;
@@ -145,7 +145,7 @@ fn load_counted(
     }
     let idle = idle_time(closed);
     let segments = segments(ready.len(), resolved.load.connections, idle, random);
-    let order = fleet_load::unwatched(cx.order(resolved, ready, segments));
+    let order = at_once::unwatched(cx.order(resolved, ready, segments));
     let loaded = cx.load_order(order, ready);
     let times = match &loaded {
         Ok(loaded) => idle_times(ready.len(), loaded, idle),

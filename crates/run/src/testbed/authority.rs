@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use tls::{Authority, ClientSettings, Identity, KeyType, TlsError, Trust};
 
-use crate::copies::original;
+use crate::testbed::copies::original;
 use experiment::recipe::Certificates;
 use experiment::{LoadSpec, SubjectSpec, Target};
 

@@ -16,10 +16,10 @@ use readings::{EVENT_ROW_MS, EventsReading, Outcome, Reading};
 use self::effect::events_reading;
 use self::moments::AgentClocks;
 use self::schedule::{EventSchedule, Means};
-use super::{GroupSetup, Measurer, load_of, metrics_of};
 use crate::RunEvent;
 use crate::context::Context;
 use crate::group::{GroupResult, ReadySubject};
+use crate::measure::{GroupSetup, Measurer, load_of, metrics_of};
 use crate::testbed::Testbed;
 use agent::wire::Loaded;
 use agent::{AgentError, LoadObserver};
@@ -27,7 +27,7 @@ use agent::{AgentError, LoadObserver};
 /// Interval at which the schedule is checked for due events.
 const TICK: Duration = Duration::from_millis(5);
 
-pub(super) struct Events;
+pub(crate) struct Events;
 
 impl Measurer for Events {
     fn measure(

@@ -8,8 +8,8 @@ use readings::{
     RunHeader, Trial, condition_of_load,
 };
 
-use crate::folder::NewFolder;
 use crate::journal::JournalWriter;
+use crate::journal::folder::NewFolder;
 use crate::{RunError, RunOptions};
 use experiment::plan::{Group, Plan};
 use experiment::{LoadRole, Rate};

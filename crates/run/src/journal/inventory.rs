@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use readings::Condition;
 use serde_json::Value;
 
-use crate::server_configs::ServerConfigs;
+use crate::journal::folder;
+use crate::journal::server_configs::ServerConfigs;
 use crate::testbed::Testbed;
-use crate::{CpuPlacement, RunError, RunOptions, folder};
+use crate::{CpuPlacement, RunError, RunOptions};
 
-pub(super) struct Inventory<'a> {
+pub(crate) struct Inventory<'a> {
     options: &'a RunOptions<'a>,
     configs: ServerConfigs,
     is_written: bool,
@@ -17,7 +18,7 @@ pub(super) struct Inventory<'a> {
 
 impl<'a> Inventory<'a> {
     /// Starts from the `hosts.json` of an earlier part of the run, if there is one.
-    pub(super) fn of(options: &'a RunOptions<'a>) -> Self {
+    pub(crate) fn of(options: &'a RunOptions<'a>) -> Self {
         let before = folder::read_inventory(options.folder);
         let configs = before
             .as_ref()
@@ -31,7 +32,7 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         condition: &Condition,
         configurations: &BTreeMap<String, Value>,

@@ -10,14 +10,15 @@ use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec, Links, MachineLinks};
 use readings::{FailureCause, Journal, JournalRow, Outcome, RunHeader, Trial};
 
-use crate::fake::{FakeHost, FakeLinks, SharedScript};
 use crate::journal;
+use crate::tests::fake::{FakeHost, FakeLinks, SharedScript};
 use crate::{RunEvent, RunOptions, StoppingRule, run_on};
 
 mod answers;
 mod bottlenecks;
 mod damage;
 mod events;
+pub(crate) mod fake;
 mod instructions;
 mod machines;
 mod outside;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use agent::AgentError;
 use agent::wire::{AwaitServer, time_limit_phrase, without_last_output};
 
-use crate::copies::original;
+use crate::testbed::copies::original;
 
 /// The first line is printed after this time.
 const FIRST: Duration = Duration::from_secs(5);

@@ -1,6 +1,9 @@
 //! One load that several hosts make together, without an experiment: of `weigh load` and
 //! `weigh capacity`.
 
+pub(crate) mod at_once;
+mod host_rows;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,8 +15,8 @@ use hosts::{Hosts, HostsError, HostsSpec};
 use load::{Expect, Job, Progress, Row, Segment, Stop};
 use readings::{HostReading, HostSpec, LoadReading};
 
-use crate::fleet_load::{self, HostPart, HostReport, NeededTimes};
-use crate::host_rows::HostRows;
+use crate::fleet::at_once::{HostPart, HostReport, NeededTimes};
+use crate::fleet::host_rows::HostRows;
 
 /// The length of the load from which is learned how long the hosts need to begin one.
 const TRIED_FOR: Duration = Duration::from_millis(1);
@@ -198,7 +201,7 @@ impl Fleet {
     /// The job of one host, with its part and the answers that count as good there.
     fn job_of(&self, number: usize, job: &Job, gap: Duration) -> Job {
         let mut own = job.clone();
-        let part = fleet_load::part_of(number, self.names.len(), job.threads, gap);
+        let part = at_once::part_of(number, self.names.len(), job.threads, gap);
         own.part = Some(part);
         own.cpus.clone_from(&self.specs[number].cpus);
         let requests = own
@@ -234,7 +237,7 @@ impl Fleet {
         });
         let orders = orders.collect();
         let agents = self.agents()?;
-        let parts = fleet_load::at_the_same_time(agents, orders, lead, stop, report)?;
+        let parts = at_once::at_the_same_time(agents, orders, lead, stop, report)?;
         let results = parts.into_iter().map(|(_, result)| result);
         Ok(self.names.iter().cloned().zip(results).collect())
     }
@@ -287,7 +290,7 @@ fn merged(parts: Vec<HostResult>, rows: HostRows) -> Result<LoadReading, AgentEr
                 }
             }
             Err(AgentError::Lost(why)) => {
-                let why = fleet_load::without_host(&why, &host).to_owned();
+                let why = at_once::without_host(&why, &host).to_owned();
                 lost.push((host, why));
             }
             Err(error) => return Err(HostPart::of_host(&host).failed(error)),

@@ -1,16 +1,20 @@
 //! Loads by outside drivers: warm-up, then runs in rounds of random order.
 
+mod output;
+mod trial;
+
 use std::net::SocketAddr;
 
 use readings::{DriverRun, LoadReading, Outcome, Pacing};
 
+use self::trial::{ToolRun, ToolTrial};
 use super::rate::choose_rate;
 use super::schedule;
-use super::tool_trial::{ToolRun, ToolTrial};
 use super::{GroupSetup, Measurer};
+use crate::RunEvent;
 use crate::context::Context;
 use crate::group::{GroupResult, ReadySubject};
-use crate::{RunEvent, upstream_connections};
+use crate::measure::upstream_connections;
 use agent::AgentError;
 use agent::wire::{DriveOrder, Driven};
 use experiment::driver::{Driver, RunContext};

@@ -10,8 +10,8 @@ use net::plain_file;
 use readings::Utc;
 use serde_json::{Value, json};
 
+use crate::journal::server_configs::ServerConfigs;
 use crate::journal::{self, JournalError, JournalWriter};
-use crate::server_configs::ServerConfigs;
 use crate::{CpuPlacement, RunError, RunOptions};
 use experiment::Experiment;
 

@@ -1,5 +1,14 @@
 //! The hosts of a run and the servers that run on them.
 
+pub(crate) mod authority;
+pub(crate) mod chosen_addresses;
+pub(crate) mod copies;
+pub(crate) mod cpu_placement;
+pub(crate) mod outside;
+pub(crate) mod path_limits;
+mod remote_programs;
+mod remote_samples;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
@@ -8,8 +17,8 @@ use agent::{AgentError, AgentHandle};
 use experiment::{Experiment, ResolvedCondition};
 use hosts::{Hosts, HostsError, HostsSpec, TopologyOptions, Unconfirmed};
 
-use crate::copies::original;
-use crate::instructions::CountingSupport;
+use crate::measure::instructions::CountingSupport;
+use crate::testbed::copies::original;
 use crate::{CpuPlacement, RunError};
 
 /// A host from which servers can be sampled: its name, the servers of its own agent, and those of

@@ -10,12 +10,12 @@ use readings::{
 };
 
 use crate::context::Context;
-use crate::copies::queues_of_path;
+use crate::group::sequential;
+use crate::group::servers::{start_servers, stop_servers};
 use crate::group::{GroupResult, ReadySubject, ready_subjects};
 use crate::measure::schedule;
-use crate::path_limits::ServerQuota;
-use crate::sequential;
-use crate::servers::{start_servers, stop_servers};
+use crate::testbed::copies::queues_of_path;
+use crate::testbed::path_limits::ServerQuota;
 use agent::AgentError;
 use agent::wire::{Answer, LoadOrder, Order, OtherServer, QuotaOrder};
 use experiment::plan::{Group, PlannedTrial};

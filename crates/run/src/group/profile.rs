@@ -11,10 +11,10 @@ use inferno::{differential, flamegraph};
 use readings::{Condition, Outcome};
 
 use crate::context::Context;
+use crate::group::sequential;
+use crate::group::servers::{start_servers, stop_servers};
 use crate::group::{GroupResult, ready_subjects};
 use crate::measure::schedule;
-use crate::sequential;
-use crate::servers::{start_servers, stop_servers};
 use agent::AgentError;
 use agent::wire::{CallGraph, ProfileOrder, ServerProfile};
 use experiment::Experiment;

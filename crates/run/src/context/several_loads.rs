@@ -11,11 +11,11 @@ use load::{Arrivals, Segment, Stop, Wait};
 use readings::Pacing;
 
 use crate::context::Context;
+use crate::context::slice_times::SliceTimes;
 use crate::event::RunEvent;
-use crate::fleet_load::{self, LoadOrders, NeededTimes, Timing};
+use crate::fleet::at_once::{self, LoadOrders, NeededTimes, Timing};
 use crate::group::ReadySubject;
 use crate::measure::schedule;
-use crate::slice_times::SliceTimes;
 use agent::AgentError;
 use agent::wire::{LoadOrder, Loaded};
 
@@ -152,7 +152,7 @@ impl SeveralLoads {
         timing.may_be_late = true;
         let loaded = self.carry_out(cx, segments, pacings.clone(), timing)?;
         self.learn(&loaded);
-        if !loaded.iter().any(fleet_load::is_late) || cx.stopped() {
+        if !loaded.iter().any(at_once::is_late) || cx.stopped() {
             return Ok(loaded);
         }
         let timing = self.needed.timing(segments);
@@ -184,7 +184,7 @@ impl SeveralLoads {
             places.push(at);
             started.push(LoadOrders {
                 name: Some(one.name.clone()),
-                hosts: fleet_load::parts(order, &one.ready, declared, timing.gap),
+                hosts: at_once::parts(order, &one.ready, declared, timing.gap),
             });
         }
         let subjects = segments
@@ -203,7 +203,7 @@ impl SeveralLoads {
                 errors,
             });
         };
-        let made = fleet_load::carry_out(cx.testbed, started, timing, cx.stop, &mut progress)?;
+        let made = at_once::carry_out(cx.testbed, started, timing, cx.stop, &mut progress)?;
         times.ends().into_iter().for_each(&mut *cx.emit);
         let mut all = vec![Loaded::default(); self.all.len()];
         for (at, loaded) in places.into_iter().zip(made) {
@@ -262,10 +262,10 @@ fn order_of(cx: &Context<'_>, at: usize, one: &OneLoad, segments: Vec<Segment>) 
     if at == 0 {
         return order;
     }
-    let mut order = fleet_load::unwatched(order);
+    let mut order = at_once::unwatched(order);
     let experiment = cx.options.experiment;
     let host = one.resolved.load.host.as_deref();
-    let own = host.map(|host| fleet_load::cpus_of(host, &experiment.hosts));
+    let own = host.map(|host| at_once::cpus_of(host, &experiment.hosts));
     order.job.cpus = match own {
         Some(cpus) if !cpus.is_empty() || experiment.hosts_are_machines() => cpus,
         _ => order.job.cpus,

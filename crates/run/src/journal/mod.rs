@@ -1,5 +1,11 @@
 //! The append-only file of a run's rows.
 
+pub(crate) mod folder;
+pub(crate) mod inventory;
+mod lock;
+mod server_configs;
+pub(crate) mod settings;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +16,7 @@ use readings::{
     JOURNAL_LINE_BYTES_MAX, Journal, JournalRow, JournalTextError, Salvaged, UnwritableRow,
 };
 
-use crate::lock::{Lock, lock};
+use crate::journal::lock::{Lock, lock};
 
 /// The journal's name inside a run's folder.
 pub const FILE_NAME: &str = "journal.jsonl";

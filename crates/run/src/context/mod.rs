@@ -1,5 +1,8 @@
 //! What the parts of a run share while they measure.
 
+pub(crate) mod several_loads;
+mod slice_times;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,16 +12,16 @@ use net::AddressSelection;
 use readings::{CurveChoice, FailureCause};
 use serde_json::Value;
 
-use crate::authority::RunAuthority;
-use crate::chosen_addresses::{ChosenAddresses, Unresolved};
-use crate::copies::original;
-use crate::fleet_load::{self, LoadOrders, NeededTimes, Timing};
+use crate::context::slice_times::SliceTimes;
+use crate::fleet::at_once::{self, LoadOrders, NeededTimes, Timing};
 use crate::group::ReadySubject;
+use crate::group::sequential::Sequential;
 use crate::measure::schedule;
-use crate::outside::running_behind;
-use crate::sequential::Sequential;
-use crate::slice_times::SliceTimes;
 use crate::testbed::Testbed;
+use crate::testbed::authority::RunAuthority;
+use crate::testbed::chosen_addresses::{ChosenAddresses, Unresolved};
+use crate::testbed::copies::original;
+use crate::testbed::outside::running_behind;
 use crate::{CpuPlacement, RunEvent, RunOptions};
 use agent::AgentError;
 use agent::wire::{LoadOrder, Loaded};
@@ -214,7 +217,7 @@ impl Context<'_> {
         let first = timing(&self.needed, true);
         let loaded = self.carry_out(order.clone(), ready, Some(first))?;
         self.needed.learn(&loaded);
-        if !fleet_load::is_late(&loaded) || self.stopped() {
+        if !at_once::is_late(&loaded) || self.stopped() {
             return Ok(loaded);
         }
         let again = timing(&self.needed, false);
@@ -248,10 +251,10 @@ impl Context<'_> {
         let mut loaded = match timing {
             Some(timing) => {
                 let declared = &self.options.experiment.hosts;
-                let hosts = fleet_load::parts(order, ready, declared, timing.gap);
+                let hosts = at_once::parts(order, ready, declared, timing.gap);
                 let load = LoadOrders { name: None, hosts };
                 let (stop, testbed) = (self.stop, &mut *self.testbed);
-                let made = fleet_load::carry_out(testbed, vec![load], timing, stop, &mut progress);
+                let made = at_once::carry_out(testbed, vec![load], timing, stop, &mut progress);
                 made?.pop().unwrap_or_default()
             }
             None => self

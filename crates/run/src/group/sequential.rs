@@ -7,11 +7,12 @@ use std::time::Duration;
 use readings::{Condition, FailureCause, LoadReading, Outcome, at_condition};
 
 use crate::context::Context;
+use crate::group::answers;
+use crate::group::start_failures::GroupFailure;
 use crate::group::{GroupResult, side_by_side};
 use crate::measure::curve::choose_curve;
 use crate::measure::rate::choose_rate_of;
-use crate::start_failures::GroupFailure;
-use crate::{answers, copies};
+use crate::testbed::copies;
 use agent::AgentError;
 use agent::wire::{Answer, Order, without_last_output};
 use experiment::plan::Group;

@@ -9,10 +9,10 @@ use readings::{
     Reading, ServerReading, Slice, SystemMetrics, ThreadReading, at_condition,
 };
 
-use super::schedule::ANSWERS_PER_RUN_MIN;
-use super::tool_output::{output_tail, shell, shortened};
-use crate::copies::{of_path, original};
+use super::output::{output_tail, shell, shortened};
 use crate::group::ReadySubject;
+use crate::measure::schedule::ANSWERS_PER_RUN_MIN;
+use crate::testbed::copies::{of_path, original};
 use agent::wire::{DriveEnd, Driven};
 use experiment::LoadSpec;
 use experiment::driver::{Driver, read_driver_output};

@@ -1,20 +1,27 @@
 //! Measures one condition in one block: start servers, measure, stop servers.
 
+mod answers;
+pub(crate) mod bottleneck;
+pub(crate) mod profile;
+mod ready_wait;
+pub(crate) mod sequential;
+pub(crate) mod servers;
+mod start_failures;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use readings::{CurveChoice, FailureCause, Outcome, RateChoice, Reading};
 
-use crate::answers::{self, Differing, FirstAnswer};
-use crate::chosen_addresses::Unresolved;
 use crate::context::{Context, connection_close, host_of, request};
-use crate::copies;
+use crate::group::answers::{Differing, FirstAnswer};
+use crate::group::servers::{broken_servers, start_servers, stop_servers};
+use crate::group::start_failures::GroupFailure;
+use crate::measure::upstream_connections;
 use crate::measure::{GroupSetup, measurer};
-use crate::outside::Outside;
-use crate::sequential;
-use crate::servers::{broken_servers, start_servers, stop_servers};
-use crate::start_failures::{self, GroupFailure};
-use crate::upstream_connections;
+use crate::testbed::chosen_addresses::Unresolved;
+use crate::testbed::copies;
+use crate::testbed::outside::Outside;
 use agent::AgentError;
 use agent::wire::{Answer, AnswerSummary, AwaitServer, Order};
 use experiment::plan::{Group, PlannedTrial};

@@ -9,8 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::context::Context;
-use crate::copies::original;
 use crate::group::GroupResult;
+use crate::testbed::copies::original;
 use experiment::recipe::is_certificate;
 
 /// Larger files of a server are content, not configuration.

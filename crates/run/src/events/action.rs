@@ -5,7 +5,7 @@ use std::thread::sleep;
 
 use super::TICK;
 use super::moments::{AT_ONCE, AgentClocks, Moment, here_at, now_ns};
-use crate::servers::StartedServer;
+use crate::group::servers::StartedServer;
 use crate::testbed::Testbed;
 use agent::AgentError;
 use agent::wire::{Answer, FileToWrite, Order, ReloadProbe, ReloadServer, ReloadSign};
@@ -322,7 +322,7 @@ impl Reload {
             failed(format!("the recipe `{name}` cannot be reloaded"))
         })?;
         let before = &server.start.files;
-        let new = rendered.files.iter().map(crate::servers::to_write);
+        let new = rendered.files.iter().map(crate::group::servers::to_write);
         let files: Vec<FileToWrite> = new.filter(|file| !before.contains(file)).collect();
         let is_changed = |old: &&FileToWrite| files.iter().any(|file| file.path == old.path);
         let original = before.iter().filter(is_changed).cloned().collect();

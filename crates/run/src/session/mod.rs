@@ -1,28 +1,34 @@
 //! A run from preparation to end.
 
+mod deadline;
+mod resume;
+pub(crate) mod retries;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use readings::{Condition, CurveChoice, FailureCause, JournalRow, Outcome, Placement, Trial};
 use serde_json::Value;
 
-use crate::authority::RunAuthority;
-use crate::chosen_addresses::ChosenAddresses;
 use crate::context::Context;
-use crate::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
-use crate::deadline::Deadline;
-use crate::fleet_load::NeededTimes;
+use crate::context::several_loads;
+use crate::fleet::at_once::NeededTimes;
 use crate::group::GroupResult;
-use crate::inventory::Inventory;
+use crate::group::bottleneck;
+use crate::group::profile;
+use crate::group::sequential::{Sequential, measure_group};
+use crate::journal::folder;
+use crate::journal::inventory::Inventory;
+use crate::journal::settings;
 use crate::journal::{JournalError, JournalWriter};
-use crate::resume::{EarlierResults, OpenedJournal};
-use crate::retries::RetryTracker;
-use crate::sequential::{Sequential, measure_group};
+use crate::session::deadline::Deadline;
+use crate::session::resume::{EarlierResults, OpenedJournal};
+use crate::session::retries::RetryTracker;
+use crate::testbed::authority::RunAuthority;
+use crate::testbed::chosen_addresses::ChosenAddresses;
+use crate::testbed::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
 use crate::testbed::{Testbed, hosts_spec};
-use crate::{
-    CpuPlacement, OpenHosts, RunError, RunEvent, RunOptions, bottleneck, folder, measure, profile,
-    resume, settings, several_loads,
-};
+use crate::{CpuPlacement, OpenHosts, RunError, RunEvent, RunOptions, measure};
 use agent::AgentError;
 use experiment::SEARCH;
 use experiment::plan::{Group, Plan, PlannedTrial};

@@ -7,7 +7,7 @@ use readings::EventReading;
 
 use super::action::{Action, Target};
 use super::moments::{AT_ONCE, AgentClocks, Moment, now_ns};
-use crate::servers::StartedServer;
+use crate::group::servers::StartedServer;
 use crate::testbed::Testbed;
 use agent::AgentError;
 use agent::wire::{Answer, Order};

@@ -10,11 +10,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::context::{Context, connection_close};
-use crate::copies::{is_copy, original};
-use crate::cpu_placement;
 use crate::group::GroupResult;
-use crate::ready_wait::ReadyWait;
-use crate::start_failures::GroupFailure;
+use crate::group::ready_wait::ReadyWait;
+use crate::group::start_failures::GroupFailure;
+use crate::testbed::copies::{is_copy, original};
+use crate::testbed::cpu_placement;
 use agent::AgentError;
 use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
 use experiment::plan::Group;
