@@ -32,7 +32,7 @@ pub use event::RunEvent;
 pub use fleet::{Fleet, FleetLoad};
 pub use journal::folder::{default_folder, replace_file};
 pub use session::retries::StoppingRule;
-pub use testbed::cpu_placement::CpuPlacement;
+pub use testbed::cpu_placement::{CpuPlacement, PlacementError};
 
 use session::Session;
 

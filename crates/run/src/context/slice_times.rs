@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use load::{Segment, Stop};
+use load::Segment;
 
 use crate::event::RunEvent;
+use crate::fleet::timing::planned_window;
 
 /// Times the slices of a load under way.
 pub(crate) struct SliceTimes {
@@ -18,15 +19,11 @@ pub(crate) struct SliceTimes {
 impl SliceTimes {
     /// Of a load that begins now.
     pub(crate) fn of(segments: &[Segment]) -> Self {
-        let planned = |segment: &Segment| {
-            let window = match segment.stop {
-                Stop::After(window) => window,
-                Stop::Requests(_) | Stop::EachConnection(_) => Duration::ZERO,
-            };
-            segment.idle_before + segment.ramp_up + window
-        };
+        let planned = segments.iter();
         Self {
-            planned: segments.iter().map(planned).collect(),
+            planned: planned
+                .map(|one| one.idle_before + one.ramp_up + planned_window(one))
+                .collect(),
             next: 0,
             since: Instant::now(),
         }
@@ -56,6 +53,7 @@ impl SliceTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use load::Stop;
 
     #[test]
     fn each_slice_is_reported_once_with_its_planned_length() {

@@ -3,10 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 
-use super::TICK;
-use super::moments::{AT_ONCE, AgentClocks, Moment, here_at, now_ns};
-use crate::group::servers::StartedServer;
+use super::moments::{AT_ONCE, AgentClocks, Moment, TICK, here_at, now_ns};
 use crate::testbed::Testbed;
+use crate::testbed::started_server::StartedServer;
 use agent::AgentError;
 use agent::wire::{Answer, FileToWrite, Order, ReloadProbe, ReloadServer, ReloadSign};
 use experiment::recipe::{self, Recipe};
@@ -322,7 +321,10 @@ impl Reload {
             failed(format!("the recipe `{name}` cannot be reloaded"))
         })?;
         let before = &server.start.files;
-        let new = rendered.files.iter().map(crate::group::servers::to_write);
+        let new = rendered
+            .files
+            .iter()
+            .map(crate::testbed::started_server::to_write);
         let files: Vec<FileToWrite> = new.filter(|file| !before.contains(file)).collect();
         let is_changed = |old: &&FileToWrite| files.iter().any(|file| file.path == old.path);
         let original = before.iter().filter(is_changed).cloned().collect();

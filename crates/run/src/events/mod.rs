@@ -11,54 +11,48 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::{Segment, Stop};
-use readings::{EVENT_ROW_MS, EventsReading, Outcome, Reading};
+use readings::{EVENT_ROW_MS, EventsReading, Reading};
 
 use self::effect::events_reading;
-use self::moments::AgentClocks;
+use self::moments::{AgentClocks, TICK};
 use self::schedule::{EventSchedule, Means};
 use crate::RunEvent;
 use crate::context::Context;
-use crate::group::{GroupResult, ReadySubject};
-use crate::measure::{GroupSetup, Measurer, load_of, metrics_of};
+use crate::measure::{Ending, Findings, GroupSetup, load_of, metrics_of};
 use crate::testbed::Testbed;
+use crate::testbed::ready_subject::ReadySubject;
 use agent::wire::Loaded;
 use agent::{AgentError, LoadObserver};
 
-/// Interval at which the schedule is checked for due events.
-const TICK: Duration = Duration::from_millis(5);
-
-pub(crate) struct Events;
-
-impl Measurer for Events {
-    fn measure(
-        &self,
-        cx: &mut Context<'_>,
-        setup: &GroupSetup<'_>,
-        ready: &[ReadySubject],
-        _: &mut fastrand::Rng,
-        result: &mut GroupResult,
-    ) -> Result<(), AgentError> {
-        // Events require a rate; the experiment was checked.
-        let Some(rate_per_s) = setup.rate else {
-            return Ok(());
-        };
-        for one in ready {
-            if cx.stopped() {
-                return Ok(());
-            }
-            cx.phase(&format!("{rate_per_s} requests/s with events"));
-            let (loaded, events) = load_with_events(cx, setup, one, rate_per_s, result)?;
-            let reading = Reading {
-                latency: load_of(0, one, &loaded),
-                latency_probed: metrics_of(0, one, &loaded),
-                events: Some(events),
-                ..Reading::default()
-            };
-            let outcome = Outcome::Done(Box::new(reading));
-            result.outcomes.push((one.planned.clone(), outcome));
+/// An open loop with events for each subject in turn.
+///
+/// # Errors
+/// When all subjects are affected; the failure of one is an outcome.
+pub(crate) fn measure(
+    cx: &mut Context<'_>,
+    setup: &GroupSetup<'_>,
+    ready: &[ReadySubject],
+    found: &mut Findings,
+) -> Result<Ending, AgentError> {
+    // Events require a rate; the experiment was checked.
+    let Some(rate_per_s) = setup.wanted.rate else {
+        return Ok(Ending::Complete);
+    };
+    for one in ready {
+        if cx.stopped() {
+            break;
         }
-        Ok(())
+        cx.phase(&format!("{rate_per_s} requests/s with events"));
+        let (loaded, events) = load_with_events(cx, setup, one, rate_per_s, found)?;
+        let reading = Reading {
+            latency: load_of(0, one, &loaded),
+            latency_probed: metrics_of(0, one, &loaded),
+            events: Some(events),
+            ..Reading::default()
+        };
+        found.add(&one.planned, reading);
     }
+    Ok(Ending::Complete)
 }
 
 /// Begins and undoes events while a load runs.
@@ -100,7 +94,7 @@ fn load_with_events(
     setup: &GroupSetup<'_>,
     one: &ReadySubject,
     rate_per_s: f64,
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) -> Result<(Loaded, EventsReading), AgentError> {
     let (resolved, up) = (setup.resolved, setup.up);
     let design = &cx.options.experiment.design;
@@ -167,7 +161,7 @@ fn load_with_events(
     cx.testbed
         .add_remote_samples(from, remote, &mut loaded.measured)?;
     if !not_begun.is_empty() && !cx.stopped() {
-        result.warnings.push(format!(
+        found.warnings.push(format!(
             "`{}` in block {}: at the window's end {} had not been restarted yet; a longer \
              `latency_window` gives a rolling restart more time",
             one.subject.name,

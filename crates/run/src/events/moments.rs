@@ -6,11 +6,12 @@ use std::collections::btree_map::Entry;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::TICK;
 use crate::testbed::Testbed;
 use agent::wire::{Answer, Order};
 use agent::{AgentError, AgentHandle, Clock};
 
+/// Interval at which the schedule is checked for due events.
+pub(super) const TICK: Duration = Duration::from_millis(5);
 /// Round trips to an agent that the lead of an order allows for: samples of a server that precede
 /// the order, and the order itself.
 const ROUND_TRIPS: u64 = 3;

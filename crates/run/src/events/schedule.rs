@@ -7,8 +7,8 @@ use readings::EventReading;
 
 use super::action::{Action, Target};
 use super::moments::{AT_ONCE, AgentClocks, Moment, now_ns};
-use crate::group::servers::StartedServer;
 use crate::testbed::Testbed;
+use crate::testbed::started_server::StartedServer;
 use agent::AgentError;
 use agent::wire::{Answer, Order};
 use experiment::{EventKind, EventSpec, EventTarget, Recipes, ResolvedCondition};

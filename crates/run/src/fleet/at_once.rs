@@ -8,167 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use load::{Part, Row, Segment, Stop};
-use readings::{HostSpec, LoadReading, START_LATE_US};
+use load::Row;
+use readings::LoadReading;
 
-use crate::group::ReadySubject;
+use crate::fleet::orders::LoadOrders;
+use crate::fleet::timing::{Timing, is_late};
 use crate::testbed::Testbed;
 use agent::wire::{LoadOrder, Loaded};
 use agent::{AgentError, AgentHandle, LoadObserver};
-
-/// Time for all hosts to ask for reference answers and to open their event loops.
-const LEAD: Duration = Duration::from_millis(700);
-/// The gap between two segments as a share of the longest window. The last answers arrive in it.
-const GAP_SHARE: f64 = 0.25;
-/// The limits of that gap.
-const GAP_MIN: Duration = Duration::from_millis(20);
-const GAP_MAX: Duration = Duration::from_secs(2);
-/// The time for the last answers is what they took before, times this, ...
-const DRAIN_FACTOR: f64 = 1.5;
-/// ... plus this.
-const DRAIN_MARGIN: Duration = Duration::from_millis(50);
-/// The same, for the time before the first segment.
-const LEAD_MARGIN: Duration = Duration::from_millis(200);
 
 /// The most reports that wait; then the hosts have to wait.
 const REPORTS_MAX: usize = 1024;
 /// How often a signal is looked for while loads are made.
 const STOP_CHECK: Duration = Duration::from_millis(50);
-
-/// The order of one host.
-pub(crate) struct HostOrder {
-    host: Option<String>,
-    order: LoadOrder,
-}
-
-/// One load: the orders of the hosts that make it.
-pub(crate) struct LoadOrders {
-    /// Its name, if there are several loads.
-    pub(crate) name: Option<String>,
-    pub(crate) hosts: Vec<HostOrder>,
-}
-
-/// When loads begin, and the time between their segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timing {
-    /// Time from the orders to the first segment.
-    pub(crate) lead: Duration,
-    /// Time from the end of a segment to the next one.
-    pub(crate) gap: Duration,
-    /// Whether a late start is accepted, as in a warm-up.
-    pub(crate) may_be_late: bool,
-}
-
-impl Timing {
-    /// The timing for segments of these lengths.
-    pub(crate) fn of(segments: &[Segment]) -> Self {
-        Self {
-            lead: LEAD,
-            gap: gap(segments),
-            may_be_late: false,
-        }
-    }
-}
-
-/// The longest times that loads needed so far around their windows.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NeededTimes {
-    /// The longest time after a window, in which the last answers came.
-    drain: Duration,
-    /// The longest time before the first segment.
-    ready: Duration,
-}
-
-impl NeededTimes {
-    pub(crate) fn learn(&mut self, loaded: &Loaded) {
-        self.drain = self.drain.max(Duration::from_nanos(loaded.drain_ns));
-        self.ready = self.ready.max(Duration::from_nanos(loaded.ready_ns));
-    }
-
-    /// A timing with room for what earlier loads needed.
-    pub(crate) fn timing(&self, segments: &[Segment]) -> Timing {
-        let usual = Timing::of(segments);
-        Timing {
-            lead: usual
-                .lead
-                .max(self.ready.mul_f64(DRAIN_FACTOR) + LEAD_MARGIN),
-            gap: self.drain.mul_f64(DRAIN_FACTOR) + DRAIN_MARGIN,
-            may_be_late: false,
-        }
-    }
-}
-
-/// Whether a load began a segment later than a result allows.
-pub(crate) fn is_late(loaded: &Loaded) -> bool {
-    loaded.late_ns as f64 / 1e3 > START_LATE_US
-}
-
-/// An order for each host of a load. The agent of the first host also samples the servers.
-pub(crate) fn parts(
-    order: LoadOrder,
-    ready: &[ReadySubject],
-    hosts: &[HostSpec],
-    gap: Duration,
-) -> Vec<HostOrder> {
-    let Some(first) = ready.first() else {
-        return Vec::new();
-    };
-    let threads = order.job.threads;
-    let count = 1 + first.also_from.len();
-    let part = |number| part_of(number, count, threads, gap);
-    let mut lead = order.clone();
-    lead.job.part = Some(part(0));
-    let mut orders = vec![HostOrder {
-        host: first.from.clone(),
-        order: lead,
-    }];
-    for (number, (host, _)) in first.also_from.iter().enumerate() {
-        // Only the first host's agent samples servers.
-        let mut own = unwatched(order.clone());
-        own.job.part = Some(part(number + 1));
-        own.job.cpus = cpus_of(host, hosts);
-        let addresses = ready.iter().map(|one| one.also_from[number].1);
-        for (target, address) in own.job.targets.iter_mut().zip(addresses) {
-            target.address = address.into();
-        }
-        orders.push(HostOrder {
-            host: Some(host.clone()),
-            order: own,
-        });
-    }
-    orders
-}
-
-/// The part of the host with this number, of so many hosts with so many threads each. It has no
-/// start yet.
-pub(crate) fn part_of(number: usize, hosts: usize, threads: usize, gap: Duration) -> Part {
-    Part {
-        first_thread: number * threads,
-        all_threads: hosts * threads,
-        start_ns: 0,
-        gap_ns: gap.as_nanos() as u64,
-    }
-}
-
-/// The CPUs that a host declares.
-pub(crate) fn cpus_of(host: &str, hosts: &[HostSpec]) -> Vec<u32> {
-    let found = hosts.iter().find(|one| one.name == host);
-    found.map(|one| one.cpus.clone()).unwrap_or_default()
-}
-
-/// The order with its load only, without samples of servers.
-pub(crate) fn unwatched(order: LoadOrder) -> LoadOrder {
-    LoadOrder::of(order.job)
-}
-
-fn gap(segments: &[Segment]) -> Duration {
-    let windows = segments.iter().map(|segment| match segment.stop {
-        Stop::After(window) => window,
-        Stop::Requests(_) | Stop::EachConnection(_) => Duration::ZERO,
-    });
-    let longest = windows.max().unwrap_or_default();
-    longest.mul_f64(GAP_SHARE).clamp(GAP_MIN, GAP_MAX)
-}
 
 /// Makes all loads at the same time, each host its part. Returns what each load measured, merged
 /// over its hosts. `progress` reports that of the first load.

@@ -3,6 +3,8 @@
 
 pub(crate) mod at_once;
 mod host_rows;
+pub(crate) mod orders;
+pub(crate) mod timing;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,8 +17,9 @@ use hosts::{Hosts, HostsError, HostsSpec};
 use load::{Expect, Job, Progress, Row, Segment, Stop};
 use readings::{HostReading, HostSpec, LoadReading};
 
-use crate::fleet::at_once::{HostPart, HostReport, NeededTimes};
+use crate::fleet::at_once::{HostPart, HostReport};
 use crate::fleet::host_rows::HostRows;
+use crate::fleet::timing::NeededTimes;
 
 /// The length of the load from which is learned how long the hosts need to begin one.
 const TRIED_FOR: Duration = Duration::from_millis(1);
@@ -201,7 +204,7 @@ impl Fleet {
     /// The job of one host, with its part and the answers that count as good there.
     fn job_of(&self, number: usize, job: &Job, gap: Duration) -> Job {
         let mut own = job.clone();
-        let part = at_once::part_of(number, self.names.len(), job.threads, gap);
+        let part = orders::part_of(number, self.names.len(), job.threads, gap);
         own.part = Some(part);
         own.cpus.clone_from(&self.specs[number].cpus);
         let requests = own

@@ -2,23 +2,20 @@
 //! with a few short closed loops in random order. Some probes run as in the experiment; each of the
 //! others changes one thing. `verdict` interprets the readings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use readings::{
-    BottleneckReading, Change, Condition, LoadReading, NO_PORT, Pacing, Probe, WrongKind,
-};
+use readings::{BottleneckReading, Condition, LoadReading, NO_PORT, Pacing, Probe, WrongKind};
 
 use crate::context::Context;
-use crate::group::sequential;
-use crate::group::servers::{start_servers, stop_servers};
-use crate::group::{GroupResult, ReadySubject, ready_subjects};
+use crate::context::segments::segment;
+use crate::group::alone::Alone;
+use crate::group::perturbations::{Perturbation, not_tried, perturbations, unchanged};
 use crate::measure::schedule;
 use crate::testbed::copies::queues_of_path;
-use crate::testbed::path_limits::ServerQuota;
+use crate::testbed::ready_subject::ReadySubject;
 use agent::AgentError;
-use agent::wire::{Answer, LoadOrder, Order, OtherServer, QuotaOrder};
-use experiment::plan::{Group, PlannedTrial};
+use agent::wire::{Answer, LoadOrder, Order, OtherServer};
 use experiment::{ResolvedCondition, ServerSpec, Target};
 
 /// Probes of each perturbation.
@@ -35,42 +32,9 @@ const WINDOW_MAX_MS: f64 = 4_000.0;
 /// Shortest ramp-up; otherwise two median response times.
 const RAMP_UP_MS: f64 = 100.0;
 const WARM_UP_MAX: Duration = Duration::from_millis(1_000);
-/// Share of a CPU below which a thread counts as idle.
-const WORKING: f64 = 0.05;
 
-/// Factor on the rates of links for [`Change::TwiceTheLinkRate`].
-const LINK_FACTOR: f64 = 2.0;
 /// The name of the links among sampled servers, whose names have no dots.
 const LINKS: &str = "links.";
-
-/// What a probe changes, and the values.
-struct Perturbation {
-    change: Change,
-    connections: u32,
-    threads: usize,
-    cpus: Vec<u32>,
-    /// CPU quotas of hosts during the probe, CPUs each.
-    hosts: Vec<(String, f64)>,
-    /// CPU quota of servers whose hosts have none.
-    quota: Option<QuotaOrder>,
-    /// CPU quotas of servers where hosts are machines, CPUs each.
-    servers: Vec<ServerQuota>,
-    ports: Option<(u16, u16)>,
-    /// Factor on the declared link rates.
-    link_factor: f64,
-}
-
-impl Perturbation {
-    /// The sum of the quotas that the probe sets, CPUs; `None` if it sets none.
-    fn bound_cpus(&self) -> Option<f64> {
-        let of_hosts = self.hosts.iter().map(|(_, cpus)| *cpus);
-        let all: Vec<f64> = of_hosts
-            .chain(self.quota.iter().map(|one| one.cpus))
-            .chain(self.servers.iter().map(|one| one.cpus))
-            .collect();
-        (!all.is_empty()).then(|| all.iter().sum())
-    }
-}
 
 /// Probes one subject. `None` if the run was stopped meanwhile.
 pub(crate) fn search(
@@ -78,19 +42,12 @@ pub(crate) fn search(
     condition: &Condition,
     subject: &str,
 ) -> Result<Option<BottleneckReading>, AgentError> {
-    let group = Group {
-        condition: condition.clone(),
-        trials: vec![PlannedTrial {
-            trial: 0,
-            subject: subject.to_owned(),
-            baseline_copy: false,
-        }],
-    };
-    let resolved = sequential::resolve_group(cx.options.experiment, &group);
+    let alone = Alone::new(cx, condition, subject);
+    let resolved = &alone.resolved;
     let load_host = resolved.load.host.as_deref();
-    let (hosts, load_host) = match cx.options.experiment.hosts_are_machines() {
+    let (hosts, load_key) = match cx.options.experiment.hosts_are_machines() {
         true => (
-            cx.testbed.machines_of(&resolved)?,
+            cx.testbed.machines_of(resolved)?,
             Some(cx.testbed.hosts.key(load_host)),
         ),
         false => (BTreeMap::new(), None),
@@ -99,60 +56,32 @@ pub(crate) fn search(
         condition: condition.clone(),
         subject: subject.to_owned(),
         client_cpus: cx.placement.load_cpus.clone(),
-        cpus_of_servers: cpus_of_servers(cx, &resolved),
+        cpus_of_servers: cpus_of_servers(cx, resolved),
         hosts,
-        load_host,
+        load_host: load_key,
         keepalive: resolved.load.keepalive && resolved.load.requests_per_connection != Some(1),
         link_bits_per_s: resolved
             .subjects
             .iter()
             .find(|one| one.name == subject)
-            .and_then(|one| cx.testbed.slowest_link(&resolved, one)),
-        ports: cx.testbed.ports_that_run_out(resolved.load.host.as_deref()),
-        server_ports: cx.testbed.ports_of_servers(&resolved),
+            .and_then(|one| cx.testbed.slowest_link(resolved, one)),
+        ports: cx.testbed.ports_that_run_out(load_host),
+        server_ports: cx.testbed.ports_of_servers(resolved),
         ..BottleneckReading::default()
     };
     reading.server_cpus = server_cpus(&reading);
-    let mut random = fastrand::Rng::with_seed(cx.seed);
-    let mut result = GroupResult::default();
-    let mut up = Vec::new();
     cx.phase(&format!("looking for the bottleneck of {subject}"));
-    let measured = start_servers(cx, &resolved, &mut up, &mut random)
-        .map_err(|failure| failure.error)
-        .and_then(|addresses| ready_subjects(cx, &resolved, &group, &addresses, &mut result))
-        .and_then(|ready| match ready.is_empty() {
-            true => Ok(()),
-            false => make_probes(cx, &resolved, &ready, &mut random, &mut reading),
-        });
-    if !matches!(measured, Err(AgentError::Lost(_))) {
-        let failed = measured.is_err() || !result.outcomes.is_empty();
-        reading.waiting_at_failure = match failed {
-            true => waiting_ports(cx, resolved.load.host.as_deref()).ok(),
-            false => None,
-        };
-    }
-    let lost = cx.testbed.hosts.lost(measured.is_err());
-    stop_servers(cx, &group, &up, &mut result);
-    if let Some(why) = lost {
-        return Err(AgentError::Lost(why));
-    }
-    match measured {
-        Err(AgentError::Lost(why)) => return Err(AgentError::Lost(why)),
+    let mut waiting = None;
+    let probed = alone.with_servers(
+        cx,
+        |cx, ready, random| make_probes(cx, resolved, ready, random, &mut reading),
+        |cx| waiting = waiting_ports(cx, load_host).ok(),
+    );
+    reading.waiting_at_failure = waiting;
+    match probed {
+        Ok(()) => {}
         Err(AgentError::Failed(why)) => reading.failed = Some(why),
-        Ok(()) => {
-            reading.failed = result
-                .outcomes
-                .into_iter()
-                .find_map(|(_, outcome)| match outcome {
-                    readings::Outcome::Failed { reason, .. } => Some(reason),
-                    readings::Outcome::Done(_) => None,
-                });
-        }
-    }
-    if result.agent_lost {
-        return Err(AgentError::Lost(
-            "it ended while the servers were being stopped".into(),
-        ));
+        Err(lost) => return Err(lost),
     }
     Ok((!cx.stopped()).then_some(reading))
 }
@@ -215,7 +144,7 @@ fn make_probes(
     };
     let ramp_up_ms = RAMP_UP_MS.max(2.0 * median_ms).min(WINDOW_MAX_MS);
     let window_ms = (ANSWERS * median_ms).clamp(least_ms, WINDOW_MAX_MS);
-    let segment = schedule::segment(0, Pacing::Closed, ramp_up_ms, window_ms, Some(0));
+    let segment = segment(0, Pacing::Closed, ramp_up_ms, window_ms, Some(0));
     let mut base = cx.order(resolved, ready, vec![segment]);
     // Servers that ran before are left out: their CPUs are not known, and their CPU time must not
     // be limited.
@@ -278,171 +207,6 @@ fn first_probe(
         }
     }
     probe_once(cx, order, ready, none)
-}
-
-fn unchanged(order: &LoadOrder) -> Perturbation {
-    Perturbation {
-        change: Change::None,
-        connections: order.job.targets[0].connections,
-        threads: order.job.threads,
-        cpus: order.job.cpus.clone(),
-        hosts: Vec::new(),
-        quota: None,
-        servers: Vec::new(),
-        ports: None,
-        link_factor: 1.0,
-    }
-}
-
-/// The perturbations that are possible and that the first probe gives a reason for.
-fn perturbations(
-    cx: &Context<'_>,
-    resolved: &ResolvedCondition,
-    order: &LoadOrder,
-    first: &Probe,
-    reading: &mut BottleneckReading,
-) -> Vec<Perturbation> {
-    let mut perturbations = Vec::new();
-    let connections = order.job.targets[0].connections;
-    let mut skipped = Vec::new();
-    let mut skip = |change, why: &str| skipped.push(not_tried(change, why));
-    // A CPU for one more thread, preferably one without servers.
-    let mut others = cx.testbed.usable_cpus(resolved.load.host.as_deref());
-    let of_host = cx.testbed.cpus_of(resolved.load.host.as_deref());
-    others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
-    others.retain(|cpu| !order.job.cpus.contains(cpu));
-    let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
-    let more = others.iter().find(free).or(others.first()).copied();
-    if order.job.threads as u32 >= connections {
-        skip(Change::ClientThread, "there is no connection for it");
-    } else if more.is_none() && !order.job.cpus.is_empty() {
-        skip(Change::ClientThread, "there is no other CPU for it");
-    } else {
-        let mut cpus = order.job.cpus.clone();
-        if !cpus.is_empty() {
-            cpus.extend(more);
-        }
-        perturbations.push(Perturbation {
-            change: Change::ClientThread,
-            threads: order.job.threads + 1,
-            cpus,
-            ..unchanged(order)
-        });
-    }
-    let shares = |cpu: &u32| reading.server_cpus.contains(cpu);
-    if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.job.cpus.iter().any(shares)) {
-        perturbations.push(Perturbation {
-            change: Change::ClientApart,
-            threads: 1,
-            cpus: vec![cpu],
-            ..unchanged(order)
-        });
-    }
-    match connections.checked_mul(2) {
-        Some(twice) if twice <= 100_000 => perturbations.push(Perturbation {
-            change: Change::TwiceTheConnections,
-            connections: twice,
-            ..unchanged(order)
-        }),
-        _ => skip(Change::TwiceTheConnections, "there are too many already"),
-    }
-    if first.accept_queue_overflows() + first.no_port > 0 && connections > 1 {
-        perturbations.push(Perturbation {
-            change: Change::HalfTheConnections,
-            connections: connections / 2,
-            threads: order.job.threads.min(connections as usize / 2),
-            ..unchanged(order)
-        });
-    }
-    if first.seen.servers.is_empty() {
-        skip(
-            Change::HalfTheServerCpu,
-            "no server of the path was started here",
-        );
-    } else {
-        perturbations.push(half_the_server_cpu(cx, resolved, order, first, reading));
-    }
-    reading.not_tried.append(&mut skipped);
-    let wider = cx.testbed.wider_ports(resolved.load.host.as_deref());
-    if let Some(ports) = wider.filter(|_| first.no_port > 0) {
-        perturbations.push(Perturbation {
-            change: Change::MorePorts,
-            ports: Some(ports),
-            ..unchanged(order)
-        });
-    }
-    if !reading.hosts.is_empty() {
-        if first.no_port > 0 {
-            let why = "the ports of a machine are not the run's own";
-            reading.not_tried.push(not_tried(Change::MorePorts, why));
-        }
-        let why = "the network between the machines cannot be changed";
-        let why = not_tried(Change::TwiceTheLinkRate, why);
-        let is_apart = |server: &String| reading.apart(server).is_some();
-        // The rate of a link can be changed.
-        if reading.link_bits_per_s.is_none() && reading.hosts.keys().any(is_apart) {
-            reading.not_tried.push(why);
-        }
-    }
-    if reading.link_bits_per_s.is_some() {
-        perturbations.push(Perturbation {
-            change: Change::TwiceTheLinkRate,
-            link_factor: LINK_FACTOR,
-            ..unchanged(order)
-        });
-    }
-    perturbations
-}
-
-/// Limits the servers to half of the CPU time that they can use, or to half of their host's quota
-/// if it has one.
-fn half_the_server_cpu(
-    cx: &Context<'_>,
-    resolved: &ResolvedCondition,
-    order: &LoadOrder,
-    first: &Probe,
-    reading: &BottleneckReading,
-) -> Perturbation {
-    if !reading.hosts.is_empty() {
-        // Each server is limited by the agent that has started it.
-        let half = |server: &ServerSpec| {
-            let cpus = reading
-                .cpus_of_servers
-                .get(&server.name)
-                .map_or(1, Vec::len);
-            let of = BTreeSet::from([server.name.clone()]);
-            ServerQuota {
-                host: server.host.clone(),
-                server: server.name.clone(),
-                cpus: usable_cpus(first, &of, cpus) / 2.0,
-            }
-        };
-        return Perturbation {
-            change: Change::HalfTheServerCpu,
-            servers: resolved.servers.iter().map(half).collect(),
-            ..unchanged(order)
-        };
-    }
-    let (mut hosts, mut quota) = (Vec::new(), None);
-    for group in cx.testbed.quota_groups(resolved) {
-        let could = usable_cpus(first, &group.servers, reading.server_cpus.len());
-        let half = group.quota.unwrap_or(could) / 2.0;
-        match group.host {
-            Some(host) => hosts.push((host, half)),
-            None => {
-                quota = Some(QuotaOrder {
-                    servers: group.servers,
-                    cpus: half,
-                });
-            }
-        }
-    }
-    Perturbation {
-        change: Change::HalfTheServerCpu,
-        hosts,
-        quota,
-        ..unchanged(order)
-    }
 }
 
 fn probe_once(
@@ -514,46 +278,6 @@ fn link_process(cx: &Context<'_>) -> Option<OtherServer> {
         also: Vec::new(),
         group: None,
     })
-}
-
-/// The CPU time that servers could use unperturbed, in CPUs.
-///
-/// A thread that was runnable half of the time could do twice as much; one that is always runnable
-/// is at its limit, even where other programs leave it little CPU time. Therefore the used CPU time
-/// is divided by the busiest thread's runnable share.
-fn usable_cpus(first: &Probe, of: &BTreeSet<String>, server_cpus: usize) -> f64 {
-    let servers = first.seen.servers.iter();
-    let servers = servers
-        .filter(|(name, _)| of.contains(*name))
-        .map(|(_, server)| server);
-    let used: f64 = servers.clone().map(|server| server.cpus).sum();
-    let wanted = servers
-        .filter_map(|server| server.wanted.first())
-        .copied()
-        .fold(0.0, f64::max);
-    let most = server_cpus.max(1) as f64;
-    if wanted < WORKING {
-        // Almost idle: one CPU is ample.
-        return 1.0;
-    }
-    (used / wanted).min(most)
-}
-
-fn not_tried(change: Change, why: &str) -> String {
-    format!("{}: {why}", description(change))
-}
-
-fn description(change: Change) -> &'static str {
-    match change {
-        Change::None => "a load without a change",
-        Change::ClientThread => "one more client thread",
-        Change::ClientApart => "a CPU of its own for the client",
-        Change::TwiceTheConnections => "twice the connections",
-        Change::HalfTheConnections => "half the connections",
-        Change::HalfTheServerCpu => "half the servers' CPU time",
-        Change::TwiceTheLinkRate => "twice the link's rate",
-        Change::MorePorts => "more ports",
-    }
 }
 
 fn probe(

@@ -8,17 +8,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use inferno::{differential, flamegraph};
-use readings::{Condition, Outcome};
+use readings::Condition;
 
 use crate::context::Context;
-use crate::group::sequential;
-use crate::group::servers::{start_servers, stop_servers};
-use crate::group::{GroupResult, ready_subjects};
+use crate::group::alone::Alone;
 use crate::measure::schedule;
 use agent::AgentError;
 use agent::wire::{CallGraph, ProfileOrder, ServerProfile};
 use experiment::Experiment;
-use experiment::plan::{Group, PlannedTrial};
 
 /// The folder of profiles within a run's folder.
 pub(crate) const FOLDER: &str = "profile";
@@ -40,49 +37,24 @@ pub(crate) fn measure(
     subject: &str,
     call_graph: CallGraph,
 ) -> Result<Vec<ServerProfile>, AgentError> {
-    let group = Group {
-        condition: condition.clone(),
-        trials: vec![PlannedTrial {
-            trial: 0,
-            subject: subject.to_owned(),
-            baseline_copy: false,
-        }],
-    };
-    let resolved = sequential::resolve_group(cx.options.experiment, &group);
-    let mut random = fastrand::Rng::with_seed(cx.seed);
-    let (mut result, mut up) = (GroupResult::default(), Vec::new());
+    let alone = Alone::new(cx, condition, subject);
+    let resolved = &alone.resolved;
     cx.phase(&format!("profiling the servers of {subject}"));
-    let measured = start_servers(cx, &resolved, &mut up, &mut random)
-        .map_err(|failure| failure.error)
-        .and_then(|addresses| ready_subjects(cx, &resolved, &group, &addresses, &mut result))
-        .and_then(|ready| {
-            let Some(one) = ready.first() else {
-                return Ok(Vec::new());
-            };
+    alone.with_servers(
+        cx,
+        |cx, ready, _| {
             let warmup = cx.options.experiment.design.warmup.min(WARM_UP_MAX);
-            cx.load(&resolved, &ready, schedule::warm_up(1, warmup))?;
-            let segments = schedule::warm_up(1, LOAD);
-            let mut order = cx.order(&resolved, &ready, segments);
+            cx.load(resolved, ready, schedule::warm_up(1, warmup))?;
+            let mut order = cx.order(resolved, ready, schedule::warm_up(1, LOAD));
             order.profile = Some(ProfileOrder {
-                servers: one.subject.through.clone(),
+                servers: ready[0].subject.through.clone(),
                 frequency_hz: FREQUENCY_HZ,
                 call_graph,
             });
-            Ok(cx.load_order(order, &ready)?.profiles)
-        });
-    let lost = cx.testbed.hosts.lost(measured.is_err());
-    stop_servers(cx, &group, &up, &mut result);
-    if let Some(why) = lost {
-        return Err(AgentError::Lost(why));
-    }
-    let failed = result.outcomes.into_iter().find_map(|(_, one)| match one {
-        Outcome::Failed { reason, .. } => Some(AgentError::Failed(reason)),
-        Outcome::Done(_) => None,
-    });
-    match failed {
-        Some(failed) => Err(failed),
-        None => measured,
-    }
+            Ok(cx.load_order(order, ready)?.profiles)
+        },
+        |_| {},
+    )
 }
 
 /// The profiles of a run.

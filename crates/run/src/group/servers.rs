@@ -5,22 +5,20 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use crate::context::{Context, connection_close};
-use crate::group::GroupResult;
+use crate::context::Context;
+use crate::context::orders::connection_close;
 use crate::group::ready_wait::ReadyWait;
+use crate::group::result::GroupResult;
 use crate::group::start_failures::GroupFailure;
 use crate::testbed::copies::{is_copy, original};
 use crate::testbed::cpu_placement;
+use crate::testbed::started_server::{StartedServer, to_write};
 use agent::AgentError;
-use agent::wire::{Answer, AwaitServer, FileToWrite, Order, StartServer};
+use agent::wire::{Answer, AwaitServer, Order, StartServer};
 use experiment::plan::Group;
-use experiment::recipe::{
-    Behind, ReloadState, RenderContext, Rendered, RenderedFile, is_certificate,
-};
+use experiment::recipe::{Behind, ReloadState, RenderContext, Rendered, is_certificate};
 use experiment::{EventKind, HttpVersion, ResolvedCondition, ServerSpec, Upstream};
 use readings::ServerSettings;
 use tls::{ClientSettings, KeyType, TlsError};
@@ -29,19 +27,6 @@ use tls::{ClientSettings, KeyType, TlsError};
 const CONFIGURATION_BYTES_MAX: usize = 64 * 1024;
 /// How long a server may take to show that it still answers.
 const STILL_READY_MS: u64 = 1_000;
-
-pub(crate) struct StartedServer {
-    pub(crate) name: String,
-    pub(crate) host: Option<String>,
-    folder: PathBuf,
-    pub(crate) signals: Vec<(String, u64)>,
-    pub(crate) recipe: String,
-    /// The names and values that its recipe was rendered with.
-    pub(crate) context: RenderContext,
-    /// The orders that started it and awaited it.
-    pub(crate) start: StartServer,
-    pub(crate) ready: AwaitServer,
-}
 
 /// Starts a condition's servers, upstreams first, and waits until each is ready. Returns their
 /// addresses.
@@ -201,15 +186,6 @@ fn is_reloaded(cx: &Context<'_>, server: &str) -> bool {
     })
 }
 
-/// A file as an agent writes it.
-pub(crate) fn to_write(file: &RenderedFile) -> FileToWrite {
-    FileToWrite {
-        path: file.path.clone(),
-        content: STANDARD.encode(&file.bytes),
-        mode: file.mode,
-    }
-}
-
 /// The upstreams of a server as its recipe sees them.
 fn upstreams(
     cx: &Context<'_>,
@@ -362,7 +338,7 @@ pub(crate) fn stop_servers(
             server: name.clone(),
             signals,
         }) {
-            Ok(Answer::Stopped { killed: true, .. }) => result.warnings.push(format!(
+            Ok(Answer::Stopped { killed: true, .. }) => result.found.warnings.push(format!(
                 "server `{name}` did not stop after its signals and was killed"
             )),
             Ok(_) | Err(AgentError::Failed(_)) => {}
@@ -373,7 +349,7 @@ pub(crate) fn stop_servers(
         }
     }
     if let Some(first) = group.trials.iter().map(|planned| planned.trial).min() {
-        result.logs.push((first, files));
+        result.found.logs.push((first, files));
     }
 }
 

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::context::Context;
-use crate::group::GroupResult;
+use crate::group::result::GroupResult;
 use crate::testbed::copies::original;
 use experiment::recipe::is_certificate;
 
@@ -32,11 +32,7 @@ pub(crate) struct GroupFailure {
 
 impl From<AgentError> for GroupFailure {
     fn from(error: AgentError) -> Self {
-        Self {
-            servers: Vec::new(),
-            error,
-            is_told: false,
-        }
+        Self::of_servers(error, Vec::new())
     }
 }
 
@@ -47,6 +43,10 @@ impl GroupFailure {
             AgentError::Failed(_) => vec![server.to_owned()],
             AgentError::Lost(_) => Vec::new(),
         };
+        Self::of_servers(error, servers)
+    }
+
+    pub(crate) fn of_servers(error: AgentError, servers: Vec<String>) -> Self {
         Self {
             servers,
             error,
@@ -76,7 +76,7 @@ pub(crate) fn tell(
     };
     failure.is_told = true;
     let server = original(server).to_owned();
-    if !cx.sequential.told.insert(server.clone()) {
+    if !cx.learned.not_started.insert(server.clone()) {
         return;
     }
     let mut text = format!("server `{server}` did not start: {error}");
@@ -84,7 +84,7 @@ pub(crate) fn tell(
         text.push_str(&format!("\n  its command: {}", start.command.join(" ")));
         text.push_str(&configuration(cx.options.folder, &server, start, error));
     }
-    result.warnings.push(text);
+    result.found.warnings.push(text);
 }
 
 /// Writes the files of a server into the run's folder and names those that its command names. If

@@ -10,12 +10,13 @@ use load::Segment;
 use readings::{InstructionScope, InstructionsReading, LoadReading, Pacing};
 
 use crate::context::Context;
-use crate::fleet::at_once;
-use crate::group::{GroupResult, ReadySubject};
-use crate::measure::schedule;
+use crate::context::segments::{opening, segment};
+use crate::fleet::orders::unwatched;
+use crate::measure::{Findings, GroupSetup, schedule};
 use crate::testbed::View;
 use crate::testbed::copies::original;
-use crate::testbed::outside::running_behind;
+use crate::testbed::ready_subject::ReadySubject;
+use crate::testbed::ready_subject::running_behind;
 use agent::wire::{Answer, IdleTimes, Loaded, Order};
 use agent::{AgentError, Window};
 use experiment::ResolvedCondition;
@@ -30,29 +31,21 @@ const IDLE_ANSWERS: f64 = 2.0;
 /// The longest idle time.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
-/// What is known of counting on the hosts of a run.
-#[derive(Debug, Default)]
-pub(crate) struct CountingSupport {
-    /// What each host counts, by its key.
-    scopes: BTreeMap<String, Option<InstructionScope>>,
-    /// Whether counters of servers could not be opened: then it is not tried again.
-    are_refused: bool,
-}
-
 /// The instructions of each ready subject's servers, in their order. `closed` are the closed loops.
 ///
 /// # Errors
 /// When an agent is lost. What fails otherwise is a warning: the rest of the group is measured.
 pub(crate) fn count(
     cx: &mut Context<'_>,
-    resolved: &ResolvedCondition,
+    setup: &GroupSetup<'_>,
     ready: &[ReadySubject],
     closed: &[LoadReading],
     random: &mut fastrand::Rng,
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) -> Result<Vec<Option<InstructionsReading>>, AgentError> {
+    let resolved = setup.resolved;
     let nothing = vec![None; ready.len()];
-    if cx.testbed.counting_support.are_refused || cx.sequential.is_closed_only() || cx.stopped() {
+    if cx.testbed.counting_support.are_refused || setup.wanted.closed_only || cx.stopped() {
         return Ok(nothing);
     }
     let views = views(cx, resolved, ready);
@@ -71,7 +64,7 @@ pub(crate) fn count(
         Ok(_) => Ok(nothing),
         Err(AgentError::Failed(why)) => {
             let warning = format!("instructions were not counted: {why}");
-            result.warnings.push(warning);
+            found.warnings.push(warning);
             Ok(nothing)
         }
         Err(lost) => Err(lost),
@@ -145,7 +138,7 @@ fn load_counted(
     }
     let idle = idle_time(closed);
     let segments = segments(ready.len(), resolved.load.connections, idle, random);
-    let order = at_once::unwatched(cx.order(resolved, ready, segments));
+    let order = unwatched(cx.order(resolved, ready, segments));
     let loaded = cx.load_order(order, ready);
     let times = match &loaded {
         Ok(loaded) => idle_times(ready.len(), loaded, idle),
@@ -210,9 +203,9 @@ fn segments(
     idle: Duration,
     random: &mut fastrand::Rng,
 ) -> Vec<Segment> {
-    let opening = schedule::opening(targets, connections, Pacing::Closed);
+    let opening = opening(targets, connections, Pacing::Closed);
     let load_ms = LOAD.as_secs_f64() * 1e3;
-    let counted = |target| schedule::segment(target, Pacing::Closed, 0.0, load_ms, Some(target));
+    let counted = |target| segment(target, Pacing::Closed, 0.0, load_ms, Some(target));
     let pairs = opening.into_iter().enumerate();
     let mut pairs: Vec<[Segment; 2]> = pairs
         .map(|(target, opening)| [opening, counted(target)])

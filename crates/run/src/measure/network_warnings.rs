@@ -3,7 +3,8 @@
 use readings::{Histogram, LoadReading};
 
 use crate::context::Context;
-use crate::group::{GroupResult, ReadySubject};
+use crate::measure::Findings;
+use crate::testbed::ready_subject::ReadySubject;
 use agent::wire::Loaded;
 use experiment::{Experiment, HttpVersion, ResolvedCondition, SubjectSpec};
 
@@ -23,17 +24,16 @@ pub(crate) fn of_closed_loop(
     resolved: &ResolvedCondition,
     ready: &[ReadySubject],
     closed: &Loaded,
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) {
     let first = ready.iter().zip(&closed.readings);
     let first = first.filter(|(one, _)| cx.block == 1 && !one.planned.baseline_copy);
     for (one, load) in first {
         let subject = &one.subject.name;
         let bound = limited_by_rtt(cx.options.experiment, resolved, subject, load);
-        result.warnings.extend(bound);
-        result
-            .warnings
-            .extend(retransmitted_syns(resolved, subject, &load.connect));
+        found.warnings.extend(bound);
+        let syns = retransmitted_syns(resolved, subject, &load.connect);
+        found.warnings.extend(syns);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use readings::{LoadReading, RateChoice};
 
-use crate::group::{GroupResult, ReadySubject};
+use super::Findings;
+use crate::testbed::ready_subject::ReadySubject;
 use experiment::plan::Group;
 use experiment::{Rate, ResolvedCondition};
 
@@ -12,15 +13,12 @@ pub(crate) fn choose_rate(
     ready: &[ReadySubject],
     resolved: &ResolvedCondition,
     closed: &[LoadReading],
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) -> Option<f64> {
-    if let Rate::PerSecond(rate) = resolved.load.rate {
-        return Some(rate);
-    }
-    if ready.len() != group.trials.len() {
+    if resolved.load.rate == Rate::Auto && ready.len() != group.trials.len() {
         return None;
     }
-    choose_rate_of(group, resolved, closed, result)
+    choose_rate_of(group, resolved, closed, found)
 }
 
 /// The common rate from the closed loops of all subjects.
@@ -28,7 +26,7 @@ pub(crate) fn choose_rate_of(
     group: &Group,
     resolved: &ResolvedCondition,
     closed: &[LoadReading],
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) -> Option<f64> {
     if let Rate::PerSecond(rate) = resolved.load.rate {
         return Some(rate);
@@ -42,7 +40,7 @@ pub(crate) fn choose_rate_of(
     }
     let client = closed.iter().map(client_rate).fold(f64::INFINITY, f64::min);
     let rate_per_s = common_rate(slowest, client);
-    result.rate = Some(RateChoice {
+    found.rate = Some(RateChoice {
         condition: group.condition.clone(),
         rate_per_s,
         slowest_per_s: Some(slowest),
@@ -73,6 +71,16 @@ fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
     }
     let unit = 10_f64.powf(half.log10().floor() - 1.0);
     (half / unit).floor() * unit
+}
+
+/// A rate rounded down to two digits.
+pub(super) fn round_down(rate: f64) -> f64 {
+    if rate < 1.0 {
+        return rate.max(0.01);
+    }
+    let unit = 10_f64.powf(rate.log10().floor() - 1.0);
+    // What is two digits long already stays, whatever the division leaves.
+    (rate / unit + 1e-9).floor() * unit
 }
 
 #[cfg(test)]

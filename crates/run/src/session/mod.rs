@@ -10,17 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use readings::{Condition, CurveChoice, FailureCause, JournalRow, Outcome, Placement, Trial};
 use serde_json::Value;
 
-use crate::context::Context;
-use crate::context::several_loads;
-use crate::fleet::at_once::NeededTimes;
-use crate::group::GroupResult;
+use crate::context::loads;
+use crate::context::{Context, Learned};
+use crate::fleet::timing::NeededTimes;
 use crate::group::bottleneck;
 use crate::group::profile;
-use crate::group::sequential::{Sequential, measure_group};
+use crate::group::result::GroupResult;
+use crate::group::sequential::measure_group;
 use crate::journal::folder;
 use crate::journal::inventory::Inventory;
 use crate::journal::settings;
 use crate::journal::{JournalError, JournalWriter};
+use crate::measure::tools;
 use crate::session::deadline::Deadline;
 use crate::session::resume::{EarlierResults, OpenedJournal};
 use crate::session::retries::RetryTracker;
@@ -28,7 +29,7 @@ use crate::testbed::authority::RunAuthority;
 use crate::testbed::chosen_addresses::ChosenAddresses;
 use crate::testbed::cpu_placement::{AffinityGuard, LoadHostPlacements, check_ports};
 use crate::testbed::{Testbed, hosts_spec};
-use crate::{CpuPlacement, OpenHosts, RunError, RunEvent, RunOptions, measure};
+use crate::{CpuPlacement, OpenHosts, RunError, RunEvent, RunOptions};
 use agent::AgentError;
 use experiment::SEARCH;
 use experiment::plan::{Group, Plan, PlannedTrial};
@@ -49,7 +50,7 @@ pub(crate) struct Session<'a> {
     retries: RetryTracker<'a>,
     testbed: Option<Testbed>,
     driver_versions: BTreeMap<String, Option<String>>,
-    sequential: Sequential,
+    learned: Learned,
     chosen_addresses: ChosenAddresses,
     authority: RunAuthority,
     settings: settings::ReportedSettings,
@@ -131,7 +132,7 @@ impl<'a> Session<'a> {
             retries,
             testbed: None,
             driver_versions: BTreeMap::new(),
-            sequential: Sequential::default(),
+            learned: Learned::default(),
             chosen_addresses: ChosenAddresses::default(),
             authority: RunAuthority::default(),
             settings: settings::ReportedSettings::of(earlier.as_ref()),
@@ -202,9 +203,9 @@ impl<'a> Session<'a> {
         let mut notices = self.placements.first().warnings.clone();
         notices.extend(self.placements.warnings_beside(options.experiment));
         if !options.resume {
-            let clocks = drivers.iter().filter_map(|one| measure::clock_notice(one));
+            let clocks = drivers.iter().filter_map(|one| tools::clock_notice(one));
             notices.extend(clocks);
-            notices.extend(several_loads::background_notice(options.experiment));
+            notices.extend(loads::background_notice(options.experiment));
         }
         let first = plan.conditions.first();
         let load = first.map(|condition| options.experiment.under(condition).load);
@@ -317,7 +318,7 @@ impl<'a> Session<'a> {
             curve: None,
             needed: NeededTimes::default(),
             authority: &self.authority,
-            sequential: &mut self.sequential,
+            learned: &mut self.learned,
             chosen_addresses: &mut self.chosen_addresses,
         };
         work(&mut cx)
@@ -350,19 +351,19 @@ impl<'a> Session<'a> {
             self.append(&JournalRow::Placement(cpus.clone()))?;
             self.cpus = Some(cpus);
         }
-        if let Some(choice) = result.rate {
+        if let Some(choice) = result.found.rate {
             self.rates
                 .insert(group.condition.clone(), choice.rate_per_s);
             (self.emit)(RunEvent::RateChosen(choice.clone()));
             self.append(&JournalRow::Rate(choice))?;
         }
-        if let Some(choice) = result.curve {
+        if let Some(choice) = result.found.curve {
             self.curves.insert(group.condition.clone(), choice.clone());
             self.append(&JournalRow::Curve(choice))?;
         }
         let attempt = self.retries.next_attempt(block, &group.condition);
         self.retries.set_lasting(result.lasting);
-        for (planned, outcome) in result.outcomes {
+        for (planned, outcome) in result.found.outcomes {
             let trial = Trial {
                 attempt,
                 trial: planned.trial,
@@ -378,10 +379,10 @@ impl<'a> Session<'a> {
                 trial: Box::new(trial),
             });
         }
-        for (trial, files) in result.logs {
+        for (trial, files) in result.found.logs {
             folder::write_logs(options.folder, trial, &files);
         }
-        for text in result.warnings {
+        for text in result.found.warnings {
             self.warn(text)?;
         }
         if let Some(testbed) = self

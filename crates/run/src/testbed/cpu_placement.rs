@@ -2,9 +2,28 @@
 
 use std::net::TcpListener;
 
-use crate::RunError;
 use experiment::{Experiment, ServerSpec, Upstream};
 use readings::Placement;
+
+/// Why the CPUs or ports that an experiment names cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlacementError {
+    /// A port that the experiment names is in use.
+    #[error(
+        "server `{server}` is to listen on port {port}, which is in use; stop what listens there, or remove `port` so that a free one is chosen"
+    )]
+    Port { server: String, port: u16 },
+    /// A host is bound to a CPU that cannot be used.
+    #[error(
+        "host `{host}` is bound to CPU {cpu}, which does not exist or may not be used here (available: {have})"
+    )]
+    Cpu {
+        host: String,
+        cpu: u32,
+        /// The CPUs that this process may use.
+        have: String,
+    },
+}
 
 /// The CPUs of the load, and of servers on hosts without CPUs of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,19 +47,22 @@ impl CpuPlacement {
     ///
     /// # Errors
     /// When a host is bound to a CPU that cannot be used.
-    pub fn of(experiment: &Experiment) -> Result<Self, RunError> {
+    pub fn of(experiment: &Experiment) -> Result<Self, PlacementError> {
         let first = experiment.conditions().into_iter().next();
         let resolved = experiment.under(&first.unwrap_or_default());
         Self::from_host(experiment, resolved.load.host)
     }
 
     /// [`Self::of`] for a load on the given host.
-    fn from_host(experiment: &Experiment, load_host: Option<String>) -> Result<Self, RunError> {
+    fn from_host(
+        experiment: &Experiment,
+        load_host: Option<String>,
+    ) -> Result<Self, PlacementError> {
         let allowed = net::os::allowed_cpus().unwrap_or_default();
         for host in experiment.hosts.iter().filter(|host| !host.is_elsewhere()) {
             if let Some(&cpu) = host.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
                 let list: Vec<String> = allowed.iter().map(u32::to_string).collect();
-                return Err(RunError::Cpu {
+                return Err(PlacementError::Cpu {
                     host: host.name.clone(),
                     cpu,
                     have: list.join(", "),
@@ -193,7 +215,7 @@ impl LoadHostPlacements {
     ///
     /// # Errors
     /// When a host is bound to a CPU that cannot be used.
-    pub(crate) fn of(experiment: &Experiment) -> Result<Self, RunError> {
+    pub(crate) fn of(experiment: &Experiment) -> Result<Self, PlacementError> {
         let mut all = vec![(None, CpuPlacement::of(experiment)?)];
         for condition in experiment.conditions() {
             let host = experiment.under(&condition).load.host;
@@ -279,12 +301,12 @@ pub(crate) fn start_order<'a>(
 ///
 /// # Errors
 /// When one is in use.
-pub(crate) fn check_ports(experiment: &Experiment) -> Result<(), RunError> {
+pub(crate) fn check_ports(experiment: &Experiment) -> Result<(), PlacementError> {
     for server in experiment.start_order() {
         if let Some(port) = server.port
             && !is_free(port)
         {
-            return Err(RunError::Port {
+            return Err(PlacementError::Port {
                 server: server.name.clone(),
                 port,
             });

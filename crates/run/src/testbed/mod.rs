@@ -6,8 +6,10 @@ pub(crate) mod copies;
 pub(crate) mod cpu_placement;
 pub(crate) mod outside;
 pub(crate) mod path_limits;
+pub(crate) mod ready_subject;
 mod remote_programs;
 mod remote_samples;
+pub(crate) mod started_server;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -15,11 +17,11 @@ use std::net::SocketAddr;
 use agent::wire::{Answer, Order, OtherServer, StartServer};
 use agent::{AgentError, AgentHandle};
 use experiment::{Experiment, ResolvedCondition};
-use hosts::{Hosts, HostsError, HostsSpec, TopologyOptions, Unconfirmed};
+use hosts::{Hosts, HostsSpec, TopologyOptions, Unconfirmed};
+use readings::InstructionScope;
 
-use crate::measure::instructions::CountingSupport;
 use crate::testbed::copies::original;
-use crate::{CpuPlacement, RunError};
+use crate::testbed::cpu_placement::CpuPlacement;
 
 /// A host from which servers can be sampled: its name, the servers of its own agent, and those of
 /// other agents on its machine.
@@ -35,6 +37,15 @@ pub(crate) struct Testbed {
     /// The started servers, with their hosts.
     running: Vec<(String, OtherServer)>,
     pub(crate) counting_support: CountingSupport,
+}
+
+/// What is known of counting on the hosts of a run.
+#[derive(Debug, Default)]
+pub(crate) struct CountingSupport {
+    /// What each host counts, by its key.
+    pub(crate) scopes: BTreeMap<String, Option<InstructionScope>>,
+    /// Whether counters of servers could not be opened: then it is not tried again.
+    pub(crate) are_refused: bool,
 }
 
 /// The hosts that an experiment needs.
@@ -259,17 +270,5 @@ impl Testbed {
             .filter(|host| !self.hosts.share_a_machine(from, Some(host)))
             .cloned()
             .collect()
-    }
-}
-
-impl From<HostsError> for RunError {
-    fn from(error: HostsError) -> Self {
-        use hosts::TopologyError;
-        match error {
-            HostsError::Agent(source)
-            | HostsError::Topology(TopologyError::Agent { source, .. }) => RunError::Agent(source),
-            HostsError::Topology(other) => RunError::Topology(other),
-            HostsError::Machine { host, why } => RunError::Host { host, why },
-        }
     }
 }

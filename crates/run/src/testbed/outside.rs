@@ -8,8 +8,6 @@ use agent::listening_at;
 use agent::wire::OtherServer;
 use experiment::{Experiment, ResolvedCondition, SubjectSpec, Target, Upstream};
 
-use crate::group::ReadySubject;
-
 /// The servers of a subject's path that are reached by an address instead of a name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outside {
@@ -75,17 +73,4 @@ fn upstream_addresses(resolved: &ResolvedCondition, subject: &SubjectSpec) -> Ve
             Upstream::Server(_) => None,
         })
         .collect()
-}
-
-/// All that ran before behind these subjects, each once: several may be paths of one server.
-pub(crate) fn running_behind(ready: &[ReadySubject]) -> Vec<OtherServer> {
-    let mut all: Vec<OtherServer> = Vec::new();
-    for one in ready.iter().flat_map(|one| &one.outside.running) {
-        // Its children and its control group may have changed between two looks.
-        let is_it = |other: &OtherServer| (&other.server, other.pid) == (&one.server, one.pid);
-        if !all.iter().any(is_it) {
-            all.push(one.clone());
-        }
-    }
-    all
 }

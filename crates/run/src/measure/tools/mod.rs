@@ -10,11 +10,10 @@ use readings::{DriverRun, LoadReading, Outcome, Pacing};
 use self::trial::{ToolRun, ToolTrial};
 use super::rate::choose_rate;
 use super::schedule;
-use super::{GroupSetup, Measurer};
+use super::{Ending, Findings, GroupSetup};
 use crate::RunEvent;
 use crate::context::Context;
-use crate::group::{GroupResult, ReadySubject};
-use crate::measure::upstream_connections;
+use crate::testbed::ready_subject::ReadySubject;
 use agent::AgentError;
 use agent::wire::{DriveOrder, Driven};
 use experiment::driver::{Driver, RunContext};
@@ -35,67 +34,50 @@ pub(crate) fn clock_notice(driver: &Driver) -> Option<String> {
     ))
 }
 
-pub(super) struct Tools;
-
-impl Measurer for Tools {
-    fn measure(
-        &self,
-        cx: &mut Context<'_>,
-        setup: &GroupSetup<'_>,
-        ready: &[ReadySubject],
-        random: &mut fastrand::Rng,
-        result: &mut GroupResult,
-    ) -> Result<(), AgentError> {
-        let resolved = setup.resolved;
-        let recipes = cx.options.recipes;
-        let cpus = cx.placement.load_cpus.len().max(1) as u32;
-        let mut tool_trials = Vec::new();
-        for one in ready {
-            let name = &one.subject.driver.name;
-            match recipes.driver(name) {
-                Some(driver) => {
-                    let from = resolved.load.host.as_deref();
-                    let programs = cx.testbed.driver_programs(from, driver)?;
-                    tool_trials.push(ToolTrial::new(one, driver, programs, &resolved.load, cpus));
-                }
-                None => result.outcomes.push((
-                    one.planned.clone(),
-                    Outcome::Failed {
-                        reason: format!("no driver is called `{name}`"),
-                        cause: readings::FailureCause::Other,
-                    },
-                )),
+/// Warm-up, closed loop and open loop by outside drivers.
+///
+/// # Errors
+/// When all subjects are affected; the failure of one is an outcome.
+pub(crate) fn measure(
+    cx: &mut Context<'_>,
+    setup: &GroupSetup<'_>,
+    ready: &[ReadySubject],
+    random: &mut fastrand::Rng,
+    found: &mut Findings,
+) -> Result<Ending, AgentError> {
+    let resolved = setup.resolved;
+    let recipes = cx.options.recipes;
+    let cpus = cx.placement.load_cpus.len().max(1) as u32;
+    let mut tool_trials = Vec::new();
+    for one in ready {
+        let name = &one.subject.driver.name;
+        match recipes.driver(name) {
+            Some(driver) => {
+                let from = resolved.load.host.as_deref();
+                let programs = cx.testbed.driver_programs(from, driver)?;
+                tool_trials.push(ToolTrial::new(one, driver, programs, &resolved.load, cpus));
             }
-        }
-        let measured = measure_runs(cx, setup, ready, &mut tool_trials, random, result);
-        for tool_trial in tool_trials {
-            result
-                .logs
-                .push((tool_trial.ready.planned.trial, tool_trial.files.clone()));
-            if measured.is_ok() || tool_trial.failure.is_some() {
-                let version = cx
-                    .driver_versions
-                    .get(&tool_trial.driver.name)
-                    .cloned()
-                    .flatten();
-                let subject = &tool_trial.ready.subject;
-                let outcome = tool_trial.outcome(&resolved.load, &cx.placement.load_cpus, version);
-                let outcome = match outcome {
-                    Outcome::Done(mut reading)
-                        if !upstream_connections::may_be_opened(resolved, subject) =>
-                    {
-                        reading.upstream_connections_per_request = None;
-                        Outcome::Done(reading)
-                    }
-                    other => other,
+            None => {
+                let failed = Outcome::Failed {
+                    reason: format!("no driver is called `{name}`"),
+                    cause: readings::FailureCause::Other,
                 };
-                result
-                    .outcomes
-                    .push((tool_trial.ready.planned.clone(), outcome));
+                found.outcomes.push((one.planned.clone(), failed));
             }
         }
-        measured
     }
+    let measured = measure_runs(cx, setup, ready, &mut tool_trials, random, found);
+    for tool_trial in tool_trials {
+        let planned = &tool_trial.ready.planned;
+        if measured.is_ok() || tool_trial.failure.is_some() {
+            let version = cx.driver_versions.get(&tool_trial.driver.name);
+            let version = version.cloned().flatten();
+            let outcome = tool_trial.outcome(resolved, &cx.placement.load_cpus, version);
+            found.outcomes.push((planned.clone(), outcome));
+        }
+        found.logs.push((planned.trial, tool_trial.files));
+    }
+    measured.map(|()| Ending::Complete)
 }
 
 fn measure_runs(
@@ -104,10 +86,10 @@ fn measure_runs(
     ready: &[ReadySubject],
     tool_trials: &mut [ToolTrial<'_>],
     random: &mut fastrand::Rng,
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) -> Result<(), AgentError> {
     let (resolved, group) = (setup.resolved, setup.group);
-    let design = cx.sequential.design(cx.options.experiment);
+    let design = &cx.options.experiment.design;
     let warmup_s = schedule::outside_warm_up_s(design.warmup);
     cx.phase("warming up");
     let mut slowest_s: f64 = 0.0;
@@ -124,12 +106,13 @@ fn measure_runs(
         let few = tool_trials
             .iter()
             .filter_map(|one| one.few_answers(&resolved.load, &group.condition, warmup_s > 0));
-        result.warnings.extend(few);
+        found.warnings.extend(few);
     }
     let all_open = tool_trials
         .iter()
         .all(|tool_trial| tool_trial.driver.has_open_loop());
-    if design.latency_window.is_zero() || !all_open || cx.stopped() {
+    let window = setup.latency_window(cx);
+    if window.is_zero() || !all_open || cx.stopped() {
         return Ok(());
     }
     let readings: Vec<LoadReading> = tool_trials
@@ -137,14 +120,13 @@ fn measure_runs(
         .filter(|tool_trial| tool_trial.failure.is_none())
         .map(|tool_trial| tool_trial.load(Pacing::Closed, &resolved.load, &[]))
         .collect();
-    let rate = setup.rate.or_else(|| {
+    let rate = setup.wanted.rate.or_else(|| {
         let all = readings.len() == ready.len();
-        all.then(|| choose_rate(group, ready, resolved, &readings, result))?
+        all.then(|| choose_rate(group, ready, resolved, &readings, found))?
     });
     if let Some(rate_per_s) = rate {
         cx.phase(&format!("latency at {rate_per_s} requests/s"));
-        let (count, seconds) =
-            schedule::outside_runs(design.latency_window, design.slice, slowest_s);
+        let (count, seconds) = schedule::outside_runs(window, design.slice, slowest_s);
         let open = (Pacing::Open { rate_per_s }, count, seconds, warmup_s);
         rounds(cx, resolved, tool_trials, open, random)?;
     }

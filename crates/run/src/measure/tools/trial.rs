@@ -10,12 +10,13 @@ use readings::{
 };
 
 use super::output::{output_tail, shell, shortened};
-use crate::group::ReadySubject;
 use crate::measure::schedule::ANSWERS_PER_RUN_MIN;
+use crate::measure::upstream_connections::may_be_opened;
 use crate::testbed::copies::{of_path, original};
+use crate::testbed::ready_subject::ReadySubject;
 use agent::wire::{DriveEnd, Driven};
-use experiment::LoadSpec;
 use experiment::driver::{Driver, read_driver_output};
+use experiment::{LoadSpec, ResolvedCondition};
 
 /// Time beyond the requested duration and the load's timeout after which a driver is killed.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -283,10 +284,11 @@ impl<'a> ToolTrial<'a> {
 
     pub(super) fn outcome(
         &self,
-        load: &LoadSpec,
+        resolved: &ResolvedCondition,
         cpus: &[u32],
         version: Option<String>,
     ) -> Outcome {
+        let load = &resolved.load;
         if let Some(reason) = &self.failure {
             return Outcome::Failed {
                 reason: reason.clone(),
@@ -303,11 +305,16 @@ impl<'a> ToolTrial<'a> {
         let closed_runs = self.runs.len() - self.runs_of(open);
         let answered = throughput.requests_all + throughput.errors_all.wrong_answers();
         // With a connection per request the driver's own cannot be told apart.
-        let kept = load.keepalive && load.requests_per_connection.is_none();
-        let upstream = self.accepted.filter(|_| kept && answered > 0).map(|count| {
-            let own = u64::from(load.connections) * closed_runs as u64;
-            count.saturating_sub(own) as f64 / answered as f64
-        });
+        let is_known = load.keepalive
+            && load.requests_per_connection.is_none()
+            && may_be_opened(resolved, &self.ready.subject);
+        let upstream = self
+            .accepted
+            .filter(|_| is_known && answered > 0)
+            .map(|count| {
+                let own = u64::from(load.connections) * closed_runs as u64;
+                count.saturating_sub(own) as f64 / answered as f64
+            });
         let choice = &self.ready.subject.driver;
         let through = &self.ready.subject.through;
         let [probed, latency_probed] = self
