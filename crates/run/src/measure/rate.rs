@@ -65,12 +65,7 @@ pub(super) fn client_rate(reading: &LoadReading) -> f64 {
 /// The common rate: half of the slowest subject's throughput and at most `client_per_s`, rounded
 /// down to two digits.
 fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
-    let half = (slowest_per_s / 2.0).min(client_per_s);
-    if half < 1.0 {
-        return half.max(0.01);
-    }
-    let unit = 10_f64.powf(half.log10().floor() - 1.0);
-    (half / unit).floor() * unit
+    round_down((slowest_per_s / 2.0).min(client_per_s))
 }
 
 /// A rate rounded down to two digits.
