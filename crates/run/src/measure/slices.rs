@@ -74,11 +74,7 @@ pub(crate) fn measure(
         let rate = (setup.wanted.rate)
             .or_else(|| choose_rate(setup.group, ready, setup.resolved, carried, found));
         if let Some(rate_per_s) = rate {
-            let own_ms = match loads.are_several {
-                true => schedule::median_ms(&warm[0].readings),
-                false => slowest_ms,
-            };
-            let medians_ms = (schedule::unsaturated_ms(own_ms), beside_ms);
+            let medians_ms = (schedule::unsaturated_ms(slowest_ms), beside_ms);
             let slices = schedule::latency(ready.len(), window, rate_per_s, medians_ms, random);
             cx.phase(&match loads.are_several {
                 true => format!("latency of several loads, at {rate_per_s} requests/s"),
