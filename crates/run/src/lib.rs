@@ -25,16 +25,19 @@ use std::sync::atomic::AtomicBool;
 use builds::Builds;
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsError, HostsSpec};
+use readings::{RunHeader, Trial};
 
 pub use agent::wire::CallGraph;
 pub use error::RunError;
-pub use event::RunEvent;
+pub use event::{RetryReason, RunEvent, WhyRetry};
 pub use fleet::{Fleet, FleetLoad};
 pub use journal::folder::{default_folder, replace_file};
-pub use session::retries::StoppingRule;
 pub use testbed::cpu_placement::{CpuPlacement, PlacementError};
 
 use session::Session;
+
+/// Decides from a run's rows whether it may end.
+pub type MayStop<'a> = dyn Fn(&RunHeader, &[Trial]) -> bool + 'a;
 
 /// What to run and where.
 pub struct RunOptions<'a> {
@@ -51,8 +54,9 @@ pub struct RunOptions<'a> {
     pub builds: &'a Builds,
     /// The `weigh` program, for agents and the built-in servers.
     pub weigh: &'a Path,
-    /// Decides when the run may end, and which trials to retry.
-    pub stopping_rule: &'a dyn StoppingRule,
+    /// Whether the run may end after its rows so far, which come in file order:
+    /// [`verdict::may_stop`], unless something else decides.
+    pub may_stop: &'a MayStop<'a>,
     /// Whether servers are profiled after the last block, and how.
     pub profile: Option<CallGraph>,
     /// What the user calls a new run.

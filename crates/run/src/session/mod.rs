@@ -112,7 +112,7 @@ impl<'a> Session<'a> {
         let plan = Plan::new(experiment, header.seed);
         let earlier_results = EarlierResults::of(earlier.as_ref(), &plan);
         let trials = earlier_results.trials.clone();
-        let retries = RetryTracker::of(options.stopping_rule, header, trials);
+        let retries = RetryTracker::of(options.may_stop, header, trials);
         let mut session = Session {
             open,
             options,
@@ -429,9 +429,9 @@ impl<'a> Session<'a> {
         } else if block_ends && let Some(why) = self.deadline.next_block(&self.queue, blocks) {
             self.queue.clear();
             self.warn(why)?;
-        } else if block_ends && let Some(text) = self.retries.outlook() {
+        } else if block_ends && let Some(outlook) = self.retries.outlook() {
             // Not recorded: the result says what the noise floor was in the end.
-            (self.emit)(RunEvent::Warning { text });
+            (self.emit)(RunEvent::Outlook(Box::new(outlook)));
         }
         let left_out = self.deadline.left_out().filter(|_| self.queue.is_empty());
         left_out.map_or(Ok(()), |text| self.warn(text))

@@ -3,38 +3,17 @@
 use std::collections::BTreeMap;
 
 use readings::{Condition, FailureCause, Outcome, RunHeader, Trial};
+use verdict::Outlook;
 
+use crate::{MayStop, RetryReason, WhyRetry};
 use experiment::plan::{Group, PlannedTrial};
-
-/// Judges a run's rows. Statistics are not this crate's task, so the caller supplies the rule.
-pub trait StoppingRule {
-    /// Whether the run is at an interim analysis and all declared comparisons are settled. `trials`
-    /// are all rows so far, in file order.
-    fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool;
-
-    /// A sentence on what the run will not be able to tell. It is asked for after each block, until
-    /// there is one.
-    fn outlook(&self, _header: &RunHeader, _trials: &[Trial]) -> Option<String> {
-        None
-    }
-
-    /// Why a measured trial cannot be used, or only in part; empty for a good one.
-    fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String>;
-
-    /// Whether repeating a measured trial would find the same flaws, as its subject always has them
-    /// under this load. `earlier` are the rows of that subject, or of the baseline copy, under the same
-    /// condition before it.
-    fn is_lasting(&self, _header: &RunHeader, _earlier: &[&Trial], _trial: &Trial) -> bool {
-        false
-    }
-}
 
 /// A subject that failed in fewer attempts than this may work yet.
 const ATTEMPTS_MIN: usize = 2;
 
 /// Decides from the rows so far which groups to retry.
 pub(crate) struct RetryTracker<'a> {
-    stopping_rule: &'a dyn StoppingRule,
+    may_stop: &'a MayStop<'a>,
     header: RunHeader,
     trials: Vec<Trial>,
     /// Attempts per group in this process.
@@ -47,13 +26,9 @@ pub(crate) struct RetryTracker<'a> {
 }
 
 impl<'a> RetryTracker<'a> {
-    pub(crate) fn of(
-        stopping_rule: &'a dyn StoppingRule,
-        header: RunHeader,
-        trials: Vec<Trial>,
-    ) -> Self {
+    pub(crate) fn of(may_stop: &'a MayStop<'a>, header: RunHeader, trials: Vec<Trial>) -> Self {
         Self {
-            stopping_rule,
+            may_stop,
             header,
             trials,
             attempts: BTreeMap::new(),
@@ -121,15 +96,15 @@ impl<'a> RetryTracker<'a> {
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        self.stopping_rule.is_settled(&self.header, &self.trials)
+        (self.may_stop)(&self.header, &self.trials)
     }
 
-    /// A sentence on what the run will not be able to tell; returned at most once.
-    pub(crate) fn outlook(&mut self) -> Option<String> {
+    /// What the run will not be able to tell; returned at most once.
+    pub(crate) fn outlook(&mut self) -> Option<Outlook> {
         if self.outlook_was_told {
             return None;
         }
-        let outlook = self.stopping_rule.outlook(&self.header, &self.trials);
+        let outlook = verdict::outlook(&self.header, &self.trials);
         self.outlook_was_told = outlook.is_some();
         outlook
     }
@@ -144,19 +119,22 @@ impl<'a> RetryTracker<'a> {
         self.header.seed ^ (u64::from(block) << 20) ^ (u64::from(*attempts - 1) << 40)
     }
 
-    fn flaw(&self, trial: &Trial) -> Option<String> {
+    /// Why a trial would be measured again; `None` for a good one.
+    fn fault(&self, trial: &Trial) -> Option<WhyRetry> {
         match &trial.outcome {
-            Outcome::Failed { reason, .. } => Some(reason.clone()),
+            Outcome::Failed { reason, .. } => Some(WhyRetry::Failed(reason.clone())),
             Outcome::Done(_) => {
-                let flaws = self.stopping_rule.flaws(&self.header, trial);
-                (!flaws.is_empty()).then(|| flaws.join("; "))
+                let flaws = verdict::trial_flaws(&self.header, trial);
+                (!flaws.is_empty()).then_some(WhyRetry::Flawed(flaws))
             }
         }
     }
 
+    /// Whether repeating a measured trial would find the same flaws, as its subject always has them
+    /// under this load.
     fn is_lasting(&self, earlier: &[&Trial], trial: &Trial) -> bool {
         matches!(trial.outcome, Outcome::Done(_))
-            && self.stopping_rule.is_lasting(&self.header, earlier, trial)
+            && verdict::is_lasting(&self.header, earlier, trial)
     }
 
     /// Whether to retry a group: the reasons, and the retries left, this one included.
@@ -170,7 +148,7 @@ impl<'a> RetryTracker<'a> {
         block: u32,
         group: &Group,
         retries: u32,
-    ) -> Option<(Vec<String>, u32)> {
+    ) -> Option<(Vec<RetryReason>, u32)> {
         let attempts = *self.attempts.get(&(block, group.condition.clone()))?;
         let mut reasons = Vec::new();
         for planned in &group.trials {
@@ -190,24 +168,24 @@ impl<'a> RetryTracker<'a> {
             if is_lasting || self.would_fail_again(planned) {
                 continue;
             }
-            let flaws: Vec<Option<String>> = rows.iter().map(|row| self.flaw(row)).collect();
+            let faults: Option<Vec<WhyRetry>> = rows.iter().map(|row| self.fault(row)).collect();
             let key = (group.condition.clone(), planned.subject.clone());
-            if flaws.iter().any(Option::is_none) {
-                self.given_up.retain(|one| *one != key);
-            } else if !self.given_up.contains(&key) {
-                let flaw = flaws.into_iter().flatten().next_back().unwrap_or_default();
-                reasons.push((
-                    key,
-                    format!("trial {}, {}: {flaw}", last.trial, planned.subject),
-                ));
+            match faults.and_then(|mut all| all.pop()) {
+                None => self.given_up.retain(|one| *one != key),
+                Some(_) if self.given_up.contains(&key) => {}
+                Some(why) => reasons.push(RetryReason {
+                    trial: last.trial,
+                    subject: planned.subject.clone(),
+                    why,
+                }),
             }
         }
         if attempts <= retries && !reasons.is_empty() {
-            let reasons = reasons.into_iter().map(|(_, reason)| reason).collect();
             return Some((reasons, retries - attempts + 1));
         }
+        let given_up = reasons.into_iter().map(|one| one.subject);
         self.given_up
-            .extend(reasons.into_iter().map(|(key, _)| key));
+            .extend(given_up.map(|subject| (group.condition.clone(), subject)));
         None
     }
 }
@@ -215,21 +193,7 @@ impl<'a> RetryTracker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readings::Reading;
-
-    struct ByWarnings;
-
-    impl StoppingRule for ByWarnings {
-        fn is_settled(&self, _: &RunHeader, trials: &[Trial]) -> bool {
-            trials.len() >= 4
-        }
-        fn flaws(&self, _: &RunHeader, trial: &Trial) -> Vec<String> {
-            match &trial.outcome {
-                Outcome::Done(reading) => reading.warnings.clone(),
-                Outcome::Failed { .. } => Vec::new(),
-            }
-        }
-    }
+    use readings::{LoadReading, Offered, Pacing, Reading};
 
     fn header() -> RunHeader {
         RunHeader {
@@ -252,7 +216,35 @@ mod tests {
         }
     }
 
-    fn row(block: u32, flaw: Option<&str>) -> Trial {
+    /// What is wrong with a row.
+    #[derive(Clone, Copy)]
+    enum Fault {
+        /// Wrong answers in the closed loop.
+        Wrong,
+        /// The open loop was offered less than the closed loop carried, and carried half of it.
+        Overload,
+    }
+
+    fn row(block: u32, fault: Option<Fault>) -> Trial {
+        let load = |pacing, requests| LoadReading {
+            requests,
+            requests_all: requests,
+            duration_s: 10.0,
+            ..LoadReading::empty(pacing)
+        };
+        let mut closed = load(Pacing::Closed, 40_000);
+        let mut open = load(Pacing::Open { rate_per_s: 2e3 }, 20_000);
+        match fault {
+            Some(Fault::Wrong) => closed.errors_all.status = 9_000,
+            Some(Fault::Overload) => {
+                open.offered = Some(Offered {
+                    due: 20_000,
+                    answered_within: 10_000,
+                    backlog: [0, 2_500, 5_000, 7_500, 10_000],
+                });
+            }
+            None => {}
+        }
         Trial {
             trial: 1,
             block,
@@ -261,70 +253,62 @@ mod tests {
             baseline_copy: false,
             attempt: 1,
             outcome: Outcome::Done(Box::new(Reading {
-                warnings: flaw.map(str::to_owned).into_iter().collect(),
+                throughput: Some(closed),
+                latency: Some(open),
                 ..Reading::default()
             })),
-        }
-    }
-
-    /// An overload lasts once it was seen before.
-    struct OverloadsLast;
-
-    impl StoppingRule for OverloadsLast {
-        fn is_settled(&self, _: &RunHeader, _: &[Trial]) -> bool {
-            false
-        }
-        fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
-            ByWarnings.flaws(header, trial)
-        }
-        fn is_lasting(&self, header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {
-            let is_overload = |trial: &Trial| self.flaws(header, trial) == ["overload"];
-            is_overload(trial) && earlier.iter().any(|one| is_overload(one))
         }
     }
 
     #[test]
     fn an_overload_is_repeated_only_until_it_was_seen_again() {
         let group = group();
-        let mut tracker = RetryTracker::of(&OverloadsLast, header(), Vec::new());
+        let mut tracker = RetryTracker::of(&|_, trials| trials.len() >= 4, header(), Vec::new());
         let mut retry = |block, flaw| {
             tracker.seed(block, &group);
             tracker.add(&row(block, Some(flaw)));
             tracker.retry(block, &group, 2).is_some()
         };
-        assert!(retry(1, "overload"), "it may have been chance");
-        assert!(!retry(1, "overload"));
-        assert!(!retry(2, "overload"), "it was seen in an earlier block");
-        assert!(retry(3, "late"), "another flaw");
-        assert!(!retry(3, "overload"));
+        assert!(retry(1, Fault::Overload), "it may have been chance");
+        assert!(!retry(1, Fault::Overload));
+        assert!(
+            !retry(2, Fault::Overload),
+            "it was seen in an earlier block"
+        );
+        assert!(retry(3, Fault::Wrong), "another flaw");
+        assert!(!retry(3, Fault::Overload));
     }
 
     #[test]
     fn unusable_trials_are_retried_until_given_up() {
         let (header, group) = (header(), group());
-        let mut tracker = RetryTracker::of(&ByWarnings, header, Vec::new());
+        let mut tracker = RetryTracker::of(&|_, trials| trials.len() >= 4, header, Vec::new());
         let first = tracker.seed(1, &group);
-        tracker.add(&row(1, Some("late")));
+        tracker.add(&row(1, Some(Fault::Wrong)));
         let (reasons, left) = tracker.retry(1, &group, 2).unwrap();
-        assert_eq!((reasons, left), (vec!["trial 1, a: late".to_owned()], 2));
+        let [reason] = &reasons[..] else {
+            panic!("{reasons:?}")
+        };
+        assert_eq!((reason.trial, reason.subject.as_str(), left), (1, "a", 2));
+        assert!(matches!(&reason.why, WhyRetry::Flawed(flaws) if flaws.len() == 1));
         assert_ne!(tracker.seed(1, &group), first);
         tracker.add(&row(1, None));
         assert_eq!(tracker.retry(1, &group, 2), None);
         // All attempts of a block.
         for left in [Some(2), Some(1), None] {
             tracker.seed(2, &group);
-            tracker.add(&row(2, Some("late")));
+            tracker.add(&row(2, Some(Fault::Wrong)));
             assert_eq!(tracker.retry(2, &group, 2).map(|(_, left)| left), left);
         }
         // No retries in later blocks, until a trial is good.
         tracker.seed(3, &group);
-        tracker.add(&row(3, Some("late")));
+        tracker.add(&row(3, Some(Fault::Wrong)));
         assert_eq!(tracker.retry(3, &group, 2), None);
         tracker.seed(4, &group);
         tracker.add(&row(4, None));
         assert_eq!(tracker.retry(4, &group, 2), None);
         tracker.seed(5, &group);
-        tracker.add(&row(5, Some("late")));
+        tracker.add(&row(5, Some(Fault::Wrong)));
         assert!(tracker.retry(5, &group, 2).is_some());
         assert!(tracker.is_settled());
     }

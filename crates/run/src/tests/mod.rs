@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec, Links, MachineLinks};
-use readings::{FailureCause, Journal, JournalRow, Outcome, RunHeader, Trial};
+use readings::{FailureCause, Journal, JournalRow, Outcome, Trial};
 
 use crate::journal;
 use crate::tests::fake::{FakeHost, FakeLinks, SharedScript};
-use crate::{RunEvent, RunOptions, StoppingRule, run_on};
+use crate::{RunEvent, RunOptions, run_on};
 
 mod answers;
 mod bottlenecks;
@@ -44,22 +44,6 @@ latency_window = "0s"
 retries = 1
 bottleneck = false
 "#;
-
-/// A rule that never settles and finds flaws by a closure.
-struct Rule<F>(F);
-
-impl<F: Fn(&Trial) -> bool> StoppingRule for Rule<F> {
-    fn is_settled(&self, _: &RunHeader, _: &[Trial]) -> bool {
-        false
-    }
-
-    fn flaws(&self, _: &RunHeader, trial: &Trial) -> Vec<String> {
-        match (self.0)(trial) {
-            true => vec!["the client was late".to_owned()],
-            false => Vec::new(),
-        }
-    }
-}
 
 struct Folder(PathBuf);
 
@@ -115,13 +99,7 @@ impl Finished {
     }
 }
 
-fn run_in(
-    folder: &Path,
-    text: &str,
-    script: &SharedScript,
-    rule: &dyn StoppingRule,
-    resume: bool,
-) -> Finished {
+fn run_in(folder: &Path, text: &str, script: &SharedScript, resume: bool) -> Finished {
     static RECIPES: LazyLock<Recipes> = LazyLock::new(|| Recipes::embedded().unwrap());
     let experiment = Experiment::parse("test.toml", text, &[], false, &RECIPES).unwrap();
     let opened = Cell::new(0);
@@ -147,14 +125,20 @@ fn run_in(
         resume,
         builds: &builds::Builds::default(),
         weigh: Path::new("/fake/weigh"),
-        stopping_rule: rule,
+        may_stop: &|_, _| false,
         profile: None,
         label: None,
         revision: None,
     };
     let mut events = Vec::new();
     let stop = AtomicBool::new(false);
-    let complete = run_on(&open, &options, &stop, &mut |event| events.push(event)).unwrap();
+    let mut take = |event| {
+        if let RunEvent::GroupBegins { block, .. } = event {
+            script.borrow_mut().block = block;
+        }
+        events.push(event);
+    };
+    let complete = run_on(&open, &options, &stop, &mut take).unwrap();
     Finished {
         journal: journal::read(folder).unwrap(),
         events,
@@ -163,20 +147,18 @@ fn run_in(
     }
 }
 
-fn run(text: &str, script: &SharedScript, rule: &dyn StoppingRule) -> Finished {
-    run_in(&Folder::new().0, text, script, rule, false)
+fn run(text: &str, script: &SharedScript) -> Finished {
+    run_in(&Folder::new().0, text, script, false)
 }
 
 fn script() -> SharedScript {
     SharedScript::default()
 }
 
-const GOOD: Rule<fn(&Trial) -> bool> = Rule(|_| false);
-
 #[test]
 fn every_planned_trial_is_measured_once() {
     let script = script();
-    let ran = run(TWO, &script, &GOOD);
+    let ran = run(TWO, &script);
     assert!(ran.complete);
     let numbers: Vec<u32> = ran.trials().iter().map(|trial| trial.trial).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
@@ -191,9 +173,10 @@ fn every_planned_trial_is_measured_once() {
 
 #[test]
 fn a_flawed_trial_is_measured_again_with_its_group() {
-    let first = Cell::new(true);
-    let rule = Rule(|trial: &Trial| trial.trial == 2 && first.replace(false));
-    let ran = run(TWO, &script(), &rule);
+    let script = script();
+    // The closed loop of the first attempt.
+    script.borrow_mut().answers_wrongly = |_, load| load == 2;
+    let ran = run(TWO, &script);
     assert_eq!(ran.retries(), 1);
     let of_block = |block: u32| ran.trials().iter().filter(|it| it.block == block).count();
     assert_eq!((of_block(1), of_block(2)), (6, 3));
@@ -201,23 +184,12 @@ fn a_flawed_trial_is_measured_again_with_its_group() {
 
 #[test]
 fn an_overload_by_the_subject_is_kept_and_not_repeated() {
-    /// `b` is overloaded in each trial.
-    struct Overloaded;
-    impl StoppingRule for Overloaded {
-        fn is_settled(&self, _: &RunHeader, _: &[Trial]) -> bool {
-            false
-        }
-        fn flaws(&self, _: &RunHeader, trial: &Trial) -> Vec<String> {
-            let is_b = trial.subject == "b";
-            is_b.then(|| "it was overloaded".to_owned())
-                .into_iter()
-                .collect()
-        }
-        fn is_lasting(&self, _: &RunHeader, _: &[&Trial], trial: &Trial) -> bool {
-            trial.subject == "b"
-        }
-    }
-    let ran = run(TWO, &script(), &Overloaded);
+    let script = script();
+    script.borrow_mut().is_overloaded = true;
+    let text = TWO.replace("latency_window = \"0s\"", "latency_window = \"200ms\"");
+    // More than the closed loop carries.
+    let text = text.replace("[design]", "[load]\nrate = 20000\n[design]");
+    let ran = run(&text, &script);
     assert_eq!((ran.retries(), ran.trials().len()), (0, 6));
     assert!(ran.complete);
 }
@@ -229,7 +201,7 @@ fn a_subject_that_fails_all_retries_is_given_up() {
         .borrow_mut()
         .not_ready
         .insert("subject b".into(), usize::MAX);
-    let ran = run(TWO, &script, &GOOD);
+    let ran = run(TWO, &script);
     // One retry in the first block; only the baseline is left for the second.
     let of_block = |block: u32| ran.trials().iter().filter(|it| it.block == block).count();
     assert_eq!((of_block(1), of_block(2), ran.retries()), (6, 0, 1));
@@ -258,7 +230,7 @@ fn a_subject_that_never_worked_is_left_out_of_later_blocks() {
         .borrow_mut()
         .not_ready
         .insert("subject b".into(), usize::MAX);
-    let ran = run(&three(), &script, &GOOD);
+    let ran = run(&three(), &script);
     assert!(ran.complete);
     let later = ran.trials().into_iter().filter(|it| it.block == 2);
     let mut later: Vec<String> = later.map(|it| it.subject).collect();
@@ -277,7 +249,7 @@ fn a_server_that_does_not_become_ready_is_waited_for_once_beside_the_others_and_
     drop(not_ready);
     let auto = TWO.replace("latency_window = \"0s\"", "latency_window = \"200ms\"");
     let auto = auto.replace("blocks = 2", "blocks = 1");
-    let ran = run(&auto.replace("retries = 1", "retries = 0"), &script, &GOOD);
+    let ran = run(&auto.replace("retries = 1", "retries = 0"), &script);
     let script = script.borrow();
     let starts = script.log.iter().filter(|line| *line == "start b");
     assert_eq!(starts.count(), 2, "{:?}", script.log);
@@ -292,7 +264,7 @@ fn a_server_that_does_not_become_ready_is_waited_for_once_beside_the_others_and_
 fn a_server_that_does_not_start_is_told_of_once_and_fails_its_subject_only() {
     let script = script();
     script.borrow_mut().broken.insert("b".into());
-    let ran = run(&three(), &script, &GOOD);
+    let ran = run(&three(), &script);
     assert!(ran.complete);
     assert_eq!(ran.warnings("no such directive"), 1, "{:?}", ran.events);
     assert_eq!(ran.warnings("its command: /fake/weigh origin"), 1);
@@ -314,7 +286,7 @@ fn without_measuring_apart_a_broken_server_is_the_cause_of_its_own_subjects_only
     let script = script();
     script.borrow_mut().broken.insert("b".into());
     let text = three().replace("[design]\n", "[design]\napart = \"never\"\n");
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     let of_block = |block: u32| ran.trials().into_iter().filter(move |it| it.block == block);
     assert!(of_block(2).all(|it| matches!(it.outcome, Outcome::Done(_))));
     for trial in of_block(1) {
@@ -342,7 +314,7 @@ fn copies(ran: &Finished) -> Vec<readings::Reading> {
 #[test]
 fn the_baselines_copy_has_servers_of_its_own() {
     let script = script();
-    let ran = run(TWO, &script, &GOOD);
+    let ran = run(TWO, &script);
     assert!(copies(&ran).iter().all(|it| it.separate_copy));
     let named = |it: &readings::Reading| it.servers.iter().all(|s| s.server == "a");
     assert!(copies(&ran).iter().all(named));
@@ -358,14 +330,14 @@ fn a_back_end_that_all_share_is_copied_for_a_direct_baseline() {
         "[servers.b]\nrecipe = \"origin\"",
         "[servers.b]\nrecipe = \"balance\"\nupstreams = [\"a\"]",
     );
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     assert!(copies(&ran).iter().all(|it| it.separate_copy));
     assert!(script.borrow().log.contains(&"start a.copy".to_owned()));
     assert!(!script.borrow().log.contains(&"start b.copy".to_owned()));
     // With the proxy as the baseline only the proxy is copied.
     let proxy = text.replace("[design]\n", "[design]\nbaseline = \"b\"\n");
     let script = self::script();
-    run(&proxy, &script, &GOOD);
+    run(&proxy, &script);
     assert!(!script.borrow().log.contains(&"start a.copy".to_owned()));
     assert!(script.borrow().log.contains(&"start b.copy".to_owned()));
 }
@@ -373,7 +345,7 @@ fn a_back_end_that_all_share_is_copied_for_a_direct_baseline() {
 #[test]
 fn a_copy_that_cannot_be_is_said_not_to_be() {
     let fixed = TWO.replacen("recipe = \"origin\"", "recipe = \"origin\"\nport = 1", 1);
-    let ran = run(&fixed, &script(), &GOOD);
+    let ran = run(&fixed, &script());
     assert!(copies(&ran).iter().all(|it| !it.separate_copy));
     assert_eq!((copies(&ran).len(), ran.failures().len()), (2, 0));
     // One that does not start, and one that takes CPU time while it is idle.
@@ -382,7 +354,7 @@ fn a_copy_that_cannot_be_is_said_not_to_be() {
     let busy = script();
     busy.borrow_mut().idle_cpus.insert("a.copy".into(), 0.5);
     for script in [broken, busy] {
-        let ran = run(TWO, &script, &GOOD);
+        let ran = run(TWO, &script);
         assert!(copies(&ran).iter().all(|it| !it.separate_copy));
         assert_eq!((copies(&ran).len(), ran.failures().len()), (2, 0));
     }
@@ -392,7 +364,7 @@ fn a_copy_that_cannot_be_is_said_not_to_be() {
 fn an_agent_that_dies_in_a_load_fails_only_its_group() {
     let script = script();
     script.borrow_mut().dies_in_load = Some(2);
-    let ran = run(TWO, &script, &GOOD);
+    let ran = run(TWO, &script);
     assert!(ran.complete);
     assert_eq!((ran.opened, ran.retries()), (2, 1));
     assert_eq!(ran.failures(), vec!["lost the agent: it ended"; 3]);
@@ -402,7 +374,7 @@ fn an_agent_that_dies_in_a_load_fails_only_its_group() {
 #[test]
 fn a_run_can_be_resumed_after_any_row() {
     let whole = Folder::new();
-    run_in(&whole.0, TWO, &script(), &GOOD, false);
+    run_in(&whole.0, TWO, &script(), false);
     let text = fs::read_to_string(whole.0.join("journal.jsonl")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     for kept in 1..=lines.len() {
@@ -417,7 +389,7 @@ fn a_run_can_be_resumed_after_any_row() {
         // A truncated row is measured again.
         journal.push_str("{\"row\":\"trial\",");
         fs::write(part.0.join("journal.jsonl"), journal).unwrap();
-        let ran = run_in(&part.0, TWO, &script(), &GOOD, true);
+        let ran = run_in(&part.0, TWO, &script(), true);
         let mut done: Vec<u32> = ran.trials().iter().map(|trial| trial.trial).collect();
         done.sort_unstable();
         done.dedup();
@@ -457,7 +429,7 @@ fn a_curve_has_the_rates_of_the_first_block_in_all_blocks() {
         load::Arrivals::Even => 10_000.0,
         load::Arrivals::Poisson => 500.0,
     };
-    let ran = run(&with_curve(), &script, &GOOD);
+    let ran = run(&with_curve(), &script);
     assert_eq!(ran.failures().len(), 0, "{:?}", ran.failures());
     let [choice] = ran.journal.curves()[..] else {
         panic!("{:?}", ran.journal.rows)
@@ -491,7 +463,7 @@ fn a_curve_has_the_rates_of_the_first_block_in_all_blocks() {
 #[test]
 fn a_resumed_run_keeps_the_rates_of_its_curve() {
     let whole = Folder::new();
-    run_in(&whole.0, &with_curve(), &script(), &GOOD, false);
+    run_in(&whole.0, &with_curve(), &script(), false);
     let file = whole.0.join("journal.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     // Cut off after the first block; what is carried then is half as much.
@@ -500,7 +472,7 @@ fn a_resumed_run_keeps_the_rates_of_its_curve() {
     fs::write(&file, kept.join("\n") + "\n").unwrap();
     let script = script();
     script.borrow_mut().rate_per_s = |_| 5_000.0;
-    let ran = run_in(&whole.0, &with_curve(), &script, &GOOD, true);
+    let ran = run_in(&whole.0, &with_curve(), &script, true);
     assert_eq!(ran.journal.curves().len(), 1);
     let trials = ran.trials();
     let of_a = |block: u32| {
@@ -515,7 +487,7 @@ fn a_resumed_run_keeps_the_rates_of_its_curve() {
 #[test]
 fn subjects_measured_one_after_the_other_have_the_same_rates() {
     let apart = with_curve().replace("retries = 1", "retries = 1\napart = \"always\"");
-    let ran = run(&apart, &script(), &GOOD);
+    let ran = run(&apart, &script());
     assert_eq!(ran.journal.curves().len(), 1);
     let trials = ran.trials();
     let measured: Vec<_> = trials
@@ -536,7 +508,7 @@ fn subjects_measured_one_after_the_other_have_the_same_rates() {
 fn subjects_that_disturb_each_other_are_measured_one_after_the_other() {
     let script = script();
     script.borrow_mut().idle_cpus.insert("b".into(), 0.5);
-    let ran = run(TWO, &script, &GOOD);
+    let ran = run(TWO, &script);
     assert_eq!(ran.failures().len(), 0);
     let warned = ran.events.iter().any(|event| {
         matches!(event, RunEvent::Warning { text } if text.contains("one after the other")
@@ -555,7 +527,7 @@ fn idle_servers_are_sampled_once_and_those_above_the_limit_again() {
     for (cpus, samples) in [(0.0, 1), (0.5, 2)] {
         let script = script();
         script.borrow_mut().idle_cpus.insert("b".into(), cpus);
-        run(TWO, &script, &GOOD);
+        run(TWO, &script);
         assert_eq!(script.borrow().samples_without_load, samples, "{cpus}");
     }
 }

@@ -15,8 +15,8 @@ use agent::wire::{
 use agent::{AgentError, AgentHandle, Clock, LoadObserver};
 use hosts::Host;
 use readings::{
-    BottleneckSample, CpuSample, HostSpec, InstructionScope, LinkSpec, LoadReading, ServerSample,
-    Slice,
+    BottleneckSample, CpuSample, HostSpec, InstructionScope, LinkSpec, LoadReading, Offered,
+    Pacing, ServerSample, Slice,
 };
 
 pub(crate) use links::FakeLinks;
@@ -52,6 +52,12 @@ pub(crate) struct Script {
     pub(crate) rate_per_s: fn(&LoadOrder) -> f64,
     /// The time of an answer in the load with this number, on this target, us; 0 is not recorded.
     pub(crate) answer_us: fn(usize, &load::Target) -> u64,
+    /// The block that is measured.
+    pub(crate) block: u32,
+    /// Whether all answers are wrong in a block's load, counted from 1 over all blocks.
+    pub(crate) answers_wrongly: fn(u32, usize) -> bool,
+    /// Whether open loops carry half of what they are offered.
+    pub(crate) is_overloaded: bool,
     /// CPU time of the client in each load, s.
     pub(crate) client_cpu_s: f64,
     /// How long an agent takes until it begins to carry out an order of an event.
@@ -109,6 +115,9 @@ impl Default for Script {
             samples_without_load: 0,
             rate_per_s: |_| 10_000.0,
             answer_us: |_, _| 0,
+            block: 0,
+            answers_wrongly: |_, _| false,
+            is_overloaded: false,
             client_cpu_s: 0.0,
             order_delay: |_| Duration::ZERO,
             resume_fails: false,
@@ -487,6 +496,8 @@ impl AgentHandle for FakeAgent {
         };
         let (rate_per_s, fails) = ((script.rate_per_s)(&order) * limited, script.fails_in_load);
         let (client_cpu_s, answer_us) = (script.client_cpu_s, script.answer_us);
+        let is_wrong = (script.answers_wrongly)(script.block, number);
+        let is_overloaded = script.is_overloaded;
         drop(script);
         let rows = order.job.rows;
         if rows.is_some() {
@@ -535,6 +546,18 @@ impl AgentHandle for FakeAgent {
                 reading.response.record_many_ns(answer_us * 1_000, requests);
             }
             reading.connections = u64::from(order.job.targets[segment.target].connections);
+            reading.connections_open_min = reading.connections;
+            if is_wrong {
+                reading.errors_all.status += requests;
+            }
+            if is_overloaded && segment.pacing != Pacing::Closed {
+                let due = reading.requests;
+                reading.offered = Some(Offered {
+                    due,
+                    answered_within: due / 2,
+                    backlog: [0, due / 8, due / 4, due * 3 / 8, due / 2],
+                });
+            }
             reading.slices.push(Slice {
                 duration_s,
                 requests,
