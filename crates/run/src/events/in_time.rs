@@ -25,7 +25,7 @@ pub(super) mod tests {
 
     /// Rows of a load whose requests are due every 5 ms and answered after a time by their due
     /// time; `None`: not answered.
-    pub(in crate::events) fn rows_of(
+    pub(crate) fn rows_of(
         seconds: usize,
         response_ms: impl Fn(u64) -> Option<u64>,
     ) -> Vec<LoadRow> {

@@ -150,12 +150,6 @@ impl EarlierResults {
         results
     }
 
-    /// Whether a group was measured, with or without failures.
-    pub(crate) fn has_attempt(&self, block: u32, group: &Group) -> bool {
-        let is_of = |trial: &Trial| trial.block == block && trial.condition == group.condition;
-        self.trials.iter().any(is_of)
-    }
-
     /// Whether every trial of a group was measured successfully.
     pub(crate) fn has_all(&self, block: u32, group: &Group) -> bool {
         group.trials.iter().all(|planned| {

@@ -47,6 +47,12 @@ impl<'a> RetryTracker<'a> {
         self.lasting = lasting;
     }
 
+    /// Whether a group was measured, with or without failures.
+    pub(crate) fn has_rows(&self, block: u32, group: &Group) -> bool {
+        let mut trials = self.trials.iter();
+        trials.any(|one| one.block == block && one.condition == group.condition)
+    }
+
     /// Whether a trial of the last group would fail again.
     fn would_fail_again(&self, planned: &PlannedTrial) -> bool {
         self.lasting.iter().any(|one| one.trial == planned.trial)
