@@ -370,10 +370,8 @@ impl Context<'_> {
         let subjects: Vec<String> = segments.iter().map(subject).collect();
         let mut times = SliceTimes::of(segments);
         let from = first.ready.first().and_then(|one| one.from.as_deref());
-        let remote = match first.order.sample_scheduling {
-            true => self.testbed.start_remote_scheduling(from)?,
-            false => self.testbed.start_remote_sampling(from)?,
-        };
+        let scheduling = first.order.sample_scheduling;
+        let remote = self.testbed.start_remote_sampling(from, scheduling)?;
         let emit = &mut *self.emit;
         let mut progress = |segment: usize, requests: u64, errors: u64| {
             times.begins(segment).into_iter().for_each(&mut *emit);

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::testbed::Testbed;
+use crate::testbed::{Testbed, unexpected};
 use agent::wire::{Answer, Order};
 use agent::{AgentError, AgentHandle, Clock};
 
@@ -135,8 +135,4 @@ impl AgentClocks {
             other => Err(unexpected(&other)),
         }
     }
-}
-
-fn unexpected(answer: &Answer) -> AgentError {
-    AgentError::Lost(format!("unexpected answer: {answer:?}"))
 }

@@ -14,8 +14,9 @@ use crate::group::perturbations::{Perturbation, not_tried, perturbations, unchan
 use crate::measure::schedule;
 use crate::testbed::copies::queues_of_path;
 use crate::testbed::ready_subject::ReadySubject;
+use crate::testbed::unexpected;
 use agent::AgentError;
-use agent::wire::{Answer, LoadOrder, Order, OtherServer};
+use agent::wire::{Answer, Order, OtherServer};
 use experiment::{ResolvedCondition, ServerSpec, Target};
 
 /// Probes of each perturbation.
@@ -95,7 +96,7 @@ fn waiting_ports(cx: &mut Context<'_>, host: Option<&str>) -> Result<u64, AgentE
     };
     match cx.testbed.agent(host)?.ask(&order)? {
         Answer::Scheduling(seen) => Ok(seen.ports.first().map_or(0, |ports| ports.waiting)),
-        other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+        other => Err(unexpected(&other)),
     }
 }
 
@@ -156,11 +157,13 @@ fn make_probes(
     job.timeout = job.timeout.min(enough);
     job.connect_timeout = job.timeout;
     reading.client_threads = job.threads as u32;
+    base.sample_scheduling = true;
+    base.watch_others.extend(link_process(cx));
     let none = unchanged(&base);
     if cx.stopped() {
         return Ok(());
     }
-    let first = first_probe(cx, &base, ready, &none)?;
+    let first = first_probe(cx, ready, &none)?;
     let mut perturbations = perturbations(cx, resolved, &base, &first, reading);
     perturbations.push(none);
     reading.probes.push(first);
@@ -171,7 +174,7 @@ fn make_probes(
             if cx.stopped() {
                 return Ok(());
             }
-            match probe_once(cx, &base, ready, perturbation) {
+            match probe_once(cx, ready, perturbation) {
                 Ok(probe) => reading.probes.push(probe),
                 Err(AgentError::Failed(why)) => {
                     let text = not_tried(perturbation.change, &why);
@@ -196,35 +199,23 @@ fn make_probes(
 /// answer in time, so it is tried more than once.
 fn first_probe(
     cx: &mut Context<'_>,
-    order: &LoadOrder,
     ready: &[ReadySubject],
     none: &Perturbation,
 ) -> Result<Probe, AgentError> {
     for _ in 1..FIRST_ATTEMPTS {
-        match probe_once(cx, order, ready, none) {
+        match probe_once(cx, ready, none) {
             Err(AgentError::Failed(_)) => {}
             other => return other,
         }
     }
-    probe_once(cx, order, ready, none)
+    probe_once(cx, ready, none)
 }
 
 fn probe_once(
     cx: &mut Context<'_>,
-    order: &LoadOrder,
     ready: &[ReadySubject],
     perturbation: &Perturbation,
 ) -> Result<Probe, AgentError> {
-    let mut order = order.clone();
-    order.sample_scheduling = true;
-    order.job.threads = perturbation.threads;
-    order.job.cpus.clone_from(&perturbation.cpus);
-    order.quota.clone_from(&perturbation.quota);
-    order.ports = perturbation.ports;
-    for target in &mut order.job.targets {
-        target.connections = perturbation.connections;
-    }
-    order.watch_others.extend(link_process(cx));
     let scales_links = perturbation.link_factor != 1.0;
     let scaled = match scales_links {
         true => cx.testbed.hosts.scale_link_rates(perturbation.link_factor),
@@ -233,7 +224,7 @@ fn probe_once(
     let loaded = scaled
         .and_then(|()| cx.testbed.set_host_quotas(&perturbation.hosts, true))
         .and_then(|()| cx.testbed.set_server_quotas(&perturbation.servers, true))
-        .and_then(|()| cx.load_order(order, ready));
+        .and_then(|()| cx.load_order(perturbation.order.clone(), ready));
     // Restore all, whatever failed.
     let unbound = cx.testbed.set_host_quotas(&perturbation.hosts, false);
     let unbound = unbound.and(cx.testbed.set_server_quotas(&perturbation.servers, false));
@@ -293,7 +284,7 @@ fn probe(
         .any(|wrong| wrong.kind == WrongKind::Connection && wrong.found.contains(NO_PORT));
     Probe {
         change: perturbation.change,
-        connections: perturbation.connections,
+        connections: perturbation.order.job.targets[0].connections,
         duration_s: load.duration_s,
         requests_per_s: load.requests_per_s(),
         latency_us_mean: response.mean,

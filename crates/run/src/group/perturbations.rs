@@ -13,22 +13,20 @@ use experiment::{ResolvedCondition, ServerSpec};
 /// Share of a CPU below which a thread counts as idle.
 const WORKING: f64 = 0.05;
 
+/// The most connections of a probe.
+const CONNECTIONS_MAX: u32 = 100_000;
 /// Factor on the rates of links for [`Change::TwiceTheLinkRate`].
 const LINK_FACTOR: f64 = 2.0;
 
 /// What a probe changes, and the values.
 pub(super) struct Perturbation {
     pub(super) change: Change,
-    pub(super) connections: u32,
-    pub(super) threads: usize,
-    pub(super) cpus: Vec<u32>,
+    /// The order of the load with the change.
+    pub(super) order: LoadOrder,
     /// CPU quotas of hosts during the probe, CPUs each.
     pub(super) hosts: Vec<(String, f64)>,
-    /// CPU quota of servers whose hosts have none.
-    pub(super) quota: Option<QuotaOrder>,
     /// CPU quotas of servers where hosts are machines, CPUs each.
     pub(super) servers: Vec<ServerQuota>,
-    pub(super) ports: Option<(u16, u16)>,
     /// Factor on the declared link rates.
     pub(super) link_factor: f64,
 }
@@ -38,28 +36,39 @@ impl Perturbation {
     pub(super) fn bound_cpus(&self) -> Option<f64> {
         let of_hosts = self.hosts.iter().map(|(_, cpus)| *cpus);
         let all: Vec<f64> = of_hosts
-            .chain(self.quota.iter().map(|one| one.cpus))
+            .chain(self.order.quota.iter().map(|one| one.cpus))
             .chain(self.servers.iter().map(|one| one.cpus))
             .collect();
         (!all.is_empty()).then(|| all.iter().sum())
+    }
+
+    /// A change of the load's order alone.
+    fn of_order(change: Change, order: &LoadOrder, edit: impl FnOnce(&mut LoadOrder)) -> Self {
+        let mut perturbation = unchanged(order);
+        perturbation.change = change;
+        edit(&mut perturbation.order);
+        perturbation
     }
 }
 
 pub(super) fn unchanged(order: &LoadOrder) -> Perturbation {
     Perturbation {
         change: Change::None,
-        connections: order.job.targets[0].connections,
-        threads: order.job.threads,
-        cpus: order.job.cpus.clone(),
+        order: order.clone(),
         hosts: Vec::new(),
-        quota: None,
         servers: Vec::new(),
-        ports: None,
         link_factor: 1.0,
     }
 }
 
-/// The perturbations that are possible and that the first probe gives a reason for.
+fn set_connections(order: &mut LoadOrder, connections: u32) {
+    for target in &mut order.job.targets {
+        target.connections = connections;
+    }
+}
+
+/// The perturbations that are possible and that the first probe gives a reason for. Those that are
+/// not possible are noted in the reading.
 pub(super) fn perturbations(
     cx: &Context<'_>,
     resolved: &ResolvedCondition,
@@ -67,96 +76,106 @@ pub(super) fn perturbations(
     first: &Probe,
     reading: &mut BottleneckReading,
 ) -> Vec<Perturbation> {
-    let mut perturbations = Vec::new();
-    let connections = order.job.targets[0].connections;
+    let mut found = Vec::new();
     let mut skipped = Vec::new();
     let mut skip = |change, why: &str| skipped.push(not_tried(change, why));
-    // A CPU for one more thread, preferably one without servers.
-    let mut others = cx.testbed.usable_cpus(resolved.load.host.as_deref());
-    let of_host = cx.testbed.cpus_of(resolved.load.host.as_deref());
-    others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
-    others.retain(|cpu| !order.job.cpus.contains(cpu));
-    let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
-    let more = others.iter().find(free).or(others.first()).copied();
+    let connections = order.job.targets[0].connections;
+    let host = resolved.load.host.as_deref();
+    let more = cpu_for_one_more_thread(cx, host, order, reading);
     if order.job.threads as u32 >= connections {
         skip(Change::ClientThread, "there is no connection for it");
     } else if more.is_none() && !order.job.cpus.is_empty() {
         skip(Change::ClientThread, "there is no other CPU for it");
     } else {
-        let mut cpus = order.job.cpus.clone();
-        if !cpus.is_empty() {
-            cpus.extend(more);
-        }
-        perturbations.push(Perturbation {
-            change: Change::ClientThread,
-            threads: order.job.threads + 1,
-            cpus,
-            ..unchanged(order)
-        });
+        found.push(Perturbation::of_order(
+            Change::ClientThread,
+            order,
+            |order| {
+                order.job.threads += 1;
+                if !order.job.cpus.is_empty() {
+                    order.job.cpus.extend(more);
+                }
+            },
+        ));
     }
     let shares = |cpu: &u32| reading.server_cpus.contains(cpu);
     if let Some(cpu) = more.filter(|cpu| !shares(cpu) && order.job.cpus.iter().any(shares)) {
-        perturbations.push(Perturbation {
-            change: Change::ClientApart,
-            threads: 1,
-            cpus: vec![cpu],
-            ..unchanged(order)
-        });
+        found.push(Perturbation::of_order(
+            Change::ClientApart,
+            order,
+            |order| {
+                order.job.threads = 1;
+                order.job.cpus = vec![cpu];
+            },
+        ));
     }
-    match connections.checked_mul(2) {
-        Some(twice) if twice <= 100_000 => perturbations.push(Perturbation {
-            change: Change::TwiceTheConnections,
-            connections: twice,
-            ..unchanged(order)
-        }),
-        _ => skip(Change::TwiceTheConnections, "there are too many already"),
+    match connections
+        .checked_mul(2)
+        .filter(|twice| *twice <= CONNECTIONS_MAX)
+    {
+        Some(twice) => {
+            let change = Change::TwiceTheConnections;
+            found.push(Perturbation::of_order(change, order, |order| {
+                set_connections(order, twice)
+            }));
+        }
+        None => skip(Change::TwiceTheConnections, "there are too many already"),
     }
     if first.accept_queue_overflows() + first.no_port > 0 && connections > 1 {
-        perturbations.push(Perturbation {
-            change: Change::HalfTheConnections,
-            connections: connections / 2,
-            threads: order.job.threads.min(connections as usize / 2),
-            ..unchanged(order)
-        });
+        let change = Change::HalfTheConnections;
+        found.push(Perturbation::of_order(change, order, |order| {
+            set_connections(order, connections / 2);
+            order.job.threads = order.job.threads.min(connections as usize / 2);
+        }));
     }
     if first.seen.servers.is_empty() {
-        skip(
-            Change::HalfTheServerCpu,
-            "no server of the path was started here",
-        );
+        let why = "no server of the path was started here";
+        skip(Change::HalfTheServerCpu, why);
     } else {
-        perturbations.push(half_the_server_cpu(cx, resolved, order, first, reading));
+        found.push(half_the_server_cpu(cx, resolved, order, first, reading));
     }
-    reading.not_tried.append(&mut skipped);
-    let wider = cx.testbed.wider_ports(resolved.load.host.as_deref());
+    let wider = cx.testbed.wider_ports(host);
     if let Some(ports) = wider.filter(|_| first.no_port > 0) {
-        perturbations.push(Perturbation {
-            change: Change::MorePorts,
-            ports: Some(ports),
-            ..unchanged(order)
-        });
+        found.push(Perturbation::of_order(Change::MorePorts, order, |order| {
+            order.ports = Some(ports)
+        }));
     }
     if !reading.hosts.is_empty() {
         if first.no_port > 0 {
             let why = "the ports of a machine are not the run's own";
-            reading.not_tried.push(not_tried(Change::MorePorts, why));
+            skip(Change::MorePorts, why);
         }
-        let why = "the network between the machines cannot be changed";
-        let why = not_tried(Change::TwiceTheLinkRate, why);
         let is_apart = |server: &String| reading.apart(server).is_some();
         // The rate of a link can be changed.
         if reading.link_bits_per_s.is_none() && reading.hosts.keys().any(is_apart) {
-            reading.not_tried.push(why);
+            let why = "the network between the machines cannot be changed";
+            skip(Change::TwiceTheLinkRate, why);
         }
     }
     if reading.link_bits_per_s.is_some() {
-        perturbations.push(Perturbation {
+        found.push(Perturbation {
             change: Change::TwiceTheLinkRate,
             link_factor: LINK_FACTOR,
             ..unchanged(order)
         });
     }
-    perturbations
+    reading.not_tried.append(&mut skipped);
+    found
+}
+
+/// A CPU for one more thread of the client, preferably one without servers.
+fn cpu_for_one_more_thread(
+    cx: &Context<'_>,
+    host: Option<&str>,
+    order: &LoadOrder,
+    reading: &BottleneckReading,
+) -> Option<u32> {
+    let mut others = cx.testbed.usable_cpus(host);
+    let of_host = cx.testbed.cpus_of(host);
+    others.retain(|cpu| of_host.is_empty() || of_host.contains(cpu));
+    others.retain(|cpu| !order.job.cpus.contains(cpu));
+    let free = |cpu: &&u32| !reading.server_cpus.contains(cpu);
+    others.iter().find(free).or(others.first()).copied()
 }
 
 /// Limits the servers to half of the CPU time that they can use, or to half of their host's quota
@@ -188,26 +207,22 @@ fn half_the_server_cpu(
             ..unchanged(order)
         };
     }
-    let (mut hosts, mut quota) = (Vec::new(), None);
+    let mut halved = unchanged(order);
+    halved.change = Change::HalfTheServerCpu;
     for group in cx.testbed.quota_groups(resolved) {
         let could = usable_cpus(first, &group.servers, reading.server_cpus.len());
         let half = group.quota.unwrap_or(could) / 2.0;
         match group.host {
-            Some(host) => hosts.push((host, half)),
+            Some(host) => halved.hosts.push((host, half)),
             None => {
-                quota = Some(QuotaOrder {
+                halved.order.quota = Some(QuotaOrder {
                     servers: group.servers,
                     cpus: half,
                 });
             }
         }
     }
-    Perturbation {
-        change: Change::HalfTheServerCpu,
-        hosts,
-        quota,
-        ..unchanged(order)
-    }
+    halved
 }
 
 /// The CPU time that servers could use unperturbed, in CPUs.

@@ -15,6 +15,7 @@ use crate::group::start_failures::GroupFailure;
 use crate::testbed::copies::{is_copy, original};
 use crate::testbed::cpu_placement;
 use crate::testbed::started_server::{StartedServer, to_write};
+use crate::testbed::unexpected;
 use agent::AgentError;
 use agent::wire::{Answer, AwaitServer, Order, StartServer};
 use experiment::plan::Group;
@@ -70,7 +71,7 @@ fn start_server(
         user: recipe.run_as.clone(),
     })? {
         Answer::Folder { path, weigh } => (PathBuf::from(path), weigh.map(PathBuf::from)),
-        other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}")).into()),
+        other => return Err(unexpected(&other).into()),
     };
     let built = match builds::revision_of(&server.params) {
         Some(wanted) => Some(

@@ -8,11 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use net::plain_file;
 use readings::Utc;
-use serde_json::{Value, json};
 
-use crate::journal::server_configs::ServerConfigs;
+use crate::RunError;
 use crate::journal::{self, JournalError, JournalWriter};
-use crate::{CpuPlacement, RunError, RunOptions};
 use experiment::Experiment;
 
 /// The default folder of a run: `weigh-runs/NAME-YYYYMMDD-HHMMSS`, UTC, with a number appended if
@@ -116,95 +114,6 @@ fn is_made(folder: &Path) -> bool {
     fs::symlink_metadata(folder).is_ok_and(|there| there.is_dir())
 }
 
-const INVENTORY: &str = "hosts.json";
-/// The most bytes of it.
-const INVENTORY_BYTES_MAX: usize = 16 << 20;
-
-/// The run's `hosts.json`, if it has one.
-pub(crate) fn read_inventory(folder: &Path) -> Option<Value> {
-    let text = plain_file::read(&folder.join(INVENTORY), INVENTORY_BYTES_MAX).ok()?;
-    let document: Value = serde_json::from_slice(&text).ok()?;
-    document["local"].is_object().then_some(document)
-}
-
-/// The parts of `hosts.json` that this machine does not give.
-pub(crate) struct InventoryParts<'a> {
-    pub(crate) placement: &'a CpuPlacement,
-    pub(crate) configs: &'a ServerConfigs,
-    pub(crate) drivers: &'a BTreeMap<String, Option<String>>,
-    /// Versions of servers on other machines, by recipe.
-    pub(crate) servers: BTreeMap<String, Option<String>>,
-    /// The hosts, with their key in the document.
-    pub(crate) hosts: Option<(&'static str, Value)>,
-}
-
-pub(crate) fn write_inventory(
-    options: &RunOptions<'_>,
-    parts: InventoryParts<'_>,
-) -> Result<(), RunError> {
-    let InventoryParts {
-        placement,
-        configs,
-        drivers,
-        servers: mut versions,
-        hosts,
-    } = parts;
-    let before = versions_before(options.folder);
-    for server in options.experiment.start_order() {
-        let Some(recipe) = options.recipes.get(&server.recipe) else {
-            continue;
-        };
-        versions.entry(server.recipe.clone()).or_insert_with(|| {
-            let mut rendered = configs.rendered().values();
-            match rendered.find(|one| one["recipe"] == server.recipe) {
-                Some(configuration) => version(configuration, recipe),
-                None => before.get(&server.recipe).cloned(),
-            }
-        });
-    }
-    let mut machine = agent::machine::describe();
-    // This thread is bound to the servers' CPUs, so its own affinity is too small.
-    let mut cpus = [placement.load_cpus.as_slice(), &placement.server_cpus].concat();
-    cpus.sort_unstable();
-    if !matches!(hosts, Some(("machines", _))) {
-        machine["cpus"] = json!(cpus);
-    }
-    machine["weigh"] = json!(env!("CARGO_PKG_VERSION"));
-    machine["load_cpus"] = json!(placement.load_cpus);
-    machine["server_cpus"] = json!(placement.server_cpus);
-    machine["versions"] = json!(versions);
-    machine["servers"] = configs.document(options.experiment);
-    machine["drivers"] = json!(drivers);
-    let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
-    machine["sysctls_wanted"] = json!(wanted);
-    let mut document = json!({ "local": machine });
-    if let Some((key, hosts)) = hosts {
-        document[key] = hosts;
-    }
-    write_document(options.folder, &document)
-}
-
-/// Updates the servers' configurations in `hosts.json`.
-pub(crate) fn write_server_configs(
-    options: &RunOptions<'_>,
-    configs: &ServerConfigs,
-) -> Result<(), RunError> {
-    let Some(mut document) = read_inventory(options.folder) else {
-        return Ok(());
-    };
-    document["local"]["servers"] = configs.document(options.experiment);
-    write_document(options.folder, &document)
-}
-
-/// Replaces `hosts.json`.
-fn write_document(folder: &Path, document: &Value) -> Result<(), RunError> {
-    let text = serde_json::to_string_pretty(document).unwrap_or_default();
-    replace_file(&folder.join(INVENTORY), &(text + "\n")).map_err(|e| RunError::Folder {
-        path: folder.to_path_buf(),
-        why: e.to_string(),
-    })
-}
-
 /// Writes a file beside the one that it then replaces: what stood there stays if the disk is full,
 /// and a killed process leaves a whole file.
 ///
@@ -214,26 +123,6 @@ pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
     plain_file::replace(path, Path::new(&new), text.as_bytes())
-}
-
-/// The versions by recipe in the `hosts.json` that an earlier part of the run wrote.
-pub(crate) fn versions_before(folder: &Path) -> BTreeMap<String, String> {
-    let document = read_inventory(folder).unwrap_or_default();
-    let versions = document["local"]["versions"].as_object();
-    let versions = versions.into_iter().flatten();
-    versions
-        .filter_map(|(recipe, version)| Some((recipe.clone(), version.as_str()?.to_owned())))
-        .collect()
-}
-
-/// Runs the version command of a configuration that this process rendered.
-pub(crate) fn version(
-    configuration: &Value,
-    recipe: &experiment::recipe::Recipe,
-) -> Option<String> {
-    let command: Vec<String> =
-        serde_json::from_value(configuration.get("version_command")?.clone()).ok()?;
-    recipe.version_in(&experiment::manifest::printed(&command)?)
 }
 
 #[cfg(test)]

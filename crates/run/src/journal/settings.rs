@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use readings::{Condition, Journal, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
 use serde_json::Value;
 
-use super::folder;
+use super::inventory::version;
 use experiment::Recipes;
 use experiment::ResolvedCondition;
 
@@ -44,7 +44,7 @@ impl ReportedSettings {
             let recipe = recipes.get(configuration.get("recipe")?.as_str()?)?;
             let version = version_of_own(configuration).or_else(|| {
                 let by_recipe = self.versions.entry(recipe.name.clone());
-                let version = by_recipe.or_insert_with(|| folder::version(configuration, recipe));
+                let version = by_recipe.or_insert_with(|| version(configuration, recipe));
                 version.clone()
             });
             Some(ServerSettings {

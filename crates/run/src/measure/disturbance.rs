@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Ending, GroupSetup, planned_subjects};
 use crate::context::Context;
 use crate::testbed::copies;
+use crate::testbed::unexpected;
 use agent::AgentError;
 use agent::wire::{Answer, Order};
 use experiment::plan::Group;
@@ -77,7 +78,7 @@ fn idle_shares(
             let agent = cx.testbed.agent(host.as_deref())?;
             let seen = match agent.ask_unless(&order, cx.stop)? {
                 Answer::Scheduling(seen) => seen,
-                other => return Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+                other => return Err(unexpected(&other)),
             };
             // The lower of two cannot be above the limit if the first is not.
             let all_idle = seen.servers.values().all(|one| one.cpus <= limit);

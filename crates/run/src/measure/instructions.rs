@@ -13,10 +13,10 @@ use crate::context::Context;
 use crate::context::segments::{opening, segment};
 use crate::fleet::orders::unwatched;
 use crate::measure::{Findings, GroupSetup, schedule};
-use crate::testbed::View;
 use crate::testbed::copies::original;
 use crate::testbed::ready_subject::ReadySubject;
 use crate::testbed::ready_subject::running_behind;
+use crate::testbed::{View, unexpected};
 use agent::wire::{Answer, IdleTimes, Loaded, Order};
 use agent::{AgentError, Window};
 use experiment::ResolvedCondition;
@@ -113,10 +113,6 @@ fn common_scope(
         common = Some(common.map_or(scope, |common| common.min(scope)));
     }
     Ok(common)
-}
-
-fn unexpected(answer: &Answer) -> AgentError {
-    AgentError::Lost(format!("unexpected answer: {answer:?}"))
 }
 
 /// Makes the load with counters on the servers; returns the instructions of each server in the load

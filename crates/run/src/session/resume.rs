@@ -80,25 +80,21 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError>
         revision: options.revision.map(str::to_owned),
     };
     journal.append(&JournalRow::Run(header.clone()))?;
-    if let Rate::PerSecond(rate_per_s) = experiment.load.rate {
-        for condition in experiment.conditions() {
-            journal.append(&JournalRow::Rate(RateChoice {
-                condition,
-                rate_per_s,
-                slowest_per_s: None,
-            }))?;
-        }
-    }
-    let main = experiment.main_load();
-    let others = experiment.loads.iter();
-    let others = others.filter(|load| load.role == LoadRole::Compared);
-    for load in others.filter(|load| main.is_some_and(|main| main.name != load.name)) {
-        let Rate::PerSecond(rate_per_s) = load.load.rate else {
+    let mut declared = vec![(None, experiment.load.rate)];
+    let compared = experiment.loads.iter();
+    let compared = compared.filter(|one| one.role == LoadRole::Compared);
+    // The first one is the experiment's main load.
+    declared.extend(compared.skip(1).map(|one| (Some(&one.name), one.load.rate)));
+    for (load, rate) in declared {
+        let Rate::PerSecond(rate_per_s) = rate else {
             continue;
         };
         for condition in experiment.conditions() {
             journal.append(&JournalRow::Rate(RateChoice {
-                condition: condition_of_load(&condition, &load.name),
+                condition: match load {
+                    Some(name) => condition_of_load(&condition, name),
+                    None => condition,
+                },
                 rate_per_s,
                 slowest_per_s: None,
             }))?;

@@ -48,6 +48,11 @@ pub(crate) struct CountingSupport {
     pub(crate) are_refused: bool,
 }
 
+/// The loss of an agent that answers what was not asked.
+pub(crate) fn unexpected(answer: &Answer) -> AgentError {
+    AgentError::Lost(format!("unexpected answer: {answer:?}"))
+}
+
 /// The hosts that an experiment needs.
 pub(crate) fn hosts_spec(
     experiment: &Experiment,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 
-use crate::testbed::Testbed;
+use crate::testbed::{Testbed, unexpected};
 use agent::AgentError;
 use agent::wire::{Answer, DriveOrder, FindOrder, Order};
 use experiment::driver::Driver;
@@ -59,7 +59,7 @@ impl Testbed {
     ) -> Result<(BTreeMap<String, PathBuf>, Option<String>), AgentError> {
         match self.agent(host)?.ask(&Order::Find(order))? {
             Answer::Found { programs, missing } => Ok((programs, missing)),
-            other => Err(AgentError::Lost(format!("unexpected answer: {other:?}"))),
+            other => Err(unexpected(&other)),
         }
     }
 

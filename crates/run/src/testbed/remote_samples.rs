@@ -26,22 +26,15 @@ pub(crate) struct RemoteScheduling {
 }
 
 impl Testbed {
-    /// Starts sampling on all machines but the load's; `None` if there are no others.
+    /// Starts sampling on all machines but the load's, with or without scheduling; `None` if there
+    /// are no others.
     pub(crate) fn start_remote_sampling(
         &mut self,
         from: Option<&str>,
+        scheduling: bool,
     ) -> Result<Option<RemoteSampling>, AgentError> {
         let hosts = self.hosts_apart_from(from);
-        self.start_sampling(from, hosts, None, false)
-    }
-
-    /// The same, with scheduling.
-    pub(crate) fn start_remote_scheduling(
-        &mut self,
-        from: Option<&str>,
-    ) -> Result<Option<RemoteSampling>, AgentError> {
-        let hosts = self.hosts_apart_from(from);
-        self.start_sampling(from, hosts, None, true)
+        self.start_sampling(from, hosts, None, scheduling)
     }
 
     /// Starts sampling on all machines that run these servers, even on the load's. It samples only

@@ -32,7 +32,7 @@ fn a_version_is_kept_where_the_server_did_not_start_again() {
     let mut hosts: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     hosts["local"]["versions"] = serde_json::json!({ "origin": "1.2.3", "other": ["no text"] });
     fs::write(&file, hosts.to_string()).unwrap();
-    let versions = crate::journal::folder::versions_before(&folder.0);
+    let versions = crate::journal::inventory::versions_before(&folder.0);
     assert_eq!(versions.len(), 1);
     assert_eq!(versions["origin"], "1.2.3");
 }

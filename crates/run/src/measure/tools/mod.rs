@@ -232,7 +232,7 @@ fn drive(
         watch,
         watch_others,
     };
-    let remote = cx.testbed.start_remote_sampling(from)?;
+    let remote = cx.testbed.start_remote_sampling(from, false)?;
     let driven = match cx.testbed.agent(from)?.drive(order, cx.stop) {
         Ok(mut driven) => {
             let measured = std::slice::from_mut(&mut driven.measured);
