@@ -25,6 +25,25 @@ pub(super) struct Action<'s> {
     reload: Option<Reload>,
 }
 
+/// What beginning or undoing an event comes to.
+enum Step {
+    /// An order to the agent of its host.
+    Order(Box<Order>),
+    /// Starting the server.
+    Start,
+    /// Another link of its host; `None` for the declared one.
+    Link(Option<LinkSpec>),
+    /// CPUs that it may use; `None` for no limit.
+    Quota(Option<f64>),
+    Nothing,
+}
+
+impl Step {
+    fn of(order: Order) -> Self {
+        Self::Order(Box::new(order))
+    }
+}
+
 /// The orders of a reload.
 struct Reload {
     begin: ReloadServer,
@@ -74,25 +93,14 @@ impl<'s> Action<'s> {
         }
     }
 
-    /// Has the agent of its host carry an order out at a moment.
-    fn ask_at(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-        order: Order,
-        at_ns: i64,
-    ) -> Result<(Moment, Answer), AgentError> {
-        clocks.ask(testbed, self.host(), order, at_ns)
-    }
-
-    /// The same, at once.
+    /// Has the agent of its host carry an order out at once.
     pub(super) fn ask(
         &self,
         testbed: &mut Testbed,
         clocks: &AgentClocks,
         order: Order,
     ) -> Result<(Moment, Answer), AgentError> {
-        self.ask_at(testbed, clocks, order, AT_ONCE)
+        clocks.ask(testbed, self.host(), order, AT_ONCE)
     }
 
     /// The name of the server; empty for a host, for which orders with a server's name are not
@@ -123,45 +131,101 @@ impl<'s> Action<'s> {
         at_ns: i64,
     ) -> Result<Moment, AgentError> {
         let settings = &self.event.settings;
-        let order = match self.event.kind {
+        let step = match self.event.kind {
             // Without signals, the server's control group is killed at once.
-            EventKind::Kill => Order::Stop {
+            EventKind::Kill => Step::of(Order::Stop {
                 server: self.name(),
                 signals: Vec::new(),
-            },
-            EventKind::Stop => Order::Suspend {
-                server: self.name(),
-                suspended: true,
-            },
+            }),
+            EventKind::Stop => self.suspend(true),
             EventKind::Cut => match testbed.hosts.at(self.host())?.link_order(false) {
-                Some(order) => order,
-                None => {
-                    let link = LinkSpec {
-                        loss: 1.0,
-                        ..self.declared_link(testbed)?
-                    };
-                    return self.change_link(testbed, Some(link), at_ns);
-                }
+                Some(order) => Step::of(order),
+                None => Step::Link(Some(LinkSpec {
+                    loss: 1.0,
+                    ..self.declared_link(testbed)?
+                })),
             },
             EventKind::Reload => match &self.reload {
-                Some(reload) => Order::Reload(reload.begin.clone()),
+                Some(reload) => Step::of(Order::Reload(reload.begin.clone())),
                 None => return Err(failed("its recipe cannot reload it")),
             },
-            EventKind::Rolling => self.poll_stop(),
-            EventKind::Quota => return self.set_quota(testbed, clocks, settings.quota, at_ns),
+            EventKind::Rolling => Step::of(self.poll_stop()),
+            EventKind::Quota => Step::Quota(settings.quota),
             EventKind::Slow | EventKind::Loss => {
                 let declared = self.declared_link(testbed)?;
                 let delay = settings.delay.unwrap_or_default();
-                let link = LinkSpec {
+                Step::Link(Some(LinkSpec {
                     rtt_ns: declared.rtt_ns + delay.as_nanos() as u64,
                     loss: settings.loss.unwrap_or(declared.loss),
                     ..declared
-                };
-                return self.change_link(testbed, Some(link), at_ns);
+                }))
             }
         };
-        let (moment, _) = self.ask_at(testbed, clocks, order, at_ns)?;
+        self.carry_out(step, testbed, clocks, at_ns)
+    }
+
+    /// Undoes the event at a moment. For a rolling restart, starts the stopped server.
+    pub(super) fn undo(
+        &self,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        at_ns: i64,
+    ) -> Result<Moment, AgentError> {
+        let step = match self.event.kind {
+            EventKind::Kill | EventKind::Rolling => Step::Start,
+            EventKind::Stop => self.suspend(false),
+            EventKind::Cut => match testbed.hosts.at(self.host())?.link_order(true) {
+                Some(order) => Step::of(order),
+                None => Step::Link(None),
+            },
+            EventKind::Reload => match &self.reload {
+                Some(reload) => Step::of(Order::Reload(reload.undo.clone())),
+                None => Step::Nothing,
+            },
+            EventKind::Quota => Step::Quota(None),
+            EventKind::Slow | EventKind::Loss => Step::Link(None),
+        };
+        self.carry_out(step, testbed, clocks, at_ns)
+    }
+
+    fn carry_out(
+        &self,
+        step: Step,
+        testbed: &mut Testbed,
+        clocks: &AgentClocks,
+        at_ns: i64,
+    ) -> Result<Moment, AgentError> {
+        let order = match (step, self.target) {
+            (Step::Order(order), _) => *order,
+            (Step::Quota(cpus), Target::Server(server)) => Order::Quota {
+                server: server.name.clone(),
+                cpus,
+            },
+            (Step::Quota(cpus), Target::Host(host)) => {
+                let host = testbed.hosts.at(Some(host))?;
+                return here_at(at_ns, || host.set_cpu_quota(cpus).map_err(failed));
+            }
+            (Step::Link(link), _) => {
+                let host = self.host().unwrap_or_default();
+                return here_at(at_ns, || testbed.hosts.change_link(host, link));
+            }
+            (Step::Start, Target::Server(server)) => Order::Start(server.start.clone()),
+            (Step::Start, Target::Host(_)) | (Step::Nothing, _) => {
+                return here_at(at_ns, || Ok(()));
+            }
+        };
+        let (moment, answer) = clocks.ask(testbed, self.host(), order, at_ns)?;
+        if let (Answer::Started { .. }, Some(server)) = (&answer, self.server()) {
+            testbed.record_start(server.host.as_deref(), &server.name, answer);
+        }
         Ok(moment)
+    }
+
+    fn suspend(&self, suspended: bool) -> Step {
+        Step::of(Order::Suspend {
+            server: self.name(),
+            suspended,
+        })
     }
 
     /// Whether the server of a rolling restart is stopped. Sends the signals that are due.
@@ -186,42 +250,6 @@ impl<'s> Action<'s> {
             signals: self.signals(),
         };
         self.ask(testbed, clocks, order).map(drop)
-    }
-
-    /// Undoes the event at a moment. For a rolling restart, starts the stopped server.
-    pub(super) fn undo(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-        at_ns: i64,
-    ) -> Result<Moment, AgentError> {
-        let order = match self.event.kind {
-            EventKind::Kill | EventKind::Rolling => {
-                let Some(server) = self.server() else {
-                    return here_at(at_ns, || Ok(()));
-                };
-                let start = Order::Start(server.start.clone());
-                let (moment, answer) = self.ask_at(testbed, clocks, start, at_ns)?;
-                testbed.record_start(server.host.as_deref(), &server.name, answer);
-                return Ok(moment);
-            }
-            EventKind::Stop => Order::Suspend {
-                server: self.name(),
-                suspended: false,
-            },
-            EventKind::Cut => match testbed.hosts.at(self.host())?.link_order(true) {
-                Some(order) => order,
-                None => return self.change_link(testbed, None, at_ns),
-            },
-            EventKind::Reload => match &self.reload {
-                Some(reload) => Order::Reload(reload.undo.clone()),
-                None => return here_at(at_ns, || Ok(())),
-            },
-            EventKind::Quota => return self.set_quota(testbed, clocks, None, at_ns),
-            EventKind::Slow | EventKind::Loss => return self.change_link(testbed, None, at_ns),
-        };
-        let (moment, _) = self.ask_at(testbed, clocks, order, at_ns)?;
-        Ok(moment)
     }
 
     /// When a reload was seen to be in effect; `None` if it is not, and for other events.
@@ -269,40 +297,6 @@ impl<'s> Action<'s> {
     fn declared_link(&self, testbed: &mut Testbed) -> Result<LinkSpec, AgentError> {
         let link = testbed.hosts.at(self.host())?.link();
         Ok(link.unwrap_or_default())
-    }
-
-    /// Changes the link of its host at a moment; `None` restores the declared one.
-    fn change_link(
-        &self,
-        testbed: &mut Testbed,
-        link: Option<LinkSpec>,
-        at_ns: i64,
-    ) -> Result<Moment, AgentError> {
-        let host = self.host().unwrap_or_default();
-        here_at(at_ns, || testbed.hosts.change_link(host, link))
-    }
-
-    fn set_quota(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-        cpus: Option<f64>,
-        at_ns: i64,
-    ) -> Result<Moment, AgentError> {
-        match self.target {
-            Target::Server(server) => {
-                let order = Order::Quota {
-                    server: server.name.clone(),
-                    cpus,
-                };
-                let (moment, _) = self.ask_at(testbed, clocks, order, at_ns)?;
-                Ok(moment)
-            }
-            Target::Host(host) => {
-                let host = testbed.hosts.at(Some(host))?;
-                here_at(at_ns, || host.set_cpu_quota(cpus).map_err(failed))
-            }
-        }
     }
 }
 

@@ -194,31 +194,29 @@ fn upstreams(
     addresses: &BTreeMap<String, SocketAddr>,
     up: &[StartedServer],
 ) -> Result<Vec<Behind>, AgentError> {
-    let of_server = |name: &String| {
-        let addr = {
-            let from = server.host.as_deref();
-            cx.testbed
+    let from = server.host.as_deref();
+    let behind = |upstream: &Upstream| match upstream {
+        Upstream::Server(name) => {
+            let addr = cx
+                .testbed
                 .address_of(cx.options.experiment, from, name, addresses)
-        };
-        let folder = up.iter().find(|one| one.name == *name);
-        let behind = addr.map(|addr| Behind {
-            name: original(name).to_owned(),
-            addr,
-            dir: folder.map(|one| one.folder.clone()),
-            tls: folder.is_some_and(|one| one.ready.tls.is_some()),
-        });
-        behind.ok_or_else(|| failed(&format!("upstream `{name}` is not running")))
-    };
-    let upstreams = server.upstreams.iter().map(|upstream| match upstream {
-        Upstream::Server(name) => of_server(name),
+                .ok_or_else(|| failed(&format!("upstream `{name}` is not running")))?;
+            let started = up.iter().find(|one| one.name == *name);
+            Ok(Behind {
+                name: original(name).to_owned(),
+                addr,
+                dir: started.map(|one| one.folder.clone()),
+                tls: started.is_some_and(|one| one.ready.tls.is_some()),
+            })
+        }
         Upstream::Address(address) => Ok(Behind {
             name: address.to_string(),
             addr: *address,
             dir: None,
             tls: false,
         }),
-    });
-    upstreams.collect()
+    };
+    server.upstreams.iter().map(behind).collect()
 }
 
 fn record_configuration(

@@ -89,28 +89,18 @@ impl CpuPlacement {
         named_servers.dedup();
         let mut load_cpus = cpus_of(load_host.as_ref());
         let is_named = !load_cpus.is_empty();
-        let mut load_candidates = Vec::new();
-        if load_cpus.is_empty() && named_servers.is_empty() && !experiment.servers.is_empty() {
-            load_candidates.clone_from(&allowed);
-        }
-        if load_cpus.is_empty() {
-            let free: Vec<u32> = allowed
-                .iter()
-                .copied()
-                .filter(|cpu| !named_servers.contains(cpu))
-                .collect();
-            if allowed.len() > 1 {
-                load_cpus.extend(free.last().copied());
-            }
+        let is_free = !is_named && named_servers.is_empty() && !experiment.servers.is_empty();
+        let load_candidates = if is_free { allowed.clone() } else { Vec::new() };
+        if !is_named && allowed.len() > 1 {
+            let mut last = allowed.iter().rev();
+            load_cpus.extend(last.find(|cpu| !named_servers.contains(cpu)));
         }
         let loads = experiment.loads.iter();
         let of_loads: Vec<u32> = loads
             .flat_map(|one| cpus_of(one.load.host.as_ref()))
             .collect();
-        let without_load = allowed.iter().copied();
-        let without_load: Vec<u32> = without_load
-            .filter(|cpu| !load_cpus.contains(cpu))
-            .collect();
+        let mut without_load = allowed.clone();
+        without_load.retain(|cpu| !load_cpus.contains(cpu));
         let mut server_cpus = without_load.clone();
         server_cpus.retain(|cpu| !of_loads.contains(cpu));
         if server_cpus.is_empty() {
@@ -148,11 +138,8 @@ impl CpuPlacement {
         cpus_of: impl Fn(Option<&String>) -> Vec<u32>,
     ) -> Self {
         let load_cpus = cpus_of(load_host);
-        let beside = experiment.servers.iter();
-        let beside = beside
-            .filter(|server| server.host.as_ref() == load_host)
-            .count()
-            > 0;
+        let mut servers = experiment.servers.iter();
+        let beside = servers.any(|server| server.host.as_ref() == load_host);
         let mut warnings = Vec::new();
         if beside {
             // Load and servers of one host have the same CPUs.
@@ -189,17 +176,11 @@ impl CpuPlacement {
         let mut placement = self.clone();
         if self.load_candidates.len() > 1 {
             let mut random = fastrand::Rng::with_seed(seed ^ 0x0c90);
-            placement.load_cpus = random
-                .choice(&self.load_candidates)
-                .copied()
-                .into_iter()
-                .collect();
-            placement.server_cpus = self
-                .load_candidates
-                .iter()
-                .copied()
-                .filter(|cpu| !placement.load_cpus.contains(cpu))
-                .collect();
+            let drawn = random.choice(&self.load_candidates);
+            placement.load_cpus = drawn.into_iter().copied().collect();
+            placement.server_cpus = self.load_candidates.clone();
+            let load_cpus = &placement.load_cpus;
+            placement.server_cpus.retain(|cpu| !load_cpus.contains(cpu));
         }
         placement
     }
