@@ -1,11 +1,10 @@
 //! What is done to a server or a host when an event begins, and how that is undone.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::sleep;
 
-use super::moments::{AT_ONCE, AgentClocks, Moment, TICK, here_at, now_ns};
-use crate::testbed::Testbed;
-use crate::testbed::started_server::StartedServer;
+use super::moments::{AT_ONCE, Means, Moment, TICK, here_at, now_ns};
+use crate::testbed::started_server::{StartedServer, to_write};
 use agent::AgentError;
 use agent::wire::{Answer, FileToWrite, Order, ReloadProbe, ReloadServer, ReloadSign};
 use experiment::recipe::{self, Recipe};
@@ -96,11 +95,10 @@ impl<'s> Action<'s> {
     /// Has the agent of its host carry an order out at once.
     pub(super) fn ask(
         &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
+        means: &mut Means<'_>,
         order: Order,
     ) -> Result<(Moment, Answer), AgentError> {
-        clocks.ask(testbed, self.host(), order, AT_ONCE)
+        means.ask(self.host(), order, AT_ONCE)
     }
 
     /// The name of the server; empty for a host, for which orders with a server's name are not
@@ -124,12 +122,7 @@ impl<'s> Action<'s> {
 
     /// Begins the event at a moment. For a rolling restart, sends the first stop signal;
     /// [`Self::is_stopped`] goes on from there.
-    pub(super) fn begin(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-        at_ns: i64,
-    ) -> Result<Moment, AgentError> {
+    pub(super) fn begin(&self, means: &mut Means<'_>, at_ns: i64) -> Result<Moment, AgentError> {
         let settings = &self.event.settings;
         let step = match self.event.kind {
             // Without signals, the server's control group is killed at once.
@@ -138,11 +131,11 @@ impl<'s> Action<'s> {
                 signals: Vec::new(),
             }),
             EventKind::Stop => self.suspend(true),
-            EventKind::Cut => match testbed.hosts.at(self.host())?.link_order(false) {
+            EventKind::Cut => match means.testbed.hosts.at(self.host())?.link_order(false) {
                 Some(order) => Step::of(order),
                 None => Step::Link(Some(LinkSpec {
                     loss: 1.0,
-                    ..self.declared_link(testbed)?
+                    ..self.declared_link(means)?
                 })),
             },
             EventKind::Reload => match &self.reload {
@@ -152,7 +145,7 @@ impl<'s> Action<'s> {
             EventKind::Rolling => Step::of(self.poll_stop()),
             EventKind::Quota => Step::Quota(settings.quota),
             EventKind::Slow | EventKind::Loss => {
-                let declared = self.declared_link(testbed)?;
+                let declared = self.declared_link(means)?;
                 let delay = settings.delay.unwrap_or_default();
                 Step::Link(Some(LinkSpec {
                     rtt_ns: declared.rtt_ns + delay.as_nanos() as u64,
@@ -161,20 +154,15 @@ impl<'s> Action<'s> {
                 }))
             }
         };
-        self.carry_out(step, testbed, clocks, at_ns)
+        self.carry_out(step, means, at_ns)
     }
 
     /// Undoes the event at a moment. For a rolling restart, starts the stopped server.
-    pub(super) fn undo(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-        at_ns: i64,
-    ) -> Result<Moment, AgentError> {
+    pub(super) fn undo(&self, means: &mut Means<'_>, at_ns: i64) -> Result<Moment, AgentError> {
         let step = match self.event.kind {
             EventKind::Kill | EventKind::Rolling => Step::Start,
             EventKind::Stop => self.suspend(false),
-            EventKind::Cut => match testbed.hosts.at(self.host())?.link_order(true) {
+            EventKind::Cut => match means.testbed.hosts.at(self.host())?.link_order(true) {
                 Some(order) => Step::of(order),
                 None => Step::Link(None),
             },
@@ -185,14 +173,13 @@ impl<'s> Action<'s> {
             EventKind::Quota => Step::Quota(None),
             EventKind::Slow | EventKind::Loss => Step::Link(None),
         };
-        self.carry_out(step, testbed, clocks, at_ns)
+        self.carry_out(step, means, at_ns)
     }
 
     fn carry_out(
         &self,
         step: Step,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
+        means: &mut Means<'_>,
         at_ns: i64,
     ) -> Result<Moment, AgentError> {
         let order = match (step, self.target) {
@@ -202,21 +189,23 @@ impl<'s> Action<'s> {
                 cpus,
             },
             (Step::Quota(cpus), Target::Host(host)) => {
-                let host = testbed.hosts.at(Some(host))?;
+                let host = means.testbed.hosts.at(Some(host))?;
                 return here_at(at_ns, || host.set_cpu_quota(cpus).map_err(failed));
             }
             (Step::Link(link), _) => {
                 let host = self.host().unwrap_or_default();
-                return here_at(at_ns, || testbed.hosts.change_link(host, link));
+                return here_at(at_ns, || means.testbed.hosts.change_link(host, link));
             }
             (Step::Start, Target::Server(server)) => Order::Start(server.start.clone()),
             (Step::Start, Target::Host(_)) | (Step::Nothing, _) => {
                 return here_at(at_ns, || Ok(()));
             }
         };
-        let (moment, answer) = clocks.ask(testbed, self.host(), order, at_ns)?;
+        let (moment, answer) = means.ask(self.host(), order, at_ns)?;
         if let (Answer::Started { .. }, Some(server)) = (&answer, self.server()) {
-            testbed.record_start(server.host.as_deref(), &server.name, answer);
+            means
+                .testbed
+                .record_start(server.host.as_deref(), &server.name, answer);
         }
         Ok(moment)
     }
@@ -229,64 +218,42 @@ impl<'s> Action<'s> {
     }
 
     /// Whether the server of a rolling restart is stopped. Sends the signals that are due.
-    pub(super) fn is_stopped(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-    ) -> Result<bool, AgentError> {
-        Ok(clocks
-            .poll(testbed, self.host(), &self.poll_stop())?
-            .is_some())
+    pub(super) fn is_stopped(&self, means: &mut Means<'_>) -> Result<bool, AgentError> {
+        let stopped = means.poll(self.host(), &self.poll_stop())?;
+        Ok(stopped.is_some())
     }
 
     /// Waits until it is.
-    pub(super) fn await_stop(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-    ) -> Result<(), AgentError> {
+    pub(super) fn await_stop(&self, means: &mut Means<'_>) -> Result<(), AgentError> {
         let order = Order::Stop {
             server: self.name(),
             signals: self.signals(),
         };
-        self.ask(testbed, clocks, order).map(drop)
+        self.ask(means, order).map(drop)
     }
 
     /// When a reload was seen to be in effect; `None` if it is not, and for other events.
-    pub(super) fn in_effect(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-    ) -> Result<Option<i64>, AgentError> {
+    pub(super) fn in_effect(&self, means: &mut Means<'_>) -> Result<Option<i64>, AgentError> {
         let Some(reload) = &self.reload else {
             return Ok(None);
         };
         let order = Order::IsReloaded(reload.probe.clone());
-        clocks.poll(testbed, self.host(), &order)
+        means.poll(self.host(), &order)
     }
 
     /// When the server was ready; `None` if it is not yet.
-    pub(super) fn ready(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-    ) -> Result<Option<i64>, AgentError> {
+    pub(super) fn ready(&self, means: &mut Means<'_>) -> Result<Option<i64>, AgentError> {
         let Some(server) = self.server() else {
             return Ok(Some(now_ns()));
         };
         let order = Order::IsReady(server.ready.clone());
-        clocks.poll(testbed, self.host(), &order)
+        means.poll(self.host(), &order)
     }
 
     /// Waits until the server is ready; when it was.
-    pub(super) fn await_ready(
-        &self,
-        testbed: &mut Testbed,
-        clocks: &AgentClocks,
-        stop: &AtomicBool,
-    ) -> Result<i64, AgentError> {
-        while !stop.load(Ordering::Relaxed) {
-            if let Some(ready_ns) = self.ready(testbed, clocks)? {
+    pub(super) fn await_ready(&self, means: &mut Means<'_>) -> Result<i64, AgentError> {
+        while !means.stop.load(Ordering::Relaxed) {
+            if let Some(ready_ns) = self.ready(means)? {
                 return Ok(ready_ns);
             }
             sleep(TICK);
@@ -294,8 +261,8 @@ impl<'s> Action<'s> {
         Err(failed("the run was stopped"))
     }
 
-    fn declared_link(&self, testbed: &mut Testbed) -> Result<LinkSpec, AgentError> {
-        let link = testbed.hosts.at(self.host())?.link();
+    fn declared_link(&self, means: &mut Means<'_>) -> Result<LinkSpec, AgentError> {
+        let link = means.testbed.hosts.at(self.host())?.link();
         Ok(link.unwrap_or_default())
     }
 }
@@ -315,10 +282,7 @@ impl Reload {
             failed(format!("the recipe `{name}` cannot be reloaded"))
         })?;
         let before = &server.start.files;
-        let new = rendered
-            .files
-            .iter()
-            .map(crate::testbed::started_server::to_write);
+        let new = rendered.files.iter().map(to_write);
         let files: Vec<FileToWrite> = new.filter(|file| !before.contains(file)).collect();
         let is_changed = |old: &&FileToWrite| files.iter().any(|file| file.path == old.path);
         let original = before.iter().filter(is_changed).cloned().collect();

@@ -7,19 +7,17 @@ mod moments;
 mod schedule;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::{Segment, Stop};
 use readings::{EVENT_ROW_MS, EventsReading, Reading};
 
 use self::effect::events_reading;
-use self::moments::{AgentClocks, TICK};
-use self::schedule::{EventSchedule, Means};
+use self::moments::{AgentClocks, Means, TICK};
+use self::schedule::EventSchedule;
 use crate::RunEvent;
 use crate::context::Context;
 use crate::measure::{Ending, Findings, GroupSetup, load_of, metrics_of};
-use crate::testbed::Testbed;
 use crate::testbed::ready_subject::ReadySubject;
 use agent::wire::Loaded;
 use agent::{AgentError, LoadObserver};
@@ -59,9 +57,7 @@ pub(crate) fn measure(
 struct Observer<'s, 'c> {
     schedule: EventSchedule<'s>,
     subject: &'s str,
-    testbed: &'c mut Testbed,
-    clocks: &'c AgentClocks,
-    stop: &'c AtomicBool,
+    means: Means<'c>,
     emit: &'c mut dyn FnMut(RunEvent),
 }
 
@@ -75,13 +71,8 @@ impl LoadObserver for Observer<'_, '_> {
     }
 
     fn tick(&mut self, opened_ns: Option<i64>) {
-        let opened_ns = opened_ns.map(|ns| self.clocks.of_load(ns));
-        let mut means = Means {
-            testbed: self.testbed,
-            clocks: self.clocks,
-            stop: self.stop,
-        };
-        self.schedule.advance(&mut means, opened_ns);
+        let opened_ns = opened_ns.map(|ns| self.means.clocks.of_load(ns));
+        self.schedule.advance(&mut self.means, opened_ns);
     }
 
     fn interval(&self) -> Duration {
@@ -137,20 +128,17 @@ fn load_with_events(
     let mut observer = Observer {
         schedule,
         subject: &one.subject.name,
-        testbed: &mut *cx.testbed,
-        clocks: &clocks,
-        stop: cx.stop,
+        means: Means {
+            testbed: &mut *cx.testbed,
+            clocks: &clocks,
+            stop: cx.stop,
+        },
         emit: &mut *cx.emit,
     };
     let loaded = loader.load(order, cx.stop, &mut observer);
-    let schedule = observer.schedule;
-    let not_begun = schedule.not_begun();
+    let not_begun = observer.schedule.not_begun();
     // Undo all events even if the load failed.
-    let undone = schedule.undo_all(Means {
-        testbed: &mut *cx.testbed,
-        clocks: &clocks,
-        stop: cx.stop,
-    });
+    let undone = observer.schedule.undo_all(&mut observer.means);
     // One that was lost is given back too: where it still runs, the hosts wait for its end.
     cx.testbed.put_loader(from, loader);
     // A server that could not be restored matters more than why the load failed.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -80,33 +81,41 @@ impl AgentClocks {
     pub(super) fn of_load(&self, at_ns: i64) -> i64 {
         at_ns - self.load_ahead_ns
     }
+}
 
-    fn of(&self, testbed: &Testbed, host: Option<&str>) -> Clock {
-        let clock = self.hosts.get(&testbed.hosts.key(host));
+/// What events are carried out with.
+pub(super) struct Means<'m> {
+    pub(super) testbed: &'m mut Testbed,
+    pub(super) clocks: &'m AgentClocks,
+    pub(super) stop: &'m AtomicBool,
+}
+
+impl Means<'_> {
+    fn clock_of(&self, host: Option<&str>) -> Clock {
+        let clock = self.clocks.hosts.get(&self.testbed.hosts.key(host));
         clock.copied().unwrap_or_default()
     }
 
     /// How long before its moment an order to a host is given.
-    pub(super) fn lead_ns(&self, testbed: &Testbed, host: Option<&str>) -> i64 {
-        let round_trip_ns = self.of(testbed, host).round_trip_ns.unsigned_abs();
+    pub(super) fn lead_ns(&self, host: Option<&str>) -> i64 {
+        let round_trip_ns = self.clock_of(host).round_trip_ns.unsigned_abs();
         let lead = TICK + Duration::from_nanos(ROUND_TRIPS * round_trip_ns);
         lead.min(LEAD_MAX).as_nanos() as i64
     }
 
     /// Has a host's agent carry an order out at a moment. Returns when it did, and its answer.
     pub(super) fn ask(
-        &self,
-        testbed: &mut Testbed,
+        &mut self,
         host: Option<&str>,
         order: Order,
         at_ns: i64,
     ) -> Result<(Moment, Answer), AgentError> {
-        let ahead_ns = self.of(testbed, host).monotonic_ahead_ns;
+        let ahead_ns = self.clock_of(host).monotonic_ahead_ns;
         let order = Order::Timed {
             at_ns: at_ns.saturating_add(ahead_ns),
             of: Box::new(order),
         };
-        match testbed.agent(host)?.ask(&order)? {
+        match self.testbed.agent(host)?.ask(&order)? {
             Answer::Timed {
                 began_ns,
                 ended_ns,
@@ -124,13 +133,12 @@ impl AgentClocks {
 
     /// When a host's agent first observed the state that an order polls; `None`: not yet.
     pub(super) fn poll(
-        &self,
-        testbed: &mut Testbed,
+        &mut self,
         host: Option<&str>,
         order: &Order,
     ) -> Result<Option<i64>, AgentError> {
-        let ahead_ns = self.of(testbed, host).monotonic_ahead_ns;
-        match testbed.agent(host)?.ask(order)? {
+        let ahead_ns = self.clock_of(host).monotonic_ahead_ns;
+        match self.testbed.agent(host)?.ask(order)? {
             Answer::Observed { at_ns } => Ok(at_ns.map(|at_ns| at_ns - ahead_ns)),
             other => Err(unexpected(&other)),
         }

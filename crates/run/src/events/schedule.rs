@@ -1,13 +1,11 @@
 //! When events begin and end, and what is observed of their servers meanwhile.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use readings::EventReading;
 
 use super::action::{Action, Target};
-use super::moments::{AT_ONCE, AgentClocks, Moment, now_ns};
-use crate::testbed::Testbed;
+use super::moments::{AT_ONCE, Means, Moment, now_ns};
 use crate::testbed::started_server::StartedServer;
 use agent::AgentError;
 use agent::wire::{Answer, Order};
@@ -51,13 +49,6 @@ struct ScheduledEvent<'s> {
     since: Option<(f64, usize)>,
     /// When it was last checked whether a reload is in effect.
     checked_ns: Option<i64>,
-}
-
-/// What events are carried out with.
-pub(super) struct Means<'m> {
-    pub(super) testbed: &'m mut Testbed,
-    pub(super) clocks: &'m AgentClocks,
-    pub(super) stop: &'m AtomicBool,
 }
 
 /// Moments that concern each event.
@@ -204,12 +195,7 @@ impl<'s> EventSchedule<'s> {
 
     /// Undoes active events and waits until all servers are ready. If a server cannot be restored,
     /// the agents are reported lost, so that everything is restarted.
-    pub(super) fn undo_all(self, means: Means<'_>) -> Result<Vec<EventReading>, AgentError> {
-        let Means {
-            testbed,
-            clocks,
-            stop,
-        } = means;
+    pub(super) fn undo_all(self, means: &mut Means<'_>) -> Result<Vec<EventReading>, AgentError> {
         let mut readings = Vec::new();
         let lost = |scheduled: &ScheduledEvent<'_>, e: AgentError| {
             AgentError::Lost(format!("{} could not be restored: {e}", scheduled.target()))
@@ -223,19 +209,16 @@ impl<'s> EventSchedule<'s> {
             let undone = match scheduled.state {
                 State::Stopping => scheduled
                     .action
-                    .await_stop(testbed, clocks)
-                    .and_then(|()| scheduled.action.undo(testbed, clocks, AT_ONCE))
+                    .await_stop(means)
+                    .and_then(|()| scheduled.action.undo(means, AT_ONCE))
                     .map(drop),
-                State::Active => scheduled.action.undo(testbed, clocks, AT_ONCE).map(drop),
+                State::Active => scheduled.action.undo(means, AT_ONCE).map(drop),
                 State::Pending | State::Starting | State::Undone => Ok(()),
             };
             if let Err(e) = undone {
                 result = Err(lost(&scheduled, e));
             } else if scheduled.state != State::Pending {
-                match (
-                    scheduled.action.await_ready(testbed, clocks, stop),
-                    opened_ns,
-                ) {
+                match (scheduled.action.await_ready(means), opened_ns) {
                     // It was started again in the window.
                     (Ok(ready_ns), Some(opened_ns)) if scheduled.state == State::Starting => {
                         scheduled.reading.back_s = Some(since_s(opened_ns, ready_ns));
@@ -300,7 +283,7 @@ impl<'s> ScheduledEvent<'s> {
     ) -> Result<(), AgentError> {
         let opened_ns = moments.opened_ns;
         // An order takes time to arrive, so it is given before it is due.
-        let lead_ns = means.clocks.lead_ns(means.testbed, self.action.host());
+        let lead_ns = means.lead_ns(self.action.host());
         let soon_ns = now_ns() + lead_ns;
         // Orders are given in the order in which they are due: each one waits for its moment.
         let is_next = |due_ns: i64| moments.next_ns.is_none_or(|next_ns| due_ns <= next_ns);
@@ -320,20 +303,20 @@ impl<'s> ScheduledEvent<'s> {
             (State::Pending, ..) if self.before.is_none() => self.sample_cpu(means),
             (State::Active, _, Some(until)) => {
                 let due_ns = after(opened_ns, until);
-                let undone = self.action.undo(means.testbed, means.clocks, due_ns)?;
+                let undone = self.action.undo(means, due_ns)?;
                 self.record_lateness(due_ns, undone.began_ns);
                 self.after_undo(means, opened_ns, undone);
             }
             (State::Stopping, ..) => {
-                if self.action.is_stopped(means.testbed, means.clocks)? {
+                if self.action.is_stopped(means)? {
                     // Set first: it has to be started again also if that fails now.
                     self.state = State::Active;
-                    let started = self.action.undo(means.testbed, means.clocks, AT_ONCE)?;
+                    let started = self.action.undo(means, AT_ONCE)?;
                     self.after_undo(means, opened_ns, started);
                 }
             }
             (State::Starting, ..) => {
-                if let Some(ready_ns) = self.action.ready(means.testbed, means.clocks)? {
+                if let Some(ready_ns) = self.action.ready(means)? {
                     self.record_undone(means, opened_ns, ready_ns);
                 }
             }
@@ -367,7 +350,7 @@ impl<'s> ScheduledEvent<'s> {
             EventKind::Rolling => State::Stopping,
             _ => State::Active,
         };
-        let begun = self.action.begin(means.testbed, means.clocks, due_ns)?;
+        let begun = self.action.begin(means, due_ns)?;
         self.reading.at_s = match kind {
             // A reload or rolling restart goes on after its order, so the order's start counts.
             EventKind::Reload | EventKind::Rolling => since_s(opened_ns, begun.began_ns),
@@ -427,7 +410,7 @@ impl<'s> ScheduledEvent<'s> {
             return Ok(());
         }
         self.checked_ns = Some(now_ns());
-        if let Some(seen_ns) = self.action.in_effect(means.testbed, means.clocks)? {
+        if let Some(seen_ns) = self.action.in_effect(means)? {
             let after_s = since_s(opened_ns, seen_ns) - self.reading.at_s;
             self.reading.in_effect_after_s = Some(after_s);
         }
@@ -450,7 +433,7 @@ impl<'s> ScheduledEvent<'s> {
             server: server.name.clone(),
             port,
         };
-        match self.action.ask(means.testbed, means.clocks, order) {
+        match self.action.ask(means, order) {
             Ok((moment, Answer::Usage { cpu_s, connections })) => {
                 self.before = Some((moment.began_ns, cpu_s));
                 Some((cpu_s, connections))
