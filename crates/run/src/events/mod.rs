@@ -29,14 +29,13 @@ use agent::{AgentError, LoadObserver};
 pub(crate) fn measure(
     cx: &mut Context<'_>,
     setup: &GroupSetup<'_>,
-    ready: &[ReadySubject],
     found: &mut Findings,
 ) -> Result<Ending, AgentError> {
     // Events require a rate; the experiment was checked.
     let Some(rate_per_s) = setup.wanted.rate else {
         return Ok(Ending::Complete);
     };
-    for one in ready {
+    for one in setup.ready {
         if cx.stopped() {
             break;
         }

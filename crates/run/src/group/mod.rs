@@ -12,9 +12,6 @@ pub(crate) mod sequential;
 mod servers;
 mod start_failures;
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-
 use readings::{FailureCause, Outcome, Reading};
 
 use crate::context::Context;
@@ -24,7 +21,8 @@ use crate::group::result::GroupResult;
 use crate::group::servers::{broken_servers, start_servers, stop_servers};
 use crate::group::start_failures::GroupFailure;
 use crate::measure::{
-    Ending, GroupSetup, Wanted, resolve_group, share_one_path, slices, tools, upstream_connections,
+    Ending, Findings, GroupSetup, Wanted, resolve_group, share_one_path, slices, tools,
+    upstream_connections,
 };
 use crate::testbed::copies;
 use crate::testbed::started_server::StartedServer;
@@ -60,13 +58,18 @@ fn side_by_side(
     cx.phase("starting servers");
     let ended = match start_servers(cx, &resolved, &mut up, &mut random) {
         Ok(addresses) => {
-            let setup = GroupSetup {
-                resolved: &resolved,
-                group,
-                up: &up,
-                wanted,
-            };
-            measure(cx, &setup, &addresses, &mut random, &mut result).map_err(|error| {
+            let ready = ready_subjects(cx, &resolved, group, &addresses, &mut result);
+            let measured = ready.and_then(|ready| {
+                let setup = GroupSetup {
+                    resolved: &resolved,
+                    group,
+                    up: &up,
+                    ready: &ready,
+                    wanted,
+                };
+                measure(cx, &setup, &mut random, &mut result.found)
+            });
+            measured.map_err(|error| {
                 let servers = match error {
                     AgentError::Failed(_) if !cx.stopped() => broken_servers(cx, &up),
                     _ => Vec::new(),
@@ -184,27 +187,24 @@ fn add_path(
     }
 }
 
-/// Measures the subjects that answer. The engine and outside drivers cannot alternate; an experiment
-/// that mixes them under one condition was refused.
+/// Measures the subjects that are ready. The engine and outside drivers cannot alternate; an
+/// experiment that mixes them under one condition was refused.
 fn measure(
     cx: &mut Context<'_>,
     setup: &GroupSetup<'_>,
-    addresses: &BTreeMap<String, SocketAddr>,
     random: &mut fastrand::Rng,
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) -> Result<Ending, AgentError> {
     let resolved = setup.resolved;
-    let ready = ready_subjects(cx, resolved, setup.group, addresses, result)?;
-    let found = &mut result.found;
-    if ready.is_empty() {
+    if setup.ready.is_empty() {
         return Ok(Ending::Complete);
     }
     if !resolved.events.is_empty() {
-        return events::measure(cx, setup, &ready, found);
+        return events::measure(cx, setup, found);
     }
-    let by_engine = ready.iter().all(|one| one.subject.driver.is_engine());
-    match by_engine || resolved.load_name.is_some() {
-        true => slices::measure(cx, setup, &ready, random, found),
-        false => tools::measure(cx, setup, &ready, random, found),
+    let mut drivers = setup.ready.iter().map(|one| &one.subject.driver);
+    match drivers.all(|one| one.is_engine()) || resolved.load_name.is_some() {
+        true => slices::measure(cx, setup, random, found),
+        false => tools::measure(cx, setup, random, found),
     }
 }

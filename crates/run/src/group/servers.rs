@@ -73,19 +73,15 @@ fn start_server(
         Answer::Folder { path, weigh } => (PathBuf::from(path), weigh.map(PathBuf::from)),
         other => return Err(unexpected(&other).into()),
     };
-    let built = match builds::revision_of(&server.params) {
-        Some(wanted) => Some(
-            cx.options
-                .builds
-                .get(&wanted)
-                .ok_or_else(|| failed(&format!("`{}` is not built", wanted.revision)))?,
-        ),
-        None => None,
-    };
-    let cpus = if server.cpus.is_empty() {
-        cx.placement.server_cpus.clone()
-    } else {
-        server.cpus.clone()
+    let wanted = builds::revision_of(&server.params);
+    let built = wanted.map(|wanted| {
+        let built = cx.options.builds.get(&wanted);
+        built.ok_or_else(|| failed(&format!("`{}` is not built", wanted.revision)))
+    });
+    let built = built.transpose()?;
+    let cpus = match server.cpus.is_empty() {
+        true => cx.placement.server_cpus.clone(),
+        false => server.cpus.clone(),
     };
     let upstreams = upstreams(cx, server, addresses, up)?;
     let at_fault = |error| GroupFailure::of_server(error, &server.name);

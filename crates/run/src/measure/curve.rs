@@ -76,13 +76,12 @@ impl Point {
 pub(super) fn measure(
     cx: &mut Context<'_>,
     setup: &GroupSetup<'_>,
-    ready: &[ReadySubject],
     closed: &[LoadReading],
     random: &mut fastrand::Rng,
     found: &mut Findings,
 ) -> Result<Vec<Vec<CurvePoint>>, AgentError> {
+    let (resolved, ready) = (setup.resolved, setup.ready);
     let mut curves = vec![Vec::new(); ready.len()];
-    let resolved = setup.resolved;
     if resolved.load.curve.is_none() || setup.wanted.closed_only || cx.stopped() {
         return Ok(curves);
     }

@@ -38,12 +38,11 @@ const IDLE_MAX: Duration = Duration::from_secs(1);
 pub(crate) fn count(
     cx: &mut Context<'_>,
     setup: &GroupSetup<'_>,
-    ready: &[ReadySubject],
     closed: &[LoadReading],
     random: &mut fastrand::Rng,
     found: &mut Findings,
 ) -> Result<Vec<Option<InstructionsReading>>, AgentError> {
-    let resolved = setup.resolved;
+    let (resolved, ready) = (setup.resolved, setup.ready);
     let nothing = vec![None; ready.len()];
     if cx.testbed.counting_support.are_refused || setup.wanted.closed_only || cx.stopped() {
         return Ok(nothing);
@@ -52,7 +51,7 @@ pub(crate) fn count(
     let Some(scope) = common_scope(cx, &views)? else {
         return Ok(nothing);
     };
-    match load_counted(cx, resolved, ready, closed, random, (&views, scope)) {
+    match load_counted(cx, setup, closed, random, (&views, scope)) {
         Ok((loaded, counts)) if !cx.stopped() => {
             let ready = ready.iter().enumerate();
             let reading = ready.map(|(number, one)| {
@@ -119,13 +118,13 @@ fn common_scope(
 /// on each subject. The counters are closed again in any case.
 fn load_counted(
     cx: &mut Context<'_>,
-    resolved: &ResolvedCondition,
-    ready: &[ReadySubject],
+    setup: &GroupSetup<'_>,
     closed: &[LoadReading],
     random: &mut fastrand::Rng,
     (views, scope): (&[View], InstructionScope),
 ) -> Result<(Loaded, Vec<BTreeMap<String, u64>>), AgentError> {
     cx.phase("counting instructions");
+    let (resolved, ready) = (setup.resolved, setup.ready);
     let from = resolved.load.host.as_deref();
     if let Err(error) = open(cx, views, scope) {
         cx.testbed.counting_support.are_refused = true;

@@ -31,6 +31,8 @@ pub(crate) struct GroupSetup<'g> {
     pub(crate) group: &'g Group,
     /// The running servers.
     pub(crate) up: &'g [StartedServer],
+    /// The subjects that answer as expected.
+    pub(crate) ready: &'g [ReadySubject],
     pub(crate) wanted: Wanted,
 }
 

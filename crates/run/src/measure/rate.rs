@@ -2,20 +2,18 @@
 
 use readings::{LoadReading, RateChoice};
 
-use super::Findings;
-use crate::testbed::ready_subject::ReadySubject;
+use super::{Findings, GroupSetup};
 use experiment::plan::Group;
 use experiment::{Rate, ResolvedCondition};
 
 /// The common rate from this block's closed loops; `None` unless all subjects are ready.
-pub(crate) fn choose_rate(
-    group: &Group,
-    ready: &[ReadySubject],
-    resolved: &ResolvedCondition,
+pub(super) fn choose_rate(
+    setup: &GroupSetup<'_>,
     closed: &[LoadReading],
     found: &mut Findings,
 ) -> Option<f64> {
-    if resolved.load.rate == Rate::Auto && ready.len() != group.trials.len() {
+    let (resolved, group) = (setup.resolved, setup.group);
+    if resolved.load.rate == Rate::Auto && setup.ready.len() != group.trials.len() {
         return None;
     }
     choose_rate_of(group, resolved, closed, found)

@@ -32,10 +32,10 @@ const QUICKER: f64 = 0.8;
 pub(crate) fn measure(
     cx: &mut Context<'_>,
     setup: &GroupSetup<'_>,
-    ready: &[ReadySubject],
     random: &mut fastrand::Rng,
     found: &mut Findings,
 ) -> Result<Ending, AgentError> {
+    let ready = setup.ready;
     let design = &cx.options.experiment.design;
     let loads = Loads::of(setup.resolved, ready);
     cx.phase("warming up");
@@ -48,7 +48,7 @@ pub(crate) fn measure(
     }
     let mut medians_ms = schedule::medians_ms(&warm[0].readings, design.warmup);
     if !loads.are_several {
-        warm_up_slow(cx, setup.resolved, ready, &warm[0], &mut medians_ms)?;
+        warm_up_slow(cx, setup, &warm[0], &mut medians_ms)?;
         if cx.stopped() {
             return Ok(Ending::Complete);
         }
@@ -71,8 +71,7 @@ pub(crate) fn measure(
     let window = setup.latency_window(cx);
     if !window.is_zero() && !cx.stopped() {
         let carried = &measured.closed[0].readings;
-        let rate = (setup.wanted.rate)
-            .or_else(|| choose_rate(setup.group, ready, setup.resolved, carried, found));
+        let rate = (setup.wanted.rate).or_else(|| choose_rate(setup, carried, found));
         if let Some(rate_per_s) = rate {
             let medians_ms = (schedule::unsaturated_ms(slowest_ms), beside_ms);
             let slices = schedule::latency(ready.len(), window, rate_per_s, medians_ms, random);
@@ -86,8 +85,8 @@ pub(crate) fn measure(
     let mut readings = readings(setup.resolved, &loads, &measured);
     if !loads.are_several {
         let closed = &measured.closed[0].readings;
-        let curves = curve::measure(cx, setup, ready, closed, random, found)?;
-        let counts = instructions::count(cx, setup, ready, closed, random, found)?;
+        let curves = curve::measure(cx, setup, closed, random, found)?;
+        let counts = instructions::count(cx, setup, closed, random, found)?;
         for (reading, (curve, count)) in readings.iter_mut().zip(curves.into_iter().zip(counts)) {
             (reading.curve, reading.instructions) = (curve, count);
         }
@@ -114,8 +113,7 @@ struct Loops {
 /// `medians_ms` are the subjects' median response times.
 fn warm_up_slow(
     cx: &mut Context<'_>,
-    resolved: &ResolvedCondition,
-    ready: &[ReadySubject],
+    setup: &GroupSetup<'_>,
     warm: &Loaded,
     medians_ms: &mut [f64],
 ) -> Result<(), AgentError> {
@@ -128,7 +126,8 @@ fn warm_up_slow(
         if slow.is_empty() || cx.stopped() {
             break;
         }
-        let again = cx.load(resolved, ready, schedule::warm_up_of(&slow, design.warmup))?;
+        let segments = schedule::warm_up_of(&slow, design.warmup);
+        let again = cx.load(setup.resolved, setup.ready, segments)?;
         let again_ms = schedule::medians_ms(&again.readings, design.warmup);
         slow.retain(|&target| {
             let median_ms = again_ms.get(target).copied().unwrap_or(0.0);

@@ -28,18 +28,14 @@ pub(crate) fn add(resolved: &mut ResolvedCondition, group: &Group) {
     let Some(copy) = group.trials.iter().find(|planned| planned.baseline_copy) else {
         return;
     };
-    let (first, others): (Vec<&PlannedTrial>, Vec<&PlannedTrial>) = group
-        .trials
-        .iter()
-        .filter(|planned| !planned.baseline_copy)
-        .partition(|planned| planned.subject == copy.subject);
-    if first.is_empty() {
+    let originals = group.trials.iter().filter(|one| !one.baseline_copy);
+    let mut others: Vec<&str> = originals.map(|one| one.subject.as_str()).collect();
+    let all = others.len();
+    others.retain(|subject| *subject != copy.subject);
+    // Without the baseline beside it, the copy needs no servers of its own.
+    if others.len() == all {
         return;
     }
-    let others: Vec<&str> = others
-        .iter()
-        .map(|planned| planned.subject.as_str())
-        .collect();
     let own = resolved.servers_of_copy(&copy.subject, &others);
     let specs = resolved.servers.iter();
     let specs = specs.filter(|one| own.contains(&one.name));

@@ -13,7 +13,6 @@ use super::schedule;
 use super::{Ending, Findings, GroupSetup};
 use crate::RunEvent;
 use crate::context::Context;
-use crate::testbed::ready_subject::ReadySubject;
 use agent::AgentError;
 use agent::wire::{DriveOrder, Driven};
 use experiment::driver::{Driver, RunContext};
@@ -41,7 +40,6 @@ pub(crate) fn clock_notice(driver: &Driver) -> Option<String> {
 pub(crate) fn measure(
     cx: &mut Context<'_>,
     setup: &GroupSetup<'_>,
-    ready: &[ReadySubject],
     random: &mut fastrand::Rng,
     found: &mut Findings,
 ) -> Result<Ending, AgentError> {
@@ -49,7 +47,7 @@ pub(crate) fn measure(
     let recipes = cx.options.recipes;
     let cpus = cx.placement.load_cpus.len().max(1) as u32;
     let mut tool_trials = Vec::new();
-    for one in ready {
+    for one in setup.ready {
         let name = &one.subject.driver.name;
         match recipes.driver(name) {
             Some(driver) => {
@@ -66,7 +64,7 @@ pub(crate) fn measure(
             }
         }
     }
-    let measured = measure_runs(cx, setup, ready, &mut tool_trials, random, found);
+    let measured = measure_runs(cx, setup, &mut tool_trials, random, found);
     for tool_trial in tool_trials {
         let planned = &tool_trial.ready.planned;
         if measured.is_ok() || tool_trial.failure.is_some() {
@@ -83,7 +81,6 @@ pub(crate) fn measure(
 fn measure_runs(
     cx: &mut Context<'_>,
     setup: &GroupSetup<'_>,
-    ready: &[ReadySubject],
     tool_trials: &mut [ToolTrial<'_>],
     random: &mut fastrand::Rng,
     found: &mut Findings,
@@ -121,8 +118,8 @@ fn measure_runs(
         .map(|tool_trial| tool_trial.load(Pacing::Closed, &resolved.load, &[]))
         .collect();
     let rate = setup.wanted.rate.or_else(|| {
-        let all = readings.len() == ready.len();
-        all.then(|| choose_rate(group, ready, resolved, &readings, found))?
+        let all = readings.len() == setup.ready.len();
+        all.then(|| choose_rate(setup, &readings, found))?
     });
     if let Some(rate_per_s) = rate {
         cx.phase(&format!("latency at {rate_per_s} requests/s"));

@@ -297,12 +297,10 @@ impl<'a> ToolTrial<'a> {
             };
         }
         let throughput = self.load(Pacing::Closed, load, cpus);
-        let open = self
-            .runs
-            .iter()
-            .map(|run| run.pacing)
-            .find(|pacing| *pacing != Pacing::Closed);
-        let closed_runs = self.runs.len() - self.runs_of(open);
+        let mut pacings = self.runs.iter().map(|run| run.pacing);
+        let open = pacings.find(|pacing| *pacing != Pacing::Closed);
+        let closed = |run: &&DriverRun| run.pacing == Pacing::Closed;
+        let closed_runs = self.runs.iter().filter(closed).count();
         let answered = throughput.requests_all + throughput.errors_all.wrong_answers();
         // With a connection per request the driver's own cannot be told apart.
         let is_known = load.keepalive
@@ -317,17 +315,12 @@ impl<'a> ToolTrial<'a> {
             });
         let choice = &self.ready.subject.driver;
         let through = &self.ready.subject.through;
-        let [probed, latency_probed] = self
-            .probed
-            .clone()
-            .map(|seen| seen.map(|seen| of_path(seen, through)));
+        let [probed, latency_probed] =
+            (self.probed.clone()).map(|seen| seen.map(|seen| of_path(seen, through)));
         Outcome::Done(Box::new(Reading {
             throughput: Some(throughput),
             latency: open.map(|pacing| self.load(pacing, load, cpus)),
-            servers: self
-                .ready
-                .subject
-                .through
+            servers: through
                 .iter()
                 .map(|server| ServerReading {
                     server: original(server).to_owned(),
@@ -336,7 +329,6 @@ impl<'a> ToolTrial<'a> {
                 .collect(),
             upstream_connections_per_request: upstream,
             uncounted_upstreams: self.ready.outside.uncounted.clone(),
-            warnings: Vec::new(),
             driver: Some(DriverReading {
                 driver: choice.name.clone(),
                 settings: choice.settings.clone(),
@@ -348,11 +340,6 @@ impl<'a> ToolTrial<'a> {
             latency_probed,
             ..Reading::default()
         }))
-    }
-
-    fn runs_of(&self, pacing: Option<Pacing>) -> usize {
-        let of = |run: &&DriverRun| Some(run.pacing) == pacing;
-        self.runs.iter().filter(of).count()
     }
 }
 
