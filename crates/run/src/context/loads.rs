@@ -17,7 +17,7 @@ use crate::event::RunEvent;
 use crate::fleet::at_once;
 use crate::fleet::orders::{self, LoadOrders};
 use crate::fleet::timing::{NeededTimes, Timing, is_late, planned_window};
-use crate::testbed::ready_subject::ReadySubject;
+use crate::testbed::ReadySubject;
 use agent::AgentError;
 use agent::wire::{LoadOrder, Loaded};
 

@@ -8,7 +8,7 @@ use load::{BodyRule, Job, Segment, StatusRule, Wait};
 
 use crate::context::Context;
 use crate::testbed::copies::original;
-use crate::testbed::ready_subject::{ReadySubject, running_behind};
+use crate::testbed::{ReadySubject, running_behind};
 
 impl Context<'_> {
     pub(crate) fn order(

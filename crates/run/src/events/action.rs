@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::thread::sleep;
 
 use super::moments::{AT_ONCE, Means, Moment, TICK, here_at, now_ns};
-use crate::testbed::started_server::{StartedServer, to_write};
+use crate::testbed::{StartedServer, to_write};
 use agent::AgentError;
 use agent::wire::{Answer, FileToWrite, Order, ReloadProbe, ReloadServer, ReloadSign};
 use experiment::recipe::{self, Recipe};

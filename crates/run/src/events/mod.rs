@@ -18,7 +18,7 @@ use self::schedule::EventSchedule;
 use crate::RunEvent;
 use crate::context::Context;
 use crate::measure::{Ending, Findings, GroupSetup, load_of, metrics_of};
-use crate::testbed::ready_subject::ReadySubject;
+use crate::testbed::ReadySubject;
 use agent::wire::Loaded;
 use agent::{AgentError, LoadObserver};
 

@@ -6,7 +6,7 @@ use readings::EventReading;
 
 use super::action::{Action, Target};
 use super::moments::{AT_ONCE, Means, Moment, now_ns};
-use crate::testbed::started_server::StartedServer;
+use crate::testbed::StartedServer;
 use agent::AgentError;
 use agent::wire::{Answer, Order};
 use experiment::{EventKind, EventSpec, EventTarget, Recipes, ResolvedCondition};

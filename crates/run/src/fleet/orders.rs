@@ -6,7 +6,7 @@ use agent::wire::LoadOrder;
 use load::Part;
 use readings::HostSpec;
 
-use crate::testbed::ready_subject::ReadySubject;
+use crate::testbed::ReadySubject;
 
 /// The order of one host.
 pub(crate) struct HostOrder {

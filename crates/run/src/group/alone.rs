@@ -7,7 +7,7 @@ use crate::group::ready::ready_subjects;
 use crate::group::result::GroupResult;
 use crate::group::servers::{start_servers, stop_servers};
 use crate::measure::resolve_group;
-use crate::testbed::ready_subject::ReadySubject;
+use crate::testbed::ReadySubject;
 use agent::AgentError;
 use experiment::ResolvedCondition;
 use experiment::plan::{Group, PlannedTrial};

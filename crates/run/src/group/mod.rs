@@ -24,8 +24,7 @@ use crate::measure::{
     Ending, Findings, GroupSetup, Wanted, resolve_group, share_one_path, slices, tools,
     upstream_connections,
 };
-use crate::testbed::copies;
-use crate::testbed::started_server::StartedServer;
+use crate::testbed::{StartedServer, copies};
 use agent::AgentError;
 use experiment::plan::{Group, PlannedTrial};
 use experiment::{Apart, ResolvedCondition, ServerSpec, Upstream};

@@ -10,7 +10,7 @@ use readings::{CurveChoice, CurvePoint, LoadReading, Pacing};
 use super::{Findings, GroupSetup, rate, schedule};
 use crate::context::Context;
 use crate::context::segments::segment;
-use crate::testbed::ready_subject::ReadySubject;
+use crate::testbed::ReadySubject;
 use agent::AgentError;
 use agent::wire::Loaded;
 use experiment::ResolvedCondition;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Ending, GroupSetup, planned_subjects};
 use crate::context::Context;
-use crate::testbed::copies;
-use crate::testbed::unexpected;
+use crate::testbed::{copies, unexpected};
 use agent::AgentError;
 use agent::wire::{Answer, Order};
 use experiment::plan::Group;

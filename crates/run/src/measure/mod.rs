@@ -16,9 +16,7 @@ use std::time::Duration;
 use readings::{CurveChoice, LoadReading, Outcome, RateChoice, Reading, SystemMetrics};
 
 use crate::context::Context;
-use crate::testbed::copies;
-use crate::testbed::ready_subject::ReadySubject;
-use crate::testbed::started_server::StartedServer;
+use crate::testbed::{ReadySubject, StartedServer, copies};
 use agent::wire::Loaded;
 use experiment::plan::{Group, PlannedTrial};
 use experiment::{Experiment, ResolvedCondition};

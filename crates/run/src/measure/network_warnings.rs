@@ -4,7 +4,7 @@ use readings::{Histogram, LoadReading};
 
 use crate::context::Context;
 use crate::measure::Findings;
-use crate::testbed::ready_subject::ReadySubject;
+use crate::testbed::ReadySubject;
 use agent::wire::Loaded;
 use experiment::{Experiment, HttpVersion, ResolvedCondition, SubjectSpec};
 

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::context::Context;
 use crate::context::loads::{Loads, OneLoad};
+use crate::testbed::ReadySubject;
 use crate::testbed::copies::original;
-use crate::testbed::ready_subject::ReadySubject;
 use agent::AgentError;
 use agent::wire::Loaded;
 use experiment::{LoadRole, ResolvedCondition};

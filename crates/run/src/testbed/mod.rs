@@ -6,10 +6,10 @@ pub(crate) mod copies;
 pub(crate) mod cpu_placement;
 pub(crate) mod outside;
 pub(crate) mod path_limits;
-pub(crate) mod ready_subject;
+mod ready_subject;
 mod remote_programs;
 mod remote_samples;
-pub(crate) mod started_server;
+mod started_server;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -22,6 +22,9 @@ use readings::InstructionScope;
 
 use crate::testbed::copies::original;
 use crate::testbed::cpu_placement::CpuPlacement;
+
+pub(crate) use ready_subject::{ReadySubject, running_behind};
+pub(crate) use started_server::{StartedServer, to_write};
 
 /// A host from which servers can be sampled: its name, the servers of its own agent, and those of
 /// other agents on its machine.

@@ -10,9 +10,8 @@ use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec, Links, MachineLinks};
 use readings::{FailureCause, Journal, JournalRow, Outcome, Trial};
 
-use crate::journal;
 use crate::tests::fake::{FakeHost, FakeLinks, SharedScript};
-use crate::{RunEvent, RunOptions, run_on};
+use crate::{RunEvent, RunOptions, journal, run_on};
 
 mod answers;
 mod bottlenecks;

@@ -12,8 +12,8 @@ use readings::{
 use super::output::{output_tail, shell, shortened};
 use crate::measure::schedule::ANSWERS_PER_RUN_MIN;
 use crate::measure::upstream_connections::may_be_opened;
+use crate::testbed::ReadySubject;
 use crate::testbed::copies::{of_path, original};
-use crate::testbed::ready_subject::ReadySubject;
 use agent::wire::{DriveEnd, Driven};
 use experiment::driver::{Driver, read_driver_output};
 use experiment::{LoadSpec, ResolvedCondition};
