@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use builds::BuildError;
 use experiment::{Experiment, ExperimentBuilder, Recipes};
 use readings::{Outcome, RunHeader, Trial};
-use run::{StoppingRule, default_folder};
+use run::default_folder;
 use verdict::{Analysis, Comparison, Metric, Verdict};
 
 use crate::cli::{BisectArgs, BisectMetric, Format, GateArgs, OwnFolders};
@@ -15,9 +15,7 @@ use crate::output::print_text;
 use crate::own_servers::{OwnServers, SubjectValue};
 use crate::recipes::recipes;
 use crate::revision;
-use crate::run::{
-    Statistician, Wanted, carry_out_until, fit_into, fit_words, note_counters, write_summaries,
-};
+use crate::run::{Wanted, carry_out_until, fit_into, fit_words, note_counters, write_summaries};
 
 /// The exit statuses that `git bisect run` understands.
 const NOT_SLOWER: u8 = 0;
@@ -81,7 +79,7 @@ fn measured(args: &BisectArgs) -> Result<u8, Failure> {
             gates: &GateArgs::default(),
             label: None,
         },
-        &rule,
+        &|header, trials| rule.may_stop(header, trials),
     )?;
     let journal = run::journal::read(&folder).map_err(Failure::words)?;
     let analysis = verdict::analyse(&journal);
@@ -194,8 +192,7 @@ fn metric_of(metric: BisectMetric) -> Metric {
     }
 }
 
-/// Decides by some metrics whether a commit is slower. As a stopping rule, it ends a run at the
-/// first look that decides.
+/// Decides by some metrics whether a commit is slower.
 struct Decision {
     metrics: Vec<Metric>,
 }
@@ -214,6 +211,12 @@ impl Decision {
             .collect();
         status(&verdicts)
     }
+
+    /// A run may end at the first look that decides.
+    fn may_stop(&self, header: &RunHeader, trials: &[Trial]) -> bool {
+        verdict::at_a_look(header, trials)
+            .is_some_and(|analysis| self.status(&analysis) != CANNOT_SAY)
+    }
 }
 
 fn status(verdicts: &[Verdict]) -> u8 {
@@ -224,25 +227,6 @@ fn status(verdicts: &[Verdict]) -> u8 {
         NOT_SLOWER
     } else {
         CANNOT_SAY
-    }
-}
-
-impl StoppingRule for Decision {
-    fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool {
-        verdict::at_a_look(header, trials)
-            .is_some_and(|analysis| self.status(&analysis) != CANNOT_SAY)
-    }
-
-    fn outlook(&self, header: &RunHeader, trials: &[Trial]) -> Option<String> {
-        Statistician.outlook(header, trials)
-    }
-
-    fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
-        Statistician.flaws(header, trial)
-    }
-
-    fn is_lasting(&self, header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {
-        Statistician.is_lasting(header, earlier, trial)
     }
 }
 

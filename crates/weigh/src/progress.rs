@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readings::Outcome;
-use run::RunEvent;
+use run::{RetryReason, RunEvent, WhyRetry};
 use verdict::Looks;
 use verdict::text::rate;
 
@@ -127,6 +127,9 @@ impl Progress {
             }
             RunEvent::Note { text } => self.line(text),
             RunEvent::Warning { text } => self.line(&format!("warning: {text}")),
+            RunEvent::Outlook(outlook) => {
+                self.line(&format!("warning: {}", report::outlook(outlook)));
+            }
             RunEvent::GroupEnds => {
                 let elapsed_s = self.started.elapsed().as_secs_f64();
                 self.to_go.group_ends(elapsed_s);
@@ -135,7 +138,7 @@ impl Progress {
             RunEvent::Retry { reasons, left } => {
                 self.to_go.groups += 1;
                 for reason in reasons {
-                    self.line(reason);
+                    self.line(&retry_words(reason));
                 }
                 self.line(&format!(
                     "the condition is repeated ({left} {} left, including this one)",
@@ -191,4 +194,15 @@ impl Progress {
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+fn retry_words(reason: &RetryReason) -> String {
+    let why = match &reason.why {
+        WhyRetry::Failed(why) => why.clone(),
+        WhyRetry::Flawed(flaws) => {
+            let flaws: Vec<String> = flaws.iter().map(report::trial_flaw).collect();
+            flaws.join("; ")
+        }
+    };
+    format!("trial {}, {}: {why}", reason.trial, reason.subject)
 }

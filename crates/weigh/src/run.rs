@@ -9,10 +9,10 @@ use experiment::Recipes;
 use experiment::catalogue;
 use experiment::plan::Plan;
 use experiment::within::Fit;
-use readings::{Journal, RunHeader, Trial};
-use run::{CallGraph, CpuPlacement, RunError, RunOptions, StoppingRule, default_folder};
+use readings::Journal;
+use run::{CallGraph, CpuPlacement, MayStop, RunError, RunOptions, default_folder};
 use serde_json::{Value, json};
-use verdict::{Analysis, Looks, Metric, Verdict, trial_flaws};
+use verdict::{Analysis, Looks, Metric, Verdict};
 
 use crate::builds::prepare;
 use crate::cli::{Format, GateArgs, PlanArgs, RunArgs};
@@ -304,14 +304,11 @@ fn say_what_is_kept(folder: &Path, bytes_before: u64) {
 
 /// Measures; returns the exit status where a signal stopped it.
 pub fn carry_out(wanted: &Wanted<'_>) -> Result<Option<u8>, Failure> {
-    carry_out_until(wanted, &Statistician)
+    carry_out_until(wanted, &verdict::may_stop)
 }
 
-/// [`carry_out`] with a stopping rule.
-pub fn carry_out_until(
-    wanted: &Wanted<'_>,
-    stopping_rule: &dyn StoppingRule,
-) -> Result<Option<u8>, Failure> {
+/// [`carry_out`] until the run may stop by this rule.
+pub fn carry_out_until(wanted: &Wanted<'_>, may_stop: &MayStop<'_>) -> Result<Option<u8>, Failure> {
     crate::tls::check_authorities(wanted.experiment)?;
     let signals = Signals::listen()?;
     signals.before_the_end(agent::end_all);
@@ -331,7 +328,7 @@ pub fn carry_out_until(
         resume: wanted.resume,
         builds: &builds,
         weigh: &weigh,
-        stopping_rule,
+        may_stop,
         profile: wanted.profile,
         label: wanted.label,
         revision: revision.as_deref(),
@@ -351,28 +348,6 @@ pub fn carry_out_until(
         }
     })?;
     Ok(signals.status())
-}
-
-/// Judges the rows of a run by the statistics of `verdict`.
-pub struct Statistician;
-
-impl StoppingRule for Statistician {
-    fn is_settled(&self, header: &RunHeader, trials: &[Trial]) -> bool {
-        verdict::may_stop(header, trials)
-    }
-
-    fn outlook(&self, header: &RunHeader, trials: &[Trial]) -> Option<String> {
-        verdict::outlook(header, trials).map(|outlook| report::outlook(&outlook))
-    }
-
-    fn flaws(&self, header: &RunHeader, trial: &Trial) -> Vec<String> {
-        let flaws = trial_flaws(header, trial);
-        flaws.iter().map(report::trial_flaw).collect()
-    }
-
-    fn is_lasting(&self, header: &RunHeader, earlier: &[&Trial], trial: &Trial) -> bool {
-        verdict::is_lasting(header, earlier, trial)
-    }
 }
 
 /// Writes the summaries and prints the result; returns the exit status.
