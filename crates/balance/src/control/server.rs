@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use net::wait::{Watch, wait};
 
-use crate::engine::waker::Waker;
+use crate::engine::shared::waker::Waker;
 
 /// Concurrent connections. With so many, a new one takes the place of an idle one.
 const IN_FLIGHT_MAX: usize = 8;

@@ -21,7 +21,7 @@ use crate::command::refusal;
 use crate::config::model::Weight;
 use crate::config::{Config, ConfigError, Warning, parse_file};
 use crate::engine::shared::Shared;
-use crate::engine::state::ServiceState;
+use crate::engine::shared::state::ServiceState;
 use crate::engine::{Balancer, BalancerError, Stats, ThreadFailed};
 use crate::health::{HealthEvent, State};
 

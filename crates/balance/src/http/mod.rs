@@ -10,32 +10,26 @@
 //! There is no I/O, clock or event loop here. Parsing a head and forwarding it unchanged allocate
 //! nothing; a changed head is appended to the caller's vector.
 
-mod edits;
-mod fields;
 mod guarded;
-mod head_info;
+mod head;
 mod local_response;
 mod refusal;
-mod request;
-mod response;
 mod rewrite;
-mod scan;
-mod target;
 mod tracker;
 
-pub use edits::{Edit, EditError, EditKind};
-pub(crate) use fields::is_token;
-pub use fields::{Field, Fields};
 pub use guarded::GuardedNames;
+pub(crate) use head::fields::is_token;
+pub use head::{
+    Field, Fields, HeadScan, Method, RequestContext, RequestHead, ResponseHead, read_request,
+    read_response,
+};
 pub(crate) use local_response::reason;
 pub use local_response::text_response;
 pub use refusal::{BadResponse, Refusal};
-pub use request::{Method, RequestHead, read_request};
-pub use response::{RequestContext, ResponseHead, read_response};
 pub use rewrite::{
-    BodyPass, ResponseRewrite, Rewritten, ToClient, ToUpstream, rewrite_request, rewrite_response,
+    BodyPass, Edit, EditError, EditKind, ResponseRewrite, Rewritten, ToClient, ToUpstream,
+    rewrite_request, rewrite_response,
 };
-pub use scan::HeadScan;
 pub use tracker::{BodyTracker, Direction, Framing, Taken};
 
 pub use net::http::{HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};

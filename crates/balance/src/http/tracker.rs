@@ -3,9 +3,9 @@
 use net::http::{BodySink, HttpError, MessageBody};
 
 use super::Refusal;
-use super::fields::{is_control, is_token_byte};
 use super::guarded::{GuardedNames, NameHash, fold, is_forwarded};
-use super::head_info::list;
+use super::head::fields::{is_control, is_token_byte};
+use super::head::head_info::list;
 
 /// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use net::{Buf, ConnId, Io, MALFORMED, NOT_PROCESSED};
 
 use super::{Pair, Phase};
-use crate::engine::connection::{Client, Connection, Role};
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::{Client, Connection, Role};
 use crate::http::{Refusal, text_response};
 
 /// How much a client may still send while its last response is being sent, bytes. Beyond that

@@ -4,10 +4,10 @@ use net::{ConnId, Io};
 
 use super::pool::take_idle;
 use super::{Pair, Phase, Upstream, empty};
-use crate::engine::connection::{Connection, Role};
-use crate::engine::events::Event;
-use crate::engine::service_worker::Choice;
+use crate::engine::shared::events::Event;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::{Connection, Role};
+use crate::engine::worker::service_worker::Choice;
 use crate::health::HealthEvent;
 
 impl Connection {

@@ -6,9 +6,9 @@
 use net::{ConnId, Io};
 
 use super::Upstream;
-use crate::engine::connection::{Connection, Role};
-use crate::engine::events::Event;
+use crate::engine::shared::events::Event;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::{Connection, Role};
 
 /// A request that must not be sent twice only takes a connection used within this time, ns: servers
 /// close idle connections after some seconds.

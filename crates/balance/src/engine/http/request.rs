@@ -4,8 +4,8 @@ use net::{Buf, ConnId, Io};
 
 use super::plan::{Chooser, Plan, rewrite};
 use super::{COPY_MAX, Downstream, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
-use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::Role;
 use crate::http::{Rewritten, read_request};
 
 impl<I: Io> Worker<I> {

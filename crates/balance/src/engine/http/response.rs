@@ -7,8 +7,8 @@ use super::close::UpstreamFailure;
 use super::edits::filled;
 use super::{COPY_MAX, Downstream, Pair, Upstream, empty, queue_max};
 use crate::config::Placeholders;
-use crate::engine::connection::Client;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::Client;
 use crate::http::{
     BadResponse, BodyPass, BodyTracker, Direction, HEAD_BYTES_MAX, INTERIM_MAX, ResponseHead,
     ResponseRewrite, Rewritten, ToClient, read_response, rewrite_response,

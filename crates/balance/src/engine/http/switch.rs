@@ -4,8 +4,8 @@
 use net::Io;
 
 use super::Pair;
-use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::Role;
 use crate::http::Rewritten;
 
 impl<I: Io> Worker<I> {

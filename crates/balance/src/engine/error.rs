@@ -1,0 +1,79 @@
+//! Why a balancer does not start.
+
+use std::io;
+use std::net::SocketAddr;
+
+use crate::config::ConfigError;
+
+/// Why a balancer does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BalancerError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        address: SocketAddr,
+        /// The cause.
+        source: io::Error,
+    },
+    /// An event loop cannot be opened.
+    #[error("cannot open an event loop: {0}")]
+    Loop(#[source] io::Error),
+    /// A back end's host name does not resolve.
+    #[error("service `{service}`, back end `{backend}`: cannot look up `{address}`: {source}")]
+    Resolve {
+        service: String,
+        /// The back end.
+        backend: String,
+        /// Its host and port.
+        address: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// An access list file cannot be read, or has errors.
+    #[error("service `{service}`: invalid access lists")]
+    Access {
+        service: String,
+        /// The errors, with their locations.
+        source: Box<ConfigError>,
+    },
+    /// The TLS of a service or of a back end cannot be set up.
+    #[error("service `{service}`: {source}")]
+    Tls {
+        service: String,
+        #[source]
+        source: tls::TlsError,
+    },
+    /// The threads that run external choosers cannot be started.
+    #[error("cannot start the threads of external choosers: {0}")]
+    Threads(#[source] io::Error),
+    /// Commands cannot run as the service's `user_account`.
+    #[error("service `{service}`: `user_account` cannot be used: {why}")]
+    Account {
+        service: String,
+        /// The cause.
+        why: String,
+    },
+    /// The configuration asks for something that is not supported.
+    #[error("service `{service}`: {what}")]
+    Unsupported {
+        service: String,
+        /// What it asks for, and what to do.
+        what: &'static str,
+    },
+    /// A header edit is invalid.
+    #[error(
+        "service `{service}`, back end `{backend}`: invalid edit of the field `{field}`: {source}"
+    )]
+    Header {
+        service: String,
+        /// The back end.
+        backend: String,
+        /// The field's name.
+        field: String,
+        /// The cause.
+        source: crate::http::EditError,
+    },
+    /// No service, or no address to listen on, is configured.
+    #[error("expected at least one service with an address to listen on, found none")]
+    Nothing,
+}
