@@ -165,7 +165,7 @@ fn churn(io: IoKind) {
 #[test]
 fn peers_that_do_anything_leave_nothing_behind() {
     in_own_process(
-        "http_churn::peers_that_do_anything_leave_nothing_behind",
+        "http::churn::peers_that_do_anything_leave_nothing_behind",
         || {
             let before = descriptors();
             for io in BOTH {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use balance::config::model::Check;
 use net::h2::{ErrorCode, frame};
 
-use crate::http2_back_ends::{clear, two};
+use crate::http2::back_ends::{clear, two};
 use crate::support::http::{Peer, balancer_with, get};
 use crate::support::{on_both, until};
 use testing::http2::back_end::{BackEnd, Got, Link, value};

@@ -13,7 +13,7 @@ fn memory() -> usize {
 #[test]
 fn clients_that_wait_hold_little() {
     in_own_process(
-        "http_idle_memory::clients_that_wait_hold_little",
+        "http::idle_memory::clients_that_wait_hold_little",
         measure_memory,
     );
 }

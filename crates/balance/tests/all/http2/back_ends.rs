@@ -10,7 +10,7 @@ use balance::config::model::{HttpVersion, Service};
 use net::IoKind;
 use net::h2::settings;
 
-use crate::http2::both;
+use crate::http2::clients::both;
 use crate::support::http::{self, Peer, balancer_with, get};
 use crate::support::{on_both, until};
 use testing::http2::back_end::{BackEnd, Got, value};

@@ -2,7 +2,7 @@
 
 use net::h2::{ErrorCode, frame, hpack};
 
-use crate::http2::clear;
+use crate::http2::clients::clear;
 use crate::support::http::{BackEnd, ok};
 use crate::support::{on_both, until};
 use testing::http2::client::{Client, GET, with};

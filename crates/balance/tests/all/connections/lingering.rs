@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use net::h2::{PREFACE, frame};
 
-use crate::http2::both;
+use crate::http2::clients::both;
 use crate::support::http::{BackEnd, Peer, balancer_with, get};
 use crate::support::{connect, on_both, until};
 

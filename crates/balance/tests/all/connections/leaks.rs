@@ -57,7 +57,7 @@ fn one_client(number: usize, balancer: &Balancer) {
 
 #[test]
 fn nothing_is_left_behind() {
-    in_own_process("leaks::nothing_is_left_behind", || {
+    in_own_process("connections::leaks::nothing_is_left_behind", || {
         for io in BOTH {
             churn(io);
             slow_readers(io);

@@ -28,7 +28,7 @@ struct Process {
 
 impl Process {
     fn start(io: IoKind, back: SocketAddr) -> Process {
-        let path = "http_unasked::data_before_the_request_is_never_its_answer";
+        let path = "http::unasked::data_before_the_request_is_never_its_answer";
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([path, "--exact", "--nocapture"])
             .env(TOLD, format!("{io} {back}"))

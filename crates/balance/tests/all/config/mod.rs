@@ -1,0 +1,7 @@
+//! Configuration files.
+
+mod corpus;
+mod crossroads;
+mod docs;
+mod native;
+mod round_trip;
