@@ -10,6 +10,7 @@
 //! There is no I/O, clock or event loop here. Parsing a head and forwarding it unchanged allocate
 //! nothing; a changed head is appended to the caller's vector.
 
+mod direction;
 mod guarded;
 mod head;
 mod local_response;
@@ -17,8 +18,8 @@ mod refusal;
 mod rewrite;
 mod tracker;
 
+pub use direction::Direction;
 pub use guarded::GuardedNames;
-pub(crate) use head::fields::is_token;
 pub use head::{
     Field, Fields, HeadScan, Method, RequestContext, RequestHead, ResponseHead, read_request,
     read_response,
@@ -30,11 +31,6 @@ pub use rewrite::{
     BodyPass, Edit, EditError, EditKind, ResponseRewrite, Rewritten, ToClient, ToUpstream,
     rewrite_request, rewrite_response,
 };
-pub use tracker::{BodyTracker, Direction, Framing, Taken};
+pub use tracker::{BodyTracker, Taken};
 
-pub use net::http::{HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};
-
-/// Empty lines allowed before a request (RFC 9112 2.2 asks for at least one).
-pub const EMPTY_LINES_MAX: usize = 2;
-/// Names allowed in a message's Connection fields besides the known options.
-pub const CONNECTION_NAMES_MAX: usize = 32;
+pub use net::http::{Framing, HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::http::h1::content_length;
+use super::h1::{content_length, is_control, is_token, is_token_byte};
 
 /// A head or a trailer section. It can be cleared and used again, with its memory.
 #[derive(Debug, Default)]
@@ -86,9 +86,9 @@ impl FieldSection {
 
     /// Takes the next field.
     pub fn take(&mut self, name: &[u8], value: &[u8]) {
-        let is_control = |byte: &u8| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f;
         let is_padded = value.trim_ascii() != value;
-        self.is_malformed |= value.iter().any(is_control) || is_padded || name.is_empty();
+        self.is_malformed |=
+            value.iter().any(|byte| is_control(*byte)) || is_padded || name.is_empty();
         let range = self.keep(value);
         if let Some(pseudo) = name.strip_prefix(b":") {
             self.has_pseudo = true;
@@ -134,7 +134,6 @@ impl FieldSection {
             && !self
                 .part(&self.authority)
                 .eq_ignore_ascii_case(self.part(&self.host));
-        let is_method = !method.is_empty() && method.iter().all(is_token_byte);
         let is_authority = self.part(&self.authority).iter().all(u8::is_ascii_graphic);
         !self.is_malformed
             && self.status.is_none()
@@ -142,7 +141,7 @@ impl FieldSection {
             && !has_space
             && is_path
             && !names_two
-            && is_method
+            && is_token(method)
             && is_authority
     }
 
@@ -161,10 +160,6 @@ impl FieldSection {
     }
 }
 
-fn is_token_byte(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
-}
-
 fn is_name_byte(byte: &u8) -> bool {
-    is_token_byte(byte) && !byte.is_ascii_uppercase()
+    is_token_byte(*byte) && !byte.is_ascii_uppercase()
 }

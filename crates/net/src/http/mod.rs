@@ -9,6 +9,7 @@ pub mod h3;
 
 pub use field_section::FieldSection;
 pub use h1::{
-    BodySink, HEAD_BYTES_MAX, HEADERS_MAX, HttpError, INTERIM_MAX, MessageBody, Progress, Request,
-    RequestParser, ResponseHead, ResponseParser, content_length, may_have_content, response_fields,
+    BodySink, Framing, HEAD_BYTES_MAX, HEADERS_MAX, HttpError, INTERIM_MAX, MessageBody, Progress,
+    Request, RequestParser, ResponseHead, ResponseParser, content_length, has_empty_line,
+    is_control, is_token, is_token_byte, list, may_have_content, response_fields,
 };

@@ -2,7 +2,9 @@
 
 use memchr::memchr;
 
-use crate::http::{HEAD_BYTES_MAX, Refusal};
+use net::http::{HEAD_BYTES_MAX, is_control, is_token_byte};
+
+use crate::http::Refusal;
 use crate::sticky::cookie;
 
 /// A header field.
@@ -173,49 +175,6 @@ pub(in crate::http) fn check_value(value: &[u8]) -> Result<(), Refusal> {
         true => Err(Refusal::FieldValue),
     }
 }
-
-/// A control character other than tab.
-#[inline]
-pub(in crate::http) fn is_control(byte: u8) -> bool {
-    (byte < b' ' && byte != b'\t') || byte == 0x7f
-}
-
-/// A token character: of a method or field name (RFC 9110 5.6.2).
-#[inline]
-pub(in crate::http) fn is_token_byte(byte: u8) -> bool {
-    TOKEN[byte as usize]
-}
-
-pub(crate) fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|byte| is_token_byte(*byte))
-}
-
-const TOKEN: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte: u8 = 0;
-    while byte < 128 {
-        table[byte as usize] = byte.is_ascii_alphanumeric()
-            || matches!(
-                byte,
-                b'!' | b'#'
-                    | b'$'
-                    | b'%'
-                    | b'&'
-                    | b'\''
-                    | b'*'
-                    | b'+'
-                    | b'-'
-                    | b'.'
-                    | b'^'
-                    | b'_'
-                    | b'`'
-                    | b'|'
-                    | b'~'
-            );
-        byte += 1;
-    }
-    table
-};
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,13 @@
 //! What header fields say about framing and the connection.
 
-use super::fields::{Field, Fields, is_token};
+use net::http::{is_token, list};
+
+use super::fields::{Field, Fields};
 use crate::http::guarded::same_folded;
-use crate::http::{CONNECTION_NAMES_MAX, Direction, Refusal};
+use crate::http::{Direction, Refusal};
+
+/// Names allowed in a message's Connection fields besides the known options.
+const CONNECTION_NAMES_MAX: usize = 32;
 
 /// The meaning of a field to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,14 +206,6 @@ impl<'a> HeadInfo<'a> {
         self.changes |= value != b"chunked";
         Ok(())
     }
-}
-
-/// The elements of a list, without empty ones (RFC 9110 5.6.1).
-pub(in crate::http) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value
-        .split(|byte| *byte == b',')
-        .map(<[u8]>::trim_ascii)
-        .filter(|element| !element.is_empty())
 }
 
 /// The fields that Connection names, to be dropped.

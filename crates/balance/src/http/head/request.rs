@@ -2,10 +2,15 @@
 
 use memchr::{memchr, memrchr};
 
-use super::fields::{Fields, Line, Lines, is_token_byte};
+use net::http::{Framing, HEADERS_MAX, is_token_byte};
+
+use super::fields::{Fields, Line, Lines};
 use super::head_info::HeadInfo;
 use super::target::{Target, is_authority};
-use crate::http::{Direction, EMPTY_LINES_MAX, Framing, HEADERS_MAX, Refusal};
+use crate::http::{Direction, Refusal};
+
+/// Empty lines allowed before a request (RFC 9112 2.2 asks for at least one).
+const EMPTY_LINES_MAX: usize = 2;
 
 /// A method, as far as it matters to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,11 +242,7 @@ impl<'a> RequestHead<'a> {
 
     /// How the body is framed.
     pub fn framing(&self) -> Framing {
-        match (self.info.chunked, self.info.length) {
-            (true, _) => Framing::Chunked,
-            (false, Some(length)) => Framing::Length(length),
-            (false, None) => Framing::None,
-        }
+        Framing::of_request(self.info.chunked, self.info.length)
     }
 
     /// Whether the client wants a persistent connection.

@@ -1,9 +1,10 @@
 //! Heads of responses.
 
+use net::http::{Framing, HEADERS_MAX};
+
 use super::fields::{Fields, Line, Lines, check_value};
 use super::head_info::HeadInfo;
-use crate::http::{BadResponse, Direction, Framing, HEADERS_MAX, Refusal};
-use net::http::may_have_content;
+use crate::http::{BadResponse, Direction, Refusal};
 
 /// What parsing a response needs to know of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,12 +77,7 @@ pub fn read_response(
     if status == 101 && !context.upgrade {
         return Err(BadResponse::Switch);
     }
-    let framing = match (info.chunked, info.length) {
-        _ if !may_have_content(status, context.head) => Framing::None,
-        (true, _) => Framing::Chunked,
-        (false, Some(length)) => Framing::Length(length),
-        (false, None) => Framing::UntilClose,
-    };
+    let framing = Framing::of_response(status, context.head, info.chunked, info.length);
     Ok(Some(ResponseHead {
         raw: lines.read_from(0),
         line,

@@ -1,8 +1,6 @@
 //! When an incomplete head is worth parsing again.
 
-use memchr::memchr_iter;
-
-use crate::http::HEAD_BYTES_MAX;
+use net::http::{HEAD_BYTES_MAX, has_empty_line};
 
 /// Searches for the end of a head that arrives in pieces, looking at each byte once.
 ///
@@ -17,15 +15,9 @@ impl HeadScan {
     /// Whether parsing may give a result: the head in `so_far` is complete or too long. `so_far`
     /// only grows between calls.
     pub fn ready(&mut self, so_far: &[u8]) -> bool {
-        // The end may span the last call's bytes.
-        let from = self.looked_at.saturating_sub(3).min(so_far.len());
-        self.looked_at = so_far.len();
-        so_far.len() >= HEAD_BYTES_MAX
-            || memchr_iter(b'\n', &so_far[from..]).any(|at| {
-                let behind = &so_far[from + at + 1..];
-                // Bare LF too: that is refused, at once.
-                behind.starts_with(b"\n") || behind.starts_with(b"\r\n")
-            })
+        let from = std::mem::replace(&mut self.looked_at, so_far.len());
+        // With bare line feeds too: that is refused, at once.
+        so_far.len() >= HEAD_BYTES_MAX || has_empty_line(so_far, from)
     }
 
     /// Starts over for the next head.

@@ -2,7 +2,9 @@
 
 use crate::http::Direction;
 use crate::http::guarded::same_folded;
-use crate::http::head::fields::{Field, Fields, is_control, is_token};
+use net::http::{is_control, is_token};
+
+use crate::http::head::fields::{Field, Fields};
 use crate::http::head::head_info::{FieldKind, field_kind};
 use crate::http::head::target::is_authority;
 

@@ -1,6 +1,6 @@
-//! Framing of bodies.
+//! Bodies, which arrive in pieces.
 
-use super::HttpError;
+use super::{Framing, HttpError};
 
 /// Receives the parts of a body while it is parsed.
 ///
@@ -49,30 +49,34 @@ impl<F: FnMut(&[u8])> BodySink for F {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageBody(Body);
 
-impl MessageBody {
-    /// No body, or its end.
-    pub const EMPTY: MessageBody = MessageBody(Body::Empty);
-    /// In the chunked coding.
-    pub const CHUNKED: MessageBody = MessageBody(Body::Chunked(Chunk::START));
-    /// Until the connection closes.
-    pub const UNTIL_CLOSE: MessageBody = MessageBody(Body::UntilClose);
+/// What is missing of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    Nothing,
+    Length(u64),
+    Chunked(Chunk),
+    UntilClose,
+}
 
-    /// So many bytes.
-    pub fn of_length(bytes: u64) -> MessageBody {
-        MessageBody(match bytes {
-            0 => Body::Empty,
-            left => Body::Length(left),
+impl MessageBody {
+    /// The body behind a head.
+    pub fn new(framing: Framing) -> MessageBody {
+        MessageBody(match framing {
+            Framing::None | Framing::Length(0) => Body::Nothing,
+            Framing::Length(left) => Body::Length(left),
+            Framing::Chunked => Body::Chunked(Chunk::Size { size: 0, digits: 0 }),
+            Framing::UntilClose => Body::UntilClose,
         })
     }
 
     /// Whether it is complete.
     pub fn is_complete(&self) -> bool {
-        self.0 == Body::Empty
+        self.0 == Body::Nothing
     }
 
     /// Whether it is complete if the connection closes now.
     pub fn ends_with_connection(&self) -> bool {
-        matches!(self.0, Body::Empty | Body::UntilClose)
+        matches!(self.0, Body::Nothing | Body::UntilClose)
     }
 
     /// Passes over the bytes of the body at the front of `input`, showing them to `sink`. Returns
@@ -85,29 +89,36 @@ impl MessageBody {
         input: &[u8],
         sink: &mut impl BodySink,
     ) -> Result<(usize, bool), HttpError> {
-        let (taken, complete) = self.0.take(input, sink)?;
+        let (taken, complete) = match &mut self.0 {
+            Body::Nothing => (0, true),
+            Body::Length(left) => {
+                let n = input
+                    .len()
+                    .min(usize::try_from(*left).unwrap_or(usize::MAX));
+                if n > 0 {
+                    sink.content(&input[..n]);
+                }
+                *left -= n as u64;
+                (n, *left == 0)
+            }
+            Body::UntilClose => {
+                if !input.is_empty() {
+                    sink.content(input);
+                }
+                (input.len(), false)
+            }
+            Body::Chunked(chunk) => take_chunks(chunk, input, sink)?,
+        };
         if complete {
-            self.0 = Body::Empty;
+            self.0 = Body::Nothing;
         }
         Ok((taken, complete))
     }
 }
 
-/// The framing of a body and how much of it is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
-    /// Nothing (more).
-    Empty,
-    /// So many bytes.
-    Length(u64),
-    Chunked(Chunk),
-    /// Until the connection closes.
-    UntilClose,
-}
-
 /// The state in the chunked coding before the next byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chunk {
+enum Chunk {
     /// In a size: what it is so far, and digits seen.
     Size {
         size: u64,
@@ -150,45 +161,10 @@ pub(super) enum Chunk {
     LastLf,
 }
 
-impl Chunk {
-    pub(super) const START: Chunk = Chunk::Size { size: 0, digits: 0 };
-}
-
 /// Most bytes behind the size in a size line.
 const LINE_MAX: u16 = 4096;
 /// Most bytes of all trailer lines together, their ends left out.
 const TRAILER_MAX: u16 = 16 * 1024;
-
-impl Body {
-    /// Takes the bytes of the body at the front of `input`, showing them to `sink`. Returns how
-    /// many bytes were taken and whether the body is complete.
-    pub(super) fn take(
-        &mut self,
-        input: &[u8],
-        sink: &mut impl BodySink,
-    ) -> Result<(usize, bool), HttpError> {
-        match self {
-            Body::Empty => Ok((0, true)),
-            Body::Length(left) => {
-                let n = input
-                    .len()
-                    .min(usize::try_from(*left).unwrap_or(usize::MAX));
-                if n > 0 {
-                    sink.content(&input[..n]);
-                }
-                *left -= n as u64;
-                Ok((n, *left == 0))
-            }
-            Body::UntilClose => {
-                if !input.is_empty() {
-                    sink.content(input);
-                }
-                Ok((input.len(), false))
-            }
-            Body::Chunked(chunk) => take_chunks(chunk, input, sink),
-        }
-    }
-}
 
 fn take_chunks(
     chunk: &mut Chunk,
@@ -249,7 +225,7 @@ fn take_chunks(
             },
             Chunk::Data { .. } => Chunk::DataEnd,
             Chunk::DataEnd if byte == b'\r' => Chunk::DataEndLf,
-            Chunk::DataEndLf if byte == b'\n' => Chunk::START,
+            Chunk::DataEndLf if byte == b'\n' => Chunk::Size { size: 0, digits: 0 },
             Chunk::DataEnd | Chunk::DataEndLf => return Err(HttpError::Chunk),
             Chunk::Trailer { .. } if byte == b'\r' => Chunk::LastLf,
             Chunk::TrailerLine { bytes } if byte == b'\r' => Chunk::TrailerLf { bytes },
@@ -294,74 +270,4 @@ fn size_byte(byte: u8, size: u64, digits: u8) -> Result<Chunk, HttpError> {
         size: (size << 4) | u64::from(digit),
         digits: digits + 1,
     })
-}
-
-/// A Content-Length value: at most 19 digits and nothing else, at most 2^63 - 1.
-///
-/// # Errors
-/// [`HttpError::ContentLength`] for anything else.
-pub fn content_length(value: &[u8]) -> Result<u64, HttpError> {
-    if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
-        return Err(HttpError::ContentLength);
-    }
-    let mut number: u64 = 0;
-    for digit in value {
-        number = number
-            .checked_mul(10)
-            .and_then(|n| n.checked_add(u64::from(digit - b'0')))
-            .ok_or(HttpError::ContentLength)?;
-    }
-    if number > i64::MAX as u64 {
-        return Err(HttpError::ContentLength);
-    }
-    Ok(number)
-}
-
-/// What a head says of framing and of the connection, gathered field by field.
-#[derive(Default)]
-pub(super) struct Framing {
-    pub(super) length: Option<u64>,
-    pub(super) chunked: bool,
-    pub(super) close: bool,
-    pub(super) keep_alive: bool,
-}
-
-impl Framing {
-    #[inline]
-    pub(super) fn field(&mut self, name: &str, value: &[u8]) -> Result<(), HttpError> {
-        match name.len() {
-            14 if name.eq_ignore_ascii_case("content-length") => {
-                let length = content_length(value)?;
-                if self.length.is_some_and(|known| known != length) {
-                    return Err(HttpError::ContentLength);
-                }
-                self.length = Some(length);
-            }
-            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
-                if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                    return Err(HttpError::TransferEncoding);
-                }
-                self.chunked = true;
-            }
-            10 if name.eq_ignore_ascii_case("connection") => {
-                for token in value.split(|&b| b == b',') {
-                    let token = token.trim_ascii();
-                    self.close |= token.eq_ignore_ascii_case(b"close");
-                    self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Whether the connection can be used again, by the minor version and the fields.
-    pub(super) fn keeps_alive(&self, minor_version: u8) -> bool {
-        match minor_version {
-            // HTTP/1.0 has no chunked coding: an intermediary may have forwarded what it did not
-            // understand, and the connection must be closed (RFC 9112 6.1).
-            0 => self.keep_alive && !self.close && !self.chunked,
-            _ => !self.close,
-        }
-    }
 }

@@ -1,9 +1,18 @@
 //! Heads that arrive in pieces.
 
-use super::{HEAD_BYTES_MAX, HttpError};
+use super::HttpError;
+use super::syntax::has_empty_line;
+
+/// Longest head that is accepted, in bytes.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Most header fields that are accepted in one head.
+pub const HEADERS_MAX: usize = 100;
 
 /// Up to this many bytes each piece is parsed, so that nonsense is refused at once.
 const SMALL: usize = 256;
+/// The first two bytes may be an empty line before the head; two more may end there without being
+/// the end of a head.
+const EMPTY_LINE_BEFORE: usize = 4;
 /// Memory that is kept for the next head.
 const KEPT_BYTES: usize = 8 * 1024;
 
@@ -63,7 +72,7 @@ impl PartialHead {
         let room = HEAD_BYTES_MAX - before;
         self.bytes
             .extend_from_slice(&input[..input.len().min(room)]);
-        self.ended = self.ended || has_empty_line(&self.bytes, before);
+        self.ended = self.ended || has_empty_line(&self.bytes, before.max(EMPTY_LINE_BEFORE));
         let settled = match self.bytes.len() {
             len if self.ended || len <= SMALL => len,
             len => 1 << len.ilog2(),
@@ -80,18 +89,6 @@ impl PartialHead {
         }
         Ok(None)
     }
-}
-
-/// Whether an empty line ends at or behind `from`. The first two bytes may be an empty line before
-/// the head.
-fn has_empty_line(bytes: &[u8], from: usize) -> bool {
-    let start = from.saturating_sub(2).max(2);
-    let Some(rest) = bytes.get(start..) else {
-        return false;
-    };
-    rest.iter().enumerate().any(|(at, byte)| {
-        *byte == b'\n' && matches!(rest[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..])
-    })
 }
 
 #[cfg(test)]

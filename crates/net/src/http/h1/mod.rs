@@ -5,18 +5,16 @@
 
 mod body;
 mod error;
+mod framing;
 mod head;
 mod request;
 mod response;
+mod syntax;
 
-pub use body::{BodySink, MessageBody, content_length};
+pub use body::{BodySink, MessageBody};
 pub use error::HttpError;
+pub use framing::{Framing, content_length, may_have_content};
+pub use head::{HEAD_BYTES_MAX, HEADERS_MAX};
 pub use request::{Request, RequestParser};
-pub use response::{Progress, ResponseHead, ResponseParser, may_have_content, response_fields};
-
-/// Longest head that is accepted, in bytes.
-pub const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Most header fields that are accepted in one head.
-pub const HEADERS_MAX: usize = 100;
-/// Most interim (1xx) answers that are accepted before the final one.
-pub const INTERIM_MAX: u8 = 16;
+pub use response::{INTERIM_MAX, Progress, ResponseHead, ResponseParser, response_fields};
+pub use syntax::{has_empty_line, is_control, is_token, is_token_byte, list};

@@ -1,8 +1,8 @@
 //! Requests, as a server reads them.
 
-use super::body::{Body, Chunk, Framing};
+use super::framing::{Framing, HeadFields};
 use super::head::PartialHead;
-use super::{HEADERS_MAX, HttpError};
+use super::{HEADERS_MAX, HttpError, MessageBody};
 
 /// A request whose head and body have come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Request {
 #[derive(Debug, Default)]
 pub struct RequestParser {
     partial: PartialHead,
-    body: Option<Body>,
+    body: Option<MessageBody>,
     request: Request,
 }
 
@@ -79,7 +79,10 @@ impl RequestParser {
 }
 
 /// Reads a head: its length, and the framing of the body behind it; the rest goes to `request`.
-fn read_head(request: &mut Request, input: &[u8]) -> Result<Option<(usize, Body)>, HttpError> {
+fn read_head(
+    request: &mut Request,
+    input: &[u8],
+) -> Result<Option<(usize, MessageBody)>, HttpError> {
     // One empty line before a request is tolerated (RFC 9112 2.2).
     let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
     if input.iter().take_while(is_end).count() > 2 {
@@ -93,10 +96,10 @@ fn read_head(request: &mut Request, input: &[u8]) -> Result<Option<(usize, Body)
         Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),
         Err(_) => return Err(HttpError::Head),
     };
-    let mut framing = Framing::default();
+    let mut seen = HeadFields::default();
     request.fields.clear();
     for field in head.headers.iter() {
-        framing.field(field.name, field.value)?;
+        seen.field(field.name, field.value)?;
         request.fields.push((
             field.name.to_string(),
             String::from_utf8_lossy(field.value).into_owned(),
@@ -109,15 +112,9 @@ fn read_head(request: &mut Request, input: &[u8]) -> Result<Option<(usize, Body)
     set(&mut request.method, head.method);
     set(&mut request.target, head.path);
     request.body_bytes = 0;
-    request.keep_alive = framing.keeps_alive(head.version.unwrap_or(0));
-    let body = match (framing.chunked, framing.length) {
-        // RFC 9112 6.3: such a message may be an attempt at smuggling.
-        (true, Some(_)) => return Err(HttpError::ContentLength),
-        (true, None) => Body::Chunked(Chunk::START),
-        (false, None | Some(0)) => Body::Empty,
-        (false, Some(length)) => Body::Length(length),
-    };
-    Ok(Some((len, body)))
+    request.keep_alive = seen.keeps_alive(head.version.unwrap_or(0));
+    let framing = seen.settled(Framing::of_request(seen.chunked, seen.length))?;
+    Ok(Some((len, MessageBody::new(framing))))
 }
 
 #[cfg(test)]

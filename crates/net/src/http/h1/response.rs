@@ -1,8 +1,11 @@
 //! Answers, as a client reads them.
 
-use super::body::{Body, Chunk, Framing};
+use super::framing::{Framing, HeadFields};
 use super::head::PartialHead;
-use super::{HEADERS_MAX, HttpError, INTERIM_MAX};
+use super::{HEADERS_MAX, HttpError, MessageBody};
+
+/// Most interim (1xx) answers that are accepted before the final one.
+pub const INTERIM_MAX: u8 = 16;
 
 /// What the head of an answer says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +44,7 @@ pub struct ResponseParser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Head,
-    Body(Body),
+    Body(MessageBody),
 }
 
 impl Default for ResponseParser {
@@ -118,7 +121,7 @@ impl ResponseParser {
     /// Ends the input. True if that completes the answer, whose body lasts until the connection
     /// closes.
     pub fn end(&mut self) -> bool {
-        let complete = self.state == State::Body(Body::UntilClose);
+        let complete = matches!(self.state, State::Body(body) if body.ends_with_connection());
         self.reset();
         complete
     }
@@ -149,7 +152,7 @@ impl ResponseParser {
 
 struct Parsed {
     head: ResponseHead,
-    body: Body,
+    body: MessageBody,
 }
 
 /// The header fields of the first answer in `input` that is not interim, in order; none when its
@@ -197,32 +200,16 @@ fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpEr
     let (Some(status @ 100..), Some(version)) = (response.code, response.version) else {
         return Err(HttpError::Head);
     };
-    let mut framing = Framing::default();
+    let mut seen = HeadFields::default();
     for field in response.headers.iter() {
-        framing.field(field.name, field.value)?;
+        seen.field(field.name, field.value)?;
     }
-    let body = if !may_have_content(status, bodiless) {
-        Body::Empty
-    } else if framing.chunked {
-        if framing.length.is_some() {
-            // RFC 9112 6.3: such a message may be an attempt at smuggling.
-            return Err(HttpError::ContentLength);
-        }
-        Body::Chunked(Chunk::START)
-    } else if let Some(length) = framing.length {
-        Body::Length(length)
-    } else {
-        Body::UntilClose
-    };
-    let keep_alive = framing.keeps_alive(version) && body != Body::UntilClose && status != 101;
+    let framing = Framing::of_response(status, bodiless, seen.chunked, seen.length);
+    let framing = seen.settled(framing)?;
+    let keep_alive = seen.keeps_alive(version) && framing != Framing::UntilClose && status != 101;
+    let body = MessageBody::new(framing);
     let head = ResponseHead { status, keep_alive };
     Ok(Some((len, Parsed { head, body })))
-}
-
-/// Whether a response with this status may have content, whatever its length says (RFC 9110 section
-/// 6.4.1).
-pub fn may_have_content(status: u16, is_head_request: bool) -> bool {
-    !is_head_request && status >= 200 && !matches!(status, 204 | 304)
 }
 
 #[cfg(test)]
