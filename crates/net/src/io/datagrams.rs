@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::address::{self, from_raw};
+use crate::address;
 use crate::io::stamps;
 use crate::os;
 
@@ -283,9 +283,4 @@ impl AsRawFd for Datagrams {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
-}
-
-/// The socket address that a kernel structure holds.
-fn socket_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
-    from_raw(storage)
 }

@@ -36,7 +36,6 @@ use entries::File;
 use op::Op;
 use stamped::Stamps;
 
-const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
 /// So many bytes always fit into an empty send buffer, so that sending them never blocks. Longer

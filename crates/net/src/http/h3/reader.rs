@@ -1,6 +1,11 @@
 //! Splits the bytes of a stream into frames, RFC 9114 sections 4.1 and 7.
 
-use super::{H3Error, kind, varint};
+use super::{ErrorCode, H3Error, kind, varint};
+
+pub(super) const MISSING_SETTINGS: H3Error = H3Error::new(
+    ErrorCode::MissingSettings,
+    "a control stream that does not begin with SETTINGS",
+);
 
 /// The longest frame head: two integers.
 const HEAD_MAX: usize = 16;
@@ -215,7 +220,7 @@ impl FrameReader {
                 kind::SETTINGS | kind::GOAWAY | kind::MAX_PUSH_ID | kind::CANCEL_PUSH,
             ) => Err(H3Error::unexpected("a control frame on a request stream")),
             (Of::Control, kind) if !self.has_headers && kind != kind::SETTINGS => {
-                Err(super::uni::MISSING_SETTINGS)
+                Err(MISSING_SETTINGS)
             }
             (Of::Control, kind::DATA | kind::HEADERS | kind::PUSH_PROMISE) => {
                 Err(H3Error::unexpected("a request frame on the control stream"))

@@ -218,11 +218,6 @@ impl UniReader {
     }
 }
 
-pub(super) const MISSING_SETTINGS: H3Error = H3Error::new(
-    ErrorCode::MissingSettings,
-    "a control stream that does not begin with SETTINGS",
-);
-
 /// The encoder's instructions. With a capacity of 0 it can set only that capacity.
 fn encoder(input: &[u8]) -> Result<(), H3Error> {
     match input.iter().all(|byte| *byte == 0x20) {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::control::{self, LONGS};
-use super::socket_address;
+use crate::address::from_raw;
 use crate::io::stamps;
 use crate::os;
 
@@ -113,7 +113,7 @@ impl Received {
             let len = (head.msg_controllen as usize).min(control.len());
             self.places[at] = Place {
                 len: (messages[at].msg_len as usize).min(BUFFER_BYTES),
-                from: socket_address(&names[at]),
+                from: from_raw(&names[at]),
                 said: control::read(&control[..len], ahead_ns),
             };
         }

@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use io_uring::types::{DestinationSlot, Fixed};
 use io_uring::{opcode, squeue};
 
-use super::entries::File;
-use super::{AT_ONCE_MAX, Op, SEND_FLAGS, Slot, Uring, user_data};
+use super::entries::{File, SEND_FLAGS};
+use super::{AT_ONCE_MAX, Op, Slot, Uring, user_data};
 use crate::address::{self, Address, RawAddress};
 use crate::io::stamps;
 use crate::io::{ConnId, PayloadId, TargetId};

@@ -3,7 +3,7 @@
 use io_uring::types::{CancelBuilder, Fd, Fixed};
 use io_uring::{opcode, squeue};
 
-use super::SEND_FLAGS;
+pub(super) const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 
 /// A connection's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Decoding of header blocks, RFC 7541 sections 3 and 6.
 
-use super::dynamic_table::DynamicTable;
-use super::{ENTRY_OVERHEAD, huffman, integer, static_table};
+use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD};
+use super::{huffman, integer, static_table};
 use crate::http::h2::H2Error;
 
 /// The table of an encoder that has not read the settings yet, RFC 9113 section 6.5.2.

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::ENTRY_OVERHEAD;
+/// What an entry of the dynamic table and a field of a list count beside their bytes.
+pub(super) const ENTRY_OVERHEAD: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {

@@ -11,6 +11,3 @@ mod tests;
 
 pub use decoder::Decoder;
 pub use encoder::{block, encode};
-
-/// What an entry of the dynamic table and a field of a list count beside their bytes.
-const ENTRY_OVERHEAD: usize = 32;
