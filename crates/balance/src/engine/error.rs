@@ -1,9 +1,14 @@
-//! Why a balancer does not start.
+//! Why a balancer does not start, and why one of its threads ends.
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::config::ConfigError;
+
+/// How often a thread is started again within [`WINDOW`].
+pub(super) const RESTARTS_MAX: usize = 5;
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
@@ -76,4 +81,19 @@ pub enum BalancerError {
     /// No service, or no address to listen on, is configured.
     #[error("expected at least one service with an address to listen on, found none")]
     Nothing,
+}
+
+/// A thread failed too often and is not started again. If it is a worker, its listening sockets are
+/// closed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{thread} failed {} times within {} s and is not restarted; the last failure: {last}",
+    RESTARTS_MAX + 1,
+    WINDOW.as_secs()
+)]
+pub struct ThreadFailed {
+    /// Which, such as `worker 1`.
+    pub thread: String,
+    /// The last failure.
+    pub last: String,
 }

@@ -28,13 +28,12 @@ use net::{IoKind, os};
 
 use crate::config::access_rules;
 use crate::config::model::{Backend, Config, Inspect, ServiceKind};
-pub use error::BalancerError;
+pub use error::{BalancerError, ThreadFailed};
 use external::ExternalPrograms;
 use health_checker::HealthChecker;
 use shared::events::Event;
 use shared::{ListeningCount, Shared};
 pub use shared::{events, notices, state, waker};
-pub use threads::restarts::ThreadFailed;
 pub(crate) use threads::restarts::restart_on_panic;
 use threads::tls_setup::WorkerTls;
 use threads::{Copies, WorkerSpec};

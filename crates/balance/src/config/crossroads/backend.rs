@@ -4,10 +4,8 @@ use ::config::reader::Problem;
 use ::config::tree::Place;
 use ::config::units::shown;
 
-use super::Diagnostics;
 use super::ast::{Block, Statement};
-use super::service::path;
-use super::values;
+use super::values::{self, Diagnostics};
 use crate::config::address;
 use crate::config::model::{
     Address, Backend, EditKind, HeaderEdit, Host, Recipient, StickyCookie, Weight,
@@ -100,8 +98,8 @@ fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, backend: &mut
         "onstart" => backend.hooks.on_start = command(diagnostics, statement),
         "onend" => backend.hooks.on_end = command(diagnostics, statement),
         "onfail" => backend.hooks.on_fail = command(diagnostics, statement),
-        "trafficlog" => backend.traffic_log = path(diagnostics, statement),
-        "throughputlog" => backend.throughput_log = path(diagnostics, statement),
+        "trafficlog" => backend.traffic_log = diagnostics.path(statement),
+        "throughputlog" => backend.throughput_log = diagnostics.path(statement),
         "sessiontimeout" => {
             backend.session_timeout = diagnostics.seconds(statement).unwrap_or_default();
         }

@@ -7,7 +7,7 @@ use ::config::section::Section;
 use ::config::tree::{Entry, Node, Place, Tree};
 use ::config::units::shown;
 
-use super::service::required;
+use super::fields::required;
 use super::{fields, tls};
 use crate::config::address;
 use crate::config::model::{

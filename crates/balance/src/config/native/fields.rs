@@ -16,6 +16,22 @@ use crate::config::validate::is_printable;
 /// Longest interval or time limit.
 pub(super) const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// Limit of services, and of back ends of a service.
+pub(super) const NAMES_MAX: usize = 1024;
+
+/// Reports a missing key.
+pub(super) fn required(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<()> {
+    if section.entry(key).is_some() {
+        return Some(());
+    }
+    reader.report(Problem::at(
+        section.place,
+        format!("`{}` is missing", section.name_of(key)),
+        format!("`{key}` is expected here"),
+    ));
+    None
+}
+
 /// An integer; a missing key leaves `value`.
 pub(super) fn count<T: TryFrom<i64>>(
     reader: &mut Reader,

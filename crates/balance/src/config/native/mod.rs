@@ -14,6 +14,7 @@ use ::config::section::Section;
 use super::model::{Config, Dispatch, Weight};
 use super::validate::{self, HelpTerms, LocatedService};
 use super::warning::{Warning, WarningKind};
+use fields::NAMES_MAX;
 
 const KEYS: [&str; 5] = [
     "threads",
@@ -25,9 +26,6 @@ const KEYS: [&str; 5] = [
 
 const SMALLEST: &str = "a balancer needs at least: listen = \"127.0.0.1:8080\" and upstreams = \
      [\"127.0.0.1:8081\"]; or a table [services.NAME] with listen and backends";
-
-/// Limit of services, and of back ends of a service.
-const NAMES_MAX: usize = 1024;
 
 /// Parses the first source. `None` after reporting an error.
 pub(super) fn parse(

@@ -9,11 +9,12 @@ use ::config::tree::{Place, Tree};
 use ::config::units::shown;
 
 use super::fields;
-use super::{NAMES_MAX, backend, sni, tls};
+use super::fields::{NAMES_MAX, required};
+use super::{backend, sni, tls};
 use crate::access::Prefix;
 use crate::config::model::{
-    Access, Check, Dispatch, Ejection, HashKey, HttpVersions, Inspect, LogFormat, PEAK_EWMA_DECAY,
-    Probing, Service, ServiceKind,
+    Access, Check, Dispatch, Ejection, HashKey, HttpVersions, Inspect, LogFormat, OVER_MAX,
+    PEAK_EWMA_DECAY, Probing, Service, ServiceKind,
 };
 use crate::config::validate::{self, LocatedService};
 
@@ -159,19 +160,6 @@ pub(super) fn service(
     })
 }
 
-/// Reports a missing key.
-pub(super) fn required(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<()> {
-    if section.entry(key).is_some() {
-        return Some(());
-    }
-    reader.report(Problem::at(
-        section.place,
-        format!("`{}` is missing", section.name_of(key)),
-        format!("`{key}` is expected here"),
-    ));
-    None
-}
-
 fn listen(
     reader: &mut Reader,
     section: &Section<'_>,
@@ -284,7 +272,7 @@ fn dispatch(reader: &mut Reader, section: &Section<'_>) -> Option<Dispatch> {
     }
     let over = arguments.and_then(|arguments| {
         arguments
-            .integer(reader, "over", 1..=i64::from(super::super::OVER_MAX))
+            .integer(reader, "over", 1..=i64::from(OVER_MAX))
             .and_then(|over| u32::try_from(over).ok())
     });
     Some(match mode.as_str() {

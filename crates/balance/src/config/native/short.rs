@@ -6,7 +6,7 @@ use ::config::reader::{Problem, Reader};
 use ::config::section::Section;
 
 use super::fields;
-use super::service::required;
+use super::fields::required;
 use crate::config::model::{Backend, Config, Service};
 use crate::config::validate::{self, BackendPlaces, HelpTerms, LocatedService};
 

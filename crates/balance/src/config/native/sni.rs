@@ -6,7 +6,7 @@ use ::config::section::Section;
 use ::config::tree::Tree;
 use ::config::units::shown;
 
-use super::service::required;
+use super::fields::required;
 use crate::config::model::{Service, ServiceKind, SniRule};
 use crate::sni::is_pattern;
 

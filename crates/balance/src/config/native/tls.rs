@@ -8,7 +8,7 @@ use ::config::units::shown;
 use tls::Version;
 
 use super::fields;
-use super::service::required;
+use super::fields::required;
 use crate::config::tls::{BackendTls, ServiceTls};
 
 pub(super) fn of_service(reader: &mut Reader, service: &Section<'_>) -> Option<ServiceTls> {

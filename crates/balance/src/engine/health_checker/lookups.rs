@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::config::model::{Config, Host};
-use crate::engine::BalancerError;
+use crate::engine::error::BalancerError;
 use crate::engine::shared::Shared;
 use crate::engine::threads::restarts::restart_on_panic;
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use net::os;
 
-use super::threads::restarts::ThreadFailed;
+use super::error::ThreadFailed;
 use crate::config::model::Config;
 use crate::health::HealthEvent;
 use counters::Counter;

@@ -14,7 +14,7 @@ use std::time::Instant;
 use net::{Epoll, Io, IoKind, IoOptions, Uring, os};
 use tls::Secure;
 
-use super::BalancerError;
+use super::error::{BalancerError, ThreadFailed};
 use super::external::ExternalChooser;
 use super::http::{HttpServiceWorker, IDLE_MAX};
 use super::multiplexed::{Multiplexed, StreamsMax};
@@ -24,7 +24,7 @@ use super::worker::service_worker::ServiceWorker;
 use super::worker::{Worker, WorkerParts};
 use crate::access::AccessRules;
 use crate::config::model::{Backend, Config, Service, ServiceKind};
-use restarts::{PAUSE, Restarts, ThreadError, ThreadFailed};
+use restarts::{PAUSE, Restarts, ThreadError};
 use tls_setup::WorkerTls;
 
 /// Connection slots beyond the client limit, for connections that are closing.

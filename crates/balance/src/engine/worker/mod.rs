@@ -5,6 +5,7 @@
 
 mod connect;
 pub(super) mod connection;
+mod external_choices;
 mod peek;
 mod places;
 mod proxy_header;
