@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use net::ConnId;
 use net::wait::{Watch, wait};
 
+use super::restarts::restart_on_panic;
 use super::shared::ProcessState;
-use super::threads::restarts::restart_on_panic;
 use crate::command::{Account, account, kill, shell};
 use crate::config::model::{Config, Dispatch, Service};
 

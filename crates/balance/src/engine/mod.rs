@@ -10,6 +10,7 @@ mod external;
 pub mod health_checker;
 mod http;
 mod multiplexed;
+mod restarts;
 pub mod shared;
 #[cfg(test)]
 mod simulated;
@@ -31,10 +32,10 @@ use crate::config::model::{Backend, Config, Inspect, ServiceKind};
 pub use error::{BalancerError, ThreadFailed};
 use external::ExternalPrograms;
 use health_checker::HealthChecker;
+pub(crate) use restarts::restart_on_panic;
 use shared::events::Event;
 use shared::{ListeningCount, Shared};
 pub use shared::{events, notices, state, waker};
-pub(crate) use threads::restarts::restart_on_panic;
 use threads::tls_setup::WorkerTls;
 use threads::{Copies, WorkerSpec};
 

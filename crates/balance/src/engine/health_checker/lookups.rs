@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::config::model::{Config, Host};
 use crate::engine::error::BalancerError;
+use crate::engine::restarts::restart_on_panic;
 use crate::engine::shared::Shared;
-use crate::engine::threads::restarts::restart_on_panic;
 
 /// Resolves a name.
 pub(in crate::engine) type LookupFn = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;

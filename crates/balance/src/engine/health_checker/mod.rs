@@ -15,9 +15,9 @@ use net::os;
 use net::wait::{Watch, wait};
 use tls::ClientTls;
 
+use super::restarts::restart_on_panic;
 use super::shared::Shared;
 use super::shared::events::{Event, emits_events};
-use super::threads::restarts::restart_on_panic;
 use crate::config::model::{Config, Host};
 use crate::health::{HealthEvent, State};
 use lookups::{LookupFn, Lookups};

@@ -1,6 +1,5 @@
 //! Worker threads and their listening sockets.
 
-pub(super) mod restarts;
 pub(super) mod tls_setup;
 
 use std::io;
@@ -18,13 +17,13 @@ use super::error::{BalancerError, ThreadFailed};
 use super::external::ExternalChooser;
 use super::http::{HttpServiceWorker, IDLE_MAX};
 use super::multiplexed::{Multiplexed, StreamsMax};
+use super::restarts::{PAUSE, Restarts, ThreadError};
 use super::shared::counters::set_worker_shard;
 use super::shared::{ListeningCount, Shared};
 use super::worker::service_worker::ServiceWorker;
 use super::worker::{Worker, WorkerParts};
 use crate::access::AccessRules;
 use crate::config::model::{Backend, Config, Service, ServiceKind};
-use restarts::{PAUSE, Restarts, ThreadError};
 use tls_setup::WorkerTls;
 
 /// Connection slots beyond the client limit, for connections that are closing.

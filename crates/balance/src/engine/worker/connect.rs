@@ -43,18 +43,15 @@ impl<I: Io> Worker<I> {
 
     /// Holds what a client sends before its back end is connected.
     pub(in crate::engine) fn hold_data(&mut self, conn: ConnId, buf: Buf) {
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[conn.slot()];
+        let connection = &mut self.connections[conn.slot()];
         let Some(client) = &mut connection.client else {
-            return io.recycle(buf);
+            return self.io.recycle(buf);
         };
         connection.bytes += buf.len() as u64;
         client.held.push(buf);
         if client.held.len() >= HELD_MAX && !connection.paused {
             connection.paused = true;
-            io.pause(conn);
+            self.io.pause(conn);
         }
     }
 
@@ -103,14 +100,8 @@ impl<I: Io> Worker<I> {
     pub(in crate::engine) fn dial(&mut self, client: ConnId, backend: usize) {
         let since_ns = self.now();
         let service = self.connection(client).service;
-        let Worker {
-            io,
-            services,
-            shared,
-            ..
-        } = self;
-        let state = &shared.services[service as usize].backends[backend];
-        let target = services[service as usize].backends[backend].target(state, io);
+        let state = &self.shared.services[service as usize].backends[backend];
+        let target = self.services[service as usize].backends[backend].target(state, &mut self.io);
         let Ok(conn) = self.io.connect(target, None) else {
             // This machine is out of sockets; the back end is not to blame.
             self.release_backend(service as usize, backend);
@@ -230,35 +221,29 @@ impl<I: Io> Worker<I> {
             state.connections.add(1);
             state.connect_times.record_ns(took_ns);
         }
-        let Worker {
-            io,
-            connections,
-            services,
-            shared,
-            ..
-        } = self;
-        let service_worker = &services[service];
+        let service_worker = &self.services[service];
         let backend_slot = &service_worker.backends[backend];
-        if let Some(client) = &connections[client.slot()].client {
+        if let Some(client) = &self.connections[client.slot()].client {
             let src = client.address;
             // With TLS it was sent before the handshake.
             if backend_slot.proxy_out.is_some() && !backend_slot.has_tls() {
-                io.send_copy(conn, &announcement(backend_slot.proxy_out, client));
+                self.io
+                    .send_copy(conn, &announcement(backend_slot.proxy_out, client));
             }
             // A ClientHello that was read to choose the back end.
             if !client.header.is_empty() {
-                io.send_copy(conn, &client.header);
+                self.io.send_copy(conn, &client.header);
             }
             if service_worker.emits_events {
-                shared.emit(Event::ConnectionOpened {
+                self.shared.emit(Event::ConnectionOpened {
                     service,
                     backend,
                     client: src,
                 });
             }
         }
-        connections[conn.slot()].traced = backend_slot.traced;
-        if connections[client.slot()].downstream.is_some() {
+        self.connections[conn.slot()].traced = backend_slot.traced;
+        if self.connections[client.slot()].downstream.is_some() {
             return self.http_connected(client, conn);
         }
         // For TCP, the connect time is the only sign of a back end's load.

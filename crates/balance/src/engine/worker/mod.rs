@@ -291,24 +291,18 @@ impl<I: Io> Worker<I> {
         }
         let service = self.listener_services[listener as usize];
         let now_ns = self.now();
-        let Worker {
-            io,
-            services,
-            shared,
-            ..
-        } = self;
-        let (service_worker, state) = (&mut services[service], &shared.services[service]);
+        let (service_worker, state) = (&mut self.services[service], &self.shared.services[service]);
         state.clients.add(1);
         let mut address = NO_ADDRESS;
         if service_worker.needs_client {
             // It has disconnected already.
-            let Some(peer) = io.peer(conn) else {
-                return io.close(conn);
+            let Some(peer) = self.io.peer(conn) else {
+                return self.io.close(conn);
             };
             address = peer;
             if !service_worker.may_connect(peer.ip()) {
                 state.denied.add(1);
-                return io.close(conn);
+                return self.io.close(conn);
             }
         }
         if !self.take_place(service) {
@@ -317,10 +311,9 @@ impl<I: Io> Worker<I> {
         }
         self.clients += 1;
         self.services[service].clients += 1;
-        let Worker { io, services, .. } = self;
-        let service_worker = &services[service];
+        let service_worker = &self.services[service];
         let local = match service_worker.needs_local {
-            true => io.local(conn).unwrap_or(NO_ADDRESS),
+            true => self.io.local(conn).unwrap_or(NO_ADDRESS),
             false => NO_ADDRESS,
         };
         let role = match service_worker.proxy_in {

@@ -10,20 +10,14 @@ impl<I: Io> Worker<I> {
     /// Takes data of a client whose ClientHello is not complete. At most [`HELLO_BYTES_MAX`] bytes and
     /// a receive buffer are kept.
     pub(in crate::engine) fn peek_data(&mut self, conn: ConnId, buf: Buf) {
-        let Worker {
-            io,
-            connections,
-            services,
-            ..
-        } = self;
-        let connection = &mut connections[conn.slot()];
+        let connection = &mut self.connections[conn.slot()];
         let service = connection.service as usize;
         let Some(client) = connection.client.as_deref_mut() else {
-            return io.recycle(buf);
+            return self.io.recycle(buf);
         };
         connection.bytes += buf.len() as u64;
-        client.header.extend_from_slice(io.bytes(&buf));
-        io.recycle(buf);
+        client.header.extend_from_slice(self.io.bytes(&buf));
+        self.io.recycle(buf);
         let name = match read_hello(&client.header) {
             Hello::More if client.header.len() <= HELLO_BYTES_MAX => return,
             Hello::More | Hello::Malformed => {
@@ -33,7 +27,10 @@ impl<I: Io> Worker<I> {
             Hello::Complete(name) => name,
         };
         let fits = |names: &[String]| names.iter().any(|one| matches(one, name.as_deref()));
-        let rule = services[service].sni.iter().find(|(names, _)| fits(names));
+        let rule = self.services[service]
+            .sni
+            .iter()
+            .find(|(names, _)| fits(names));
         let Some((_, others)) = rule else {
             self.state(service).refused.add(1);
             return self.end_client(conn);

@@ -10,26 +10,23 @@ impl<I: Io> Worker<I> {
     /// Takes data of a client whose header is not complete. At most
     /// [`proxy_protocol::HEADER_BYTES_MAX`] bytes are kept.
     pub(in crate::engine) fn proxy_header_data(&mut self, conn: ConnId, mut buf: Buf) {
-        let Worker {
-            io, connections, ..
-        } = self;
-        let Some(client) = &mut connections[conn.slot()].client else {
-            return io.recycle(buf);
+        let Some(client) = &mut self.connections[conn.slot()].client else {
+            return self.io.recycle(buf);
         };
         let before = client.header.len();
-        let bytes = io.bytes(&buf);
+        let bytes = self.io.bytes(&buf);
         // A longer header is an error, and need not be seen whole.
         let more = &bytes[..bytes.len().min(proxy_protocol::HEADER_BYTES_MAX)];
         client.header.extend_from_slice(more);
         match proxy_protocol::parse(&client.header) {
-            Ok(Parsed::More) => io.recycle(buf),
+            Ok(Parsed::More) => self.io.recycle(buf),
             Ok(Parsed::Done { taken, header }) => {
                 client.header = Vec::new();
                 if let Header::Proxied { src, dst } = header {
                     (client.address, client.local) = (src, dst);
                 }
                 let address = client.address;
-                let service = connections[conn.slot()].service as usize;
+                let service = self.connections[conn.slot()].service as usize;
                 let trusted = self.services[service].trusts(address.ip());
                 if let Some(client) = &mut self.connection(conn).client {
                     client.trusted = trusted;
@@ -47,8 +44,8 @@ impl<I: Io> Worker<I> {
                 self.data_after_header(conn, buf);
             }
             Err(_) => {
-                io.recycle(buf);
-                let service = connections[conn.slot()].service as usize;
+                self.io.recycle(buf);
+                let service = self.connections[conn.slot()].service as usize;
                 self.state(service).bad_requests.add(1);
                 self.end_client(conn);
             }

@@ -13,28 +13,22 @@ const QUEUE_MAX: usize = 8;
 impl<I: Io> Worker<I> {
     #[inline]
     pub(in crate::engine) fn relay(&mut self, conn: ConnId, buf: Buf) {
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[conn.slot()];
+        let connection = &mut self.connections[conn.slot()];
         let Some(peer) = connection.peer else {
-            return io.recycle(buf);
+            return self.io.recycle(buf);
         };
         connection.bytes += buf.len() as u64;
         if connection.traced {
             self.trace(conn, &buf);
         }
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[conn.slot()];
-        io.forward(peer, buf);
-        let most = if io.scarce() { 1 } else { QUEUE_MAX };
-        if io.queued(peer) >= most && !connection.paused {
+        let connection = &mut self.connections[conn.slot()];
+        self.io.forward(peer, buf);
+        let most = if self.io.scarce() { 1 } else { QUEUE_MAX };
+        if self.io.queued(peer) >= most && !connection.paused {
             connection.paused = true;
-            io.pause(conn);
+            self.io.pause(conn);
         }
-        let other = &mut connections[peer.slot()];
+        let other = &mut self.connections[peer.slot()];
         other.sends = other.sends.wrapping_add(1);
     }
 

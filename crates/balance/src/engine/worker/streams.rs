@@ -17,34 +17,28 @@ const SPARE: u32 = 32;
 impl<I: Io> Worker<I> {
     /// Finds out by ALPN, or without TLS by its first bytes, which version a client speaks.
     pub(in crate::engine) fn detect_http(&mut self, conn: ConnId, buf: Buf) {
-        let Worker {
-            io,
-            connections,
-            services,
-            ..
-        } = self;
-        let connection = &mut connections[conn.slot()];
+        let connection = &mut self.connections[conn.slot()];
         let service = connection.service as usize;
         let Some(client) = connection.client.as_deref_mut() else {
-            return io.recycle(buf);
+            return self.io.recycle(buf);
         };
-        let bytes = io.bytes(&buf);
+        let bytes = self.io.bytes(&buf);
         let mut held = std::mem::take(&mut client.header);
         let mut begun = held.clone();
         begun.extend(bytes.iter().take(PRIOR_KNOWLEDGE.len()));
         begun.truncate(PRIOR_KNOWLEDGE.len());
-        let by_alpn = io.handshake(conn).map(|one| one.alpn == Some("h2"));
+        let by_alpn = self.io.handshake(conn).map(|one| one.alpn == Some("h2"));
         let is_h2 = match by_alpn {
             Some(is_h2) => is_h2,
             None if begun != PRIOR_KNOWLEDGE && PRIOR_KNOWLEDGE.starts_with(&begun) => {
                 client.header = begun;
-                return io.recycle(buf);
+                return self.io.recycle(buf);
             }
             None => begun == PRIOR_KNOWLEDGE,
         };
         if is_h2 {
             held.extend_from_slice(bytes);
-            io.recycle(buf);
+            self.io.recycle(buf);
             connection.role = Role::Carrier;
             connection.sends = 0;
             let now_ns = self.now();
@@ -52,8 +46,8 @@ impl<I: Io> Worker<I> {
             self.io.carry_streams(conn, &held);
             return;
         }
-        if !services[service].speaks_http_1 {
-            io.recycle(buf);
+        if !self.services[service].speaks_http_1 {
+            self.io.recycle(buf);
             self.state(service).bad_requests.add(1);
             return self.end_client(conn);
         }

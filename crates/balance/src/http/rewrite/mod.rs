@@ -5,10 +5,12 @@
 
 mod edits;
 
+use net::http::Framing;
+
 use super::guarded::is_forwarded;
 use super::head::fields::Field;
 use super::head::head_info::{FieldKind, HeadInfo, NominatedNames, field_kind};
-use super::{Direction, Framing, RequestHead, ResponseHead};
+use super::{Direction, RequestHead, ResponseHead};
 pub use edits::{Edit, EditError, EditKind};
 use edits::{Keep, write_fields};
 

@@ -11,11 +11,11 @@ use crate::engine::shared::ProcessState;
 
 /// Pause before a thread is started again: the kernel releases the resources of an event loop with
 /// some delay.
-pub(in crate::engine) const PAUSE: Duration = Duration::from_millis(50);
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a thread ended.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::engine) enum ThreadError {
+pub(super) enum ThreadError {
     #[error("cannot open an event loop: {0}")]
     Open(#[source] io::Error),
     #[error("the event loop failed: {0}")]
@@ -38,7 +38,7 @@ impl ThreadError {
 
 /// The recent failures of a thread.
 #[derive(Default)]
-pub(in crate::engine) struct Restarts(VecDeque<Instant>);
+pub(super) struct Restarts(VecDeque<Instant>);
 
 impl Restarts {
     /// Records a failure; returns whether the thread is to be started again.
