@@ -9,6 +9,10 @@ use balance::config::model::{
 use balance::config::{Syntax, WarningKind, parse_file, parse_text, write};
 use balance::{Config, ConfigError, Warning};
 
+use crate::support::control::Folder;
+
+use super::{assert_one, mistakes_of, rows};
+
 fn parse(text: &str) -> Result<(Config, Vec<Warning>), ConfigError> {
     parse_text("crossroads.conf", text, Syntax::Crossroads)
 }
@@ -22,23 +26,7 @@ fn good(text: &str) -> Config {
 
 /// The mistakes as `line: message; help`.
 fn mistakes(text: &str) -> Vec<String> {
-    let error = parse(text).expect_err(text);
-    let all: Vec<String> = error
-        .mistakes()
-        .iter()
-        .map(|one| {
-            format!(
-                "{}: {}; {}",
-                one.line().map_or(0, |(_, line)| line),
-                one.message(),
-                one.help_text().unwrap_or("")
-            )
-        })
-        .collect();
-    // Showing them must work, too.
-    let shown = format!("{:?}", miette::Report::new(error));
-    assert!(shown.contains("crossroads.conf"), "{shown}");
-    all
+    mistakes_of(parse(text).expect_err(text), "crossroads.conf")
 }
 
 /// A file with one service and one back end, which have these statements besides.
@@ -189,167 +177,79 @@ fn every_dispatch_mode_has_its_words() {
 
 #[test]
 fn mistakes_are_shown_in_their_lines_with_what_to_write() {
-    let cases = [
-        (
-            "prot 1;",
-            "",
-            "2: a service does not know `prot`; did you mean `port`?",
-        ),
-        (
-            "server a;",
-            "",
-            "2: a service does not know `server`; `server` belongs into a back end",
-        ),
-        (
-            "",
-            "dispatchmode random;",
-            "4: a back end does not know `dispatchmode`",
-        ),
-        ("port 81;", "", "2: `port` is given twice in `web`"),
-        ("bindto localhost;", "", "2: `bindto` takes an IP address"),
-        ("type htpp;", "", "did you mean `http`?"),
-        (
-            "headerinspection on;",
-            "",
-            "and this is TCP; make it an HTTP service: type http;",
-        ),
-        ("verbosity onn;", "", "found `onn`; did you mean `on`?"),
-        (
-            "dispatchmode byconections;",
-            "",
-            "did you mean `byconnections`?",
-        ),
-        (
-            "dispatchmode random over 3;",
-            "",
-            "does not go on with `over`",
-        ),
-        (
-            "dispatchmode bysize over 0;",
-            "",
-            "`dispatchmode bysize over` takes a number",
-        ),
-        (
-            "dispatchmode externalhandler;",
-            "",
-            "externalhandler and a command",
-        ),
-        (
-            "dispatchmode externalhandler /bin/choose \u{19} %r;",
-            "",
-            "externalhandler and a command",
-        ),
-        (
-            "revivinginterval -1;",
-            "",
-            "takes a number from 0 to 604800, found `-1`",
-        ),
-        (
-            "maxconnections 99999999999999999999999;",
-            "",
-            "takes a number from 0 to 4294967295",
-        ),
-        ("allowfrom 10.256;", "", "`10.256` is not an address prefix"),
-        (
-            "useraccount ;",
-            "",
-            "takes the name of an account, found nothing",
-        ),
-        ("", "port 80;", "4: the back end `one` has two ports"),
-        (
-            "",
-            "retries many;",
-            "takes a number from 0 to 100, found `many`",
-        ),
-        ("", "decay 101;", "takes a number from 0 to 100"),
-        (
-            "",
-            "onfail /bin/x %z;",
-            "expected %r, %b, %s or %% after a percent sign, found `%z`",
-        ),
-        ("", "stickycookie \"a=b\";", "a sticky cookie needs HTTP"),
-        (
-            "",
-            "addclientheader \"A: b\";",
-            "changing a header needs HTTP",
-        ),
-        (
-            "type http;",
-            "stickycookie \"a\";",
-            "takes a cookie such as",
-        ),
-        (
-            "type http;",
-            "addclientheader \"A b\";",
-            "takes a header such as",
-        ),
-        (
-            "type http;",
-            "setserverheader \"Content-Length: 7\";",
-            "says where messages end",
-        ),
-        ("type http", "", "2: `type` has no end"),
-        ("/* x", "", "2: a comment has no end"),
-        ("", "onfail \"x;", "4: a string has no end"),
-    ];
-    for (service, backend, says) in cases {
-        let found = mistakes(&with(service, backend));
-        assert!(
-            found.iter().any(|one| one.contains(says)),
-            "{service} {backend}: {found:#?}, expected {says}"
+    // A statement of the service, one of the back end, and what is said.
+    let cases = r#"
+prot 1; |  | 2: a service does not know `prot`; did you mean `port`?
+server a; |  | 2: a service does not know `server`; `server` belongs into a back end
+ | dispatchmode random; | 4: a back end does not know `dispatchmode`
+port 81; |  | 2: `port` is given twice in `web`
+bindto localhost; |  | 2: `bindto` takes an IP address
+type htpp; |  | did you mean `http`?
+headerinspection on; |  | and this is TCP; make it an HTTP service: type http;
+verbosity onn; |  | found `onn`; did you mean `on`?
+dispatchmode byconections; |  | did you mean `byconnections`?
+dispatchmode random over 3; |  | does not go on with `over`
+dispatchmode bysize over 0; |  | `dispatchmode bysize over` takes a number
+dispatchmode externalhandler; |  | externalhandler and a command
+revivinginterval -1; |  | takes a number from 0 to 604800, found `-1`
+maxconnections 99999999999999999999999; |  | takes a number from 0 to 4294967295
+allowfrom 10.256; |  | `10.256` is not an address prefix
+useraccount ; |  | takes the name of an account, found nothing
+ | port 80; | 4: the back end `one` has two ports
+ | retries many; | takes a number from 0 to 100, found `many`
+ | decay 101; | takes a number from 0 to 100
+ | onfail /bin/x %z; | expected %r, %b, %s or %% after a percent sign, found `%z`
+ | stickycookie "a=b"; | a sticky cookie needs HTTP
+ | addclientheader "A: b"; | changing a header needs HTTP
+type http; | stickycookie "a"; | takes a cookie such as
+type http; | addclientheader "A b"; | takes a header such as
+type http; | setserverheader "Content-Length: 7"; | says where messages end
+type http |  | 2: `type` has no end
+/* x |  | 2: a comment has no end
+ | onfail "x; | 4: a string has no end
+"#;
+    for [service, backend, says] in rows(cases) {
+        let found = mistakes(&with(&service, &backend));
+        assert_one(
+            &found,
+            |one| one.contains(&says),
+            &format!("{service} {backend}: {says}"),
         );
     }
+    let found = mistakes(&with(
+        "dispatchmode externalhandler /bin/choose \u{19} %r;",
+        "",
+    ));
+    assert_one(
+        &found,
+        |one| one.contains("externalhandler and a command"),
+        "control character",
+    );
 }
 
 #[test]
 fn what_is_missing_is_named() {
-    for (text, says) in [
-        ("", "expected a service, found none"),
-        (
-            "service a { port 80; }",
-            "1: the service `a` has no back end",
-        ),
-        (
-            "service a { backend b { server x:1; } }",
-            "the service `a` has no port",
-        ),
-        (
-            "service a { port 1; backend b { port 80; } }",
-            "the back end `b` has no server",
-        ),
-        (
-            "service a { port 1; backend b { server x; } }",
-            "the back end `b` has no port",
-        ),
-        (
-            "service a port 1;",
-            "expected `{` after the name of a service",
-        ),
-        (
-            "service a { port 1; backend b { server x:1; }",
-            "a service is not closed",
-        ),
-        ("service { port 1; }", "a service has no name"),
-        ("service 1a { port 1; }", "a service cannot be called `1a`"),
-        ("port 80;", "expected `service`, found `port`"),
-        (
-            "servise a { port 1; backend b { server x:1; } }",
-            "did you mean `service`?",
-        ),
-        (
-            "service a { port 1; backnd b { server x:1; } }",
-            "did you mean `backend`?",
-        ),
-        ("# old comment\n", "no directive is called `#`"),
-        (
-            "service a { port 0; backend b { server x:1; } }",
-            "from 1 to 65535, found `0`",
-        ),
-    ] {
-        let found = mistakes(text);
-        assert!(
-            found.iter().any(|one| one.contains(says)),
-            "{text}: {found:#?}"
+    let cases = r#"
+ | expected a service, found none
+service a { port 80; } | 1: the service `a` has no back end
+service a { backend b { server x:1; } } | the service `a` has no port
+service a { port 1; backend b { port 80; } } | the back end `b` has no server
+service a { port 1; backend b { server x; } } | the back end `b` has no port
+service a port 1; | expected `{` after the name of a service
+service a { port 1; backend b { server x:1; } | a service is not closed
+service { port 1; } | a service has no name
+service 1a { port 1; } | a service cannot be called `1a`
+port 80; | expected `service`, found `port`
+servise a { port 1; backend b { server x:1; } } | did you mean `service`?
+service a { port 1; backnd b { server x:1; } } | did you mean `backend`?
+# old comment\n | no directive is called `#`
+service a { port 0; backend b { server x:1; } } | from 1 to 65535, found `0`
+"#;
+    for [text, says] in rows(cases) {
+        assert_one(
+            &mistakes(&text),
+            |one| one.contains(&says),
+            &format!("{text}: {says}"),
         );
     }
 }
@@ -377,10 +277,7 @@ fn names_and_addresses_are_used_once() {
         "2: the balancer would be its own upstream",
         "4: two back ends of `d` have the sticky cookie a=1",
     ] {
-        assert!(
-            found.iter().any(|one| one.starts_with(says)),
-            "{says}: {found:#?}"
-        );
+        assert_one(&found, |one| one.starts_with(says), says);
     }
 }
 
@@ -429,33 +326,9 @@ fn what_no_manual_confirms_is_told() {
     assert_eq!(parse(&with("", "")).unwrap().1, []);
 }
 
-/// A folder of its own, removed when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("weigh-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn files_include_each_other_and_share_their_symbols() {
-    let folder = Folder::new("includes");
+    let folder = Folder::new();
     folder.write(
         "parts/one.conf",
         "#include \"../ports.conf\"\nbackend one { server x:WEBPORT; port WEBPORT; }\n",
@@ -480,7 +353,7 @@ fn files_include_each_other_and_share_their_symbols() {
 
 #[test]
 fn files_that_include_themselves_are_refused() {
-    let folder = Folder::new("cycle");
+    let folder = Folder::new();
     let path = folder.write("a.conf", "#include \"b.conf\"\n");
     folder.write("b.conf", "\n#include \"a.conf\"\n");
     let error = parse_file(&path).unwrap_err();
@@ -501,7 +374,7 @@ fn files_that_include_themselves_are_refused() {
 
 #[test]
 fn a_file_that_is_no_text_or_too_large_is_refused() {
-    let folder = Folder::new("large");
+    let folder = Folder::new();
     let path = folder.write("large.conf", "");
     std::fs::File::create(&path)
         .unwrap()

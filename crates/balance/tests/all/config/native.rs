@@ -10,6 +10,8 @@ use balance::config::{Syntax, parse_text, write};
 use balance::health::State;
 use balance::{Config, ConfigError};
 
+use super::{assert_one, mistakes_of, rows};
+
 fn parse(text: &str) -> Result<Config, ConfigError> {
     parse_text("balance.toml", text, Syntax::Native).map(|(config, _)| config)
 }
@@ -23,21 +25,7 @@ fn good(text: &str) -> Config {
 
 /// The mistakes as `line: message; help`.
 fn mistakes(text: &str) -> Vec<String> {
-    let error = parse(text).expect_err(text);
-    let shown = error
-        .mistakes()
-        .iter()
-        .map(|one| {
-            format!(
-                "{}: {}; {}",
-                one.line().map_or(0, |(_, line)| line),
-                one.message(),
-                one.help_text().unwrap_or("")
-            )
-        })
-        .collect();
-    assert!(format!("{:?}", miette::Report::new(error)).contains("balance.toml"));
-    shown
+    mistakes_of(parse(text).expect_err(text), "balance.toml")
 }
 
 #[test]
@@ -297,186 +285,78 @@ fn a_weight_that_the_mode_does_not_use_is_a_warning() {
 fn mistakes_are_shown_in_their_lines_with_what_to_write() {
     let service = "[services.s]\nlisten = \"127.0.0.1:1\"\n";
     let end = "backends.a = \"127.0.0.1:2\"\n";
-    let cases = [
-        (
-            "kynd = \"http\"",
-            "3: unknown key `kynd` in `services.s`; did you mean `kind`?",
-        ),
-        ("kind = \"htpp\"", "did you mean `http`?"),
-        (
-            "inspect = \"first\"",
-            "and this is TCP; add kind = \"http\"",
-        ),
-        (
-            "http_versions = [\"2\"]",
-            "`services.s.http_versions` cannot be used: this is TCP",
-        ),
-        ("http_versions = [\"3\"]", "does not know `3`"),
-        (
-            "kind = \"http\"\ninspect = \"first\"\nhttp_versions = [\"2\"]",
-            "HTTP/2 needs every message inspected",
-        ),
-        ("kind = \"http\"\nhttp_versions = []", "it is empty"),
-        ("http = \"2\"", "`a` cannot get requests in HTTP/2"),
-        (
-            "kind = \"http\"\ninspect = \"first\"\nhttp = \"2\"",
-            "leave `inspect` out, or leave `http` out",
-        ),
-        (
-            "kind = \"http\"\nhttp = \"3\"",
-            "`services.s.http` cannot be `3`; did you mean `2`?",
-        ),
-        (
-            "kind = \"http\"\nbackends.b = { address = \"127.0.0.1:3\", http = \"2\", \
-             proxy_protocol_out = \"v1\" }",
-            "announce clients in a header field: `headers`",
-        ),
-        (
-            "sni = [{ names = [\"a b\"], back_ends = [\"a\"] }]",
-            "`services.s.sni[].names` is no server name: `a b`",
-        ),
-        (
-            "sni = [{ names = [\"*\"], back_ends = [\"aa\"] }]",
-            "`services.s.sni[].back_ends` does not know `aa`",
-        ),
-        (
-            "sni = [{ names = [], back_ends = [\"a\"] }]",
-            "`services.s.sni[].names` is empty",
-        ),
-        (
-            "kind = \"http\"\nsni = [{ names = [\"*\"], back_ends = [\"a\"] }]",
-            "the service is HTTP, and reads messages",
-        ),
-        (
-            "dispatch = \"rond-robin\"",
-            "3: `services.s.dispatch` does not know `rond-robin`; did you mean `round-robin`?",
-        ),
-        (
-            "dispatch = { mode = \"random\", over = 3 }",
-            "unknown key `over` in `services.s.dispatch`",
-        ),
-        (
-            "dispatch = { mode = \"by-size\", over = 0 }",
-            "out of range: 0",
-        ),
-        ("dispatch = \"external\"", "needs the command that is asked"),
-        (
-            "dispatch = { mode = \"consistent-hash\", key = \"header\" }",
-            "`services.s.dispatch.name` is missing",
-        ),
-        (
-            "dispatch = { mode = \"consistent-hash\", key = \"path\" }",
-            "hashing by a part of the request needs HTTP",
-        ),
-        ("dispatch = 7", "a mode such as"),
-        (
-            "drain = \"5\"",
-            "`services.s.drain` is not a valid duration: `5`",
-        ),
-        ("drain = \"8000h\"", "out of range"),
-        ("connections_max = 0", "out of range: 0"),
-        ("backlog = 99999999999999999999", "out of range"),
-        (
-            "access = { allow = [\"10.0.0.300/8\"] }",
-            "`10.0.0.300/8` is not an address prefix",
-        ),
-        (
-            "check = { path = \"/x\" }",
-            "`services.s.check.path` goes with kind = \"http\"",
-        ),
-        (
-            "check = { kind = \"http\", path = \"x y\" }",
-            "cannot be sent in a request",
-        ),
-        ("access_log = \"\"", "is empty"),
-        (
-            "headers = [{ towards = \"client\", how = \"set\", name = \"Transfer-Encoding\", value = \"x\" }]",
-            "says where messages end",
-        ),
-        (
-            "headers = [{ towards = \"client\", how = \"set\", name = \"A b\", value = \"x\" }]",
-            "no name of a header",
-        ),
-        (
-            "headers = [{ towards = \"client\", how = \"set\", name = \"A\", value = \"x\" }]",
-            "changing a header needs HTTP",
-        ),
-        (
-            "headers = [{ towards = \"client\", how = \"set\", name = \"A\", value = \"%y\" }]",
-            "expected %r, %b, %s or %%",
-        ),
-        (
-            "backends.b = \"127.0.0.1\"",
-            "expected an address such as 127.0.0.1:8080, found `127.0.0.1`",
-        ),
-        ("backends.b = \"127.0.0.1:1\"", "its own upstream"),
-        (
-            "backends.b = {}",
-            "`services.s.backends.b.address` is missing",
-        ),
-        (
-            "backends.b = { address = \"x:1\", weight = 1, penalty = 1 }",
-            "say the same in opposite senses",
-        ),
-        (
-            "backends.b = { address = \"x:1\", weight = 0 }",
-            "out of range: 0",
-        ),
-        (
-            "backends.b = { address = \"x:1\", sticky_cookie = { name = \"a b\", value = \"c\" } }",
-            "cannot stand in a cookie",
-        ),
-        (
-            "backends.b = { address = \"x:1\", sticky_cookie = { name = \"a\", value = \"c\" } }",
-            "a sticky cookie needs HTTP",
-        ),
-        (
-            "backends.b = { address = \"x:1\", initial_state = \"waking\" }",
-            "cannot be `waking`",
-        ),
-        (
-            "backends.\"b c\" = \"x:1\"",
-            "a back end cannot be called `b c`",
-        ),
-    ];
-    for (line, says) in cases {
+    // A line of the service, and what is said.
+    let cases = r#"
+kynd = "http" | 3: unknown key `kynd` in `services.s`; did you mean `kind`?
+kind = "htpp" | did you mean `http`?
+inspect = "first" | and this is TCP; add kind = "http"
+http_versions = ["2"] | `services.s.http_versions` cannot be used: this is TCP
+http_versions = ["3"] | does not know `3`
+kind = "http"\ninspect = "first"\nhttp_versions = ["2"] | HTTP/2 needs every message inspected
+kind = "http"\nhttp_versions = [] | it is empty
+http = "2" | `a` cannot get requests in HTTP/2
+kind = "http"\ninspect = "first"\nhttp = "2" | leave `inspect` out, or leave `http` out
+kind = "http"\nhttp = "3" | `services.s.http` cannot be `3`; did you mean `2`?
+kind = "http"\nbackends.b = { address = "127.0.0.1:3", http = "2", proxy_protocol_out = "v1" } | announce clients in a header field: `headers`
+sni = [{ names = ["a b"], back_ends = ["a"] }] | `services.s.sni[].names` is no server name: `a b`
+sni = [{ names = ["*"], back_ends = ["aa"] }] | `services.s.sni[].back_ends` does not know `aa`
+sni = [{ names = [], back_ends = ["a"] }] | `services.s.sni[].names` is empty
+kind = "http"\nsni = [{ names = ["*"], back_ends = ["a"] }] | the service is HTTP, and reads messages
+dispatch = "rond-robin" | 3: `services.s.dispatch` does not know `rond-robin`; did you mean `round-robin`?
+dispatch = { mode = "random", over = 3 } | unknown key `over` in `services.s.dispatch`
+dispatch = { mode = "by-size", over = 0 } | out of range: 0
+dispatch = "external" | needs the command that is asked
+dispatch = { mode = "consistent-hash", key = "header" } | `services.s.dispatch.name` is missing
+dispatch = { mode = "consistent-hash", key = "path" } | hashing by a part of the request needs HTTP
+dispatch = 7 | a mode such as
+drain = "5" | `services.s.drain` is not a valid duration: `5`
+drain = "8000h" | out of range
+connections_max = 0 | out of range: 0
+backlog = 99999999999999999999 | out of range
+access = { allow = ["10.0.0.300/8"] } | `10.0.0.300/8` is not an address prefix
+check = { path = "/x" } | `services.s.check.path` goes with kind = "http"
+check = { kind = "http", path = "x y" } | cannot be sent in a request
+access_log = "" | is empty
+headers = [{ towards = "client", how = "set", name = "Transfer-Encoding", value = "x" }] | says where messages end
+headers = [{ towards = "client", how = "set", name = "A b", value = "x" }] | no name of a header
+headers = [{ towards = "client", how = "set", name = "A", value = "x" }] | changing a header needs HTTP
+headers = [{ towards = "client", how = "set", name = "A", value = "%y" }] | expected %r, %b, %s or %%
+backends.b = "127.0.0.1" | expected an address such as 127.0.0.1:8080, found `127.0.0.1`
+backends.b = "127.0.0.1:1" | its own upstream
+backends.b = {} | `services.s.backends.b.address` is missing
+backends.b = { address = "x:1", weight = 1, penalty = 1 } | say the same in opposite senses
+backends.b = { address = "x:1", weight = 0 } | out of range: 0
+backends.b = { address = "x:1", sticky_cookie = { name = "a b", value = "c" } } | cannot stand in a cookie
+backends.b = { address = "x:1", sticky_cookie = { name = "a", value = "c" } } | a sticky cookie needs HTTP
+backends.b = { address = "x:1", initial_state = "waking" } | cannot be `waking`
+backends."b c" = "x:1" | a back end cannot be called `b c`
+"#;
+    for [line, says] in rows(cases) {
         let found = mistakes(&format!("{service}{line}\n{end}"));
-        assert!(
-            found.iter().any(|one| one.contains(says)),
-            "{line}: {found:#?}, expected {says}"
+        assert_one(
+            &found,
+            |one| one.contains(&says),
+            &format!("{line}: {says}"),
         );
     }
-    for (text, says) in [
-        ("", "expected a service, found none"),
-        ("services = 1", "`services` is a whole number, not a table"),
-        ("[services]", "expected 1 to 1024 services, found 0"),
-        ("[services.s]", "`services.s.listen` is missing"),
-        (
-            "[services.s]\nlisten = \"127.0.0.1:1\"",
-            "`services.s.backends` is missing",
-        ),
-        (
-            "thread = 2\n[services.s]\nlisten = \"127.0.0.1:1\"\nbackends.a = \"x:1\"",
-            "did you mean `threads`?",
-        ),
-        (
-            "listen = \"x\"\nupstreams = [\"127.0.0.1:1\"]",
-            "expected an address such as",
-        ),
-        (
-            "listen = \"127.0.0.1:1\"\nupstreams = [\"127.0.0.1:0\"]",
-            "a port from 1",
-        ),
-        ("listen = 'x", "is not TOML"),
-        (
-            "prometheus = \"127.0.0.1:1\"\n[services.s]\nlisten = \"127.0.0.1:1\"\nbackends.a = \"x:1\"",
-            "both listen on",
-        ),
-    ] {
-        let found = mistakes(text);
-        assert!(
-            found.iter().any(|one| one.contains(says)),
-            "{text}: {found:#?}"
+    // A whole file, and what is said.
+    let cases = r#"
+ | expected a service, found none
+services = 1 | `services` is a whole number, not a table
+[services] | expected 1 to 1024 services, found 0
+[services.s] | `services.s.listen` is missing
+[services.s]\nlisten = "127.0.0.1:1" | `services.s.backends` is missing
+thread = 2\n[services.s]\nlisten = "127.0.0.1:1"\nbackends.a = "x:1" | did you mean `threads`?
+listen = "x"\nupstreams = ["127.0.0.1:1"] | expected an address such as
+listen = "127.0.0.1:1"\nupstreams = ["127.0.0.1:0"] | a port from 1
+listen = 'x | is not TOML
+prometheus = "127.0.0.1:1"\n[services.s]\nlisten = "127.0.0.1:1"\nbackends.a = "x:1" | both listen on
+"#;
+    for [text, says] in rows(cases) {
+        assert_one(
+            &mistakes(&text),
+            |one| one.contains(&says),
+            &format!("{text}: {says}"),
         );
     }
 }
