@@ -1,12 +1,12 @@
 //! What only a client's session does: opening streams, and handling responses.
 
 use super::{
-    BTreeMap, FRAME_MAX, Incoming, ResetCause, STREAM_MAX, Session, SessionLimits, Stream, TABLE,
-    VecDeque, WINDOW_AT_START, error,
+    FRAME_MAX, Incoming, ResetCause, STREAM_MAX, Session, SessionLimits, Stream, WINDOW_AT_START,
+    error,
 };
 use crate::http::FieldSection;
 use crate::http::h1::{HEAD_BYTES_MAX, may_have_content};
-use crate::http::h2::{ErrorCode, FrameReader, H2Error, PREFACE, frame, hpack, settings};
+use crate::http::h2::{ErrorCode, FrameReader, H2Error, PREFACE, frame, settings};
 
 /// How many streams are opened if the server does not say how many it allows (RFC 9113 6.5.2).
 const STREAMS_AT_START: u32 = 100;
@@ -22,29 +22,13 @@ impl Session {
         frame::settings(&mut out, &[(settings::ENABLE_PUSH, 0)]);
         let more = CONNECTION_WINDOW - WINDOW_AT_START;
         frame::window_update(&mut out, 0, more as u32);
+        let reader = FrameReader::new(FRAME_MAX, HEAD_BYTES_MAX);
         Self {
             is_client: true,
-            reader: FrameReader::new(FRAME_MAX, HEAD_BYTES_MAX),
-            decoder: hpack::Decoder::new(TABLE, 2 * HEAD_BYTES_MAX),
-            out,
-            section: FieldSection::default(),
-            streams: BTreeMap::new(),
-            resets: VecDeque::new(),
-            limits,
-            last: 0,
-            last_served: None,
-            window: WINDOW_AT_START,
             credit: CONNECTION_WINDOW,
             credit_max: CONNECTION_WINDOW,
-            stream_credit: WINDOW_AT_START,
-            stream_window: WINDOW_AT_START,
-            frame_max: FRAME_MAX,
             streams_allowed: STREAMS_AT_START,
-            answered: 0,
-            earned: 0,
-            overhead: 0,
-            goes_away: false,
-            has_settings: false,
+            ..Self::new(reader, 2 * HEAD_BYTES_MAX, out, limits)
         }
     }
 
@@ -163,8 +147,7 @@ impl Session {
             return Ok(());
         };
         if one.has_head {
-            let is_whole = one.left.is_none_or(|left| left == 0);
-            if !end_stream || !section.is_trailers() || !is_whole {
+            if !one.ends_with(section, end_stream) {
                 self.fault(stream, ErrorCode::ProtocolError, each);
                 return Ok(());
             }

@@ -57,7 +57,6 @@ pub enum ResetCause {
 pub enum Incoming<'a> {
     /// A request has begun. To a client: the head of a response, which may be an interim one.
     Head {
-        /// Its stream.
         stream: u32,
         /// The head, which has been checked.
         head: &'a FieldSection,
@@ -66,7 +65,6 @@ pub enum Incoming<'a> {
     },
     /// Content.
     Data {
-        /// Its stream.
         stream: u32,
         /// Content; may be empty at the end.
         bytes: &'a [u8],
@@ -77,9 +75,7 @@ pub enum Incoming<'a> {
     },
     /// The trailer section, which completes a message.
     Trailers {
-        /// Its stream.
         stream: u32,
-        /// The fields.
         fields: &'a FieldSection,
     },
     /// A stream was reset.
@@ -110,6 +106,13 @@ struct Stream {
     window: i64,
     /// How many bytes the peer may still send on it.
     credit: i64,
+}
+
+impl Stream {
+    /// Whether a field section behind the head is the trailer section of a whole message.
+    fn ends_with(&self, fields: &FieldSection, end_stream: bool) -> bool {
+        end_stream && fields.is_trailers() && self.left.is_none_or(|left| left == 0)
+    }
 }
 
 /// A stream that this side has reset.
@@ -171,10 +174,16 @@ impl Session {
         let mut out = Vec::new();
         let most = [(settings::MAX_CONCURRENT_STREAMS, limits.streams_max)];
         frame::settings(&mut out, &most);
+        let reader = FrameReader::of_server(FRAME_MAX, BLOCK_MAX);
+        Self::new(reader, BLOCK_MAX, out, limits)
+    }
+
+    /// A server's session in its first state.
+    fn new(reader: FrameReader, block_max: usize, out: Vec<u8>, limits: SessionLimits) -> Self {
         Self {
             is_client: false,
-            reader: FrameReader::of_server(FRAME_MAX, BLOCK_MAX),
-            decoder: hpack::Decoder::new(TABLE, BLOCK_MAX),
+            reader,
+            decoder: hpack::Decoder::new(TABLE, block_max),
             out,
             section: FieldSection::default(),
             streams: BTreeMap::new(),

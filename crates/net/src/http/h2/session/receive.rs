@@ -341,8 +341,7 @@ impl Session {
         let is_ignored = self.is_ignored(stream);
         match self.streams.get_mut(&stream) {
             Some(one) if !one.is_received => {
-                let is_whole = one.left.is_none_or(|left| left == 0);
-                if !end_stream || !head.is_trailers() || !is_whole {
+                if !one.ends_with(head, end_stream) {
                     self.fault(stream, ErrorCode::ProtocolError, each);
                     return Ok(());
                 }
