@@ -39,6 +39,20 @@ pub(super) struct BackendPlaces {
     pub edits: Vec<Place>,
 }
 
+impl BackendPlaces {
+    /// The places of a back end that has nothing but an address.
+    pub fn at(address: Place) -> BackendPlaces {
+        BackendPlaces {
+            address,
+            sticky_cookie: None,
+            http: None,
+            proxy_protocol_out: None,
+            weight: None,
+            edits: Vec::new(),
+        }
+    }
+}
+
 /// Wording of help texts, by syntax.
 pub(super) struct HelpTerms {
     /// How to make a service HTTP.

@@ -25,14 +25,7 @@ pub(super) fn backend(
         port: 0,
     };
     let mut backend = Backend::new(&block.name, unknown);
-    let mut places = BackendPlaces {
-        address: block.place,
-        sticky_cookie: None,
-        http: None,
-        proxy_protocol_out: None,
-        weight: None,
-        edits: Vec::new(),
-    };
+    let mut places = BackendPlaces::at(block.place);
     let mut server = None;
     let mut port = None;
     let mut cookie = None;

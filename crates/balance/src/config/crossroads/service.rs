@@ -15,16 +15,8 @@ use crate::access::Prefix;
 use crate::config::model::{Dispatch, Inspect, OVER_MAX, Service, ServiceKind};
 use crate::config::validate::{LocatedService, is_printable};
 
-const MODES: [&str; 8] = [
-    "roundrobin",
-    "random",
-    "bysize",
-    "byduration",
-    "byconnections",
-    "byorder",
-    "byclientip",
-    "externalhandler",
-];
+const MODES: &str =
+    "roundrobin random bysize byduration byconnections byorder byclientip externalhandler";
 
 /// All services of a file.
 pub(super) fn services(diagnostics: &mut Diagnostics<'_>, file: &File) -> Vec<LocatedService> {
@@ -335,7 +327,7 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
         }
         other => {
             let fault = diagnostics.expected(statement, "a mode");
-            diagnostics.report(fault.help(suggestion(other, "modes", MODES)));
+            diagnostics.report(fault.help(suggestion(other, "modes", MODES.split(' '))));
             return None;
         }
     })
