@@ -29,7 +29,6 @@ pub enum SocketError {
     Live {
         /// The socket.
         path: PathBuf,
-        /// Its process ID.
         pid: u64,
     },
     /// Another program listens there.
@@ -50,14 +49,12 @@ pub enum SocketError {
     #[error("cannot make the socket {}: {source}", path.display())]
     Make {
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
     /// It cannot be given to another user.
     #[error("cannot give the socket {} to the user of --user: {source}", path.display())]
     Give {
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
 }

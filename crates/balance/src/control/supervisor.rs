@@ -68,7 +68,6 @@ pub enum TellError {
     /// No such service.
     #[error("there is no service `{name}`; {help}")]
     Service {
-        /// The given name.
         name: String,
         /// The nearest match, or all names.
         help: String,
@@ -77,7 +76,6 @@ pub enum TellError {
     #[error("service `{service}` has no back end `{name}`; {help}")]
     Backend {
         service: String,
-        /// The given name.
         name: String,
         /// The nearest match, or all names.
         help: String,
@@ -85,7 +83,6 @@ pub enum TellError {
     /// The address does not resolve.
     #[error("cannot look up `{address}`: {why}")]
     Address {
-        /// The given address.
         address: String,
         /// The cause.
         why: String,

@@ -17,7 +17,6 @@ pub enum BalancerError {
     #[error("cannot listen on {address}: {source}")]
     Listen {
         address: SocketAddr,
-        /// The cause.
         source: io::Error,
     },
     /// An event loop cannot be opened.
@@ -27,11 +26,9 @@ pub enum BalancerError {
     #[error("service `{service}`, back end `{backend}`: cannot look up `{address}`: {source}")]
     Resolve {
         service: String,
-        /// The back end.
         backend: String,
         /// Its host and port.
         address: String,
-        /// The cause.
         source: io::Error,
     },
     /// An access list file cannot be read, or has errors.
@@ -71,11 +68,9 @@ pub enum BalancerError {
     )]
     Header {
         service: String,
-        /// The back end.
         backend: String,
         /// The field's name.
         field: String,
-        /// The cause.
         source: crate::http::EditError,
     },
     /// No service, or no address to listen on, is configured.

@@ -213,7 +213,6 @@ impl Balancer {
         stats
     }
 
-    /// The configuration.
     pub fn config(&self) -> Arc<Config> {
         self.config.clone()
     }

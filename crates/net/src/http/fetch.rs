@@ -11,7 +11,6 @@ use crate::http::h1::{HttpError, Progress, ResponseHead, ResponseParser, respons
 /// A complete answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
     /// The header fields in order, names as they were sent.
     pub fields: Vec<(String, Vec<u8>)>,

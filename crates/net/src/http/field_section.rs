@@ -33,7 +33,6 @@ impl FieldSection {
         }
     }
 
-    /// The method.
     pub fn method(&self) -> &[u8] {
         self.part(&self.method)
     }

@@ -251,31 +251,26 @@ pub enum Event {
     },
     /// A connection was opened.
     Connected {
-        /// The connection.
         conn: ConnId,
     },
     /// A connection could not be opened; it must still be closed.
     ConnectFailed {
-        /// The connection.
         conn: ConnId,
         /// The error's number.
         errno: i32,
     },
     /// Data was received.
     Data {
-        /// The connection.
         conn: ConnId,
         /// The bytes.
         buf: Buf,
     },
     /// The peer will send no more.
     Eof {
-        /// The connection.
         conn: ConnId,
     },
     /// The connection broke; it must still be closed.
     Failed {
-        /// The connection.
         conn: ConnId,
         /// The error's number.
         errno: i32,
@@ -288,7 +283,6 @@ pub enum Event {
     },
     /// All sends by [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] are in the kernel.
     Drained {
-        /// The connection.
         conn: ConnId,
     },
 }

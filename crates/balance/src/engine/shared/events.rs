@@ -62,13 +62,11 @@ pub enum Event {
     /// A connection to a back end was opened for a client.
     ConnectionOpened {
         service: usize,
-        /// The back end.
         backend: usize,
         client: SocketAddr,
     },
     ConnectionClosed {
         service: usize,
-        /// The back end.
         backend: usize,
         client: SocketAddr,
         /// Bytes from the client.
@@ -99,7 +97,6 @@ pub enum Event {
     /// A back end could not be reached.
     BackendFailed {
         service: usize,
-        /// The back end.
         backend: usize,
         /// The client; `None` for a probe.
         client: Option<SocketAddr>,
@@ -107,7 +104,6 @@ pub enum Event {
     /// Data was relayed; only for back ends with a traffic log.
     Traffic {
         service: usize,
-        /// The back end.
         backend: usize,
         client: SocketAddr,
         /// Whether the client sent it.
@@ -118,7 +114,6 @@ pub enum Event {
     /// A back end became usable or unusable.
     BackendChanged {
         service: usize,
-        /// The back end.
         backend: usize,
         /// Whether it is usable now.
         usable: bool,

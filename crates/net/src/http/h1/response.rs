@@ -10,7 +10,6 @@ pub const INTERIM_MAX: u8 = 16;
 /// What the head of an answer says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// The status code.
     pub status: u16,
     /// Whether the connection can be used again after this answer.
     pub keep_alive: bool,

@@ -31,7 +31,6 @@ pub fn ping_ack(out: &mut Vec<u8>, data: [u8; 8]) {
     out.extend_from_slice(&data);
 }
 
-/// PING.
 pub fn ping(out: &mut Vec<u8>, data: [u8; 8]) {
     head(out, 8, kind::PING, 0, 0);
     out.extend_from_slice(&data);

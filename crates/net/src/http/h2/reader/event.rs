@@ -54,7 +54,6 @@ pub enum Event<'a> {
         /// What the answer repeats.
         data: [u8; 8],
     },
-    /// WINDOW_UPDATE.
     WindowUpdate {
         /// 0 is the connection.
         stream: u32,
