@@ -250,9 +250,7 @@ pub enum Event {
         errno: i32,
     },
     /// A connection was opened.
-    Connected {
-        conn: ConnId,
-    },
+    Connected { conn: ConnId },
     /// A connection could not be opened; it must still be closed.
     ConnectFailed {
         conn: ConnId,
@@ -266,9 +264,7 @@ pub enum Event {
         buf: Buf,
     },
     /// The peer will send no more.
-    Eof {
-        conn: ConnId,
-    },
+    Eof { conn: ConnId },
     /// The connection broke; it must still be closed.
     Failed {
         conn: ConnId,
@@ -282,9 +278,7 @@ pub enum Event {
         conn: ConnId,
     },
     /// All sends by [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] are in the kernel.
-    Drained {
-        conn: ConnId,
-    },
+    Drained { conn: ConnId },
 }
 
 /// Sizes of an event loop.
