@@ -23,12 +23,8 @@ fn edit(recipient: Recipient, how: EditKind, name: &str, value: &str) -> HeaderE
 #[test]
 fn headers_are_added_appended_and_set_in_both_directions() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-                peer.say("HTTP/1.1 200 OK\r\nServer: secret\r\nContent-Length: 2\r\n\r\nhi");
-            }
-        });
+        let back =
+            BackEnd::saying("HTTP/1.1 200 OK\r\nServer: secret\r\nContent-Length: 2\r\n\r\nhi");
         let balancer = balancer_with(io, &[back.address], |service| {
             service.backends[0].header_edits = vec![
                 edit(Recipient::Server, EditKind::Append, "X-Forwarded-For", "%r"),

@@ -106,11 +106,7 @@ fn an_answer_that_cannot_be_read_is_502() {
             "HTTP/1.1 101 Switching Protocols\r\n\r\n",
             "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
         ] {
-            let back = BackEnd::new(move |peer, _, _| {
-                peer.request();
-                peer.say(answer);
-                let _ = peer.rest();
-            });
+            let back = BackEnd::saying_once(answer);
             let balancer = balancer(io, &[back.address]);
             let mut client = Peer::connect(balancer.address());
             let got = client.ask(get("/"));
@@ -191,11 +187,7 @@ fn a_back_end_that_does_not_answer_is_504_in_time() {
 #[test]
 fn a_back_end_that_stops_in_mid_answer_is_cut_off_in_time() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, _| {
-            peer.request();
-            peer.say("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
-            let _ = peer.rest();
-        });
+        let back = BackEnd::saying_once("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
         let balancer = balancer_with(io, &[back.address], |service| {
             service.timeouts.upstream_answer = Duration::from_millis(300);
         });
@@ -209,12 +201,7 @@ fn a_back_end_that_stops_in_mid_answer_is_cut_off_in_time() {
 #[test]
 fn a_back_end_that_fails_in_a_row_is_left_out() {
     on_both(|io| {
-        let broken = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-                peer.say("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
-            }
-        });
+        let broken = BackEnd::saying("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
         let back = BackEnd::named("alive");
         let balancer = balancer_with(io, &[broken.address, back.address], |service| {
             service.ejection = Some(Ejection {
@@ -256,11 +243,7 @@ fn a_back_end_at_its_limit_has_clients_wait_their_turn() {
 #[test]
 fn who_finds_no_place_in_the_queue_or_waits_too_long_is_sent_away() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-            }
-        });
+        let back = BackEnd::mute();
         let balancer = balancer_with(io, &[back.address], |service| {
             service.backends[0].connections_max = Some(1);
             service.queue.length = 1;
@@ -288,11 +271,7 @@ fn requests_leave_a_back_end_that_was_found_dead() {
     use balance::health::{HealthEvent, State};
     on_both(|io| {
         // One that takes requests and says nothing, as a stopped process does.
-        let stopped = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-            }
-        });
+        let stopped = BackEnd::mute();
         let back = BackEnd::named("alive");
         let balancer = balancer(io, &[stopped.address, back.address]);
         let mut waiting: Vec<Peer> = (0..4).map(|_| Peer::connect(balancer.address())).collect();
@@ -323,11 +302,7 @@ fn requests_leave_a_back_end_that_was_found_dead() {
 fn a_back_end_that_is_taken_down_may_finish_for_so_long() {
     use balance::health::{HealthEvent, State};
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-            }
-        });
+        let back = BackEnd::mute();
         let balancer = balancer_with(io, &[back.address], |service| {
             service.drain = Duration::from_millis(400);
         });

@@ -21,11 +21,7 @@ fn clients_that_wait_hold_little() {
 fn measure_memory() {
     const CLIENTS: usize = 400;
     for io in BOTH {
-        let back = BackEnd::new(|peer, _, _| {
-            while peer.request().is_some() {
-                peer.say(ok("hi"));
-            }
-        });
+        let back = BackEnd::saying(ok("hi"));
         let balancer = balancer(io, &[back.address]);
         let long = format!(
             "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",

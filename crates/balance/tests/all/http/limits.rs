@@ -113,11 +113,7 @@ fn a_client_that_takes_nothing_is_reset_in_time() {
 #[test]
 fn a_client_that_goes_away_in_mid_answer_frees_its_place() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-            }
-        });
+        let back = BackEnd::mute();
         let balancer = balancer(io, &[back.address]);
         for turn in 1..=5 {
             let mut client = Peer::connect(balancer.address());
@@ -191,12 +187,7 @@ fn endless_interim_answers_are_502() {
 fn who_sends_requests_without_reading_answers_is_not_read_for_ever() {
     on_both(|io| {
         let long = "x".repeat(100_000);
-        let back = BackEnd::new(move |peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-                peer.say(ok(&long));
-            }
-        });
+        let back = BackEnd::saying(ok(&long));
         let balancer = balancer(io, &[back.address]);
         let mut client = Peer::connect(balancer.address());
         client.stream.set_nonblocking(true).unwrap();
@@ -226,11 +217,7 @@ fn who_sends_requests_without_reading_answers_is_not_read_for_ever() {
 #[test]
 fn a_client_that_asks_while_the_balancer_drains_gets_a_last_answer() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, _| {
-            while peer.request().is_some() {
-                peer.say(ok("one"));
-            }
-        });
+        let back = BackEnd::saying(ok("one"));
         let balancer = balancer(io, &[back.address]);
         let mut client = Peer::connect(balancer.address());
         client.ask(get("/"));

@@ -166,11 +166,7 @@ fn answers_without_bodies() {
 fn a_chunked_answer_with_trailers_goes_on_as_it_came() {
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n";
     for io in BOTH {
-        let back = BackEnd::new(|peer, _, _| {
-            while peer.request().is_some() {
-                peer.say(ANSWER);
-            }
-        });
+        let back = BackEnd::saying(ANSWER);
         let balancer = balancer(io, &[back.address]);
         let mut client = Peer::connect(balancer.address());
         for _ in 0..2 {

@@ -19,15 +19,6 @@ fn queued_now(balancer: &Balancer) -> u32 {
     balancer.shared().services[0].queued.load(Ordering::Relaxed)
 }
 
-/// A back end that takes requests and never answers.
-fn mute() -> BackEnd {
-    BackEnd::new(|peer, _, all| {
-        while let Some(request) = peer.request() {
-            all.note(request);
-        }
-    })
-}
-
 fn one_at_a_time(service: &mut Service) {
     service.backends[0].connections_max = Some(1);
 }
@@ -35,7 +26,7 @@ fn one_at_a_time(service: &mut Service) {
 #[test]
 fn a_client_that_has_closed_leaves_its_place_and_the_queue() {
     on_both(|io| {
-        let back = mute();
+        let back = BackEnd::mute();
         let balancer = balancer_with(io, &[back.address], one_at_a_time);
         let mut first = Peer::connect(balancer.address());
         first.say(get("/"));

@@ -154,12 +154,8 @@ fn a_connection_that_the_back_end_closes_in_the_pool_is_not_used() {
 #[test]
 fn a_back_end_that_says_close_is_believed() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-                peer.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi");
-            }
-        });
+        let back =
+            BackEnd::saying("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi");
         let balancer = balancer(io, &[back.address]);
         let mut client = Peer::connect(balancer.address());
         for turn in 1..=3 {
@@ -173,12 +169,7 @@ fn a_back_end_that_says_close_is_believed() {
 #[test]
 fn bytes_behind_an_answer_never_reach_another_client() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-                peer.say(format!("{}{}", ok("mine"), ok("poison")));
-            }
-        });
+        let back = BackEnd::saying(format!("{}{}", ok("mine"), ok("poison")));
         let balancer = balancer(io, &[back.address]);
         for _ in 0..5 {
             let mut client = Peer::connect(balancer.address());
