@@ -358,8 +358,7 @@ impl Supervisor {
         };
         all.iter().for_each(|one| one.balancer.begin_drain());
         let end = Instant::now() + limit;
-        let done = |one: &Arc<Generation>| one.balancer.is_done();
-        while !all.iter().all(done) && Instant::now() < end {
+        while !all.iter().all(|one| one.balancer.is_done()) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
         }
         drop(one_at_a_time);

@@ -211,8 +211,7 @@ impl ProgramRunner {
         let word = text.trim();
         let backends = &service.backends;
         let by_name = backends.iter().position(|name| name == word);
-        let by_number = || word.parse().ok().filter(|at| *at < backends.len());
-        match by_name.or_else(by_number) {
+        match by_name.or_else(|| word.parse().ok().filter(|at| *at < backends.len())) {
             Some(at) => Ok(at as u32),
             None => Err(ChoiceError::Unknown(word.escape_debug().to_string())),
         }

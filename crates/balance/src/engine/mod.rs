@@ -156,17 +156,16 @@ impl Balancer {
         drop(opened);
         // On an error, dropping the balancer stops the threads that did start.
         for _ in 0..count {
-            let lost = |_| Err(io::Error::other("a worker thread ended"));
             results
                 .recv()
-                .unwrap_or_else(lost)
+                .unwrap_or_else(|_| Err(io::Error::other("a worker thread ended")))
                 .map_err(BalancerError::Loop)?;
         }
         // One at a time: both would read the same waker.
         if let Some(earlier) = earlier {
             earlier.health_checker().take();
         }
-        *balancer.health_checker() = Some(HealthChecker::start(config, shared, tls.of_backends()));
+        *balancer.health_checker() = Some(HealthChecker::start(config, shared, tls.for_backends()));
         Ok(balancer)
     }
 

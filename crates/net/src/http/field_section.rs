@@ -55,10 +55,9 @@ impl FieldSection {
 
     /// Names in lower case and values, in order; pseudo-fields are left out.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let of = |range: &Range<usize>| &self.bytes[range.clone()];
         self.fields
             .iter()
-            .map(move |(name, value)| (of(name), of(value)))
+            .map(|(name, value)| (&self.bytes[name.clone()], &self.bytes[value.clone()]))
     }
 
     fn part(&self, range: &Option<Range<usize>>) -> &[u8] {

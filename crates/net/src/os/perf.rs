@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_shared_its_place_is_scaled_and_one_that_hardly_counted_is_refused() {
-        let of = |value, enabled_ns, running_ns| {
+        let scaled = |value, enabled_ns, running_ns| {
             let count = Count {
                 value,
                 enabled_ns,
@@ -286,12 +286,12 @@ mod tests {
             };
             count.scaled()
         };
-        assert_eq!(of(1_000, 100, 100), Some(1_000));
-        assert_eq!(of(600, 100, 60), Some(1_000));
-        assert_eq!(of(100, 100, 10), None);
-        assert_eq!(of(0, 100, 0), None);
+        assert_eq!(scaled(1_000, 100, 100), Some(1_000));
+        assert_eq!(scaled(600, 100, 60), Some(1_000));
+        assert_eq!(scaled(100, 100, 10), None);
+        assert_eq!(scaled(0, 100, 0), None);
         // A thread that did not run.
-        assert_eq!(of(0, 0, 0), Some(0));
-        assert_eq!(of(0, 1, 0), None);
+        assert_eq!(scaled(0, 0, 0), Some(0));
+        assert_eq!(scaled(0, 1, 0), None);
     }
 }

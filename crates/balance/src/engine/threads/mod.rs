@@ -138,7 +138,7 @@ impl Copies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of_worker(&self, worker: usize) -> io::Result<Vec<Listener>> {
+    fn copies_for(&self, worker: usize) -> io::Result<Vec<Listener>> {
         let copies = self.lock();
         let own = copies.iter().filter(|listener| listener.worker == worker);
         own.map(Listener::copy).collect()
@@ -275,11 +275,11 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), ThreadError> {
         Some(listeners) => listeners,
         None => spec
             .copies
-            .of_worker(spec.number)
+            .copies_for(spec.number)
             .map_err(ThreadError::Open)?,
     };
     let listener_services: Vec<usize> = listeners.iter().map(|one| one.service).collect();
-    let servers = spec.tls.of_listeners(&listener_services);
+    let servers = spec.tls.for_listeners(&listener_services);
     let headers = listener_services
         .iter()
         .map(|&service| spec.config.services[service].proxy_protocol_in)
@@ -287,7 +287,7 @@ fn run_worker<I: Io>(spec: &mut WorkerSpec) -> Result<(), ThreadError> {
     let opened = I::open(options).and_then(|io| {
         let io = Secure::over(io, &options).with_servers(servers);
         let io = io.with_headers(headers);
-        let mut io = io.with_clients(spec.tls.of_backends());
+        let mut io = io.with_clients(spec.tls.for_backends());
         for listener in listeners {
             io.listen(listener.socket)?;
         }

@@ -51,7 +51,7 @@ impl WorkerTls {
     }
 
     /// The TLS of listeners of these services.
-    pub fn of_listeners(&self, services: &[usize]) -> Vec<Option<ServerTls>> {
+    pub fn for_listeners(&self, services: &[usize]) -> Vec<Option<ServerTls>> {
         services
             .iter()
             .map(|&service| self.servers[service].clone())
@@ -59,7 +59,7 @@ impl WorkerTls {
     }
 
     /// The TLS of all back ends.
-    pub fn of_backends(&self) -> Vec<Option<ClientTls>> {
+    pub fn for_backends(&self) -> Vec<Option<ClientTls>> {
         self.clients.clone()
     }
 }

@@ -46,8 +46,8 @@ impl<I: Io> Worker<I> {
         let now_ns = self.now();
         loop {
             let fits = |conn: &ConnId| {
-                let of = self.connections[conn.slot()].service as usize;
-                service.is_none_or(|service| service == of)
+                let own = self.connections[conn.slot()].service as usize;
+                service.is_none_or(|service| service == own)
             };
             if let Some(at) = self.idle_clients.found.iter().rposition(fits) {
                 let conn = self.idle_clients.found.remove(at);

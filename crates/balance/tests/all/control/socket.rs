@@ -179,23 +179,26 @@ fn the_page_is_what_prometheus_reads() {
     assert!(head.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
     assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
     let samples = samples(&body);
-    let of = |name: &str, labels: &str| {
+    let sample = |name: &str, labels: &str| {
         let series = format!("weigh_balance_{name}{{service=\"web\"{labels}}}");
         *samples
             .get(&series)
             .unwrap_or_else(|| panic!("no {series} in\n{body}"))
     };
-    assert_eq!(of("clients_total", ""), 5.0);
+    assert_eq!(sample("clients_total", ""), 5.0);
     let one = ",backend=\"one\"";
-    assert_eq!(of("backend_connections_total", one), 5.0);
-    assert_eq!(of("backend_sent_bytes_total", one), 10.0);
-    assert_eq!(of("backend_received_bytes_total", one), 20.0);
-    assert_eq!(of("backend_up", one), 1.0);
+    assert_eq!(sample("backend_connections_total", one), 5.0);
+    assert_eq!(sample("backend_sent_bytes_total", one), 10.0);
+    assert_eq!(sample("backend_received_bytes_total", one), 20.0);
+    assert_eq!(sample("backend_up", one), 1.0);
     assert_eq!(
-        of("backend_state", ",backend=\"one\",state=\"available\""),
+        sample("backend_state", ",backend=\"one\",state=\"available\""),
         1.0
     );
-    assert_eq!(of("backend_state", ",backend=\"one\",state=\"down\""), 0.0);
+    assert_eq!(
+        sample("backend_state", ",backend=\"one\",state=\"down\""),
+        0.0
+    );
     for family in ["backend_connect_seconds", "backend_session_seconds"] {
         let mut buckets: Vec<(f64, f64)> = samples
             .iter()
@@ -213,8 +216,8 @@ fn the_page_is_what_prometheus_reads() {
             "{buckets:?}"
         );
         assert_eq!(buckets[12], (f64::INFINITY, 5.0));
-        assert_eq!(of(&format!("{family}_count"), one), 5.0);
-        assert!(of(&format!("{family}_sum"), one) >= 0.0);
+        assert_eq!(sample(&format!("{family}_count"), one), 5.0);
+        assert!(sample(&format!("{family}_sum"), one) >= 0.0);
     }
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", "404 Not Found"),

@@ -35,7 +35,7 @@ impl Network {
             return;
         }
         self.drop_sends(conn);
-        let one = self.of(conn);
+        let one = self.connection(conn);
         (one.is_open, one.fate) = (false, fate);
         one.inbox.clear();
         self.slots[conn.slot()] = None;
@@ -140,7 +140,7 @@ impl<D: Driver> Io for SimIo<D> {
         let Some(conn) = network.occupy(0, last) else {
             return Err(io::Error::other("all connection slots are in use"));
         };
-        let one = network.of(conn);
+        let one = network.connection(conn);
         (one.target, one.is_opening) = (Some(target.0), true);
         if let Some(payload) = first {
             self.send(conn, payload);

@@ -123,7 +123,7 @@ impl Network {
         }
         let first = self.options.outgoing as usize;
         let conn = self.occupy(first, self.slots.len())?;
-        self.of(conn).address = peer;
+        self.connection(conn).address = peer;
         let accepted = Event::Accepted { conn, listener };
         self.ready.push_back(Ready::Event(accepted));
         Some(conn)
@@ -162,7 +162,7 @@ impl Network {
 
     /// Ends an attempt to connect: it succeeds, or fails with this `errno`.
     pub fn decide(&mut self, conn: ConnId, errno: Option<i32>) {
-        let one = self.of(conn);
+        let one = self.connection(conn);
         if !std::mem::take(&mut one.is_opening) || !one.is_open {
             return;
         }
@@ -181,7 +181,7 @@ impl Network {
 
     /// The peer sends bytes.
     pub fn arrive(&mut self, conn: ConnId, bytes: &[u8]) {
-        let one = self.of(conn);
+        let one = self.connection(conn);
         if one.ended == Ended::No {
             one.inbox.extend(bytes);
         }
@@ -204,7 +204,7 @@ impl Network {
 
     /// The peer shuts down its side.
     pub fn end(&mut self, conn: ConnId) {
-        let one = self.of(conn);
+        let one = self.connection(conn);
         if one.ended == Ended::No {
             one.ended = Ended::Eof;
         }
@@ -212,7 +212,7 @@ impl Network {
 
     /// The peer resets the connection: what was received and not read is lost.
     pub fn reset(&mut self, conn: ConnId) {
-        let one = self.of(conn);
+        let one = self.connection(conn);
         if one.ended != Ended::Told {
             one.inbox.clear();
             one.ended = Ended::Reset;
@@ -221,20 +221,20 @@ impl Network {
 
     /// Sets how many more bytes the peer accepts before sends have to wait.
     pub fn set_room(&mut self, conn: ConnId, bytes: usize) {
-        self.of(conn).room = bytes;
+        self.connection(conn).room = bytes;
         self.flush(conn);
     }
 
     /// Takes what the program has sent since the last call.
     pub fn take_sent(&mut self, conn: ConnId) -> Vec<u8> {
-        let one = self.of(conn);
+        let one = self.connection(conn);
         one.send_ends.clear();
         std::mem::take(&mut one.sent)
     }
 
     /// As [`Network::take_sent`], each send by itself.
     pub fn take_sends(&mut self, conn: ConnId) -> Vec<Vec<u8>> {
-        let ends = std::mem::take(&mut self.of(conn).send_ends);
+        let ends = std::mem::take(&mut self.connection(conn).send_ends);
         let mut rest = self.take_sent(conn);
         let mut sends = Vec::new();
         let mut from = 0;
@@ -263,7 +263,7 @@ impl Network {
     }
 
     /// The entry of a connection, closed or not.
-    fn of(&mut self, conn: ConnId) -> &mut SimConnection {
+    fn connection(&mut self, conn: ConnId) -> &mut SimConnection {
         &mut self.connections[conn.generation as usize]
     }
 
@@ -330,7 +330,7 @@ impl Network {
     }
 
     fn drop_sends(&mut self, conn: ConnId) {
-        let sends = std::mem::take(&mut self.of(conn).sends);
+        let sends = std::mem::take(&mut self.connection(conn).sends);
         for id in sends.into_iter().filter_map(|send| send.buffer) {
             self.give_back(id);
         }
@@ -369,7 +369,7 @@ impl Network {
                 self.give_back(id);
             }
         }
-        let one = self.of(conn);
+        let one = self.connection(conn);
         if one.is_finishing && one.fate == Fate::Open {
             one.fate = Fate::Finished;
         }

@@ -39,10 +39,9 @@ impl BufferRing {
                 "expected a power of two of buffers that hold something, found {count} of {size}"
             )));
         }
-        let bad = |_| io::Error::other("receive buffers too large");
         let entries_layout =
             Layout::from_size_align(count as usize * std::mem::size_of::<BufRingEntry>(), PAGE)
-                .map_err(bad)?;
+                .map_err(|_| io::Error::other("receive buffers too large"))?;
         let memory_bytes = count as usize * size as usize;
         let memory = os::map_memory(memory_bytes)?;
         // SAFETY: the layout has a size above zero.
