@@ -6,11 +6,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::address::{self, Address, RawAddress};
+use crate::address::Address;
 use crate::io::accepting::Pausing;
 use crate::io::datagrams::Datagrams;
-use crate::io::stamps;
-use crate::io::stamps::Kept;
+use crate::io::stamps::{self, Kept};
+use crate::io::target::{Target, all_in_use};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, LoopId, PayloadId, TargetId};
 use crate::os::{self, check};
 
@@ -48,14 +48,6 @@ struct Slot {
     sends: VecDeque<Outgoing>,
 }
 
-struct TargetAddress {
-    family: i32,
-    address: RawAddress,
-    sources: Vec<RawAddress>,
-    turn: usize,
-    no_delay: bool,
-}
-
 /// The event loop on epoll; see [`Io`].
 pub struct Epoll {
     id: LoopId,
@@ -73,7 +65,7 @@ pub struct Epoll {
     next_ready: usize,
     to_read: VecDeque<ConnId>,
     events: VecDeque<Event>,
-    targets: Vec<TargetAddress>,
+    targets: Vec<Target>,
     payloads: Vec<Arc<[u8]>>,
     listeners: Vec<TcpListener>,
     to_accept: VecDeque<usize>,
@@ -239,13 +231,7 @@ impl Io for Epoll {
     }
 
     fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
-        self.targets.push(TargetAddress {
-            family: address.family(),
-            address: address.raw(),
-            sources: sources.iter().map(address::inet).collect(),
-            turn: 0,
-            no_delay: self.files,
-        });
+        self.targets.push(Target::new(address, sources, self.files));
         TargetId(self.targets.len() as u32 - 1)
     }
 
@@ -259,27 +245,11 @@ impl Io for Epoll {
     }
 
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
-        let target_number = target.0 as usize;
-        let target = &mut self.targets[target_number];
-        let socket = os::stream_socket(target.family, true)?;
+        let target = &mut self.targets[target.number()];
+        let socket = target.socket(true, self.stamps)?;
         let fd = socket.as_raw_fd();
-        if target.no_delay && target.family != libc::AF_UNIX {
-            os::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-        }
-        if self.stamps {
-            stamps::ask(fd)?;
-        }
-        if !target.sources.is_empty() {
-            let (source, len) = &target.sources[target.turn % target.sources.len()];
-            target.turn += 1;
-            os::set_option(fd, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
-            // SAFETY: `source` holds a socket address of length `len`.
-            check(unsafe { libc::bind(fd, (&raw const *source).cast(), *len) })?;
-        }
-        let Some(index) = self.free_outgoing.pop() else {
-            return Err(io::Error::other("all connection slots are in use"));
-        };
-        let (address, len) = &self.targets[target_number].address;
+        let index = self.free_outgoing.pop().ok_or_else(all_in_use)?;
+        let (address, len) = &*target.address;
         // SAFETY: `address` holds a socket address of length `len`.
         let result = unsafe { libc::connect(fd, (&raw const *address).cast(), *len) };
         let errno = if result == 0 {
@@ -307,9 +277,7 @@ impl Io for Epoll {
     fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
         let own = socket.as_fd().try_clone_to_owned()?;
         let fd = own.as_raw_fd();
-        let Some(index) = self.free_outgoing.pop() else {
-            return Err(io::Error::other("all connection slots are in use"));
-        };
+        let index = self.free_outgoing.pop().ok_or_else(all_in_use)?;
         let conn = self.occupy(index, own, true);
         self.slots[index as usize].is_watched = true;
         let mut event = libc::epoll_event {

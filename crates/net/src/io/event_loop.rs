@@ -99,7 +99,7 @@ impl Buf {
     }
 
     /// The kernel timestamp of the last of its bytes, ns of CLOCK_MONOTONIC
-    /// ([`os::now_ns`](crate::os::now_ns)): delays of the reading thread are not in it. `None`
+    /// ([`os::now_ns`]): delays of the reading thread are not in it. `None`
     /// without [`IoOptions::stamps`], and if the kernel gave none.
     pub fn arrived_ns(&self) -> Option<u64> {
         (self.arrived_ns > 0).then_some(self.arrived_ns)

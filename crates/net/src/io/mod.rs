@@ -10,6 +10,7 @@ mod lingering;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 mod stamps;
+mod target;
 mod uring;
 
 pub use choose::{IoKind, uring_lacked_memory, uring_unavailable};

@@ -16,6 +16,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use crate::address::Address;
 use crate::io::accepting::Pausing;
 use crate::io::datagrams::Datagrams;
+use crate::io::target::{Target, all_in_use};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
@@ -31,7 +32,6 @@ mod stamped;
 mod tests;
 mod wait;
 use buffers::BufferRing;
-use connect::TargetAddress;
 use entries::File;
 use op::Op;
 use stamped::Stamps;
@@ -106,7 +106,7 @@ pub struct Uring {
     files: bool,
     batch: Vec<cqueue::Entry>,
     next: usize,
-    targets: Vec<TargetAddress>,
+    targets: Vec<Target>,
     payloads: Vec<Arc<[u8]>>,
     listeners: Vec<TcpListener>,
     relisten: Vec<usize>,
@@ -366,12 +366,12 @@ impl Io for Uring {
     }
 
     fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
-        self.targets.push(TargetAddress::new(address, sources));
+        self.targets.push(Target::new(address, sources, self.files));
         TargetId(self.targets.len() as u32 - 1)
     }
 
     fn set_no_delay(&mut self, target: TargetId) {
-        self.targets[target.number()].is_descriptor = true;
+        self.targets[target.number()].no_delay = true;
     }
 
     fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
@@ -385,19 +385,12 @@ impl Io for Uring {
 
     fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
         let own = socket.as_fd().try_clone_to_owned()?;
-        let Some(index) = self.free.pop() else {
-            return Err(io::Error::other("all connection slots are in use"));
-        };
-        let slot = &mut self.slots[index as usize];
-        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
-        *slot = Slot {
-            generation,
-            open: true,
-            outgoing: true,
+        let index = self.free.pop().ok_or_else(all_in_use)?;
+        let slot = Slot {
             descriptor: Some(own.into_raw_fd()),
             ..Slot::default()
         };
-        let conn = ConnId { index, generation };
+        let conn = self.occupy(index, slot);
         self.watch_again(conn);
         Ok(conn)
     }

@@ -1,7 +1,6 @@
 //! Opening connections.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, IntoRawFd};
 
 use io_uring::types::{DestinationSlot, Fixed};
@@ -9,33 +8,8 @@ use io_uring::{opcode, squeue};
 
 use super::entries::{File, SEND_FLAGS};
 use super::{AT_ONCE_MAX, Op, Slot, Uring, user_data};
-use crate::address::{self, Address, RawAddress};
-use crate::io::stamps;
+use crate::io::target::all_in_use;
 use crate::io::{ConnId, PayloadId, TargetId};
-use crate::os;
-
-/// What connections are opened to.
-pub(super) struct TargetAddress {
-    family: i32,
-    address: Box<RawAddress>,
-    sources: Vec<RawAddress>,
-    turn: usize,
-    /// Whether its connections are files of the process, with `TCP_NODELAY`: kernels before 6.7 set
-    /// no options of sockets in the ring's table.
-    pub(super) is_descriptor: bool,
-}
-
-impl TargetAddress {
-    pub(super) fn new(address: &Address, sources: &[SocketAddr]) -> Self {
-        Self {
-            family: address.family(),
-            address: Box::new(address.raw()),
-            sources: sources.iter().map(address::inet).collect(),
-            turn: 0,
-            is_descriptor: false,
-        }
-    }
-}
 
 impl Uring {
     pub(super) fn open_connection(
@@ -43,7 +17,8 @@ impl Uring {
         target: TargetId,
         first: Option<PayloadId>,
     ) -> io::Result<ConnId> {
-        if self.files || self.targets[target.number()].is_descriptor {
+        // Kernels before 6.7 set no options of sockets in the ring's table.
+        if self.targets[target.number()].no_delay {
             return self.open_descriptor(target, first);
         }
         let Some(index) = self.free.pop() else {
@@ -56,34 +31,28 @@ impl Uring {
             Some(payload) if self.payloads[payload.0 as usize].len() > AT_ONCE_MAX => (None, first),
             _ => (first, None),
         };
-        let slot = &mut self.slots[index as usize];
-        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
-        *slot = Slot {
-            generation,
-            open: true,
-            outgoing: true,
+        let slot = Slot {
             receiving: true,
             pending: 3,
             quiet: chained.is_some(),
             first: later,
             ..Slot::default()
         };
-        let conn = ConnId { index, generation };
+        let conn = self.occupy(index, slot);
         self.room_for(7);
-        let data = |op| user_data(op, generation, index);
+        let data = |op| user_data(op, conn.generation, index);
         let link = squeue::Flags::IO_LINK;
         let place = DestinationSlot::try_from_slot_target(index)
             .map_err(|_| io::Error::other("connection slot out of range"))?;
-        let address = &self.targets[target.0 as usize];
+        let address = &mut self.targets[target.number()];
         let family = address.family;
         let (to, to_len) = (
             &raw const address.address.0 as *const libc::sockaddr,
             address.address.1,
         );
-        let source = (!address.sources.is_empty()).then(|| {
-            let source = &address.sources[address.turn % address.sources.len()];
-            (&raw const source.0 as *const libc::sockaddr, source.1)
-        });
+        let source = address
+            .next_source()
+            .map(|source| (&raw const source.0 as *const libc::sockaddr, source.1));
         self.push(
             opcode::Socket::new(family, libc::SOCK_STREAM, 0)
                 .file_index(Some(place))
@@ -92,7 +61,6 @@ impl Uring {
                 .user_data(data(Op::Socket)),
         );
         if let Some((from, from_len)) = source {
-            self.targets[target.0 as usize].turn += 1;
             self.slots[index as usize].pending += 2;
             self.push(
                 opcode::SetSockOpt::new(
@@ -140,6 +108,19 @@ impl Uring {
         Ok(conn)
     }
 
+    /// Gives a free slot to a new connection of this side.
+    pub(super) fn occupy(&mut self, index: u32, new: Slot) -> ConnId {
+        let slot = &mut self.slots[index as usize];
+        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
+        *slot = Slot {
+            generation,
+            open: true,
+            outgoing: true,
+            ..new
+        };
+        ConnId { index, generation }
+    }
+
     /// As above, if the connection is a file of the process: the socket is created by a system call,
     /// so that no chain is needed, and receiving begins when the connection is open.
     fn open_descriptor(
@@ -147,44 +128,25 @@ impl Uring {
         target: TargetId,
         first: Option<PayloadId>,
     ) -> io::Result<ConnId> {
-        let address = &mut self.targets[target.0 as usize];
-        let socket = os::stream_socket(address.family, false)?;
+        let address = &mut self.targets[target.number()];
+        let socket = address.socket(false, self.stamps.is_some())?;
         let fd = socket.as_raw_fd();
-        if address.family != libc::AF_UNIX {
-            os::set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-        }
-        if self.stamps.is_some() {
-            stamps::ask(fd)?;
-        }
-        if !address.sources.is_empty() {
-            let (source, len) = &address.sources[address.turn % address.sources.len()];
-            address.turn += 1;
-            os::set_option(fd, libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
-            // SAFETY: `source` holds a socket address of length `len`.
-            os::check(unsafe { libc::bind(fd, (&raw const *source).cast(), *len) })?;
-        }
         let (to, to_len) = (
             &raw const address.address.0 as *const libc::sockaddr,
             address.address.1,
         );
-        let Some(index) = self.free.pop() else {
-            return Err(io::Error::other("all connection slots are in use"));
-        };
-        let slot = &mut self.slots[index as usize];
-        let generation = slot.generation.wrapping_add(1) & 0xff_ffff;
-        *slot = Slot {
-            generation,
-            open: true,
-            outgoing: true,
+        let index = self.free.pop().ok_or_else(all_in_use)?;
+        let slot = Slot {
             pending: 1,
             first,
             descriptor: Some(socket.into_raw_fd()),
             ..Slot::default()
         };
+        let conn = self.occupy(index, slot);
         let entry = File::Descriptor(fd)
             .connect(to, to_len)
-            .user_data(user_data(Op::Connect, generation, index));
+            .user_data(user_data(Op::Connect, conn.generation, index));
         self.push(entry);
-        Ok(ConnId { index, generation })
+        Ok(conn)
     }
 }
