@@ -1,11 +1,10 @@
 use super::command::{self, Placed};
-use super::lines::{Line, lines};
 use super::reading::{Figures, has_figures, settle};
 use super::scan::{self, Block};
-use super::{
-    FigureTable, ProcessLine, ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha,
-    process, redis_benchmark, siege, table, time, weigh, wrk,
-};
+use crate::readers::{ab, h2load, hey, httperf, k6, oha, redis_benchmark, siege, time, weigh, wrk};
+use crate::text::lines::{Line, lines};
+use crate::text::table;
+use crate::{FigureTable, ProcessLine, ReadError, Tool, ToolReading, process};
 
 /// A command may stand so many lines above the output that nothing else ties to it.
 const COMMAND_LINES: usize = 30;

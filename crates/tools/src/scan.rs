@@ -7,11 +7,10 @@
 
 use serde_json::Value;
 
-use super::lines::Line;
 use super::mark::Mark;
-use super::{
-    Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, siege, time, weigh, wrk,
-};
+use crate::readers::{ab, h2load, hey, httperf, k6, oha, redis_benchmark, siege, time, weigh, wrk};
+use crate::text::lines::Line;
+use crate::{Tool, command};
 
 /// Most foreign lines within an output: what a script of the tool printed, or a heading that
 /// somebody added.
@@ -259,8 +258,8 @@ impl Document {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lines::lines;
     use super::*;
+    use crate::text::lines::lines;
 
     #[test]
     fn an_output_ends_where_its_lines_begin_again() {

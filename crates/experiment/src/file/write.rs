@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toml::{Table, Value as Toml};
 
-use super::background::NONE;
+use super::load::background::NONE;
 use crate::spec::{
     Apart, BodyCheck, Choice, Design, Effect, EventTarget, EventWhat, Experiment, HttpVersion,
     LoadSpec, NamedLoad, ParamValue, Rate, SameAnswers, Server, SliceLength, SubjectLoad, Target,
