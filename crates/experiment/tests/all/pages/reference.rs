@@ -1,101 +1,84 @@
-//! The generated pages of the reference are what the program says of recipes, drivers and
-//! experiments.
+//! What is said of recipes, drivers and experiments, in `weigh list NAME` and in the book.
 
 use std::path::PathBuf;
 
-use crate::support::recipes;
+use crate::support::{assert_shown, recipes};
 use experiment::catalogue;
-use experiment::describe::{
-    DriverDescription, ExperimentDescription, Page, RecipeDescription, book,
-};
+use experiment::describe::{DriverDescription, ExperimentDescription, Page, RecipeDescription};
 
 const HOW: &str = "WEIGH_WRITE_SHOWN=1 cargo test -p experiment --test all reference";
 
-fn path_of(file: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../docs/src/reference")
-        .join(file)
-}
-
-/// Compares a page of the book with what is generated.
-fn assert_page(file: &str, title: &str, introduction: &str, pages: &[Page]) {
-    let note = format!("<!-- Generated: {HOW} -->\n\n");
-    assert_text(file, &(note + &book(title, introduction, pages)));
-}
-
-/// Compares the text of a page with what it should be; with `WEIGH_WRITE_SHOWN=1` writes it.
-fn assert_text(file: &str, text: &str) {
-    let path = path_of(file);
-    if std::env::var_os("WEIGH_WRITE_SHOWN").is_some() {
-        std::fs::write(&path, text).unwrap();
-        return;
+/// One page of each kind; the book has them all.
+#[test]
+fn a_recipe_a_driver_and_an_experiment_are_described() {
+    let recipes = recipes();
+    let nginx = RecipeDescription::of(recipes.get("nginx").unwrap());
+    let wrk = DriverDescription::of(recipes.driver("wrk").unwrap());
+    let cost = ExperimentDescription::open("proxy-cost", recipes).unwrap();
+    for (kind, page) in [
+        ("recipe", nginx.page()),
+        ("driver", wrk.page()),
+        ("experiment", cost.page()),
+    ] {
+        let shown = page.text(kind, 100) + "\n" + &page.markdown();
+        assert_shown(&format!("described-{kind}"), &shown);
     }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    let line = written.lines().zip(text.lines()).position(|(a, b)| a != b);
-    assert!(
-        written == text,
-        "docs/src/reference/{file} is not what the program says, first in line {}; to write it anew: {HOW}",
-        line.map_or(0, |at| at + 1)
-    );
+}
+
+/// The page mentions these names, for a terminal and in the book.
+fn assert_described(page: &Page, kind: &str, names: &[&str]) {
+    let (text, in_book) = (page.text(kind, 80), page.markdown());
+    for name in names {
+        assert!(text.contains(name), "{kind} {}: {name}\n{text}", page.name);
+        assert!(
+            in_book.contains(name),
+            "{kind} {}: {name}\n{in_book}",
+            page.name
+        );
+    }
 }
 
 #[test]
-fn the_page_of_recipes_is_what_the_program_says() {
-    let pages: Vec<Page> = recipes()
-        .iter()
-        .map(|one| RecipeDescription::of(one).page())
-        .collect();
-    assert!(pages.len() > 20);
-    assert_page(
-        "all-recipes.md",
-        "Built-in recipes, whole",
-        "What can be set of each server, and what does it need? `weigh list NAME` shows the same, \
-         also for recipes of your own; [Recipes](recipes.md) says how to write one.",
-        &pages,
-    );
-}
-
-#[test]
-fn the_page_of_drivers_is_what_the_program_says() {
+fn every_description_names_what_can_be_set() {
     let recipes = recipes();
-    let outside = recipes.drivers().iter().map(DriverDescription::of);
-    let pages: Vec<Page> = std::iter::once(DriverDescription::engine())
-        .chain(outside)
-        .map(|one| one.page())
-        .collect();
-    assert!(pages.len() > 5);
-    assert_page(
-        "all-drivers.md",
-        "Built-in drivers, whole",
-        "Which settings of the load does each driver support? `weigh list NAME` shows the same, \
-         also for drivers of your own; [Drivers](drivers.md) says how to write one.",
-        &pages,
-    );
-}
-
-#[test]
-fn the_page_of_experiments_is_what_the_program_says() {
-    let recipes = recipes();
-    let pages: Vec<Page> = catalogue::names()
-        .into_iter()
-        .map(|name| ExperimentDescription::open(name, recipes).unwrap().page())
-        .collect();
-    assert!(pages.len() > 15);
-    assert_page(
-        "all-experiments.md",
-        "Experiments of the catalogue, whole",
-        "What does each experiment start, load and vary, and how long does it take? `weigh list \
-         NAME` shows the same, also for a file of your own. [The catalogue](catalogue.md) says what \
-         they have shown.",
-        &pages,
-    );
+    for recipe in recipes.iter() {
+        let names: Vec<&str> = recipe
+            .params
+            .iter()
+            .map(|param| param.name.as_str())
+            .collect();
+        assert_described(&RecipeDescription::of(recipe).page(), "recipe", &names);
+    }
+    for driver in recipes.drivers().iter() {
+        let names: Vec<&str> = driver
+            .params
+            .iter()
+            .map(|param| param.name.as_str())
+            .collect();
+        assert_described(&DriverDescription::of(driver).page(), "driver", &names);
+    }
+    assert_described(&DriverDescription::engine().page(), "driver", &[]);
+    for name in catalogue::names() {
+        let one = catalogue::open_experiment(name, &[], false, recipes).unwrap();
+        let factors = one.factors.iter().map(|factor| factor.name.as_str());
+        let names: Vec<&str> = one
+            .servers
+            .iter()
+            .map(|server| server.name.as_str())
+            .chain(factors)
+            .collect();
+        let page = ExperimentDescription::open(name, recipes).unwrap().page();
+        assert_described(&page, "experiment", &names);
+    }
 }
 
 /// The last columns of the catalogue's table follow from the files of the experiments.
 #[test]
 fn the_catalogue_says_how_long_each_takes_and_which_have_a_search_for_bottlenecks() {
     let recipes = recipes();
-    let page = std::fs::read_to_string(path_of("catalogue.md")).unwrap();
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/catalogue.md");
+    let page = std::fs::read_to_string(&path).unwrap();
     let (table, rest) = page.split_once("\n## ").unwrap();
     let mut rows = 0;
     let lines = table.lines().map(|line| {
@@ -119,22 +102,30 @@ fn the_catalogue_says_how_long_each_takes_and_which_have_a_search_for_bottleneck
     });
     let lines: Vec<String> = lines.collect();
     assert_eq!(rows, catalogue::names().len());
-    assert_text(
-        "catalogue.md",
-        &format!("{}\n\n## {rest}", lines.join("\n")),
+    let text = format!("{}\n\n## {rest}", lines.join("\n"));
+    if std::env::var_os("WEIGH_WRITE_SHOWN").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let line = page.lines().zip(text.lines()).position(|(a, b)| a != b);
+    assert!(
+        page == text,
+        "docs/src/reference/catalogue.md is not what the program says, first in line {}; to write it anew: {HOW}",
+        line.map_or(0, |at| at + 1)
     );
 }
 
 #[test]
 fn every_parameter_says_what_it_does() {
-    for recipe in recipes().iter() {
-        for param in &recipe.params {
-            assert!(param.doc.len() > 10, "{}: {}", recipe.name, param.name);
-        }
-    }
-    for driver in recipes().drivers().iter() {
-        for param in &driver.params {
-            assert!(param.doc.len() > 10, "{}: {}", driver.name, param.name);
+    let recipes = recipes();
+    let of_drivers = recipes.drivers().iter().map(|one| (&one.name, &one.params));
+    for (name, params) in recipes
+        .iter()
+        .map(|one| (&one.name, &one.params))
+        .chain(of_drivers)
+    {
+        for param in params {
+            assert!(param.doc.len() > 10, "{name}: {}", param.name);
         }
     }
 }
