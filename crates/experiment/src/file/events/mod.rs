@@ -326,64 +326,6 @@ fn check_times(
     }
 }
 
-/// Checks that nothing else uses the link of a server's host, since `what` affects the whole link.
-pub(super) fn check_own_host(
-    reader: &mut Reader,
-    experiment: &Experiment,
-    name: &str,
-    what: EventKind,
-    place: Place,
-) {
-    let (done, to_link) = match what {
-        EventKind::Cut => ("cut off", "takes a host's link down"),
-        EventKind::Slow => ("made slow", "adds a delay to a host's link"),
-        _ => ("made to lose packets", "makes a host's link lose packets"),
-    };
-    let label = format!("\"{}\" {to_link}", what.word());
-    let host = experiment.server(name).and_then(|one| one.host.as_deref());
-    let is_separate = experiment.hosts_are_apart() || experiment.hosts_are_machines();
-    let Some(host) = host.filter(|_| is_separate) else {
-        reader.report(
-            Problem::at(
-                place,
-                format!(
-                    "the server `{name}` cannot be {done}: it is not on a host with its own \
-                     namespace"
-                ),
-                label,
-            )
-            .help(
-                "give it a host of its own ([hosts.NAME], host = \"NAME\"); hosts are \
-                 namespaces as soon as one of them has `link`, `quota`, `access` or `settings`",
-            ),
-        );
-        return;
-    };
-    let mut others = experiment.servers.iter();
-    let other = others.find(|one| one.name != name && one.host.as_deref() == Some(host));
-    let conditions = experiment.conditions();
-    let mut loads = conditions.iter().map(|one| experiment.under(one).load.host);
-    let beside = match other {
-        Some(other) => format!("the server `{}`", other.name),
-        None if loads.any(|load| load.as_deref() == Some(host)) => "the load".to_owned(),
-        None => return,
-    };
-    let mut help = format!("give `{name}` a host of its own");
-    if what.takes_host() {
-        help.push_str(&format!(
-            ", or write host = \"{host}\" if all of it is meant"
-        ));
-    }
-    reader.report(
-        Problem::at(
-            place,
-            format!("the server `{name}` cannot be {done} alone: {beside} is on host `{host}` too"),
-            label,
-        )
-        .help(help),
-    );
-}
-
 /// Checks the load of a condition.
 pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, resolved: &ResolvedCondition) {
     if resolved.events.is_empty() {

@@ -14,26 +14,6 @@ use readings::{HostSpec, Reach};
 /// The keys that need a namespace.
 const MADE: [&str; 3] = ["quota", "access", "settings"];
 
-/// `ssh`: the destination for the system's `ssh`.
-pub(crate) fn ssh(reader: &mut Reader, host: &Section<'_>) -> Option<String> {
-    let ssh = host.text(reader, "ssh")?;
-    // A leading dash would make it an option; a destination has no space.
-    let good = |c: char| c.is_ascii_graphic() && !matches!(c, '\'' | '"' | '`' | '\\');
-    if !ssh.is_empty() && !ssh.starts_with('-') && ssh.chars().all(good) {
-        return Some(ssh);
-    }
-    let (entry, path) = host.entry("ssh")?;
-    reader.report(
-        Problem::at(
-            entry.node.place,
-            format!("`{path}` is not an ssh destination: {}", shown(&ssh)),
-            "expected \"user@machine\", or a name of ~/.ssh/config",
-        )
-        .help("set port, keys and jump hosts in ~/.ssh/config, under a name for the host"),
-    );
-    None
-}
-
 /// `address`: where other hosts reach its servers.
 pub(crate) fn address(reader: &mut Reader, host: &Section<'_>) -> Option<IpAddr> {
     let text = host.text(reader, "address")?;

@@ -1,10 +1,10 @@
 //! What opens the pipe to a host: `ssh`, `exec`, and presets of engines that start programs
 //! elsewhere. A preset of several nodes declares as many hosts.
 
-use super::machines;
 use crate::file::names::MOST_NAMES;
 use config::reader::{Problem, Reader};
 use config::section::Section;
+use config::units::shown;
 use readings::{ContainerSource, HostSpec, Kubernetes, Member, Nomad, Podman, Reach, Slurm};
 
 /// The keys that open a pipe; a host has at most one.
@@ -32,7 +32,7 @@ pub(crate) fn hosts(reader: &mut Reader, table: &Section<'_>, host: HostSpec) ->
     let (reaches, is_numbered) = match given.first() {
         None => return vec![host],
         Some((first, _)) => match first.name.as_str() {
-            "ssh" => (one(machines::ssh(reader, table).map(Reach::Ssh)), false),
+            "ssh" => (one(ssh(reader, table).map(Reach::Ssh)), false),
             "exec" => (one(exec(reader, table).map(Reach::Exec)), false),
             "podman" => (one(podman(reader, table).map(Reach::Podman)), false),
             "slurm" => members(slurm(reader, table), &name, Reach::Slurm),
@@ -54,6 +54,26 @@ pub(crate) fn hosts(reader: &mut Reader, table: &Section<'_>, host: HostSpec) ->
         ..host.clone()
     });
     hosts.collect()
+}
+
+/// `ssh`: the destination for the system's `ssh`.
+fn ssh(reader: &mut Reader, host: &Section<'_>) -> Option<String> {
+    let ssh = host.text(reader, "ssh")?;
+    // A leading dash would make it an option; a destination has no space.
+    let good = |c: char| c.is_ascii_graphic() && !matches!(c, '\'' | '"' | '`' | '\\');
+    if !ssh.is_empty() && !ssh.starts_with('-') && ssh.chars().all(good) {
+        return Some(ssh);
+    }
+    let (entry, path) = host.entry("ssh")?;
+    reader.report(
+        Problem::at(
+            entry.node.place,
+            format!("`{path}` is not an ssh destination: {}", shown(&ssh)),
+            "expected \"user@machine\", or a name of ~/.ssh/config",
+        )
+        .help("set port, keys and jump hosts in ~/.ssh/config, under a name for the host"),
+    );
+    None
 }
 
 /// Reports hosts of a preset that have the names of others.
