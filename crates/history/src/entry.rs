@@ -13,7 +13,7 @@ use crate::commits::{is_built, of_subject, words};
 use crate::facts::{Facts, digest, experiment_facts, machine_facts, machine_words, take_names};
 
 /// The version of the index's lines. Lines of another version are skipped until a rebuild.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 1;
 /// The smallest standard deviation of block ratios that is believed, as in `verdict`: smaller
 /// differences come from rounding.
 const FINEST: f64 = 5e-4;
@@ -174,7 +174,7 @@ impl RunEntry {
             .partition(|(name, _)| name.starts_with("servers."));
         let (mut servers, mut asked) = (servers, asked);
         servers.retain(|name, _| !is_name_of_revision(hosts, name));
-        // Old folders may lack the file; the journal knows this much.
+        // A folder may lack the file; the journal knows this much.
         asked.insert("baseline".into(), header.baseline.clone());
         asked.insert("conditions".into(), format!("{:?}", header.conditions));
         let mut machine = hosts.map(machine_facts).unwrap_or_default();

@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod condition;
 mod driver;
 mod errors;
 mod gate;
@@ -15,6 +16,7 @@ mod load;
 mod machine;
 mod utc;
 
+pub use condition::{Condition, at_condition, condition_text};
 pub use driver::{
     DriverReading, DriverRun, FigureTable, ProcessLine, Tool, ToolLatency, ToolReading, ToolTls,
 };
@@ -23,12 +25,11 @@ pub use gate::{Gate, GateBound, GateMetric};
 pub use histogram::{Histogram, HistogramError, Quantiles, hlog};
 pub use http::HttpVersion;
 pub use journal::{
-    BesideReading, Condition, CurveChoice, CurvePoint, DeclaredLoad, DuringEvent, EVENT_ROW_MS,
-    EventReading, EventsReading, FailureCause, JOURNAL_LINE_BYTES_MAX, Journal, JournalRow,
-    JournalTextError, LOAD_KEY, Outcome, Placement, Published, RateChoice, Reading, RunHeader,
-    Salvaged, ServerReading, ServerSettings, SettingsReading, SubjectSettings, Trial,
-    UnwritableRow, at_condition, condition_of_load, condition_text, first_number_above_limit,
-    trials_by_load,
+    BesideReading, CurveChoice, CurvePoint, DeclaredLoad, DuringEvent, EVENT_ROW_MS, EventReading,
+    EventsReading, FailureCause, JOURNAL_LINE_BYTES_MAX, Journal, JournalRow, JournalTextError,
+    LOAD_KEY, Outcome, Placement, Published, RateChoice, Reading, RunHeader, Salvaged,
+    ServerReading, ServerSettings, SettingsReading, SubjectSettings, Trial, UnwritableRow,
+    condition_of_load, first_number_above_limit, trials_by_load,
 };
 pub use load::{
     AcceptQueue, Answered, Batch, ClientPauses, ClientReading, FIRST_ANSWER, Fairness, HostReading,

@@ -18,12 +18,10 @@ pub struct DriverReading {
     /// The driver's name.
     pub driver: String,
     /// Its parameters that were not at their defaults, as `name=value`.
-    #[serde(default)]
     pub settings: Vec<String>,
     /// Its version, as it tells it.
     pub version: Option<String>,
     /// The steps in which it prints latencies, in microseconds.
-    #[serde(default)]
     pub latency_step_us: Option<f64>,
     /// Its runs, in order.
     pub runs: Vec<DriverRun>,

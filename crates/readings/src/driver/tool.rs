@@ -121,7 +121,6 @@ pub struct ToolReading {
     pub tool: Tool,
     /// The text that it was read from, where there are several: a file's name. Readers leave it
     /// open.
-    #[serde(default)]
     pub source: Option<String>,
     /// The lines that it was read from, counted from 1, both included.
     pub lines: (usize, usize),
@@ -130,7 +129,6 @@ pub struct ToolReading {
     /// Where the load went.
     pub url: Option<String>,
     /// How its connections were encrypted, where it says so.
-    #[serde(default)]
     pub tls: Option<ToolTls>,
     /// What was asked for, where the tool measures several things (`GET` of redis-benchmark).
     pub operation: Option<String>,

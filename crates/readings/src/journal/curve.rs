@@ -18,7 +18,6 @@ pub struct CurvePoint {
     /// Measured time: the sum of its windows.
     pub duration_s: f64,
     /// Load before the windows, which is not measured, all together.
-    #[serde(default)]
     pub ramp_up_s: f64,
     /// How many windows.
     pub slices: u32,
@@ -86,7 +85,6 @@ pub struct CurveChoice {
     /// What each subject carried in the closed loop of the first block.
     pub capacities_per_s: BTreeMap<String, f64>,
     /// The highest rate that the client was held to be able to offer; rates beyond it are left out.
-    #[serde(default)]
     pub client_per_s: Option<f64>,
     /// The bounds of the 99th percentile for which the rate is asked, us.
     pub bounds_us: Vec<f64>,

@@ -17,16 +17,12 @@ pub struct EventsReading {
     /// 95% of the requests of every second had a good answer within 0.3 s. 0 where it was full all
     /// the time, absent where it was not full at the window's end.
     pub full_rate_after_s: Option<f64>,
-    /// The longest time without any good answer, from the first event to the window's end; absent
-    /// in journals of before it was recorded.
-    #[serde(default)]
+    /// The longest time without any good answer, from the first event to the window's end.
     pub longest_silence_s: Option<f64>,
     /// When it began, since the measured window began.
-    #[serde(default)]
     pub longest_silence_at_s: Option<f64>,
     /// The longest time that a good answer took which came after the first event; absent where none
-    /// came, and in journals of before it was recorded.
-    #[serde(default)]
+    /// came.
     pub longest_response_s: Option<f64>,
     /// Time from the first event to the window's end.
     pub observed_s: f64,

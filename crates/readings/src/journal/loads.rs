@@ -7,30 +7,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use crate::{Condition, Journal, JournalRow, LoadReading, Outcome, Reading, RunHeader, Trial};
+use super::Journal;
+use super::rows::{BesideReading, DeclaredLoad, JournalRow, Outcome, Reading, RunHeader, Trial};
+use crate::Condition;
 
 /// The key of a condition that names the load that a row is about.
 pub const LOAD_KEY: &str = "load";
-
-/// One of a run's loads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeclaredLoad {
-    pub name: String,
-    /// Whether it is recorded and not compared.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub background: bool,
-}
-
-/// What a load other than the first one measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct BesideReading {
-    /// During the closed loop of the first load.
-    pub throughput: Option<LoadReading>,
-    /// During the open loop of the first load.
-    pub latency: Option<LoadReading>,
-}
 
 /// The condition with the name of a load under [`LOAD_KEY`].
 pub fn condition_of_load(condition: &Condition, load: &str) -> Condition {
@@ -162,7 +144,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FailureCause, RateChoice};
+    use crate::{FailureCause, LoadReading, RateChoice};
 
     fn header() -> RunHeader {
         let load = |name: &str, background| DeclaredLoad {

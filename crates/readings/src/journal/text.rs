@@ -90,7 +90,7 @@ impl JournalRow {
         Ok(line)
     }
 
-    /// Reads a line. A line without a checksum, as older versions wrote it, is accepted.
+    /// Reads a line. One without a checksum is accepted: no program has summed it.
     fn parse(line: &[u8]) -> Result<Self, String> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         if let Some((row, sum)) = summed(line) {
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::{Condition, Histogram, LoadReading, Outcome, Pacing, RateChoice, Reading, Trial};
 
-    const HEADER: &str = r#"{"row":"run","weigh_version":"1","experiment":"e","title":"t","seed":1,"baseline":"a","subjects":["a"],"conditions":[{}],"blocks":2,"matters":0.03,"started_unix_s":5}"#;
+    const HEADER: &str = r#"{"row":"run","weigh_version":"1","experiment":"e","title":"t","seed":1,"baseline":"a","subjects":["a"],"conditions":[{}],"blocks":2,"matters":0.03,"matters_failures":0.001,"max_error":0.01,"started_unix_s":5,"published":[]}"#;
 
     fn trial(number: u32) -> JournalRow {
         let mut load = LoadReading::empty(Pacing::Closed);
@@ -297,7 +297,6 @@ mod tests {
         let rows = rows();
         let journal = Journal::parse(&text(&rows)).unwrap();
         assert_eq!(journal.rows, rows[1..]);
-        // Lines as older versions wrote them.
         let plain = rows
             .iter()
             .map(|row| serde_json::to_string(row).unwrap() + "\n");

@@ -90,7 +90,6 @@ pub struct LoadReading {
     /// How late the client read what had arrived, ns. With kernel timestamps it is part of no other
     /// time. Without them this is empty, and the delay is part of response, service, first byte and
     /// transfer.
-    #[serde(default = "Histogram::empty")]
     pub receive_lag: Histogram,
     /// What the load cost the machine and whether it kept up.
     pub client: ClientReading,
@@ -106,7 +105,6 @@ pub struct LoadReading {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<LoadRow>,
     /// Rows that were left out because there were too many to keep.
-    #[serde(default)]
     pub rows_left_out: u64,
     /// The longest times of the measured window without a good answer, in order of time; known
     /// where rows were asked for.
@@ -119,7 +117,6 @@ pub struct LoadReading {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub per_request: Vec<RequestReading>,
     /// How evenly the answers fell on the connections.
-    #[serde(default)]
     pub fairness: Option<Fairness>,
     /// What was offered and what was answered in time; of an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +163,7 @@ impl LoadReading {
     /// answers after the window is not in it, see [`Self::answered_per_s`]. In a closed loop those at
     /// the edges of slices count with their part ([`Slice::edges`]).
     pub fn requests_per_s(&self) -> f64 {
-        // Journals of older versions have the sum only, or nothing.
+        // A reading without slices has the sum only, or nothing.
         let within = self.answered().map(|answered| answered.within);
         match within.or(self.offered.map(|offered| offered.answered_within)) {
             Some(within) => per_s(within as f64, self.duration_s),
@@ -272,14 +269,11 @@ pub struct Slice {
     /// What has to be added to `requests` in a closed loop, where a good answer whose time lies
     /// partly inside counts with that part of its time. Without it answers that take a tenth of the
     /// slice come in bursts, and one burst more or less is 10% of the throughput.
-    #[serde(default)]
     pub edges: f64,
-    /// When good answers came, of an open loop; `None` in a closed one, and in journals of older
-    /// versions.
+    /// When good answers came, of an open loop; `None` in a closed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered: Option<Answered>,
     /// Time inside it that the load's threads were ready to run and had no CPU.
-    #[serde(default)]
     pub client_waited_s: f64,
 }
 
@@ -469,7 +463,6 @@ pub struct HostReading {
     /// Whether one of its threads was saturated.
     pub saturated: bool,
     /// How long after the common start it began a measured segment, at most, us.
-    #[serde(default)]
     pub start_late_us: f64,
     /// Why it was lost, if it was. Rows of the load have what it had sent until then; no other figure
     /// has it.
@@ -483,7 +476,6 @@ pub struct ClientReading {
     /// CPU time of all load threads in the measured windows.
     pub cpu_s: f64,
     /// Time in the measured windows that load threads were ready to run and had no CPU.
-    #[serde(default)]
     pub waited_s: f64,
     /// Whether a thread wanted so much CPU time, had or waited for, that its figures are not the
     /// servers' alone.
@@ -502,7 +494,6 @@ pub struct ThreadReading {
     /// CPU time over measured time, 0 to 1.
     pub cpu: f64,
     /// The share of measured time that it was ready to run and had no CPU, 0 to 1.
-    #[serde(default)]
     pub waited: f64,
     /// Good answers this thread counted in the measured windows.
     pub requests: u64,
@@ -576,8 +567,8 @@ mod tests {
         assert_eq!(load.answered_per_s(), 1_500.0);
         assert_eq!(load.bytes_per_s(), 60_000.0);
         assert_eq!(load.answered().unwrap().after, 1_800);
-        // Of older journals.
-        load.slices[1].answered = None;
+        // Without slices there is the sum.
+        load.slices.clear();
         load.offered = Some(Offered {
             answered_within: 1_000,
             ..Offered::default()
@@ -586,8 +577,6 @@ mod tests {
         load.offered = None;
         assert_eq!(load.requests_per_s(), 1_500.0);
         assert_eq!(load.bytes_per_s(), 150_000.0);
-        let old = r#"{"start_s":0.0,"duration_s":1.0,"requests":5,"errors":0,"client_cpu_s":0.1}"#;
-        assert_eq!(serde_json::from_str::<Slice>(old).unwrap().answered, None);
     }
 
     #[test]

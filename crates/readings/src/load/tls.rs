@@ -10,7 +10,6 @@ pub struct TlsReading {
     /// Full handshakes inside the measured windows, ns: from the open connection to the session.
     pub handshake: Histogram,
     /// Handshakes inside the measured windows that resumed an earlier session, ns.
-    #[serde(default = "Histogram::empty")]
     pub resumed_handshake: Histogram,
     /// Handshakes of the whole load.
     pub handshakes: u64,

@@ -20,8 +20,7 @@ pub struct BottleneckReading {
     pub client_cpus: Vec<u32>,
     /// CPUs that the servers on the load's machine may use.
     pub server_cpus: Vec<u32>,
-    /// The CPUs that each server may use, on its machine; empty in journals of older versions.
-    #[serde(default)]
+    /// The CPUs that each server may use, on its machine.
     pub cpus_of_servers: BTreeMap<String, Vec<u32>>,
     /// Where hosts are machines: the host of each server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -33,20 +32,17 @@ pub struct BottleneckReading {
     pub keepalive: bool,
     /// What the link between client and servers lets through, bits per second; absent where
     /// nothing limits it.
-    #[serde(default)]
     pub link_bits_per_s: Option<f64>,
     /// Ports that the load's outgoing connections may have, where that could be read and the host
     /// does not reuse those in TIME_WAIT.
     pub ports: Option<u32>,
     /// The same for servers that are on hosts with ports of their own.
-    #[serde(default)]
     pub server_ports: BTreeMap<String, u32>,
     /// Why a change could not be made, a sentence each.
     pub not_tried: Vec<String>,
     /// Why it could not be measured.
     pub failed: Option<String>,
     /// Ports of the load's host that connections in TIME_WAIT held then.
-    #[serde(default)]
     pub waiting_at_failure: Option<u64>,
 }
 
@@ -106,7 +102,7 @@ pub struct Probe {
     pub no_port: u64,
     /// Connections that found the accept queue of a server of the path full, in the whole load, and
     /// overflows that no socket accounts for. Absent for a server that ran before, whose sockets are
-    /// not known, and in older journals.
+    /// not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_queue_full: Option<u64>,
     /// Bytes read per second.
@@ -139,7 +135,6 @@ pub struct BottleneckSample {
     /// The watched servers, by name.
     pub servers: BTreeMap<String, ServerSample>,
     /// For how much of the time the client's busiest thread wanted a CPU, 0 to 1.
-    #[serde(default)]
     pub client_wanted: f64,
     /// How busy each CPU of the load's machine was.
     pub cpus: Vec<CpuSample>,
@@ -150,7 +145,6 @@ pub struct BottleneckSample {
     /// together.
     pub kernel: KernelSample,
     /// Ports that are taken at the end, by network namespace, the load's own first.
-    #[serde(default)]
     pub ports: Vec<PortsSample>,
 }
 
@@ -184,7 +178,6 @@ pub struct ServerSample {
     pub busiest: Vec<f64>,
     /// The share of the time in which the same threads ran or were runnable. A thread that never
     /// sleeps is at 1, however little CPU time it gets.
-    #[serde(default)]
     pub wanted: Vec<f64>,
 }
 

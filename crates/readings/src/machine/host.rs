@@ -32,13 +32,10 @@ pub struct HostSpec {
     /// Settings of the kernel's network, such as `net.core.somaxconn`, and their values.
     pub settings: Vec<(String, String)>,
     /// How it is reached, if it is another machine than this one.
-    #[serde(default)]
     pub reach: Option<Reach>,
     /// A `weigh` for that machine, where it needs another one than this.
-    #[serde(default)]
     pub binary: Option<PathBuf>,
     /// The address by which other machines reach its servers.
-    #[serde(default)]
     pub address: Option<IpAddr>,
 }
 
@@ -159,7 +156,6 @@ pub const PACKET_BYTES_MAX: usize = 1_500;
 /// What lies between a host and the middle, where all links meet. Two hosts that talk have both of
 /// their links between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct LinkSpec {
     /// Added to every round trip, half of it each way, ns.
     pub rtt_ns: u64,

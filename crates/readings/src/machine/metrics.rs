@@ -94,8 +94,7 @@ pub struct MachineMetrics {
     /// CPU time in soft interrupts, such as the network's, over all CPUs, s.
     pub softirq_s: f64,
     /// CPU time of all programs and of the kernel, soft interrupts included and steal time not, over
-    /// all CPUs, s. Absent in old journals.
-    #[serde(default)]
+    /// all CPUs, s. Absent where it could not be read.
     pub busy_s: Option<f64>,
     /// Context switches of all threads.
     pub context_switches: u64,
@@ -385,14 +384,5 @@ mod tests {
         (1..100).for_each(|thread| sum.add(&one(1, 1, thread)));
         let threads = &sum.servers["a"].busiest;
         assert_eq!((threads.len(), threads[0].thread), (16, 99));
-    }
-
-    #[test]
-    fn a_reading_of_before_has_none_of_it() {
-        let old = r#"{"throughput":null,"latency":null,"servers":[],
-            "upstream_connections_per_request":null,"warnings":[]}"#;
-        let reading: crate::Reading = serde_json::from_str(old).unwrap();
-        assert_eq!((reading.probed, reading.latency_probed), (None, None));
-        assert_eq!(reading.instructions, None);
     }
 }
