@@ -17,21 +17,29 @@
 //!   the concurrency.
 //! - Bytes are all that was received; `Kbytes` are 1024.
 
+use super::Reader;
 use crate::mark::Mark;
 use crate::reading::{Figures, set_quantile};
 use crate::text::lines::Line;
 use crate::text::units;
 use crate::{Tool, ToolLatency, ToolReading, ToolTls, tls};
 
-pub(crate) const EXPECTED: &str = "`This is ApacheBench` or `Requests per second: ...`";
-pub(crate) const RESULT: &str = "`Requests per second: 123.45 [#/sec] (mean)`";
-pub(crate) const GIVES_UP: &[&str] = &[
-    "apr_",
-    "ab: ",
-    "SSL handshake failed",
-    "Test aborted after",
-    "socket: ",
-];
+const RESULT: &str = "`Requests per second: 123.45 [#/sec] (mean)`";
+
+pub(super) static READER: Reader = Reader {
+    first: "`This is ApacheBench` or `Requests per second: ...`",
+    result: RESULT,
+    gives_up: &[
+        "apr_",
+        "ab: ",
+        "SSL handshake failed",
+        "Test aborted after",
+        "socket: ",
+    ],
+    mark: |lines, at| mark(&lines[at]),
+    read,
+    document: None,
+};
 
 /// Below this a whole millisecond is more than 5% off.
 const COARSE_US: f64 = 10_000.0;
@@ -84,7 +92,7 @@ const BESIDE: &[&str] = &[
     "These results are probably",
 ];
 
-pub(crate) fn mark(line: &Line) -> Option<Mark> {
+fn mark(line: &Line) -> Option<Mark> {
     let text = line.text.as_str();
     if text.starts_with("Time per request:") {
         return Mark::once(if text.contains("across all") { 25 } else { 24 });
@@ -136,7 +144,7 @@ struct Said {
     table_mean_us: Option<f64>,
 }
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Ab);
     reading.threads = Some(1);
     let mut said = Said::default();

@@ -11,16 +11,23 @@
 //! - Without one request there are zeros in the table, which are no figures.
 //! - Sizes have K = 1024, with the bytes in brackets; heads are counted as they travelled.
 
+use super::Reader;
 use crate::mark::Mark;
 use crate::reading::{Figures, set_quantile, sum};
 use crate::text::lines::Line;
 use crate::text::units;
 use crate::{Tool, ToolLatency, ToolReading, ToolTls, tls};
 
-pub(crate) const EXPECTED: &str = "`finished in 1.00s, 123.45 req/s, 1.23MB/s`";
-pub(crate) const RESULT: &str = EXPECTED;
-pub(crate) const GIVES_UP: &[&str] =
-    &["-n: ", "-c: ", "-t: ", "No URI", "invalid URI", "Unable to"];
+const FINISHED: &str = "`finished in 1.00s, 123.45 req/s, 1.23MB/s`";
+
+pub(super) static READER: Reader = Reader {
+    first: FINISHED,
+    result: FINISHED,
+    gives_up: &["-n: ", "-c: ", "-t: ", "No URI", "invalid URI", "Unable to"],
+    mark: |lines, at| mark(&lines[at]),
+    read,
+    document: None,
+};
 
 const BESIDE: &[&str] = &[
     "Warm-up ",
@@ -34,7 +41,7 @@ const BESIDE: &[&str] = &[
     "UDP datagram:",
 ];
 
-pub(crate) fn mark(line: &Line) -> Option<Mark> {
+fn mark(line: &Line) -> Option<Mark> {
     let text = line.text.as_str();
     let row = row_of(text);
     if text.starts_with("starting benchmark...") {
@@ -92,7 +99,7 @@ fn columns(text: &str) -> Option<Vec<&str>> {
     names.starts_with(&["min", "max"]).then_some(names)
 }
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::H2load);
     let mut names = vec!["min", "max", "mean", "sd"];
     let mut spawned = Vec::new();
@@ -106,13 +113,13 @@ pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
         } else if let Some(rest) = line.after("finished in") {
             let mut parts = rest.split(", ");
             let time = parts.next().and_then(units::duration_s);
-            reading.duration_s = figures.want(line, EXPECTED, time);
+            reading.duration_s = figures.want(line, FINISHED, time);
             let rate = parts.next().and_then(|part| part.strip_suffix(" req/s"));
             let rate = rate.and_then(units::number);
-            reading.requests_per_s = figures.want(line, EXPECTED, rate);
+            reading.requests_per_s = figures.want(line, FINISHED, rate);
             let bytes = parts.next().and_then(|part| part.strip_suffix("/s"));
             let bytes = bytes.and_then(units::bytes_1024);
-            reading.bytes_per_s = figures.want(line, EXPECTED, bytes);
+            reading.bytes_per_s = figures.want(line, FINISHED, bytes);
         } else if let Some(rest) = line.after("requests:") {
             seen = Requests::read(line, rest, figures);
         } else if let Some(rest) = line.after("status codes:") {

@@ -9,17 +9,25 @@
 //! - Times are in seconds with four decimals, and so rounded to 100 us.
 //! - Nothing says how many workers there were; that is on the command line.
 
+use super::Reader;
 use crate::mark::Mark;
 use crate::reading::{Figures, count_failure, is_absent, set_quantile, sum};
 use crate::text::lines::{Line, next_filled};
 use crate::text::units;
 use crate::{Tool, ToolLatency, ToolReading};
 
-pub(crate) const EXPECTED: &str = "`Summary:` and `Total: 1.2345 secs`";
-pub(crate) const RESULT: &str = "`Requests/sec: 123.4567`";
-pub(crate) const GIVES_UP: &[&str] = &["-c cannot", "-n cannot", "-n and -c", "could not parse"];
+pub(super) const RESULT: &str = "`Requests/sec: 123.4567`";
 
-pub(crate) fn mark(lines: &[Line], at: usize) -> Option<Mark> {
+pub(super) static READER: Reader = Reader {
+    first: "`Summary:` and `Total: 1.2345 secs`",
+    result: RESULT,
+    gives_up: &["-c cannot", "-n cannot", "-n and -c", "could not parse"],
+    mark,
+    read,
+    document: None,
+};
+
+fn mark(lines: &[Line], at: usize) -> Option<Mark> {
     let line = &lines[at];
     let next = next_filled(lines, at).map_or("", |line| line.text.as_str());
     match line.text.as_str() {
@@ -113,7 +121,7 @@ impl Section {
     }
 }
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Hey);
     let details = read_summary(&mut reading, lines, figures);
     // Over all requests: what is true of it depends on keep-alive, which the command tells.

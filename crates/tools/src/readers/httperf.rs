@@ -14,6 +14,7 @@
 //! - `<=N concurrent connections` is how many were open at the most.
 //! - A status of 400 or more is an error here, as it is with wrk.
 
+use super::Reader;
 use crate::command;
 use crate::mark::Mark;
 use crate::reading::{Figures, set_quantile, sum};
@@ -21,9 +22,14 @@ use crate::text::lines::Line;
 use crate::text::units;
 use crate::{Tool, ToolLatency, ToolReading};
 
-pub(crate) const EXPECTED: &str = "`Total: connections N requests N replies N test-duration T s`";
-pub(crate) const RESULT: &str = "`Reply rate [replies/s]: ...`";
-pub(crate) const GIVES_UP: &[&str] = &["httperf: ", "httperf."];
+pub(super) static READER: Reader = Reader {
+    first: "`Total: connections N requests N replies N test-duration T s`",
+    result: "`Reply rate [replies/s]: ...`",
+    gives_up: &["httperf: ", "httperf."],
+    mark: |lines, at| mark(&lines[at]),
+    read,
+    document: None,
+};
 
 const LINES: &[(&str, u8, bool)] = &[
     ("Maximum connect burst length", 2, false),
@@ -52,7 +58,7 @@ pub(crate) const BESIDE: &[&str] = &[
     "httperf: maximum",
 ];
 
-pub(crate) fn mark(line: &Line) -> Option<Mark> {
+fn mark(line: &Line) -> Option<Mark> {
     let text = line.text.as_str();
     if is_command(text) {
         return Mark::opens(1);
@@ -122,7 +128,7 @@ struct Said {
     transfer_us: Option<f64>,
 }
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Httperf);
     reading.threads = Some(1);
     let mut said = Said::default();

@@ -16,15 +16,27 @@
 
 use serde_json::Value;
 
+use super::{Document, Reader};
 use crate::mark::Mark;
 use crate::reading::{Figures, set_quantile};
 use crate::text::lines::Line;
 use crate::text::units;
 use crate::{Tool, ToolLatency, ToolReading};
 
-pub(crate) const EXPECTED: &str = "`http_reqs......: 100 9.9/s`, or its JSON";
-pub(crate) const RESULT: &str = "`http_reqs......: 100 9.9/s`";
-pub(crate) const GIVES_UP: &[&str] = &["ERRO[", "level=error"];
+const RESULT: &str = "`http_reqs......: 100 9.9/s`";
+
+pub(super) static READER: Reader = Reader {
+    first: "`http_reqs......: 100 9.9/s`, or its JSON",
+    result: RESULT,
+    gives_up: &["ERRO[", "level=error"],
+    mark: |lines, at| mark(&lines[at]),
+    read,
+    document: Some(Document {
+        key: "\"http_reqs\"",
+        is_one: is_document,
+        read: |json| Some(read_document(json)),
+    }),
+};
 
 /// The metrics that are read, each once in an output. All others are k6's or the script's too.
 const METRICS: [&str; 14] = [
@@ -51,7 +63,7 @@ fn is_part(text: &str) -> bool {
         .any(|heading| text.starts_with(heading))
 }
 
-pub(crate) fn mark(line: &Line) -> Option<Mark> {
+fn mark(line: &Line) -> Option<Mark> {
     let text = line.text.as_str();
     if let Some((name, _)) = metric(text) {
         let key = METRICS.iter().position(|metric| *metric == name);
@@ -128,7 +140,7 @@ impl Said {
     }
 }
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::K6);
     let mut said = Said::default();
     let mut whole = true;
@@ -242,15 +254,12 @@ fn set_trend(latency: &mut ToolLatency, name: &str, us: f64) {
     }
 }
 
-/// A key that every document of k6's has.
-pub(crate) const KEY: &str = "\"http_reqs\"";
-
 /// Whether a document is k6's: that of `--summary-export`, or the data of `handleSummary`.
-pub(crate) fn is_document(json: &Value) -> bool {
+fn is_document(json: &Value) -> bool {
     json["metrics"]["http_reqs"].is_object()
 }
 
-pub(crate) fn read_document(json: &Value) -> ToolReading {
+fn read_document(json: &Value) -> ToolReading {
     let mut reading = ToolReading::new(Tool::K6);
     let mut said = Said::default();
     // `handleSummary` has the values one level deeper.

@@ -10,18 +10,27 @@
 
 use serde_json::Value;
 
-use super::hey;
+use super::{Document, Reader, hey};
 use crate::mark::Mark;
 use crate::reading::{Figures, count_failure, set_quantile, sum};
 use crate::text::lines::{Line, next_filled};
 use crate::text::units;
 use crate::{Tool, ToolLatency, ToolReading};
 
-pub(crate) const EXPECTED: &str = "`Summary:` and `Success rate: 100.00%`, or its JSON";
-pub(crate) const RESULT: &str = hey::RESULT;
-pub(crate) const GIVES_UP: &[&str] = &["error: ", "Error: "];
+pub(super) static READER: Reader = Reader {
+    first: "`Summary:` and `Success rate: 100.00%`, or its JSON",
+    result: hey::RESULT,
+    gives_up: &["error: ", "Error: "],
+    mark,
+    read,
+    document: Some(Document {
+        key: "\"requestsPerSec\"",
+        is_one: is_document,
+        read: |json| Some(read_document(json)),
+    }),
+};
 
-pub(crate) fn mark(lines: &[Line], at: usize) -> Option<Mark> {
+fn mark(lines: &[Line], at: usize) -> Option<Mark> {
     let line = &lines[at];
     let next = next_filled(lines, at).map_or("", |line| line.text.as_str());
     match line.text.as_str() {
@@ -31,22 +40,19 @@ pub(crate) fn mark(lines: &[Line], at: usize) -> Option<Mark> {
     }
 }
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Oha);
     let details = hey::read_summary(&mut reading, lines, figures);
     reading.connect = details.dial.unwrap_or_default();
     vec![reading]
 }
 
-/// A key that every document of oha's has.
-pub(crate) const KEY: &str = "\"requestsPerSec\"";
-
 /// Whether a document is oha's.
-pub(crate) fn is_document(json: &Value) -> bool {
+fn is_document(json: &Value) -> bool {
     json["summary"]["requestsPerSec"].is_number() && json["statusCodeDistribution"].is_object()
 }
 
-pub(crate) fn read_document(json: &Value) -> ToolReading {
+fn read_document(json: &Value) -> ToolReading {
     let mut reading = ToolReading::new(Tool::Oha);
     let summary = &json["summary"];
     let us = |value: &Value| units::figure(value).map(|seconds| seconds * 1e6);

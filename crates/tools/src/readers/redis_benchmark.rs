@@ -6,19 +6,27 @@
 //! 6.2 there is one list, whose whole milliseconds are rounded down. A request is one command, also
 //! when `-P` sends several at once.
 
+use super::Reader;
 use crate::mark::Mark;
 use crate::reading::{Figures, set_quantile};
 use crate::text::lines::Line;
 use crate::text::units;
 use crate::{Tool, ToolReading};
 
-pub(crate) const EXPECTED: &str = "`====== SET ======`, `SET: 123.45 requests per second`, or CSV";
-pub(crate) const RESULT: &str = "`throughput summary: 123.45 requests per second`";
-pub(crate) const GIVES_UP: &[&str] = &["Could not connect to Redis", "Error from server", "NOAUTH"];
+const RESULT: &str = "`throughput summary: 123.45 requests per second`";
+
+pub(super) static READER: Reader = Reader {
+    first: "`====== SET ======`, `SET: 123.45 requests per second`, or CSV",
+    result: RESULT,
+    gives_up: &["Could not connect to Redis", "Error from server", "NOAUTH"],
+    mark: |lines, at| mark(&lines[at]),
+    read,
+    document: None,
+};
 
 const PER_SECOND: &str = " requests per second";
 
-pub(crate) fn mark(line: &Line) -> Option<Mark> {
+fn mark(line: &Line) -> Option<Mark> {
     let text = line.text.as_str();
     if operation(text).is_some() || !quiet(text).is_empty() || is_csv_header(text) {
         return Mark::opens(1);
@@ -164,7 +172,7 @@ fn csv_row(text: &str) -> Option<Vec<&str>> {
     numbers.then_some(cells)
 }
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut readings = Vec::new();
     let mut long: Option<ToolReading> = None;
     let mut columns = vec!["test", "rps"];

@@ -12,18 +12,27 @@
 
 use serde_json::Value;
 
+use super::{Document, Reader};
 use crate::mark::Mark;
 use crate::reading::Figures;
 use crate::text::lines::Line;
 use crate::text::units;
 use crate::{Tool, ToolReading};
 
-pub(crate) const EXPECTED: &str = "`Transactions: 123 hits`, or its JSON";
-pub(crate) const RESULT: &str = EXPECTED;
-pub(crate) const GIVES_UP: &[&str] = &["[fatal]"];
+const FIRST: &str = "`Transactions: 123 hits`, or its JSON";
 
-/// A key that every document of siege's has.
-pub(crate) const KEY: &str = "\"transaction_rate\"";
+pub(super) static READER: Reader = Reader {
+    first: FIRST,
+    result: FIRST,
+    gives_up: &["[fatal]"],
+    mark: |lines, at| mark(&lines[at]),
+    read,
+    document: Some(Document {
+        key: "\"transaction_rate\"",
+        is_one: is_document,
+        read: |json| Some(read_document(json)),
+    }),
+};
 
 /// The lines by how they begin, in their order, each with its key in the document.
 const LINES: [(&str, &str); 12] = [
@@ -53,7 +62,7 @@ fn key_of(text: &str) -> Option<(u8, &'static str)> {
     Some((at as u8 + 1, LINES[at].1))
 }
 
-pub(crate) fn mark(line: &Line) -> Option<Mark> {
+fn mark(line: &Line) -> Option<Mark> {
     let (rank, key) = key_of(&line.text)?;
     match key {
         "transactions" => line.text.ends_with("hits").then(|| Mark::opens(rank))?,
@@ -61,7 +70,7 @@ pub(crate) fn mark(line: &Line) -> Option<Mark> {
     }
 }
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut found = Vec::new();
     for &line in lines {
         let Some((_, key)) = key_of(&line.text) else {
@@ -77,13 +86,13 @@ pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
 }
 
 /// Whether a document is siege's.
-pub(crate) fn is_document(json: &Value) -> bool {
+fn is_document(json: &Value) -> bool {
     ["transactions", "availability", "transaction_rate"]
         .iter()
         .all(|key| json[*key].is_number())
 }
 
-pub(crate) fn read_document(json: &Value) -> ToolReading {
+fn read_document(json: &Value) -> ToolReading {
     reading(|key| units::figure(&json[key]))
 }
 

@@ -11,23 +11,28 @@
 //! prints it under some locales, is a point. Nothing is said of requests: what a crawl fetched is
 //! not known.
 
+use super::Reader;
 use crate::mark::Mark;
 use crate::reading::Figures;
 use crate::text::lines::Line;
 use crate::text::units;
 use crate::{Tool, ToolReading};
 
-pub(crate) const EXPECTED: &str =
-    "`real 0m1.234s`, `0.1u 0.2s 0:01.23 24%` or `0.1user 0.2system 0:01.23elapsed`";
-pub(crate) const RESULT: &str = "`real 0m1.234s`";
-pub(crate) const GIVES_UP: &[&str] = &["Command terminated by signal"];
+pub(super) static READER: Reader = Reader {
+    first: "`real 0m1.234s`, `0.1u 0.2s 0:01.23 24%` or `0.1user 0.2system 0:01.23elapsed`",
+    result: "`real 0m1.234s`",
+    gives_up: &["Command terminated by signal"],
+    mark: |lines, at| mark(&lines[at]),
+    read,
+    document: None,
+};
 
 const COMMAND: &str = "Command being timed:";
 const USER: &str = "User time (seconds):";
 const SYSTEM: &str = "System time (seconds):";
 const ELAPSED: &str = "Elapsed (wall clock) time";
 
-pub(crate) fn mark(line: &Line) -> Option<Mark> {
+fn mark(line: &Line) -> Option<Mark> {
     let text = line.text.as_str();
     match labelled(line) {
         Some(("real", _)) => return Mark::opens(1),
@@ -134,7 +139,7 @@ fn zsh(words: &[&str]) -> Option<Times> {
 /// How many words of zsh's line come after the command.
 const ZSH_WORDS: usize = 8;
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Time);
     let (mut user, mut system) = (None, None);
     for &line in lines {

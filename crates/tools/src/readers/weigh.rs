@@ -10,30 +10,34 @@
 
 use serde_json::Value;
 
+use super::{Document, Reader};
 use crate::text::lines::Line;
 use crate::text::units;
 use crate::{ReadError, Tool, ToolLatency, ToolReading};
 use readings::ErrorCounts;
 use readings::Quantiles;
 
-/// The key without which a document is none of ours, and what it holds.
-pub(crate) const EXPECTED: &str = "a JSON document with `requests`, `duration_s` and `latency_us`";
-/// How the program begins to say that it gives up.
-pub(crate) const GIVES_UP: &[&str] = &["weigh: "];
+const EXPECTED: &str = "a JSON document with `requests`, `duration_s` and `latency_us`";
 
-/// A key that every document has.
-pub(crate) const KEY: &str = "\"latency_us\"";
+pub(super) static READER: Reader = Reader {
+    first: EXPECTED,
+    result: EXPECTED,
+    gives_up: &["weigh: "],
+    // Its text for people is no output that can be read.
+    mark: |_, _| None,
+    read: |_, _| Vec::new(),
+    document: Some(Document {
+        key: "\"latency_us\"",
+        is_one: |json| read_document(json).is_some(),
+        read: read_document,
+    }),
+};
 
 /// Most lines of a text: there is a line for each host, stage and request.
 const TEXT_LINES: usize = 1000;
 
-/// Whether a document is ours.
-pub(crate) fn is_document(json: &Value) -> bool {
-    read_document(json).is_some()
-}
-
 /// The reading of a document, if it has all that it takes.
-pub(crate) fn read_document(json: &Value) -> Option<ToolReading> {
+fn read_document(json: &Value) -> Option<ToolReading> {
     let mut reading = ToolReading::new(Tool::Weigh);
     fill(&mut reading, json).ok()?;
     Some(reading)
@@ -67,7 +71,10 @@ pub(crate) fn read(text: &str) -> Result<Vec<ToolReading>, ReadError> {
     let tool = Tool::Weigh;
     let Some(start) = text.find('{') else {
         let said = |(number, line): (usize, &str)| {
-            let gives_up = GIVES_UP.iter().any(|beginning| line.starts_with(beginning));
+            let gives_up = READER
+                .gives_up
+                .iter()
+                .any(|beginning| line.starts_with(beginning));
             gives_up.then(|| ReadError::GaveUp {
                 tool,
                 line: number + 1,

@@ -6,23 +6,27 @@
 //! status of 400 or more. Without one latency wrk prints `-nan%` and zeros, which are no figures.
 //! Bytes are all that was received, with K = 1024. wrk2 prints the same and more ([`super::wrk2`]).
 
-use super::wrk2;
+use super::{Reader, wrk2};
 use crate::mark::Mark;
 use crate::reading::{Figures, set_quantile};
 use crate::text::lines::Line;
 use crate::text::units;
 use crate::{Tool, ToolReading};
 
-/// The first line.
-pub(crate) const EXPECTED: &str = "`Running 10s test @ http://...`";
-/// The line without which a run has no result.
-pub(crate) const RESULT: &str = "`Requests/sec: 123.45`";
-/// How wrk begins to say that it gives up.
-pub(crate) const GIVES_UP: &[&str] = &["unable to ", "invalid URL", "number of connections must"];
+const RESULT: &str = "`Requests/sec: 123.45`";
+
+pub(super) static READER: Reader = Reader {
+    first: "`Running 10s test @ http://...`",
+    result: RESULT,
+    gives_up: &["unable to ", "invalid URL", "number of connections must"],
+    mark: |lines, at| mark(&lines[at]),
+    read,
+    document: None,
+};
 
 const DISTRIBUTION: u8 = 7;
 
-pub(crate) fn mark(line: &Line) -> Option<Mark> {
+fn mark(line: &Line) -> Option<Mark> {
     let text = line.text.as_str();
     let words = || line.words();
     if text.starts_with("Running ") && text.contains(" test @ ") {
@@ -86,7 +90,7 @@ fn is_quantile(line: &Line) -> bool {
     }
 }
 
-pub(crate) fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
+fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Wrk);
     let mut extra = wrk2::Extra::default();
     let mut samples = true;
