@@ -12,7 +12,7 @@ use super::items::{Placeholders, param_of};
 use super::reload::{Reload, ReloadSign};
 use super::settings::setting_value;
 use super::{Recipe, RecipeError};
-use crate::manifest::{Value, complaint, environment};
+use crate::manifest::{Value, complaint, environment, params_seen, programs_seen};
 
 /// The folder of the certificates inside the server's folder.
 const TLS_FOLDER: &str = "tls";
@@ -182,20 +182,6 @@ fn certificate_files(certificates: &Certificates) -> Vec<RenderedFile> {
     files
 }
 
-/// The parameters as templates see them: those without a value are none.
-fn params_seen<'r>(
-    recipe: &'r Recipe,
-    params: &BTreeMap<String, Value>,
-) -> BTreeMap<&'r str, minijinja::Value> {
-    let value = |name: &String| {
-        let value = params.get(name);
-        value.map_or(minijinja::Value::from(()), Value::to_template)
-    };
-    let all = recipe.params.iter();
-    all.map(|param| (param.name.as_str(), value(&param.name)))
-        .collect()
-}
-
 /// [`Recipe::tls`].
 pub(super) fn tls(
     recipe: &Recipe,
@@ -240,7 +226,7 @@ fn filled_params(
     place: &str,
     text: &str,
 ) -> Result<String, RecipeError> {
-    let names = context! { params => params_seen(recipe, params) };
+    let names = context! { params => params_seen(&recipe.params, params) };
     let result = environment().render_named_str(place, text, names);
     result.map_err(|error| template_error(recipe, place, complaint(&error)))
 }
@@ -265,18 +251,7 @@ impl<'r> Filler<'r> {
     fn new(recipe: &'r Recipe, ctx: &RenderContext) -> Result<Self, RecipeError> {
         let dir = usable_dir(recipe, &ctx.dir)?;
         let params = recipe.fill(&ctx.params)?;
-        let params_seen = params_seen(recipe, &params);
-        let programs: BTreeMap<&str, String> = recipe
-            .programs
-            .iter()
-            .map(|(name, names)| {
-                let path = match ctx.programs.get(name) {
-                    Some(path) => path.to_string_lossy().into_owned(),
-                    None => names.first().unwrap_or(name).clone(),
-                };
-                (name.as_str(), path)
-            })
-            .collect();
+        let programs = programs_seen(&recipe.programs, &ctx.programs);
         let upstreams: Vec<minijinja::Value> = ctx
             .upstreams
             .iter()
@@ -310,7 +285,7 @@ impl<'r> Filler<'r> {
             tls => tls,
             listen => listen,
             upstreams => upstreams,
-            params => params_seen,
+            params => params_seen(&recipe.params, &params),
             programs => programs,
             weigh => ctx.weigh.to_string_lossy(),
             cpus => ctx.cpus,
