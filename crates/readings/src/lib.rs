@@ -7,20 +7,19 @@
 
 mod condition;
 mod driver;
-mod errors;
 mod gate;
 mod histogram;
 mod http;
 mod journal;
 mod load;
 mod machine;
+mod sums;
 mod utc;
 
 pub use condition::{Condition, at_condition, condition_text};
 pub use driver::{
     DriverReading, DriverRun, FigureTable, ProcessLine, Tool, ToolLatency, ToolReading, ToolTls,
 };
-pub use errors::ErrorCounts;
 pub use gate::{Gate, GateBound, GateMetric};
 pub use histogram::{Histogram, HistogramError, Quantiles, hlog};
 pub use http::HttpVersion;
@@ -32,8 +31,8 @@ pub use journal::{
     condition_of_load, first_number_above_limit, trials_by_load,
 };
 pub use load::{
-    AcceptQueue, Answered, Batch, ClientPauses, ClientReading, FIRST_ANSWER, Fairness, HostReading,
-    LATE_S, LoadReading, LoadRow, NO_PORT, Negotiated, Offered, Pacing, Pause, Peaks,
+    AcceptQueue, Answered, Batch, ClientPauses, ClientReading, ErrorCounts, FIRST_ANSWER, Fairness,
+    HostReading, LATE_S, LoadReading, LoadRow, NO_PORT, Negotiated, Offered, Pacing, Pause, Peaks,
     QuicCongestion, QuicReading, RATE_MAX_PER_S, RequestReading, START_LATE_US, Silence, Slice,
     StageReading, StatusCount, ThreadReading, TlsReading, Wrong, WrongKind, is_same_congestion,
 };

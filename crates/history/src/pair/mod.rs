@@ -6,7 +6,7 @@ pub use shown::{pair_html, pair_json, pair_terminal};
 
 use std::collections::BTreeSet;
 
-use readings::{Condition, Journal, JournalRow};
+use readings::{Condition, Journal};
 use serde::Serialize;
 use verdict::{Comparison, FEWEST_BLOCKS, t_quantile, t_two_sided_p};
 
@@ -81,21 +81,14 @@ fn relation(a: &Figure, b: &Figure) -> (f64, f64, f64) {
 
 /// Puts two runs beside each other. Each comes with the name of its folder.
 pub fn pair(first: (&str, &Loaded), second: (&str, &Loaded)) -> Pair {
-    let of = |(folder, run): (&str, &Loaded)| {
+    let runs = [first, second].map(|(folder, run)| {
         let stamp = JournalStamp {
             bytes: 0,
             modified_unix_ns: 0,
         };
-        let hosts = run.hosts.as_ref();
-        RunEntry::of(
-            folder,
-            stamp,
-            &run.journal,
-            run.experiment.as_deref(),
-            hosts,
-        )
-    };
-    let runs = [of(first), of(second)];
+        let (experiment, hosts) = (run.experiment.as_deref(), run.hosts.as_ref());
+        RunEntry::of(folder, stamp, &run.journal, experiment, hosts)
+    });
     let [a, b] = &runs;
     let facts = |run: &Loaded| run.experiment.as_deref().map(experiment_facts);
     let (mut settings, mut experiment) = (Vec::new(), Vec::new());
@@ -205,12 +198,11 @@ fn nothing_shared(a: &RunEntry, b: &RunEntry, runs: [&Loaded; 2]) -> Option<Stri
 
 /// The conditions and subjects of a run's trials, without the baseline's.
 fn measured<'a>(journal: &'a Journal, baseline: &str) -> BTreeSet<(&'a Condition, &'a str)> {
-    let trials = journal.rows.iter().filter_map(|row| match row {
-        JournalRow::Trial(trial) => Some(trial),
-        _ => None,
-    });
-    let of = trials.map(|trial| (&trial.condition, trial.subject.as_str()));
-    of.filter(|(_, subject)| *subject != baseline).collect()
+    journal
+        .trials()
+        .map(|trial| (&trial.condition, trial.subject.as_str()))
+        .filter(|(_, subject)| *subject != baseline)
+        .collect()
 }
 
 fn find<'a>(run: &'a RunEntry, like: &Figure) -> Option<&'a Figure> {

@@ -35,8 +35,8 @@ pub fn terminal(history: &History, width: usize) -> String {
 
 fn heading(history: &History, experiment: &str) -> String {
     let runs = || {
-        let of = move |run: &&crate::NumberedRun| run.entry.experiment == experiment;
-        history.runs.iter().filter(of)
+        let runs = history.runs.iter();
+        runs.filter(move |run| run.entry.experiment == experiment)
     };
     let day = |unix_s| date(unix_s)[..10].to_owned();
     let ends = runs().next().zip(runs().next_back()).map(|(a, b)| {

@@ -68,7 +68,7 @@ impl Trial {
                     let is_main = main == Some(load.name.as_str());
                     Outcome::Done(Box::new(match is_main {
                         true => (**reading).clone(),
-                        false => of_beside(reading, main?, load)?,
+                        false => reading_of(reading, main?, load)?,
                     }))
                 }
             };
@@ -83,7 +83,7 @@ impl Trial {
 }
 
 /// The reading of a load other than the first one; `None` if that load was not made.
-fn of_beside(reading: &Reading, main: &str, load: &DeclaredLoad) -> Option<Reading> {
+fn reading_of(reading: &Reading, main: &str, load: &DeclaredLoad) -> Option<Reading> {
     let own = reading.beside.get(&load.name)?;
     let mut beside = BTreeMap::new();
     if !load.background {

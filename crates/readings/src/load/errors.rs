@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sums::add_count;
+
 /// Requests that did not end in a good answer, by the step that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorCounts {
@@ -41,11 +43,11 @@ impl ErrorCounts {
 
     /// Adds the counts of another worker or slice.
     pub fn add(&mut self, other: &ErrorCounts) {
-        self.connect = self.connect.saturating_add(other.connect);
-        self.read = self.read.saturating_add(other.read);
-        self.write = self.write.saturating_add(other.write);
-        self.timeout = self.timeout.saturating_add(other.timeout);
-        self.status = self.status.saturating_add(other.status);
-        self.verify = self.verify.saturating_add(other.verify);
+        add_count(&mut self.connect, other.connect);
+        add_count(&mut self.read, other.read);
+        add_count(&mut self.write, other.write);
+        add_count(&mut self.timeout, other.timeout);
+        add_count(&mut self.status, other.status);
+        add_count(&mut self.verify, other.verify);
     }
 }

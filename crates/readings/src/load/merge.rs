@@ -1,8 +1,9 @@
 //! Merges what several hosts measured, each as a part of the same load, into one reading.
 
 use crate::load::quic::add_congestion;
+use crate::sums::add_count;
 use crate::{
-    ClientReading, Fairness, HostReading, LoadReading, Offered, Peaks, StageReading, StatusCount,
+    ClientReading, Fairness, HostReading, LoadReading, Offered, StageReading, StatusCount,
     TlsReading, Wrong,
 };
 
@@ -105,7 +106,7 @@ impl LoadReading {
             add_count(&mut request.errors, other.errors);
             request.response.merge(&other.response);
         }
-        add_peaks(&mut self.peaks, &part.peaks);
+        self.peaks.merge(&part.peaks);
         match (&mut self.tls, part.tls) {
             (Some(tls), Some(other)) => tls.add(other),
             (none, other) => *none = none.take().or(other),
@@ -149,11 +150,6 @@ impl TlsReading {
     }
 }
 
-/// Counts of hosts that are at fault do not wrap around.
-fn add_count(sum: &mut u64, part: u64) {
-    *sum = sum.saturating_add(part);
-}
-
 fn add_statuses(sum: &mut Vec<StatusCount>, part: &[StatusCount]) {
     for one in part {
         match sum.iter_mut().find(|known| known.status == one.status) {
@@ -191,10 +187,6 @@ fn add_offered(sum: &mut Option<Offered>, part: Option<Offered>) {
     }
 }
 
-fn add_peaks(sum: &mut Peaks, part: &Peaks) {
-    sum.merge(part);
-}
-
 /// Fairness from the moments of each part, as the figures of single connections are not known.
 fn merged_fairness(parts: &[(String, LoadReading)]) -> Option<Fairness> {
     let (mut count, mut total, mut squares) = (0.0, 0.0, 0.0);
@@ -221,7 +213,7 @@ fn merged_fairness(parts: &[(String, LoadReading)]) -> Option<Fairness> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Histogram, Pacing, RequestReading, Slice};
+    use crate::{Histogram, Pacing, Peaks, RequestReading, Slice};
 
     fn part(answers: &[u64], ns: u64) -> LoadReading {
         let mut response = Histogram::new();

@@ -2,6 +2,7 @@
 
 mod accept_queue;
 mod batches;
+mod errors;
 mod merge;
 mod open_loop;
 mod quic;
@@ -9,13 +10,14 @@ mod tls;
 
 pub use accept_queue::AcceptQueue;
 pub use batches::Batch;
+pub use errors::ErrorCounts;
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
 pub use tls::{Negotiated, TlsReading};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorCounts, Histogram, Quantiles};
+use crate::{Histogram, Quantiles};
 
 /// A good answer is late if it took longer than this: see [`LoadRow::late`].
 pub const LATE_S: f64 = 0.3;

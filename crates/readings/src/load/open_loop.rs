@@ -8,6 +8,7 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::{Deserialize, Serialize};
 
 use crate::Quantiles;
+use crate::sums::add_count;
 
 /// What an open loop offered, and what of it was answered while it went on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +34,8 @@ impl Offered {
 
     /// Adds the counts of another thread or slice.
     pub fn add(&mut self, other: &Offered) {
-        self.due = self.due.saturating_add(other.due);
-        self.answered_within = self.answered_within.saturating_add(other.answered_within);
+        add_count(&mut self.due, other.due);
+        add_count(&mut self.answered_within, other.answered_within);
         for (sum, count) in self.backlog.iter_mut().zip(other.backlog) {
             *sum = sum.saturating_add(count);
         }

@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::sums::add_count;
+
 /// An algorithm of congestion control that QUIC connections here can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -103,17 +105,13 @@ impl QuicReading {
 
     /// Adds another part of the same load.
     pub fn add(&mut self, part: &QuicReading) {
-        self.packets_sent = self.packets_sent.saturating_add(part.packets_sent);
-        self.packets_lost = self.packets_lost.saturating_add(part.packets_lost);
-        self.bytes_lost = self.bytes_lost.saturating_add(part.bytes_lost);
-        self.congestion_events = self
-            .congestion_events
-            .saturating_add(part.congestion_events);
-        self.datagrams_sent = self.datagrams_sent.saturating_add(part.datagrams_sent);
-        self.sends = self.sends.saturating_add(part.sends);
-        self.datagrams_received = self
-            .datagrams_received
-            .saturating_add(part.datagrams_received);
+        add_count(&mut self.packets_sent, part.packets_sent);
+        add_count(&mut self.packets_lost, part.packets_lost);
+        add_count(&mut self.bytes_lost, part.bytes_lost);
+        add_count(&mut self.congestion_events, part.congestion_events);
+        add_count(&mut self.datagrams_sent, part.datagrams_sent);
+        add_count(&mut self.sends, part.sends);
+        add_count(&mut self.datagrams_received, part.datagrams_received);
         self.gso |= part.gso;
         self.gro |= part.gro;
         self.gso_failed |= part.gso_failed;

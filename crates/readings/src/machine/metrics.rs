@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::sums::add_count;
+
 /// How many of a server's threads are kept.
 const BUSIEST: usize = 16;
 
@@ -168,8 +170,8 @@ impl SystemMetrics {
         }
         self.to_unix_s = self.to_unix_s.max(other.to_unix_s);
         self.looked_s += other.looked_s;
-        self.requests = self.requests.saturating_add(other.requests);
-        self.looks = self.looks.saturating_add(other.looks);
+        add_count(&mut self.requests, other.requests);
+        add_count(&mut self.looks, other.looks);
         self.cpu_s += other.cpu_s;
         for (name, server) in &other.servers {
             self.servers.entry(name.clone()).or_default().add(server);
@@ -220,14 +222,10 @@ impl ServerMetrics {
     fn add(&mut self, other: &ServerMetrics) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
-        self.switches_voluntary = self
-            .switches_voluntary
-            .saturating_add(other.switches_voluntary);
-        self.switches_involuntary = self
-            .switches_involuntary
-            .saturating_add(other.switches_involuntary);
-        self.faults_minor = self.faults_minor.saturating_add(other.faults_minor);
-        self.faults_major = self.faults_major.saturating_add(other.faults_major);
+        add_count(&mut self.switches_voluntary, other.switches_voluntary);
+        add_count(&mut self.switches_involuntary, other.switches_involuntary);
+        add_count(&mut self.faults_minor, other.faults_minor);
+        add_count(&mut self.faults_major, other.faults_major);
         self.rss_bytes_max = self.rss_bytes_max.max(other.rss_bytes_max);
         self.processes_max = self.processes_max.max(other.processes_max);
         self.threads_max = self.threads_max.max(other.threads_max);
@@ -265,12 +263,8 @@ impl ThreadMetrics {
     fn add(&mut self, other: &ThreadMetrics) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
-        self.switches_voluntary = self
-            .switches_voluntary
-            .saturating_add(other.switches_voluntary);
-        self.switches_involuntary = self
-            .switches_involuntary
-            .saturating_add(other.switches_involuntary);
+        add_count(&mut self.switches_voluntary, other.switches_voluntary);
+        add_count(&mut self.switches_involuntary, other.switches_involuntary);
     }
 }
 
@@ -284,32 +278,30 @@ impl MachineMetrics {
         self.steal_s += other.steal_s;
         self.softirq_s += other.softirq_s;
         self.busy_s = sum(self.busy_s, other.busy_s);
-        self.context_switches = self.context_switches.saturating_add(other.context_switches);
-        self.swapped_in_pages = self.swapped_in_pages.saturating_add(other.swapped_in_pages);
-        self.swapped_out_pages = self
-            .swapped_out_pages
-            .saturating_add(other.swapped_out_pages);
+        add_count(&mut self.context_switches, other.context_switches);
+        add_count(&mut self.swapped_in_pages, other.swapped_in_pages);
+        add_count(&mut self.swapped_out_pages, other.swapped_out_pages);
         self.pressure_cpu_s = sum(self.pressure_cpu_s, other.pressure_cpu_s);
         self.pressure_memory_s = sum(self.pressure_memory_s, other.pressure_memory_s);
         self.pressure_io_s = sum(self.pressure_io_s, other.pressure_io_s);
-        self.throttled = self.throttled.saturating_add(other.throttled);
+        add_count(&mut self.throttled, other.throttled);
         self.throttled_s += other.throttled_s;
     }
 }
 
 impl NetworkMetrics {
     fn add(&mut self, other: &NetworkMetrics) {
-        self.accepted = self.accepted.saturating_add(other.accepted);
-        self.listen_overflows = self.listen_overflows.saturating_add(other.listen_overflows);
-        self.listen_drops = self.listen_drops.saturating_add(other.listen_drops);
-        self.segments = self.segments.saturating_add(other.segments);
-        self.retransmits = self.retransmits.saturating_add(other.retransmits);
+        add_count(&mut self.accepted, other.accepted);
+        add_count(&mut self.listen_overflows, other.listen_overflows);
+        add_count(&mut self.listen_drops, other.listen_drops);
+        add_count(&mut self.segments, other.segments);
+        add_count(&mut self.retransmits, other.retransmits);
         for (name, passed) in &other.interfaces {
             let sum = self.interfaces.entry(name.clone()).or_default();
-            sum.bytes_received = sum.bytes_received.saturating_add(passed.bytes_received);
-            sum.packets_received = sum.packets_received.saturating_add(passed.packets_received);
-            sum.bytes_sent = sum.bytes_sent.saturating_add(passed.bytes_sent);
-            sum.packets_sent = sum.packets_sent.saturating_add(passed.packets_sent);
+            add_count(&mut sum.bytes_received, passed.bytes_received);
+            add_count(&mut sum.packets_received, passed.packets_received);
+            add_count(&mut sum.bytes_sent, passed.bytes_sent);
+            add_count(&mut sum.packets_sent, passed.packets_sent);
         }
         self.sockets_max.raise(&other.sockets_max);
     }

@@ -14,7 +14,7 @@ pub(crate) const BACKGROUND: &str = "background";
 pub(crate) const NONE: &str = "none";
 
 /// The background loads that a subject's table names.
-pub(crate) fn of_subject(reader: &mut Reader, section: &Section<'_>) -> Option<Vec<String>> {
+pub(crate) fn named(reader: &mut Reader, section: &Section<'_>) -> Option<Vec<String>> {
     let (entry, path) = section.entry(BACKGROUND)?;
     names(reader, &entry.node, &path)
 }

@@ -120,7 +120,7 @@ fn described(
         reader,
         &[&["url", "driver", "with", BACKGROUND], &OWN_LOAD_KEYS[..]].concat(),
     );
-    let background = background::of_subject(reader, &section);
+    let background = background::named(reader, &section);
     let driver = drivers::chosen(reader, &section, recipes);
     let url = section.required_text(reader, "url", "\"http://backend/\"")?;
     let place = section.value_place("url");
