@@ -2,29 +2,29 @@
 
 mod accept_queue;
 mod batches;
+mod client;
 mod errors;
 mod merge;
 mod open_loop;
 mod quic;
+mod slices;
 mod tls;
+mod wrong;
 
 pub use accept_queue::AcceptQueue;
 pub use batches::Batch;
+pub use client::{ClientReading, Fairness, HostReading, START_LATE_US, ThreadReading};
 pub use errors::ErrorCounts;
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
+pub use slices::{Answered, LATE_S, LoadRow, Silence, Slice};
 pub use tls::{Negotiated, TlsReading};
+pub use wrong::{FIRST_ANSWER, NO_PORT, Wrong, WrongKind};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Histogram, Quantiles};
-
-/// A good answer is late if it took longer than this: see [`LoadRow::late`].
-pub const LATE_S: f64 = 0.3;
-
-/// A host that begins a measured segment more than this after the common start makes the load
-/// invalid, us: the hosts' due times are interleaved, and all have the same windows.
-pub const START_LATE_US: f64 = 5_000.0;
+use slices::{is_zero, per_s};
 
 /// The highest rate of an open loop, requests per second: far above what a client can send. Above it
 /// the requests that are due would fill the memory within seconds.
@@ -244,123 +244,8 @@ impl LoadReading {
     }
 }
 
-/// The good answers to an open loop by when they came, whenever their requests were due.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answered {
-    /// Inside the measured window.
-    pub within: u64,
-    /// After its end: a segment ends with its last answer.
-    pub after: u64,
-    /// How long after its end the last of them came.
-    pub after_s: f64,
-}
-
-/// One stretch of load on one subject.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Slice {
-    /// Start of the measured part, since the start of the load.
-    pub start_s: f64,
-    /// Length of the measured part (edges cut off).
-    pub duration_s: f64,
-    /// Good answers inside it.
-    pub requests: u64,
-    /// Failures inside it.
-    pub errors: u64,
-    /// CPU time of the load's threads inside it.
-    pub client_cpu_s: f64,
-    /// What has to be added to `requests` in a closed loop, where a good answer whose time lies
-    /// partly inside counts with that part of its time. Without it answers that take a tenth of the
-    /// slice come in bursts, and one burst more or less is 10% of the throughput.
-    pub edges: f64,
-    /// When good answers came, of an open loop; `None` in a closed one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answered: Option<Answered>,
-    /// Time inside it that the load's threads were ready to run and had no CPU.
-    pub client_waited_s: f64,
-}
-
-impl Slice {
-    /// Good answers per second, those at the edges with their part.
-    pub fn requests_per_s(&self) -> f64 {
-        (self.requests as f64 + self.edges) / self.duration_s
-    }
-
-    /// Adds the answers of another thread or host to the same slice ([`Slice::answered`]).
-    pub fn add_answered(&mut self, other: &Slice) {
-        let both = self.answered.zip(other.answered);
-        self.answered = both.map(|(a, b)| Answered {
-            within: a.within.saturating_add(b.within),
-            after: a.after.saturating_add(b.after),
-            after_s: a.after_s.max(b.after_s),
-        });
-    }
-}
-
-/// What was measured in one stretch of a load, a second as a rule.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LoadRow {
-    /// Start, since the start of the measured window.
-    pub start_s: f64,
-    /// Length.
-    pub duration_s: f64,
-    /// Requests that became due (open loop only).
-    pub due: u64,
-    /// Good answers that came.
-    pub requests: u64,
-    /// Those of them that took longer than [`LATE_S`].
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub late: u64,
-    /// The others to requests that were due one, two, or three and more rows before (open loop only, with rows
-    /// of at most a third of [`LATE_S`]).
-    #[serde(default, skip_serializing_if = "are_zero")]
-    pub due_before: [u64; 3],
-    /// Failures.
-    pub errors: u64,
-    pub bytes_read: u64,
-    /// The response times of the good answers.
-    pub latency_us: Quantiles,
-}
-
-impl LoadRow {
-    /// Good answers per second; 0 for a row without length.
-    pub fn requests_per_s(&self) -> f64 {
-        per_s(self.requests as f64, self.duration_s)
-    }
-}
-
-/// A count over a time; 0 without time.
-fn per_s(count: f64, duration_s: f64) -> f64 {
-    match duration_s > 0.0 {
-        true => count / duration_s,
-        false => 0.0,
-    }
-}
-
 fn has_no_values(histogram: &Histogram) -> bool {
     histogram.count() == 0
-}
-
-fn are_zero(counts: &[u64; 3]) -> bool {
-    *counts == [0; 3]
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-/// A time without any good answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Silence {
-    /// Start, since the start of the measured window.
-    pub start_s: f64,
-    pub duration_s: f64,
-}
-
-impl Silence {
-    /// Its end, since the start of the measured window.
-    pub fn end_s(&self) -> f64 {
-        self.start_s + self.duration_s
-    }
 }
 
 /// A stage of an open loop: a stretch at one rate, or over which the rate changes evenly.
@@ -404,43 +289,6 @@ pub struct RequestReading {
     pub response: Histogram,
 }
 
-/// How evenly answers fell on connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Fairness {
-    /// Good answers of the connection that had the fewest.
-    pub min: u64,
-    /// Good answers per connection.
-    pub mean: f64,
-    /// Good answers of the connection that had the most.
-    pub max: u64,
-    /// Their standard deviation.
-    pub stdev: f64,
-    /// Jain's index: 1 when all are equal, 1 / connections when one has all.
-    /// Jain, Chiu, Hawe: A Quantitative Measure of Fairness, DEC-TR-301, 1984.
-    pub jain: f64,
-}
-
-impl Fairness {
-    /// From the answers of each connection; `None` without connections or answers.
-    pub fn of(answers: &[u64]) -> Option<Self> {
-        let count = answers.len() as f64;
-        let sum = answers.iter().copied().fold(0, u64::saturating_add);
-        let squares: f64 = answers.iter().map(|&a| (a as f64).powi(2)).sum();
-        let (min, max) = (*answers.iter().min()?, *answers.iter().max()?);
-        if sum == 0 {
-            return None;
-        }
-        let mean = sum as f64 / count;
-        Some(Self {
-            min,
-            mean,
-            max,
-            stdev: (squares / count - mean * mean).max(0.0).sqrt(),
-            jain: (sum as f64).powi(2) / (count * squares),
-        })
-    }
-}
-
 /// How often a status code was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusCount {
@@ -448,96 +296,6 @@ pub struct StatusCount {
     pub status: u16,
     /// How often.
     pub count: u64,
-}
-
-/// The part of one host in a load that several hosts made together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HostReading {
-    pub host: String,
-    pub connections: u64,
-    /// Good answers inside the measured windows.
-    pub requests: u64,
-    /// Failures inside the measured windows.
-    pub errors: u64,
-    pub response_us: Quantiles,
-    /// How late its client handled each due request (open loop only).
-    pub schedule_lag_us: Quantiles,
-    /// Whether one of its threads was saturated.
-    pub saturated: bool,
-    /// How long after the common start it began a measured segment, at most, us.
-    pub start_late_us: f64,
-    /// Why it was lost, if it was. Rows of the load have what it had sent until then; no other figure
-    /// has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<String>,
-}
-
-/// What the load cost the machine that made it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ClientReading {
-    /// CPU time of all load threads in the measured windows.
-    pub cpu_s: f64,
-    /// Time in the measured windows that load threads were ready to run and had no CPU.
-    pub waited_s: f64,
-    /// Whether a thread wanted so much CPU time, had or waited for, that its figures are not the
-    /// servers' alone.
-    pub saturated: bool,
-    /// Each thread's share.
-    pub threads: Vec<ThreadReading>,
-    /// The event loop that ran: `io_uring` or `epoll`.
-    pub io: String,
-    /// The CPUs the threads were bound to; empty when they were not bound.
-    pub cpus: Vec<u32>,
-}
-
-/// One load thread's use of its core.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ThreadReading {
-    /// CPU time over measured time, 0 to 1.
-    pub cpu: f64,
-    /// The share of measured time that it was ready to run and had no CPU, 0 to 1.
-    pub waited: f64,
-    /// Good answers this thread counted in the measured windows.
-    pub requests: u64,
-}
-
-/// A wrong answer, kept for the message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wrong {
-    pub kind: WrongKind,
-    pub expected: String,
-    /// What came.
-    pub found: String,
-}
-
-/// What an answer is compared with where all answers of a target should be the same.
-pub const FIRST_ANSWER: &str = "the first answer";
-
-impl Wrong {
-    /// Whether it is an answer with another length or content than the first one.
-    pub fn differs_from_first(&self) -> bool {
-        matches!(self.kind, WrongKind::Length | WrongKind::Content)
-            && self.expected.contains(FIRST_ANSWER)
-    }
-}
-
-/// What the text about a connection says for which there was no port: EADDRNOTAVAIL.
-pub const NO_PORT: &str = "no local port is free";
-
-/// The check that an answer failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WrongKind {
-    /// Another status.
-    Status,
-    /// Another length.
-    Length,
-    /// Another content.
-    Content,
-    /// Not HTTP, or cut short.
-    Protocol,
-    /// The connection failed: refused, reset, no free port.
-    Connection,
 }
 
 #[cfg(test)]
