@@ -80,10 +80,10 @@ pub(crate) fn experiment_facts(text: &str) -> Facts {
 /// hosts, and the links between namespaces.
 pub(crate) fn machine_facts(hosts: &Value) -> Facts {
     let mut facts = Facts::new();
-    of_machine("", &hosts["local"], &mut facts);
+    add_machine("", &hosts["local"], &mut facts);
     if let Some(machines) = hosts["machines"].as_object() {
         for (name, host) in machines {
-            of_machine(&format!("{name}."), &host["machine"], &mut facts);
+            add_machine(&format!("{name}."), &host["machine"], &mut facts);
         }
     }
     flatten("links", &hosts["apart"]["links"], &mut facts);
@@ -102,7 +102,7 @@ pub(crate) fn take_names(facts: &mut Facts) -> String {
     names.join(", ")
 }
 
-fn of_machine(prefix: &str, document: &Value, facts: &mut Facts) {
+fn add_machine(prefix: &str, document: &Value, facts: &mut Facts) {
     for part in OF_MACHINE {
         if let Some(value) = document.get(part) {
             flatten(&format!("{prefix}{part}"), value, facts);

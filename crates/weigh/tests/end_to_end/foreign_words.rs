@@ -17,6 +17,7 @@ fn foreign(place: &Place) {
         "{{\"row\":\"run\",\"weigh_version\":\"1{BAD}\",\"experiment\":\"e{BAD}\",\
          \"title\":\"t{BAD}\",\"seed\":1,\"baseline\":\"a\",\"subjects\":[\"a\",\"{subject}\"],\
          \"conditions\":[{{\"-c{BAD}\":\"@l{BAD}\"}}],\"blocks\":1,\"matters\":0.03,\
+         \"matters_failures\":0.001,\"max_error\":0.01,\
          \"started_unix_s\":5,\"published\":[{{\"what\":\"w{BAD}\",\"value\":1.0,\
          \"unit\":\"u{BAD}\",\"source\":\"s{BAD}\"}}]}}\n"
     );
@@ -24,7 +25,7 @@ fn foreign(place: &Place) {
         format!(
             "{{\"row\":\"trial\",\"trial\":{number},\"block\":1,\
              \"condition\":{{\"-c{BAD}\":\"@l{BAD}\"}},\"subject\":\"{subject}\",\
-             \"baseline_copy\":false,\"outcome\":{{\"failed\":{{\"reason\":\"+r{BAD}\\nnext\"}}}}}}\n"
+             \"baseline_copy\":false,\"attempt\":1,\"outcome\":{{\"failed\":{{\"reason\":\"+r{BAD}\\nnext\"}}}}}}\n"
         )
     };
     let warning = format!("{{\"row\":\"warning\",\"text\":\"a server says {BAD}\"}}\n");
