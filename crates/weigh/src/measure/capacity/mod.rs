@@ -250,28 +250,24 @@ fn objective(args: &CapacityArgs) -> Result<Option<Objective>, Failure> {
 /// The same as options of `weigh load`, which makes the job of them.
 fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
     let command = LoadArgs::augment_args(Command::new("load").no_binary_name(true));
-    let plain = command
+    let mut load = command
         .try_get_matches_from(["--", &args.url])
         .and_then(|matches| LoadArgs::from_arg_matches(&matches))
         .map_err(Failure::words)?;
-    Ok(LoadArgs {
-        connections: args.connections,
-        threads: args.threads,
-        warmup: args.warmup,
-        arrivals: args.arrivals,
-        wait: args.wait,
-        no_keepalive: args.no_keepalive,
-        headers: args.headers.clone(),
-        method: args.method.clone(),
-        body: args.body.clone(),
-        timeout: args.timeout,
-        expect_status: args.expect_status,
-        body_varies: args.body_varies,
-        io: args.io,
-        cpus: args.cpus.clone(),
-        hosts: args.hosts.clone(),
-        tls: args.tls.clone(),
-        quiet: args.quiet,
-        ..plain
-    })
+    load.connections = args.connections;
+    load.threads = args.threads;
+    load.length.warmup = args.warmup;
+    load.pacing.arrivals = args.arrivals;
+    load.pacing.wait = args.wait;
+    load.reuse.no_keepalive = args.no_keepalive;
+    load.request = args.request.clone();
+    load.limits.timeout = args.timeout;
+    load.answer.expect_status = args.expect_status;
+    load.answer.body_varies = args.body_varies;
+    load.client.io = args.io;
+    load.client.cpus = args.cpus.clone();
+    load.client.hosts = args.hosts.clone();
+    load.tls = args.tls.clone();
+    load.output.quiet = args.quiet;
+    Ok(load)
 }

@@ -36,10 +36,10 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         target::request_bytes(args, "GET", &page, &[])
     };
     let limits = CrawlLimits {
-        pages: args.pages_max as usize,
+        pages: args.site.pages_max as usize,
         bytes: BYTES_MAX,
-        depth: args.depth as usize,
-        timeout: args.timeout,
+        depth: args.site.depth as usize,
+        timeout: args.limits.timeout,
     };
     let host = &url.host;
     let site = load::crawl(
@@ -56,7 +56,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         eprintln!("weigh: {path} answers with status {status} and is left out");
     }
     if let Some(limit) = site.limit {
-        let most = args.pages_max;
+        let most = args.site.pages_max;
         let why = match limit {
             CrawlLimit::Pages => format!("more than --pages-max {most} pages"),
             CrawlLimit::Refused => format!("{most} pages were refused (--pages-max)"),
@@ -102,7 +102,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     };
     let flaws = readings.iter().flat_map(verdict::load_flaws);
     let problems: Vec<String> = flaws.map(|flaw| report::flaw(&flaw)).collect();
-    match args.format {
+    match args.output.format {
         Format::Json => print_json(&json!({
             "url": text,
             "address": chosen,
@@ -147,14 +147,14 @@ fn passes(
     let mut job = super::job(args, target);
     job.threads = 1;
     job.rows = None;
-    job.segments = (0..args.passes as usize)
+    job.segments = (0..args.site.passes as usize)
         .map(|pass| Segment::closed(Stop::Requests(pages)).on(0, Some(pass)))
         .collect();
     let mut readings = load::run(&job, &signals.stop, |_| {}).map_err(Failure::failed)?;
     // A stop from outside leaves passes that did not happen, and one that was cut short.
     let fetched = |reading: &LoadReading| reading.requests + reading.errors.total();
     let complete = readings.iter().filter(|r| fetched(r) == pages).count();
-    if signals.stopped() && complete < args.passes as usize {
+    if signals.stopped() && complete < args.site.passes as usize {
         let cut = readings.get(complete).map_or(0, fetched);
         eprintln!(
             "weigh: stopped in pass {}, after {cut} of {pages} pages",

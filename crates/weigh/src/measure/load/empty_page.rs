@@ -7,8 +7,9 @@ use crate::cli::LoadArgs;
 /// A note where every good answer is 200 with an empty body, and no option says that this is right.
 /// `expectations` are what the target answered to each request before the load.
 pub(super) fn note(args: &LoadArgs, job: &Job, expectations: &[Expect]) -> Option<String> {
-    let says_what_is_right =
-        args.expect_status.is_some() || args.expect_contains.is_some() || args.body_varies;
+    let says_what_is_right = args.answer.expect_status.is_some()
+        || args.answer.expect_contains.is_some()
+        || args.answer.body_varies;
     let requests = &job.targets.first()?.requests;
     if says_what_is_right || !are_empty_pages(requests, expectations) {
         return None;

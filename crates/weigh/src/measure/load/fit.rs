@@ -16,14 +16,14 @@ use crate::units;
 /// # Errors
 /// When some do not fit.
 pub fn look(args: &LoadArgs) -> Result<(), Failure> {
-    for source in &args.source {
+    for source in &args.client.source {
         is_own(*source)?;
     }
-    for cpu in units::cpus(&args.cpus) {
+    for cpu in units::cpus(&args.client.cpus) {
         is_usable(cpu)?;
     }
-    asks_for_something(&args.stages)?;
-    one_host(&args.headers)
+    asks_for_something(&args.pacing.stages)?;
+    one_host(&args.request.headers)
 }
 
 /// Whether a thread can be bound to a CPU, as those of the load will be.
@@ -90,6 +90,7 @@ pub fn look_at_families(args: &LoadArgs, target: &Address) -> Result<(), Failure
         return Ok(());
     };
     match args
+        .client
         .source
         .iter()
         .find(|source| source.is_ipv4() != target.is_ipv4())

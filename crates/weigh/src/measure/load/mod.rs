@@ -33,13 +33,13 @@ const INVALID: u8 = 4;
 pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
     fit::look(args)?;
-    if args.crawl {
+    if args.site.crawl {
         return crawl::crawl(args, &signals);
     }
     let (target, called) = target::target(args)?;
     fit::look_at_families(args, &target.address)?;
     let shown = called.to_string();
-    let made = match &args.hosts {
+    let made = match &args.client.hosts {
         None => make_here(args, target, &shown, &signals)?,
         Some(file) => make_on_hosts(args, file, target, &shown, &signals)?,
     };
@@ -55,9 +55,9 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     }
     notes.extend(report::idle_streams(&reading));
     notes.extend(changing::note(std::iter::once(&reading)).map(str::to_owned));
-    match args.format {
+    match args.output.format {
         Format::Json => {
-            let compared = !made.is_varying && !args.body_varies;
+            let compared = !made.is_varying && !args.answer.body_varies;
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));
@@ -127,7 +127,7 @@ fn make_on_hosts(
     let mut fleet = hosts::open(specs, &target.address, signals)?;
     let job = Job {
         threads,
-        wait: hosts::wait(args.wait),
+        wait: hosts::wait(args.pacing.wait),
         ..job(args, target)
     };
     let shown = Job {
@@ -171,47 +171,48 @@ fn tcp_address(job: &Job) -> Option<SocketAddr> {
 
 /// The job that the options describe.
 pub fn job(args: &LoadArgs, target: Target) -> Job {
-    let asked: f64 = args.stages.iter().map(load::Stage::requests).sum();
-    let staged: Duration = args.stages.iter().map(|stage| stage.duration).sum();
-    let pacing = match args.rate {
+    let asked: f64 = args.pacing.stages.iter().map(load::Stage::requests).sum();
+    let staged: Duration = args.pacing.stages.iter().map(|stage| stage.duration).sum();
+    let pacing = match args.pacing.rate {
         Some(rate_per_s) => Pacing::Open { rate_per_s },
-        None if !args.stages.is_empty() => Pacing::Open {
+        None if !args.pacing.stages.is_empty() => Pacing::Open {
             rate_per_s: asked / staged.as_secs_f64(),
         },
         None => Pacing::Closed,
     };
-    let stop = match (args.count, args.each_connection) {
+    let stop = match (args.length.count, args.length.each_connection) {
         (Some(count), _) => Stop::Requests(count),
         (None, Some(each)) => Stop::EachConnection(each),
-        (None, None) if !args.stages.is_empty() => Stop::After(staged),
-        (None, None) => Stop::After(args.duration.unwrap_or(Duration::from_secs(10))),
+        (None, None) if !args.pacing.stages.is_empty() => Stop::After(staged),
+        (None, None) => Stop::After(args.length.duration.unwrap_or(Duration::from_secs(10))),
     };
     let segment = Segment {
         pacing,
-        stages: args.stages.clone(),
-        ramp_up: args.warmup,
+        stages: args.pacing.stages.clone(),
+        ramp_up: args.length.warmup,
         ..Segment::closed(stop)
     };
     Job {
         threads: args.threads.min(args.connections) as usize,
-        requests_per_connection: match args.no_keepalive {
+        requests_per_connection: match args.reuse.no_keepalive {
             true => Some(1),
-            false => args.requests_per_connection,
+            false => args.reuse.requests_per_connection,
         },
-        connect_timeout: args.connect_timeout.unwrap_or(args.timeout),
-        timeout: args.timeout,
-        arrivals: match args.arrivals {
+        connect_timeout: args.limits.connect_timeout.unwrap_or(args.limits.timeout),
+        timeout: args.limits.timeout,
+        arrivals: match args.pacing.arrivals {
             cli::Arrivals::Even => Arrivals::Even,
             cli::Arrivals::Poisson => Arrivals::Poisson,
         },
-        cpus: units::cpus(&args.cpus),
+        cpus: units::cpus(&args.client.cpus),
         sources: args
+            .client
             .source
             .iter()
             .map(|ip| SocketAddr::new(*ip, 0))
             .collect(),
-        io: args.io,
-        wait: match args.wait {
+        io: args.client.io,
+        wait: match args.pacing.wait {
             cli::Wait::Spin => Wait::Spin,
             cli::Wait::Sleep => Wait::Sleep,
             cli::Wait::Auto => {
@@ -227,7 +228,7 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
             cli::TimestampSource::Kernel => TimestampSource::Kernel,
             cli::TimestampSource::Userspace => TimestampSource::Userspace,
         },
-        rows: Some(args.interval),
+        rows: Some(args.output.interval),
         seed: fastrand::u64(..),
         ..Job::to(target).segment(segment)
     }

@@ -10,7 +10,7 @@ const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 /// A note where good answers are redirects, and no option says that this is right. `expectations` are
 /// what the target answered to each request before the load.
 pub(super) fn note(args: &LoadArgs, expectations: &[Expect]) -> Option<String> {
-    match args.expect_status {
+    match args.answer.expect_status {
         Some(_) => None,
         None => of_answers(expectations),
     }

@@ -115,7 +115,7 @@ fn resolve(host: &str, is_tls: bool, selection: AddressSelection) -> Result<Dest
 }
 
 fn selection(args: &LoadArgs) -> AddressSelection {
-    match (args.http, &args.hosts) {
+    match (args.version.http, &args.client.hosts) {
         (HttpVersion::Http3, _) => AddressSelection::FirstForQuic,
         (_, Some(_)) => AddressSelection::FirstFromElsewhere,
         (_, None) => AddressSelection::FirstAccepting,
@@ -124,7 +124,7 @@ fn selection(args: &LoadArgs) -> AddressSelection {
 
 /// The address to connect to for a URL: a Unix socket, a proxy, or its host.
 pub(super) fn destination(args: &LoadArgs, to: &Url) -> Result<Destination, Failure> {
-    if let Some(path) = &args.unix_socket {
+    if let Some(path) = &args.route.unix_socket {
         let path =
             UnixPath::new(path).map_err(|e| Failure::words(format!("--unix-socket: {e}")))?;
         return Ok(Destination {
@@ -132,7 +132,7 @@ pub(super) fn destination(args: &LoadArgs, to: &Url) -> Result<Destination, Fail
             chosen: None,
         });
     }
-    match &args.proxy {
+    match &args.route.proxy {
         None => resolve(&to.host, to.is_tls, selection(args)),
         Some(proxy) => {
             let parts = url(proxy).map_err(|e| Failure::words(format!("--proxy {e}")))?;
@@ -154,7 +154,7 @@ pub(super) fn destination(args: &LoadArgs, to: &Url) -> Result<Destination, Fail
 /// The TLS settings for a URL.
 pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSettings>, Failure> {
     match to.is_tls {
-        true => crate::tls::client(&args.tls, &to.host, args.http).map(Some),
+        true => crate::tls::client(&args.tls, &to.host, args.version.http).map(Some),
         false => match args.tls.given() {
             Some(option) => Err(Failure::words(format!(
                 "{option} needs an https:// URL; expected https://{}{}",
@@ -167,17 +167,18 @@ pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSetting
 
 /// The streams, with HTTP/2 and HTTP/3.
 fn streams(args: &LoadArgs, to: &Url) -> Result<(Option<Http2>, Option<Http3>), Failure> {
-    let streams = args.streams;
+    let streams = args.version.streams;
     if let Some(congestion) = args
+        .version
         .quic_congestion
-        .filter(|_| args.http != HttpVersion::Http3)
+        .filter(|_| args.version.http != HttpVersion::Http3)
     {
         return Err(Failure::words(format!(
             "--quic-congestion {} needs HTTP/3: add --http 3",
             congestion.name()
         )));
     }
-    let number = match args.http {
+    let number = match args.version.http {
         HttpVersion::Http1 if streams > 1 => {
             let needs = "--streams needs HTTP/2 or HTTP/3: add --http 2 or --http 3";
             return Err(Failure::words(needs));
@@ -187,9 +188,9 @@ fn streams(args: &LoadArgs, to: &Url) -> Result<(Option<Http2>, Option<Http3>), 
         HttpVersion::Http3 => 3,
     };
     let others = [
-        ("--crawl", args.crawl),
-        ("--proxy", args.proxy.is_some()),
-        ("--each-connection", args.each_connection.is_some()),
+        ("--crawl", args.site.crawl),
+        ("--proxy", args.route.proxy.is_some()),
+        ("--each-connection", args.length.each_connection.is_some()),
     ];
     if let Some((option, _)) = others.iter().find(|(_, given)| *given) {
         return Err(Failure::words(format!(
@@ -207,22 +208,22 @@ fn streams(args: &LoadArgs, to: &Url) -> Result<(Option<Http2>, Option<Http3>), 
     }
     let http3 = Http3 {
         streams,
-        congestion: args.quic_congestion,
+        congestion: args.version.quic_congestion,
     };
     Ok((None, Some(http3)))
 }
 
 /// The bytes of a request with the fields that the options ask for.
 pub(super) fn request_bytes(args: &LoadArgs, method: &str, url: &Url, body: &[u8]) -> Vec<u8> {
-    let mut fields = args.headers.clone();
-    if args.no_keepalive {
+    let mut fields = args.request.headers.clone();
+    if args.reuse.no_keepalive {
         fields.push(("Connection".into(), "close".into()));
     }
-    if args.body.is_some() {
+    if args.request.body.is_some() {
         fields.push(("Content-Length".into(), body.len().to_string()));
     }
     // A forward proxy gets the absolute form (RFC 9112, 3.2.2).
-    let path = match args.proxy {
+    let path = match args.route.proxy {
         Some(_) => format!("http://{}{}", url.host, url.path),
         None => url.path.clone(),
     };
@@ -316,10 +317,10 @@ fn is_method(text: &str) -> bool {
 
 /// The target that the options describe, and its name in results.
 pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
-    if !is_method(&args.method) {
+    if !is_method(&args.request.method) {
         return Err(Failure::words(format!(
             "--method: expected a word such as GET or POST, found `{}`",
-            args.method
+            args.request.method
         )));
     }
     let base = args
@@ -332,12 +333,12 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         (Some(file), base) => read_urls(file, base.as_ref())?,
         (None, Some(url)) => vec![Wanted {
             weight: 1,
-            method: args.method.clone(),
+            method: args.request.method.clone(),
             url,
         }],
         (None, None) => return Err(Failure::words("expected a URL, or --urls FILE")),
     };
-    let body = match &args.body {
+    let body = match &args.request.body {
         None => Vec::new(),
         Some(file) => std::fs::read(file)
             .map_err(|e| Failure::words(format!("--body {}: {e}", file.display())))?,
@@ -353,11 +354,12 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
     };
     let expect = Expect {
         status: args
+            .answer
             .expect_status
             .map_or(StatusRule::Success, StatusRule::Exactly),
-        body: match &args.expect_contains {
+        body: match &args.answer.expect_contains {
             Some(text) => BodyRule::Contains(text.as_bytes().into()),
-            None if args.body_varies => BodyRule::Any,
+            None if args.answer.body_varies => BodyRule::Any,
             None => BodyRule::Auto,
         },
     };
@@ -385,12 +387,12 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         } else {
             Choice::Weighted
         },
-        proxy_header: args.proxy_protocol.map(|version| ProxyHeader {
+        proxy_header: args.route.proxy_protocol.map(|version| ProxyHeader {
             version: match version {
                 ProxyProtocol::V1 => ProxyVersion::V1,
                 ProxyProtocol::V2 => ProxyVersion::V2,
             },
-            clients: args.proxy_client.clone(),
+            clients: args.route.proxy_client.clone(),
         }),
     };
     let chosen = destination.chosen;

@@ -22,7 +22,7 @@ pub(super) fn with_progress<T>(
     signals: &Signals,
     make: impl FnOnce(&mut dyn FnMut(Progress)) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut log = args.hlog.clone().map(Log::create).transpose()?;
+    let mut log = args.output.hlog.clone().map(Log::create).transpose()?;
     let mut view = View::open(job, args, called, signals);
     let made = make(&mut |progress| {
         if let (Some(log), Progress::Row(row)) = (&mut log, &progress) {
@@ -93,11 +93,13 @@ enum View {
 
 impl View {
     fn open(job: &Job, args: &LoadArgs, called: &str, signals: &Signals) -> Self {
-        if args.quiet {
+        if args.output.quiet {
             return View::Quiet;
         }
-        let live = match args.format {
-            Format::Text if !args.plain => Live::open(job, args.hosts.is_none(), called, signals),
+        let live = match args.output.format {
+            Format::Text if !args.output.plain => {
+                Live::open(job, args.client.hosts.is_none(), called, signals)
+            }
             _ => None,
         };
         live.map_or(View::Plain, |live| View::Live(Box::new(live)))

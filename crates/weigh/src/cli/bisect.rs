@@ -1,58 +1,12 @@
-//! The arguments for the user's own servers, and of `weigh bisect`.
+//! The command line of `weigh bisect`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::OwnServerArgs;
 use crate::units;
-
-/// How commands and revisions are started.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Servers of your own")]
-pub struct OwnServerArgs {
-    /// Path and query to request from commands and revisions [default: /].
-    #[arg(long, value_name = "PATH")]
-    pub path: Option<String>,
-    /// Path that a server answers once it is up [default: wait until its port accepts connections].
-    #[arg(long, value_name = "PATH")]
-    pub ready: Option<String>,
-    /// Start the built-in back end for each block, or use what runs at this address; commands get
-    /// its address and port as {upstream}.
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "built-in", value_parser = upstream)]
-    pub upstream: Option<UpstreamArg>,
-    /// Shell command that builds a revision; it runs in the checkout.
-    #[arg(long, value_name = "COMMAND")]
-    pub build: Option<String>,
-    /// Command that starts a revision's server, such as target/release/server --port {port}; it
-    /// runs in the checkout.
-    #[arg(long, value_name = "COMMAND")]
-    pub start: Option<String>,
-    /// Folder of checkouts and builds [default: $XDG_CACHE_HOME/weigh or ~/.cache/weigh].
-    #[arg(long, value_name = "DIR")]
-    pub cache: Option<PathBuf>,
-}
-
-/// The back end of the user's own servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UpstreamArg {
-    /// The built-in back end.
-    BuiltIn,
-    /// Something that already runs.
-    Address(SocketAddr),
-}
-
-fn upstream(text: &str) -> Result<UpstreamArg, String> {
-    if text == "built-in" {
-        return Ok(UpstreamArg::BuiltIn);
-    }
-    let address = text.parse().map_err(|_| {
-        "expected an IP address and a port, such as 127.0.0.1:9000, or nothing for the built-in \
-         back end"
-    })?;
-    Ok(UpstreamArg::Address(address))
-}
 
 /// `weigh bisect`.
 #[derive(Debug, Args)]
