@@ -7,6 +7,7 @@ mod experiments;
 mod left;
 mod loads;
 mod screen;
+pub mod started;
 mod topologies;
 mod turn;
 mod upstream;

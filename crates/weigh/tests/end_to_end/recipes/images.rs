@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::{KILL, Place, array, control_groups, skip, trials, wait_until};
-use crate::own_servers::{all_measured, there};
+use crate::compare::own_servers::{all_measured, there};
 
 /// A server without any library, that ends at SIGTERM also as the first process of a container.
 const SOURCE: &str = r#"
@@ -185,7 +185,7 @@ fn images_are_started_counted_and_stopped() {
     let digest = &hosts["local"]["servers"]["app"]["image"]["digest"];
     assert!(digest.as_str().unwrap().starts_with("sha256:"), "{digest}");
     // What the container itself took was counted, not only podman.
-    let cpu = crate::own_servers::of_metric(&document, "server_cpu_us_per_request");
+    let cpu = crate::compare::own_servers::of_metric(&document, "server_cpu_us_per_request");
     assert!(cpu[0]["baseline"].is_string());
     assert!(place.left().is_empty(), "{:?}", place.left());
     assert!(

@@ -11,8 +11,8 @@ use experiment::Recipes;
 use experiment::manifest::Value;
 use experiment::recipe::{Behind, RenderContext};
 
+use crate::common::started::{LARGE_BYTES, Started, Upstream, ask};
 use crate::common::{INT, Place, array, free_port, skip, wait_until};
-use crate::started::{LARGE_BYTES, Started, Upstream, ask};
 
 const BOTH: [&str; 2] = ["crossroads", "crossroads-daemon"];
 

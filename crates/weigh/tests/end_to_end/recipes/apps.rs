@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::started::{Started, ask, tell};
+use crate::common::started::{Started, ask, tell};
 use experiment::manifest::Value;
 
 /// The length of Node's page: that of the page in the write-up whose experiment uses it.

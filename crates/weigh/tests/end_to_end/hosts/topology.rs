@@ -246,7 +246,11 @@ fn an_ordinary_user_has_hosts_too() {
     let mut command = Command::new(&tests);
     command
         .env(crate::common::PROGRAM, weigh)
-        .args(["--exact", "hosts::an_ordinary_users_hosts", "--nocapture"])
+        .args([
+            "--exact",
+            "hosts::topology::an_ordinary_users_hosts",
+            "--nocapture",
+        ])
         .env(ORDINARY, "1")
         .env("TMPDIR", std::env::temp_dir())
         .current_dir("/");
@@ -275,7 +279,11 @@ mod alone {
         let (seen, before) = (devices(), networks());
         for kill_agent_too in [false, true] {
             let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["--exact", "hosts::a_builder_that_waits", "--nocapture"]);
+            command.args([
+                "--exact",
+                "hosts::topology::a_builder_that_waits",
+                "--nocapture",
+            ]);
             place.settle(&mut command);
             let mut builder = command
                 .env(BUILDER, "1")

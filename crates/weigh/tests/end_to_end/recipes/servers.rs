@@ -1,6 +1,6 @@
 //! Each recipe of a program from a package: started, asked, stopped, and nothing left of it.
 
-use crate::started::{LARGE_BYTES, Started, Upstream, ask};
+use crate::common::started::{LARGE_BYTES, Started, Upstream, ask};
 use experiment::manifest::Value;
 
 fn text(value: &str) -> Value {

@@ -5,7 +5,7 @@ use std::process::Command;
 use readings::{QuicCongestion, is_same_congestion};
 
 use crate::common::{Place, Running, array, journal, load, no_errors, number, skip, words};
-use crate::own_servers::there;
+use crate::compare::own_servers::there;
 
 /// A back end with HTTP/3; `ca.pem` is for those who trust it.
 fn origin<'a>(place: &'a Place, more: &str) -> (Running<'a>, String) {

@@ -18,7 +18,7 @@ use crate::common::{
     hosts_or_skip, journal, key, proxy_and_backend, replaced, run_with, skip, spec, trials,
     wait_until, with_text,
 };
-use crate::load_hosts::three_hosts_share_a_load;
+use crate::load::hosts::three_hosts_share_a_load;
 
 /// So soon after its connection has ended nothing of a run is left on the far side.
 const SOON: Duration = Duration::from_secs(1);

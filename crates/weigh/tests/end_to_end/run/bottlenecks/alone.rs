@@ -1,6 +1,6 @@
 //! Bottlenecks that are told by how much throughput a change makes.
 
-use crate::bottlenecks::{between, can_be_made, confirmed, provoked};
+use super::provoked::{between, can_be_made, confirmed, provoked};
 use crate::common::{Place, array, skip};
 
 fn cpus() -> Vec<u32> {

@@ -10,7 +10,7 @@ use crate::common::{
     groups_of_hosts, journal, key, proxy_and_backend, run_with, trials, wait_until,
     write_light_proxy_cost,
 };
-use crate::hosts_run::can_be_made;
+use crate::hosts::run::can_be_made;
 
 /// So soon after the program's death everything that it started has to be gone.
 const SOON: Duration = Duration::from_secs(2);

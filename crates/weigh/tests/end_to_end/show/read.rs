@@ -6,7 +6,7 @@ use crate::common::{Done, Origin, Place, array};
 use serde_json::Value;
 
 /// A report of wrk runs: from far away and from next door, two rounds each.
-const NEAR_AND_FAR: &str = include_str!("../../../tools/tests/reports/wrk.txt");
+const NEAR_AND_FAR: &str = include_str!("../../../../tools/tests/reports/wrk.txt");
 
 /// A page of a source browser, which numbers the lines.
 const TIMED: &str = "\
@@ -54,7 +54,7 @@ test-duration\t103.160 s
 ";
 
 /// A post about one server and three, first without keep-alive and then with it.
-const POST: &str = include_str!("../../../tools/tests/reports/ab.txt");
+const POST: &str = include_str!("../../../../tools/tests/reports/ab.txt");
 
 /// Reads a text from a file.
 fn read(place: &Place, text: &str) -> Value {

@@ -298,7 +298,7 @@ fn a_server_in_go_is_built_from_the_working_tree() {
     let place = Place::new();
     place.write("src/go.mod", "module srv\n\ngo 1.19\n");
     place.write("src/main.go", SERVER_IN_GO);
-    crate::revisions::commit(&place.path("src"), "one");
+    crate::compare::revisions::commit(&place.path("src"), "one");
     let go = "PATH=$PATH:/usr/local/go/bin go build -o srv .";
     let call = [
         &[

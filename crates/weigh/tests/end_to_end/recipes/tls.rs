@@ -7,8 +7,8 @@ use experiment::Recipes;
 use experiment::recipe::Recipe;
 use tls::{Authority, KeyType};
 
+use crate::common::started::installed;
 use crate::common::{Place, skip, words};
-use crate::started::installed;
 
 /// What lighttpd loads for TLS; the server works without it.
 const LIGHTTPD_MODULE: &str = "/usr/lib/lighttpd/mod_openssl.so";

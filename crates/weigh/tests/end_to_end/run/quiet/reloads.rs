@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::common::started::installed;
 use crate::common::{Place, array, number, trials};
-use crate::started::installed;
 
 /// Servers in front of one back end, each reloaded under load. `SERVERS`, `SUBJECTS` and `EVENTS`
 /// are filled in.

@@ -3,8 +3,8 @@
 use experiment::Recipes;
 use serde_json::Value;
 
+use crate::common::started::installed;
 use crate::common::{Origin, Place, array, load, no_errors, number, trials};
-use crate::started::installed;
 
 #[test]
 fn a_load_over_http2_has_streams() {

@@ -12,7 +12,7 @@ use crate::common::{
     Done, KILL, LIMIT, Origin, Place, Running, alive, descendants, free_port, is_installed,
     is_left_out, signal, skip, trials, wait_until, with_text,
 };
-use crate::load_hosts::three_hosts_share_a_load;
+use crate::load::hosts::three_hosts_share_a_load;
 
 const DESIGN: &str = r#"
 [design]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::{Done, Place, Running, array, trials};
-use crate::own_servers::{all_measured, of_metric, there};
+use crate::compare::own_servers::{all_measured, of_metric, there};
 
 const BUILD: &str = "rustc server.rs -o server";
 const START: &str = "./server {port}";

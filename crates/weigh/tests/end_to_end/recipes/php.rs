@@ -1,6 +1,6 @@
 //! Recipes of servers with PHP, and of what they serve: started, asked, stopped, and nothing left.
 
-use crate::started::{Started, Upstream, ask};
+use crate::common::started::{Started, Upstream, ask};
 use experiment::manifest::Value;
 
 fn text(value: &str) -> Value {
@@ -125,7 +125,7 @@ fn apache_balances_over_its_upstreams_with_and_without_kept_connections() {
         bodies.sort();
         assert_eq!(bodies, ["one", "one", "one", "two", "two", "two"]);
         let large = ask(server.address, "/large").body.len();
-        assert_eq!(large, crate::started::LARGE_BYTES);
+        assert_eq!(large, crate::common::started::LARGE_BYTES);
         let (first, second) = (one.taken(), two.taken());
         let requests = first.1.len() + second.1.len();
         assert_eq!(requests, 7);
