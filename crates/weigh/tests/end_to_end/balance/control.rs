@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::common::{Answering, Done, KILL, LIMIT, Place, Running, TERM, skip, wait_until};
+use crate::common::{Answering, Done, KILL, LIMIT, Place, Running, TERM, has, skip, wait_until};
 
 const HUP: i32 = 1;
 
@@ -58,9 +58,7 @@ fn an_operator_looks_tells_reloads_and_stops() {
     let (mut running, address) = start(&place, &["--metrics", "127.0.0.1:0"]);
     assert!(get(address, "/").starts_with("HTTP/1.1 200"));
     let status = || {
-        let done = place
-            .run(&["balance", "--status", "b.toml", "--format", "json"])
-            .expect(0);
+        let done = place.run("balance --status b.toml --format json").expect(0);
         serde_json::from_str::<serde_json::Value>(&done.out).unwrap()
     };
     wait_until("the connection is counted", LIMIT, || {
@@ -69,7 +67,7 @@ fn an_operator_looks_tells_reloads_and_stops() {
     let now = status();
     assert_eq!(now["pid"], running.pid());
     assert_eq!(now["services"][0]["backends"][0]["total"], 1);
-    let text = place.run(&["balance", "--status", "b.toml"]).expect(0).out;
+    let text = place.run("balance --status b.toml").expect(0).out;
     assert!(
         text.starts_with(&format!("balancer {}, ", running.pid())),
         "{text}"
@@ -107,15 +105,12 @@ fn an_operator_looks_tells_reloads_and_stops() {
         tell(&["web", "o e", "drain"]),
         "expected a word without space",
     );
-    let loose = place.run(&["balance", "tell", "web", "one", "drain"]);
+    let loose = place.run("balance tell web one drain");
     refused(loose, "<--file <FILE>|--socket <PATH>>");
 
     // Mistakes change nothing, whoever asks.
     place.write("b.toml", "[services.web]\nlistn = \"127.0.0.1:0\"\n");
-    refused(
-        place.run(&["balance", "reload", "b.toml"]),
-        "did you mean `listen`?",
-    );
+    refused(place.run("balance reload b.toml"), "did you mean `listen`?");
     running.signal(HUP);
     running.until_said("the configuration stays as it was");
     running.until_said("did you mean `listen`?");
@@ -123,12 +118,10 @@ fn an_operator_looks_tells_reloads_and_stops() {
     config(&place, &[("one", one.address), ("two", two.address)]);
     running.signal(HUP);
     running.until_said("configuration replaced, services: 1");
-    let done = place.run(&["balance", "reload", "b.toml"]).expect(0);
-    assert!(
-        done.err
-            .contains("configuration replaced, services: 1, back ends: 2"),
-        "{}",
-        done.err
+    let done = place.run("balance reload b.toml").expect(0);
+    has(
+        &done.err,
+        "configuration replaced, services: 1, back ends: 2",
     );
     wait_until("both are asked", LIMIT, || {
         get(address, "/");
@@ -136,32 +129,18 @@ fn an_operator_looks_tells_reloads_and_stops() {
     });
     assert_eq!(status()["reloads"], 2);
 
-    let done = place
-        .run(&["balance", "stop", "b.toml", "--limit", "5s"])
-        .expect(0);
-    assert!(
-        done.err.contains("stopped; all clients had gone"),
-        "{}",
-        done.err
-    );
+    let done = place.run("balance stop b.toml --limit 5s").expect(0);
+    has(&done.err, "stopped; all clients had gone");
     let done = running.end().expect(0);
-    assert!(
-        done.err.contains(" clients, 0 refused, by back end: ["),
-        "{}",
-        done.err
-    );
+    has(&done.err, " clients, 0 refused, by back end: [");
     assert!(!Path::new(&place.path("b.toml.sock")).exists());
-    let done = place.run(&["balance", "--status", "b.toml"]).expect(1);
-    assert!(
-        done.err.contains("no balancer answers on b.toml.sock"),
-        "{}",
-        done.err
-    );
+    let done = place.run("balance --status b.toml").expect(1);
+    has(&done.err, "no balancer answers on b.toml.sock");
     refused(
-        place.run(&["balance", "--status"]),
+        place.run("balance --status"),
         "expected the configuration file of the balancer",
     );
-    refused(place.run(&["balance"]), "<CONFIG>");
+    refused(place.run("balance"), "<CONFIG>");
 }
 
 #[test]
@@ -171,7 +150,7 @@ fn a_socket_belongs_to_one_balancer_at_a_time() {
     config(&place, &[("one", one.address)]);
     let (running, _) = start(&place, &["--socket", "s"]);
     let pid = running.pid();
-    let second = place.run(&["balance", "b.toml", "--socket", "s"]);
+    let second = place.run("balance b.toml --socket s");
     refused(
         second,
         &format!("a balancer answers on s already, with process id {pid}"),
@@ -182,16 +161,14 @@ fn a_socket_belongs_to_one_balancer_at_a_time() {
     assert!(place.path("s").exists());
     let (running, address) = start(&place, &["--socket", "s"]);
     assert!(get(address, "/").starts_with("HTTP/1.1 200"));
-    let done = place
-        .run(&["balance", "--status", "--socket", "s"])
-        .expect(0);
+    let done = place.run("balance --status --socket s").expect(0);
     assert!(
         done.out
             .starts_with(&format!("balancer {}, ", running.pid()))
     );
     place.write("mine", "text");
     refused(
-        place.run(&["balance", "b.toml", "--socket", "mine"]),
+        place.run("balance b.toml --socket mine"),
         "mine exists and is no socket",
     );
     running.signal(TERM);
@@ -209,7 +186,7 @@ fn a_second_balancer_of_the_same_file_names_the_first() {
     let text = fs::read_to_string(place.path("b.toml")).unwrap();
     place.write("b.toml", &text.replace("127.0.0.1:0", &address.to_string()));
     refused(
-        place.run(&["balance", "b.toml"]),
+        place.run("balance b.toml"),
         &format!(
             "b.toml.sock already, with process id {}; stop it by",
             running.pid()
@@ -227,13 +204,13 @@ fn a_check_counts_services_and_says_which_names_are_unknown() {
         "[services.web]\nlisten = \"127.0.0.1:0\"\n\
          backends.one = \"no-such-host.invalid:80\"\nbackends.two = \"127.0.0.1:80\"\n",
     );
-    let done = place.run(&["balance", "b.toml", "--check"]).expect(0);
+    let done = place.run("balance b.toml --check").expect(0);
     for said in [
         "b.toml is valid, services: 1, back ends: 2",
         "weigh: service `web`, back end `one`: ",
         "`no-such-host.invalid:80`",
     ] {
-        assert!(done.err.contains(said), "{}", done.err);
+        has(&done.err, said);
     }
 }
 
@@ -245,7 +222,7 @@ fn where_the_folder_cannot_be_written_it_runs_without_a_socket() {
     // A name that leaves no room for the socket's, as root may write to any folder.
     let long = format!("{}.toml", "n".repeat(120));
     fs::rename(place.path("b.toml"), place.path(&long)).unwrap();
-    let mut running = place.start(&["balance", &long]);
+    let mut running = place.start(&format!("balance {long}"));
     running.until_said("--status and tell need --socket");
     running.until_said("service web on ");
     running.signal(TERM);
@@ -258,14 +235,14 @@ fn it_goes_on_as_another_user_once_everything_is_open() {
     let place = Place::new();
     config(&place, &[("one", one.address)]);
     refused(
-        place.run(&["balance", "b.toml", "--user", "nobody-of-that-name"]),
+        place.run("balance b.toml --user nobody-of-that-name"),
         "--user: this machine has no user `nobody-of-that-name`",
     );
     let Some((user, group)) = net::os::user_ids("nobody") else {
         return skip("balance --user: this machine has no user `nobody`");
     };
     if !net::os::is_root() {
-        let done = place.run(&["balance", "b.toml", "--user", "nobody"]);
+        let done = place.run("balance b.toml --user nobody");
         refused(done, "--user: only root can go on as `nobody`");
         return skip("balance --user: going on as another user needs root");
     }
@@ -305,7 +282,7 @@ fn an_address_in_use_is_said_and_leaves_nothing_behind() {
     config(&place, &[("one", one.address)]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let done = place.run(&["balance", "b.toml", "--metrics", &address]);
+    let done = place.run(&format!("balance b.toml --metrics {address}"));
     refused(done, &format!("cannot listen on {address}"));
     assert_eq!(place.names(), ["b.toml".to_owned()].into());
 }

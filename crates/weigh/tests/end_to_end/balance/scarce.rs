@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Answering, Done, LIMIT, Place, Running, TERM, program, skip, wait_until};
+use crate::common::{Answering, Done, LIMIT, Place, Running, TERM, has, program, skip, wait_until};
 
 /// Enough for the first event loop on io_uring, and not for four.
 const LOCKED: &str = "--memlock=400000:400000";
@@ -81,7 +81,7 @@ fn epoll_takes_the_place_of_an_io_uring_without_locked_memory() {
         return;
     };
     let done = place.start_command(command).end();
-    assert!(done.err.contains(note), "{}", done.err);
+    has(&done.err, note);
     assert_eq!(done.json()["client"]["io"], "epoll");
 
     // With `--io uring` there is no fallback.
@@ -90,11 +90,7 @@ fn epoll_takes_the_place_of_an_io_uring_without_locked_memory() {
         return;
     };
     let done = place.start_command(command).end().expect(1);
-    assert!(
-        done.err.contains("cannot open an event loop"),
-        "{}",
-        done.err
-    );
+    has(&done.err, "cannot open an event loop");
 }
 
 /// CPU time of a process, in clock ticks.

@@ -73,7 +73,7 @@ pub fn quickly<'a>(experiment: &'a str, sets: &[&'a str], folder: &'a str) -> Ve
 
 /// Whether an experiment of the program's own can run here; says so when it cannot.
 pub fn can_run(place: &Place, name: &str) -> bool {
-    let listing = place.run(&["list", "--format", "json"]).expect(0).json();
+    let listing = place.run("list --format json").expect(0).json();
     let experiments = array(&listing["experiments"]);
     let experiment = experiments.iter().find(|one| one["name"] == name).unwrap();
     if experiment["can_run"] == false {

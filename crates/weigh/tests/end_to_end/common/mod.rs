@@ -3,6 +3,7 @@
 
 #![allow(missing_docs)]
 
+mod command_line;
 mod experiments;
 mod left;
 mod loads;
@@ -22,12 +23,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub use command_line::{CommandLine, words};
 pub use experiments::{
     DELAYED_PAGE, RUN, can_run, proxy_and_backend, quickly, replaced, run_into, run_with,
     write_light_proxy_cost,
 };
 pub use left::{alive, control_groups, descendants, devices, groups_of_hosts, with_text};
-pub use loads::{histogram, load, measured, no_errors, number, sum, words};
+pub use loads::{histogram, load, measured, no_errors, number, sum};
 pub use screen::{Shown, shown};
 pub use testing::skip;
 pub use topologies::{
@@ -154,7 +156,7 @@ impl Place {
     }
 
     /// The program with arguments, to be started.
-    pub fn weigh<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
+    pub fn weigh(&self, line: &(impl CommandLine + ?Sized)) -> Command {
         const WEIGH: &str = env!("CARGO_BIN_EXE_weigh");
         let mut command = match self.cpu {
             None => Command::new(WEIGH),
@@ -164,7 +166,7 @@ impl Place {
                 command
             }
         };
-        command.args(arguments);
+        command.args(line.words());
         self.settle(&mut command);
         command
     }
@@ -183,8 +185,8 @@ impl Place {
     }
 
     /// Starts the program.
-    pub fn start<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Running<'_> {
-        self.start_command(self.weigh(arguments))
+    pub fn start(&self, line: &(impl CommandLine + ?Sized)) -> Running<'_> {
+        self.start_command(self.weigh(line))
     }
 
     /// Starts a command, its output going to files.
@@ -208,8 +210,8 @@ impl Place {
     }
 
     /// Runs the program to its end.
-    pub fn run<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Done {
-        self.start(arguments).end()
+    pub fn run(&self, line: &(impl CommandLine + ?Sized)) -> Done {
+        self.start(line).end()
     }
 
     /// What programs of this place have left: processes, and agents' folders.
@@ -451,6 +453,13 @@ pub fn flat(text: &str) -> String {
         .map(|c| if matches!(c, '|' | '│') { ' ' } else { c })
         .collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Fails unless a text has a part.
+#[track_caller]
+pub fn has(text: impl AsRef<str>, part: &str) {
+    let text = text.as_ref();
+    assert!(text.contains(part), "no {part:?} in\n{text}");
 }
 
 #[track_caller]

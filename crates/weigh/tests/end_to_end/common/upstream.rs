@@ -18,7 +18,7 @@ pub struct Origin<'a> {
 
 impl<'a> Origin<'a> {
     pub fn start(place: &'a Place) -> Self {
-        let mut running = place.start(&["origin", "--listen", "127.0.0.1:0"]);
+        let mut running = place.start("origin --listen 127.0.0.1:0");
         running.until_said("/status/N");
         let said = running.errors();
         let from = said.find("http://").unwrap();

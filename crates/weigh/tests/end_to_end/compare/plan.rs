@@ -21,24 +21,11 @@ mod quiet {
             format!("a={}/delay/constant/1ms", origin.url),
             format!("b={}/delay/constant/2ms", origin.url),
         ];
-        let call = [
-            "compare",
-            &subjects[0],
-            &subjects[1],
-            "-c",
-            "4",
-            "--within",
-            "12s",
-            "--window",
-            "300ms",
-            "--latency=false",
-            "--seed",
-            "1",
-            "--format",
-            "json",
-            "--out",
-            "run",
-        ];
+        let call = format!(
+            "compare {} {} -c 4 --within 12s --window 300ms --latency=false --seed 1 --format \
+             json --out run",
+            subjects[0], subjects[1]
+        );
         let document = place.run(&call).result();
         let metrics = array(&document["comparisons"]);
         assert!(!metrics.is_empty());
@@ -56,10 +43,7 @@ mod quiet {
             let machine = &reading["probed"]["machine"];
             assert!(machine["busy_s"].as_f64().unwrap() > 0.0, "{machine}");
         }
-        let advice = place
-            .run(&["plan", "run", "--format", "json"])
-            .expect(0)
-            .json();
+        let advice = place.run("plan run --format json").expect(0).json();
         assert_eq!(advice["block_measured"], true);
         let row = &advice["rows"][0];
         assert_eq!(row["metric"], "requests_per_s");

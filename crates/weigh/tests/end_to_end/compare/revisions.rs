@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{Done, Place, Running, array, trials};
+use crate::common::{CommandLine, Done, Place, Running, array, has, trials};
 use crate::compare::own_servers::{all_measured, of_metric, there};
 
 const BUILD: &str = "rustc server.rs -o server";
@@ -129,14 +129,14 @@ impl<'a> Repository<'a> {
         Self { place, folder }
     }
 
-    fn start(&self, arguments: &[&str]) -> Running<'a> {
-        let mut command = self.place.weigh(arguments);
+    fn start(&self, line: &(impl CommandLine + ?Sized)) -> Running<'a> {
+        let mut command = self.place.weigh(line);
         command.current_dir(&self.folder);
         self.place.start_command(command)
     }
 
-    fn run(&self, arguments: &[&str]) -> Done {
-        self.start(arguments).end()
+    fn run(&self, line: &(impl CommandLine + ?Sized)) -> Done {
+        self.start(line).end()
     }
 
     fn compare(&self, subjects: &[&str], build: &str, folder: &str) -> Done {
@@ -250,7 +250,7 @@ fn a_bisection_names_the_slow_commit() {
     let slow = git(&repository.folder, &["rev-parse", "slow"]);
     let expected = format!("{slow} is the first bad commit");
     assert!(done.out.contains(&expected), "{}\n{}", done.out, done.err);
-    assert!(done.out.contains("not slower than good"), "{}", done.out);
+    has(&done.out, "not slower than good");
     let steps = std::fs::read_dir(repository.folder.join("../steps")).unwrap();
     for step in steps {
         let name = step.unwrap().file_name();
@@ -326,7 +326,7 @@ fn a_revision_is_built_once_and_the_working_tree_at_each_change() {
             .count(),
         1
     );
-    let clean = repository.run(&["compare", "--clean"]).expect(0);
+    let clean = repository.run("compare --clean").expect(0);
     clean.says(&["2 builds removed"]);
     assert!(repository.builds().is_empty());
     assert_eq!(
@@ -406,7 +406,7 @@ fn a_resumed_run_measures_the_same_commits() {
     let before = recorded();
     place.write("src/server.rs", &source(9000));
     commit(&repository.folder, "two");
-    let done = repository.run(&["run", "--resume", "../r", "--format", "json"]);
+    let done = repository.run("run --resume ../r --format json");
     assert!(!done.err.contains("building"), "{}", done.err);
     assert_eq!(done.result()["trials"]["done"], 9);
     assert_eq!(recorded(), before);
@@ -436,7 +436,7 @@ fn a_revision_is_a_factor_like_others() {
             env!("CARGO_BIN_EXE_weigh")
         ),
     );
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let done = place.run("run x.toml --format json --out r");
     let document = made(&done, 6);
     assert_eq!(
         done.err.matches("weigh: building").count(),
@@ -450,6 +450,6 @@ fn a_revision_is_a_factor_like_others() {
         .collect();
     assert!(conditions.contains(&"v1") && conditions.contains(&"v2"));
     // What was written out is read again.
-    let again = ["run", "r/experiment.toml", "--dry-run"];
-    place.run(&again).expect(0);
+    let again = "run r/experiment.toml --dry-run";
+    place.run(again).expect(0);
 }

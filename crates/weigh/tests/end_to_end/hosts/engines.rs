@@ -226,7 +226,7 @@ impl Cluster {
     fn run(&self) -> Running<'_> {
         self.place
             .write("x.toml", &experiment(NODES, ["n1", "n2", "n3"]));
-        let mut command = self.place.weigh(&["run", "x.toml", "--out", "r"]);
+        let mut command = self.place.weigh("run x.toml --out r");
         self.settle(&mut command);
         command.env("WEIGH_HEARTBEAT_LIMIT_S", "5");
         self.place.start_command(command)
@@ -389,9 +389,7 @@ fn a_node_that_dies_is_named_and_what_was_measured_is_kept() {
             .trim()
             == "3 idle"
     });
-    let mut command = cluster
-        .place
-        .weigh(&["run", "--resume", "r", "--format", "json"]);
+    let mut command = cluster.place.weigh("run --resume r --format json");
     cluster.settle(&mut command);
     let document = cluster.place.start_command(command).end().result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
@@ -467,7 +465,7 @@ impl Podman {
     fn run(&self) -> Running<'_> {
         let text = experiment(&Self::hosts(), ["vm", "near", "client"]);
         self.place.write("x.toml", &text);
-        let mut command = self.place.weigh(&["run", "x.toml", "--out", "r"]);
+        let mut command = self.place.weigh("run x.toml --out r");
         self.settle(&mut command);
         self.place.start_command(command)
     }

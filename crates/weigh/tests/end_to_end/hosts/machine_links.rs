@@ -36,8 +36,8 @@ impl Machines {
     }
 
     fn in_place(place: impl FnOnce() -> Place) -> Option<Self> {
-        let missing = ["ip", "tc", "nsenter", "unshare", "setpriv"];
-        let missing = missing.into_iter().find(|name| !is_installed(name));
+        let needed = ["ip", "tc", "nsenter", "unshare", "setpriv"];
+        let missing = needed.into_iter().find(|name| !is_installed(name));
         if let Some(name) = missing {
             skip(&format!("{name} not installed"));
             return None;
@@ -139,7 +139,7 @@ impl Machines {
 
     fn run(&self, out: &str) -> Done {
         self.place
-            .run(&["run", "x.toml", "--out", out, "--format", "json"])
+            .run(&format!("run x.toml --out {out} --format json"))
     }
 
     /// Whether the devices are as they were made.
@@ -326,7 +326,7 @@ fn a_run_goes_on_after_an_agent_with_a_link_was_killed() {
     }
     let two = CLOSED.replace("blocks = 1", "blocks = 2");
     machines.write("{ rtt = \"20ms\" }", &two);
-    let mut running = machines.place.start(&["run", "x.toml", "--out", "r"]);
+    let mut running = machines.place.start("run x.toml --out r");
     running.until_said("block 1/2");
     running.go_on(Duration::from_secs(1));
     let network = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/net")).ok();

@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::{
-    Done, LIMIT, Place, Running, journal, proxy_and_backend, skip, trials, wait_until, with_text,
+    CommandLine, Done, LIMIT, Place, Running, journal, proxy_and_backend, skip, trials, wait_until,
+    with_text,
 };
 
 /// Without a heartbeat for so long, either side gives the other up.
@@ -68,8 +69,8 @@ impl StandIn {
         self.place.path("engine").join(name)
     }
 
-    fn weigh(&self, arguments: &[&str]) -> Command {
-        let mut command = self.place.weigh(arguments);
+    fn weigh(&self, line: &(impl CommandLine + ?Sized)) -> Command {
+        let mut command = self.place.weigh(line);
         let path = std::env::var("PATH").unwrap_or_default();
         let bin = self.place.path("bin");
         command.env("PATH", format!("{}:{path}", bin.display()));
@@ -78,12 +79,12 @@ impl StandIn {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Done {
-        self.place.start_command(self.weigh(arguments)).end()
+    fn run(&self, line: &(impl CommandLine + ?Sized)) -> Done {
+        self.place.start_command(self.weigh(line)).end()
     }
 
-    fn start(&self, arguments: &[&str]) -> Running<'_> {
-        self.place.start_command(self.weigh(arguments))
+    fn start(&self, line: &(impl CommandLine + ?Sized)) -> Running<'_> {
+        self.place.start_command(self.weigh(line))
     }
 
     /// An experiment on one host, declared by these lines.
@@ -119,7 +120,7 @@ fn costs_its_block_alone(fault: &str, names: &[&str]) {
         return;
     };
     stand_in.write(&stand_in.exec(), "pod");
-    let mut running = stand_in.start(&["run", "x.toml", "--out", "r"]);
+    let mut running = stand_in.start("run x.toml --out r");
     running.until_said("block 1/2");
     // In the middle of what is measured.
     running.go_on(Duration::from_millis(1_500));
@@ -233,7 +234,7 @@ fn events_happen_to_servers_behind_a_pipe_and_are_undone() {
         "at = \"2500ms\"\nservers = [\"one\", \"two\"]\nwhat = \"rolling\"",
     ];
     with_events(&stand_in, 1, &events);
-    let done = stand_in.run(&["run", "x.toml", "--out", "r"]);
+    let done = stand_in.run("run x.toml --out r");
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     let all = trials(&stand_in.place.path("r"));
     assert_eq!(all.len(), 2, "the subject and its second copy");
@@ -272,7 +273,7 @@ fn a_server_that_is_stopped_when_its_pipe_breaks_is_not_left_behind() {
     };
     let stop = "at = \"200ms\"\nserver = \"lb\"\nwhat = \"stop\"";
     with_events(&stand_in, 2, &[stop]);
-    let mut running = stand_in.start(&["run", "x.toml", "--out", "r"]);
+    let mut running = stand_in.start("run x.toml --out r");
     running.until_said("block 1/2");
     let stopped = || {
         let all = with_text(&stand_in.place.temp().display().to_string());
@@ -321,8 +322,8 @@ fn the_bottleneck_of_a_server_behind_a_pipe_is_looked_for() {
         env!("CARGO_BIN_EXE_weigh")
     );
     stand_in.place.write("x.toml", &text);
-    let call = ["run", "x.toml", "--out", "r", "--format", "json"];
-    let document = stand_in.run(&call).result();
+    let call = "run x.toml --out r --format json";
+    let document = stand_in.run(call).result();
     let found = &document["bottlenecks"][0];
     assert_eq!(found["bottleneck"], "concurrency", "{document}");
     assert_eq!(found["standing"], "confirmed", "{document}");
@@ -422,12 +423,12 @@ fn presets_of_kubernetes_and_nomad_call_their_engines() {
 
     let many = r#"nomad = { job = "bench", allocations = 2 }"#;
     stand_in.write(many, "pod1");
-    let done = stand_in.run(&["run", "x.toml", "--out", "m"]);
+    let done = stand_in.run("run x.toml --out m");
     done.expect(1)
         .says(&["host `pod2`", "1 running allocations"]);
     fs::write(stand_in.file("refuse"), "").unwrap();
     stand_in.write(preset, "pod1");
-    let done = stand_in.run(&["run", "x.toml", "--out", "f"]);
+    let done = stand_in.run("run x.toml --out f");
     done.expect(1).says(&["host `pod1`", "pods is forbidden"]);
 }
 
@@ -439,7 +440,7 @@ fn a_command_that_is_no_pipe_to_an_agent_is_named() {
     let says = |exec: &str, texts: &[&str]| {
         let host = format!("exec = {exec}\naddress = \"127.0.0.1\"");
         stand_in.write(&host, "pod");
-        let done = stand_in.run(&["run", "x.toml", "--out", "r"]).expect(1);
+        let done = stand_in.run("run x.toml --out r").expect(1);
         done.says(texts);
         assert_eq!(done.err.matches("host `pod`").count(), 1, "{}", done.err);
     };

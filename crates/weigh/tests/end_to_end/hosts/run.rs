@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::common::{
-    KILL, Place, alive, array, descendants, groups_of_hosts, hosts_or_skip, journal, key,
+    KILL, Place, alive, array, descendants, groups_of_hosts, has, hosts_or_skip, journal, key,
     proxy_and_backend, run_with, spec, trials,
 };
 use readings::LinkKind;
@@ -81,7 +81,7 @@ fn a_mistake_in_a_setting_is_the_experiments_and_leaves_no_folder() {
         return;
     }
     let place = Place::new();
-    let call = ["run", "x.toml", "--out", "r", "--format", "json"];
+    let call = "run x.toml --out r --format json";
     let refused = [
         (
             "\"net.core.somaxcon\" = 9",
@@ -107,7 +107,7 @@ fn a_mistake_in_a_setting_is_the_experiments_and_leaves_no_folder() {
         .map(|(number, (setting, _))| {
             let (file, out) = (format!("{number}.toml"), format!("r{number}"));
             place.write(&file, &with_setting(setting));
-            place.start(&["run", &file, "--out", &out])
+            place.start(&format!("run {file} --out {out}"))
         })
         .collect();
     for (number, (one, (setting, why))) in running.into_iter().zip(refused).enumerate() {
@@ -116,15 +116,15 @@ fn a_mistake_in_a_setting_is_the_experiments_and_leaves_no_folder() {
     }
     // Kernels before 5.16 have it, but show it to the machine alone.
     place.write("x.toml", &with_setting("\"net.core.rmem_max\" = 9999"));
-    let done = place.run(&call).expect(2);
+    let done = place.run(call).expect(2);
     done.says(&["`net.core.rmem_max`", "the whole machine"]);
     assert!(!done.err.contains("os error"), "{}", done.err);
     // A folder that was there stays, with what was in it.
     place.write("r/mine", "");
-    place.run(&call).expect(2);
+    place.run(call).expect(2);
     assert_eq!(fs::read_dir(place.path("r")).unwrap().count(), 1);
     place.write("x.toml", &with_setting("\"net.core.somaxconn\" = 9"));
-    let document = place.run(&call).result();
+    let document = place.run(call).result();
     assert_eq!(document["trials"]["done"], 3);
     assert!(place.path("r/mine").exists());
 }
@@ -165,7 +165,7 @@ fn a_run_on_hosts_that_is_killed_leaves_nothing_and_goes_on() {
         if part + 1 < MOMENTS_MS.len() {
             continue;
         }
-        let done = place.run(&["run", "--resume", &out, "--format", "json"]);
+        let done = place.run(&format!("run --resume {out} --format json"));
         let document = done.result();
         assert_eq!(document["trials"]["done"], 12, "{}", done.err);
         assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
@@ -233,7 +233,7 @@ fn trials_name_the_agent_that_was_lost() {
     let document = with_a_killed(&place, |process| process.ends_with(" agent)"));
     assert_eq!(document["trials"]["done"], 9, "{document}");
     for reason in reasons_in_one_condition(&place) {
-        assert!(reason.contains("lost the agent: it ended"), "{reason}");
+        has(&reason, "lost the agent: it ended");
         assert!(reason.starts_with("host `"), "{reason}");
     }
 }
@@ -249,7 +249,7 @@ mod alone {
         }
         let place = Place::alone();
         place.write("x.toml", &experiment().replace("blocks = 2", "blocks = 1"));
-        let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+        let done = place.run("run x.toml --out r --format json");
         let document = done.result();
         assert_eq!(document["trials"]["done"], 6, "{}", done.err);
         let folder = place.path("r");
@@ -325,7 +325,7 @@ mod quiet {
         let design = "[load]\nhost = \"far\"\nconnections = 32\n[design]\nblocks = 1\nwarmup = \"200ms\"\n\
                   window = \"600ms\"\nlatency_window = \"0s\"\nbottleneck = false\nretries = 0\n";
         place.write("x.toml", &format!("{hosts}{parts}{design}"));
-        let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+        let done = place.run("run x.toml --out r --format json");
         let document = done.result();
         assert_eq!(document["trials"]["done"], 3, "{}", done.err);
         // A machine that is busy with other things, or loses its CPUs, may spoil a trial; lost
@@ -369,7 +369,7 @@ fn three_hosts_make_the_load_of_one() {
         ("three", "hosts = [\"a\", \"b\", \"c\"]"),
     ] {
         place.write("x.toml", &from_clients(load));
-        let run = place.run(&["run", "x.toml", "--out", name, "--format", "json"]);
+        let run = place.run(&format!("run x.toml --out {name} --format json"));
         assert!(matches!(run.status, 0 | 4), "{}", run.err);
         let all = trials(&place.path(name));
         // On a busy machine, a host may begin late; the trial is repeated then.
@@ -413,9 +413,6 @@ fn what_several_hosts_cannot_do_is_said_before_the_run() {
         ),
     ] {
         place.write("x.toml", &from_clients(load));
-        place
-            .run(&["run", "x.toml", "--dry-run"])
-            .expect(2)
-            .says(&[words]);
+        place.run("run x.toml --dry-run").expect(2).says(&[words]);
     }
 }

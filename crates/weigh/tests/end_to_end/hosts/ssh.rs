@@ -14,9 +14,9 @@ use hosts::Topology;
 use serde_json::Value;
 
 use crate::common::{
-    DELAYED_PAGE, Done, KILL, LIMIT, Place, TERM, alive, array, descendants, free_port,
-    hosts_or_skip, journal, key, proxy_and_backend, replaced, run_with, skip, spec, trials,
-    wait_until, with_text,
+    CommandLine, DELAYED_PAGE, Done, KILL, LIMIT, Place, TERM, alive, array, descendants,
+    free_port, hosts_or_skip, journal, key, proxy_and_backend, replaced, run_with, skip, spec,
+    trials, wait_until, with_text,
 };
 use crate::load::hosts::three_hosts_share_a_load;
 
@@ -111,8 +111,8 @@ impl Network {
     }
 
     /// A call of the program that finds the test's `ssh`.
-    fn weigh(&self, arguments: &[&str]) -> Command {
-        let mut command = self.place.weigh(arguments);
+    fn weigh(&self, line: &(impl CommandLine + ?Sized)) -> Command {
+        let mut command = self.place.weigh(line);
         let path = std::env::var("PATH").unwrap_or_default();
         let bin = self.place.path("bin");
         command.env("PATH", format!("{}:{path}", bin.display()));
@@ -120,8 +120,8 @@ impl Network {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Done {
-        self.place.start_command(self.weigh(arguments)).end()
+    fn run(&self, line: &(impl CommandLine + ?Sized)) -> Done {
+        self.place.start_command(self.weigh(line)).end()
     }
 }
 
@@ -380,19 +380,9 @@ fn hosts_behind_ssh_make_the_same_trials() {
     assert_eq!(vm.programs(), std::slice::from_ref(&command));
     assert_eq!(client.programs().len(), 1);
     let age = fs::metadata(&command).unwrap().modified().unwrap();
-    let call = [
-        "run",
-        "far.toml",
-        "--out",
-        "again",
-        "--set",
-        "design.blocks=1",
-        "--set",
-        "design.window=100ms",
-        "--set",
-        "design.latency_window=0s",
-    ];
-    assert!([0, 4].contains(&network.run(&call).status));
+    let call = "run far.toml --out again --set design.blocks=1 --set design.window=100ms --set \
+         design.latency_window=0s";
+    assert!([0, 4].contains(&network.run(call).status));
     assert_eq!(fs::metadata(&command).unwrap().modified().unwrap(), age);
     make_one_load(&network);
     assert!(vm.left().is_empty(), "{:?}", vm.left());
@@ -408,7 +398,7 @@ fn make_one_load(network: &Network) {
         None => "127.0.0.1".to_owned(),
     };
     let listen = format!("{address}:{}", free_port());
-    let origin = network.weigh(&["origin", "--listen", &listen]);
+    let origin = network.weigh(&format!("origin --listen {listen}"));
     let mut origin = place.start_command(origin);
     origin.until_said("/status/N");
     let text = "[hosts.here]\n[hosts.vm]\nssh = \"far-vm\"\n[hosts.client]\nssh = \"far-client\"\n";
@@ -459,9 +449,7 @@ fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
         assert!(machine.left().is_empty(), "{:?}", machine.left());
     }
     assert!(place.left().is_empty(), "{:?}", place.left());
-    let document = network
-        .run(&["run", "--resume", "r", "--format", "json"])
-        .result();
+    let document = network.run("run --resume r --format json").result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
 }
 
@@ -498,8 +486,8 @@ fn events_and_bottlenecks_of_servers_behind_ssh() {
         "events.toml",
         &format!("{hosts}{servers}{event}{design_of_events}latency_window = \"4s\"\n"),
     );
-    let call = ["run", "events.toml", "--out", "e", "--format", "json"];
-    let document = network.run(&call).result();
+    let call = "run events.toml --out e --format json";
+    let document = network.run(call).result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
     for trial in folder_of(place, "e") {
         let events = &trial["outcome"]["done"]["events"];
@@ -520,8 +508,8 @@ fn events_and_bottlenecks_of_servers_behind_ssh() {
              bottleneck = true\napart = \"never\"\n"
         ),
     );
-    let call = ["run", "search.toml", "--out", "s", "--format", "json"];
-    let document = network.run(&call).result();
+    let call = "run search.toml --out s --format json";
+    let document = network.run(call).result();
     let found = array(&document["bottlenecks"]);
     let subjects: BTreeSet<&str> = found
         .iter()
@@ -581,7 +569,7 @@ fn a_machine_that_cannot_be_used_is_named_with_the_reason() {
     );
     let says = |file: &str, texts: &[&str]| {
         let out = file.trim_end_matches(".toml");
-        let done = network.run(&["run", file, "--out", out]);
+        let done = network.run(&format!("run {file} --out {out}"));
         done.expect(1).says(texts);
     };
     says(

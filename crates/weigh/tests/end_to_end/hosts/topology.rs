@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{
-    BackEnd, KILL, Place, Turn, alive, descendants, devices, far, groups_of_hosts, hosts_or_skip,
-    load_on, run_on, skip, spec, wait_until,
+    BackEnd, KILL, Place, Turn, alive, descendants, devices, far, groups_of_hosts, has,
+    hosts_or_skip, load_on, run_on, skip, spec, wait_until,
 };
 use agent::wire::{Answer, Order, StartServer};
 use readings::HostSpec;
@@ -111,12 +111,9 @@ fn settings_are_the_hosts_own() {
             .unwrap()
     };
     let unknown = error("net.core.somaxcon", "1").to_string();
-    assert!(
-        unknown.contains("no setting `net.core.somaxcon`"),
-        "{unknown}"
-    );
+    has(&unknown, "no setting `net.core.somaxcon`");
     let refused = error("net.core.somaxconn", "many").to_string();
-    assert!(refused.contains("does not accept `many`"), "{refused}");
+    has(&refused, "does not accept `many`");
 }
 
 #[test]
@@ -227,7 +224,7 @@ fn an_ordinary_users_hosts() {
         .err()
         .unwrap()
         .to_string();
-    assert!(refused.contains("run as root"), "{refused}");
+    has(&refused, "run as root");
     println!("GOOD");
 }
 
@@ -314,7 +311,7 @@ mod alone {
             if let Some((_, why)) = said.split_once("CANNOT ") {
                 return skip(why);
             }
-            assert!(said.contains("BUILT"), "{said}");
+            has(&said, "BUILT");
             assert!(family.len() >= 3, "{family:?}");
             if !kill_agent_too {
                 wait_until("all processes are gone", Duration::from_secs(2), || {
@@ -323,7 +320,7 @@ mod alone {
             }
             // What has a name is removed by the next run.
             assert!(!groups_of_hosts(pid).is_empty());
-            let done = place.run(&["run", "proxy-cost", "--dry-run"]);
+            let done = place.run("run proxy-cost --dry-run");
             assert_eq!(done.status, 0, "{}", done.err);
             drop(crate::common::topology(&[spec("next")], None).unwrap());
             assert_eq!(groups_of_hosts(pid), BTreeSet::new());

@@ -1,6 +1,6 @@
 //! A full accept queue is named, with its server and its backlog, where requests fail for it.
 
-use crate::common::{Place, RUN, array, load, trials, words};
+use crate::common::{Place, RUN, array, has, load, trials};
 
 /// The arguments of a server whose accept queue holds two connections, one more than its backlog. It
 /// takes far longer for an answer than a request may take.
@@ -18,14 +18,10 @@ fn a_load_names_the_full_queue_of_a_server_of_this_machine() {
         .unwrap();
     let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
     let url = format!("{}/burn/2000000", url.trim_end_matches('/'));
-    let (_, document) = load(
-        &place,
-        &url,
-        &words("-c 48 -d 1s --timeout 400ms --no-keepalive"),
-    );
+    let (_, document) = load(&place, &url, "-c 48 -d 1s --timeout 400ms --no-keepalive");
     let problem = document["problems"][0].as_str().unwrap();
     let named = format!("; the accept queue of `weigh:{port}` (backlog 1) was full ");
-    assert!(problem.contains(&named), "{problem}");
+    has(&problem, &named);
     let queue = &document["accept_queues"][0];
     assert!(queue["full"].as_u64().unwrap() > 0, "{queue}");
 }

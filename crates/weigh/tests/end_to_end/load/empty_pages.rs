@@ -1,6 +1,6 @@
 //! Answers without content, as of a server that does not know the host name: a note or a warning.
 
-use crate::common::{Place, load, serve_tcp, words};
+use crate::common::{Place, has, load, serve_tcp, words};
 
 /// Knows its own name only, as a site of a web server does.
 fn site(head: &str) -> (u16, String) {
@@ -16,17 +16,17 @@ fn a_load_asks_whether_an_empty_page_is_meant() {
     let (address, _talk) = serve_tcp(site);
     let url = format!("http://{address}/");
     let note = format!("the server may not know the host name `{address}`");
-    let (_, document) = load(&place, &url, &words("-n 20 -c 2"));
+    let (_, document) = load(&place, &url, "-n 20 -c 2");
     let notes = document["notes"].to_string();
-    assert!(notes.contains(&note), "{notes}");
+    has(&notes, &note);
     let mut call = vec!["load", &url, "-q"];
     call.extend(words("-n 20 -c 2"));
     let text = place.run(&call).expect(0).out;
-    assert!(
-        text.contains("  Note: every answer had status 200 and an empty body"),
-        "{text}"
+    has(
+        &text,
+        "  Note: every answer had status 200 and an empty body",
     );
-    assert!(text.contains(&note), "{text}");
+    has(&text, &note);
     for said in [
         "-H Host:example.test",
         "--expect-status 200",
@@ -45,11 +45,11 @@ fn a_load_says_that_it_does_not_follow_redirects() {
     let place = Place::new();
     let (address, _talk) = serve_tcp(|_| (302, "elsewhere".to_owned()));
     let url = format!("http://{address}/");
-    let (_, document) = load(&place, &url, &words("-n 20 -c 2"));
+    let (_, document) = load(&place, &url, "-n 20 -c 2");
     let notes = document["notes"].to_string();
     let note = "every answer was a redirect with status 302";
-    assert!(notes.contains(note), "{notes}");
-    let (_, document) = load(&place, &url, &words("-n 20 -c 2 --expect-status 302"));
+    has(&notes, note);
+    let (_, document) = load(&place, &url, "-n 20 -c 2 --expect-status 302");
     assert_eq!(document["notes"], serde_json::json!([]));
 }
 
@@ -94,10 +94,7 @@ fn a_comparison_is_told_the_host_name_and_what_a_good_answer_is() {
         assert!(!warnings.contains("empty body"), "{more}: {warnings}");
     }
     let said = compared("wrong", "--expect-contains hello").expect(1).err;
-    assert!(said.contains("hello"), "{said}");
+    has(&said, "hello");
     let said = compared("twice", "-H Host:a -H host:b").expect(2).err;
-    assert!(
-        said.contains("the header `Host` is given again as `host`"),
-        "{said}"
-    );
+    has(&said, "the header `Host` is given again as `host`");
 }

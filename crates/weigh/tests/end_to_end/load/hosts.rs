@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::common::{
-    DELAYED_PAGE, Done, INT, Origin, Place, array, load, measured, no_errors, number, signal, sum,
-    words,
+    DELAYED_PAGE, Done, INT, Origin, Place, array, has, load, measured, no_errors, number, signal,
+    sum, words,
 };
 use serde_json::Value;
 
@@ -85,20 +85,10 @@ fn the_stages_of_three_hosts_are_the_stages_of_one_load() {
     }
     assert_eq!(in_time.len(), 4);
     done.says(&["0.5s", "2.0s"]);
-    let text = place.run(&[
-        "load",
-        &url,
-        "--hosts",
-        "hosts.toml",
-        "-c",
-        "7",
-        "-d",
-        "1s",
-        "-q",
-    ]);
+    let text = place.run(&format!("load {url} --hosts hosts.toml -c 7 -d 1s -q"));
     let text = text.expect(0).out;
-    assert!(text.contains("7 connections on 3 hosts"), "{text}");
-    assert!(text.contains("  Host connections   answers"), "{text}");
+    has(&text, "7 connections on 3 hosts");
+    has(&text, "  Host connections   answers");
     drop(origin);
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
@@ -209,7 +199,7 @@ fn throughput_over_concurrency_comes_from_all_hosts() {
         assert!(per_s > most * 0.3 && per_s < most * 1.02, "{step}");
     }
     let text = call(&[]).expect(0).out;
-    assert!(text.contains("2 hosts made the load: a, b."), "{text}");
+    has(&text, "2 hosts made the load: a, b.");
     let few = place.run(
         &[
             &["capacity", &url][..],
@@ -227,7 +217,7 @@ fn a_file_of_hosts_and_an_address_that_do_not_fit_are_refused() {
     let origin = Origin::start(&place);
     let load = |text: &str| {
         place.write("hosts.toml", text);
-        place.run(&["load", &origin.url, "--hosts", "hosts.toml"])
+        place.run(&format!("load {} --hosts hosts.toml", origin.url))
     };
     load("[hosts.a]\n")
         .expect(2)
@@ -238,9 +228,9 @@ fn a_file_of_hosts_and_an_address_that_do_not_fit_are_refused() {
     load("[hosts.a]\nexec = [\"false\"]\n")
         .expect(1)
         .says(&["host `a`", "status 1"]);
-    let missing = place.run(&["load", &origin.url, "--hosts", "none.toml"]);
+    let missing = place.run(&format!("load {} --hosts none.toml", origin.url));
     missing.expect(2).says(&["none.toml cannot be read"]);
-    let counted = place.run(&["load", &origin.url, "--hosts", "hosts.toml", "-n", "5"]);
+    let counted = place.run(&format!("load {} --hosts hosts.toml -n 5", origin.url));
     counted.expect(2).says(&["--count", "--hosts"]);
     // A network namespace of its own has another loopback device.
     let weigh = env!("CARGO_BIN_EXE_weigh");

@@ -1,6 +1,6 @@
 //! `weigh load --rate` at more than what is carried.
 
-use crate::common::{Origin, Place, array, load, number, words};
+use crate::common::{Origin, Place, array, load, number};
 
 #[test]
 fn twice_what_is_carried_is_an_overload() {
@@ -8,7 +8,7 @@ fn twice_what_is_carried_is_an_overload() {
     let origin = Origin::start(&place);
     // Four connections carry at most 200/s of answers that take 20 ms.
     let url = format!("{}/delay/constant/20ms", origin.url);
-    let (done, document) = load(&place, &url, &words("-c 4 --rate 400 -d 2s --timeout 30s"));
+    let (done, document) = load(&place, &url, "-c 4 --rate 400 -d 2s --timeout 30s");
     assert_eq!(done.status, 4);
     let overload = &document["overload"];
     let carried = number(&overload["carried_per_s"]);
@@ -31,7 +31,7 @@ fn a_slow_server_that_keeps_up_is_none() {
     let place = Place::new();
     let origin = Origin::start(&place);
     let url = format!("{}/delay/constant/200ms", origin.url);
-    let (_, document) = load(&place, &url, &words("-c 100 --rate 100 -d 2s"));
+    let (_, document) = load(&place, &url, "-c 100 --rate 100 -d 2s");
     assert!(document["overload"].is_null(), "{}", document["overload"]);
     let offered = &document["offered"];
     assert!(number(&offered["answered_within"]) < number(&offered["due"]));

@@ -36,7 +36,7 @@ fn requests_of_a_file_are_sent_as_often_as_they_weigh() {
         assert_eq!(one["latency_us"]["count"], one["requests"]);
     }
     // One load of one request has no such list.
-    let (_, document) = load(&place, &origin.url, &["-n", "10"]);
+    let (_, document) = load(&place, &origin.url, "-n 10");
     assert!(array(&document["per_request"]).is_empty());
 }
 
@@ -48,18 +48,7 @@ fn requests_in_order_come_one_after_the_other() {
         "urls",
         &format!("http://{address}/a\n5 http://{address}/b\nPOST http://{address}/c\n"),
     );
-    let done = place.run(&[
-        "load",
-        "--urls",
-        "urls",
-        "--in-order",
-        "-n",
-        "10",
-        "-c",
-        "1",
-        "--format",
-        "json",
-    ]);
+    let done = place.run("load --urls urls --in-order -n 10 -c 1 --format json");
     let (_, document) = measured(done);
     no_errors(&document);
     let counts: Vec<u64> = array(&document["per_request"])
@@ -93,11 +82,11 @@ fn a_mistake_in_a_file_of_requests_is_shown_with_its_line() {
         ("empty", "# nothing\n", ["empty", "found none"]),
     ] {
         place.write(name, text);
-        let done = place.run(&["load", "--urls", name]).expect(2);
+        let done = place.run(&format!("load --urls {name}")).expect(2);
         done.says(&[name]).says(&says);
         assert_eq!(done.out, "");
     }
-    let done = place.run(&["load", "--urls", "not-there"]).expect(2);
+    let done = place.run("load --urls not-there").expect(2);
     done.says(&["not-there", "No such file"]);
 }
 
@@ -233,18 +222,10 @@ fn rows_add_up_and_the_log_has_a_line_for_each() {
 fn a_load_that_is_stopped_keeps_its_rows_and_its_log() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let mut running = place.start(&[
-        "load",
-        &origin.url,
-        "-d",
-        "90s",
-        "--interval",
-        "50ms",
-        "--hlog",
-        "cut.hlog",
-        "--format",
-        "json",
-    ]);
+    let mut running = place.start(&format!(
+        "load {} -d 90s --interval 50ms --hlog cut.hlog --format json",
+        origin.url
+    ));
     running.until_said(" requests/s  p50");
     running.signal(INT);
     let document = running.end().expect(130).json();
@@ -258,7 +239,7 @@ fn a_load_that_is_stopped_keeps_its_rows_and_its_log() {
 fn a_log_that_cannot_be_written_is_said_before_the_load() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let words = ["load", &origin.url, "-d", "90s", "--hlog", "no/such/folder"];
+    let words = format!("load {} -d 90s --hlog no/such/folder", origin.url);
     place
         .run(&words)
         .expect(2)
@@ -316,7 +297,7 @@ fn very_many_connections_succeed_or_the_setting_to_change_is_named() {
     let place = Place::new();
     let origin = Origin::start(&place);
     let count = MANY.to_string();
-    let more = ["-n", &count, "-c", "50", "--no-keepalive"];
+    let more = format!("-n {count} -c 50 --no-keepalive");
     let (done, document) = load(&place, &origin.url, &more);
     let failed = document["errors"]["connect"].as_u64().unwrap();
     if failed == 0 {

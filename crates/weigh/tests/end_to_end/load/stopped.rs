@@ -39,7 +39,7 @@ fn a_load_that_was_stopped_in_its_warm_up_has_measured_nothing() {
     let place = Place::new();
     let (address, talk) = serve_tcp(|_| (200, String::new()));
     let url = format!("http://{address}/");
-    let mut running = place.start(&["load", &url, "--warmup", "60s", "-d", "60s"]);
+    let mut running = place.start(&format!("load {url} --warmup 60s -d 60s"));
     running.until("it has begun", || talk.heads().len() > 50);
     ends_at_once(running, INT);
 }
@@ -54,7 +54,7 @@ fn no_further_line_of_requests_is_asked_for_after_a_signal() {
     let lines: String = (0..500).map(|n| format!("/{n}\n")).collect();
     place.write("urls", &lines);
     let url = format!("http://{address}/");
-    let mut running = place.start(&["load", &url, "--urls", "urls"]);
+    let mut running = place.start(&format!("load {url} --urls urls"));
     running.until("it has asked", || talk.heads().len() > 3);
     ends_at_once(running, INT);
     assert!(talk.heads().len() < 400, "{}", talk.heads().len());

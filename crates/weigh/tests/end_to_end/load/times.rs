@@ -11,23 +11,10 @@ const CONTINUE: i32 = 18;
 /// its requests come while it does.
 fn held_up(place: &Place, origin: &Origin, timestamps: &str) -> serde_json::Value {
     let url = format!("{}/delay/constant/20ms", origin.url);
-    let mut running = place.start(&[
-        "load",
-        &url,
-        "--rate",
-        "100/s",
-        "-n",
-        "150",
-        "-c",
-        "32",
-        "--wait",
-        "sleep",
-        "--timestamps",
-        timestamps,
-        "--format",
-        "json",
-        "--quiet",
-    ]);
+    let mut running = place.start(&format!(
+        "load {url} --rate 100/s -n 150 -c 32 --wait sleep --timestamps {timestamps} --format \
+         json --quiet"
+    ));
     while !running.has_ended() {
         running.signal(STOP);
         std::thread::sleep(Duration::from_millis(60));
@@ -64,10 +51,10 @@ fn an_open_loop_asks_the_kernel_and_a_closed_one_does_not() {
     let place = Place::new();
     let origin = Origin::start(&place);
     for io in ["uring", "epoll"] {
-        let open = ["-n", "50", "-c", "4", "--rate", "1000/s", "--io", io];
+        let open = format!("-n 50 -c 4 --rate 1000/s --io {io}");
         let (_, document) = load(&place, &origin.url, &open);
         assert_eq!(document["receive_lag_us"]["count"], 50, "{io}");
-        let closed = ["-n", "50", "-c", "4", "--io", io];
+        let closed = format!("-n 50 -c 4 --io {io}");
         let (_, document) = load(&place, &origin.url, &closed);
         assert_eq!(document["receive_lag_us"]["count"], 0, "{io}");
     }

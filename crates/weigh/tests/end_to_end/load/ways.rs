@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{
-    INT, Origin, Place, Running, TERM, array, free_port, load, no_errors, number, serve_tcp,
+    INT, Origin, Place, Running, TERM, array, free_port, has, load, no_errors, number, serve_tcp,
     serve_unix, skip, words,
 };
 use serde_json::Value;
@@ -104,16 +104,7 @@ fn a_server_on_a_unix_socket_is_loaded() {
     let Some(_server) = lighttpd(&place, &bind, 80, || UnixStream::connect(&path).is_ok()) else {
         return;
     };
-    let more = [
-        "--unix-socket",
-        &bind,
-        "-n",
-        "500",
-        "-c",
-        "8",
-        "--expect-contains",
-        "it works",
-    ];
+    let more = format!("--unix-socket {bind} -n 500 -c 8 --expect-contains 'it works'");
     let (_, document) = load(&place, "http://localhost/", &more);
     no_errors(&document);
     assert_eq!(document["requests"], 500);
@@ -250,7 +241,7 @@ fn haproxy_sees_the_client_that_the_header_names() {
         }
     }
     // Without the header it does not answer a request.
-    place.run(&["load", &url, "-n", "5"]).expect(1);
+    place.run(&format!("load {url} -n 5")).expect(1);
 }
 
 /// A site of four pages; one is linked and is not there, one is below nothing that was asked.
@@ -291,10 +282,7 @@ fn the_pages_of_a_site_are_found_and_fetched_pass_after_pass() {
     assert_eq!(document["url"], url);
     assert_eq!(document["refused"][0][0], "/docs/gone.html");
     assert_eq!(document["refused"][0][1], 404);
-    assert!(
-        said.contains("/docs/gone.html answers with status 404"),
-        "{said}"
-    );
+    has(&said, "/docs/gone.html answers with status 404");
     let files = ["index.html", "a.html", "sub/b.html", "style.css"];
     let bytes: u64 = files
         .iter()
@@ -316,7 +304,7 @@ fn the_pages_of_a_site_are_found_and_fetched_pass_after_pass() {
     }
     let (document, said) = crawl(&place, &url, &["--pages-max", "2", "--passes", "1"]);
     assert_eq!(document["pages"], 2);
-    assert!(said.contains("--pages-max 2"), "{said}");
+    has(&said, "--pages-max 2");
     // lighttpd leads from a folder without its slash to the one with it; `/up.html` is below `/`.
     let (document, _) = crawl(&place, url.trim_end_matches('/'), &["--passes", "2"]);
     assert_eq!(document["pages"], 5, "{document}");
@@ -329,7 +317,7 @@ fn the_pages_of_a_site_are_found_and_fetched_pass_after_pass() {
     assert_eq!(document["pages"], 1);
     assert_eq!(array(&document["passes"]).len(), 10);
     let text = place
-        .run(&["load", &url, "--crawl", "--passes", "2"])
+        .run(&format!("load {url} --crawl --passes 2"))
         .expect(0)
         .out;
     assert!(
@@ -343,7 +331,7 @@ fn a_page_that_is_not_there_cannot_be_crawled() {
     let place = Place::new();
     let origin = Origin::start(&place);
     let url = format!("{}/status/404", origin.url);
-    let done = place.run(&["load", &url, "--crawl"]).expect(1);
+    let done = place.run(&format!("load {url} --crawl")).expect(1);
     done.says(&["/status/404 answers with status 404: there is nothing to crawl"]);
     assert_eq!(done.out, "");
     for other in [["-d", "1s"], ["--rate", "5"], ["-c", "2"]] {
@@ -368,7 +356,7 @@ fn a_crawl_that_is_stopped_says_what_it_fetched() {
         let place = Place::new();
         let (address, talk) = serve_tcp(slow);
         let url = format!("http://{address}/");
-        let mut running = place.start(&["load", &url, "--crawl", "--format", format]);
+        let mut running = place.start(&format!("load {url} --crawl --format {format}"));
         running.until("it has asked", || talk.heads().len() == asked);
         running.signal(signal);
         running.end().expect(128 + signal)
@@ -391,6 +379,6 @@ fn a_crawl_that_is_stopped_says_what_it_fetched() {
             });
         }
         let done = stop(3, INT, "text");
-        assert!(done.out.contains("no pass was complete"), "{}", done.out);
+        has(&done.out, "no pass was complete");
     });
 }

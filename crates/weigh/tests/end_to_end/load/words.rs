@@ -46,11 +46,7 @@ fn a_source_is_an_address_of_this_machine_and_of_the_targets_family() {
     }
     let (address, _talk) = serve_tcp(|_| (200, "x".into()));
     let url = format!("http://{address}/");
-    let (_, document) = load(
-        &place,
-        &url,
-        &words("-n 20 -c 2 --source 127.0.0.2,127.0.0.3"),
-    );
+    let (_, document) = load(&place, &url, "-n 20 -c 2 --source 127.0.0.2,127.0.0.3");
     no_errors(&document);
 }
 
@@ -168,7 +164,5 @@ fn the_scheme_and_the_host_of_a_url_may_be_large_or_small() {
         "urls",
         &format!("http://localhost:{port}/a\nHttp://LOCALHOST:{port}/b\n"),
     );
-    place
-        .run(&["load", "--urls", "urls", "-n", "5", "-q"])
-        .expect(0);
+    place.run("load --urls urls -n 5 -q").expect(0);
 }

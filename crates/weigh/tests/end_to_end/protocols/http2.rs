@@ -4,32 +4,21 @@ use experiment::Recipes;
 use serde_json::Value;
 
 use crate::common::started::installed;
-use crate::common::{Origin, Place, array, load, no_errors, number, trials};
+use crate::common::{Origin, Place, array, has, load, no_errors, number, trials};
 
 #[test]
 fn a_load_over_http2_has_streams() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let more = ["--http", "2", "--streams", "8", "-c", "2", "-n", "400"];
-    let (done, document) = load(&place, &origin.url, &more);
+    let more = "--http 2 --streams 8 -c 2 -n 400";
+    let (done, document) = load(&place, &origin.url, more);
     assert_eq!(done.status, 0, "{}", document["problems"]);
     no_errors(&document);
     assert_eq!(document["requests"], 400);
     assert_eq!(document["connects"], 2);
     assert_eq!(document["streams"], 8);
-    let open = [
-        "--http",
-        "2",
-        "--streams",
-        "8",
-        "-c",
-        "2",
-        "-d",
-        "1s",
-        "--rate",
-        "300",
-    ];
-    let (_, document) = load(&place, &origin.url, &open);
+    let open = "--http 2 --streams 8 -c 2 -d 1s --rate 300";
+    let (_, document) = load(&place, &origin.url, open);
     no_errors(&document);
     assert!(
         (250.0..350.0).contains(&number(&document["requests"])),
@@ -76,7 +65,7 @@ fn a_server_without_http2_is_named() {
                 .trim_end_matches('/')
         ),
     );
-    let mut balancer = place.start(&["balance", "b.toml"]);
+    let mut balancer = place.start("balance b.toml");
     balancer.until_said("127.0.0.1:");
     let said = balancer.errors();
     let from = said.find("127.0.0.1:").unwrap();
@@ -87,10 +76,8 @@ fn a_server_without_http2_is_named() {
         .unwrap()
         .trim_end_matches(':');
     let url = format!("http://{address}/");
-    let done = place
-        .run(&["load", &url, "--http", "2", "-n", "5"])
-        .expect(1);
-    assert!(done.err.contains("HTTP/2"), "{}", done.err);
+    let done = place.run(&format!("load {url} --http 2 -n 5")).expect(1);
+    has(&done.err, "HTTP/2");
 }
 
 #[test]
@@ -104,7 +91,7 @@ fn subjects_of_one_experiment_may_differ_in_their_version_of_http() {
          [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let done = place.run("run x.toml --format json --out r");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
     let journal = std::fs::read_to_string(place.path("r").join("journal.jsonl")).unwrap();
@@ -145,7 +132,7 @@ fn an_experiment_runs_http2_through_the_balancer() {
          [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let done = place.run("run x.toml --format json --out r");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
     let journal = std::fs::read_to_string(place.path("r").join("journal.jsonl")).unwrap();
@@ -183,7 +170,7 @@ fn the_balancer_speaks_http2_to_a_back_end_that_speaks_nothing_else() {
          [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let done = place.run("run x.toml --format json --out r");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
     for trial in trials(&place.path("r")) {
@@ -232,7 +219,7 @@ fn servers_that_speak_only_http2_are_waited_for_and_measured() {
              latency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
         ),
     );
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let done = place.run("run x.toml --format json --out r");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
     assert_eq!(document["trials"]["done"], count + 1, "{}", done.err);
@@ -249,8 +236,8 @@ fn servers_that_speak_only_http2_are_waited_for_and_measured() {
              [subjects]\nplain = \"http://plain/\"\n[design]\nblocks = 1\nwarmup = \"50ms\"\n\
              window = \"200ms\"\nlatency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
         );
-        let done = place.run(&["run", "y.toml", "--format", "json", "--out", "wrong"]);
-        assert!(done.err.contains("speaks only HTTP/2"), "{}", done.err);
+        let done = place.run("run y.toml --format json --out wrong");
+        has(&done.err, "speaks only HTTP/2");
     }
 }
 
@@ -275,5 +262,5 @@ fn a_command_that_speaks_only_http2_is_waited_for() {
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
     let text = std::fs::read_to_string(place.path("r").join("experiment.toml")).unwrap();
-    assert!(text.contains("ready_http = \"2\""), "{text}");
+    has(&text, "ready_http = \"2\"");
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use readings::{QuicCongestion, is_same_congestion};
 
-use crate::common::{Place, Running, array, journal, load, no_errors, number, skip, words};
+use crate::common::{Place, Running, array, has, journal, load, no_errors, number, skip, words};
 use crate::compare::own_servers::there;
 
 /// A back end with HTTP/3; `ca.pem` is for those who trust it.
@@ -47,7 +47,7 @@ fn a_load_over_http3_has_streams_and_packets() {
     let line = format!("load {url} --http 3 -n 20 --insecure --quic-congestion newreno");
     let done = place.run(&words(&line)).expect(0);
     let said = "QUIC: the client's congestion control is newreno";
-    assert!(done.out.contains(said), "{}", done.out);
+    has(&done.out, said);
     let open = "--http 3 --streams 8 -c 2 -d 1s --rate 300 --insecure";
     let (_, document) = load(&place, &url, &words(open));
     no_errors(&document);
@@ -60,7 +60,7 @@ fn a_load_over_http3_has_streams_and_packets() {
     let done = place.run(&words(&format!(
         "load {url} --http 3 -n 5 --insecure --timeout 5s"
     )));
-    assert!(done.err.contains("HTTP/3"), "{}", done.err);
+    has(&done.err, "HTTP/3");
 }
 
 #[test]
@@ -145,19 +145,12 @@ fn a_result_says_where_http3_and_tcp_have_other_congestion_control() {
         );
     }
     // It shows with the settings, and between the sentences on the loads.
-    let shown = place.run(&["report", "load.quic_congestion=auto"]).out;
+    let shown = place.run("report load.quic_congestion=auto").out;
     let sentence = format!("http3: QUIC, congestion control {like_tcp} at both ends");
-    assert!(shown.contains(&sentence), "{shown}");
-    let done = place.run(&[
-        "run",
-        "x.toml",
-        "--set",
-        "load.quic_congestion=bbr",
-        "--set",
-        "subjects.http3.http=2",
-    ]);
+    has(&shown, &sentence);
+    let done = place.run("run x.toml --set load.quic_congestion=bbr --set subjects.http3.http=2");
     assert_eq!(done.status, 2, "{}", done.err);
-    assert!(done.err.contains("needs HTTP/3"), "{}", done.err);
+    has(&done.err, "needs HTTP/3");
 }
 
 #[test]
@@ -189,7 +182,7 @@ fn subjects_speak_http3_to_the_origin_and_to_caddy() {
              latency_window = \"0s\"\nbottleneck = false\nretries = 0\n"
         ),
     );
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let done = place.run("run x.toml --format json --out r");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
     let mut seen = Vec::new();

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use ::tls::{Authority, KeyType};
 
-use crate::common::{Origin, Place, Running, array, flat, load, no_errors, number, words};
+use crate::common::{Origin, Place, Running, array, flat, has, load, no_errors, number, words};
 
 /// A back end with a certificate that it made itself; `ca.pem` is for those who trust it.
 struct Encrypted<'a> {
@@ -38,8 +38,8 @@ impl<'a> Encrypted<'a> {
 fn a_load_over_tls_says_what_was_agreed_on() {
     let place = Place::new();
     let origin = Encrypted::start(&place, "");
-    let more = ["-n", "200", "-c", "4", "--ca", "ca.pem"];
-    let (done, document) = load(&place, &origin.url, &more);
+    let more = "-n 200 -c 4 --ca ca.pem";
+    let (done, document) = load(&place, &origin.url, more);
     assert_eq!(done.status, 0, "{}", document["problems"]);
     no_errors(&document);
     assert_eq!(document["requests"], 200);
@@ -172,7 +172,7 @@ fn an_outside_driver_without_tls_is_refused_with_one_that_has_it() {
         "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\nwith = { tls = true }\n\
          [subjects]\na = \"https://o/\"\n[load]\ndriver = \"redis-benchmark\"\n",
     );
-    let done = place.run(&["run", "x.toml", "--dry-run"]).expect(2);
+    let done = place.run("run x.toml --dry-run").expect(2);
     done.says(&["does not support https://", "drivers that support it: "]);
 }
 
@@ -213,7 +213,7 @@ fn a_crawl_and_a_capacity_speak_tls_too() {
     let crawl = ["load", &origin.url, "--crawl", "--passes", "2"];
     let done = place.run(&[&crawl[..], &["--ca", "ca.pem"]].concat());
     let done = done.expect(0);
-    assert!(done.out.contains("1 page below https://"), "{}", done.out);
+    has(&done.out, "1 page below https://");
     let line = "--ca ca.pem --concurrency 1,2 --step 100ms --warmup 0s --rounds 1 --format json";
     let done = place.run(&[&["capacity", &origin.url], &words(line)[..]].concat());
     assert!([0, 4].contains(&done.status), "{}", done.err);
@@ -244,9 +244,9 @@ fn the_balancer_ends_tls_and_speaks_it_to_a_back_end() {
              one = {{ address = \"{back_end}\", tls = {{ ca = \"ca.pem\" }} }}\n"
         ),
     );
-    let shown = place.run(&["balance", "b.toml", "--check"]).expect(0).out;
-    assert!(shown.contains("[services.web.tls]"), "{shown}");
-    let mut running = place.start(&["balance", "b.toml"]);
+    let shown = place.run("balance b.toml --check").expect(0).out;
+    has(&shown, "[services.web.tls]");
+    let mut running = place.start("balance b.toml");
     running.until_said("back ends: ");
     let said = running.errors();
     let line = said
@@ -260,8 +260,8 @@ fn the_balancer_ends_tls_and_speaks_it_to_a_back_end() {
         .parse()
         .unwrap();
     let url = format!("https://{address}/");
-    let more = ["-n", "50", "-c", "2", "--ca", "front.pem"];
-    let (done, document) = load(&place, &url, &more);
+    let more = "-n 50 -c 2 --ca front.pem";
+    let (done, document) = load(&place, &url, more);
     assert_eq!(done.status, 0, "{}", document["problems"]);
     no_errors(&document);
     assert_eq!(document["tls"]["handshakes"], 2);
@@ -279,15 +279,9 @@ fn the_balancer_ends_tls_and_speaks_it_to_a_back_end() {
         "both.pem",
         "expected a certificate in PEM form",
     ];
-    place
-        .run(&["balance", "b.toml", "--check"])
-        .expect(2)
-        .says(&wrong);
-    place
-        .run(&["balance", "reload", "b.toml"])
-        .expect(2)
-        .says(&wrong);
-    let (_, document) = load(&place, &url, &more);
+    place.run("balance b.toml --check").expect(2).says(&wrong);
+    place.run("balance reload b.toml").expect(2).says(&wrong);
+    let (_, document) = load(&place, &url, more);
     no_errors(&document);
 }
 
@@ -314,7 +308,7 @@ fn an_experiment_over_tls_shows_what_was_agreed_on_and_keeps_no_key() {
          [design]\nblocks = 2\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let done = place.run("run x.toml --format json --out r");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
     let tls = array(&document["tls"]);
@@ -324,10 +318,10 @@ fn an_experiment_over_tls_shows_what_was_agreed_on_and_keeps_no_key() {
         assert_eq!(one["negotiated"]["key"], "ecdsa-p256", "{one}");
         assert!(number(&one["handshakes"]) > 10.0, "{one}");
     }
-    let text = flat(&place.run(&["report", "r"]).expect(0).out);
-    assert!(
-        text.contains("balanced: TLS 1.3, TLS_AES_128_GCM_SHA256, x25519, ecdsa-p256"),
-        "{text}"
+    let text = flat(&place.run("report r").expect(0).out);
+    has(
+        &text,
+        "balanced: TLS 1.3, TLS_AES_128_GCM_SHA256, x25519, ecdsa-p256",
     );
     let mut kept = Vec::new();
     files(&place.path("r"), &mut kept);

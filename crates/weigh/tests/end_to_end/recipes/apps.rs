@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
+use crate::common::has;
 use crate::common::started::{Started, ask, tell};
 use experiment::manifest::Value;
 
@@ -115,7 +116,7 @@ fn the_small_twitter_posts_follows_and_shows_timelines() {
     assert_eq!(newest.matches("<li>").count(), 20, "{newest}");
     let profile = ask(app.address, "/profile/u3").body;
     assert_eq!(profile.matches("<b>u3</b>").count(), 5, "{profile}");
-    assert!(profile.contains("10 followers, follows 10"), "{profile}");
+    has(&profile, "10 followers, follows 10");
 
     // u4 follows u5 and not u3; who follows sees, and nobody else.
     let said = "a <new> one";

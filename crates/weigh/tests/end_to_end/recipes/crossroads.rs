@@ -12,7 +12,7 @@ use experiment::manifest::Value;
 use experiment::recipe::{Behind, RenderContext};
 
 use crate::common::started::{LARGE_BYTES, Started, Upstream, ask};
-use crate::common::{INT, Place, array, free_port, skip, wait_until};
+use crate::common::{INT, Place, array, free_port, has, skip, wait_until};
 
 const BOTH: [&str; 2] = ["crossroads", "crossroads-daemon"];
 
@@ -106,7 +106,7 @@ fn its_configuration_is_one_that_the_built_in_balancer_carries_out() {
     ] {
         let listen: SocketAddr = format!("127.0.0.1:{}", free_port()).parse().unwrap();
         place.write("c.conf", &configuration(listen, &behind, &params));
-        let running = place.start(&["balance", "c.conf"]);
+        let running = place.start("balance c.conf");
         wait_until("it accepts", crate::common::LIMIT, || {
             std::net::TcpStream::connect(listen).is_ok()
         });
@@ -125,7 +125,7 @@ fn every_parameter_is_in_the_configuration_as_it_is_meant() {
     let listen = "127.0.0.1:8080".parse().unwrap();
     let checked = |params: &[(&str, Value)]| {
         place.write("c.conf", &configuration(listen, &behind, params));
-        place.run(&["balance", "--check", "c.conf"]).expect(0).out
+        place.run("balance --check c.conf").expect(0).out
     };
     let integer = |name, value| (name, Value::Integer(value));
     let all = checked(&[
@@ -169,7 +169,7 @@ fn every_parameter_is_in_the_configuration_as_it_is_meant() {
     // The twelfth is not the first with a 2 behind it.
     let own = "service s { port LISTEN_PORT; backend a { server SERVER12; port PORT12; } }";
     let own = checked(&[("crossroads", text(own))]);
-    assert!(own.contains("127.0.0.12:8012"), "{own}");
+    has(&own, "127.0.0.12:8012");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn what_it_starts_in_the_background_is_counted_and_stopped() {
     let bin = stand_in(&place);
     place.write("x.toml", EXPERIMENT);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let mut command = place.weigh(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let mut command = place.weigh("run x.toml --out r --format json");
     command.env("PATH", &path);
     let done = place.start_command(command).end();
     if !control_groups() {
@@ -293,7 +293,7 @@ fn a_start_that_fails_is_told_with_its_reason() {
         return;
     }
     let wrong = "servers.balancer.with.crossroads=\"service s { prt LISTEN_PORT; }\"";
-    let mut command = place.weigh(&["run", "x.toml", "--out", "r", "--set", wrong]);
+    let mut command = place.weigh(&format!("run x.toml --out r --set {wrong}"));
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     command.env("PATH", path);
     let done = place.start_command(command).end();

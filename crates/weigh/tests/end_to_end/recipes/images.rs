@@ -169,7 +169,7 @@ fn images_are_started_counted_and_stopped() {
         return;
     }
     experiment(&place, 3, "");
-    let mut command = place.weigh(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let mut command = place.weigh("run x.toml --format json --out r");
     settings(&mut command, &place);
     let done = place.start_command(command).end();
     let document = all_measured(&done, 18);
@@ -204,7 +204,7 @@ fn a_killed_run_leaves_no_container() {
         return;
     }
     experiment(&place, 30, "");
-    let mut command = place.weigh(&["run", "x.toml", "--out", "r"]);
+    let mut command = place.weigh("run x.toml --out r");
     settings(&mut command, &place);
     let mut running = place.start_command(command);
     running.until("a trial was measured", || {
@@ -239,7 +239,7 @@ fn an_image_that_is_nowhere_is_said() {
         "x.toml",
         "title = \"x\"\n[servers.a]\nimage = \"localhost:1/no-such:1\"\n[subjects]\na = \"http://a/\"\n",
     );
-    let mut command = place.weigh(&["run", "x.toml", "--out", "r"]);
+    let mut command = place.weigh("run x.toml --out r");
     settings(&mut command, &place);
     let done = place.start_command(command).end().expect(2);
     done.says(&["the image `localhost:1/no-such:1`", "cannot be pulled"]);

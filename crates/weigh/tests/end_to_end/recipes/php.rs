@@ -1,5 +1,6 @@
 //! Recipes of servers with PHP, and of what they serve: started, asked, stopped, and nothing left.
 
+use crate::common::has;
 use crate::common::started::{Started, Upstream, ask};
 use experiment::manifest::Value;
 
@@ -32,7 +33,7 @@ fn has_pages(server: &Started) -> String {
     let front = ask(server.address, "/front.php");
     assert_eq!(front.status, 200, "{}", front.body);
     let body = front.body;
-    assert!(body.contains("The newest of 200 articles"), "{body}");
+    has(&body, "The newest of 200 articles");
     assert_eq!(body.matches("<article id=").count(), 10);
     assert!(!body.contains('{'), "a template was not filled in: {body}");
     assert_eq!(ask(server.address, "/front.php").body, body);
@@ -65,7 +66,7 @@ fn both_php_servers_give_the_same_pages() {
     let nginx = Started::over("nginx", &cached, vec![fpm.behind()]).unwrap();
     ask(nginx.address, "/front.php");
     let again = ask(nginx.address, "/front.php");
-    assert!(again.head.contains("x-cache-status: hit"), "{}", again.head);
+    has(&again.head, "x-cache-status: hit");
     assert_eq!(again.body, through_fpm);
     nginx.stop();
     fpm.stop();
@@ -146,7 +147,7 @@ fn both_php_servers_have_a_wiki_of_their_own() {
     };
     for _ in 0..2 {
         let answered = ask(apache.address, page);
-        assert!(answered.body.contains(words), "{}", answered.body);
+        has(&answered.body, words);
     }
     let log = apache.log("error.log");
     // MediaWiki warns of a lock that another request has removed already: where the machine is slow,
@@ -165,7 +166,7 @@ fn both_php_servers_have_a_wiki_of_their_own() {
     let nginx = Started::over("nginx", &proxy, vec![fpm.behind()]).unwrap();
     let answered = ask(nginx.address, page);
     assert_eq!(answered.status, 200, "{}", answered.body);
-    assert!(answered.body.contains(words), "{}", answered.body);
+    has(&answered.body, words);
     nginx.stop();
     fpm.stop();
     apache.stop();
@@ -182,7 +183,7 @@ fn a_wiki_keeps_its_pages_in_the_mariadb_behind_it() {
     let answered = ask(apache.address, "/index.php?title=Main_Page");
     assert_eq!(answered.status, 200, "{}", answered.body);
     let words = "MediaWiki has been installed";
-    assert!(answered.body.contains(words), "{}", answered.body);
+    has(&answered.body, words);
     let data = database.behind().dir.unwrap().join("data");
     let has_pages = std::fs::read_dir(&data).unwrap().any(|entry| {
         let folder = entry.unwrap();

@@ -1,5 +1,6 @@
 //! Each recipe of a program from a package: started, asked, stopped, and nothing left of it.
 
+use crate::common::has;
 use crate::common::started::{LARGE_BYTES, Started, Upstream, ask};
 use experiment::manifest::Value;
 
@@ -48,7 +49,7 @@ fn nginx_serves_files_and_a_fixed_answer() {
         return;
     };
     let page = ask(server.address, "/");
-    assert!(page.body.contains("weigh: it works"), "{}", page.body);
+    has(&page.body, "weigh: it works");
     let hello = ask(server.address, "/hello.txt");
     assert_eq!((hello.status, hello.body.as_str()), (200, "Hello, world!"));
     assert_eq!(ask(server.address, "/absent").status, 404);
@@ -86,17 +87,9 @@ fn nginx_asks_its_upstream_once_for_what_it_keeps() {
     };
     one.taken();
     let first = ask(server.address, "/page");
-    assert!(
-        first.head.contains("x-cache-status: miss"),
-        "{}",
-        first.head
-    );
+    has(&first.head, "x-cache-status: miss");
     let second = ask(server.address, "/page");
-    assert!(
-        second.head.contains("x-cache-status: hit"),
-        "{}",
-        second.head
-    );
+    has(&second.head, "x-cache-status: hit");
     assert_eq!((first.body.as_str(), second.body.as_str()), ("one", "one"));
     assert_eq!(one.taken().1.len(), 1);
     server.until_logged("access.log", "GET /page HTTP/1.1");

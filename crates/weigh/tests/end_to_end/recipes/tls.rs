@@ -8,7 +8,7 @@ use experiment::recipe::Recipe;
 use tls::{Authority, KeyType};
 
 use crate::common::started::installed;
-use crate::common::{Place, skip, words};
+use crate::common::{Place, has, skip, words};
 
 /// What lighttpd loads for TLS; the server works without it.
 const LIGHTTPD_MODULE: &str = "/usr/lib/lighttpd/mod_openssl.so";
@@ -32,7 +32,7 @@ fn can_speak_tls(recipe: &Recipe) -> bool {
 fn runs_well(experiment: &str, trials: usize) {
     let place = Place::new();
     place.write("x.toml", &format!("title = \"TLS\"\n{experiment}{SHORT}"));
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let done = place.run("run x.toml --out r --format json");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
     assert_eq!(document["trials"]["done"], trials, "{}", done.err);
@@ -194,14 +194,14 @@ fn servers_that_ask_for_a_certificate_get_the_loads_and_refuse_a_load_without() 
     let text = format!("title = \"TLS\"\n{text}{subjects}{keys}{SHORT}");
     let with_key = text.replace("[load]\n", "[load]\ntls_client_key = \"rsa-2048\"\n");
     place.write("x.toml", &with_key);
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let done = place.run("run x.toml --out r --format json");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
     let trials = 2 * (names.len() + 1);
     assert_eq!(document["trials"]["done"], trials, "{}", done.err);
     // Without a certificate for the load, the file is refused, at the subject that needs one.
     place.write("x.toml", &text);
-    let refused = place.run(&["run", "x.toml", "--out", "none"]).expect(2);
+    let refused = place.run("run x.toml --out none").expect(2);
     refused.says(&["asks clients for a certificate", "tls_client_key"]);
     // The servers themselves refuse a client without a certificate.
     let line = "origin --listen 127.0.0.1:0 --tls --tls-write-ca ca.pem";
@@ -215,8 +215,8 @@ fn servers_that_ask_for_a_certificate_get_the_loads_and_refuse_a_load_without() 
         .split_whitespace()
         .next()
         .unwrap();
-    let done = place.run(&["load", url, "--insecure", "-n", "5"]).expect(1);
-    assert!(done.err.contains("client's certificate"), "{}", done.err);
+    let done = place.run(&format!("load {url} --insecure -n 5")).expect(1);
+    has(&done.err, "client's certificate");
 }
 
 #[test]

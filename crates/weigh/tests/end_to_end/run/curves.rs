@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Place, array, flat};
+use crate::common::{Place, array, flat, has};
 
 #[test]
 fn a_curve_of_the_built_in_servers_stands_in_every_form_of_the_report() {
@@ -15,7 +15,7 @@ fn a_curve_of_the_built_in_servers_stands_in_every_form_of_the_report() {
          blocks = 3\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
          curve_window = \"300ms\"\nbottleneck = false\nretries = 0\n",
     );
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let done = place.run("run x.toml --format json --out r");
     let document = done.result();
     let curves = array(&document["curves"]);
     assert_eq!(curves.len(), 1, "{document}");
@@ -31,13 +31,10 @@ fn a_curve_of_the_built_in_servers_stands_in_every_form_of_the_report() {
         }
     }
     let page = fs::read_to_string(place.path("r").join("report.html")).unwrap();
-    assert!(page.contains("Latency against offered rate"), "{page}");
-    let text = flat(&place.run(&["report", "r"]).expect(0).out);
-    assert!(text.contains("offered/s"), "{text}");
-    assert!(text.contains("Poisson arrivals"), "{text}");
+    has(&page, "Latency against offered rate");
+    let text = flat(&place.run("report r").expect(0).out);
+    has(&text, "offered/s");
+    has(&text, "Poisson arrivals");
     let summary = fs::read_to_string(place.path("r").join("summary.md")).unwrap();
-    assert!(
-        summary.contains("Latency against offered rate"),
-        "{summary}"
-    );
+    has(&summary, "Latency against offered rate");
 }

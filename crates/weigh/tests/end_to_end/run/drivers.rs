@@ -4,12 +4,12 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::common::{DELAYED_PAGE, INT, KILL, Place, array, flat, skip, trials, wait_until};
+use crate::common::{DELAYED_PAGE, INT, KILL, Place, array, flat, has, skip, trials, wait_until};
 use serde_json::Value;
 
 /// Whether a driver of the program is installed; says so otherwise.
 fn is_there(place: &Place, driver: &str) -> bool {
-    let listing = place.run(&["list", "--format", "json"]).expect(0).json();
+    let listing = place.run("list --format json").expect(0).json();
     let drivers = array(&listing["drivers"]);
     let one = drivers.iter().find(|one| one["name"] == driver).unwrap();
     match one["install_command"].as_str() {
@@ -131,13 +131,13 @@ fn one_block(place: &Place, driver: &str, load: &str, words: &[&str]) -> Value {
     let clock = format!("latency by `{driver}` is measured by its own clock");
     let said = |w: &&Value| w.as_str().unwrap().starts_with(&clock);
     assert_eq!(warnings.iter().filter(said).count(), 1, "{warnings:?}");
-    let report = place.run(&["report", "r"]).expect(0).out;
+    let report = place.run("report r").expect(0).out;
     for part in ["driver us/req", "driver memory", driver] {
         assert!(report.contains(part), "no {part} in\n{report}");
     }
-    let csv = place.run(&["report", "r", "--format", "csv"]).expect(0).out;
+    let csv = place.run("report r --format csv").expect(0).out;
     for line in csv.lines().skip(1) {
-        assert!(line.contains(&format!(",{driver},")), "{line}");
+        has(&line, &format!(",{driver},"));
         assert!(!line.contains(",0,0,0,0,"), "no made-up latency: {line}");
     }
     document
@@ -166,10 +166,7 @@ fn wrk_makes_the_load_and_its_median_is_compared_by_its_clock() {
     );
     let latency = &document["comparisons"][1];
     let said = latency["sentence"].as_str().unwrap();
-    assert!(
-        said.contains("by the clock of wrk, in a closed loop"),
-        "{said}"
-    );
+    has(&said, "by the clock of wrk, in a closed loop");
     // A megabyte takes longer than a line.
     assert!(latency["subject_value"].as_f64() > latency["baseline_value"].as_f64());
 }
@@ -391,24 +388,22 @@ fn a_driver_that_is_not_installed_is_named_with_the_command_that_installs_it() {
                 tiny-load`";
     let done = run(&place).expect(2);
     done.says(&["cannot run here", said]);
-    let dry = place.run(&["run", "x.toml", "--drivers", "drivers", "--dry-run"]);
+    let dry = place.run("run x.toml --drivers drivers --dry-run");
     let dry = dry.expect(0).out;
     assert!(
         flat(&dry).contains(said) && dry.contains("driver: tiny\n"),
         "{dry}"
     );
-    let doctor = place
-        .run(&["doctor", "x.toml", "--drivers", "drivers"])
-        .expect(0);
+    let doctor = place.run("doctor x.toml --drivers drivers").expect(0);
     assert!(
         flat(&doctor.out).contains("no-such-program-here is not installed"),
         "{}",
         doctor.out
     );
-    let list = place.run(&["list", "--drivers", "drivers"]).expect(0).out;
-    assert!(list.contains("missing: no-such-program-here"), "{list}");
+    let list = place.run("list --drivers drivers").expect(0).out;
+    has(&list, "missing: no-such-program-here");
     // A driver is found in the environment's folders, too, and the nearest name is told.
-    let mut command = place.weigh(&["run", "x.toml", "--set", "load.driver=tinny", "--dry-run"]);
+    let mut command = place.weigh("run x.toml --set load.driver=tinny --dry-run");
     command.env("WEIGH_DRIVERS", place.path("drivers"));
     let done = place.start_command(command).end().expect(2);
     done.says(&["no driver is called `tinny`", "did you mean `tiny`?"]);
@@ -526,7 +521,7 @@ fn drivers_load_a_server_over_http2_and_http3() {
                 subjects.concat()
             ),
         );
-        let done = place.run(&["run", "x.toml", "--out", &folder, "--format", "json"]);
+        let done = place.run(&format!("run x.toml --out {folder} --format json"));
         let document = done.result();
         assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
         assert_eq!(document["trials"]["done"], there.len() + 1, "{}", done.err);

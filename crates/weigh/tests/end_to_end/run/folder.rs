@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{KILL, Place, RUN, array, journal, quickly, run_into, trials};
+use crate::common::{KILL, Place, RUN, array, has, journal, quickly, run_into, trials};
 use serde_json::Value;
 
 const SETS: [&str; 4] = [
@@ -94,15 +94,7 @@ fn each_way_in_which_a_server_is_set_is_kept_once() {
     running.end().expect(-KILL);
     let before = look("half");
     place
-        .run(&[
-            "run",
-            "--resume",
-            "half",
-            "--recipes",
-            "recipes",
-            "--format",
-            "json",
-        ])
+        .run("run --resume half --recipes recipes --format json")
         .result();
     let after = look("half");
     whole(&after);
@@ -137,7 +129,7 @@ fn contract(document: &Value) {
         assert_eq!(comparison["matters"], 0.03);
         assert!(comparison["blocks"].as_u64().unwrap() <= 3);
         let sentence = comparison["sentence"].as_str().unwrap();
-        assert!(sentence.contains("balanced"), "{sentence}");
+        has(&sentence, "balanced");
     }
     assert_eq!(comparisons[0]["metric"], "requests_per_s");
     assert_eq!(comparisons[0]["blocks"], 3);
@@ -171,7 +163,7 @@ fn contract_of_the_folder(folder: &Path) {
     let command = array(&host["servers"]["origin"]["command"]);
     assert_eq!(command[1], "origin");
     let logs = fs::read_to_string(folder.join("trials/1/origin-output.log")).unwrap();
-    assert!(logs.contains("origin on http://"), "{logs}");
+    has(&logs, "origin on http://");
     let experiment = fs::read_to_string(folder.join("experiment.toml")).unwrap();
     // As it was run, and defaults that the file did not give.
     for line in ["blocks = 3", "window = \"300ms\"", "threads = 1"] {
@@ -220,10 +212,10 @@ fn a_run_leaves_all_that_is_needed_to_judge_it() {
     // Each trial has a closed and an open loop.
     assert_eq!(csv.lines().count(), 1 + 2 * 9, "{csv}");
     assert!(csv.starts_with("trial,block,subject,"));
-    let text = place.run(&["report", "r"]).expect(0).out;
+    let text = place.run("report r").expect(0).out;
     let sentence = document["comparisons"][0]["sentence"].as_str().unwrap();
     let start: Vec<&str> = sentence.split_whitespace().take(3).collect();
-    assert!(text.contains(&start.join(" ")), "{text}");
+    has(&text, &start.join(" "));
     assert!(
         !folder.join("report.html").exists(),
         "report writes nothing"
@@ -231,8 +223,8 @@ fn a_run_leaves_all_that_is_needed_to_judge_it() {
 
     // Going on with a run that is complete measures nothing, and says the same.
     let before = trials(&folder);
-    let call = ["run", "--resume", "r", "--format", "json"];
-    assert_eq!(place.run(&call).result(), document);
+    let call = "run --resume r --format json";
+    assert_eq!(place.run(call).result(), document);
     assert_eq!(trials(&folder), before);
     assert_eq!(kept("summary.json"), json);
     assert!(place.left().is_empty(), "{:?}", place.left());
@@ -247,7 +239,7 @@ fn the_folder_of_a_run_is_made_below_the_working_folder_when_none_is_named() {
          y = \"http://o/bytes/9\"\n[design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"100ms\"\n\
          latency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
     );
-    let done = place.run(&["run", "tiny.toml", "--format", "json"]);
+    let done = place.run("run tiny.toml --format json");
     assert_eq!(done.result()["trials"]["done"], 3);
     let runs: Vec<_> = fs::read_dir(place.path("weigh-runs")).unwrap().collect();
     assert_eq!(runs.len(), 1);
@@ -257,6 +249,6 @@ fn the_folder_of_a_run_is_made_below_the_working_folder_when_none_is_named() {
     assert!(done.err.contains(&name), "it says where: {}", done.err);
     // The experiment as it was run is an experiment.
     let file = folder.join("experiment.toml");
-    let call = ["run", file.to_str().unwrap(), "--dry-run"];
+    let call = format!("run {} --dry-run", file.to_str().unwrap());
     assert!(place.run(&call).expect(0).out.contains("3 trials"));
 }

@@ -48,7 +48,7 @@ fn kill(place: &Place, mut running: Running<'_>, moment: &str) {
 fn resume(place: &Place, count: usize) {
     let folder = place.path("r");
     let before = trials(&folder);
-    let done = place.run(&["run", "--resume", "r", "--format", "json"]);
+    let done = place.run("run --resume r --format json");
     let document = done.result();
     assert_eq!(document["trials"]["done"], count, "{}", done.err);
     assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
@@ -99,7 +99,7 @@ fn two_processes_do_not_write_the_same_run() {
     let mut running = place.start(&call);
     running.until("the journal has begun", || begun(&folder));
     let process = format!("(process {})", running.pid());
-    let done = place.run(&["run", "--resume", "r"]).expect(1);
+    let done = place.run("run --resume r").expect(1);
     done.says(&["a run is going on in r"]);
     // Not every kernel tells who.
     if !std::fs::read("/proc/locks").unwrap_or_default().is_empty() {
@@ -107,7 +107,7 @@ fn two_processes_do_not_write_the_same_run() {
     }
     place.run(&call).expect(2).says(&["holds a run already"]);
     running.until("a trial was measured", || !trials(&folder).is_empty());
-    let report = place.run(&["report", "r", "--format", "json"]);
+    let report = place.run("report r --format json");
     assert!(report.json()["trials"]["done"].as_u64() > Some(0));
     assert!(!running.has_ended());
     running.signal(KILL);
@@ -285,7 +285,7 @@ fn killed_at_random_moments(experiment: &str, seed: u64) {
         let words = format!("{experiment}, killed {after:?} after its start");
         // The next start: on with the run, or where nothing was begun the same again.
         whole(match begun(&folder) {
-            true => place.run(&["run", "--resume", &out, "--format", "json"]),
+            true => place.run(&format!("run --resume {out} --format json")),
             false => place.run(&short_run(experiment, &out)),
         });
         // A busy machine may be late to end what a closed pipe has told to end.

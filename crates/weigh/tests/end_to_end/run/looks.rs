@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Place, RUN, array, journal, trials};
+use crate::common::{Place, RUN, array, has, journal, trials};
 
 const QUICK: &str =
     "warmup = \"30ms\"\nwindow = \"100ms\"\nlatency_window = \"0s\"\nbottleneck = false\n";
@@ -18,21 +18,17 @@ fn a_run_ends_at_the_first_look_at_which_everything_is_settled() {
              slow = \"http://o/delay/constant/40ms\"\n[load]\nconnections = 4\n[design]\n{QUICK}"
         ),
     );
-    let dry = place.run(&["run", "x.toml", "--dry-run"]).expect(0).out;
-    assert!(dry.contains("after 10, 20, 30 blocks"), "{dry}");
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let dry = place.run("run x.toml --dry-run").expect(0).out;
+    has(&dry, "after 10, 20, 30 blocks");
+    let done = place.run("run x.toml --format json --out r");
     let document = done.result();
     // Where a client shares its CPU with other programs, the second look may be the first to do.
     let look = document["stage"]["look"].as_u64().unwrap();
     assert!(look == 1 || look == 2, "{}", done.err);
     let blocks = 10 * look;
     let said = format!("everything is settled after {blocks} of at most 30 blocks");
-    assert!(done.err.contains(&said), "{}", done.err);
-    assert!(
-        done.err.contains("(look after block 10) to "),
-        "{}",
-        done.err
-    );
+    has(&done.err, &said);
+    has(&done.err, "(look after block 10) to ");
     assert_eq!(document["stage"]["blocks_done"], blocks);
     assert_eq!(document["comparisons"][0]["verdict"], "slower");
     let folder = place.path("r");
@@ -42,8 +38,8 @@ fn a_run_ends_at_the_first_look_at_which_everything_is_settled() {
         let text = fs::read_to_string(folder.join(name)).unwrap();
         assert!(text.contains(&sentence), "{name}");
     }
-    let text = crate::common::flat(&place.run(&["report", "r"]).expect(0).out);
-    assert!(text.contains(&sentence), "{text}");
+    let text = crate::common::flat(&place.run("report r").expect(0).out);
+    has(&text, &sentence);
 
     // Cut off right after its tenth block, it looks before it goes on, and ends.
     let file = folder.join("journal.jsonl");
@@ -54,12 +50,7 @@ fn a_run_ends_at_the_first_look_at_which_everything_is_settled() {
         .collect();
     fs::write(&file, kept.join("\n") + "\n").unwrap();
     let before = trials(&folder);
-    assert_eq!(
-        place
-            .run(&["run", "--resume", "r", "--format", "json"])
-            .result(),
-        document
-    );
+    assert_eq!(place.run("run --resume r --format json").result(), document);
     assert_eq!(trials(&folder), before);
     assert_eq!(journal(&folder).last().unwrap()["complete"], true);
 }
@@ -86,12 +77,7 @@ fn what_failed_once_is_made_again_in_its_block_and_all_rows_are_kept() {
     place.write("x.toml", &experiment(2));
     let done = place.run(&RUN);
     let document = done.result();
-    assert!(
-        done.err
-            .contains("the condition is repeated (2 retries left"),
-        "{}",
-        done.err
-    );
+    has(&done.err, "the condition is repeated (2 retries left");
     assert_eq!(document["trials"]["failed"], 0);
     assert_eq!(document["trials"]["done"], 6);
     let rows = trials(&place.path("r"));

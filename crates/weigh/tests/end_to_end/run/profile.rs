@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Place, skip};
+use crate::common::{Place, has, skip};
 
 /// A web server of one thread that answers each request, and with `hot` burns time before.
 const SERVER: &str = r#"
@@ -172,6 +172,6 @@ fn without_perf_one_line_says_so_and_the_run_goes_on() {
         .lines()
         .filter(|row| row.contains("perf is not installed"));
     assert_eq!(rows.count(), 1, "{journal}\n{}", end.err);
-    assert!(journal.contains("\"complete\":true"), "{journal}");
+    has(&journal, "\"complete\":true");
     assert!(!place.path("r/profile").exists());
 }

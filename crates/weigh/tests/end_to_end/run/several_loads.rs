@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Place, array, flat};
+use crate::common::{Place, array, flat, has};
 
 /// Three loads: answers after 4, 40 and 20 ms, with 4, 4 and 2 connections.
 const LOADS: &str = r#"title = "three loads"
@@ -46,9 +46,7 @@ fn row<'d>(document: &'d Value, subject: &str, load: &str) -> &'d Value {
 fn each_load_has_its_own_throughput_and_latency_in_every_form_of_the_report() {
     let place = Place::new();
     place.write("x.toml", LOADS);
-    let document = place
-        .run(&["run", "x.toml", "--format", "json", "--out", "r"])
-        .result();
+    let document = place.run("run x.toml --format json --out r").result();
     assert_eq!(document["trials"]["failed"], 0, "{document}");
     assert_eq!(
         document["trials"]["done"], 6,
@@ -99,12 +97,9 @@ fn each_load_has_its_own_throughput_and_latency_in_every_form_of_the_report() {
         "{compared:?}"
     );
     let journal = fs::read_to_string(place.path("r").join("journal.jsonl")).unwrap();
-    assert!(
-        journal.contains(r#""name":"beside","background":true"#),
-        "{journal}"
-    );
+    has(&journal, r#""name":"beside","background":true"#);
     let shown = |form: &str| {
-        let report = place.run(&["report", "r", "--format", form]);
+        let report = place.run(&format!("report r --format {form}"));
         flat(&report.expect(0).out)
     };
     for form in ["text", "md", "html"] {
@@ -112,16 +107,16 @@ fn each_load_has_its_own_throughput_and_latency_in_every_form_of_the_report() {
         for load in ["load=quick", "load=slow", "load=beside"] {
             assert!(text.contains(load), "{form} without {load}: {text}");
         }
-        assert!(
-            text.contains("background loads, whose figures are shown but not compared"),
-            "{text}"
+        has(
+            &text,
+            "background loads, whose figures are shown but not compared",
         );
     }
     let csv = shown("csv");
-    assert!(csv.contains("load_name"), "{csv}");
+    has(&csv, "load_name");
     // The experiment in the run's folder can be used again.
-    let again = ["run", "r/experiment.toml", "--dry-run"];
-    place.run(&again).expect(0);
+    let again = "run r/experiment.toml --dry-run";
+    place.run(again).expect(0);
 }
 
 #[test]
@@ -132,12 +127,12 @@ fn a_load_that_fails_fails_the_trial_by_its_name() {
         .replace("retries = 1", "retries = 0")
         .replace("blocks = 2", "blocks = 1");
     place.write("x.toml", &text);
-    let done = place.run(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let done = place.run("run x.toml --format json --out r");
     let document = done.expect(1).json();
     assert_eq!(document["trials"]["done"], 0);
     let reasons = document["trials"]["failures"].to_string();
-    assert!(reasons.contains("load `beside`"), "{reasons}");
-    assert!(reasons.contains("503"), "{reasons}");
+    has(&reasons, "load `beside`");
+    has(&reasons, "503");
 }
 
 #[test]
@@ -166,9 +161,7 @@ window = "300ms"
 latency_window = "0s"
 "#,
     );
-    let document = place
-        .run(&["run", "x.toml", "--format", "json", "--out", "r"])
-        .result();
+    let document = place.run("run x.toml --format json --out r").result();
     let comparisons = array(&document["comparisons"]);
     let mut of_throughput = comparisons
         .iter()

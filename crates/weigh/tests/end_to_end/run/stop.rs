@@ -75,8 +75,8 @@ fn stopped(place: &Place, number: i32, status: i32) {
 fn resumed(place: &Place) {
     let folder = place.path("r");
     let before = trials(&folder);
-    let call = ["run", "--resume", "r", "--format", "json"];
-    let document = place.run(&call).result();
+    let call = "run --resume r --format json";
+    let document = place.run(call).result();
     assert_eq!(document["trials"]["done"], 9);
     assert_eq!(document["trials"]["failed"], 0);
     let counts = counted(&folder);

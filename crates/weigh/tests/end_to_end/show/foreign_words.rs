@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::process::Command;
 
-use crate::common::{Place, flat, journal, trials};
+use crate::common::{Place, flat, has, journal, trials};
 
 /// Sets the title of the terminal's window, clears the screen, reverses the text direction, and writes
 /// black on black.
@@ -41,24 +41,24 @@ fn words_of_others_reach_no_terminal_and_no_spreadsheet() {
     let place = Place::new();
     foreign(&place);
     for format in ["text", "md", "csv", "json", "html"] {
-        let done = place.run(&["report", "r", "--format", format]).expect(0);
+        let done = place.run(&format!("report r --format {format}")).expect(0);
         let found: Vec<char> = done.out.chars().filter(|c| acts(*c)).collect();
         assert!(found.is_empty(), "{format}: {found:?}\n{}", done.out);
         let file = format!("r.{format}");
-        let call = ["report", "r", "--format", format, "-o", &file];
+        let call = format!("report r --format {format} -o {file}");
         place.run(&call).expect(0);
         let text = fs::read_to_string(place.path(&file)).unwrap();
         // The same holds for the file.
         assert!(!text.contains(acts), "{format}: {text:?}");
     }
-    let csv = place.run(&["report", "r", "--format", "csv"]).expect(0).out;
-    assert!(csv.contains(",\"'-c\u{241b}]0;x"), "{csv}");
-    assert!(csv.contains(",'=HYPERLINK(1),"), "{csv}");
+    let csv = place.run("report r --format csv").expect(0).out;
+    has(&csv, ",\"'-c\u{241b}]0;x");
+    has(&csv, ",'=HYPERLINK(1),");
     assert!(
         csv.contains(",\"'@l\u{241b}") && csv.contains("\"'+r\u{241b}"),
         "{csv}"
     );
-    let json = place.run(&["report", "r", "--format", "json"]).expect(0);
+    let json = place.run("report r --format json").expect(0);
     let title = json.json()["title"].as_str().unwrap().to_owned();
     assert!(
         title.starts_with("t\u{1b}]0;x\u{7}\u{9b}2J\u{202e}"),
@@ -71,11 +71,7 @@ fn words_of_others_in_messages_reach_no_terminal() {
     let place = Place::new();
     place.write("x\u{1b}]0;t\u{7}.txt", "nothing that is known");
     let done = place.run(&["read", "x\u{1b}]0;t\u{7}.txt"]).expect(2);
-    assert!(
-        done.err.contains("x\u{241b}]0;t\u{2407}.txt"),
-        "{}",
-        done.err
-    );
+    has(&done.err, "x\u{241b}]0;t\u{2407}.txt");
     assert!(!done.err.contains(acts), "{:?}", done.err);
 }
 
@@ -91,10 +87,10 @@ fn a_damaged_journal_is_salvaged() {
         .unwrap();
     bytes[at] = 0;
     fs::write(&file, bytes).unwrap();
-    let done = place.run(&["report", "r"]).expect(2);
+    let done = place.run("report r").expect(2);
     done.says(&["journal.jsonl: line 3", "weigh report --salvage r"]);
-    let done = place.run(&["report", "--salvage", "r"]).expect(0);
-    assert!(done.err.contains("1 of 4 lines"), "{}", done.err);
+    let done = place.run("report --salvage r").expect(0);
+    has(&done.err, "1 of 4 lines");
     assert!(
         flat(&done.out).contains("line 3 of the journal is damaged"),
         "{}",
@@ -117,11 +113,11 @@ fn a_damaged_journal_is_salvaged() {
 #[test]
 fn a_text_without_end_is_not_read_to_its_end() {
     let place = Place::new();
-    let mut command = place.weigh(&["read"]);
+    let mut command = place.weigh("read");
     command.stdin(File::open("/dev/zero").unwrap());
     let done = place.start_command(command).end().expect(2);
     done.says(&["standard input: expected at most 64 MiB"]);
-    place.run(&["read", "/dev/zero"]).expect(2);
+    place.run("read /dev/zero").expect(2);
 }
 
 #[test]
@@ -144,10 +140,10 @@ fn a_full_disk_ends_a_run_and_keeps_what_was_measured() {
     done.says(&["File too large", "trials are kept in r"]);
     let kept = trials(&place.path("r")).len();
     assert!(kept > 0);
-    place.run(&["report", "r"]).expect(0);
+    place.run("report r").expect(0);
     assert!(place.left().is_empty(), "{:?}", place.left());
     // With space again, the journal continues after its last complete row.
-    let mut resumed = place.start(&["run", "--resume", "r"]);
+    let mut resumed = place.start("run --resume r");
     let folder = place.path("r");
     resumed.until("there is a trial more", || trials(&folder).len() > kept);
     resumed.signal(crate::common::INT);

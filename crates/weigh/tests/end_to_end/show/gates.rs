@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Done, Origin, Place, array, flat, skip};
+use crate::common::{Done, Origin, Place, array, flat, has, skip};
 
 /// Compares pages of a back end; their delays set the throughput, whatever else the machine does.
 fn compare(
@@ -45,23 +45,14 @@ fn a_breached_gate_ends_with_3_and_stands_in_every_form() {
             .any(|high| text.starts_with(&format!("{breached}{high}"))),
         "{text}"
     );
-    assert!(
-        text.contains("passed failed < 30%: head 0% [0%, "),
-        "{text}"
-    );
+    has(&text, "passed failed < 30%: head 0% [0%, ");
     let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
     let comment = read("c.md");
-    assert!(
-        comment.contains("1 of 2 gates passed; breached: throughput > -3%."),
-        "{comment}"
-    );
-    assert!(comment.contains("| throughput | "), "{comment}");
+    has(&comment, "1 of 2 gates passed; breached: throughput > -3%.");
+    has(&comment, "| throughput | ");
     assert!(comment.contains("Linux "), "the machine: {comment}");
     let junit = read("j.xml");
-    assert!(
-        junit.contains("tests=\"2\" failures=\"1\" errors=\"0\""),
-        "{junit}"
-    );
+    has(&junit, "tests=\"2\" failures=\"1\" errors=\"0\"");
     well_formed(&place, "j.xml");
     assert!(read("r/report.html").contains("<section id=\"gates\">"));
     assert!(read("r/summary.md").contains("- **breached**: throughput > -3%"));
@@ -85,31 +76,31 @@ fn a_breached_gate_ends_with_3_and_stands_in_every_form() {
     );
 
     // Shown again it is no judgement, unless a gate is given.
-    let shown = flat(&place.run(&["report", "r"]).expect(0).out);
+    let shown = flat(&place.run("report r").expect(0).out);
     assert!(shown.starts_with("Gates breached"), "{shown}");
-    place.run(&["report", "r", "--unsettled", "pass"]).expect(3);
+    place.run("report r --unsettled pass").expect(3);
     let kept = place
-        .run(&["report", "r", "--gate", "head: throughput > -99%"])
+        .run("report r --gate 'head: throughput > -99%'")
         .expect(0);
     assert!(
         flat(&kept.out).starts_with("Gates passed head: throughput > -99%"),
         "{}",
         kept.out
     );
-    let comment = place.run(&["report", "r", "--markdown", "-"]).expect(0).out;
+    let comment = place.run("report r --markdown -").expect(0).out;
     assert!(
         comment.starts_with("<!-- weigh compare -->\n### base against head"),
         "{comment}"
     );
-    let cases = place.run(&["report", "r", "--junit", "-"]).expect(0).out;
+    let cases = place.run("report r --junit -").expect(0).out;
     assert!(cases.starts_with("<?xml"), "{cases}");
     let both = ["report", "r", "--format", "json", "--markdown", "-"];
     place
         .run(&both)
         .expect(2)
         .says(&["both want standard output"]);
-    let pair = ["report", "r", "r", "--markdown", "-"];
-    place.run(&pair).expect(2).says(&["cannot be used with"]);
+    let pair = "report r r --markdown -";
+    place.run(pair).expect(2).says(&["cannot be used with"]);
     assert!(!place.path("-").exists(), "no file has this name");
 }
 
@@ -174,7 +165,7 @@ fn passed_gates_end_with_0_and_unsettled_ones_as_the_caller_decides() {
         "{text}"
     );
     let junit = fs::read_to_string(place.path("j.xml")).unwrap();
-    assert!(junit.contains("skipped=\"1\""), "{junit}");
+    has(&junit, "skipped=\"1\"");
     one_block(&["--unsettled", "fail"]).expect(3);
 }
 
@@ -196,13 +187,10 @@ fn a_gate_that_cannot_be_judged_ends_with_4_and_a_wrong_one_with_2() {
         broken.out
     );
     let junit = fs::read_to_string(place.path("j.xml")).unwrap();
-    assert!(
-        junit.contains("<error message=\"throughput &gt; -3%"),
-        "{junit}"
-    );
+    has(&junit, "<error message=\"throughput &gt; -3%");
     // What was not measured is not judged either.
-    let of_p99 = ["report", "r", "--gate", "p99 < 20ms"];
-    let missing = place.run(&of_p99).expect(4);
+    let of_p99 = "report r --gate 'p99 < 20ms'";
+    let missing = place.run(of_p99).expect(4);
     assert!(
         flat(&missing.out).contains("the run did not measure it"),
         "{}",
@@ -236,11 +224,7 @@ fn a_gate_that_cannot_be_judged_ends_with_4_and_a_wrong_one_with_2() {
         ["--junit", "-", "--markdown", "-"],
     ] {
         let both = compare(&place, &origin, [FAST, FAST], "1", &both).expect(2);
-        assert!(
-            both.err.contains("both want standard output"),
-            "{}",
-            both.err
-        );
+        has(&both.err, "both want standard output");
     }
     assert!(!place.path("r").exists(), "nothing was measured");
 
@@ -249,11 +233,8 @@ fn a_gate_that_cannot_be_judged_ends_with_4_and_a_wrong_one_with_2() {
         "title = \"t\"\n[subjects]\na = \"http://127.0.0.1:1/\"\nb = \"http://127.0.0.1:1/x\"\n\
          [gates]\nspeed = \"throughput < -3%\"\n",
     );
-    let file = place.run(&["run", "x.toml", "--dry-run"]).expect(2);
+    let file = place.run("run x.toml --dry-run").expect(2);
     let told = flat(&file.err);
-    assert!(told.contains("`gates.speed` is not a gate"), "{told}");
-    assert!(
-        told.contains("expected `>`, found `<` (at character 12)"),
-        "{told}"
-    );
+    has(&told, "`gates.speed` is not a gate");
+    has(&told, "expected `>`, found `<` (at character 12)");
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::Place;
+use crate::common::{Place, has};
 
 /// Six blocks, since a busy machine may spoil some; a run with fewer than three usable ones has no
 /// figure in the history.
@@ -18,71 +18,44 @@ fn runs_have_a_history_and_two_stand_beside_each_other() {
     for run in 1..=3 {
         let (out, label) = (format!("runs/r{run}"), format!("v{run}"));
         // Whatever a busy machine makes of its verdict.
-        place.run(&["run", "x.toml", "--out", &out, "--label", &label]);
+        place.run(&format!("run x.toml --out {out} --label {label}"));
     }
-    let text = place.run(&["history", "runs"]).expect(0).out;
-    assert!(text.contains("x: 3 runs"), "{text}");
-    assert!(text.contains("throughput, slow against fast"), "{text}");
+    let text = place.run("history runs").expect(0).out;
+    has(&text, "x: 3 runs");
+    has(&text, "throughput, slow against fast");
     assert!(place.path("runs/history.jsonl").is_file());
 
-    let document = place
-        .run(&["history", "runs", "--format", "json"])
-        .expect(0)
-        .json();
+    let document = place.run("history runs --format json").expect(0).json();
     let series = &document["series"][0];
     assert_eq!(series["runs"].as_array().unwrap().len(), 3);
     assert_eq!(series["runs"][2]["version"], "v3");
     // One line: nothing about machine, versions or experiment has changed.
     assert_eq!(series["breaks"].as_array().unwrap().len(), 0, "{series}");
-    let rebuilt = place.run(&["history", "runs", "--rebuild", "--format", "json"]);
+    let rebuilt = place.run("history runs --rebuild --format json");
     assert_eq!(rebuilt.expect(0).json(), document);
 
     place
-        .run(&[
-            "history",
-            "runs",
-            "--format",
-            "html",
-            "-o",
-            "runs/index.html",
-        ])
+        .run("history runs --format html -o runs/index.html")
         .expect(0);
     let page = fs::read_to_string(place.path("runs/index.html")).unwrap();
-    assert!(page.contains("<a href=\"r2/report.html\">"), "{page}");
-    let metrics = place
-        .run(&["history", "runs", "--format", "openmetrics"])
-        .expect(0)
-        .out;
+    has(&page, "<a href=\"r2/report.html\">");
+    let metrics = place.run("history runs --format openmetrics").expect(0).out;
     assert!(metrics.ends_with("# EOF\n"));
 
-    let text = place.run(&["report", "runs/r1", "runs/r2"]).expect(0).out;
-    assert!(text.contains("B over A"), "{text}");
+    let text = place.run("report runs/r1 runs/r2").expect(0).out;
+    has(&text, "B over A");
     let other = EXPERIMENT.replace("connections = 4", "connections = 8");
     place.write("y.toml", &other);
-    place.run(&["run", "y.toml", "--out", "runs/other"]);
-    let refused = place.run(&["report", "runs/r1", "runs/other"]).expect(2);
-    assert!(
-        refused.err.contains("load.connections 4 -> 8"),
-        "{}",
-        refused.err
-    );
-    assert!(refused.out.contains("What differs"), "{}", refused.out);
+    place.run("run y.toml --out runs/other");
+    let refused = place.run("report runs/r1 runs/other").expect(2);
+    has(&refused.err, "load.connections 4 -> 8");
+    has(&refused.out, "What differs");
 
-    let unknown = place
-        .run(&["history", "runs", "--subject", "nobody"])
-        .expect(2);
-    assert!(
-        unknown.err.contains("expected one of slow"),
-        "{}",
-        unknown.err
-    );
+    let unknown = place.run("history runs --subject nobody").expect(2);
+    has(&unknown.err, "expected one of slow");
     fs::create_dir(place.path("none")).unwrap();
-    let none = place.run(&["history", "none"]).expect(2);
-    assert!(
-        none.err.contains("expected a folder with runs below it"),
-        "{}",
-        none.err
-    );
+    let none = place.run("history none").expect(2);
+    has(&none.err, "expected a folder with runs below it");
 }
 
 #[test]
@@ -102,13 +75,10 @@ fn a_run_in_a_git_repository_has_its_commit() {
     git(&["init", "-q"]);
     git(&["add", "x.toml"]);
     git(&["commit", "-q", "-m", "first"]);
-    place.run(&["run", "x.toml", "--out", "runs/clean"]);
+    place.run("run x.toml --out runs/clean");
     place.write("x.toml", &format!("{EXPERIMENT}\n"));
-    place.run(&["run", "x.toml", "--out", "runs/dirty"]);
-    let document = place
-        .run(&["history", "runs", "--format", "json"])
-        .expect(0)
-        .json();
+    place.run("run x.toml --out runs/dirty");
+    let document = place.run("history runs --format json").expect(0).json();
     let commit = git(&["rev-parse", "HEAD"]);
     assert_eq!(document["runs"][0]["revision"], commit);
     assert_eq!(document["runs"][1]["revision"], format!("{commit}+changes"));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Place, array};
+use crate::common::{Place, array, has};
 use serde_json::Value;
 
 /// The catalogue's names, from the files themselves.
@@ -29,14 +29,14 @@ fn named(list: &Value) -> BTreeSet<String> {
 #[test]
 fn every_experiment_and_recipe_is_listed() {
     let place = Place::new();
-    let document = place.run(&["list", "--format", "json"]).expect(0).json();
+    let document = place.run("list --format json").expect(0).json();
     assert_eq!(named(&document["experiments"]), names());
     let recipes = named(&document["recipes"]);
     for recipe in ["origin", "balance", "apache", "lighttpd"] {
         assert!(recipes.contains(recipe), "{recipes:?}");
     }
     assert!(!array(&document["drivers"]).is_empty());
-    let text = place.run(&["list"]).expect(0).out;
+    let text = place.run("list").expect(0).out;
     for experiment in array(&document["experiments"]) {
         let name = experiment["name"].as_str().unwrap();
         assert!(text.contains(name), "{name} is not in\n{text}");
@@ -53,8 +53,8 @@ fn recipes_of_the_users_own_are_listed_with_what_they_lack() {
         "summary = \"mine\"\n[programs]\nd = [\"weigh-absent-d\"]\n\
          [start]\ncommand = [\"{{ programs.d }}\"]\n",
     );
-    let list = ["list", "--recipes", "recipes", "--format", "json"];
-    let document = place.run(&list).expect(0).json();
+    let list = "list --recipes recipes --format json";
+    let document = place.run(list).expect(0).json();
     let recipes = array(&document["recipes"]);
     let mine = recipes.iter().find(|one| one["name"] == "mine").unwrap();
     assert_eq!(mine["can_run"], false);
@@ -108,12 +108,12 @@ fn a_dry_run_prints_the_plan_and_starts_and_writes_nothing() {
             let mut command = place.weigh(&call);
             command.env("TMPDIR", place.path("absent"));
             let text = place.start_command(command).end().expect(0).out;
-            assert!(text.contains("seed 7"), "{text}");
+            has(&text, "seed 7");
             call.extend(["--format", "json"]);
             let document = place.run(&call).expect(0).json();
             assert_eq!(document["seed"], 7);
             let trials = array(&document["trials"]);
-            assert!(text.contains(&format!("{} trials", trials.len())), "{text}");
+            has(&text, &format!("{} trials", trials.len()));
             let numbers: Vec<u64> = trials
                 .iter()
                 .map(|trial| trial["trial"].as_u64().unwrap())
@@ -127,8 +127,8 @@ fn a_dry_run_prints_the_plan_and_starts_and_writes_nothing() {
             assert!(again > 0 && again < trials.len());
         }
     }
-    let call = ["run", "proxy-cost", "--dry-run", "--out", "never"];
-    place.run(&call).expect(0);
+    let call = "run proxy-cost --dry-run --out never";
+    place.run(call).expect(0);
     assert!(place.names().is_empty(), "{:?}", place.names());
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
@@ -142,16 +142,16 @@ fn a_dry_run_names_a_cpu_that_does_not_exist() {
          [servers.origin]\nrecipe = \"origin\"\nhost = \"one\"\n\
          [subjects]\na = \"http://origin/\"\n[load]\nhost = \"one\"\n",
     );
-    let plan = place.run(&["run", "x.toml", "--dry-run"]).expect(0).out;
+    let plan = place.run("run x.toml --dry-run").expect(0).out;
     let said = "not ready to run:\n  host `one` is bound to CPU 999, which does not exist";
-    assert!(plan.contains(said), "{plan}");
+    has(&plan, said);
 }
 
 #[test]
 fn the_same_seed_is_the_same_plan() {
     let place = Place::new();
     let plan = |seed: &str| {
-        let call = ["run", "proxy-cost", "--dry-run", "--seed", seed];
+        let call = format!("run proxy-cost --dry-run --seed {seed}");
         place.run(&call).expect(0).out
     };
     assert_eq!(plan("1"), plan("1"));
@@ -161,7 +161,7 @@ fn the_same_seed_is_the_same_plan() {
 #[test]
 fn one_of_the_list_is_shown_whole() {
     let place = Place::new();
-    let nginx = place.run(&["list", "nginx"]).expect(0).out;
+    let nginx = place.run("list nginx").expect(0).out;
     for text in [
         "upstream_keepalive = 0",
         "document_root = none",
@@ -170,7 +170,7 @@ fn one_of_the_list_is_shown_whole() {
     ] {
         assert!(nginx.contains(text), "{text} is not in\n{nginx}");
     }
-    let document = place.run(&["list", "nginx", "--json"]).expect(0).json();
+    let document = place.run("list nginx --json").expect(0).json();
     let recipe = &document["recipes"][0];
     let params = array(&recipe["params"]);
     let workers = params.iter().find(|one| one["name"] == "workers").unwrap();
@@ -181,22 +181,13 @@ fn one_of_the_list_is_shown_whole() {
     assert!(recipe["can_run"].is_boolean(), "{recipe}");
     assert!(array(&document["experiments"]).is_empty());
 
-    let driver = place.run(&["list", "wrk", "--json"]).expect(0).json();
+    let driver = place.run("list wrk --json").expect(0).json();
     let load = array(&driver["drivers"][0]["load"]);
     let rate = load.iter().find(|one| one["key"] == "rate").unwrap();
     assert_eq!(rate["supported"], false);
-    assert!(
-        place
-            .run(&["list", "engine"])
-            .expect(0)
-            .out
-            .contains("curve")
-    );
+    assert!(place.run("list engine").expect(0).out.contains("curve"));
 
-    let experiment = place
-        .run(&["list", "proxy-cost", "--json"])
-        .expect(0)
-        .json();
+    let experiment = place.run("list proxy-cost --json").expect(0).json();
     let experiment = &experiment["experiments"][0];
     assert_eq!(experiment["baseline"], "direct");
     assert!(
@@ -207,17 +198,17 @@ fn one_of_the_list_is_shown_whole() {
 #[test]
 fn a_name_that_is_not_in_the_list_and_a_file_with_mistakes_are_told() {
     let place = Place::new();
-    let wrong = place.run(&["list", "ngnix"]).expect(2);
-    assert!(wrong.err.contains("did you mean `nginx`?"), "{}", wrong.err);
+    let wrong = place.run("list ngnix").expect(2);
+    has(&wrong.err, "did you mean `nginx`?");
     fs::write(
         place.path("own.toml"),
         "title = \"own\"\n[subjects]\nx = \"http://a/\"\n",
     )
     .unwrap();
-    let wrong = place.run(&["list", "./own.toml"]).expect(2);
-    assert!(wrong.err.contains("own.toml"), "{}", wrong.err);
+    let wrong = place.run("list ./own.toml").expect(2);
+    has(&wrong.err, "own.toml");
     let own = "title = \"own\"\n[subjects]\nx = \"http://127.0.0.1:1/\"\n";
     fs::write(place.path("own.toml"), own).unwrap();
-    let shown = place.run(&["list", "./own.toml"]).expect(0).out;
-    assert!(shown.contains("http://127.0.0.1:1/"), "{shown}");
+    let shown = place.run("list ./own.toml").expect(0).out;
+    has(&shown, "http://127.0.0.1:1/");
 }

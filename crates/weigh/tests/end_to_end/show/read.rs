@@ -61,7 +61,7 @@ fn read(place: &Place, text: &str) -> Value {
     let path = place.write("text.txt", text);
     let path = path.display().to_string();
     place
-        .run(&["read", &path, "--format", "json"])
+        .run(&format!("read {path} --format json"))
         .expect(0)
         .json()
 }
@@ -177,7 +177,7 @@ Sizes against times, fifty pages by thirty clients:
             "one figure each",
         ],
     );
-    let shown = place.run(&["read", "text.txt"]).expect(0).out;
+    let shown = place.run("read text.txt").expect(0).out;
     assert!(
         shown.starts_with("0 readings\n\nOne measurement only\n"),
         "{shown}"
@@ -228,7 +228,7 @@ fn lost_syns_and_one_measurement_of_each_set_up_are_told() {
 fn the_table_and_the_sentences_are_for_people_too() {
     let place = Place::new();
     place.write("report.txt", NEAR_AND_FAR);
-    let text = place.run(&["read", "report.txt"]).expect(0);
+    let text = place.run("read report.txt").expect(0);
     let lines: Vec<&str> = text.out.lines().collect();
     assert_eq!(lines[0], "4 readings");
     for word in [
@@ -253,7 +253,7 @@ fn the_table_and_the_sentences_are_for_people_too() {
     );
     for format in ["md", "markdown"] {
         let page = place
-            .run(&["read", "report.txt", "--format", format])
+            .run(&format!("read report.txt --format {format}"))
             .expect(0);
         assert!(
             page.out
@@ -307,10 +307,7 @@ fn a_comparison_may_stand_in_two_files() {
     };
     place.write("a.txt", &run("a:81", 1000.0));
     place.write("b.txt", &run("b:82", 1160.0));
-    let document = place
-        .run(&["read", "a.txt", "b.txt", "--format", "json"])
-        .expect(0)
-        .json();
+    let document = place.run("read a.txt b.txt --format json").expect(0).json();
     let single = sentences(&document, "single_measurement");
     says(
         single[0],
@@ -328,7 +325,7 @@ fn a_comparison_may_stand_in_two_files() {
 fn a_text_without_outputs_is_told_what_was_looked_for() {
     let place = Place::new();
     place.write("prose.txt", "It felt faster than before.\n");
-    let done = place.run(&["read", "prose.txt"]).expect(2);
+    let done = place.run("read prose.txt").expect(2);
     done.says(&["prose.txt", "no output of a known tool"]);
     for tool in [
         "wrk",
@@ -346,12 +343,12 @@ fn a_text_without_outputs_is_told_what_was_looked_for() {
     }
     assert_eq!(done.out, "");
     // Nothing on standard input is such a text too.
-    place.run(&["read"]).expect(2).says(&["standard input"]);
+    place.run("read").expect(2).says(&["standard input"]);
     place
-        .run(&["read", "nowhere.txt"])
+        .run("read nowhere.txt")
         .expect(2)
         .says(&["nowhere.txt", "No such file"]);
-    place.run(&["read", "."]).expect(2).says(&["directory"]);
+    place.run("read .").expect(2).says(&["directory"]);
 }
 
 #[test]
@@ -368,7 +365,7 @@ fn the_document_of_weigh_load_is_read_and_its_text_is_named() {
     assert_eq!(reading["tool"], "weigh");
     assert_eq!(reading["requests"], 50);
     place.write("own.txt", &load(&[]));
-    let done = place.run(&["read", "own.txt"]).expect(2);
+    let done = place.run("read own.txt").expect(2);
     done.says(&[
         "own.txt",
         "lines 1 to ",
@@ -396,11 +393,11 @@ fn a_damaged_output_says_what_is_missing() {
     assert_eq!(document["readings"][1]["duration_s"], 7.208);
     // One that has no figure at all is no reading.
     place.write("start.txt", "Running 5s test @ http://a/\n  2 threads and 10 connections\nunable to connect to a:http Connection refused\n");
-    let done = place.run(&["read", "start.txt"]).expect(2);
+    let done = place.run("read start.txt").expect(2);
     done.says(&["start.txt", "line 3", "wrk gave up: unable to connect"]);
     // Bytes that are no text are no reason to give up.
     let mut bytes = b"\xff\xfe\x00\n".to_vec();
     bytes.extend(TIMED.as_bytes());
     std::fs::write(place.path("odd.txt"), bytes).unwrap();
-    place.run(&["read", "odd.txt"]).expect(0);
+    place.run("read odd.txt").expect(0);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Place, skip, write_light_proxy_cost};
+use crate::common::{Place, has, skip, write_light_proxy_cost};
 
 /// What a program prints; `None`, with a note, where it is not installed.
 fn printed(program: &str, arguments: &[&str], folder: &Path) -> Option<(bool, String)> {
@@ -25,7 +25,7 @@ fn printed(program: &str, arguments: &[&str], folder: &Path) -> Option<(bool, St
 /// A place with a shell's completions in the file `weigh.SHELL`.
 fn place_with(shell: &str) -> Place {
     let place = Place::new();
-    let script = place.run(&["completions", shell]).expect(0).out;
+    let script = place.run(&format!("completions {shell}")).expect(0).out;
     fs::write(place.path(&format!("weigh.{shell}")), script).unwrap();
     place
 }
@@ -77,14 +77,14 @@ fn zsh_completes_verbs() {
     if text.contains("zsh’: No such file") || text.contains("'zsh': No such file") {
         return skip("zsh is not installed");
     }
-    assert!(text.contains("completed"), "{text}");
+    has(&text, "completed");
 }
 
 #[test]
 fn man_pages_render_without_warnings() {
     let place = Place::new();
     fs::create_dir(place.path("man")).unwrap();
-    place.run(&["man", "man"]).expect(0);
+    place.run("man man").expect(0);
     let mut count = 0;
     for entry in fs::read_dir(place.path("man")).unwrap() {
         let page = entry.unwrap().path();
@@ -98,20 +98,16 @@ fn man_pages_render_without_warnings() {
     }
     assert!(count > 12, "{count} pages");
     let run = fs::read_to_string(place.path("man/weigh-run.1")).unwrap();
-    assert!(run.contains("quick"), "{run}");
-    let wrong = place.run(&["man", "no-such-folder"]).expect(1);
-    assert!(
-        wrong.err.contains("pages into no-such-folder"),
-        "{}",
-        wrong.err
-    );
+    has(&run, "quick");
+    let wrong = place.run("man no-such-folder").expect(1);
+    has(&wrong.err, "pages into no-such-folder");
 }
 
 #[test]
 fn schemas_are_printed_and_a_real_result_fits() {
     let place = Place::new();
     let schema = |of: &str| {
-        let document = place.run(&["schema", of]).expect(0).json();
+        let document = place.run(&format!("schema {of}")).expect(0).json();
         jsonschema::draft202012::new(&document).unwrap()
     };
     for of in ["experiment", "recipe", "driver"] {

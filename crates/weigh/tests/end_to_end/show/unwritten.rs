@@ -22,26 +22,17 @@ fn ended(mut command: Command, status: i32) -> Output {
 fn notes_that_cannot_be_written_cost_no_result() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let words = [
-        "load",
-        &origin.url,
-        "-d",
-        "200ms",
-        "--interval",
-        "50ms",
-        "--format",
-        "json",
-    ];
+    let words = format!("load {} -d 200ms --interval 50ms --format json", origin.url);
     let mut command = place.weigh(&words);
     command.stderr(full());
     let output = ended(command, 0);
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(document["requests"].as_u64().unwrap() > 0);
     // A mistake keeps its status, and so does a server its work.
-    let mut command = place.weigh(&["load", "nonsense"]);
+    let mut command = place.weigh("load nonsense");
     command.stderr(full());
     ended(command, 2);
-    let mut command = place.weigh(&["origin", "--listen", "nonsense"]);
+    let mut command = place.weigh("origin --listen nonsense");
     command.stderr(full());
     ended(command, 2);
 }

@@ -41,7 +41,7 @@ fn from_far_the_distance_is_seen_and_lighttpd_opens_a_connection_for_each_reques
     if !can_run(&place) {
         return;
     }
-    let mut command = place.weigh(&["run", "lighttpd-proxy", "--out", "r", "--format", "json"]);
+    let mut command = place.weigh("run lighttpd-proxy --out r --format json");
     for set in [
         "factors.from=[\"outside\", \"driver\"]",
         "factors.load=[{ threads = 1, connections = 2 }]",

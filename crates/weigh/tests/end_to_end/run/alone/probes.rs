@@ -203,7 +203,7 @@ fn against_others() -> Pairs {
     // The open loops keep the servers alive behind the last window, so that pidstat prints all of it.
     let design = design.replace("latency_window = \"0s\"", "latency_window = \"1s\"");
     place.write("x.toml", &format!("{text}{design}"));
-    let mut run = place.start(&["run", "x.toml", "--format", "json", "--out", "r"]);
+    let mut run = place.start("run x.toml --format json --out r");
     run.until("both servers run", || {
         server(&place, " origin --listen").is_some() && server(&place, " balance ").is_some()
     });

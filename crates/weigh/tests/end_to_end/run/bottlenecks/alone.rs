@@ -1,7 +1,7 @@
 //! Bottlenecks that are told by how much throughput a change makes.
 
 use super::provoked::{between, can_be_made, confirmed, provoked};
-use crate::common::{Place, array, skip};
+use crate::common::{Place, array, has, skip};
 
 fn cpus() -> Vec<u32> {
     net::os::allowed_cpus().unwrap()
@@ -22,9 +22,9 @@ fn a_client_on_the_servers_cpu_is_named_and_its_throughput_is_at_least() {
     let (one, _) = provoked(&place, &text, "client");
     assert!(one["standing"] == "confirmed" || one["standing"] == "suspected");
     let sentence = one["sentence"].as_str().unwrap();
-    assert!(
-        sentence.contains(&format!("shares CPU {} with the servers", cpus[0])),
-        "{sentence}"
+    has(
+        &sentence,
+        &format!("shares CPU {} with the servers", cpus[0]),
     );
     let tried = array(&one["effects"]).iter();
     let tried: Vec<&str> = tried.map(|one| one["change"].as_str().unwrap()).collect();
@@ -71,10 +71,7 @@ fn a_proxy_that_keeps_no_upstream_connections_is_named() {
         "upstream_connections",
     );
     let sentence = one["sentence"].as_str().unwrap();
-    assert!(
-        sentence.contains("new connections to an upstream per request"),
-        "{sentence}"
-    );
+    has(&sentence, "new connections to an upstream per request");
 }
 
 #[test]

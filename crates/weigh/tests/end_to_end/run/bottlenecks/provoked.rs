@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use readings::{LinkKind, LinkSpec};
 use serde_json::Value;
 
-use crate::common::{Place, RUN, array, far, hosts_or_skip, quickly, skip, write_light_proxy_cost};
+use crate::common::{
+    Place, RUN, array, far, has, hosts_or_skip, quickly, skip, write_light_proxy_cost,
+};
 
 /// The search has windows of its own; what comes before it is as short as can be.
 const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"200ms\"\n\
@@ -83,7 +85,7 @@ fn a_short_accept_queue_is_named() {
         "accept_queue",
     );
     let sentence = one["sentence"].as_str().unwrap();
-    assert!(sentence.contains("ListenOverflows"), "{sentence}");
+    has(&sentence, "ListenOverflows");
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn without_the_search_there_are_no_bottlenecks() {
     let document = place.run(&quickly("proxy-cost", &sets, "r")).result();
     assert_eq!(array(&document["bottlenecks"]).len(), 0);
     let kept = std::fs::read_to_string(place.path("r/experiment.toml")).unwrap();
-    assert!(kept.contains("bottleneck = false"), "{kept}");
+    has(&kept, "bottleneck = false");
     let mut call = quickly(write_light_proxy_cost(&place), &sets, "s");
     call.push("--bottleneck");
     let document = place.run(&call).result();
@@ -205,7 +207,7 @@ mod alone {
         );
         assert_eq!(one["standing"], "confirmed", "{found:#?}");
         let sentence = one["sentence"].as_str().unwrap();
-        assert!(sentence.contains("4 connections"), "{sentence}");
+        has(&sentence, "4 connections");
         assert_eq!(one["at_least"], false);
     }
 

@@ -123,7 +123,7 @@ fn noticed(trials: &[Value], fault: &str) {
 fn a_server_that_is_killed_or_stopped_is_missed_and_comes_back() {
     let place = Place::quiet();
     place.write("x.toml", &experiment(false, "[\"kill\", \"stop\"]"));
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let done = place.run("run x.toml --out r --format json");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
     let all = trials(&place.path("r"));
@@ -160,7 +160,7 @@ fn a_server_that_is_cut_off_is_missed_and_comes_back() {
     drop(topology);
     let place = Place::quiet();
     place.write("x.toml", &experiment(true, "[\"cut\"]"));
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let done = place.run("run x.toml --out r --format json");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
     noticed(&trials(&place.path("r")), "cut");
@@ -177,7 +177,7 @@ fn a_stop_of_a_second_that_fails_nothing_is_told_of_one_subject_alone() {
         .replace("connections = 400\nkeepalive = false", "connections = 100")
         .replace("timeout = \"500ms\"", "timeout = \"5s\"");
     place.write("x.toml", &text);
-    place.run(&["run", "x.toml", "--out", "r"]);
+    place.run("run x.toml --out r");
     let trials = trials(&place.path("r"));
     let events = &of(&trials, "stop", "direct")["events"];
     assert_eq!(events["failed"], 0, "{events}");
@@ -221,7 +221,7 @@ fn nothing_stays_stopped_when_the_program_is_killed() {
         "latency_window = \"100s\"",
     );
     place.write("x.toml", &text);
-    let mut running = place.start(&["run", "x.toml", "--out", "r"]);
+    let mut running = place.start("run x.toml --out r");
     let pid = running.pid();
     running.until("a server is stopped", || {
         descendants(pid).iter().any(|one| is_stopped(one.pid))

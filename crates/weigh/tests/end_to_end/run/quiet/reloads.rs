@@ -58,7 +58,7 @@ fn events_of<'t>(trials: &'t [Value], subject: &str) -> &'t Value {
 fn reload(servers: &[(&str, &str, &str, &str)], failed_max: f64) {
     let place = Place::quiet();
     place.write("x.toml", &experiment(servers));
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let done = place.run("run x.toml --out r --format json");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
     let trials = trials(&place.path("r"));
@@ -169,7 +169,7 @@ latency_window = "5s"
 retries = 1
 "#;
     place.write("x.toml", text);
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let done = place.run("run x.toml --out r --format json");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
     let trials = trials(&place.path("r"));

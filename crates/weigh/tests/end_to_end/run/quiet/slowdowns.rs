@@ -41,7 +41,7 @@ retries = 1
 /// Runs the experiment with an event, and returns its one trial.
 fn measured(place: &Place, event: &str) -> Value {
     place.write("x.toml", &EXPERIMENT.replace("EVENT", event));
-    let done = place.run(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let done = place.run("run x.toml --out r --format json");
     let document = done.result();
     assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
     let mut trials = trials(&place.path("r"));
@@ -175,7 +175,7 @@ fn a_hosts_quota_is_another_one_for_a_time() {
     let text = EXPERIMENT.replace("EVENT", event);
     // Groups of other tests' hosts are seen, too: this one has a name of its own.
     place.write("x.toml", &short(&text).replace("one", "bounded"));
-    let mut running = place.start(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let mut running = place.start("run x.toml --out r --format json");
     let is = |cpus: f64| {
         let groups = limited("-bounded");
         groups.iter().any(|(_, now)| (now - cpus).abs() < 0.01)
@@ -215,7 +215,7 @@ fn a_server_has_a_quota_for_a_time() {
         return skip("a quota of a server needs root");
     }
     place.write("x.toml", &short(&alone(QUOTA, "limited")));
-    let mut running = place.start(&["run", "x.toml", "--out", "r", "--format", "json"]);
+    let mut running = place.start("run x.toml --out r --format json");
     running.until("the server has a quota", || is_limited("limited"));
     running.until("it has none any more", || !is_limited("limited"));
     let document = running.end().result();
@@ -238,7 +238,7 @@ fn no_quota_stays_when_the_program_is_killed() {
         "x.toml",
         &text.replace("latency_window = \"5s\"", "latency_window = \"100s\""),
     );
-    let mut running = place.start(&["run", "x.toml", "--out", "r"]);
+    let mut running = place.start("run x.toml --out r");
     let pid = running.pid();
     running.until("the server has a quota", || is_limited("killed"));
     let family = descendants(pid);

@@ -12,7 +12,7 @@ use agent::{Agent, AgentError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::common::{LIMIT, Place, Turn, skip, wait_until};
+use crate::common::{LIMIT, Place, Turn, has, skip, wait_until};
 
 const SECRET: &str = "root's own words";
 const WRITTEN: &str = "what weigh wrote";
@@ -409,10 +409,7 @@ fn a_server_has_a_short_environment_and_gains_no_privileges() {
     let expected = BTreeSet::from(["DECLARED", "HOME", "LANG", "PATH", "TMPDIR"]);
     assert_eq!(variables, expected, "{said}");
     let folder = scene.folder_of("one");
-    assert!(
-        said.contains(&format!("HOME={}\n", folder.display())),
-        "{said}"
-    );
+    has(&said, &format!("HOME={}\n", folder.display()));
     assert_eq!(status(&said, "NoNewPrivs:"), "1");
     assert_eq!(status(&said, "Groups:"), "");
     assert_eq!(status(&said, "CapEff:"), "0000000000000000");
@@ -463,7 +460,7 @@ fn a_user_that_this_machine_lacks_is_an_error_and_not_root() {
         user: Some("nobody-of-that-name".to_owned()),
     };
     let error = scene.agent.ask(&order).unwrap_err().to_string();
-    assert!(error.contains("no user `nobody-of-that-name`"), "{error}");
+    has(&error, "no user `nobody-of-that-name`");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Place, skip, trials};
+use crate::common::{Place, has, skip, trials};
 
 const EXPERIMENT: &str = r#"title = "what a balancer takes"
 [servers.back]
@@ -31,7 +31,7 @@ fn each_server_of_a_path_is_counted_by_what_a_request_takes() {
     let place = Place::new();
     let file = place.write("x.toml", EXPERIMENT);
     let file = file.to_str().unwrap();
-    let mut command = place.weigh(&["run", file, "--out", "r", "--format", "json"]);
+    let mut command = place.weigh(&format!("run {file} --out r --format json"));
     command.env("WEIGH_COUNTED_EVENT", "task_clock");
     let done = place.start_command(command).end();
     let document = done.result();
@@ -78,6 +78,6 @@ fn each_server_of_a_path_is_counted_by_what_a_request_takes() {
     // which leaves a trial without a count.
     assert!(counted >= 3, "{counted} trials are counted\n{}", done.err);
     let text = document["comparisons"].to_string();
-    assert!(text.contains("instructions_per_request"), "{text}");
+    has(&text, "instructions_per_request");
     assert!(place.left().is_empty(), "{:?}", place.left());
 }

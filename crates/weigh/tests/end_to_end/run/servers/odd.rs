@@ -1,6 +1,6 @@
 //! Servers that die, say nothing, or do not stop: a reason in the journal, and the run goes on.
 
-use crate::common::{Place, RUN, array, trials};
+use crate::common::{Place, RUN, array, has, trials};
 use serde_json::Value;
 
 /// A recipe that runs a shell script; `params.fate` is one of two words.
@@ -55,10 +55,7 @@ fn a_server_that_dies_at_start_is_quoted_and_other_conditions_go_on() {
     let (status, said, document) = run(&place, "[factors]\n\"odd.fate\" = [\"live\", \"die\"]");
     assert_eq!(status, 4);
     let reason = reason(&document);
-    assert!(
-        reason.contains("`odd` ended by itself (status 3)"),
-        "{reason}"
-    );
+    has(&reason, "`odd` ended by itself (status 3)");
     // The rest is told once, with the file.
     let script = place.path("r/not-started/odd/script");
     let script = script.strip_prefix(place.path("")).unwrap();
@@ -132,7 +129,7 @@ fn a_server_that_ignores_its_signal_is_killed_with_all_it_started_and_that_is_sa
     assert_eq!(status, 0, "the measurement itself is good");
     assert_eq!(document["trials"]["done"], 3);
     let warning = "server `odd` did not stop after its signals and was killed";
-    assert!(said.contains(warning), "{said}");
+    has(&said, warning);
     assert!(
         array(&document["warnings"]).contains(&warning.into()),
         "{document}"

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Place, array, run_into};
+use crate::common::{Place, array, has, run_into};
 
 const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"100ms\"\n\
     latency_window = \"0s\"\nretries = 0\nbottleneck = false\n";
@@ -73,8 +73,8 @@ fn recipes_with_different_workers_are_warned_of_and_with_equal_ones_are_not() {
         .unwrap();
     assert!(known.keys().all(|key| key == "tcp_congestion"), "{known:?}");
     let markdown = read("summary.md");
-    assert!(markdown.contains("## Settings side by side"), "{markdown}");
-    assert!(markdown.contains("| y | b | two |"), "{markdown}");
+    has(&markdown, "## Settings side by side");
+    has(&markdown, "| y | b | two |");
     assert!(read("report.html").contains("<h2>Settings side by side</h2>"));
     let (_, about) = run(1, "alike");
     assert!(about.is_empty(), "{about:?}");

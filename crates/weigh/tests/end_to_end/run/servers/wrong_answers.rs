@@ -1,6 +1,6 @@
 //! A wrong answer is never speed, however quickly it comes.
 
-use crate::common::{Answering, DELAYED_PAGE, Done, Origin, Place, array};
+use crate::common::{Answering, DELAYED_PAGE, Done, Origin, Place, array, has};
 use serde_json::Value;
 
 /// Every comparison is invalid, and its sentence has these texts.
@@ -48,12 +48,9 @@ fn a_server_that_answers_502_to_everything_is_not_fast_but_invalid() {
     let run = ["run", "x.toml", "--recipes", "recipes", "--out", "r"];
     let done = place.run(&run).expect(4);
     let shown = crate::common::flat(&done.out);
-    assert!(shown.contains("invalid: bad against good"), "{shown}");
+    has(&shown, "invalid: bad against good");
     assert!(!shown.contains("faster"), "{shown}");
-    let document = place
-        .run(&["report", "r", "--format", "json"])
-        .expect(0)
-        .json();
+    let document = place.run("report r --format json").expect(0).json();
     all_invalid(&document, &["bad", "502", "200"]);
     assert_eq!(document["trials"]["failed"], 1);
     let failure = &document["trials"]["failures"][0];
@@ -63,7 +60,7 @@ fn a_server_that_answers_502_to_everything_is_not_fast_but_invalid() {
     assert_eq!(document["table"][0]["subject"], "good");
     assert!(document["table"][0]["requests_per_s"].as_f64().unwrap() > 0.0);
     for format in ["html", "md"] {
-        let call = ["report", "r", "--format", format];
+        let call = format!("report r --format {format}");
         let text = place.run(&call).expect(0).out;
         // The page's style has a colour for each verdict.
         let shown = text.rsplit("</style>").next().unwrap();
