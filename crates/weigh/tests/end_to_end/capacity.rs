@@ -85,7 +85,7 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     has(&page.out, "| offered/s | answered/s |");
     let page = call(&["--format", "html", "-o", "page.html"]);
     assert_eq!(page.out, "");
-    let html = std::fs::read_to_string(place.path("page.html")).unwrap();
+    let html = place.read("page.html");
     assert!(html.starts_with("<!doctype html>") && html.contains("<svg"));
 }
 

@@ -183,7 +183,7 @@ fn a_second_balancer_of_the_same_file_names_the_first() {
     config(&place, &[("one", one.address)]);
     let (running, address) = start(&place, &[]);
     // The port is in use, too.
-    let text = fs::read_to_string(place.path("b.toml")).unwrap();
+    let text = place.read("b.toml");
     place.write("b.toml", &text.replace("127.0.0.1:0", &address.to_string()));
     refused(
         place.run("balance b.toml"),

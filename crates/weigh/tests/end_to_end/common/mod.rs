@@ -140,6 +140,27 @@ impl Place {
         path
     }
 
+    /// The text of a file.
+    #[track_caller]
+    pub fn read(&self, name: &str) -> String {
+        let text = fs::read_to_string(self.path(name));
+        text.unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// The document in a file.
+    #[track_caller]
+    pub fn read_json(&self, name: &str) -> Value {
+        let text = self.read(name);
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}\n{text}"))
+    }
+
+    /// Writes `x.toml`: these servers, subjects and load in one brief block.
+    pub fn experiment(&self, text: &str) {
+        let design = "[design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\n\
+                      latency_window = \"0s\"\nbottleneck = false\nretries = 0\n";
+        self.write("x.toml", &format!("title = \"t\"\n{text}{design}"));
+    }
+
     /// Writes a recipe into the folder `recipes`.
     pub fn recipe(&self, name: &str, text: &str) {
         self.write(&format!("recipes/{name}/recipe.toml"), text);
@@ -427,6 +448,23 @@ impl Done {
             (false, false) => 0,
         };
         assert_eq!(self.status, status, "{}\n{}", self.out, self.err);
+        document
+    }
+
+    /// The document of a run of which no trial failed.
+    #[track_caller]
+    pub fn none_failed(&self) -> Value {
+        let document = self.result();
+        let trials = &document["trials"];
+        assert_eq!(trials["failed"], 0, "{trials}\n{}", self.err);
+        document
+    }
+
+    /// The same of a run with so many trials.
+    #[track_caller]
+    pub fn made(&self, trials: usize) -> Value {
+        let document = self.none_failed();
+        assert_eq!(document["trials"]["done"], trials, "{}", self.err);
         document
     }
 

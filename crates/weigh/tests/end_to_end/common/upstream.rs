@@ -12,18 +12,29 @@ use super::{Place, Running, TERM};
 
 /// The built-in back end.
 pub struct Origin<'a> {
-    running: Running<'a>,
+    pub running: Running<'a>,
     pub url: String,
 }
 
 impl<'a> Origin<'a> {
     pub fn start(place: &'a Place) -> Self {
-        let mut running = place.start("origin --listen 127.0.0.1:0");
+        let mut origin = Self::with(place, "");
+        assert_eq!(origin.url.pop(), Some('/'));
+        origin
+    }
+
+    /// With a certificate that it makes itself; `ca.pem` is for those who trust it.
+    pub fn encrypted(place: &'a Place, more: &str) -> Self {
+        Self::with(place, &format!("--tls --tls-write-ca ca.pem {more}"))
+    }
+
+    /// With these options. Its URL is that of its first page.
+    pub fn with(place: &'a Place, options: &str) -> Self {
+        let mut running = place.start(&format!("origin --listen 127.0.0.1:0 {options}"));
         running.until_said("/status/N");
         let said = running.errors();
-        let from = said.find("http://").unwrap();
-        let url = said[from..].split_whitespace().next().unwrap();
-        let url = url.trim_end_matches('/').to_owned();
+        let from = said.find("http").unwrap();
+        let url = said[from..].split_whitespace().next().unwrap().to_owned();
         Self { running, url }
     }
 

@@ -3,38 +3,27 @@
 use serde_json::Value;
 
 use crate::common::{
-    DELAYED_PAGE, Done, KILL, Origin, Place, array, control_groups, is_installed, is_left_out,
-    skip, wait_until,
+    DELAYED_PAGE, Done, Origin, Place, array, is_installed, is_left_out, skip, words,
 };
 
-/// The arguments of a short comparison, after those of its subjects.
-pub const SHORT: [&str; 11] = [
-    "-c",
-    "4",
-    "--blocks",
-    "1",
-    "--window",
-    "200ms",
-    "--latency=false",
-    "--bottleneck=false",
-    "--format",
-    "json",
-    "--out",
-];
+/// The arguments of a short comparison.
+const SHORT: &str =
+    "-c 4 --blocks 1 --window 200ms --latency=false --bottleneck=false --format json --out";
+
+/// The words that compare subjects shortly, into the folder `folder`.
+pub fn comparison<'a>(subjects: &[&'a str], more: &[&'a str], folder: &'a str) -> Vec<&'a str> {
+    [&["compare"], subjects, more, &words(SHORT), &[folder]].concat()
+}
 
 /// Compares subjects shortly, into the folder `folder`.
-pub fn compare(place: &Place, subjects: &[&str], more: &[&str], folder: &str) -> Done {
-    let call = [&["compare"], subjects, more, &SHORT, &[folder]].concat();
-    place.run(&call)
+fn compare(place: &Place, subjects: &[&str], more: &[&str], folder: &str) -> Done {
+    place.run(&comparison(subjects, more, folder))
 }
 
 /// All trials were measured, and each subject's CPU time was counted.
 #[track_caller]
-pub fn all_measured(done: &Done, trials: u64) -> Value {
-    let document = done.result();
-    let counts = &document["trials"];
-    assert_eq!(counts["failed"], 0, "{}", done.err);
-    assert_eq!(counts["done"], trials, "{}", done.err);
+pub fn all_measured(done: &Done, trials: usize) -> Value {
+    let document = done.made(trials);
     let cpu = of_metric(&document, "server_cpu_us_per_request");
     assert!(!cpu.is_empty(), "no CPU time was counted: {}", done.out);
     document
@@ -63,8 +52,7 @@ fn commands_are_started_afresh_and_counted() {
     let subjects = subjects.each_ref().map(String::as_str);
     let done = compare(&place, &subjects, &["--ready", "/"], "r");
     let document = all_measured(&done, 3);
-    let hosts = std::fs::read_to_string(place.path("r/hosts.json")).unwrap();
-    let hosts: Value = serde_json::from_str(&hosts).unwrap();
+    let hosts = place.read_json("r/hosts.json");
     let command = &hosts["local"]["servers"]["two"]["command"];
     assert_eq!(command[4], "--threads", "{command}");
     assert_eq!(command[5], "2", "{command}");
@@ -90,7 +78,7 @@ fn a_command_runs_in_the_callers_folder_and_has_one_of_its_own() {
     let (a, b) = (subject("a"), subject("b"));
     let done = compare(&place, &[&a, &b], &["--path", "bytes/9"], "r");
     all_measured(&done, 3);
-    let said = std::fs::read_to_string(place.path("r/trials/1/a-output.log")).unwrap();
+    let said = place.read("r/trials/1/a-output.log");
     let here = std::fs::canonicalize(place.path(".")).unwrap();
     let first = said.lines().next().unwrap_or_default();
     assert_eq!(first, format!("a b {}", here.display()));
@@ -179,25 +167,6 @@ fn a_command_that_cannot_start_is_said_with_its_last_output() {
             .says(&["this experiment cannot run here", says, "server `absent`"]);
         assert!(!place.path("s").exists());
     }
-}
-
-#[test]
-fn a_killed_comparison_leaves_no_command_behind() {
-    let place = Place::new();
-    let (a, b) = (origin(""), origin("--threads 2"));
-    let (a, b) = (format!("a={a}"), format!("b={b}"));
-    let call = ["compare", &a, &b, "--blocks", "30", "--out", "r"];
-    let call = [&call[..], &["--window", "200ms", "--latency=false"]].concat();
-    let mut running = place.start(&call);
-    running.until("a block was measured", || {
-        !crate::common::trials(&place.path("r")).is_empty()
-    });
-    let agents = running.look().clone();
-    running.signal(KILL);
-    running.end().expect(-KILL);
-    wait_until("nothing is left", std::time::Duration::from_secs(5), || {
-        place.left().is_empty() && control_groups(&agents).is_empty()
-    });
 }
 
 /// Whether a program is there. One of a package that only `./check --all` installs is not missed.
@@ -300,20 +269,8 @@ fn a_server_in_go_is_built_from_the_working_tree() {
     place.write("src/main.go", SERVER_IN_GO);
     crate::compare::revisions::commit(&place.path("src"), "one");
     let go = "PATH=$PATH:/usr/local/go/bin go build -o srv .";
-    let call = [
-        &[
-            "compare",
-            "base=@HEAD",
-            "head=@.",
-            "--build",
-            go,
-            "--start",
-            "./srv {port}",
-        ],
-        &SHORT[..],
-        &["../r"],
-    ]
-    .concat();
+    let more = ["--build", go, "--start", "./srv {port}"];
+    let call = comparison(&["base=@HEAD", "head=@."], &more, "../r");
     let mut command = place.weigh(&call);
     command.current_dir(place.path("src"));
     all_measured(&place.start_command(command).end(), 3);

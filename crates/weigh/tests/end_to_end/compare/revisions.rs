@@ -8,34 +8,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::{CommandLine, Done, Place, Running, array, has, trials};
-use crate::compare::own_servers::{all_measured, of_metric, there};
+use crate::compare::own_servers::{all_measured, comparison, of_metric, there};
 
 const BUILD: &str = "rustc server.rs -o server";
 const START: &str = "./server {port}";
-
-/// The arguments of a comparison that only has to be made.
-const BRIEF: [&str; 11] = [
-    "-c",
-    "4",
-    "--blocks",
-    "1",
-    "--window",
-    "100ms",
-    "--latency=false",
-    "--bottleneck=false",
-    "--format",
-    "json",
-    "--out",
-];
-
-/// The document of a comparison that was made, with so many trials.
-#[track_caller]
-fn made(done: &Done, trials: u64) -> Value {
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
-    assert_eq!(document["trials"]["done"], trials, "{}", done.err);
-    document
-}
 
 /// A server that does so much work for each request.
 fn source(rounds: u32) -> String {
@@ -142,7 +118,7 @@ impl<'a> Repository<'a> {
     fn compare(&self, subjects: &[&str], build: &str, folder: &str) -> Done {
         let folder = format!("../{folder}");
         let own = ["--build", build, "--start", START];
-        self.run(&[&["compare"], subjects, &own, &BRIEF, &[folder.as_str()]].concat())
+        self.run(&comparison(subjects, &own, &folder))
     }
 
     /// The builds that the cache has.
@@ -192,7 +168,7 @@ fn a_slow_commit_is_found_and_a_commit_of_nothing_is_not() {
         .collect();
     assert_eq!(lengths.len(), 3, "each revision is built once");
     assert!(lengths.iter().all(|length| *length == lengths[0]));
-    let hosts = fs::read_to_string(place.path("r/hosts.json")).unwrap();
+    let hosts = place.read("r/hosts.json");
     let commit = git(&repository.folder, &["rev-parse", "slow"]);
     assert!(hosts.contains(&commit), "the commit is recorded");
     assert_eq!(git(&repository.folder, &["status", "--short"]), "");
@@ -306,7 +282,7 @@ fn a_revision_is_built_once_and_the_working_tree_at_each_change() {
     let repository = Repository::new(&place, &[("one", 1000)]);
     let run = |folder: &str| {
         let done = repository.compare(&["base=@one", "head=@."], BUILD, folder);
-        made(&done, 3);
+        done.made(3);
         done.err.matches("weigh: building").count()
     };
     assert_eq!(run("r"), 1, "an unchanged working tree is its commit");
@@ -329,10 +305,7 @@ fn a_revision_is_built_once_and_the_working_tree_at_each_change() {
     let clean = repository.run("compare --clean").expect(0);
     clean.says(&["2 builds removed"]);
     assert!(repository.builds().is_empty());
-    assert_eq!(
-        fs::read_to_string(place.path("src/new.rs")).unwrap(),
-        "// not tracked\n"
-    );
+    assert_eq!(place.read("src/new.rs"), "// not tracked\n");
 }
 
 #[test]
@@ -366,19 +339,13 @@ fn two_runs_at_once_build_once() {
     let build = format!("sleep 1; echo built >>{}; {BUILD}", count.display());
     let call = |folder| {
         let own = ["--build", &build, "--start", START];
-        [
-            &["compare", "a=@one", "b=@one"],
-            &own[..],
-            &BRIEF,
-            &[folder],
-        ]
-        .concat()
+        comparison(&["a=@one", "b=@one"], &own, folder)
     };
     let first = repository.start(&call("../r"));
     let second = repository.start(&call("../s"));
     let both = [first.end(), second.end()];
     for done in &both {
-        made(done, 3);
+        done.made(3);
     }
     assert_eq!(fs::read_to_string(&count).unwrap(), "built\n");
     let waited = |done: &Done| done.err.contains("waiting for another run");
@@ -402,7 +369,7 @@ fn a_resumed_run_measures_the_same_commits() {
     });
     running.signal(crate::common::INT);
     running.end_within(Duration::from_secs(60)).expect(130);
-    let recorded = || fs::read_to_string(place.path("r/builds/revisions.json")).unwrap();
+    let recorded = || place.read("r/builds/revisions.json");
     let before = recorded();
     place.write("src/server.rs", &source(9000));
     commit(&repository.folder, "two");
@@ -437,7 +404,7 @@ fn a_revision_is_a_factor_like_others() {
         ),
     );
     let done = place.run("run x.toml --format json --out r");
-    let document = made(&done, 6);
+    let document = done.made(6);
     assert_eq!(
         done.err.matches("weigh: building").count(),
         2,

@@ -377,7 +377,7 @@ fn twice_the_rate_of_a_link_is_the_bottleneck() {
         .replace("bottleneck = false", "bottleneck = true")
         .replace("keepalive = false\n", "");
     machines.write("{ rate = \"4Mbit/s\" }", &rest);
-    let text = fs::read_to_string(machines.place.path("x.toml")).unwrap();
+    let text = machines.place.read("x.toml");
     machines
         .place
         .write("x.toml", &text.replace("http://o/", "http://o/bytes/20000"));
@@ -434,7 +434,7 @@ mod alone {
                       [load]\nhost = \"client\"\nrate = \"50/s\"\nconnections = 40\n\
                       [design]\nblocks = 1\nwarmup = \"200ms\"\nlatency_window = \"8s\"\nretries = 0\n";
         machines.write("{ rtt = \"20ms\" }", events);
-        let text = fs::read_to_string(machines.place.path("x.toml")).unwrap();
+        let text = machines.place.read("x.toml");
         let vm = "[hosts.client]";
         let text = text.replacen(vm, &format!("link = {{}}\n{vm}"), 1);
         machines.place.write("x.toml", &text);

@@ -402,7 +402,7 @@ fn presets_of_kubernetes_and_nomad_call_their_engines() {
     for pod in ["pod1", "pod2"] {
         called(0, &[&format!("delete pod weigh-{pod}-")]);
     }
-    let hosts = fs::read_to_string(stand_in.place.path("r/hosts.json")).unwrap();
+    let hosts = stand_in.place.read("r/hosts.json");
     assert!(
         hosts.contains("weigh-pod1-") && hosts.contains("registry/weigh"),
         "{hosts}"

@@ -361,8 +361,7 @@ fn hosts_behind_ssh_make_the_same_trials() {
         (sampled_s / exact_s - 1.0).abs() < 0.25,
         "{sampled_s} of {exact_s}"
     );
-    let hosts = fs::read_to_string(place.path("far/hosts.json")).unwrap();
-    let hosts: Value = serde_json::from_str(&hosts).unwrap();
+    let hosts = place.read_json("far/hosts.json");
     for name in ["vm", "client"] {
         let host = &hosts["machines"][name];
         assert_eq!(host["ssh"], format!("far-{name}"));
@@ -449,8 +448,7 @@ fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
         assert!(machine.left().is_empty(), "{:?}", machine.left());
     }
     assert!(place.left().is_empty(), "{:?}", place.left());
-    let document = network.run("run --resume r --format json").result();
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    network.run("run --resume r --format json").none_failed();
 }
 
 #[test]
@@ -487,8 +485,7 @@ fn events_and_bottlenecks_of_servers_behind_ssh() {
         &format!("{hosts}{servers}{event}{design_of_events}latency_window = \"4s\"\n"),
     );
     let call = "run events.toml --out e --format json";
-    let document = network.run(call).result();
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    network.run(call).none_failed();
     for trial in folder_of(place, "e") {
         let events = &trial["outcome"]["done"]["events"];
         let event = &events["events"][0];
@@ -561,7 +558,7 @@ fn a_machine_that_cannot_be_used_is_named_with_the_reason() {
     place.write("sum.toml", &text);
     place.write("kind.toml", &text.replace("far-vm", "far-client"));
     place.write("nobody.toml", &text.replace("far-vm", "closed"));
-    let config = fs::read_to_string(place.path("ssh_config")).unwrap();
+    let config = place.read("ssh_config");
     let port = free_port();
     place.write(
         "ssh_config",

@@ -58,8 +58,7 @@ fn a_run_names_the_full_queue_of_the_subject_whose_requests_failed_and_of_no_oth
         }
     }
     assert_eq!(named, 1, "its one trial");
-    let summary = std::fs::read_to_string(place.path("r/summary.json")).unwrap();
-    let document: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let document = place.read_json("r/summary.json");
     let invalid = array(&document["trials"]["invalid_trials"]);
     let reasons: Vec<String> = invalid
         .iter()

@@ -190,7 +190,7 @@ fn rows_add_up_and_the_log_has_a_line_for_each() {
         done.err
     );
 
-    let log = std::fs::read_to_string(place.path("all.hlog")).unwrap();
+    let log = place.read("all.hlog");
     assert!(
         log.starts_with("#[Histogram log format version 1.3]\n"),
         "{log}"
@@ -230,7 +230,7 @@ fn a_load_that_is_stopped_keeps_its_rows_and_its_log() {
     running.signal(INT);
     let document = running.end().expect(130).json();
     assert_eq!(sum(&document["rows"], "requests"), document["requests"]);
-    let log = std::fs::read_to_string(place.path("cut.hlog")).unwrap();
+    let log = place.read("cut.hlog");
     let lines = log.lines().filter(|line| line.contains("HISTF")).count();
     assert_eq!(lines, array(&document["rows"]).len());
 }

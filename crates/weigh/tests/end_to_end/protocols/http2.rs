@@ -1,10 +1,10 @@
 //! HTTP/2, as a user has it.
 
 use experiment::Recipes;
-use serde_json::Value;
 
+use super::agreed;
 use crate::common::started::installed;
-use crate::common::{Origin, Place, array, has, load, no_errors, number, trials};
+use crate::common::{Origin, Place, has, load, no_errors, number, trials};
 
 #[test]
 fn a_load_over_http2_has_streams() {
@@ -32,7 +32,6 @@ fn options_that_http2_cannot_have_are_refused() {
     for (more, words) in [
         (&["--streams", "2"][..], "--http 2"),
         (&["--http", "4"], "1.1, 2, 3"),
-        (&["--http", "3"], "https://"),
         (
             &["--http", "2", "--each-connection", "5"],
             "--each-connection",
@@ -82,72 +81,22 @@ fn a_server_without_http2_is_named() {
 
 #[test]
 fn subjects_of_one_experiment_may_differ_in_their_version_of_http() {
-    let place = Place::new();
-    place.write(
-        "x.toml",
-        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\nwith = { tls = true }\n\
-         [subjects]\nhttp1 = { url = \"https://o/\", connections = 6 }\n\
-         http2 = { url = \"https://o/\", http = \"2\", connections = 1, streams = 12 }\n\
-         [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
-         bottleneck = false\nretries = 0\n",
-    );
-    let done = place.run("run x.toml --format json --out r");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
-    let journal = std::fs::read_to_string(place.path("r").join("journal.jsonl")).unwrap();
-    let rows = journal
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let mut seen = Vec::new();
-    for row in rows {
-        let load = &row["outcome"]["done"]["throughput"];
-        if let Some(subject) = row["subject"].as_str().filter(|_| load.is_object()) {
-            let agreed = &array(&load["tls"]["negotiated"])[0]["alpn"];
-            let one = (
-                subject.to_owned(),
-                load["connections"].clone(),
-                agreed.clone(),
-            );
-            if !seen.contains(&one) {
-                seen.push(one);
-            }
-        }
+    for server in [
+        "[servers.s]\nrecipe = \"origin\"\nwith = { tls = true }\n",
+        "[servers.o]\nrecipe = \"origin\"\n\
+         [servers.s]\nrecipe = \"balance\"\nupstreams = [\"o\"]\n\
+         with = { mode = \"http\", tls = true, http2 = true }\n",
+    ] {
+        let place = Place::new();
+        place.experiment(&format!(
+            "{server}[subjects]\nhttp1 = {{ url = \"https://s/\", connections = 6 }}\n\
+             http2 = {{ url = \"https://s/\", http = \"2\", connections = 1, streams = 12 }}\n"
+        ));
+        place.run("run x.toml --format json --out r").none_failed();
+        let expected = [("http1", 6, "http/1.1"), ("http2", 1, "h2")];
+        let expected = expected.map(|(name, count, alpn)| (name.into(), count, alpn.into(), false));
+        assert_eq!(agreed(&place), expected.into());
     }
-    seen.sort_by(|a, b| a.0.cmp(&b.0));
-    let expected = [("http1", 6, "http/1.1"), ("http2", 1, "h2")];
-    let expected = expected.map(|(name, count, alpn)| (name.into(), count.into(), alpn.into()));
-    assert_eq!(seen, expected, "{journal:.2000}");
-}
-
-#[test]
-fn an_experiment_runs_http2_through_the_balancer() {
-    let place = Place::new();
-    place.write(
-        "x.toml",
-        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n\
-         [servers.b]\nrecipe = \"balance\"\nupstreams = [\"o\"]\n\
-         with = { mode = \"http\", tls = true, http2 = true }\n\
-         [subjects]\nhttp1 = { url = \"https://b/\", connections = 6 }\n\
-         http2 = { url = \"https://b/\", http = \"2\", connections = 1, streams = 12 }\n\
-         [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
-         bottleneck = false\nretries = 0\n",
-    );
-    let done = place.run("run x.toml --format json --out r");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
-    let journal = std::fs::read_to_string(place.path("r").join("journal.jsonl")).unwrap();
-    let rows = journal
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let mut versions = 0;
-    for row in rows.filter(|row| row["subject"] == "http2") {
-        let load = &row["outcome"]["done"]["throughput"];
-        if load.is_object() {
-            assert_eq!(array(&load["tls"]["negotiated"])[0]["alpn"], "h2");
-            versions += 1;
-        }
-    }
-    assert!(versions >= 1, "{versions}");
 }
 
 #[test]
@@ -157,22 +106,17 @@ fn the_balancer_speaks_http2_to_a_back_end_that_speaks_nothing_else() {
         return;
     }
     let place = Place::new();
-    place.write(
-        "x.toml",
-        "title = \"t\"\n[servers.plain]\nrecipe = \"nghttpd\"\n\
+    place.experiment(
+        "[servers.plain]\nrecipe = \"nghttpd\"\n\
          [servers.secure]\nrecipe = \"nghttpd\"\nwith = { tls = true }\n\
          [servers.b]\nrecipe = \"balance\"\nupstreams = [\"plain\"]\n\
          with = { mode = \"http\", upstream_http2 = true }\n\
          [servers.c]\nrecipe = \"balance\"\nupstreams = [\"secure\"]\n\
          with = { mode = \"http\", upstream_http2 = true }\n\
          [subjects]\nplain = \"http://b/\"\nsecure = \"http://c/\"\n\
-         [load]\nconnections = 4\n\
-         [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
-         bottleneck = false\nretries = 0\n",
+         [load]\nconnections = 4\n",
     );
-    let done = place.run("run x.toml --format json --out r");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    place.run("run x.toml --format json --out r").none_failed();
     for trial in trials(&place.path("r")) {
         let reading = &trial["outcome"]["done"]["throughput"];
         assert!(reading["requests"].as_u64().unwrap() > 10, "{trial}");
@@ -210,19 +154,13 @@ fn servers_that_speak_only_http2_are_waited_for_and_measured() {
     if count == 0 {
         return;
     }
-    place.write(
-        "x.toml",
-        &format!(
-            "title = \"t\"\n{servers}{subjects}[load]\nconnections = 2\nhttp = \"2\"\n\
-             streams = 4\n[expect]\nsame = false\n\
-             [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\n\
-             latency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
-        ),
-    );
-    let done = place.run("run x.toml --format json --out r");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
-    assert_eq!(document["trials"]["done"], count + 1, "{}", done.err);
+    place.experiment(&format!(
+        "{servers}{subjects}[load]\nconnections = 2\nhttp = \"2\"\n\
+             streams = 4\n[expect]\nsame = false\n",
+    ));
+    place
+        .run("run x.toml --format json --out r")
+        .made(count + 1);
     for trial in trials(&place.path("r")) {
         let reading = &trial["outcome"]["done"]["throughput"];
         assert!(reading["requests"].as_u64().unwrap() > 10, "{trial}");
@@ -259,8 +197,7 @@ fn a_command_that_speaks_only_http2_is_waited_for() {
     call.extend(["--window", "200ms", "--format", "json", "--out", "r"]);
     call.extend(["--bottleneck=false", "--latency=false"]);
     let done = place.run(&call);
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
-    let text = std::fs::read_to_string(place.path("r").join("experiment.toml")).unwrap();
+    done.none_failed();
+    let text = place.read("r/experiment.toml");
     has(&text, "ready_http = \"2\"");
 }

@@ -4,27 +4,18 @@ use std::process::Command;
 
 use readings::{QuicCongestion, is_same_congestion};
 
-use crate::common::{Place, Running, array, has, journal, load, no_errors, number, skip, words};
+use super::agreed;
+use crate::common::{Origin, Place, array, has, load, no_errors, number, skip, words};
 use crate::compare::own_servers::there;
-
-/// A back end with HTTP/3; `ca.pem` is for those who trust it.
-fn origin<'a>(place: &'a Place, more: &str) -> (Running<'a>, String) {
-    let line = format!("origin --listen 127.0.0.1:0 --tls --tls-write-ca ca.pem {more}");
-    let mut running = place.start(&words(&line));
-    running.until_said("/status/N");
-    let said = running.errors();
-    let from = said.find("https://").unwrap();
-    let url = said[from..].split_whitespace().next().unwrap().to_owned();
-    (running, url)
-}
 
 #[test]
 fn a_load_over_http3_has_streams_and_packets() {
     let place = Place::new();
-    let (running, url) = origin(&place, "");
+    let origin = Origin::encrypted(&place, "");
+    let (url, running) = (origin.url.clone(), origin.running);
     assert!(running.errors().contains("HTTP/3"), "{}", running.errors());
     let line = "--http 3 --streams 8 -c 2 -n 400 --ca ca.pem";
-    let (done, document) = load(&place, &url, &words(line));
+    let (done, document) = load(&place, &url, line);
     assert_eq!(done.status, 0, "{}", document["problems"]);
     no_errors(&document);
     assert_eq!(document["requests"], 400);
@@ -49,7 +40,7 @@ fn a_load_over_http3_has_streams_and_packets() {
     let said = "QUIC: the client's congestion control is newreno";
     has(&done.out, said);
     let open = "--http 3 --streams 8 -c 2 -d 1s --rate 300 --insecure";
-    let (_, document) = load(&place, &url, &words(open));
+    let (_, document) = load(&place, &url, open);
     no_errors(&document);
     assert!(
         (250.0..350.0).contains(&number(&document["requests"])),
@@ -89,7 +80,7 @@ fn options_that_http3_cannot_have_are_refused() {
             "expected `cubic`, `bbr` or `newreno`",
         ),
     ] {
-        let done = place.run(&words(line)).expect(2);
+        let done = place.run(line).expect(2);
         assert!(done.err.contains(what), "{line}: {}", done.err);
     }
 }
@@ -102,13 +93,10 @@ fn a_result_says_where_http3_and_tcp_have_other_congestion_control() {
         "reno" => "cubic",
         _ => "newreno",
     };
-    place.write(
-        "x.toml",
-        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\nwith = { tls = true }\n\
+    place.experiment(
+        "[servers.o]\nrecipe = \"origin\"\nwith = { tls = true }\n\
          [subjects]\nhttp2 = { url = \"https://o/\", http = \"2\", connections = 2, streams = 4 }\n\
-         http3 = { url = \"https://o/\", http = \"3\", connections = 2, streams = 4 }\n\
-         [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
-         bottleneck = false\nretries = 0\n",
+         http3 = { url = \"https://o/\", http = \"3\", connections = 2, streams = 4 }\n",
     );
     let like_tcp = QuicCongestion::like_tcp(Some(&tcp)).name();
     let of_load = format!("load.quic_congestion={other}");
@@ -120,8 +108,7 @@ fn a_result_says_where_http3_and_tcp_have_other_congestion_control() {
     ] {
         let call = ["run", "x.toml", "--format", "json", "--out", set];
         let done = place.run(&[&call[..], &["--set", set]].concat());
-        let document = done.result();
-        assert_eq!(document["trials"]["failed"], 0, "{document}");
+        let document = done.none_failed();
         let ends = array(&document["congestion"]).iter().map(|one| {
             let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
             [
@@ -174,38 +161,16 @@ fn subjects_speak_http3_to_the_origin_and_to_caddy() {
         }
     }
     let has_caddy = subjects.contains("caddy");
-    place.write(
-        "x.toml",
-        &format!(
-            "title = \"t\"\n{servers}{subjects}\
-             [design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\n\
-             latency_window = \"0s\"\nbottleneck = false\nretries = 0\n"
-        ),
-    );
-    let done = place.run("run x.toml --format json --out r");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
-    let mut seen = Vec::new();
-    for row in journal(&place.path("r")) {
-        let load = &row["outcome"]["done"]["throughput"];
-        if let Some(subject) = row["subject"].as_str().filter(|_| load.is_object()) {
-            let alpn = &array(&load["tls"]["negotiated"])[0]["alpn"];
-            let one = (subject.to_owned(), alpn.clone(), load["quic"].is_object());
-            if !seen.contains(&one) {
-                seen.push(one);
-            }
-        }
-    }
-    seen.sort_by(|a, b| a.0.cmp(&b.0));
-    let mut expected = vec![("http1", "http/1.1", false), ("http3", "h3", true)];
+    place.experiment(&format!("{servers}{subjects}"));
+    place.run("run x.toml --format json --out r").none_failed();
+    let mut expected = vec![("http1", 6, "http/1.1", false), ("http3", 1, "h3", true)];
     if has_caddy {
-        expected.insert(0, ("caddy", "h3", true));
+        expected.push(("caddy", 2, "h3", true));
     }
-    let expected: Vec<_> = expected
-        .into_iter()
-        .map(|(name, alpn, is_quic)| (name.to_owned(), alpn.into(), is_quic))
-        .collect();
-    assert_eq!(seen, expected);
+    let owned = |(name, count, alpn, is_quic): (&str, u64, &str, bool)| {
+        (name.to_owned(), count, alpn.to_owned(), is_quic)
+    };
+    assert_eq!(agreed(&place), expected.into_iter().map(owned).collect());
 }
 
 #[test]
@@ -214,7 +179,10 @@ fn a_browser_loads_a_page_of_the_origin_over_http3_and_http2() {
     if !there("chromium", "chromium") || !there("openssl", "openssl") {
         return;
     }
-    let (_running, url) = origin(&place, "");
+    let Origin {
+        running: _origin,
+        url,
+    } = Origin::encrypted(&place, "");
     let port = url.rsplit(':').next().unwrap().trim_end_matches('/');
     // The browser trusts the key of this certificate, whoever has signed it.
     let address = format!("127.0.0.1:{port}");

@@ -7,37 +7,12 @@ use std::process::Command;
 
 use ::tls::{Authority, KeyType};
 
-use crate::common::{Origin, Place, Running, array, flat, has, load, no_errors, number, words};
-
-/// A back end with a certificate that it made itself; `ca.pem` is for those who trust it.
-struct Encrypted<'a> {
-    _running: Running<'a>,
-    url: String,
-}
-
-impl<'a> Encrypted<'a> {
-    fn start(place: &'a Place, more: &str) -> Self {
-        let line = format!("origin --listen 127.0.0.1:0 --tls --tls-write-ca ca.pem {more}");
-        let mut running = place.start(&words(&line));
-        running.until_said("/status/N");
-        let said = running.errors();
-        let from = said.find("https://").unwrap();
-        let url = said[from..].split_whitespace().next().unwrap().to_owned();
-        Self {
-            _running: running,
-            url,
-        }
-    }
-
-    fn plain_url(&self) -> String {
-        self.url.replace("https://", "http://")
-    }
-}
+use crate::common::{Origin, Place, array, flat, has, load, no_errors, number, words};
 
 #[test]
 fn a_load_over_tls_says_what_was_agreed_on() {
     let place = Place::new();
-    let origin = Encrypted::start(&place, "");
+    let origin = Origin::encrypted(&place, "");
     let more = "-n 200 -c 4 --ca ca.pem";
     let (done, document) = load(&place, &origin.url, more);
     assert_eq!(done.status, 0, "{}", document["problems"]);
@@ -63,7 +38,7 @@ fn a_load_over_tls_says_what_was_agreed_on() {
 #[test]
 fn version_suites_groups_and_key_type_are_those_that_were_asked_for() {
     let place = Place::new();
-    let origin = Encrypted::start(&place, "--tls-key-type rsa-2048");
+    let origin = Origin::encrypted(&place, "--tls-key-type rsa-2048");
     let agreed = |line: &str| {
         let mut more = words(line);
         more.extend(["-n", "20", "-c", "2", "--ca", "ca.pem"]);
@@ -84,7 +59,7 @@ fn version_suites_groups_and_key_type_are_those_that_were_asked_for() {
 #[test]
 fn resumed_handshakes_are_counted_apart() {
     let place = Place::new();
-    let origin = Encrypted::start(&place, "");
+    let origin = Origin::encrypted(&place, "");
     let more = words("-n 60 -c 2 --ca ca.pem --no-keepalive");
     let (_, document) = load(&place, &origin.url, &more);
     no_errors(&document);
@@ -103,7 +78,7 @@ fn resumed_handshakes_are_counted_apart() {
 #[test]
 fn a_certificate_of_a_stranger_is_refused_unless_any_is_accepted() {
     let place = Place::new();
-    let origin = Encrypted::start(&place, "");
+    let origin = Origin::encrypted(&place, "");
     let stranger = Authority::new().unwrap();
     place.write("stranger.pem", &stranger.certificate());
     let small = ["load", &origin.url, "-n", "10", "-c", "1", "-q"];
@@ -130,7 +105,7 @@ fn a_certificate_of_a_stranger_is_refused_unless_any_is_accepted() {
 #[test]
 fn wrong_words_for_tls_are_shown_before_anything_is_measured() {
     let place = Place::new();
-    let origin = Encrypted::start(&place, "");
+    let origin = Origin::encrypted(&place, "");
     let refused = |url: &str, more: &str, said: &[&str]| {
         let line = [&["load", url, "-n", "1"], &words(more)[..]].concat();
         place.run(&line).expect(2).says(said);
@@ -142,14 +117,14 @@ fn wrong_words_for_tls_are_shown_before_anything_is_measured() {
     let line = "--ca ca.pem --tls-version 1.2 --tls-suites TLS_AES_128_GCM_SHA256";
     refused(&origin.url, line, &["can be used with TLS 1.2"]);
     refused(&origin.url, "--ca none.pem", &["--ca none.pem"]);
-    let plain = origin.plain_url();
+    let plain = origin.url.replace("https://", "http://");
     refused(&plain, "--insecure", &["--insecure", "expected https://"]);
 }
 
 #[test]
 fn running_servers_are_compared_with_the_authorities_that_were_named() {
     let place = Place::new();
-    let origin = Encrypted::start(&place, "");
+    let origin = Origin::encrypted(&place, "");
     let (one, two) = (format!("a={}", origin.url), format!("b={}", origin.url));
     let compare = |more: &str| {
         let line = "-c 2 --blocks 1 --window 200ms --latency=false --bottleneck=false --out r";
@@ -159,8 +134,7 @@ fn running_servers_are_compared_with_the_authorities_that_were_named() {
     let none = ["load.tls_ca (--ca) none.pem", "No such file"];
     compare("--ca none.pem").expect(2).says(&none);
     assert!(!place.path("r").exists());
-    let document = compare("--ca ca.pem --format json").result();
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    let document = compare("--ca ca.pem --format json").none_failed();
     assert_eq!(array(&document["tls"]).len(), 2);
 }
 
@@ -179,9 +153,9 @@ fn an_outside_driver_without_tls_is_refused_with_one_that_has_it() {
 #[test]
 fn the_wrong_scheme_is_named() {
     let place = Place::new();
-    let encrypted = Encrypted::start(&place, "");
+    let encrypted = Origin::encrypted(&place, "");
     let ask = |url: &str, more: &[&str]| place.run(&[&["load", url, "-n", "1"], more].concat());
-    let done = ask(&encrypted.plain_url(), &[]).expect(1);
+    let done = ask(&encrypted.url.replace("https://", "http://"), &[]).expect(1);
     done.says(&["this server speaks TLS", "https"]);
     let plain = Origin::start(&place);
     let url = plain.url.replace("http://", "https://");
@@ -192,7 +166,7 @@ fn the_wrong_scheme_is_named() {
 #[test]
 fn an_open_loop_over_tls_keeps_its_schedule() {
     let place = Place::new();
-    let origin = Encrypted::start(&place, "");
+    let origin = Origin::encrypted(&place, "");
     let more = words("-n 100 -c 4 --rate 500 --ca ca.pem");
     let (_, document) = load(&place, &origin.url, &more);
     no_errors(&document);
@@ -209,7 +183,7 @@ fn an_open_loop_over_tls_keeps_its_schedule() {
 #[test]
 fn a_crawl_and_a_capacity_speak_tls_too() {
     let place = Place::new();
-    let origin = Encrypted::start(&place, "");
+    let origin = Origin::encrypted(&place, "");
     let crawl = ["load", &origin.url, "--crawl", "--passes", "2"];
     let done = place.run(&[&crawl[..], &["--ca", "ca.pem"]].concat());
     let done = done.expect(0);
@@ -230,7 +204,7 @@ fn certificate(place: &Place, authority: &Authority, name: &str) {
 #[test]
 fn the_balancer_ends_tls_and_speaks_it_to_a_back_end() {
     let place = Place::new();
-    let behind = Encrypted::start(&place, "");
+    let behind = Origin::encrypted(&place, "");
     let authority = Authority::new().unwrap();
     place.write("front.pem", &authority.certificate());
     certificate(&place, &authority, "both.pem");
@@ -308,9 +282,7 @@ fn an_experiment_over_tls_shows_what_was_agreed_on_and_keeps_no_key() {
          [design]\nblocks = 2\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
-    let done = place.run("run x.toml --format json --out r");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    let document = place.run("run x.toml --format json --out r").none_failed();
     let tls = array(&document["tls"]);
     assert_eq!(tls.len(), 2, "{}", document["tls"]);
     for one in tls {

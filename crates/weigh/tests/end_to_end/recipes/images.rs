@@ -5,8 +5,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::common::{KILL, Place, array, control_groups, skip, trials, wait_until};
 use crate::compare::own_servers::{all_measured, there};
 
@@ -180,8 +178,7 @@ fn images_are_started_counted_and_stopped() {
     };
     assert!(has("weigh-test:1") && has("weigh-test:2"));
     assert!(!done.err.contains("did not stop"), "{}", done.err);
-    let hosts = fs::read_to_string(place.path("r/hosts.json")).unwrap();
-    let hosts: Value = serde_json::from_str(&hosts).unwrap();
+    let hosts = place.read_json("r/hosts.json");
     let digest = &hosts["local"]["servers"]["app"]["image"]["digest"];
     assert!(digest.as_str().unwrap().starts_with("sha256:"), "{digest}");
     // What the container itself took was counted, not only podman.

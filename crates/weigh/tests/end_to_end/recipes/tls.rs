@@ -32,10 +32,7 @@ fn can_speak_tls(recipe: &Recipe) -> bool {
 fn runs_well(experiment: &str, trials: usize) {
     let place = Place::new();
     place.write("x.toml", &format!("title = \"TLS\"\n{experiment}{SHORT}"));
-    let done = place.run("run x.toml --out r --format json");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
-    assert_eq!(document["trials"]["done"], trials, "{}", done.err);
+    place.run("run x.toml --out r --format json").made(trials);
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
 
@@ -195,8 +192,7 @@ fn servers_that_ask_for_a_certificate_get_the_loads_and_refuse_a_load_without() 
     let with_key = text.replace("[load]\n", "[load]\ntls_client_key = \"rsa-2048\"\n");
     place.write("x.toml", &with_key);
     let done = place.run("run x.toml --out r --format json");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
+    let document = done.none_failed();
     let trials = 2 * (names.len() + 1);
     assert_eq!(document["trials"]["done"], trials, "{}", done.err);
     // Without a certificate for the load, the file is refused, at the subject that needs one.

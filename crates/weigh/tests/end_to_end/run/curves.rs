@@ -1,7 +1,5 @@
 //! Latency against offered rate, from the experiment to the report.
 
-use std::fs;
-
 use crate::common::{Place, array, flat, has};
 
 #[test]
@@ -15,8 +13,7 @@ fn a_curve_of_the_built_in_servers_stands_in_every_form_of_the_report() {
          blocks = 3\nwarmup = \"50ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\n\
          curve_window = \"300ms\"\nbottleneck = false\nretries = 0\n",
     );
-    let done = place.run("run x.toml --format json --out r");
-    let document = done.result();
+    let document = place.run("run x.toml --format json --out r").result();
     let curves = array(&document["curves"]);
     assert_eq!(curves.len(), 1, "{document}");
     let subjects = array(&curves[0]["subjects"]);
@@ -30,11 +27,11 @@ fn a_curve_of_the_built_in_servers_stands_in_every_form_of_the_report() {
             assert!(first["passes"] != "within", "{first}");
         }
     }
-    let page = fs::read_to_string(place.path("r").join("report.html")).unwrap();
+    let page = place.read("r/report.html");
     has(&page, "Latency against offered rate");
     let text = flat(&place.run("report r").expect(0).out);
     has(&text, "offered/s");
     has(&text, "Poisson arrivals");
-    let summary = fs::read_to_string(place.path("r").join("summary.md")).unwrap();
+    let summary = place.read("r/summary.md");
     has(&summary, "Latency against offered rate");
 }

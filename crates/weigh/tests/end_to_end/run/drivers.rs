@@ -112,7 +112,7 @@ fn one_block(place: &Place, driver: &str, load: &str, words: &[&str]) -> Value {
         assert!(reading["latency"].is_null());
         for number in 1..=2 {
             let file = format!("r/trials/{}/driver-closed-{number}.txt", trial["trial"]);
-            let text = fs::read_to_string(place.path(&file)).unwrap();
+            let text = place.read(&file);
             assert!(text.starts_with("$ ") && text.contains("http://127.0.0.1:"));
             assert!(text.lines().count() > 5, "{text}");
         }
@@ -124,9 +124,8 @@ fn one_block(place: &Place, driver: &str, load: &str, words: &[&str]) -> Value {
         assert!(row["driver_max_rss_bytes"].as_f64().unwrap() > 0.0);
         assert!(row["latency_us_p99"].is_null() || row["latency_us_p50"].is_number());
     }
-    let text = fs::read_to_string(place.path("r/hosts.json")).unwrap();
-    let hosts: Value = serde_json::from_str(&text).unwrap();
-    assert!(hosts["local"]["drivers"][driver].is_string(), "{text}");
+    let hosts = place.read_json("r/hosts.json");
+    assert!(hosts["local"]["drivers"][driver].is_string(), "{hosts}");
     let warnings = array(&document["warnings"]);
     let clock = format!("latency by `{driver}` is measured by its own clock");
     let said = |w: &&Value| w.as_str().unwrap().starts_with(&clock);
@@ -221,8 +220,7 @@ fn drivers_are_weighed_against_each_other_with_the_engine_as_a_process_of_its_ow
          echo \"Running 1s test @ $1\"\necho '  1 threads and 4 connections'\n\
          echo '  100 requests in 1.00s, 1.00KB read'\necho 'Requests/sec:    100.00'\n",
     );
-    let document = run(&place).result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    let document = run(&place).none_failed();
     let of = |metric: &str| {
         let all = array(&document["comparisons"]);
         let found = all.iter().find(|one| one["metric"] == metric);
@@ -264,7 +262,7 @@ fn slow_answers_get_long_runs_and_a_warning_where_these_are_still_short() {
             "",
             &format!("blocks = 1\nwindow = \"{window}\"\n[factors]\nkeepalive = [true]"),
         );
-        let text = fs::read_to_string(place.path("x.toml")).unwrap();
+        let text = place.read("x.toml");
         place.write("x.toml", &text.replace("\"0s\"", "\"1s\""));
         let _ = fs::remove_dir_all(place.path("r"));
         let document = run(&place).result();
@@ -481,8 +479,7 @@ fn drivers_load_a_server_over_tls() {
         ),
     );
     let done = run(&place);
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
+    let document = done.none_failed();
     // The baseline is measured twice.
     assert_eq!(document["trials"]["done"], there.len() + 1, "{}", done.err);
     for trial in trials(&place.path("r")) {
@@ -521,10 +518,9 @@ fn drivers_load_a_server_over_http2_and_http3() {
                 subjects.concat()
             ),
         );
-        let done = place.run(&format!("run x.toml --out {folder} --format json"));
-        let document = done.result();
-        assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
-        assert_eq!(document["trials"]["done"], there.len() + 1, "{}", done.err);
+        place
+            .run(&format!("run x.toml --out {folder} --format json"))
+            .made(there.len() + 1);
         for trial in trials(&place.path(&folder)) {
             let reading = &trial["outcome"]["done"]["throughput"];
             assert!(reading["requests"].as_u64().unwrap() > 10, "{trial}");

@@ -17,16 +17,12 @@ const SETS: [&str; 4] = [
 fn pages_of_any_size_are_measured() {
     let place = Place::new();
     fs::create_dir(place.path("recipes")).unwrap();
-    place.write(
-        "x.toml",
-        "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n\
+    place.experiment(
+        "[servers.o]\nrecipe = \"origin\"\n\
          [subjects]\nx = \"http://o/bytes/{bytes}\"\n\
-         [factors]\nbytes = [100, 2000000]\n[load]\nconnections = 4\n\
-         [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"300ms\"\n\
-         latency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
+         [factors]\nbytes = [100, 2000000]\n[load]\nconnections = 4\n",
     );
-    let document = place.run(&RUN).result();
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    let document = place.run(&RUN).none_failed();
     assert_eq!(array(&document["table"]).len(), 2, "{document}");
 }
 
@@ -201,7 +197,7 @@ fn a_run_leaves_all_that_is_needed_to_judge_it() {
         let mut call = call.to_vec();
         call.extend(["-o", &file]);
         assert_eq!(place.run(&call).expect(0).out, "");
-        assert_eq!(fs::read_to_string(place.path(&file)).unwrap(), printed);
+        assert_eq!(place.read(&file), printed);
         printed
     };
     assert_eq!(again("html"), html);

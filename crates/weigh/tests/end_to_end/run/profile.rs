@@ -167,7 +167,7 @@ fn without_perf_one_line_says_so_and_the_run_goes_on() {
     let mut command = place.weigh(&CALL);
     command.env("PATH", place.path("nothing-here"));
     let end = place.start_command(command).end();
-    let journal = fs::read_to_string(place.path("r/journal.jsonl")).unwrap();
+    let journal = place.read("r/journal.jsonl");
     let rows = journal
         .lines()
         .filter(|row| row.contains("perf is not installed"));

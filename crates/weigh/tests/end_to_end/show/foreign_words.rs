@@ -47,7 +47,7 @@ fn words_of_others_reach_no_terminal_and_no_spreadsheet() {
         let file = format!("r.{format}");
         let call = format!("report r --format {format} -o {file}");
         place.run(&call).expect(0);
-        let text = fs::read_to_string(place.path(&file)).unwrap();
+        let text = place.read(&file);
         // The same holds for the file.
         assert!(!text.contains(acts), "{format}: {text:?}");
     }

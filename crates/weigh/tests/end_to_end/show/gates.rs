@@ -46,7 +46,7 @@ fn a_breached_gate_ends_with_3_and_stands_in_every_form() {
         "{text}"
     );
     has(&text, "passed failed < 30%: head 0% [0%, ");
-    let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+    let read = |name: &str| place.read(name);
     let comment = read("c.md");
     has(&comment, "1 of 2 gates passed; breached: throughput > -3%.");
     has(&comment, "| throughput | ");
@@ -164,7 +164,7 @@ fn passed_gates_end_with_0_and_unsettled_ones_as_the_caller_decides() {
         text.starts_with("Gates unsettled throughput > -50%: head, over 1 block; 1 block can be used, and a gate needs at least 3; a run of about 3 blocks"),
         "{text}"
     );
-    let junit = fs::read_to_string(place.path("j.xml")).unwrap();
+    let junit = place.read("j.xml");
     has(&junit, "skipped=\"1\"");
     one_block(&["--unsettled", "fail"]).expect(3);
 }
@@ -186,7 +186,7 @@ fn a_gate_that_cannot_be_judged_ends_with_4_and_a_wrong_one_with_2() {
         "{}",
         broken.out
     );
-    let junit = fs::read_to_string(place.path("j.xml")).unwrap();
+    let junit = place.read("j.xml");
     has(&junit, "<error message=\"throughput &gt; -3%");
     // What was not measured is not judged either.
     let of_p99 = "report r --gate 'p99 < 20ms'";

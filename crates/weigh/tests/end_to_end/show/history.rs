@@ -37,7 +37,7 @@ fn runs_have_a_history_and_two_stand_beside_each_other() {
     place
         .run("history runs --format html -o runs/index.html")
         .expect(0);
-    let page = fs::read_to_string(place.path("runs/index.html")).unwrap();
+    let page = place.read("runs/index.html");
     has(&page, "<a href=\"r2/report.html\">");
     let metrics = place.run("history runs --format openmetrics").expect(0).out;
     assert!(metrics.ends_with("# EOF\n"));

@@ -97,7 +97,7 @@ fn man_pages_render_without_warnings() {
         count += 1;
     }
     assert!(count > 12, "{count} pages");
-    let run = fs::read_to_string(place.path("man/weigh-run.1")).unwrap();
+    let run = place.read("man/weigh-run.1");
     has(&run, "quick");
     let wrong = place.run("man no-such-folder").expect(1);
     has(&wrong.err, "pages into no-such-folder");
@@ -141,10 +141,7 @@ fn schemas_are_printed_and_a_real_result_fits() {
         .collect();
     assert!(errors.is_empty(), "{errors:?}");
     let rows = schema("journal");
-    for line in fs::read_to_string(place.path("r/journal.jsonl"))
-        .unwrap()
-        .lines()
-    {
+    for line in place.read("r/journal.jsonl").lines() {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
         assert!(rows.is_valid(&row), "{line}");
     }

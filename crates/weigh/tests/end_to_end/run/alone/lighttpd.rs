@@ -120,8 +120,7 @@ fn from_far_the_distance_is_seen_and_lighttpd_opens_a_connection_for_each_reques
         assert!(bound("driver") > 0, "{warnings:#?}");
     }
 
-    let text = fs::read_to_string(place.path("r/hosts.json")).unwrap();
-    let hosts: Value = serde_json::from_str(&text).unwrap();
+    let hosts = place.read_json("r/hosts.json");
     for recipe in ["apache", "lighttpd"] {
         let version = hosts["local"]["versions"][recipe].as_str().unwrap();
         assert!(

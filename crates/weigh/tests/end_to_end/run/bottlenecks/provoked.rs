@@ -23,7 +23,7 @@ fn bottlenecks(place: &Place, text: &str) -> Vec<Value> {
     let document = place.run(&RUN).result();
     let found = array(&document["bottlenecks"]).clone();
     assert!(!found.is_empty(), "{document}");
-    let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
+    let page = place.read("r/report.html");
     assert!(page.contains("<h2>Bottlenecks</h2>"));
     assert!(place.left().is_empty(), "{:?}", place.left());
     std::fs::remove_dir_all(place.path("r")).unwrap();
@@ -100,7 +100,7 @@ fn without_the_search_there_are_no_bottlenecks() {
     ];
     let document = place.run(&quickly("proxy-cost", &sets, "r")).result();
     assert_eq!(array(&document["bottlenecks"]).len(), 0);
-    let kept = std::fs::read_to_string(place.path("r/experiment.toml")).unwrap();
+    let kept = place.read("r/experiment.toml");
     has(&kept, "bottleneck = false");
     let mut call = quickly(write_light_proxy_cost(&place), &sets, "s");
     call.push("--bottleneck");

@@ -58,9 +58,7 @@ fn events_of<'t>(trials: &'t [Value], subject: &str) -> &'t Value {
 fn reload(servers: &[(&str, &str, &str, &str)], failed_max: f64) {
     let place = Place::quiet();
     place.write("x.toml", &experiment(servers));
-    let done = place.run("run x.toml --out r --format json");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    let document = place.run("run x.toml --out r --format json").none_failed();
     let trials = trials(&place.path("r"));
     for (name, ..) in servers {
         let events = events_of(&trials, name);
@@ -86,7 +84,7 @@ fn reload(servers: &[(&str, &str, &str, &str)], failed_max: f64) {
             (&row["trials"], &0.into())
         );
     }
-    let summary = std::fs::read_to_string(place.path("r").join("summary.md")).unwrap();
+    let summary = place.read("r/summary.md");
     let is_spoilt = document["trials"]["invalid"] != 0;
     assert!(
         is_spoilt || summary.contains("in effect after"),
@@ -169,9 +167,7 @@ latency_window = "5s"
 retries = 1
 "#;
     place.write("x.toml", text);
-    let done = place.run("run x.toml --out r --format json");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    place.run("run x.toml --out r --format json").none_failed();
     let trials = trials(&place.path("r"));
     let events = events_of(&trials, "lb");
     let each = array(&events["events"]);

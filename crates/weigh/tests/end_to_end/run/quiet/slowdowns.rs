@@ -41,9 +41,7 @@ retries = 1
 /// Runs the experiment with an event, and returns its one trial.
 fn measured(place: &Place, event: &str) -> Value {
     place.write("x.toml", &EXPERIMENT.replace("EVENT", event));
-    let done = place.run("run x.toml --out r --format json");
-    let document = done.result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    place.run("run x.toml --out r --format json").none_failed();
     let mut trials = trials(&place.path("r"));
     trials.retain(|trial| trial["baseline_copy"] == false);
     // The last one: a trial that a busy machine has spoilt is repeated.
@@ -183,8 +181,7 @@ fn a_hosts_quota_is_another_one_for_a_time() {
     running.until("the host has its own quota", || is(64.0));
     running.until("the quota is lower", || is(0.5));
     running.until("the quota is the declared one", || is(64.0));
-    let document = running.end().result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    running.end().none_failed();
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
 
@@ -218,8 +215,7 @@ fn a_server_has_a_quota_for_a_time() {
     let mut running = place.start("run x.toml --out r --format json");
     running.until("the server has a quota", || is_limited("limited"));
     running.until("it has none any more", || !is_limited("limited"));
-    let document = running.end().result();
-    assert_eq!(document["trials"]["failed"], 0, "{}", document["trials"]);
+    running.end().none_failed();
     let trials = trials(&place.path("r"));
     let event = &trials[0]["outcome"]["done"]["events"]["events"][0];
     assert_eq!(event["what"], "quota");
