@@ -37,7 +37,7 @@ pub use topologies::{
     topology,
 };
 pub use turn::Turn;
-pub use upstream::{Answering, Origin, free_port, serve_tcp, serve_unix};
+pub use upstream::{Answering, Origin, Talk, free_port, serve_tcp, serve_unix};
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(300);

@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::Agent;
@@ -20,7 +18,7 @@ use experiment::recipe::{Behind, Recipe, RenderContext};
 use net::http::{Progress, ResponseParser};
 
 use crate::common::{
-    LIMIT, Turn, descendants, free_port, is_left_out, skip, wait_until, with_text,
+    LIMIT, Talk, Turn, descendants, free_port, is_left_out, serve_tcp, skip, wait_until, with_text,
 };
 
 /// A body that fits into no buffer of a proxy.
@@ -78,62 +76,43 @@ fn talk(address: SocketAddr, method: &str, target: &str, fields: &str, body: &st
 /// A back end inside the test. It answers with its name, and at `/large` with a large body.
 pub struct Upstream {
     pub address: SocketAddr,
-    connections: Arc<AtomicUsize>,
-    heads: Arc<Mutex<Vec<String>>>,
+    talk: Talk,
 }
 
 impl Upstream {
     pub fn start(name: &'static str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let upstream = Self {
-            address: listener.local_addr().unwrap(),
-            connections: Arc::default(),
-            heads: Arc::default(),
-        };
-        let (connections, heads) = (upstream.connections.clone(), upstream.heads.clone());
-        // Threads end with their connections, and the first with the test.
-        std::thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                let heads = heads.clone();
-                connections.fetch_add(1, Ordering::Relaxed);
-                std::thread::spawn(move || serve(client, name, &heads));
-            }
+        let (address, talk) = serve_tcp(move |head| match head.contains("/large") {
+            true => (200, "y".repeat(LARGE_BYTES)),
+            false => (200, name.to_owned()),
         });
-        upstream
+        Self { address, talk }
     }
 
-    /// Connections and requests since the last look.
-    pub fn taken(&self) -> (usize, Vec<String>) {
-        let heads = std::mem::take(&mut *self.heads.lock().unwrap());
-        (self.connections.swap(0, Ordering::Relaxed), heads)
+    /// Connections and the heads of requests in small letters since the last look.
+    pub fn taken(&self) -> (u64, Vec<String>) {
+        let (connections, heads) = self.talk.taken();
+        let heads = heads.iter().map(|head| head.to_lowercase());
+        (connections, heads.collect())
     }
 }
 
-fn serve(mut client: TcpStream, name: &str, heads: &Mutex<Vec<String>>) {
-    let _ = client.set_read_timeout(Some(Duration::from_secs(60)));
-    let mut seen = Vec::new();
-    let mut bytes = [0; 4096];
-    while let Ok(n @ 1..) = client.read(&mut bytes) {
-        seen.extend_from_slice(&bytes[..n]);
-        while let Some(end) = seen.windows(4).position(|four| four == b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&seen[..end]).to_lowercase();
-            seen.drain(..end + 4);
-            let body = if head.contains("/large") {
-                "y".repeat(LARGE_BYTES)
-            } else {
-                name.to_owned()
-            };
-            let answer = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}",
-                body.len()
-            );
-            let close = head.contains("connection: close") || head.contains("http/1.0");
-            heads.lock().unwrap().push(head);
-            if client.write_all(answer.as_bytes()).is_err() || close {
-                return;
-            }
-        }
+/// Parameters of a recipe: `workers = 2, tls = true, files = [a.txt b.txt]`.
+pub fn params(text: &str) -> BTreeMap<String, Value> {
+    let mut params = BTreeMap::new();
+    for param in text.split(", ").filter(|param| !param.is_empty()) {
+        let (name, value) = param.split_once(" = ").expect("NAME = VALUE");
+        let list = value
+            .strip_prefix('[')
+            .and_then(|list| list.strip_suffix(']'));
+        let value = match (value.parse(), value.parse(), list) {
+            (Ok(truth), ..) => Value::Boolean(truth),
+            (_, Ok(number), _) => Value::Integer(number),
+            (_, _, Some(list)) => Value::List(list.split(' ').map(str::to_owned).collect()),
+            _ => Value::Text(value.to_owned()),
+        };
+        params.insert(name.to_owned(), value);
     }
+    params
 }
 
 /// The programs of a recipe; `None` where it is not installed, which counts as skipped.
@@ -164,7 +143,7 @@ pub struct Started {
 
 impl Started {
     /// Starts it and waits until it is ready; `None` where it is not installed.
-    pub fn start(name: &str, params: &[(&str, Value)], upstreams: &[&Upstream]) -> Option<Self> {
+    pub fn start(name: &str, params: &str, upstreams: &[&Upstream]) -> Option<Self> {
         let upstreams = upstreams.iter().map(|upstream| Behind {
             name: "behind".to_owned(),
             addr: upstream.address,
@@ -185,7 +164,7 @@ impl Started {
     }
 
     /// The same as [`Started::start`], over servers of any kind.
-    pub fn over(name: &str, params: &[(&str, Value)], upstreams: Vec<Behind>) -> Option<Self> {
+    pub fn over(name: &str, params: &str, upstreams: Vec<Behind>) -> Option<Self> {
         let recipes = Recipes::embedded().unwrap();
         let recipe = recipes.get(name).unwrap();
         let programs = installed(recipe)?;
@@ -211,10 +190,7 @@ impl Started {
                 dir: PathBuf::from(&path),
                 listen_addr: address,
                 upstreams,
-                params: params
-                    .iter()
-                    .map(|(name, value)| ((*name).to_owned(), value.clone()))
-                    .collect(),
+                params: self::params(params),
                 programs,
                 weigh,
                 cpus: 1,

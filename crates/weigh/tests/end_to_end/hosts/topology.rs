@@ -69,15 +69,8 @@ fn an_agent_in_a_host_is_an_agent_as_any_other() {
     agent.ask(&Order::Folder { server, user }).unwrap();
     let started = agent.ask(&Order::Start(StartServer {
         server: "a".into(),
-        dirs: vec![],
-        files: vec![],
         command: ["sleep", "1000"].map(String::from).to_vec(),
-        env: vec![],
-        cwd: None,
-        inherit_env: false,
-        setuid_programs: false,
-        cpus: vec![],
-        logs: vec![],
+        ..StartServer::default()
     }));
     let Answer::Started { pid, .. } = started.unwrap() else {
         panic!("it was not started");
@@ -182,17 +175,10 @@ fn a_builder_that_waits() {
     agent
         .ask(&Order::Start(StartServer {
             server: "a".into(),
-            dirs: vec![],
-            files: vec![],
             command: ["sh", "-c", "sleep 1000 & sleep 1000"]
                 .map(String::from)
                 .to_vec(),
-            env: vec![],
-            cwd: None,
-            inherit_env: false,
-            setuid_programs: false,
-            cpus: vec![],
-            logs: vec![],
+            ..StartServer::default()
         }))
         .unwrap();
     println!("BUILT");

@@ -5,22 +5,14 @@ use std::net::{SocketAddr, TcpStream};
 
 use crate::common::has;
 use crate::common::started::{Started, ask, tell};
-use experiment::manifest::Value;
 
 /// The length of Node's page: that of the page in the write-up whose experiment uses it.
 const PAGE_BYTES: usize = 129;
 
-fn number(value: i64) -> Value {
-    Value::Integer(value)
-}
-
 #[test]
 fn node_answers_with_one_process_and_with_a_cluster() {
     for (processes, shared) in [(1, false), (3, false), (3, true)] {
-        let params = [
-            ("processes", number(processes)),
-            ("shared_socket", Value::Boolean(shared)),
-        ];
+        let params = format!("processes = {processes}, shared_socket = {shared}");
         let Some(server) = Started::start("node", &params, &[]) else {
             return;
         };
@@ -37,7 +29,7 @@ fn node_answers_with_one_process_and_with_a_cluster() {
 #[test]
 fn node_keeps_connections_only_when_asked_to() {
     for keep in [true, false] {
-        let params = [("keepalive", Value::Boolean(keep))];
+        let params = format!("keepalive = {keep}");
         let Some(server) = Started::start("node", &params, &[]) else {
             return;
         };
@@ -49,15 +41,12 @@ fn node_keeps_connections_only_when_asked_to() {
 
 #[test]
 fn nginx_stands_in_front_of_one_node_and_of_three() {
-    let one = Started::start("node", &[], &[]);
+    let one = Started::start("node", "", &[]);
     let Some(one) = one else { return };
-    let others = [0, 1].map(|_| Started::start("node", &[], &[]).unwrap());
+    let others = [0, 1].map(|_| Started::start("node", "", &[]).unwrap());
     let all = vec![one.behind(), others[0].behind(), others[1].behind()];
     for (upstreams, cache) in [(vec![one.behind()], false), (all, true)] {
-        let params = [
-            ("upstream_keepalive", number(16)),
-            ("cache", Value::Boolean(cache)),
-        ];
+        let params = format!("upstream_keepalive = 16, cache = {cache}");
         let Some(nginx) = Started::over("nginx", &params, upstreams) else {
             return;
         };
@@ -87,8 +76,8 @@ fn redis(address: SocketAddr, command: &str) -> String {
 
 #[test]
 fn redis_keeps_what_it_is_told() {
-    let params = [("append_only", Value::Boolean(true))];
-    let Some(server) = Started::start("redis", &params, &[]) else {
+    let params = "append_only = true";
+    let Some(server) = Started::start("redis", params, &[]) else {
         return;
     };
     assert_eq!(redis(server.address, "SET one 1"), "+OK\r\n");
@@ -100,13 +89,13 @@ fn redis_keeps_what_it_is_told() {
 
 #[test]
 fn the_small_twitter_posts_follows_and_shows_timelines() {
-    let Some(store) = Started::start("redis", &[], &[]) else {
+    let Some(store) = Started::start("redis", "", &[]) else {
         return;
     };
     // What was there before is gone when it starts.
     redis(store.address, "LPUSH all 99999");
-    let params = [("users", number(20))];
-    let Some(app) = Started::over("retwis", &params, vec![store.behind()]) else {
+    let params = "users = 20";
+    let Some(app) = Started::over("retwis", params, vec![store.behind()]) else {
         return;
     };
     assert_eq!(redis(store.address, "GET posts"), "$3\r\n100\r\n");

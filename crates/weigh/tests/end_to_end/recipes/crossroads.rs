@@ -8,10 +8,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use experiment::Recipes;
-use experiment::manifest::Value;
 use experiment::recipe::{Behind, RenderContext};
 
-use crate::common::started::{LARGE_BYTES, Started, Upstream, ask};
+use crate::common::started::{LARGE_BYTES, Started, Upstream, ask, params};
 use crate::common::{INT, Place, array, free_port, has, skip, wait_until};
 
 const BOTH: [&str; 2] = ["crossroads", "crossroads-daemon"];
@@ -41,12 +40,8 @@ bottleneck = false
 retries = 0
 "#;
 
-fn text(value: &str) -> Value {
-    Value::Text(value.to_owned())
-}
-
 /// The configuration that the recipe gives.
-fn configuration(listen: SocketAddr, behind: &[SocketAddr], params: &[(&str, Value)]) -> String {
+fn configuration(listen: SocketAddr, behind: &[SocketAddr], params: &str) -> String {
     let recipes = Recipes::embedded().unwrap();
     let upstreams = behind.iter().map(|&addr| Behind {
         name: "behind".to_owned(),
@@ -62,10 +57,7 @@ fn configuration(listen: SocketAddr, behind: &[SocketAddr], params: &[(&str, Val
             dir: PathBuf::from("/d"),
             listen_addr: listen,
             upstreams: upstreams.collect(),
-            params: params
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), value.clone()))
-                .collect(),
+            params: self::params(params),
             programs: BTreeMap::new(),
             weigh: PathBuf::from("weigh"),
             cpus: 1,
@@ -99,13 +91,9 @@ fn its_configuration_is_one_that_the_built_in_balancer_carries_out() {
     let own = "service s {\n bindto LISTEN_IP;\n port LISTEN_PORT;\n \
                backend a { server SERVER1; port PORT1; }\n \
                backend b { server SERVER2; port PORT2; }\n}\n";
-    for params in [
-        vec![],
-        vec![("mode", text("http"))],
-        vec![("crossroads", text(own))],
-    ] {
+    for params in ["", "mode = http", &format!("crossroads = {own}")] {
         let listen: SocketAddr = format!("127.0.0.1:{}", free_port()).parse().unwrap();
-        place.write("c.conf", &configuration(listen, &behind, &params));
+        place.write("c.conf", &configuration(listen, &behind, params));
         let running = place.start("balance c.conf");
         wait_until("it accepts", crate::common::LIMIT, || {
             std::net::TcpStream::connect(listen).is_ok()
@@ -123,23 +111,15 @@ fn every_parameter_is_in_the_configuration_as_it_is_meant() {
         .map(|last| format!("127.0.0.{last}:80{last:02}").parse().unwrap())
         .collect();
     let listen = "127.0.0.1:8080".parse().unwrap();
-    let checked = |params: &[(&str, Value)]| {
+    let checked = |params: &str| {
         place.write("c.conf", &configuration(listen, &behind, params));
         place.run("balance --check c.conf").expect(0).out
     };
-    let integer = |name, value| (name, Value::Integer(value));
-    let all = checked(&[
-        ("mode", text("http")),
-        ("dispatch_mode", text("bysize")),
-        integer("over", 7),
-        integer("reviving_interval_s", 9),
-        integer("max_connections", 300),
-        integer("listen_backlog", 77),
-        integer("retries", 3),
-        integer("shmkey", 4711),
-        ("header_inspection", Value::Boolean(false)),
-        ("verbosity", Value::Boolean(true)),
-    ]);
+    let all = checked(
+        "mode = http, dispatch_mode = bysize, over = 7, reviving_interval_s = 9, \
+         max_connections = 300, listen_backlog = 77, retries = 3, shmkey = 4711, \
+         header_inspection = false, verbosity = true",
+    );
     for wanted in [
         "kind = \"http\"",
         "mode = \"by-size\"",
@@ -160,7 +140,7 @@ fn every_parameter_is_in_the_configuration_as_it_is_meant() {
         ("byorder", "by-order"),
         ("byclientip", "by-client-ip"),
     ] {
-        let service = checked(&[("dispatch_mode", text(word))]);
+        let service = checked(&format!("dispatch_mode = {word}"));
         assert!(
             service.contains(&format!("\"{native}\"")),
             "{word}: {service}"
@@ -168,7 +148,7 @@ fn every_parameter_is_in_the_configuration_as_it_is_meant() {
     }
     // The twelfth is not the first with a 2 behind it.
     let own = "service s { port LISTEN_PORT; backend a { server SERVER12; port PORT12; } }";
-    let own = checked(&[("crossroads", text(own))]);
+    let own = checked(&format!("crossroads = {own}"));
     has(&own, "127.0.0.12:8012");
 }
 
@@ -311,7 +291,7 @@ fn the_real_one_passes_requests_on() {
     }
     for mode in ["tcp", "http"] {
         let (one, two) = (Upstream::start("one"), Upstream::start("two"));
-        let params = [("mode", text(mode))];
+        let params = format!("mode = {mode}");
         let Some(server) = Started::start("crossroads", &params, &[&one, &two]) else {
             return;
         };

@@ -2,11 +2,6 @@
 
 use crate::common::has;
 use crate::common::started::{LARGE_BYTES, Started, Upstream, ask};
-use experiment::manifest::Value;
-
-fn text(value: &str) -> Value {
-    Value::Text(value.to_owned())
-}
 
 /// What holds of every server over two upstreams that takes them in turn: answers come from both,
 /// and a large one comes whole.
@@ -27,7 +22,7 @@ fn passes_on(server: &Started, upstreams: &[&Upstream; 2]) {
 }
 
 /// Starts a recipe over two upstreams, sees it pass requests on, and stops it.
-fn balances(recipe: &str, params: &[(&str, Value)]) -> Option<[(usize, usize); 2]> {
+fn balances(recipe: &str, params: &str) -> Option<[(u64, usize); 2]> {
     let (one, two) = (Upstream::start("one"), Upstream::start("two"));
     let server = Started::start(recipe, params, &[&one, &two])?;
     passes_on(&server, &[&one, &two]);
@@ -39,13 +34,13 @@ fn balances(recipe: &str, params: &[(&str, Value)]) -> Option<[(usize, usize); 2
 }
 
 /// Connections and requests at both upstreams together.
-fn sum(counts: [(usize, usize); 2]) -> (usize, usize) {
+fn sum(counts: [(u64, usize); 2]) -> (u64, usize) {
     (counts[0].0 + counts[1].0, counts[0].1 + counts[1].1)
 }
 
 #[test]
 fn nginx_serves_files_and_a_fixed_answer() {
-    let Some(server) = Started::start("nginx", &[], &[]) else {
+    let Some(server) = Started::start("nginx", "", &[]) else {
         return;
     };
     let page = ask(server.address, "/");
@@ -55,8 +50,8 @@ fn nginx_serves_files_and_a_fixed_answer() {
     assert_eq!(ask(server.address, "/absent").status, 404);
     server.stop();
 
-    let words = r#"it costs "$5", \o/ {x}"#;
-    let params = [("answer", text(words)), ("workers", Value::Integer(2))];
+    let words = r#"it costs "$5"; \o/ {x}"#;
+    let params = format!("answer = {words}, workers = 2");
     let server = Started::start("nginx", &params, &[]).unwrap();
     let fixed = ask(server.address, "/any/thing");
     assert_eq!((fixed.status, fixed.body.as_str()), (200, words));
@@ -65,12 +60,12 @@ fn nginx_serves_files_and_a_fixed_answer() {
 
 #[test]
 fn nginx_opens_upstream_connections_for_each_request_unless_it_keeps_them() {
-    let Some(counts) = balances("nginx", &[]) else {
+    let Some(counts) = balances("nginx", "") else {
         return;
     };
     assert_eq!(sum(counts), (5, 5));
-    let keep = [("upstream_keepalive", Value::Integer(8))];
-    let (connections, requests) = sum(balances("nginx", &keep).unwrap());
+    let keep = "upstream_keepalive = 8";
+    let (connections, requests) = sum(balances("nginx", keep).unwrap());
     assert_eq!(requests, 5);
     assert!(connections <= 2, "{connections} connections for {requests}");
 }
@@ -78,11 +73,8 @@ fn nginx_opens_upstream_connections_for_each_request_unless_it_keeps_them() {
 #[test]
 fn nginx_asks_its_upstream_once_for_what_it_keeps() {
     let one = Upstream::start("one");
-    let params = [
-        ("cache", Value::Boolean(true)),
-        ("access_log", Value::Boolean(true)),
-    ];
-    let Some(mut server) = Started::start("nginx", &params, &[&one]) else {
+    let params = "cache = true, access_log = true";
+    let Some(mut server) = Started::start("nginx", params, &[&one]) else {
         return;
     };
     one.taken();
@@ -98,7 +90,7 @@ fn nginx_asks_its_upstream_once_for_what_it_keeps() {
 
 #[test]
 fn caddy_serves_files_and_a_fixed_answer_and_balances() {
-    let Some(server) = Started::start("caddy", &[], &[]) else {
+    let Some(server) = Started::start("caddy", "", &[]) else {
         return;
     };
     let hello = ask(server.address, "/hello.txt");
@@ -106,28 +98,25 @@ fn caddy_serves_files_and_a_fixed_answer_and_balances() {
     assert_eq!(ask(server.address, "/absent").status, 404);
     server.stop();
 
-    let words = r#"it costs "$5", \o/ {x}"#;
-    let params = [
-        ("answer", text(words)),
-        ("access_log", Value::Boolean(true)),
-    ];
+    let words = r#"it costs "$5"; \o/ {x}"#;
+    let params = format!("answer = {words}, access_log = true");
     let mut server = Started::start("caddy", &params, &[]).unwrap();
     let fixed = ask(server.address, "/any/thing");
     assert_eq!((fixed.status, fixed.body.as_str()), (200, words));
     server.until_logged("access.log", "/any/thing");
     server.stop();
 
-    let (connections, requests) = sum(balances("caddy", &[]).unwrap());
+    let (connections, requests) = sum(balances("caddy", "").unwrap());
     assert_eq!(requests, 5);
     assert!(connections <= 2, "{connections} connections for {requests}");
-    let close = [("upstream_keepalive", Value::Integer(0))];
-    assert_eq!(sum(balances("caddy", &close).unwrap()), (5, 5));
+    let close = "upstream_keepalive = 0";
+    assert_eq!(sum(balances("caddy", close).unwrap()), (5, 5));
 }
 
 #[test]
 fn the_stream_module_of_nginx_relays() {
-    let params = [("reuseport", Value::Boolean(true))];
-    let Some(counts) = balances("nginx-stream", &params) else {
+    let params = "reuseport = true";
+    let Some(counts) = balances("nginx-stream", params) else {
         return;
     };
     assert_eq!(sum(counts), (5, 5));
@@ -135,32 +124,20 @@ fn the_stream_module_of_nginx_relays() {
 
 #[test]
 fn haproxy_relays_bytes_and_proxies_messages() {
-    let tcp = [
-        ("mode", text("tcp")),
-        ("splice_auto", Value::Boolean(true)),
-        ("access_log", Value::Boolean(true)),
-    ];
-    let Some(counts) = balances("haproxy", &tcp) else {
+    let tcp = "mode = tcp, splice_auto = true, access_log = true";
+    let Some(counts) = balances("haproxy", tcp) else {
         return;
     };
     assert_eq!(sum(counts), (5, 5));
-    let http = [
-        ("http_reuse", text("always")),
-        ("threads", Value::Integer(2)),
-    ];
-    balances("haproxy", &http).unwrap();
+    let http = "http_reuse = always, threads = 2";
+    balances("haproxy", http).unwrap();
 }
 
 #[test]
 fn haproxy_probes_its_upstreams_and_logs_requests_when_asked_to() {
     let one = Upstream::start("one");
-    let params = [
-        ("check", Value::Boolean(true)),
-        ("check_path", text("/alive")),
-        ("check_interval_ms", Value::Integer(500)),
-        ("access_log", Value::Boolean(true)),
-    ];
-    let Some(mut server) = Started::start("haproxy", &params, &[&one]) else {
+    let params = "check = true, check_path = /alive, check_interval_ms = 500, access_log = true";
+    let Some(mut server) = Started::start("haproxy", params, &[&one]) else {
         return;
     };
     crate::common::wait_until("it is probed", crate::common::LIMIT, || {
@@ -173,13 +150,13 @@ fn haproxy_probes_its_upstreams_and_logs_requests_when_asked_to() {
 
 #[test]
 fn pen_relays_to_all_in_turn_or_keeps_a_client_where_it_was() {
-    let Some(counts) = balances("pen", &[]) else {
+    let Some(counts) = balances("pen", "") else {
         return;
     };
     assert_eq!(sum(counts), (5, 5));
     let (one, two) = (Upstream::start("one"), Upstream::start("two"));
-    let params = [("sticky", Value::Boolean(true))];
-    let server = Started::start("pen", &params, &[&one, &two]).unwrap();
+    let params = "sticky = true";
+    let server = Started::start("pen", params, &[&one, &two]).unwrap();
     let first = ask(server.address, "/").body;
     for _ in 0..4 {
         assert_eq!(ask(server.address, "/").body, first);
@@ -189,17 +166,13 @@ fn pen_relays_to_all_in_turn_or_keeps_a_client_where_it_was() {
 
 #[test]
 fn squid_in_front_of_upstreams_keeps_answers_only_when_asked_to() {
-    let Some((_, requests)) = balances("squid", &[]).map(sum) else {
+    let Some((_, requests)) = balances("squid", "").map(sum) else {
         return;
     };
     assert_eq!(requests, 5);
     let one = Upstream::start("one");
-    let params = [
-        ("cache", Value::Boolean(true)),
-        ("cache_valid_min", Value::Integer(5)),
-        ("access_log", Value::Boolean(true)),
-    ];
-    let mut server = Started::start("squid", &params, &[&one]).unwrap();
+    let params = "cache = true, cache_valid_min = 5, access_log = true";
+    let mut server = Started::start("squid", params, &[&one]).unwrap();
     one.taken();
     for _ in 0..3 {
         assert_eq!(ask(server.address, "/page").body, "one");
@@ -212,7 +185,7 @@ fn squid_in_front_of_upstreams_keeps_answers_only_when_asked_to() {
 #[test]
 fn squid_without_upstreams_is_a_forward_proxy() {
     let one = Upstream::start("one");
-    let Some(server) = Started::start("squid", &[], &[]) else {
+    let Some(server) = Started::start("squid", "", &[]) else {
         return;
     };
     let target = format!("http://{}/page", one.address);
@@ -226,13 +199,13 @@ fn squid_without_upstreams_is_a_forward_proxy() {
 
 #[test]
 fn varnish_asks_its_upstream_once_unless_its_cache_is_off() {
-    let off = [("cache", Value::Boolean(false))];
-    let Some((_, requests)) = balances("varnish", &off).map(sum) else {
+    let off = "cache = false";
+    let Some((_, requests)) = balances("varnish", off).map(sum) else {
         return;
     };
     assert_eq!(requests, 5);
     let one = Upstream::start("one");
-    let server = Started::start("varnish", &[], &[&one]).unwrap();
+    let server = Started::start("varnish", "", &[&one]).unwrap();
     one.taken();
     for _ in 0..3 {
         let answered = ask(server.address, "/page");

@@ -85,15 +85,8 @@ impl Scene {
         let script = format!("P={private}; V={}; {script}", victim.display());
         StartServer {
             server: server.to_owned(),
-            dirs: vec![],
-            files: vec![],
             command: ["/bin/sh", "-c", &script].map(str::to_owned).to_vec(),
-            env: vec![],
-            cwd: None,
-            inherit_env: false,
-            setuid_programs: false,
-            cpus: vec![],
-            logs: vec![],
+            ..StartServer::default()
         }
     }
 
