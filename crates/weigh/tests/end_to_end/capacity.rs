@@ -192,54 +192,37 @@ fn wrong_words_are_told_before_anything_is_measured() {
     let place = Place::new();
     let server = Answering::start(|_| 200);
     let url = server.url();
-    let refused = |words: &[&str], says: &[&str]| {
-        let mut all = vec!["capacity", &url];
-        all.extend(words);
-        place.run(&all).expect(2).says(says);
-    };
-    refused(&[], &["--objective", "--concurrency"]);
-    refused(
-        &["--objective", "p99"],
-        &["expected `<` or `<=` after `p99`"],
-    );
-    refused(&["--objective", "p99<10"], &["expected", "found `10`"]);
-    refused(
-        &["--objective", "p99<10ms and errors<1%", "--errors", "2%"],
-        &["--errors `2%`: ", "`errors` is limited twice"],
-    );
-    refused(
-        &["--objective", "p99<10ms", "--errors", "some"],
-        &["--errors `some`: expected"],
-    );
-    refused(
-        &["--objective", "p99<10ms", "--concurrency", "1,2"],
-        &["cannot be used"],
-    );
-    refused(&["--concurrency", "1,0"], &["0"]);
-    refused(&["--concurrency", "1,2", "--rounds", "0"], &["--rounds 0"]);
-    refused(
-        &["--objective", "p99<10ms", "--precision", "2"],
-        &["share", "2%"],
-    );
-    refused(
-        &["--objective", "p99.9<10ms", "--max", "100", "--start", "50"],
-        &["--max 100", "--step-max"],
-    );
-    refused(
-        &["--objective", "p99<10ms", "--min", "100", "--max", "50"],
-        &["--min 100 is above --max 50"],
-    );
-    refused(
-        &[
-            "--objective",
-            "p99<10ms",
-            "--step",
-            "20s",
-            "--step-max",
-            "1s",
-        ],
-        &["--step 20s is longer than --step-max 1s"],
-    );
+    for (line, says) in [
+        ("", ["--objective", "--concurrency"]),
+        ("--objective p99", ["expected", "`<` or `<=` after `p99`"]),
+        ("--objective p99<10", ["expected", "found `10`"]),
+        (
+            "--objective 'p99<10ms and errors<1%' --errors 2%",
+            ["--errors `2%`: ", "`errors` is limited twice"],
+        ),
+        (
+            "--objective p99<10ms --errors some",
+            ["--errors `some`", "expected"],
+        ),
+        (
+            "--objective p99<10ms --concurrency 1,2",
+            ["cannot be used", "--concurrency"],
+        ),
+        ("--concurrency 1,0", ["--concurrency", "0"]),
+        ("--concurrency 1,2 --rounds 0", ["--rounds 0", "at least 1"]),
+        ("--objective p99<10ms --precision 2", ["share", "2%"]),
+        (
+            "--objective p99<10ms --min 100 --max 50",
+            ["--min 100", "above --max 50"],
+        ),
+        (
+            "--objective p99<10ms --step 20s --step-max 1s",
+            ["--step 20s", "longer than --step-max 1s"],
+        ),
+    ] {
+        let line = format!("capacity {url} {line}");
+        place.run(&line).expect(2).says(&says);
+    }
     assert_eq!(server.answers(), 0);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = format!("http://{}/", free.local_addr().unwrap());

@@ -284,5 +284,34 @@ fn an_address_in_use_is_said_and_leaves_nothing_behind() {
     let address = taken.local_addr().unwrap().to_string();
     let done = place.run(&format!("balance b.toml --metrics {address}"));
     refused(done, &format!("cannot listen on {address}"));
-    assert_eq!(place.names(), ["b.toml".to_owned()].into());
+    place.write(
+        "s.toml",
+        &format!("listen = \"{address}\"\nupstreams = [\"127.0.0.1:1\"]\n"),
+    );
+    place
+        .run("balance s.toml")
+        .expect(2)
+        .says(&[&address, "in use"]);
+    assert_eq!(
+        place.names(),
+        ["b.toml".to_owned(), "s.toml".to_owned()].into()
+    );
+}
+
+#[test]
+fn a_mistake_is_shown_in_its_line() {
+    let place = Place::new();
+    for (text, says) in [
+        ("", ["b.toml", "`listen` or `services` is missing"]),
+        ("thread = 1\n", ["b.toml:1", "unknown key `thread`"]),
+    ] {
+        place.write("b.toml", text);
+        let done = place.run("balance b.toml").expect(2);
+        done.says(&says);
+        assert_eq!(done.out, "");
+    }
+    place
+        .run("balance absent.toml")
+        .expect(2)
+        .says(&["absent.toml"]);
 }

@@ -118,30 +118,31 @@ fn a_command_stands_beside_a_url_and_before_an_upstream() {
 #[test]
 fn what_is_no_subject_is_said() {
     let place = Place::new();
-    let good = origin("");
-    let good = format!("good={good}");
-    for (subjects, more, says) in [
-        (vec!["a=./x", &good], vec![], "no command with {port}"),
-        (vec!["a=127.0.0.1:80", &good], vec![], "not a URL"),
-        (vec!["a=./x {port} | y", &good], vec![], "sh -c"),
-        (vec!["a=./x {port} 'y", &good], vec![], "quote"),
-        (vec!["a=@", &good], vec![], "@main"),
-        (vec!["a=@v1", &good], vec![], "--start"),
-        (vec!["a=./x {port} {upstream}", &good], vec![], "--upstream"),
-        (
-            vec!["a=@v1", &good],
-            vec!["--start", "./x {port}"],
-            "git repository",
-        ),
-        (
-            vec!["a=http://127.0.0.1:1/", "b=http://127.0.0.1:2/"],
-            vec!["--ready", "/x"],
-            "--ready is for commands",
-        ),
+    let good = format!("good={}", origin(""));
+    let says = |subjects: &[&str], more: &[&str], says: &str| {
+        compare(&place, subjects, more, "r").expect(2).says(&[says]);
+    };
+    for (subject, why) in [
+        ("a=./x", "no command with {port}"),
+        ("a=127.0.0.1:80", "not a URL"),
+        ("a=./x {port} | y", "sh -c"),
+        ("a=./x {port} 'y", "quote"),
+        ("a=@", "@main"),
+        ("a=@v1", "--start"),
+        ("a=./x {port} {upstream}", "--upstream"),
+        ("a", "expected NAME=VALUE"),
     ] {
-        let done = compare(&place, &subjects, &more, "r").expect(2);
-        done.says(&[says]);
+        says(&[subject, &good], &[], why);
     }
+    says(&[&good], &[], "NAME=SUBJECT");
+    says(
+        &["a=@v1", &good],
+        &["--start", "./x {port}"],
+        "git repository",
+    );
+    let urls = ["a=http://127.0.0.1:1/", "b=http://127.0.0.1:2/"];
+    says(&urls, &["--ready", "/x"], "--ready is for commands");
+    says(&urls, &["--matters", "3"], "matters");
     assert!(!place.path("r").exists());
 }
 

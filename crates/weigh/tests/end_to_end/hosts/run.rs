@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::OnceLock;
-use std::thread::sleep;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::common::{
-    KILL, Place, alive, array, descendants, groups_of_hosts, has, hosts_or_skip, journal, key,
-    proxy_and_backend, run_with, spec, trials,
+    KILL, Place, array, descendants, has, hosts_or_skip, key, proxy_and_backend, spec, trials,
 };
 use readings::LinkKind;
 
@@ -127,51 +125,6 @@ fn a_mistake_in_a_setting_is_the_experiments_and_leaves_no_folder() {
     let document = place.run(call).result();
     assert_eq!(document["trials"]["done"], 3);
     assert!(place.path("r/mine").exists());
-}
-
-#[test]
-fn a_run_on_hosts_that_is_killed_leaves_nothing_and_goes_on() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::new();
-    place.write("x.toml", &experiment());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let random = u64::from(now.subsec_nanos()) % 1_000;
-    // While hosts are made, while servers start or warm up, and in a later condition.
-    const MOMENTS_MS: [u64; 3] = [0, 700, 3_500];
-    for (part, from_ms) in MOMENTS_MS.into_iter().enumerate() {
-        let out = format!("r{part}");
-        let mut running = place.start(&run_with("x.toml", &["design.window=300ms"], &out));
-        let folder = place.path(&out);
-        let pid = running.pid();
-        running.until("the journal has begun", || !journal(&folder).is_empty());
-        running.go_on(Duration::from_millis(from_ms + random / 2));
-        let family = descendants(pid);
-        running.signal(KILL);
-        running.end().expect(-KILL);
-        let end = Instant::now() + Duration::from_secs(5);
-        loop {
-            let mut left = place.left();
-            left.extend(alive(&family));
-            if left.is_empty() {
-                break;
-            }
-            let of = format!("part {part}, of {family:#?}");
-            assert!(Instant::now() < end, "{of}\nthere are {left:#?}");
-            sleep(Duration::from_millis(20));
-        }
-        // Its control groups are named, and the next run removes them.
-        if part + 1 < MOMENTS_MS.len() {
-            continue;
-        }
-        let done = place.run(&format!("run --resume {out} --format json"));
-        let document = done.result();
-        assert_eq!(document["trials"]["done"], 12, "{}", done.err);
-        assert_eq!(document["trials"]["failed"], 0, "{}", done.err);
-        assert_eq!(groups_of_hosts(pid), BTreeSet::new());
-        assert!(place.left().is_empty(), "{:?}", place.left());
-    }
 }
 
 /// Runs two blocks and kills a child of the program in the first; the run's own document.

@@ -121,26 +121,6 @@ fn stages_ramp_and_say_what_was_due_in_each() {
 }
 
 #[test]
-fn stages_that_make_no_sense_are_refused() {
-    let place = Place::new();
-    for (stages, says) in [
-        ("10s", "10s@2000"),
-        ("10@5", "10"),
-        ("1s@-5", "10s@0-2000"),
-        ("0s@5", "10s@2000"),
-        ("1s@5,nonsense", "nonsense"),
-    ] {
-        let words = ["load", "http://127.0.0.1:1/", "--stages", stages];
-        place.run(&words).expect(2).says(&[says]);
-    }
-    for other in [["--rate", "5"], ["-n", "5"], ["-d", "5s"]] {
-        let mut words = vec!["load", "http://127.0.0.1:1/", "--stages", "1s@5"];
-        words.extend(other);
-        place.run(&words).expect(2).says(&["cannot be used with"]);
-    }
-}
-
-#[test]
 fn each_connection_makes_as_many_requests_as_was_asked() {
     let place = Place::new();
     let origin = Origin::start(&place);

@@ -334,11 +334,6 @@ fn a_page_that_is_not_there_cannot_be_crawled() {
     let done = place.run(&format!("load {url} --crawl")).expect(1);
     done.says(&["/status/404 answers with status 404: there is nothing to crawl"]);
     assert_eq!(done.out, "");
-    for other in [["-d", "1s"], ["--rate", "5"], ["-c", "2"]] {
-        let mut words = vec!["load", &url, "--crawl"];
-        words.extend(other);
-        place.run(&words).expect(2).says(&["cannot be used with"]);
-    }
 }
 
 #[test]

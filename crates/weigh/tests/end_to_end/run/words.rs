@@ -36,82 +36,24 @@ fn refused(place: &Place, name: &str, text: &str, says: &[&str]) {
 }
 
 #[test]
-fn a_mistake_in_an_experiment_is_shown_in_its_line_with_what_to_write() {
+fn mistakes_in_an_experiment_are_shown_in_their_lines_with_what_to_write() {
     let place = Place::new();
-    let with = |from: &str, to: &str| {
-        assert!(GOOD.contains(from));
-        GOOD.replacen(from, to, 1)
-    };
-    refused(
-        &place,
-        "key.toml",
-        &with("blocks = 1", "block = 1"),
-        &[
-            "unknown key `block`",
-            "key.toml:11:1",
-            "did you mean `blocks`",
-        ],
-    );
-    refused(
-        &place,
-        "unit.toml",
-        &with("\"100ms\"", "\"100mm\""),
-        &["design.warmup", "unit.toml:12:", "100mm"],
-    );
-    refused(
-        &place,
-        "bare.toml",
-        &with("\"100ms\"", "100"),
-        &["design.warmup", "the unit is missing"],
-    );
-    refused(
-        &place,
-        "server.toml",
-        &with("http://balancer/", "http://balance/"),
-        &[
-            "no server is called `balance`",
-            "server.toml:9:",
-            "did you mean `balancer`",
-        ],
-    );
-    refused(
-        &place,
-        "recipe.toml",
-        &with("\"balance\"", "\"ballance\""),
-        &["ballance", "recipe.toml:5:", "did you mean `balance`"],
-    );
-    let circle = "title = \"c\"\n[servers.a]\nrecipe = \"balance\"\nupstreams = [\"b\"]\n\
-                  [servers.b]\nrecipe = \"balance\"\nupstreams = [\"a\"]\n\
-                  [subjects]\nx = \"http://a/\"\n";
-    refused(
-        &place,
-        "circle.toml",
-        circle,
-        &["the upstreams form a cycle", "circle.toml:"],
-    );
+    let text = GOOD
+        .replace("blocks = 1", "block = 1")
+        .replace("http://origin/", "ftp://origin/")
+        .replace("\"0s\"", "\"0\"");
+    let says = [
+        "3 mistakes",
+        "three.toml:8:",
+        "three.toml:11:1",
+        "unknown key `block`",
+        "did you mean `blocks`",
+        "three.toml:14:",
+    ];
+    refused(&place, "three.toml", &text, &says);
     refused(&place, "empty.toml", "", &["the file is empty"]);
     refused(&place, "half.toml", &GOOD[..70], &["half.toml:"]);
     assert!(place.left().is_empty(), "{:?}", place.left());
-}
-
-#[test]
-fn all_mistakes_of_an_experiment_are_shown_at_once() {
-    let place = Place::new();
-    let text = GOOD
-        .replace("blocks = 1", "blocks = 0")
-        .replace("http://origin/", "ftp://origin/")
-        .replace("\"0s\"", "\"0\"");
-    refused(
-        &place,
-        "three.toml",
-        &text,
-        &[
-            "3 mistakes",
-            "three.toml:8:",
-            "three.toml:11:",
-            "three.toml:14:",
-        ],
-    );
 }
 
 #[test]
@@ -276,117 +218,22 @@ fn folders_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn wrong_words_of_load_compare_and_run_are_named() {
+fn what_does_not_go_together_is_named() {
     let place = Place::new();
-    let url = "http://127.0.0.1:9/";
-    for (arguments, says) in [
-        (vec!["load", "127.0.0.1:9"], "127.0.0.1:9: expected a URL"),
-        (vec!["load", "ftp://127.0.0.1/"], "expected a URL"),
-        (vec!["load", "http://no host/"], "expected a URL"),
-        (vec!["load", url, "-d", "10"], "the unit is missing"),
+    for (line, says) in [
+        ("run --resume x --dry-run", "cannot be used with"),
         (
-            vec!["load", url, "-d", "10"],
-            "such as \"10s\" or \"150ms\"",
-        ),
-        (
-            vec!["load", url, "-d", "-1s"],
-            "such as \"10s\" or \"150ms\"",
-        ),
-        (vec!["load", url, "-c", "-1"], "-1 is not in 1..=1000000"),
-        (vec!["load", url, "--cpus", "1-0"], "such as 2 or 0-3,5"),
-        (vec!["load", url, "-d", "10x"], "'10x'"),
-        (
-            vec!["load", url, "-d", "1s", "-n", "5"],
-            "cannot be used with",
-        ),
-        (vec!["load", url, "-c", "0"], "'0'"),
-        (vec!["load", url, "--rate", "-3"], "-3"),
-        (vec!["load", url, "-H", "no colon"], "expected a header"),
-        (vec!["load", url, "--io", "kqueue"], "kqueue"),
-        (vec!["load", url, "--body", "absent"], "--body absent"),
-        (vec!["compare", "a=http://127.0.0.1:9/"], "NAME=SUBJECT"),
-        (vec!["compare", "a=b", "c=d"], "this is not a URL"),
-        (
-            vec!["compare", "a=http://127.0.0.1:9/", "b"],
-            "expected NAME=VALUE",
-        ),
-        (
-            vec![
-                "compare",
-                "a=http://x:1/",
-                "b=http://x:1/",
-                "--matters",
-                "3",
-            ],
-            "matters",
-        ),
-        (
-            vec!["run", "--resume", "x", "--dry-run"],
-            "cannot be used with",
-        ),
-        (
-            vec!["run", "nginx-offload", "--bottleneck"],
+            "run nginx-offload --bottleneck",
             "--bottleneck is not possible here: the experiment has several loads at the same time",
         ),
         (
-            vec!["run", "crossroads-failover", "--bottleneck"],
+            "run crossroads-failover --bottleneck",
             "--bottleneck is not possible here: the experiment has events",
         ),
     ] {
-        let done = place.run(&arguments).expect(2);
+        let done = place.run(line).expect(2);
         done.says(&[says]);
-        assert_eq!(done.out, "", "{arguments:?}");
+        assert_eq!(done.out, "", "{line}");
     }
     assert!(place.names().is_empty(), "{:?}", place.names());
-}
-
-#[test]
-fn a_balancer_is_told_its_mistake_in_the_line() {
-    let place = Place::new();
-    let listen = "listen = \"127.0.0.1:0\"\n";
-    for (text, says) in [
-        (String::new(), "`listen` or `services` is missing"),
-        (listen.to_owned(), "`upstreams` is missing"),
-        (format!("{listen}upstreams = []\n"), "at least one upstream"),
-        (
-            format!("{listen}upstreams = [\"x\"]\n"),
-            "expected an address",
-        ),
-        (
-            format!("{listen}upstreams = [\"127.0.0.1:1\"]\nthreads = 0\n"),
-            "from 1 to 1024",
-        ),
-        (
-            format!("{listen}upstreams = [\"127.0.0.1:1\"]\nthread = 1\n"),
-            "unknown key `thread`",
-        ),
-        (
-            "listen = \"127.0.0.1:5\"\nupstreams = [\"127.0.0.1:5\"]\n".to_owned(),
-            "its own upstream",
-        ),
-    ] {
-        place.write("b.toml", &text);
-        let done = place.run("balance b.toml").expect(2);
-        done.says(&[says, "b.toml"]);
-        assert_eq!(done.out, "");
-    }
-    place.write(
-        "b.toml",
-        &format!("{listen}upstreams = [\"127.0.0.1:1\"]\n"),
-    );
-    place.run("balance --check b.toml").expect(0);
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    place.write(
-        "b.toml",
-        &format!("listen = \"{address}\"\nupstreams = [\"127.0.0.1:1\"]\n"),
-    );
-    place
-        .run("balance b.toml")
-        .expect(2)
-        .says(&[&address, "in use"]);
-    place
-        .run("balance absent.toml")
-        .expect(2)
-        .says(&["absent.toml"]);
 }
