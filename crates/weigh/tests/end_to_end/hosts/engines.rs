@@ -87,8 +87,8 @@ fn costs_its_block(place: &Place, done: &Done, host: &str) {
 fn make_one_load(place: &Place, hosts: &str, settle: impl Fn(&mut Command)) {
     let origin = Origin::start(place);
     place.write("hosts.toml", hosts);
-    three_hosts_share_a_load(&origin.url, |words| {
-        let mut command = place.weigh(words);
+    three_hosts_share_a_load(&origin.url, |line| {
+        let mut command = place.weigh(line);
         settle(&mut command);
         place.start_command(command).end()
     });

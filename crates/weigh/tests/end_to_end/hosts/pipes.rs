@@ -69,6 +69,12 @@ impl StandIn {
         self.place.path("engine").join(name)
     }
 
+    /// Has it commit a fault from now on.
+    fn commits(&self, fault: &str) {
+        fs::write(self.file("fault.new"), fault).unwrap();
+        fs::rename(self.file("fault.new"), self.file("fault")).unwrap();
+    }
+
     fn weigh(&self, line: &(impl CommandLine + ?Sized)) -> Command {
         let mut command = self.place.weigh(line);
         let path = std::env::var("PATH").unwrap_or_default();
@@ -124,8 +130,7 @@ fn costs_its_block_alone(fault: &str, names: &[&str]) {
     running.until_said("block 1/2");
     // In the middle of what is measured.
     running.go_on(Duration::from_millis(1_500));
-    fs::write(stand_in.file("fault.new"), fault).unwrap();
-    fs::rename(stand_in.file("fault.new"), stand_in.file("fault")).unwrap();
+    stand_in.commits(fault);
     let done = running.end();
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     let all = trials(&stand_in.place.path("r"));
@@ -282,28 +287,17 @@ fn a_server_that_is_stopped_when_its_pipe_breaks_is_not_left_behind() {
         all.iter().any(|one| is_stopped(one.pid))
     };
     wait_until("the balancer is stopped", LIMIT, stopped);
-    fs::write(stand_in.file("fault.new"), "exit-0").unwrap();
-    fs::rename(stand_in.file("fault.new"), stand_in.file("fault")).unwrap();
+    stand_in.commits("exit-0");
     let done = running.end();
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     let all = trials(&stand_in.place.path("r"));
     assert_eq!(all.len(), 4);
-    let lost = |trial: &&Value| {
-        let reason = trial["outcome"]["failed"]["reason"].as_str();
-        reason.is_some_and(|reason| reason.contains("lost the agent: host `pod`"))
+    let is_lost = |block: u32| {
+        let mut trials = all.iter().filter(|one| one["block"] == block);
+        let reason = |one: &Value| one["outcome"]["failed"]["reason"].to_string();
+        trials.any(|one| reason(one).contains("lost the agent: host `pod`"))
     };
-    assert!(
-        all.iter()
-            .filter(|one| one["block"] == 1)
-            .any(|one| lost(&one)),
-        "{all:?}"
-    );
-    assert!(
-        !all.iter()
-            .filter(|one| one["block"] == 2)
-            .any(|one| lost(&one)),
-        "{all:?}"
-    );
+    assert!(is_lost(1) && !is_lost(2), "{all:?}");
     stand_in.is_empty();
 }
 
@@ -355,8 +349,7 @@ fn an_end_that_is_cut_off_costs_nothing_and_is_told() {
     };
     stand_in.write(&stand_in.exec(), "pod");
     fs::write(stand_in.file("cut-end"), "").unwrap();
-    let one_block = ["--set", "design.blocks=1"];
-    let done = stand_in.run(&[&["run", "x.toml", "--out", "r"], &one_block[..]].concat());
+    let done = stand_in.run("run x.toml --out r --set design.blocks=1");
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     let rows = journal(&stand_in.place.path("r"));
     let told = |row: &Value| row.to_string().contains("did not confirm its end");
@@ -385,17 +378,11 @@ fn presets_of_kubernetes_and_nomad_call_their_engines() {
     };
     let preset = r#"kubernetes = { image = "registry/weigh", namespace = "bench", replicas = 2 }"#;
     stand_in.write(preset, "pod2");
-    let one_block = ["--set", "design.blocks=1"];
-    let done = stand_in.run(&[&["run", "x.toml", "--out", "r"], &one_block[..]].concat());
+    let done = stand_in.run("run x.toml --out r --set design.blocks=1");
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     assert_eq!(trials(&stand_in.place.path("r")).len(), 3);
-    called(
-        0,
-        &[
-            "--namespace=bench run weigh-pod1-",
-            "--image=registry/weigh",
-        ],
-    );
+    let image = "--image=registry/weigh";
+    called(0, &["--namespace=bench run weigh-pod1-", image]);
     called(0, &["--namespace=bench run weigh-pod2-"]);
     called(0, &["wait --for=condition=Ready pod/weigh-pod2-"]);
     called(0, &["exec -i weigh-pod2-", "-- sh -c"]);
@@ -412,7 +399,7 @@ fn presets_of_kubernetes_and_nomad_call_their_engines() {
 
     let before = log().lines().count();
     stand_in.write(r#"nomad = { job = "bench", task = "weigh" }"#, "pod");
-    let done = stand_in.run(&[&["run", "x.toml", "--out", "n"], &one_block[..]].concat());
+    let done = stand_in.run("run x.toml --out n --set design.blocks=1");
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     assert_eq!(trials(&stand_in.place.path("n")).len(), 3);
     called(

@@ -403,7 +403,7 @@ fn make_one_load(network: &Network) {
     let text = "[hosts.here]\n[hosts.vm]\nssh = \"far-vm\"\n[hosts.client]\nssh = \"far-client\"\n";
     place.write("hosts.toml", text);
     let url = format!("http://{listen}/");
-    three_hosts_share_a_load(&url, |words| network.run(words));
+    three_hosts_share_a_load(&url, |line| network.run(line));
     origin.signal(TERM);
     origin.end().expect(0);
 }

@@ -77,8 +77,11 @@ fn connections_are_opened_as_often_as_was_asked() {
     assert_eq!(document["requests"], 60);
     assert_eq!(document["connects"], 60);
     no_errors(&document);
-    let more = "-n 95 -c 2 --requests-per-connection 10";
-    let (_, document) = load(&place, &origin.url, more);
+    let (_, document) = load(
+        &place,
+        &origin.url,
+        "-n 95 -c 2 --requests-per-connection 10",
+    );
     assert_eq!(document["requests"], 95);
     // Ten of them are full, or nine and the last ones of both connections are not.
     let connects = document["connects"].as_u64().unwrap();
@@ -91,8 +94,7 @@ fn connections_are_opened_as_often_as_was_asked() {
 fn the_event_loop_can_be_chosen() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let more = "-n 50 -c 2 --io epoll -H 'X-A: b'";
-    let (_, document) = load(&place, &origin.url, more);
+    let (_, document) = load(&place, &origin.url, "-n 50 -c 2 --io epoll -H 'X-A: b'");
     assert_eq!(document["client"]["io"], "epoll");
     assert_eq!(document["requests"], 50);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::{
     DELAYED_PAGE, Done, INT, Origin, Place, array, has, load, measured, no_errors, number, signal,
-    sum, words,
+    sum,
 };
 use serde_json::Value;
 
@@ -17,25 +17,18 @@ fn write_hosts(place: &Place, names: &[&str]) {
 }
 
 /// A field of each host.
-fn of_hosts<'d>(document: &'d Value, field: &str) -> Vec<&'d Value> {
-    array(&document["hosts"])
-        .iter()
-        .map(|one| &one[field])
-        .collect()
+fn of_hosts(document: &Value, field: &str) -> Vec<Value> {
+    let hosts = array(&document["hosts"]).iter();
+    hosts.map(|one| one[field].clone()).collect()
 }
 
 /// Calls `weigh load` with the three hosts of `hosts.toml`. Each makes its exact share.
 #[track_caller]
-pub fn three_hosts_share_a_load(url: &str, run: impl FnOnce(&[&str]) -> Done) {
+pub fn three_hosts_share_a_load(url: &str, run: impl FnOnce(&str) -> Done) {
     let line = "--hosts hosts.toml -c 6 --rate 300 -d 1s -q --format json";
-    let done = run(&[&["load", url][..], &words(line)].concat());
-    let document = done.json();
-    assert_eq!(
-        of_hosts(&document, "requests"),
-        [100, 100, 100],
-        "{}",
-        done.err
-    );
+    let done = run(&format!("load {url} {line}"));
+    let requests = of_hosts(&done.json(), "requests");
+    assert_eq!(requests, [100, 100, 100], "{}", done.err);
 }
 
 /// The process numbers of a command's agents.
@@ -56,8 +49,8 @@ fn the_stages_of_three_hosts_are_the_stages_of_one_load() {
     let origin = Origin::start(&place);
     write_hosts(&place, &["a", "b", "c"]);
     let url = format!("{}{DELAYED_PAGE}", origin.url);
-    let more = words("--hosts hosts.toml -c 30 --stages 1s@0-300,1s@300 --interval 500ms");
-    let (done, document) = load(&place, &url, &more);
+    let more = "--hosts hosts.toml -c 30 --stages 1s@0-300,1s@300 --interval 500ms";
+    let (done, document) = load(&place, &url, more);
     no_errors(&document);
     assert_eq!(of_hosts(&document, "host"), ["a", "b", "c"]);
     assert_eq!(of_hosts(&document, "connections"), [10, 10, 10]);
@@ -100,7 +93,7 @@ fn a_host_that_is_lost_makes_the_load_invalid_and_the_others_figures_are_kept() 
     write_hosts(&place, &["a", "b", "c"]);
     let url = format!("{}{DELAYED_PAGE}", origin.url);
     let line = "--hosts hosts.toml -c 6 --rate 300 -d 2s --interval 200ms --format json";
-    let mut running = place.start(&[&["load", &url][..], &words(line)].concat());
+    let mut running = place.start(&format!("load {url} {line}"));
     running.until_said("0.2s");
     let agents = agents_of(running.pid());
     assert_eq!(agents.len(), 3);
@@ -126,7 +119,7 @@ fn a_load_of_hosts_that_is_stopped_shows_what_was_measured() {
     write_hosts(&place, &["a", "b"]);
     let url = format!("{}{DELAYED_PAGE}", origin.url);
     let line = "--hosts hosts.toml -c 4 -d 1m --interval 200ms --format json";
-    let mut running = place.start(&[&["load", &url][..], &words(line)].concat());
+    let mut running = place.start(&format!("load {url} {line}"));
     running.until_said("0.4s");
     running.signal(INT);
     let done = running.end_within(Duration::from_secs(20));
@@ -154,7 +147,7 @@ mod quiet {
         let url = format!("{}/delay/constant/20ms", origin.url);
         let line = "--hosts hosts.toml -c 4 --slo mean<25ms --start 100 --min 100 --max 400 \
                     --step 1s --warmup 0ms --rounds 0 --precision 30% --max-steps 6 --format json";
-        let mut running = place.start(&[&["capacity", &url][..], &words(line)].concat());
+        let mut running = place.start(&format!("capacity {url} {line}"));
         running.until_said("   1 ");
         // The second step begins after 0.7 s.
         running.go_on(Duration::from_millis(1_200));
@@ -187,26 +180,17 @@ fn throughput_over_concurrency_comes_from_all_hosts() {
     write_hosts(&place, &["a", "b"]);
     let url = format!("{}/delay/constant/10ms", origin.url);
     let line = "--hosts hosts.toml --concurrency 2,4 --rounds 1 --step 300ms --warmup 0ms -q";
-    let call = |more: &[&str]| {
-        let all = [&["capacity", &url][..], &words(line), more].concat();
-        place.run(&all)
-    };
-    let document = call(&["--format", "json"]).expect(0).json();
+    let call = |more: &str| place.run(&format!("capacity {url} {line} {more}"));
+    let document = call("--format json").expect(0).json();
     for step in array(&document["steps"]) {
         // Each connection carries a request in 10 ms.
         let most = number(&step["connections"]) * 100.0;
         let per_s = number(&step["requests_per_s"]);
         assert!(per_s > most * 0.3 && per_s < most * 1.02, "{step}");
     }
-    let text = call(&[]).expect(0).out;
+    let text = call("").expect(0).out;
     has(&text, "2 hosts made the load: a, b.");
-    let few = place.run(
-        &[
-            &["capacity", &url][..],
-            &words(line.replace("2,4", "1,4").leak()),
-        ]
-        .concat(),
-    );
+    let few = place.run(&format!("capacity {url} {}", line.replace("2,4", "1,4")));
     few.expect(2)
         .says(&["--concurrency 1: 2 hosts make the load; expected at least 2"]);
 }
@@ -253,7 +237,7 @@ fn requests_of_a_file_are_counted_over_all_hosts() {
     place.write("urls", "3 /delay/constant/2ms\nHEAD /\n");
     let line =
         "--hosts hosts.toml --urls urls -c 4 --rate 200 -d 1s --arrivals poisson --format json";
-    let (_, document) = measured(place.run(&[&["load", &origin.url][..], &words(line)].concat()));
+    let (_, document) = measured(place.run(&format!("load {} {line}", origin.url)));
     no_errors(&document);
     let requests = document["requests"].as_u64().unwrap();
     assert_eq!(sum(&document["per_request"], "requests"), requests);

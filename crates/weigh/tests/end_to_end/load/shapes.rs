@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::common::{
-    INT, Origin, Place, array, histogram, load, measured, no_errors, number, serve_tcp, sum, words,
+    INT, Origin, Place, array, histogram, load, measured, no_errors, number, serve_tcp, sum,
 };
 use readings::Histogram;
 
@@ -16,8 +16,7 @@ fn requests_of_a_file_are_sent_as_often_as_they_weigh() {
         "urls",
         "# weight, method, path\n\n9 /bytes/100\nHEAD /\n  3 GET /bytes/5\n",
     );
-    let more = words("--urls urls -n 3900 -c 6 -t 2");
-    let (_, document) = load(&place, &origin.url, &more);
+    let (_, document) = load(&place, &origin.url, "--urls urls -n 3900 -c 6 -t 2");
     no_errors(&document);
     assert_eq!(document["requests"], 3900);
     let each = array(&document["per_request"]);
@@ -94,8 +93,11 @@ fn a_mistake_in_a_file_of_requests_is_shown_with_its_line() {
 fn stages_ramp_and_say_what_was_due_in_each() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let more = words("--stages 300ms@0-1000,300ms@1000 -c 8 -t 2");
-    let (_, document) = load(&place, &origin.url, &more);
+    let (_, document) = load(
+        &place,
+        &origin.url,
+        "--stages 300ms@0-1000,300ms@1000 -c 8 -t 2",
+    );
     no_errors(&document);
     assert_eq!(document["pacing"]["kind"], "open");
     assert_eq!(number(&document["pacing"]["rate_per_s"]).round(), 750.0);
@@ -112,8 +114,11 @@ fn stages_ramp_and_say_what_was_due_in_each() {
     assert_eq!(sum(&document["stages"], "requests"), document["requests"]);
     // An even ramp's first half has a quarter of its requests. A row has those that the client got
     // to in it: on a busy machine some are late.
-    let more = words("--stages 400ms@0-1000 --interval 200ms");
-    let (_, document) = load(&place, &origin.url, &more);
+    let (_, document) = load(
+        &place,
+        &origin.url,
+        "--stages 400ms@0-1000 --interval 200ms",
+    );
     let rows = array(&document["rows"]);
     let due: Vec<f64> = rows.iter().map(|row| number(&row["due"])).collect();
     assert!((due.iter().sum::<f64>() - 200.0).abs() <= 2.0, "{due:?}");
@@ -124,8 +129,7 @@ fn stages_ramp_and_say_what_was_due_in_each() {
 fn each_connection_makes_as_many_requests_as_was_asked() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let more = words("--each-connection 25 -c 7 -t 3");
-    let (_, document) = load(&place, &origin.url, &more);
+    let (_, document) = load(&place, &origin.url, "--each-connection 25 -c 7 -t 3");
     no_errors(&document);
     assert_eq!(document["requests"], 175);
     assert_eq!(document["connects"], 7);
@@ -145,8 +149,8 @@ fn each_connection_makes_as_many_requests_as_was_asked() {
 fn rows_add_up_and_the_log_has_a_line_for_each() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let more = words("-d 450ms --interval 100ms -c 5 -t 2 --hlog all.hlog");
-    let (done, document) = load(&place, &origin.url, &more);
+    let more = "-d 450ms --interval 100ms -c 5 -t 2 --hlog all.hlog";
+    let (done, document) = load(&place, &origin.url, more);
     let rows = array(&document["rows"]);
     assert_eq!(document["rows_left_out"], 0);
     assert_eq!(rows.len(), 5, "{rows:?}");
@@ -244,8 +248,8 @@ fn a_connection_that_never_opens_has_a_time_limit_of_its_own() {
     let place = Place::new();
     let (_listener, address, _waiting) = full_listener();
     let url = format!("http://{address}/");
-    let more = words("-d 700ms -c 3 --body-varies --connect-timeout 100ms --timeout 80s");
-    let (done, document) = load(&place, &url, &more);
+    let more = "-d 700ms -c 3 --body-varies --connect-timeout 100ms --timeout 80s";
+    let (done, document) = load(&place, &url, more);
     assert_eq!(done.status, 4);
     assert_eq!(document["requests"], 0);
     let timeouts = number(&document["errors"]["timeout"]);
@@ -260,8 +264,7 @@ fn a_connection_that_never_opens_has_a_time_limit_of_its_own() {
 fn connections_over_threads_are_exactly_as_many() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let more = words("-n 4010 -c 401 -t 12");
-    let (_, document) = load(&place, &origin.url, &more);
+    let (_, document) = load(&place, &origin.url, "-n 4010 -c 401 -t 12");
     no_errors(&document);
     assert_eq!(document["connections"], 401);
     assert_eq!(document["connections_open_min"], 401);

@@ -10,15 +10,17 @@ use crate::common::{Origin, Place, has, load, no_errors, number, trials};
 fn a_load_over_http2_has_streams() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let more = "--http 2 --streams 8 -c 2 -n 400";
-    let (done, document) = load(&place, &origin.url, more);
+    let (done, document) = load(&place, &origin.url, "--http 2 --streams 8 -c 2 -n 400");
     assert_eq!(done.status, 0, "{}", document["problems"]);
     no_errors(&document);
     assert_eq!(document["requests"], 400);
     assert_eq!(document["connects"], 2);
     assert_eq!(document["streams"], 8);
-    let open = "--http 2 --streams 8 -c 2 -d 1s --rate 300";
-    let (_, document) = load(&place, &origin.url, open);
+    let (_, document) = load(
+        &place,
+        &origin.url,
+        "--http 2 --streams 8 -c 2 -d 1s --rate 300",
+    );
     no_errors(&document);
     assert!(
         (250.0..350.0).contains(&number(&document["requests"])),

@@ -14,8 +14,7 @@ fn a_load_over_http3_has_streams_and_packets() {
     let origin = Origin::encrypted(&place, "");
     let (url, running) = (origin.url.clone(), origin.running);
     assert!(running.errors().contains("HTTP/3"), "{}", running.errors());
-    let line = "--http 3 --streams 8 -c 2 -n 400 --ca ca.pem";
-    let (done, document) = load(&place, &url, line);
+    let (done, document) = load(&place, &url, "--http 3 --streams 8 -c 2 -n 400 --ca ca.pem");
     assert_eq!(done.status, 0, "{}", document["problems"]);
     no_errors(&document);
     assert_eq!(document["requests"], 400);

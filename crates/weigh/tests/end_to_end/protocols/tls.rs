@@ -13,8 +13,7 @@ use crate::common::{Origin, Place, array, flat, has, load, no_errors, number, wo
 fn a_load_over_tls_says_what_was_agreed_on() {
     let place = Place::new();
     let origin = Origin::encrypted(&place, "");
-    let more = "-n 200 -c 4 --ca ca.pem";
-    let (done, document) = load(&place, &origin.url, more);
+    let (done, document) = load(&place, &origin.url, "-n 200 -c 4 --ca ca.pem");
     assert_eq!(done.status, 0, "{}", document["problems"]);
     no_errors(&document);
     assert_eq!(document["requests"], 200);
@@ -81,8 +80,7 @@ fn a_certificate_of_a_stranger_is_refused_unless_any_is_accepted() {
     let origin = Origin::encrypted(&place, "");
     let stranger = Authority::new().unwrap();
     place.write("stranger.pem", &stranger.certificate());
-    let small = ["load", &origin.url, "-n", "10", "-c", "1", "-q"];
-    let with = |more: &str| place.run(&[&small[..], &words(more)].concat());
+    let with = |more: &str| place.run(&format!("load {} -n 10 -c 1 -q {more}", origin.url));
     let strange = "an authority that is not trusted (UnknownIssuer)";
     let remedies = ["--ca FILE", "--insecure"];
     let refused = with("--ca stranger.pem").expect(1);
@@ -107,7 +105,7 @@ fn wrong_words_for_tls_are_shown_before_anything_is_measured() {
     let place = Place::new();
     let origin = Origin::encrypted(&place, "");
     let refused = |url: &str, more: &str, said: &[&str]| {
-        let line = [&["load", url, "-n", "1"], &words(more)[..]].concat();
+        let line = format!("load {url} -n 1 {more}");
         place.run(&line).expect(2).says(said);
     };
     let known = ["unknown cipher suite `RC4`", "TLS_AES_256_GCM_SHA384"];
@@ -125,11 +123,9 @@ fn wrong_words_for_tls_are_shown_before_anything_is_measured() {
 fn running_servers_are_compared_with_the_authorities_that_were_named() {
     let place = Place::new();
     let origin = Origin::encrypted(&place, "");
-    let (one, two) = (format!("a={}", origin.url), format!("b={}", origin.url));
     let compare = |more: &str| {
         let line = "-c 2 --blocks 1 --window 200ms --latency=false --bottleneck=false --out r";
-        let all = [&["compare", &one, &two], &words(line)[..], &words(more)].concat();
-        place.run(&all)
+        place.run(&format!("compare a={0} b={0} {line} {more}", origin.url))
     };
     let none = ["load.tls_ca (--ca) none.pem", "No such file"];
     compare("--ca none.pem").expect(2).says(&none);
@@ -154,12 +150,12 @@ fn an_outside_driver_without_tls_is_refused_with_one_that_has_it() {
 fn the_wrong_scheme_is_named() {
     let place = Place::new();
     let encrypted = Origin::encrypted(&place, "");
-    let ask = |url: &str, more: &[&str]| place.run(&[&["load", url, "-n", "1"], more].concat());
-    let done = ask(&encrypted.url.replace("https://", "http://"), &[]).expect(1);
+    let ask = |url: &str| place.run(&format!("load {url} -n 1"));
+    let done = ask(&encrypted.url.replace("https://", "http://")).expect(1);
     done.says(&["this server speaks TLS", "https"]);
     let plain = Origin::start(&place);
     let url = plain.url.replace("http://", "https://");
-    let done = ask(&url, &["--insecure"]).expect(1);
+    let done = ask(&format!("{url} --insecure")).expect(1);
     done.says(&["expected a TLS session, found bytes that are not TLS"]);
 }
 
@@ -167,8 +163,7 @@ fn the_wrong_scheme_is_named() {
 fn an_open_loop_over_tls_keeps_its_schedule() {
     let place = Place::new();
     let origin = Origin::encrypted(&place, "");
-    let more = words("-n 100 -c 4 --rate 500 --ca ca.pem");
-    let (_, document) = load(&place, &origin.url, &more);
+    let (_, document) = load(&place, &origin.url, "-n 100 -c 4 --rate 500 --ca ca.pem");
     no_errors(&document);
     assert_eq!(document["requests"], 100);
     assert_eq!(document["latency_us"]["count"], 100);
@@ -184,12 +179,11 @@ fn an_open_loop_over_tls_keeps_its_schedule() {
 fn a_crawl_and_a_capacity_speak_tls_too() {
     let place = Place::new();
     let origin = Origin::encrypted(&place, "");
-    let crawl = ["load", &origin.url, "--crawl", "--passes", "2"];
-    let done = place.run(&[&crawl[..], &["--ca", "ca.pem"]].concat());
-    let done = done.expect(0);
+    let line = format!("load {} --crawl --passes 2 --ca ca.pem", origin.url);
+    let done = place.run(&line).expect(0);
     has(&done.out, "1 page below https://");
     let line = "--ca ca.pem --concurrency 1,2 --step 100ms --warmup 0s --rounds 1 --format json";
-    let done = place.run(&[&["capacity", &origin.url], &words(line)[..]].concat());
+    let done = place.run(&format!("capacity {} {line}", origin.url));
     assert!([0, 4].contains(&done.status), "{}", done.err);
     assert!(done.json()["steps"].is_array(), "{}", done.out);
 }

@@ -1,6 +1,5 @@
 //! Recipes with TLS: the run's own certificates before clients and between servers.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use experiment::Recipes;
@@ -8,7 +7,7 @@ use experiment::recipe::Recipe;
 use tls::{Authority, KeyType};
 
 use crate::common::started::installed;
-use crate::common::{Place, has, skip, words};
+use crate::common::{Origin, Place, has, skip};
 
 /// What lighttpd loads for TLS; the server works without it.
 const LIGHTTPD_MODULE: &str = "/usr/lib/lighttpd/mod_openssl.so";
@@ -36,43 +35,42 @@ fn runs_well(experiment: &str, trials: usize) {
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
 
+/// Servers of these recipes and subjects that reach them by TLS; `with` is said of each server.
+fn servers(recipes: &[&Recipe], with: &str) -> String {
+    let mut text = String::from("[servers.plain]\nrecipe = \"origin\"\n");
+    let mut subjects = String::from("[subjects]\n");
+    for recipe in recipes {
+        let name = &recipe.name;
+        let on = recipe.param("tls").map_or("", |_| "tls = true, ");
+        let behind = match recipe.upstreams.takes(0) {
+            true => "",
+            false => "upstreams = [\"plain\"]\n",
+        };
+        text +=
+            &format!("[servers.{name}]\nrecipe = \"{name}\"\n{behind}with = {{ {on}{with} }}\n");
+        let http = if name == "nghttpd" { "2" } else { "1.1" };
+        subjects += &format!("{name} = {{ url = \"https://{name}/\", http = \"{http}\" }}\n");
+    }
+    text + &subjects
+}
+
+/// The recipes whose servers are here, can speak TLS, and have a parameter.
+fn with_param<'r>(recipes: &'r Recipes, param: &str) -> Vec<&'r Recipe> {
+    let all = recipes.names().filter_map(|name| recipes.get(name));
+    all.filter(|recipe| recipe.param(param).is_some() && can_speak_tls(recipe))
+        .collect()
+}
+
 #[test]
 fn every_server_with_tls_shows_the_certificate_of_the_run() {
     let recipes = Recipes::embedded().unwrap();
-    let recipes: Vec<&Recipe> = recipes
-        .names()
-        .filter_map(|name| recipes.get(name))
-        .filter(|recipe| can_speak_tls(recipe))
-        .collect();
-    let with_key = |key: &str| {
-        let mut text = String::from("[servers.plain]\nrecipe = \"origin\"\n");
-        let mut subjects = String::from("[subjects]\n");
-        for recipe in &recipes {
-            let name = &recipe.name;
-            let on = recipe.param("tls").map_or("", |_| "tls = true, ");
-            let behind = match recipe.upstreams.takes(0) {
-                true => "",
-                false => "upstreams = [\"plain\"]\n",
-            };
-            writeln!(
-                text,
-                "[servers.{name}]\nrecipe = \"{name}\"\n{behind}with = {{ {on}tls_key = \"{key}\" }}"
-            )
-            .unwrap();
-            let http = if name == "nghttpd" { "2" } else { "1.1" };
-            writeln!(
-                subjects,
-                "{name} = {{ url = \"https://{name}/\", http = \"{http}\" }}"
-            )
-            .unwrap();
-        }
-        // The baseline is measured twice.
-        runs_well(&(text + &subjects), recipes.len() + 1);
-    };
-    let with_key = &with_key;
+    let recipes = with_param(&recipes, "tls_key");
     std::thread::scope(|scope| {
         for key in ["ecdsa-p256", "rsa-2048"] {
-            scope.spawn(move || with_key(key));
+            let text = servers(&recipes, &format!("tls_key = \"{key}\""));
+            // The baseline is measured twice.
+            let trials = recipes.len() + 1;
+            scope.spawn(move || runs_well(&text, trials));
         }
     });
 }
@@ -89,19 +87,13 @@ fn installed_proxies() -> Vec<&'static str> {
 
 /// Servers over an upstream, and subjects that reach it through them.
 fn proxies_over(upstream: &str, proxies: &[&str]) -> String {
-    let mut text = String::new();
-    for name in proxies {
-        writeln!(
-            text,
-            "[servers.{name}]\nrecipe = \"{name}\"\nupstreams = [\"{upstream}\"]"
-        )
-        .unwrap();
-    }
-    text.push_str("[subjects]\n");
-    for name in proxies {
-        writeln!(text, "{name} = \"http://{name}/\"").unwrap();
-    }
-    text
+    let server = |name: &&str| {
+        format!("[servers.{name}]\nrecipe = \"{name}\"\nupstreams = [\"{upstream}\"]\n")
+    };
+    let subject = |name: &&str| format!("{name} = \"http://{name}/\"\n");
+    let servers: String = proxies.iter().map(server).collect();
+    let subjects: String = proxies.iter().map(subject).collect();
+    format!("{servers}[subjects]\n{subjects}")
 }
 
 #[test]
@@ -142,8 +134,9 @@ fn proxies_refuse_an_upstream_with_the_certificate_of_another_authority() {
             let (file, out) = (format!("{name}.toml"), format!("r-{name}"));
             let proxy = proxies_over("impostor", &[*name]);
             place.write(&file, &format!("{impostor}{proxy}{SHORT}"));
-            let call = ["run", &file, "--recipes", "recipes", "--out", &out];
-            place.start(&[&call[..], &["--format", "json"]].concat())
+            place.start(&format!(
+                "run {file} --recipes recipes --out {out} --format json"
+            ))
         })
         .collect();
     for one in running {
@@ -158,59 +151,23 @@ fn proxies_refuse_an_upstream_with_the_certificate_of_another_authority() {
 #[test]
 fn servers_that_ask_for_a_certificate_get_the_loads_and_refuse_a_load_without() {
     let recipes = Recipes::embedded().unwrap();
-    let names: Vec<&str> = recipes
-        .names()
-        .filter(|name| {
-            recipes
-                .get(name)
-                .unwrap()
-                .param("tls_client_certs")
-                .is_some()
-        })
-        .filter(|name| can_speak_tls(recipes.get(name).unwrap()))
-        .collect();
-    let mut text = String::from("[servers.plain]\nrecipe = \"origin\"\n");
-    let mut subjects = String::from("[subjects]\n");
-    for name in &names {
-        let recipe = recipes.get(name).unwrap();
-        let on = recipe.param("tls").map_or("", |_| "tls = true, ");
-        let behind = match recipe.upstreams.takes(0) {
-            true => "",
-            false => "upstreams = [\"plain\"]\n",
-        };
-        writeln!(
-            text,
-            "[servers.{name}]\nrecipe = \"{name}\"\n{behind}\
-             with = {{ {on}tls_client_certs = true }}"
-        )
-        .unwrap();
-        writeln!(subjects, "{name} = \"https://{name}/\"").unwrap();
-    }
+    let recipes = with_param(&recipes, "tls_client_certs");
+    let text = servers(&recipes, "tls_client_certs = true");
     let place = Place::new();
     let keys = "[factors]\nkeepalive = [true, false]\n";
-    let text = format!("title = \"TLS\"\n{text}{subjects}{keys}{SHORT}");
+    let text = format!("title = \"TLS\"\n{text}{keys}{SHORT}");
     let with_key = text.replace("[load]\n", "[load]\ntls_client_key = \"rsa-2048\"\n");
     place.write("x.toml", &with_key);
-    let done = place.run("run x.toml --out r --format json");
-    let document = done.none_failed();
-    let trials = 2 * (names.len() + 1);
-    assert_eq!(document["trials"]["done"], trials, "{}", done.err);
+    let trials = 2 * (recipes.len() + 1);
+    place.run("run x.toml --out r --format json").made(trials);
     // Without a certificate for the load, the file is refused, at the subject that needs one.
     place.write("x.toml", &text);
     let refused = place.run("run x.toml --out none").expect(2);
     refused.says(&["asks clients for a certificate", "tls_client_key"]);
     // The servers themselves refuse a client without a certificate.
-    let line = "origin --listen 127.0.0.1:0 --tls --tls-write-ca ca.pem";
-    let mut first = place.start(&words(line));
-    first.until_said("https://");
-    let line = "origin --listen 127.0.0.1:0 --tls --tls-client-ca ca.pem";
-    let mut origin = place.start(&words(line));
-    origin.until_said("https://");
-    let said = origin.errors();
-    let url = said[said.find("https://").unwrap()..]
-        .split_whitespace()
-        .next()
-        .unwrap();
+    let _first = Origin::encrypted(&place, "");
+    let origin = Origin::with(&place, "--tls --tls-client-ca ca.pem");
+    let url = &origin.url;
     let done = place.run(&format!("load {url} --insecure -n 5")).expect(1);
     has(&done.err, "client's certificate");
 }
@@ -226,19 +183,14 @@ fn varnish_behind_hitch_gets_the_proxy_protocol_and_http2() {
     let mut text = String::from("[servers.plain]\nrecipe = \"origin\"\n");
     let mut subjects = String::from("[subjects]\n");
     for (name, header, http) in [("one", "v1", "1.1"), ("two", "v2", "2")] {
-        writeln!(
-            text,
+        text += &format!(
             "[servers.{name}]\nrecipe = \"varnish\"\nupstreams = [\"plain\"]\n\
              with = {{ proxy_protocol = true, http2 = true, cache = false, threads_min = 10 }}\n\
              [servers.hitch-{name}]\nrecipe = \"hitch\"\nupstreams = [\"{name}\"]\n\
-             with = {{ proxy_protocol = \"{header}\", http2 = true }}"
-        )
-        .unwrap();
-        writeln!(
-            subjects,
-            "{name} = {{ url = \"https://hitch-{name}/\", http = \"{http}\" }}"
-        )
-        .unwrap();
+             with = {{ proxy_protocol = \"{header}\", http2 = true }}\n"
+        );
+        let url = format!("https://hitch-{name}/");
+        subjects += &format!("{name} = {{ url = \"{url}\", http = \"{http}\" }}\n");
     }
     runs_well(&(text + &subjects), 3);
 }

@@ -453,35 +453,22 @@ fn a_driver_does_not_outlive_the_program() {
     });
 }
 
-#[test]
-fn drivers_load_a_server_over_tls() {
+/// Has each of these drivers that is installed load an encrypted server.
+fn all_load(load: &str, known: &[&str]) {
     let place = Place::new();
-    let known = ["wrk", "ab", "h2load", "httperf", "weigh"];
-    let there: Vec<&str> = known
-        .into_iter()
-        .filter(|one| is_there(&place, one))
-        .collect();
-    let subjects: Vec<String> = there
-        .iter()
-        .map(|name| {
-            let url = format!("https://origin{DELAYED_PAGE}");
-            format!("{name} = {{ url = \"{url}\", driver = \"{name}\" }}\n")
-        })
-        .collect();
-    place.write(
-        "x.toml",
-        &format!(
-            "title = \"TLS\"\n[servers.origin]\nrecipe = \"origin\"\nwith = {{ tls = true }}\n\
-             [subjects]\n{}[load]\nconnections = 4\n\
-             [design]\nwarmup = \"0s\"\nblocks = 1\nwindow = \"1s\"\nretries = 0\n\
-             bottleneck = false\n",
-            subjects.concat()
-        ),
-    );
-    let done = run(&place);
-    let document = done.none_failed();
-    // The baseline is measured twice.
-    assert_eq!(document["trials"]["done"], there.len() + 1, "{}", done.err);
+    let mut there = known.to_vec();
+    there.retain(|one| is_there(&place, one));
+    let subject = |name: &&str| {
+        format!("{name} = {{ url = \"https://origin{DELAYED_PAGE}\", driver = \"{name}\" }}\n")
+    };
+    place.experiment(&format!(
+        "[servers.origin]\nrecipe = \"origin\"\nwith = {{ tls = true }}\n\
+         [subjects]\n{}[load]\n{load}\n",
+        there.iter().map(subject).collect::<String>()
+    ));
+    // A driver runs for a second at least, and the baseline is measured twice.
+    let line = "run x.toml --out r --format json --set design.warmup=0s --set design.window=1s";
+    place.run(line).made(there.len() + 1);
     for trial in trials(&place.path("r")) {
         let reading = &trial["outcome"]["done"]["throughput"];
         assert!(reading["requests"].as_u64().unwrap() > 10, "{trial}");
@@ -491,41 +478,14 @@ fn drivers_load_a_server_over_tls() {
 }
 
 #[test]
+fn drivers_load_a_server_over_tls() {
+    let known = ["wrk", "ab", "h2load", "httperf", "weigh"];
+    all_load("connections = 4", &known);
+}
+
+#[test]
 fn drivers_load_a_server_over_http2_and_http3() {
-    let place = Place::new();
-    for (http, known) in [("2", &["h2load", "weigh", "oha"][..]), ("3", &["weigh"])] {
-        let there: Vec<&str> = known
-            .iter()
-            .copied()
-            .filter(|one| is_there(&place, one))
-            .collect();
-        let subjects: Vec<String> = there
-            .iter()
-            .map(|name| {
-                let url = format!("https://origin{DELAYED_PAGE}");
-                format!("{name} = {{ url = \"{url}\", driver = \"{name}\" }}\n")
-            })
-            .collect();
-        let folder = format!("h{http}");
-        place.write(
-            "x.toml",
-            &format!(
-                "title = \"HTTP\"\n[servers.origin]\nrecipe = \"origin\"\n\
-                 with = {{ tls = true }}\n[subjects]\n{}[load]\nconnections = 2\n\
-                 http = \"{http}\"\nstreams = 5\n\
-                 [design]\nwarmup = \"0s\"\nblocks = 1\nwindow = \"1s\"\nretries = 0\n\
-                 bottleneck = false\n",
-                subjects.concat()
-            ),
-        );
-        place
-            .run(&format!("run x.toml --out {folder} --format json"))
-            .made(there.len() + 1);
-        for trial in trials(&place.path(&folder)) {
-            let reading = &trial["outcome"]["done"]["throughput"];
-            assert!(reading["requests"].as_u64().unwrap() > 10, "{trial}");
-            let errors = reading["errors"].as_object().unwrap();
-            assert!(errors.values().all(|count| count == 0), "{trial}");
-        }
-    }
+    let load = "connections = 2\nstreams = 5\nhttp";
+    all_load(&format!("{load} = \"2\""), &["h2load", "weigh", "oha"]);
+    all_load(&format!("{load} = \"3\""), &["weigh"]);
 }
