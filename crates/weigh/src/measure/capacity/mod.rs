@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::measure::load::{changing, fit, hosts, target};
 use crate::show::gates;
 use crate::signals::Signals;
-use crate::terminal::output::{print_json, print_text, width};
+use crate::terminal::output::{json_text, print_text, width};
 
 mod concurrency;
 mod lengths;
@@ -148,8 +148,7 @@ fn under(
         document
     };
     match args.format {
-        CapacityFormat::Json if args.output.is_none() => print_json(&document()),
-        CapacityFormat::Json => show(args, &json_text(&document()))?,
+        CapacityFormat::Json => show(args, &(json_text(&document()) + "\n"))?,
         CapacityFormat::Text => {
             let gates = report::gates_terminal(&judged, width(), false);
             show(args, &(gates + &report::capacity_terminal(&view, width())))?;
@@ -187,8 +186,7 @@ fn over_concurrency(steps: &Steps<'_>, seed: u64) -> Result<bool, Failure> {
     };
     let document = || steps.document(report::scaling_json(&view));
     match args.format {
-        CapacityFormat::Json if args.output.is_none() => print_json(&document()),
-        CapacityFormat::Json => show(args, &json_text(&document()))?,
+        CapacityFormat::Json => show(args, &(json_text(&document()) + "\n"))?,
         CapacityFormat::Text => show(args, &report::scaling_terminal(&view, width()))?,
         CapacityFormat::Md => show(args, &report::scaling_markdown(&view))?,
         CapacityFormat::Html => show(args, &report::scaling_html(&view))?,
@@ -204,10 +202,6 @@ fn note_changing<'a>(loads: impl Iterator<Item = &'a LoadReading>) {
     if let Some(note) = changing::note(loads) {
         eprintln!("weigh: {note}");
     }
-}
-
-fn json_text(value: &serde_json::Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
 fn show(args: &CapacityArgs, text: &str) -> Result<(), Failure> {

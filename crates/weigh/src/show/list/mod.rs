@@ -2,7 +2,9 @@
 
 mod whole;
 
-use doctor::listing::{Listing, RecipeSource, list as listing};
+use doctor::listing::{
+    ListedDriver, ListedExperiment, ListedRecipe, Listing, RecipeSource, list as listing,
+};
 
 use crate::cli::{Format, ListArgs};
 use crate::failure::Failure;
@@ -56,93 +58,68 @@ struct Row {
 }
 
 fn experiments(listing: &Listing) -> Vec<Row> {
-    listing
-        .experiments
-        .iter()
-        .map(|experiment| {
-            let mut more = Vec::new();
-            if experiment.can_run {
-                more.push(experiment.command.clone());
-            }
-            more.extend(
-                experiment
-                    .missing
-                    .iter()
-                    .map(|sentence| format!("missing: {sentence}")),
-            );
-            Row {
-                name: experiment.name.clone(),
-                ready: experiment.can_run,
-                what: experiment.title.clone(),
-                more,
-            }
-        })
-        .collect()
+    let row = |one: &ListedExperiment| {
+        let command = one.can_run.then(|| one.command.clone());
+        let missing = one.missing.iter().map(|what| format!("missing: {what}"));
+        Row {
+            name: one.name.clone(),
+            ready: one.can_run,
+            what: one.title.clone(),
+            more: command.into_iter().chain(missing).collect(),
+        }
+    };
+    listing.experiments.iter().map(row).collect()
 }
 
 fn recipes(listing: &Listing) -> Vec<Row> {
-    listing
-        .recipes
-        .iter()
-        .map(|recipe| {
-            let mut more = Vec::new();
-            if !recipe.missing.is_empty() {
-                more.push(format!("missing: {}", recipe.missing.join(", ")));
-            }
-            more.extend(recipe.install_command.clone());
-            more.extend(
-                recipe
-                    .homepage
-                    .as_ref()
-                    .map(|page| format!("no package is known: see {page}")),
-            );
-            if recipe.source == RecipeSource::Path {
-                more.push("from a folder of yours".to_owned());
-            }
-            Row {
-                name: recipe.name.clone(),
-                ready: recipe.can_run,
-                what: recipe.summary.clone(),
-                more,
-            }
-        })
-        .collect()
+    let row = |one: &ListedRecipe| {
+        let missing = one.missing.join(", ");
+        let missing = (!missing.is_empty()).then(|| format!("missing: {missing}"));
+        let page = one.homepage.as_ref();
+        let page = page.map(|page| format!("no package is known: see {page}"));
+        let install = one.install_command.clone();
+        Row {
+            name: one.name.clone(),
+            ready: one.can_run,
+            what: one.summary.clone(),
+            more: [missing, install, page, own(one.source)]
+                .into_iter()
+                .flatten()
+                .collect(),
+        }
+    };
+    listing.recipes.iter().map(row).collect()
 }
 
 fn drivers(listing: &Listing) -> Vec<Row> {
-    listing
-        .drivers
-        .iter()
-        .map(|driver| Row {
-            name: driver.name.clone(),
-            ready: driver.can_run,
-            what: match &driver.version {
-                Some(version) => format!("{}; version {version}", driver.summary),
-                None => driver.summary.clone(),
+    let row = |one: &ListedDriver| {
+        let missing = one.missing.iter().map(|what| format!("missing: {what}"));
+        Row {
+            name: one.name.clone(),
+            ready: one.can_run,
+            what: match &one.version {
+                Some(version) => format!("{}; version {version}", one.summary),
+                None => one.summary.clone(),
             },
-            more: driver
-                .missing
-                .iter()
-                .map(|what| format!("missing: {what}"))
-                .chain(driver.install_command.clone())
-                .chain(
-                    (driver.source == RecipeSource::Path)
-                        .then(|| "from a folder of yours".to_owned()),
-                )
+            more: missing
+                .chain(one.install_command.clone())
+                .chain(own(one.source))
                 .collect(),
-        })
-        .collect()
+        }
+    };
+    listing.drivers.iter().map(row).collect()
+}
+
+fn own(source: RecipeSource) -> Option<String> {
+    (source == RecipeSource::Path).then(|| "from a folder of yours".to_owned())
 }
 
 fn section(title: &str, rows: &[Row], out: &mut String) {
     if rows.is_empty() {
         return;
     }
-    let width = rows
-        .iter()
-        .map(|row| row.name.chars().count())
-        .max()
-        .unwrap_or(0);
+    let widths = rows.iter().map(|row| row.name.chars().count());
+    let width = widths.max().unwrap_or(0);
     out.push_str(&format!("{title}\n"));
     for row in rows {
         let ready = if row.ready { "ready" } else { "-" };
@@ -169,7 +146,6 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doctor::listing::{ListedDriver, ListedExperiment, ListedRecipe};
 
     fn listing() -> Listing {
         let experiment = |name: &str, missing: &[&str]| ListedExperiment {

@@ -65,43 +65,29 @@ fn text(shown: impl Iterator<Item = (&'static str, Page)>, listing: &Listing) ->
     let mut out = String::new();
     for (kind, page) in shown {
         out.push_str(&page.text(kind, width()));
-        let (ready, missing, remedy) = match kind {
+        let listed = match kind {
             "experiment" => {
                 let one = listing.experiments.first();
-                (
-                    one.map(|one| one.can_run),
-                    one.map(|one| &one.missing),
-                    None,
-                )
+                one.map(|one| (one.can_run, &one.missing, None))
             }
             "recipe" => {
                 let one = listing.recipes.first();
-                let remedy = one.and_then(|one| one.install_command.clone());
-                (
-                    one.map(|one| one.can_run),
-                    one.map(|one| &one.missing),
-                    remedy,
-                )
+                one.map(|one| (one.can_run, &one.missing, one.install_command.as_ref()))
             }
             _ => {
                 let one = listing.drivers.first();
-                let remedy = one.and_then(|one| one.install_command.clone());
-                (
-                    one.map(|one| one.can_run),
-                    one.map(|one| &one.missing),
-                    remedy,
-                )
+                one.map(|one| (one.can_run, &one.missing, one.install_command.as_ref()))
             }
         };
-        if ready == Some(true) {
+        if let Some((true, ..)) = listed {
             out.push_str("It can run here.\n\n");
             continue;
         }
         out.push_str("It cannot run here. Missing:\n");
-        for what in missing.into_iter().flatten() {
+        for what in listed.iter().flat_map(|(_, missing, _)| *missing) {
             out.push_str(&format!("  {what}\n"));
         }
-        if let Some(command) = remedy {
+        if let Some((.., Some(command))) = listed {
             out.push_str(&format!("  to install it: {command}\n"));
         }
         out.push('\n');
