@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{Answering, INT, Origin, Place, array, has};
+use crate::common::{Answering, INT, Origin, Place, array, counts, has};
 use serde_json::Value;
 
 /// A back end with one worker, which takes 5 ms for an answer: never more than 200 a second.
@@ -122,10 +122,7 @@ fn throughput_over_connections_is_what_the_delay_allows() {
     let done = call("json", "4");
     let document = done.json();
     let levels = array(&document["levels"]);
-    let connections: Vec<u64> = levels
-        .iter()
-        .map(|level| level["connections"].as_u64().unwrap())
-        .collect();
+    let connections = counts(levels, "connections");
     assert_eq!(connections, [1, 2, 4, 8]);
     for level in levels {
         assert_eq!(level["rounds"], 4, "{level}");
@@ -136,10 +133,7 @@ fn throughput_over_connections_is_what_the_delay_allows() {
     }
     assert_eq!(array(&document["steps"]).len(), 16);
     // In random order: not each round alike.
-    let order: Vec<u64> = array(&document["steps"])
-        .iter()
-        .map(|step| step["connections"].as_u64().unwrap())
-        .collect();
+    let order = counts(array(&document["steps"]), "connections");
     assert!(
         order.chunks(4).any(|round| round != &order[..4]),
         "{order:?}"

@@ -25,8 +25,8 @@ use serde_json::Value;
 
 pub use command_line::{CommandLine, words};
 pub use experiments::{
-    DELAYED_PAGE, RUN, can_run, proxy_and_backend, quickly, replaced, run_into, run_with,
-    write_light_proxy_cost,
+    DELAYED_PAGE, RUN, can_run, only_blocks_failed, proxy_and_backend, quickly, replaced, run_into,
+    run_with, write_light_proxy_cost,
 };
 pub use left::{alive, control_groups, descendants, devices, groups_of_hosts, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum};
@@ -505,6 +505,27 @@ pub fn array(value: &Value) -> &Vec<Value> {
     value
         .as_array()
         .unwrap_or_else(|| panic!("expected an array, found {value}"))
+}
+
+/// A text of each of some objects.
+#[track_caller]
+pub fn texts<'v>(values: &'v [Value], key: &str) -> Vec<&'v str> {
+    let text = |value: &'v Value| value[key].as_str().unwrap_or_else(|| panic!("{value}"));
+    values.iter().map(text).collect()
+}
+
+/// A count of each of some objects.
+#[track_caller]
+pub fn counts(values: &[Value], key: &str) -> Vec<u64> {
+    let count = |value: &Value| value[key].as_u64().unwrap_or_else(|| panic!("{value}"));
+    values.iter().map(count).collect()
+}
+
+/// The first of some objects that has a text at a key.
+#[track_caller]
+pub fn find<'v>(values: &'v [Value], key: &str, text: &str) -> &'v Value {
+    let found = values.iter().find(|value| value[key] == text);
+    found.unwrap_or_else(|| panic!("no {key} {text} in {values:#?}"))
 }
 
 /// The rows of a run's journal; every line has to be whole, but a last one that was cut off.

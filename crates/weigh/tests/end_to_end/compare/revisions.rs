@@ -87,6 +87,11 @@ pub fn commit(folder: &Path, tag: &str) {
     git(folder, &["tag", tag]);
 }
 
+/// A place, where git is installed.
+fn place() -> Option<Place> {
+    there("git", "git").then(Place::new)
+}
+
 /// A repository of a server, with a tag for each commit, that does so much work.
 struct Repository<'a> {
     place: &'a Place,
@@ -135,10 +140,7 @@ impl<'a> Repository<'a> {
 /// Whether a commit makes a difference, by work that is counted: other tests may run meanwhile.
 #[test]
 fn a_slow_commit_is_found_and_a_commit_of_nothing_is_not() {
-    if !there("git", "git") {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let commits = [("base", 20_000), ("nothing", 20_000), ("slow", 80_000)];
     let repository = Repository::new(&place, &commits);
     let subjects = ["base=@base", "nothing=@nothing", "slow=@slow"];
@@ -182,10 +184,7 @@ fn a_slow_commit_is_found_and_a_commit_of_nothing_is_not() {
 
 #[test]
 fn a_bisection_names_the_slow_commit() {
-    if !there("git", "git") {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let commits = [
         ("good", 20_000),
         ("a", 20_000),
@@ -237,10 +236,7 @@ fn a_bisection_names_the_slow_commit() {
 
 #[test]
 fn a_step_that_cannot_say_has_its_own_statuses() {
-    if !there("git", "git") {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let repository = Repository::new(&place, &[("good", 1000)]);
     let step = |good: &str, build: &str| {
         repository.run(&["bisect", "--good", good, "--build", build, "--start", START])
@@ -275,10 +271,7 @@ fn a_step_that_cannot_say_has_its_own_statuses() {
 
 #[test]
 fn a_revision_is_built_once_and_the_working_tree_at_each_change() {
-    if !there("git", "git") {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let repository = Repository::new(&place, &[("one", 1000)]);
     let run = |folder: &str| {
         let done = repository.compare(&["base=@one", "head=@."], BUILD, folder);
@@ -310,10 +303,7 @@ fn a_revision_is_built_once_and_the_working_tree_at_each_change() {
 
 #[test]
 fn a_build_that_fails_ends_the_run_before_it_begins() {
-    if !there("git", "git") {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let repository = Repository::new(&place, &[("one", 1000)]);
     let build = "i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo line $i; done; exit 7";
     let done = repository
@@ -330,10 +320,7 @@ fn a_build_that_fails_ends_the_run_before_it_begins() {
 
 #[test]
 fn two_runs_at_once_build_once() {
-    if !there("git", "git") {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let repository = Repository::new(&place, &[("one", 1000)]);
     let count = place.path("count");
     let build = format!("sleep 1; echo built >>{}; {BUILD}", count.display());
@@ -354,10 +341,7 @@ fn two_runs_at_once_build_once() {
 
 #[test]
 fn a_resumed_run_measures_the_same_commits() {
-    if !there("git", "git") {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let repository = Repository::new(&place, &[("one", 1000)]);
     let own = ["--build", BUILD, "--start", START];
     let subjects = ["compare", "base=@one", "head=@main"];
@@ -381,10 +365,7 @@ fn a_resumed_run_measures_the_same_commits() {
 
 #[test]
 fn a_revision_is_a_factor_like_others() {
-    if !there("git", "git") {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     Repository::new(&place, &[("v1", 1000), ("v2", 2000)]);
     place.write(
         "x.toml",

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::common::{
     Done, KILL, LIMIT, Origin, Place, Running, alive, descendants, free_port, is_installed,
-    is_left_out, signal, skip, trials, wait_until, with_text,
+    is_left_out, only_blocks_failed, signal, skip, trials, wait_until, with_text,
 };
 use crate::load::hosts::three_hosts_share_a_load;
 
@@ -66,21 +66,16 @@ fn is_measured(place: &Place, done: &Done) {
     assert!(all.iter().all(good), "{all:?}");
 }
 
-/// The trials of the second block failed by the host's name, the others are measured.
-fn costs_its_block(place: &Place, done: &Done, host: &str) {
-    assert!(done.status == 0 || done.status == 4, "{}", done.err);
+/// The trials of some of three blocks failed by the host's name, the others are measured.
+fn cost_blocks(place: &Place, done: &Done, host: &str, is_lost: impl Fn(u64) -> bool) {
     let all = trials(&place.path("r"));
     assert_eq!(all.len(), 9, "{}", done.err);
-    for trial in &all {
-        let reason = trial["outcome"]["failed"]["reason"].as_str();
-        match trial["block"] == 2 {
-            true => assert!(
-                reason.unwrap().contains(&format!("host `{host}`")),
-                "{trial}"
-            ),
-            false => assert!(reason.is_none(), "{trial}"),
-        }
-    }
+    only_blocks_failed(&all, is_lost, &[&format!("host `{host}`")]);
+}
+
+fn costs_its_block(place: &Place, done: &Done, host: &str) {
+    assert!(done.status == 0 || done.status == 4, "{}", done.err);
+    cost_blocks(place, done, host, |block| block == 2);
 }
 
 /// Has three hosts put one load on a back end here.
@@ -185,13 +180,15 @@ impl Cluster {
         for node in ["n1", "n2", "n3"] {
             cluster.daemon(node, &["slurmd", "-D", "-N", node].map(str::to_owned));
         }
-        wait_until("all nodes are idle", LIMIT, || {
-            cluster
-                .asks("sinfo", &["--noheader", "--format=%D %t"])
-                .trim()
-                == "3 idle"
-        });
+        cluster.until_idle();
         Some(cluster)
+    }
+
+    fn until_idle(&self) {
+        wait_until("all nodes are idle", LIMIT, || {
+            let states = self.asks("sinfo", &["--noheader", "--format=%D %t"]);
+            states.trim() == "3 idle"
+        });
     }
 
     fn daemon(&mut self, name: &str, words: &[String]) {
@@ -329,11 +326,9 @@ fn an_srun_that_is_killed_costs_its_block_alone() {
     let mut running = cluster.run();
     in_second_block(&mut running);
     let all = descendants(running.pid());
-    let srun = all
-        .iter()
-        .find(|one| one.to_string().contains("--nodelist=n3"))
-        .unwrap();
-    signal(srun.pid.try_into().unwrap(), KILL);
+    let mut all = all.iter();
+    let srun = all.find(|one| one.to_string().contains("--nodelist=n3"));
+    signal(srun.unwrap().pid.try_into().unwrap(), KILL);
     costs_its_block(&cluster.place, &running.end(), "n3");
     cluster.is_empty();
 }
@@ -371,23 +366,10 @@ fn a_node_that_dies_is_named_and_what_was_measured_is_kept() {
     signal(slurmd.1.id(), KILL);
     steps.iter().for_each(|pid| signal(*pid, KILL));
     let done = running.end();
-    let all = trials(&cluster.place.path("r"));
-    assert_eq!(all.len(), 9, "{}", done.err);
-    for trial in &all {
-        let reason = trial["outcome"]["failed"]["reason"].as_str();
-        match trial["block"] == 1 {
-            true => assert!(reason.is_none(), "{trial}"),
-            false => assert!(reason.unwrap().contains("host `n2`"), "{trial}"),
-        }
-    }
+    cost_blocks(&cluster.place, &done, "n2", |block| block > 1);
     // The node comes back, and the rest is measured.
     cluster.daemon("n2", &["slurmd", "-D", "-N", "n2"].map(str::to_owned));
-    wait_until("all nodes are idle", LIMIT, || {
-        cluster
-            .asks("sinfo", &["--noheader", "--format=%D %t"])
-            .trim()
-            == "3 idle"
-    });
+    cluster.until_idle();
     let mut command = cluster.place.weigh("run --resume r --format json");
     cluster.settle(&mut command);
     cluster.place.start_command(command).end().none_failed();
@@ -535,11 +517,9 @@ fn a_podman_that_is_killed_costs_its_block_alone() {
     let mut running = podman.run();
     in_second_block(&mut running);
     let all = descendants(running.pid());
-    let client = all
-        .iter()
-        .find(|one| one.to_string().contains("weigh-client-"))
-        .unwrap();
-    signal(client.pid.try_into().unwrap(), KILL);
+    let mut all = all.iter();
+    let client = all.find(|one| one.to_string().contains("weigh-client-"));
+    signal(client.unwrap().pid.try_into().unwrap(), KILL);
     let family = with_text("weigh-client-");
     let done = running.end();
     costs_its_block(&podman.place, &done, "client");

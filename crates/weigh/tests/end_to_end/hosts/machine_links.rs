@@ -12,7 +12,7 @@ use readings::{Histogram, LinkSpec};
 use serde_json::Value;
 
 use crate::common::{
-    Done, KILL, Place, TERM, array, is_installed, journal, signal, skip, trials, wait_until,
+    Done, KILL, Place, TERM, array, find, is_installed, journal, signal, skip, trials, wait_until,
     with_text,
 };
 
@@ -190,6 +190,11 @@ fn kernel_has_netem(machines: &Machines) -> bool {
     })
 }
 
+/// Machines whose kernel can have links between them.
+fn with_links(place: impl FnOnce() -> Place) -> Option<Machines> {
+    Machines::in_place(place).filter(kernel_has_netem)
+}
+
 const CLOSED: &str = "[load]\nhost = \"client\"\nconnections = 4\nkeepalive = false\n\
                       [design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"1s\"\n\
                       latency_window = \"0s\"\nretries = 0\nbottleneck = false\n";
@@ -274,12 +279,9 @@ fn a_link_that_cannot_be_is_refused_before_anything_is_measured() {
 
 #[test]
 fn a_killed_agents_links_are_removed_by_the_next_run() {
-    let Some(machines) = Machines::new() else {
+    let Some(machines) = with_links(Place::new) else {
         return;
     };
-    if !kernel_has_netem(&machines) {
-        return;
-    }
     let [(_, at, at6), (_, from, from6)] = HOSTS;
     let order = |own: &str, address: &str| Order::PeerLinks {
         address: own.parse().unwrap(),
@@ -318,12 +320,9 @@ fn a_killed_agents_links_are_removed_by_the_next_run() {
 
 #[test]
 fn a_run_goes_on_after_an_agent_with_a_link_was_killed() {
-    let Some(machines) = Machines::new() else {
+    let Some(machines) = with_links(Place::new) else {
         return;
     };
-    if !kernel_has_netem(&machines) {
-        return;
-    }
     let two = CLOSED.replace("blocks = 1", "blocks = 2");
     machines.write("{ rtt = \"20ms\" }", &two);
     let mut running = machines.place.start("run x.toml --out r");
@@ -346,12 +345,9 @@ fn a_run_goes_on_after_an_agent_with_a_link_was_killed() {
 
 #[test]
 fn a_link_between_machines_loses_packets() {
-    let Some(machines) = Machines::new() else {
+    let Some(machines) = with_links(Place::new) else {
         return;
     };
-    if !kernel_has_netem(&machines) {
-        return;
-    }
     let retransmits = || ["vm", "client"].map(|host| machines.retransmits(host));
     machines.write("{ rtt = \"2ms\" }", CLOSED);
     machines.run("whole").result();
@@ -367,12 +363,9 @@ fn a_link_between_machines_loses_packets() {
 
 #[test]
 fn twice_the_rate_of_a_link_is_the_bottleneck() {
-    let Some(machines) = Machines::new() else {
+    let Some(machines) = with_links(Place::new) else {
         return;
     };
-    if !kernel_has_netem(&machines) {
-        return;
-    }
     let rest = CLOSED
         .replace("bottleneck = false", "bottleneck = true")
         .replace("keepalive = false\n", "");
@@ -386,7 +379,7 @@ fn twice_the_rate_of_a_link_is_the_bottleneck() {
     assert_eq!(found["bottleneck"], "network", "{document}");
     assert_eq!(found["standing"], "confirmed", "{document}");
     let rows = journal(&machines.place.path("r"));
-    let row = rows.iter().find(|row| row["row"] == "bottleneck").unwrap();
+    let row = find(&rows, "row", "bottleneck");
     assert_eq!(row["link_bits_per_s"], 4e6);
     machines.nothing_is_left();
 }
@@ -396,12 +389,9 @@ mod alone {
 
     #[test]
     fn a_round_trip_between_machines_is_what_it_shall_be() {
-        let Some(machines) = Machines::in_place(Place::alone) else {
+        let Some(machines) = with_links(Place::alone) else {
             return;
         };
-        if !kernel_has_netem(&machines) {
-            return;
-        }
         machines.write("{ rtt = \"0ms\" }", CLOSED);
         machines.run("near").result();
         let near = connects_ms(&machines.place.path("near")).quantiles();
@@ -422,12 +412,9 @@ mod alone {
 
     #[test]
     fn events_change_a_link_between_machines() {
-        let Some(machines) = Machines::in_place(Place::alone) else {
+        let Some(machines) = with_links(Place::alone) else {
             return;
         };
-        if !kernel_has_netem(&machines) {
-            return;
-        }
         let events = "[[events]]\nat = \"1s\"\nserver = \"o\"\nwhat = \"slow\"\ndelay = \"300ms\"\n\
                       until = \"2s\"\n\
                       [[events]]\nat = \"4s\"\nserver = \"o\"\nwhat = \"cut\"\nuntil = \"5s\"\n\

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::{
-    CommandLine, Done, LIMIT, Place, Running, journal, proxy_and_backend, skip, trials, wait_until,
-    with_text,
+    CommandLine, Done, LIMIT, Place, Running, find, journal, only_blocks_failed, proxy_and_backend,
+    skip, trials, wait_until, with_text,
 };
 
 /// Without a heartbeat for so long, either side gives the other up.
@@ -135,15 +135,10 @@ fn costs_its_block_alone(fault: &str, names: &[&str]) {
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     let all = trials(&stand_in.place.path("r"));
     assert_eq!(all.len(), 6);
-    for trial in &all {
-        let failed = &trial["outcome"]["failed"]["reason"];
-        if trial["block"] == 2 {
-            assert!(failed.is_null(), "{trial}");
-            continue;
-        }
-        let reason = failed.as_str().unwrap_or_default();
-        assert!(reason.contains("lost the agent: host `pod`"), "{trial}");
-        assert!(names.iter().any(|name| reason.contains(name)), "{reason}");
+    only_blocks_failed(&all, |block| block == 1, &["lost the agent: host `pod`"]);
+    for reason in all.iter().map(|one| one["outcome"]["failed"].to_string()) {
+        let is_named = names.iter().any(|name| reason.contains(name));
+        assert!(is_named || reason == "null", "{reason}");
     }
     stand_in.is_empty();
 }
@@ -322,7 +317,7 @@ fn the_bottleneck_of_a_server_behind_a_pipe_is_looked_for() {
     assert_eq!(found["bottleneck"], "concurrency", "{document}");
     assert_eq!(found["standing"], "confirmed", "{document}");
     let rows = journal(&stand_in.place.path("r"));
-    let row = rows.iter().find(|row| row["row"] == "bottleneck").unwrap();
+    let row = find(&rows, "row", "bottleneck");
     // Both hosts are this machine, which its kernel tells.
     assert_eq!(
         (&row["hosts"]["o"], &row["load_host"]),

@@ -50,6 +50,11 @@ pub fn can_be_made() -> bool {
     *CAN.get_or_init(were_made)
 }
 
+/// A place, where this machine can have such hosts.
+fn place() -> Option<Place> {
+    can_be_made().then(Place::new)
+}
+
 fn were_made() -> bool {
     let small = readings::HostSpec {
         quota: Some(1.0),
@@ -75,10 +80,7 @@ fn with_setting(setting: &str) -> String {
 
 #[test]
 fn a_mistake_in_a_setting_is_the_experiments_and_leaves_no_folder() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let call = "run x.toml --out r --format json";
     let refused = [
         (
@@ -165,10 +167,7 @@ fn reasons_in_one_condition(place: &Place) -> Vec<String> {
 
 #[test]
 fn hosts_whose_links_are_lost_are_made_afresh() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let document = with_a_killed(&place, |process| process.ends_with(" netns-holder)"));
     assert_eq!(document["trials"]["done"], 9, "{document}");
     for reason in reasons_in_one_condition(&place) {
@@ -178,10 +177,7 @@ fn hosts_whose_links_are_lost_are_made_afresh() {
 
 #[test]
 fn trials_name_the_agent_that_was_lost() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     // The first is that of the first host, on which the proxy is: not the one that makes the load.
     let document = with_a_killed(&place, |process| process.ends_with(" agent)"));
     assert_eq!(document["trials"]["done"], 9, "{document}");
@@ -313,10 +309,7 @@ fn from_clients(load: &str) -> String {
 
 #[test]
 fn three_hosts_make_the_load_of_one() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     for (name, load) in [
         ("one", "host = \"a\""),
         ("three", "hosts = [\"a\", \"b\", \"c\"]"),

@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use crate::common::{
     CommandLine, DELAYED_PAGE, Done, KILL, LIMIT, Place, TERM, alive, array, descendants,
-    free_port, hosts_or_skip, journal, key, proxy_and_backend, replaced, run_with, skip, spec,
-    trials, wait_until, with_text,
+    free_port, hosts_or_skip, journal, key, only_blocks_failed, proxy_and_backend, replaced,
+    run_with, skip, spec, trials, wait_until, with_text,
 };
 use crate::load::hosts::three_hosts_share_a_load;
 
@@ -435,15 +435,8 @@ fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     let trials = trials(&place.path("r"));
     assert_eq!(trials.len(), 9);
-    for trial in &trials {
-        let failed = &trial["outcome"]["failed"]["reason"];
-        if trial["block"] != 2 {
-            assert!(failed.is_null(), "{trial}");
-            continue;
-        }
-        let lost = format!("lost the agent: host `{host}`");
-        assert!(failed.as_str().unwrap().contains(&lost), "{trial}");
-    }
+    let lost = format!("lost the agent: host `{host}`");
+    only_blocks_failed(&trials, |block| block == 2, &[&lost]);
     for machine in &machines {
         assert!(machine.left().is_empty(), "{:?}", machine.left());
     }

@@ -4,7 +4,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::common::{
-    INT, Origin, Place, array, histogram, load, measured, no_errors, number, serve_tcp, sum,
+    INT, Origin, Place, array, counts, histogram, load, measured, no_errors, number, serve_tcp,
+    sum, texts,
 };
 use readings::Histogram;
 
@@ -20,10 +21,7 @@ fn requests_of_a_file_are_sent_as_often_as_they_weigh() {
     no_errors(&document);
     assert_eq!(document["requests"], 3900);
     let each = array(&document["per_request"]);
-    let names: Vec<&str> = each
-        .iter()
-        .map(|one| one["name"].as_str().unwrap())
-        .collect();
+    let names = texts(each, "name");
     assert_eq!(names, ["GET /bytes/100", "HEAD /", "GET /bytes/5"]);
     assert_eq!(sum(&document["per_request"], "requests"), 3900);
     assert_eq!(sum(&document["per_request"], "errors"), 0);
@@ -50,10 +48,7 @@ fn requests_in_order_come_one_after_the_other() {
     let done = place.run("load --urls urls --in-order -n 10 -c 1 --format json");
     let (_, document) = measured(done);
     no_errors(&document);
-    let counts: Vec<u64> = array(&document["per_request"])
-        .iter()
-        .map(|one| one["requests"].as_u64().unwrap())
-        .collect();
+    let counts = counts(array(&document["per_request"]), "requests");
     assert_eq!(counts, [4, 3, 3]);
     // The first nine asked what a good answer is.
     let asked = talk.lines().split_off(9);

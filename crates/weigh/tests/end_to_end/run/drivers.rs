@@ -4,14 +4,15 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::common::{DELAYED_PAGE, INT, KILL, Place, array, flat, has, skip, trials, wait_until};
+use crate::common::{
+    DELAYED_PAGE, INT, KILL, Place, array, find, flat, has, skip, texts, trials, wait_until,
+};
 use serde_json::Value;
 
 /// Whether a driver of the program is installed; says so otherwise.
 fn is_there(place: &Place, driver: &str) -> bool {
     let listing = place.run("list --format json").expect(0).json();
-    let drivers = array(&listing["drivers"]);
-    let one = drivers.iter().find(|one| one["name"] == driver).unwrap();
+    let one = find(array(&listing["drivers"]), "name", driver);
     match one["install_command"].as_str() {
         _ if one["can_run"] == true => {}
         Some(command) => skip(&format!("{driver}: {command}")),
@@ -151,10 +152,7 @@ fn wrk_makes_the_load_and_its_median_is_compared_by_its_clock() {
     let headers = "headers = { X-Tag = \"a b\" }";
     let words = ["--connections", "4", "1s", "X-Tag: a b"];
     let document = one_block(&place, "wrk", headers, &words);
-    let metrics: Vec<&str> = array(&document["comparisons"])
-        .iter()
-        .map(|c| c["metric"].as_str().unwrap())
-        .collect();
+    let metrics = texts(array(&document["comparisons"]), "metric");
     assert!(
         metrics.starts_with(&["requests_per_s", "latency_us_p50"]),
         "{metrics:?}"
@@ -234,10 +232,7 @@ fn drivers_are_weighed_against_each_other_with_the_engine_as_a_process_of_its_ow
     let per_s = of("requests_per_s");
     assert_eq!(per_s["verdict"], "slower", "{per_s}");
     let table = array(&document["table"]);
-    let labels: Vec<&str> = table
-        .iter()
-        .map(|r| r["driver"].as_str().unwrap())
-        .collect();
+    let labels = texts(table, "driver");
     assert_eq!(labels, ["weigh (io=epoll)", "sleepy"]);
     assert!(table[0]["latency_us_p50"].as_f64().unwrap() > 0.0);
     assert!(table[1]["latency_us_p50"].is_null(), "it told none");
@@ -332,7 +327,7 @@ fn a_driver_that_fails_is_a_failed_trial_with_its_last_output_and_the_others_go_
     assert_eq!(document["trials"]["failed"], kinds.len());
     let rows = trials(&place.path("r"));
     let reason = |kind: &str| {
-        let row = rows.iter().find(|row| row["subject"] == kind).unwrap();
+        let row = find(&rows, "subject", kind);
         row["outcome"]["failed"]["reason"]
             .as_str()
             .unwrap()
@@ -358,11 +353,11 @@ fn a_driver_that_fails_is_a_failed_trial_with_its_last_output_and_the_others_go_
         assert!(reason.len() < 6000, "{kind}: {} bytes", reason.len());
         assert!(flat(&done.err).contains(parts[0]), "{}", done.err);
     }
-    let number = &rows.iter().find(|row| row["subject"] == "status").unwrap()["trial"];
+    let number = &find(&rows, "subject", "status")["trial"];
     let folder = place.path(&format!("r/trials/{number}"));
     let errors = fs::read_to_string(folder.join("driver-closed-1-errors.txt")).unwrap();
     assert_eq!(errors, "out of luck\n");
-    let number = &rows.iter().find(|row| row["subject"] == "talks").unwrap()["trial"];
+    let number = &find(&rows, "subject", "talks")["trial"];
     let kept = place.path(&format!("r/trials/{number}/driver-closed-1.txt"));
     assert!(fs::metadata(kept).unwrap().len() < 1_000_000);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Place, array, has};
+use crate::common::{Place, array, counts, find, has};
 use serde_json::Value;
 
 /// The catalogue's names, from the files themselves.
@@ -55,8 +55,7 @@ fn recipes_of_the_users_own_are_listed_with_what_they_lack() {
     );
     let list = "list --recipes recipes --format json";
     let document = place.run(list).expect(0).json();
-    let recipes = array(&document["recipes"]);
-    let mine = recipes.iter().find(|one| one["name"] == "mine").unwrap();
+    let mine = find(array(&document["recipes"]), "name", "mine");
     assert_eq!(mine["can_run"], false);
     assert_eq!(mine["missing"][0], "weigh-absent-d");
     assert_eq!(mine["source"], "path");
@@ -114,10 +113,7 @@ fn a_dry_run_prints_the_plan_and_starts_and_writes_nothing() {
             assert_eq!(document["seed"], 7);
             let trials = array(&document["trials"]);
             has(&text, &format!("{} trials", trials.len()));
-            let numbers: Vec<u64> = trials
-                .iter()
-                .map(|trial| trial["trial"].as_u64().unwrap())
-                .collect();
+            let numbers = counts(trials, "trial");
             let expected: Vec<u64> = (1..=trials.len() as u64).collect();
             assert_eq!(numbers, expected);
             let again = trials
@@ -172,8 +168,7 @@ fn one_of_the_list_is_shown_whole() {
     }
     let document = place.run("list nginx --json").expect(0).json();
     let recipe = &document["recipes"][0];
-    let params = array(&recipe["params"]);
-    let workers = params.iter().find(|one| one["name"] == "workers").unwrap();
+    let workers = find(array(&recipe["params"]), "name", "workers");
     assert_eq!(
         (&workers["default"], &workers["type"]),
         (&1.into(), &"integer".into())
@@ -182,8 +177,7 @@ fn one_of_the_list_is_shown_whole() {
     assert!(array(&document["experiments"]).is_empty());
 
     let driver = place.run("list wrk --json").expect(0).json();
-    let load = array(&driver["drivers"][0]["load"]);
-    let rate = load.iter().find(|one| one["key"] == "rate").unwrap();
+    let rate = find(array(&driver["drivers"][0]["load"]), "key", "rate");
     assert_eq!(rate["supported"], false);
     assert!(place.run("list engine").expect(0).out.contains("curve"));
 

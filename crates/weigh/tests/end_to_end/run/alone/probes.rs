@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use crate::common::{
-    KILL, LIMIT, Place, RUN, array, free_port, journal, signal, skip, wait_until, with_text,
+    KILL, LIMIT, Place, RUN, array, find, free_port, journal, signal, skip, wait_until, with_text,
 };
 
 const DESIGN: &str =
@@ -259,8 +259,7 @@ fn against_others() -> Pairs {
                 format!("CPU us per request of {name} for {subject}"),
                 (user + system, per_request(&cpu, 1e6)),
             );
-            let row = array(&document["table"]);
-            let row = row.iter().find(|row| row["subject"] == subject).unwrap();
+            let row = find(array(&document["table"]), "subject", subject);
             // Its trial counts unless the machine has spoilt it.
             if let Some(shown) = row["server_cpu_us_per_request"][name].as_f64() {
                 let (of_user, of_system) = (

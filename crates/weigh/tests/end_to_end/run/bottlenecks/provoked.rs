@@ -8,7 +8,7 @@ use readings::{LinkKind, LinkSpec};
 use serde_json::Value;
 
 use crate::common::{
-    Place, RUN, array, far, has, hosts_or_skip, quickly, skip, write_light_proxy_cost,
+    Place, RUN, array, far, find, has, hosts_or_skip, quickly, skip, texts, write_light_proxy_cost,
 };
 
 /// The search has windows of its own; what comes before it is as short as can be.
@@ -30,27 +30,27 @@ fn bottlenecks(place: &Place, text: &str) -> Vec<Value> {
     found
 }
 
-/// What was found under this name, and all that was found.
+/// What was found under this name; its sentence has these texts.
 #[track_caller]
-pub fn provoked(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Value>) {
-    found(place, text, |one| one["bottleneck"] == bottleneck)
+pub fn provoked(place: &Place, text: &str, bottleneck: &str, says: &[&str]) -> Value {
+    found(&bottlenecks(place, text), bottleneck, says)
 }
 
 /// The same for one that has to be confirmed.
 #[track_caller]
-pub fn confirmed(place: &Place, text: &str, bottleneck: &str) -> (Value, Vec<Value>) {
-    found(place, text, |one| {
-        one["bottleneck"] == bottleneck && one["standing"] == "confirmed"
-    })
+pub fn confirmed(place: &Place, text: &str, bottleneck: &str, says: &[&str]) -> Value {
+    let mut all = bottlenecks(place, text);
+    all.retain(|one| one["standing"] == "confirmed");
+    found(&all, bottleneck, says)
 }
 
 #[track_caller]
-fn found(place: &Place, text: &str, is_it: impl Fn(&Value) -> bool) -> (Value, Vec<Value>) {
-    let all = bottlenecks(place, text);
-    match all.iter().find(|one| is_it(one)) {
-        Some(one) => (one.clone(), all.clone()),
-        None => panic!("not found in {all:#?}"),
+fn found(all: &[Value], bottleneck: &str, says: &[&str]) -> Value {
+    let one = find(all, "bottleneck", bottleneck);
+    for text in says {
+        has(one["sentence"].as_str().unwrap(), text);
     }
+    one.clone()
 }
 
 /// Whether this machine can have hosts with links, tried once; says so when it cannot.
@@ -58,6 +58,11 @@ pub fn can_be_made() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     let one = || far("one", LinkSpec::default());
     *CAN.get_or_init(|| hosts_or_skip(&[one()], Some(LinkKind::UserSpace)).is_some())
+}
+
+/// A place, where this machine can have hosts with links.
+fn place() -> Option<Place> {
+    can_be_made().then(Place::new)
 }
 
 /// A server and a client; `client` and `server` are what is said of their hosts.
@@ -78,14 +83,13 @@ fn a_short_accept_queue_is_named() {
          command = [\"{{ weigh }}\", \"origin\", \"--listen\", \"{{ listen.addr }}\", \"--backlog\", \"8\"]\n\
          [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
     );
-    let (one, _) = provoked(
+    let one = provoked(
         &place,
         "[servers.short]\nrecipe = \"short\"\n[subjects]\nx = \"http://short/burn/200000\"\n\
          [load]\nconnections = 48\nkeepalive = false\ntimeout = \"3s\"\n",
         "accept_queue",
+        &["ListenOverflows"],
     );
-    let sentence = one["sentence"].as_str().unwrap();
-    has(&sentence, "ListenOverflows");
 }
 
 #[test]
@@ -105,10 +109,7 @@ fn without_the_search_there_are_no_bottlenecks() {
     let mut call = quickly(write_light_proxy_cost(&place), &sets, "s");
     call.push("--bottleneck");
     let document = place.run(&call).result();
-    let subjects: Vec<&str> = array(&document["bottlenecks"])
-        .iter()
-        .map(|one| one["subject"].as_str().unwrap())
-        .collect();
+    let subjects = texts(array(&document["bottlenecks"]), "subject");
     assert!(
         subjects.contains(&"direct") && subjects.contains(&"balanced"),
         "{subjects:?}"
@@ -116,10 +117,7 @@ fn without_the_search_there_are_no_bottlenecks() {
 }
 #[test]
 fn a_client_that_closes_first_runs_out_of_ports_and_that_is_what_is_named() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     // Each connection leaves its port in TIME_WAIT for a minute.
     let text = between(
         "",
@@ -127,34 +125,24 @@ fn a_client_that_closes_first_runs_out_of_ports_and_that_is_what_is_named() {
         "/",
         "connections = 8\nrequests_per_connection = 1",
     );
-    let (one, found) = provoked(&place, &text, "ports");
-    let sentence = one["sentence"].as_str().unwrap();
-    assert!(sentence.contains("TIME_WAIT"), "{found:#?}");
+    let one = provoked(&place, &text, "ports", &["TIME_WAIT"]);
 }
 
 #[test]
 fn an_accept_queue_that_a_hosts_setting_makes_short_is_named() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     let text = between(
         "settings = { \"net.core.somaxconn\" = 8 }",
         "",
         "/burn/200000",
         "connections = 48\nkeepalive = false\ntimeout = \"3s\"",
     );
-    let (one, found) = provoked(&place, &text, "accept_queue");
-    let sentence = one["sentence"].as_str().unwrap();
-    assert!(sentence.contains("ListenOverflows"), "{found:#?}");
+    let one = provoked(&place, &text, "accept_queue", &["ListenOverflows"]);
 }
 
 #[test]
 fn too_few_ports_are_named_and_confirmed_by_more() {
-    if !can_be_made() {
-        return;
-    }
-    let place = Place::new();
+    let Some(place) = place() else { return };
     // A port that waits may be had again after a second, so that each load finds some.
     let text = between(
         "",
@@ -163,11 +151,8 @@ fn too_few_ports_are_named_and_confirmed_by_more() {
         "/",
         "connections = 300\nkeepalive = false",
     );
-    let (one, found) = confirmed(&place, &text, "ports");
-    let sentence = one["sentence"].as_str().unwrap();
-    for words in ["EADDRNOTAVAIL", "with more ports ", " find none"] {
-        assert!(sentence.contains(words), "{found:#?}");
-    }
+    let says = ["EADDRNOTAVAIL", "with more ports ", " find none"];
+    confirmed(&place, &text, "ports", &says);
 }
 
 #[test]
@@ -184,11 +169,11 @@ fn upstream_connections_are_counted_on_other_hosts_than_the_loads() {
                 [servers.o]\nrecipe = \"origin\"\nhost = \"back\"\n\
                 [servers.p]\nrecipe = \"lighttpd\"\nhost = \"front\"\nupstreams = [\"o\"]\n\
                 [subjects]\nx = \"http://p/\"\n[load]\nhost = \"client\"\nconnections = 4\n";
-    let (one, found) = provoked(&place, text, "upstream_connections");
-    let sentence = one["sentence"].as_str().unwrap();
-    assert!(
-        sentence.contains("new connections to an upstream per request"),
-        "{found:#?}"
+    let one = provoked(
+        &place,
+        text,
+        "upstream_connections",
+        &["new connections to an upstream per request"],
     );
 }
 
@@ -199,15 +184,14 @@ mod alone {
     #[test]
     fn four_connections_over_a_slow_answer_are_limited_by_concurrency() {
         let place = Place::alone();
-        let (one, found) = provoked(
+        let one = provoked(
             &place,
             "[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/delay/constant/50ms\"\n\
              [load]\nconnections = 4\n",
             "concurrency",
+            &["4 connections"],
         );
-        assert_eq!(one["standing"], "confirmed", "{found:#?}");
-        let sentence = one["sentence"].as_str().unwrap();
-        has(&sentence, "4 connections");
+        assert_eq!(one["standing"], "confirmed", "{one}");
         assert_eq!(one["at_least"], false);
     }
 
@@ -218,9 +202,7 @@ mod alone {
         }
         let place = Place::alone();
         let text = between("", "link = { rtt = \"20ms\" }", "/", "connections = 4");
-        let (one, found) = confirmed(&place, &text, "concurrency");
-        let sentence = one["sentence"].as_str().unwrap();
-        assert!(sentence.contains("4 connections"), "{found:#?}");
+        let one = confirmed(&place, &text, "concurrency", &["4 connections"]);
         assert_eq!(one["at_least"], false);
     }
 }

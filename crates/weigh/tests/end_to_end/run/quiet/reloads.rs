@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::common::started::installed;
-use crate::common::{Place, array, number, trials};
+use crate::common::{Place, array, find, number, trials};
 
 /// Servers in front of one back end, each reloaded under load. `SERVERS`, `SUBJECTS` and `EVENTS`
 /// are filled in.
@@ -76,8 +76,7 @@ fn reload(servers: &[(&str, &str, &str, &str)], failed_max: f64) {
         if document["trials"]["invalid"] != 0 {
             continue;
         }
-        let rows = array(&document["table"]);
-        let row = rows.iter().find(|row| row["subject"] == *name).unwrap();
+        let row = find(array(&document["table"]), "subject", name);
         let row = &row["events"];
         assert_eq!(
             (&row["reloads"], &row["not_in_effect"]),

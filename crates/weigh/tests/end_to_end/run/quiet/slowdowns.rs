@@ -66,20 +66,19 @@ fn middle(values: &[f64]) -> f64 {
     values[values.len() / 2]
 }
 
-fn has_hosts() -> bool {
+/// A place, where this machine can have hosts with a quota.
+fn place() -> Option<Place> {
     let root = net::os::is_root();
     if !root {
         skip("hosts with a quota need root");
     }
-    root && hosts_or_skip(&[spec("one")], None).is_some()
+    let place = Place::quiet();
+    (root && hosts_or_skip(&[spec("one")], None).is_some()).then_some(place)
 }
 
 #[test]
 fn a_slow_link_takes_its_delay_longer_and_no_longer_afterwards() {
-    let place = Place::quiet();
-    if !has_hosts() {
-        return;
-    }
+    let Some(place) = place() else { return };
     let reading = measured(
         &place,
         "server = \"one\"\nwhat = \"slow\"\ndelay = \"150ms\"",
@@ -103,10 +102,7 @@ fn a_slow_link_takes_its_delay_longer_and_no_longer_afterwards() {
 
 #[test]
 fn a_link_that_loses_packets_delays_what_has_to_be_sent_again() {
-    let place = Place::quiet();
-    if !has_hosts() {
-        return;
-    }
+    let Some(place) = place() else { return };
     let reading = measured(&place, "host = \"client\"\nwhat = \"loss\"\nloss = \"30%\"");
     let event = &reading["events"]["events"][0];
     assert_eq!(
@@ -165,10 +161,7 @@ fn limited(suffix: &str) -> Vec<(PathBuf, f64)> {
 
 #[test]
 fn a_hosts_quota_is_another_one_for_a_time() {
-    let place = Place::quiet();
-    if !has_hosts() {
-        return;
-    }
+    let Some(place) = place() else { return };
     let event = "host = \"one\"\nwhat = \"quota\"\nquota = 0.5";
     let text = EXPERIMENT.replace("EVENT", event);
     // Groups of other tests' hosts are seen, too: this one has a name of its own.
