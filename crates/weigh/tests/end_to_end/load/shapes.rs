@@ -256,19 +256,6 @@ fn a_connection_that_never_opens_has_a_time_limit_of_its_own() {
 }
 
 #[test]
-fn connections_over_threads_are_exactly_as_many() {
-    let place = Place::new();
-    let origin = Origin::start(&place);
-    let (_, document) = load(&place, &origin.url, "-n 4010 -c 401 -t 12");
-    no_errors(&document);
-    assert_eq!(document["connections"], 401);
-    assert_eq!(document["connections_open_min"], 401);
-    assert_eq!(document["connects"], 401);
-    assert_eq!(array(&document["client"]["threads"]).len(), 12);
-    assert_eq!(origin.counts(), (401 + 3, 4010 + 3));
-}
-
-#[test]
 fn very_many_connections_succeed_or_the_setting_to_change_is_named() {
     // More than the kernel has local ports for, by default, within the minute that it keeps each.
     const MANY: u64 = 30_000;

