@@ -288,7 +288,7 @@ mod quiet {
         // Far below the bounds it was measured too.
         assert!(rates[0] < 0.5 * lower, "{rates:?} {lower}");
         let first = document["sentences"][0].as_str().unwrap();
-        has(&first, "p50 < 60 ms");
+        has(first, "p50 < 60 ms");
         // Each step was told while it ran, on standard error.
         has(&done.err, "closed loop with 16 connections");
         assert!(done.err.lines().count() > steps.len(), "{}", done.err);

@@ -21,7 +21,7 @@ fn a_load_names_the_full_queue_of_a_server_of_this_machine() {
     let (_, document) = load(&place, &url, "-c 48 -d 1s --timeout 400ms --no-keepalive");
     let problem = document["problems"][0].as_str().unwrap();
     let named = format!("; the accept queue of `weigh:{port}` (backlog 1) was full ");
-    has(&problem, &named);
+    has(problem, &named);
     let queue = &document["accept_queues"][0];
     assert!(queue["full"].as_u64().unwrap() > 0, "{queue}");
 }

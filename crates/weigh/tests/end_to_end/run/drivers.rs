@@ -137,7 +137,7 @@ fn one_block(place: &Place, driver: &str, load: &str, words: &[&str]) -> Value {
     }
     let csv = place.run("report r --format csv").expect(0).out;
     for line in csv.lines().skip(1) {
-        has(&line, &format!(",{driver},"));
+        has(line, &format!(",{driver},"));
         assert!(!line.contains(",0,0,0,0,"), "no made-up latency: {line}");
     }
     document
@@ -163,7 +163,7 @@ fn wrk_makes_the_load_and_its_median_is_compared_by_its_clock() {
     );
     let latency = &document["comparisons"][1];
     let said = latency["sentence"].as_str().unwrap();
-    has(&said, "by the clock of wrk, in a closed loop");
+    has(said, "by the clock of wrk, in a closed loop");
     // A megabyte takes longer than a line.
     assert!(latency["subject_value"].as_f64() > latency["baseline_value"].as_f64());
 }

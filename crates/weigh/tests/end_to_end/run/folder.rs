@@ -125,7 +125,7 @@ fn contract(document: &Value) {
         assert_eq!(comparison["matters"], 0.03);
         assert!(comparison["blocks"].as_u64().unwrap() <= 3);
         let sentence = comparison["sentence"].as_str().unwrap();
-        has(&sentence, "balanced");
+        has(sentence, "balanced");
     }
     assert_eq!(comparisons[0]["metric"], "requests_per_s");
     assert_eq!(comparisons[0]["blocks"], 3);

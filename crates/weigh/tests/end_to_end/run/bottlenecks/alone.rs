@@ -61,7 +61,7 @@ fn a_proxy_that_keeps_no_upstream_connections_is_named() {
         return skip("a proxy without kept upstream connections: lighttpd is not installed");
     }
     let place = Place::alone();
-    let one = provoked(
+    provoked(
         &place,
         "[servers.o]\nrecipe = \"origin\"\n[servers.proxy]\nrecipe = \"lighttpd\"\n\
          upstreams = [\"o\"]\n[subjects]\nx = \"http://proxy/\"\n[load]\nconnections = 16\n",

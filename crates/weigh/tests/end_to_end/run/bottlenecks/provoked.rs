@@ -83,7 +83,7 @@ fn a_short_accept_queue_is_named() {
          command = [\"{{ weigh }}\", \"origin\", \"--listen\", \"{{ listen.addr }}\", \"--backlog\", \"8\"]\n\
          [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
     );
-    let one = provoked(
+    provoked(
         &place,
         "[servers.short]\nrecipe = \"short\"\n[subjects]\nx = \"http://short/burn/200000\"\n\
          [load]\nconnections = 48\nkeepalive = false\ntimeout = \"3s\"\n",
@@ -125,7 +125,7 @@ fn a_client_that_closes_first_runs_out_of_ports_and_that_is_what_is_named() {
         "/",
         "connections = 8\nrequests_per_connection = 1",
     );
-    let one = provoked(&place, &text, "ports", &["TIME_WAIT"]);
+    provoked(&place, &text, "ports", &["TIME_WAIT"]);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn an_accept_queue_that_a_hosts_setting_makes_short_is_named() {
         "/burn/200000",
         "connections = 48\nkeepalive = false\ntimeout = \"3s\"",
     );
-    let one = provoked(&place, &text, "accept_queue", &["ListenOverflows"]);
+    provoked(&place, &text, "accept_queue", &["ListenOverflows"]);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn upstream_connections_are_counted_on_other_hosts_than_the_loads() {
                 [servers.o]\nrecipe = \"origin\"\nhost = \"back\"\n\
                 [servers.p]\nrecipe = \"lighttpd\"\nhost = \"front\"\nupstreams = [\"o\"]\n\
                 [subjects]\nx = \"http://p/\"\n[load]\nhost = \"client\"\nconnections = 4\n";
-    let one = provoked(
+    provoked(
         &place,
         text,
         "upstream_connections",
