@@ -104,7 +104,7 @@ fn converse(client: &mut (impl Read + Write), mut answer: impl FnMut(&str) -> (u
             head.drain(..end + 4);
             let (status, body) = answer(&request);
             let answer = format!(
-                "HTTP/1.1 {status} So\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}",
+                "HTTP/1.1 {status} So\r\nContent-Length: {}\r\n\r\n{body}",
                 body.len()
             );
             let request = request.to_lowercase();

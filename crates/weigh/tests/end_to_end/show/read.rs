@@ -79,13 +79,16 @@ fn a_report_of_near_and_far_runs_is_seen_through() {
     }
     assert_eq!(array(&document["problems"]).len(), 0);
     // Tables of single figures are no outputs, and are read as well.
-    let table = "| Size | kernel | relay |\n|---:|---:|---:|\n\
+    let table = "| Size | kernel, timing | relay, timing |\n|---:|---:|---:|\n\
                  | 2000 | 0.130741688 | 0.12739582 |\n| 20000 | 0.490916224 | 0.50376901 |\n\
                  | 200000 | 3.799440328 | 4.33125273 |\n| 2000000 | 45.25090855 | 45.9600728 |\n";
     let document = read(&place, table);
     assert_eq!(array(&document["readings"]).len(), 0);
     let single = sentences(&document, "single_measurement");
-    says(single[0], &["relay against kernel", "one figure each"]);
+    says(
+        single[0],
+        &["relay, timing against kernel, timing", "one figure each"],
+    );
     // And a list of processes beside an output.
     let listed = format!(
         "{}\nCPU: 100% wrk 57% store\n",
