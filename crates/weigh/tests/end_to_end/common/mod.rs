@@ -166,6 +166,19 @@ impl Place {
         self.write(&format!("recipes/{name}/recipe.toml"), text);
     }
 
+    /// Writes a recipe of the built-in back end with these options.
+    pub fn origin_recipe(&self, name: &str, options: &[&str], more: &str) {
+        let words = ["{{ weigh }}", "origin", "--listen", "{{ listen.addr }}"];
+        let command = [&words, options].concat();
+        self.recipe(
+            name,
+            &format!(
+                "summary = \"{name}\"\n{more}[start]\ncommand = {command:?}\n\
+                 [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n"
+            ),
+        );
+    }
+
     /// Names in the folder, those that the helpers make left out.
     pub fn names(&self) -> BTreeSet<String> {
         fs::read_dir(&self.dir)

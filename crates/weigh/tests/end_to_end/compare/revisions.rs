@@ -367,20 +367,14 @@ fn a_resumed_run_measures_the_same_commits() {
 fn a_revision_is_a_factor_like_others() {
     let Some(place) = place() else { return };
     Repository::new(&place, &[("v1", 1000), ("v2", 2000)]);
-    place.write(
-        "x.toml",
-        &format!(
-            "title = \"revisions\"\n\
-             [servers.app]\nrevision = \"v1\"\nrepository = \"src\"\nbuild = \"{BUILD}\"\n\
+    place.experiment(&format!("[servers.app]\nrevision = \"v1\"\nrepository = \"src\"\nbuild = \"{BUILD}\"\n\
              command = \"{START}\"\n\
              [servers.beside]\ncommand = [\"{}\", \"origin\", \"--listen\", \"127.0.0.1:{{port}}\"]\n\
              ready = \"/\"\nenv = {{ A = \"b\" }}\n\
              [subjects]\nbeside = \"http://beside/\"\napp = \"http://app/\"\n\
              [factors]\napp.revision = [\"v1\", \"v2\"]\n\
              [load]\nconnections = 4\n\
-             [expect]\nsame = false\n\
-             [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"150ms\"\n\
-             latency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
+             [expect]\nsame = false\n",
             env!("CARGO_BIN_EXE_weigh")
         ),
     );

@@ -1,23 +1,16 @@
 //! A full accept queue is named, with its server and its backlog, where requests fail for it.
 
-use crate::common::{Place, RUN, array, has, load, trials};
+use crate::common::{Origin, Place, RUN, array, has, load, trials};
 
-/// The arguments of a server whose accept queue holds two connections, one more than its backlog. It
-/// takes far longer for an answer than a request may take.
-const SHORT: [&str; 4] = ["origin", "--listen", "127.0.0.1:0", "--backlog=1"];
+// An accept queue holds two connections, one more than its backlog, and the server takes far longer for
+// an answer than a request may take.
 
 #[test]
 fn a_load_names_the_full_queue_of_a_server_of_this_machine() {
     let place = Place::new();
-    let mut server = place.start(&SHORT);
-    server.until_said("/status/N");
-    let said = server.errors();
-    let url = said[said.find("http://").unwrap()..]
-        .split_whitespace()
-        .next()
-        .unwrap();
-    let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
-    let url = format!("{}/burn/2000000", url.trim_end_matches('/'));
+    let origin = Origin::with(&place, "--backlog=1");
+    let port = origin.url.rsplit(':').next().unwrap().trim_end_matches('/');
+    let url = format!("{}burn/2000000", origin.url);
     let (_, document) = load(&place, &url, "-c 48 -d 1s --timeout 400ms --no-keepalive");
     let problem = document["problems"][0].as_str().unwrap();
     let named = format!("; the accept queue of `weigh:{port}` (backlog 1) was full ");
@@ -29,12 +22,7 @@ fn a_load_names_the_full_queue_of_a_server_of_this_machine() {
 #[test]
 fn a_run_names_the_full_queue_of_the_subject_whose_requests_failed_and_of_no_other() {
     let place = Place::new();
-    place.recipe(
-        "short",
-        "summary = \"one may wait\"\n[start]\n\
-         command = [\"{{ weigh }}\", \"origin\", \"--listen\", \"{{ listen.addr }}\", \"--backlog\", \"1\"]\n\
-         [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
-    );
+    place.origin_recipe("short", &["--backlog", "1"], "");
     place.write(
         "x.toml",
         "title = \"good against short\"\n[servers.good]\nrecipe = \"origin\"\n\

@@ -16,8 +16,7 @@ use crate::common::{INT, Place, array, free_port, has, skip, wait_until};
 const BOTH: [&str; 2] = ["crossroads", "crossroads-daemon"];
 
 /// An experiment with one server of the recipe, over two back ends.
-const EXPERIMENT: &str = r#"title = "Crossroads over two"
-[servers.one]
+const EXPERIMENT: &str = r#"[servers.one]
 recipe = "origin"
 [servers.two]
 recipe = "origin"
@@ -30,14 +29,6 @@ direct = "http://one/"
 balanced = "http://balancer/"
 [load]
 connections = 2
-[design]
-blocks = 1
-warmup = "100ms"
-window = "300ms"
-slice = "150ms"
-latency_window = "0s"
-bottleneck = false
-retries = 0
 "#;
 
 /// The configuration that the recipe gives.
@@ -180,7 +171,7 @@ fn where_it_is_missing_its_two_programs_are_named_and_no_package() {
         after[1].trim(),
         "no package is known: see http://crossroads.e-tunity.com/"
     );
-    place.write("x.toml", EXPERIMENT);
+    place.experiment(EXPERIMENT);
     let run = says(&["run", "x.toml", "--out", "r"]);
     assert_ne!(run.status, 0);
     run.says(&[
@@ -232,7 +223,7 @@ fn control_groups() -> bool {
 fn what_it_starts_in_the_background_is_counted_and_stopped() {
     let place = Place::new();
     let bin = stand_in(&place);
-    place.write("x.toml", EXPERIMENT);
+    place.experiment(EXPERIMENT);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let mut command = place.weigh("run x.toml --out r --format json");
     command.env("PATH", &path);
@@ -267,7 +258,7 @@ fn what_it_starts_in_the_background_is_counted_and_stopped() {
 fn a_start_that_fails_is_told_with_its_reason() {
     let place = Place::new();
     let bin = stand_in(&place);
-    place.write("x.toml", EXPERIMENT);
+    place.experiment(EXPERIMENT);
     if !control_groups() {
         return;
     }

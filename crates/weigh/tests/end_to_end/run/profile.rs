@@ -62,9 +62,7 @@ path = "/"
 contains = "ok"
 "#;
 
-const EXPERIMENT: &str = r#"
-title = "a planted function"
-[servers.base]
+const EXPERIMENT: &str = r#"[servers.base]
 recipe = "planted"
 [servers.hot]
 recipe = "planted"
@@ -74,13 +72,6 @@ plain = "http://base/"
 burning = "http://hot/"
 [load]
 connections = 4
-[design]
-blocks = 1
-warmup = "100ms"
-window = "300ms"
-latency_window = "0s"
-bottleneck = false
-retries = 0
 "#;
 
 fn place() -> Option<Place> {
@@ -96,7 +87,7 @@ fn place() -> Option<Place> {
         skip("no C compiler");
         return None;
     }
-    fs::write(place.path("x.toml"), EXPERIMENT).unwrap();
+    place.experiment(EXPERIMENT);
     Some(place)
 }
 

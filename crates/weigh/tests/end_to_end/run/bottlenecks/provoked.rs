@@ -77,12 +77,7 @@ pub fn between(server: &str, client: &str, path: &str, load: &str) -> String {
 #[test]
 fn a_short_accept_queue_is_named() {
     let place = Place::new();
-    place.recipe(
-        "short",
-        "summary = \"eight may wait\"\n[start]\n\
-         command = [\"{{ weigh }}\", \"origin\", \"--listen\", \"{{ listen.addr }}\", \"--backlog\", \"8\"]\n\
-         [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n",
-    );
+    place.origin_recipe("short", &["--backlog", "8"], "");
     provoked(
         &place,
         "[servers.short]\nrecipe = \"short\"\n[subjects]\nx = \"http://short/burn/200000\"\n\

@@ -20,16 +20,12 @@ fn shell(place: &Place, script: &str, more: &str) {
 
 /// Runs the good server against the odd one, with further lines in the experiment.
 fn run(place: &Place, more: &str) -> (i32, String, Value) {
-    place.write(
-        "x.toml",
-        &format!(
-            "title = \"good against odd\"\n[servers.good]\nrecipe = \"origin\"\n\
+    place.experiment(&format!(
+        "[servers.good]\nrecipe = \"origin\"\n\
              [servers.odd]\nrecipe = \"odd\"\n\
              [subjects]\ngood = \"http://good/\"\nodd = \"http://odd/\"\n\
-             [load]\nconnections = 4\n{more}\n\
-             [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"200ms\"\nlatency_window = \"0s\"\nbottleneck = false\nretries = 0\n"
-        ),
-    );
+             [load]\nconnections = 4\n{more}\n"
+    ));
     let done = place.run(&RUN);
     let document = done.result();
     assert!(place.left().is_empty(), "{:?}", place.left());
@@ -182,13 +178,7 @@ mod alone {
     fn a_proxy_that_answers_without_its_back_end_is_invalid() {
         // An idle server is told by its CPU time, which others would blur.
         let place = Place::alone();
-        place.recipe(
-            "mute",
-            &format!(
-                "summary = \"answers by itself\"\nupstreams = \"many\"\n[start]\n\
-                 command = [\"{{{{ weigh }}}}\", \"origin\", \"--listen\", \"{{{{ listen.addr }}}}\"]\n{READY}"
-            ),
-        );
+        place.origin_recipe("mute", &[], "upstreams = \"many\"\n");
         let measured = |path: &str, out: &str| {
             place.write(
                 "x.toml",
