@@ -1,11 +1,10 @@
 //! `weigh load`: the ways to a server other than a plain TCP connection, and the pages of a site.
 
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::common::started::Started;
 use crate::common::{
     INT, Origin, Place, Running, TERM, array, free_port, has, load, no_errors, number, serve_tcp,
     serve_unix, skip, words,
@@ -14,16 +13,10 @@ use serde_json::Value;
 
 /// How long a server may take until it listens.
 const STARTS: Duration = Duration::from_secs(20);
-const APACHE_MODULES: &str = "/usr/lib/apache2/modules";
 
 /// Starts a server and waits until a connection to it can be opened; `None`, and said, where it
 /// is not installed.
-fn server<'a>(
-    place: &'a Place,
-    program: &str,
-    words: &[&str],
-    listens: impl Fn() -> bool,
-) -> Option<Running<'a>> {
+fn server<'a>(place: &'a Place, program: &str, words: &[&str], port: u16) -> Option<Running<'a>> {
     let mut command = Command::new(program);
     command.args(words);
     place.settle(&mut command);
@@ -35,34 +28,25 @@ fn server<'a>(
     let end = std::time::Instant::now() + STARTS;
     running.until("it listens", || {
         assert!(std::time::Instant::now() < end, "{program} does not listen");
-        listens()
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
     Some(running)
 }
 
-fn open(port: u16) -> bool {
-    TcpStream::connect(("127.0.0.1", port)).is_ok()
-}
-
-/// lighttpd with the files of a folder, at an address in its own spelling.
-fn lighttpd<'a>(
-    place: &'a Place,
-    bind: &str,
-    port: u16,
-    listens: impl Fn() -> bool,
-) -> Option<Running<'a>> {
+/// lighttpd with the files of the folder `site`.
+fn lighttpd(place: &Place, port: u16) -> Option<Running<'_>> {
     let dir = place.path("");
     let dir = dir.to_str().unwrap().trim_end_matches('/');
     place.write(
         "lighttpd.conf",
         &format!(
-            "server.document-root = \"{dir}/site\"\nserver.bind = \"{bind}\"\n\
+            "server.document-root = \"{dir}/site\"\nserver.bind = \"127.0.0.1\"\n\
              server.port = {port}\nserver.errorlog = \"{dir}/lighttpd.log\"\n\
              index-file.names = ( \"index.html\" )\n\
              mimetype.assign = ( \".html\" => \"text/html\", \".css\" => \"text/css\" )\n"
         ),
     );
-    server(place, "lighttpd", &["-D", "-f", "lighttpd.conf"], listens)
+    server(place, "lighttpd", &["-D", "-f", "lighttpd.conf"], port)
 }
 
 #[test]
@@ -73,53 +57,27 @@ fn a_unix_socket_takes_the_place_of_the_host() {
         let host = head.lines().find(|line| line.starts_with("Host: "));
         (200, host.unwrap().to_owned())
     });
-    let more = ["--unix-socket", "s", "-n", "300", "-c", "4", "-t", "2"];
-    let (_, document) = load(&place, "http://name.example:81/path", &more);
+    let more = "--unix-socket s -n 300 -c 4 -t 2";
+    let (_, document) = load(&place, "http://name.example:81/path", more);
     no_errors(&document);
     assert_eq!(document["requests"], 300);
     assert_eq!(document["connects"], 4);
     let heads = talk.heads();
     assert_eq!(heads.len(), 303);
     let start = "GET /path HTTP/1.1\r\nHost: name.example:81\r\n";
-    assert!(
-        heads
-            .iter()
-            .all(|head| (head.to_owned() + "\r\n").starts_with(start)),
-        "{heads:?}"
-    );
+    let is_so = |head: &String| (head.to_owned() + "\r\n").starts_with(start);
+    assert!(heads.iter().all(is_so), "{heads:?}");
 
-    let done = place.run(&["load", "http://h/", "--unix-socket", "none", "-n", "1"]);
-    done.expect(1).says(&["none", "No such file"]);
-    let long = "x".repeat(200);
-    let done = place.run(&["load", "http://h/", "--unix-socket", &long, "-n", "1"]);
-    done.expect(2).says(&["--unix-socket"]);
-}
-
-#[test]
-fn a_server_on_a_unix_socket_is_loaded() {
-    let place = Place::new();
-    place.write("site/index.html", "it works");
-    let path = place.path("l");
-    let bind = path.to_str().unwrap().to_owned();
-    let Some(_server) = lighttpd(&place, &bind, 80, || UnixStream::connect(&path).is_ok()) else {
-        return;
-    };
-    let more = format!("--unix-socket {bind} -n 500 -c 8 --expect-contains 'it works'");
-    let (_, document) = load(&place, "http://localhost/", &more);
-    no_errors(&document);
-    assert_eq!(document["requests"], 500);
-    let more = [
-        "--unix-socket",
-        &bind,
-        "-n",
-        "40",
-        "--no-keepalive",
-        "--io",
-        "epoll",
-    ];
-    let (_, document) = load(&place, "http://localhost/", &more);
+    let more = "--unix-socket s -n 40 --no-keepalive --io epoll";
+    let (_, document) = load(&place, "http://name.example/", more);
     no_errors(&document);
     assert_eq!(document["connects"], 40);
+
+    let done = place.run("load http://h/ --unix-socket none -n 1");
+    done.expect(1).says(&["none", "No such file"]);
+    let long = "x".repeat(200);
+    let done = place.run(&format!("load http://h/ --unix-socket {long} -n 1"));
+    done.expect(2).says(&["--unix-socket"]);
 }
 
 #[test]
@@ -134,8 +92,7 @@ fn a_forward_proxy_is_told_the_whole_url() {
             (400, head.into())
         }
     });
-    let through = format!("http://{proxy}");
-    let more = ["--proxy", &through, "-n", "50", "-c", "2"];
+    let more = format!("--proxy http://{proxy} -n 50 -c 2");
     // The name is the proxy's to look up; there is none here.
     let (_, document) = load(&place, "http://name.example:81/a?b", &more);
     no_errors(&document);
@@ -145,10 +102,8 @@ fn a_forward_proxy_is_told_the_whole_url() {
         ("http://127.0.0.1:1/path", "URL without a path"),
         ("127.0.0.1:1", "expected a URL"),
     ] {
-        let done = place
-            .run(&["load", "http://h/", "--proxy", proxy])
-            .expect(2);
-        done.says(&["--proxy", says]);
+        let done = place.run(&format!("load http://h/ --proxy {proxy}"));
+        done.expect(2).says(&["--proxy", says]);
     }
 }
 
@@ -156,45 +111,15 @@ fn a_forward_proxy_is_told_the_whole_url() {
 fn a_forward_proxy_fetches_what_is_behind_it() {
     let place = Place::new();
     let origin = Origin::start(&place);
-    let modules: Vec<String> = ["mpm_event", "authz_core", "proxy", "proxy_http"]
-        .iter()
-        .map(|name| format!("LoadModule {name}_module {APACHE_MODULES}/mod_{name}.so\n"))
-        .collect();
-    if !Path::new(APACHE_MODULES).join("mod_proxy_http.so").exists() {
-        skip("load through a forward proxy: apache2 with mod_proxy_http is not installed");
-        return;
-    }
-    let dir = place.path("");
-    let dir = dir.to_str().unwrap().trim_end_matches('/');
-    let port = free_port();
-    // As root it changes to another user, who needs nothing of the folder.
-    place.write(
-        "apache.conf",
-        &format!(
-            "{}ServerName localhost\nListen 127.0.0.1:{port}\nPidFile {dir}/pid\n\
-             DefaultRuntimeDir {dir}\nErrorLog {dir}/error.log\nUser nobody\nGroup nogroup\n\
-             ProxyRequests On\nProxyVia On\n<Proxy *>\nRequire all granted\n</Proxy>\n",
-            modules.concat()
-        ),
-    );
-    let words = ["-d", dir, "-f", "apache.conf", "-DFOREGROUND"];
-    let Some(_server) = server(&place, "apache2", &words, || open(port)) else {
+    let Some(squid) = Started::start("squid", "", &[]) else {
         return;
     };
-    let through = format!("http://127.0.0.1:{port}/");
-    let more = [
-        "--proxy",
-        &through,
-        "-n",
-        "200",
-        "-c",
-        "4",
-        "--expect-contains",
-        "Hello, world!",
-    ];
+    let through = format!("--proxy http://{}/", squid.address);
+    let more = format!("{through} -n 200 -c 4 --expect-contains 'Hello, world!'");
     let (_, document) = load(&place, &format!("{}/", origin.url), &more);
     no_errors(&document);
     assert_eq!(document["requests"], 200);
+    squid.stop();
     // The origin has seen them all, and nobody else asked it.
     assert_eq!(origin.counts().1, 203);
 }
@@ -211,9 +136,7 @@ fn haproxy_sees_the_client_that_the_header_names() {
              http-request return status 200 content-type text/plain lf-string \"from %[src]\"\n"
         ),
     );
-    let Some(_server) = server(&place, "haproxy", &["-db", "-f", "haproxy.cfg"], || {
-        open(port)
-    }) else {
+    let Some(_server) = server(&place, "haproxy", &["-db", "-f", "haproxy.cfg"], port) else {
         return;
     };
     let url = format!("http://127.0.0.1:{port}/");
@@ -272,7 +195,7 @@ fn the_pages_of_a_site_are_found_and_fetched_pass_after_pass() {
     let place = Place::new();
     write_site(&place);
     let port = free_port();
-    let Some(_server) = lighttpd(&place, "127.0.0.1", port, || open(port)) else {
+    let Some(_server) = lighttpd(&place, port) else {
         return;
     };
     let url = format!("http://127.0.0.1:{port}/docs/");

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::common::{Place, has};
+use crate::compare::revisions::{commit, git};
 
 /// Six blocks, since a busy machine may spoil some; a run with fewer than three usable ones has no
 /// figure in the history.
@@ -61,25 +62,13 @@ fn runs_have_a_history_and_two_stand_beside_each_other() {
 #[test]
 fn a_run_in_a_git_repository_has_its_commit() {
     let place = Place::new();
-    let git = |arguments: &[&str]| {
-        let run = std::process::Command::new("git")
-            .args(["-c", "user.name=a", "-c", "user.email=a@b"])
-            .args(arguments)
-            .current_dir(place.path("."))
-            .output()
-            .unwrap();
-        assert!(run.status.success(), "{run:?}");
-        String::from_utf8(run.stdout).unwrap().trim().to_owned()
-    };
     place.write("x.toml", EXPERIMENT);
-    git(&["init", "-q"]);
-    git(&["add", "x.toml"]);
-    git(&["commit", "-q", "-m", "first"]);
+    commit(&place.path("."), "first");
     place.run("run x.toml --out runs/clean");
     place.write("x.toml", &format!("{EXPERIMENT}\n"));
     place.run("run x.toml --out runs/dirty");
     let document = place.run("history runs --format json").expect(0).json();
-    let commit = git(&["rev-parse", "HEAD"]);
+    let commit = git(&place.path("."), &["rev-parse", "HEAD"]);
     assert_eq!(document["runs"][0]["revision"], commit);
     assert_eq!(document["runs"][1]["revision"], format!("{commit}+changes"));
     let short = format!("{}+changes", &commit[..10]);

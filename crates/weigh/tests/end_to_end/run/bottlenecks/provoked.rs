@@ -39,9 +39,11 @@ pub fn provoked(place: &Place, text: &str, bottleneck: &str, says: &[&str]) -> V
 /// The same for one that has to be confirmed.
 #[track_caller]
 pub fn confirmed(place: &Place, text: &str, bottleneck: &str, says: &[&str]) -> Value {
-    let mut all = bottlenecks(place, text);
-    all.retain(|one| one["standing"] == "confirmed");
-    found(&all, bottleneck, says)
+    let all = bottlenecks(place, text);
+    let is_it = |one: &&Value| one["bottleneck"] == bottleneck && one["standing"] == "confirmed";
+    let one = all.iter().find(is_it);
+    let one = one.unwrap_or_else(|| panic!("not confirmed in {all:#?}"));
+    found(std::slice::from_ref(one), bottleneck, says)
 }
 
 #[track_caller]
