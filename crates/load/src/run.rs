@@ -10,12 +10,12 @@ use readings::LoadReading;
 use tls::{ClientTls, Secure, TlsError};
 
 use crate::barrier::Barrier;
-use crate::clock::Monotonic;
 use crate::job::{Job, JobError};
-use crate::merge::merge;
+use crate::pacing::clock::Monotonic;
 use crate::prepare::{PrepareError, prepare};
 use crate::record::Recorder;
-use crate::rows::{Row, RowMessage, Rows};
+use crate::record::merge::merge;
+use crate::record::rows::{Row, RowMessage, Rows};
 use crate::worker::{self, Worker};
 
 /// The progress of a running load, a few times a second; never from the hot path.

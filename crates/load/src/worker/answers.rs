@@ -4,12 +4,13 @@ use net::http::{HttpError, Progress as Parsing};
 use net::{Buf, ConnId, Event, Io};
 use readings::WrongKind;
 
-use super::segment::{LATE_NS, SegmentRun};
-use crate::clock::Clock;
-use crate::conn::{Conn, State};
+use super::segment::SegmentRun;
+use crate::exchange::conn::{Conn, State};
 use crate::pacing::Pacer;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
+use crate::pacing::window::LATE_NS;
 use crate::record::Recorder;
-use crate::stop::StopRule;
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     #[inline]

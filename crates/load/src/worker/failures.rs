@@ -7,12 +7,12 @@ use readings::{ErrorCounts, Wrong, WrongKind};
 
 use super::REST_NS;
 use super::segment::SegmentRun;
-use crate::clock::Clock;
-use crate::conn::State;
+use crate::exchange::conn::State;
 use crate::ns;
 use crate::pacing::Pacer;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
 use crate::prepare::describe_connect_error;
-use crate::stop::StopRule;
 
 /// The same on every Linux, as is [`ECONNRESET`].
 const EPIPE: i32 = 32;

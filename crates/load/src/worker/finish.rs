@@ -4,13 +4,13 @@ use net::Io;
 use readings::Slice;
 
 use super::ROW_WORK_NS;
-use super::quic_links;
+use super::links;
 use super::segment::SegmentRun;
-use crate::clock::Clock;
 use crate::pacing::Pacer;
-use crate::rows::RowMessage;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
+use crate::record::rows::RowMessage;
 use crate::run::{Message, Progress};
-use crate::stop::StopRule;
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Sends the rows whose time is over.
@@ -106,7 +106,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             tls.wire_bytes_read += packets.bytes_received;
             tls.wire_bytes_sent += packets.bytes_sent;
             if let Some(quic) = &mut recorder.quic {
-                quic_links::add(quic, &packets);
+                links::add_packets(quic, &packets);
                 let connections = worker.job.quic_connections();
                 quic.window_bytes = quic::client_window(connections).into();
             }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use net::{Io, PayloadId, TargetId};
 
-use crate::h2::EncodedRequest;
-use crate::h3;
+use crate::http::h2::EncodedRequest;
+use crate::http::h3;
 use crate::job::Job;
-use crate::target::{Choice, Target};
+use crate::job::target::{Choice, Target};
 
 /// A target as the event loop knows it, and the choice between its requests.
 pub(super) struct RequestPicker {

@@ -2,13 +2,13 @@
 
 use net::{ConnId, Io};
 
-use super::WORK_NS;
 use super::segment::SegmentRun;
-use crate::clock::Clock;
-use crate::conn::State;
+use crate::exchange::conn::State;
 use crate::pacing::Pacer;
+use crate::pacing::clock::Clock;
+use crate::pacing::offer::WORK_NS;
+use crate::pacing::stop::StopRule;
 use crate::run::LoadError;
-use crate::stop::StopRule;
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Issues the requests of an open loop that are due; whether there were any.

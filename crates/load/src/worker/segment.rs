@@ -4,48 +4,19 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::{Io, WireBytes};
-use readings::{Answered, LATE_S};
+use readings::Answered;
 
 use super::backlog::Backlog;
-use super::late;
-use super::open_loop::{Offer, Presence};
-use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, WORK_NS, Worker};
-use crate::clock::Clock;
-use crate::conn::{Conn, State};
+use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
+use crate::exchange::conn::{Conn, State};
 use crate::job::Wait;
 use crate::ns;
 use crate::pacing::Pacer;
+use crate::pacing::clock::Clock;
+use crate::pacing::offer::{Offer, Presence, WORK_NS};
+use crate::pacing::stop::{StopRule, last_answers_wait_ns};
+use crate::pacing::window::{RowSpan, Window};
 use crate::run::{LoadError, Progress};
-use crate::stop::StopRule;
-
-/// The measured window, ns.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    pub(super) from: u64,
-    /// `u64::MAX` in a segment by count, until its last request is done.
-    pub(super) end: u64,
-}
-
-impl Window {
-    #[inline]
-    pub(super) fn contains(&self, at: u64) -> bool {
-        at >= self.from && at < self.end
-    }
-
-    /// The correction for a request at an edge of the window: it counts with the fraction of its
-    /// time that lies inside. See [`Slice::edges`](readings::Slice::edges).
-    pub(super) fn edge_correction(&self, sent: u64, now: u64) -> f64 {
-        let (begin, end) = (sent.max(self.from), now.min(self.end));
-        if sent >= self.from && now < self.end || now <= sent || end <= begin {
-            return 0.0;
-        }
-        let inside = (end - begin) as f64 / (now - sent) as f64;
-        match self.contains(now) {
-            true => inside - 1.0,
-            false => inside,
-        }
-    }
-}
 
 /// Bytes so far, and CPU time, time in the run queue and wasted polling time in ns, at an edge of the
 /// window.
@@ -57,29 +28,6 @@ pub(super) struct Edge {
     pub(super) cpu: u64,
     pub(super) waited: u64,
     pub(super) wasted: u64,
-}
-
-/// An answer that takes longer counts as late in rows.
-pub(super) const LATE_NS: u64 = (LATE_S * 1e9) as u64;
-
-/// The row under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RowSpan {
-    pub(super) length: u64,
-    pub(super) from: u64,
-    pub(super) number: u64,
-}
-
-impl RowSpan {
-    /// How many rows before this one a time is, from 1 to 3; `None` where it is not before it, or rows
-    /// are longer than a third of [`LATE_NS`].
-    #[inline]
-    pub(super) fn rows_before(self, at: u64) -> Option<usize> {
-        if at >= self.from || 3 * self.length > LATE_NS {
-            return None;
-        }
-        Some((self.from - at).div_ceil(self.length).min(3) as usize)
-    }
 }
 
 /// A segment under way.
@@ -159,7 +107,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             recorder: segment.reading.unwrap_or(worker.recorders.len() - 1),
             start,
             window,
-            waits_until: late::wait_ns(&worker.job, number)
+            waits_until: last_answers_wait_ns(&worker.job, number)
                 .map_or(u64::MAX, |wait| window.end.saturating_add(wait)),
             stage_ends,
             idle: VecDeque::new(),

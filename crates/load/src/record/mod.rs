@@ -1,5 +1,11 @@
 //! What a thread records.
 
+mod batches;
+pub(crate) mod merge;
+pub(crate) mod open_loop;
+pub(crate) mod rows;
+mod silence;
+
 use net::Handshake;
 use readings::{
     ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, QuicReading, RequestReading, Slice,
@@ -7,9 +13,9 @@ use readings::{
 };
 
 use crate::job::Stage;
-use crate::open_loop::OpenRecorder;
-use crate::silence::Gaps;
-use crate::target::Target;
+use crate::job::target::Target;
+use crate::record::open_loop::OpenRecorder;
+use crate::record::silence::Gaps;
 
 /// Wrong answers that are kept as examples.
 const WRONG_MAX: usize = 5;

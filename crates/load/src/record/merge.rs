@@ -4,9 +4,9 @@ use readings::{
     ClientReading, Fairness, LoadReading, Peaks, StageReading, StatusCount, ThreadReading,
 };
 
-use crate::open_loop::OpenRecorder;
+use crate::record::open_loop::OpenRecorder;
+use crate::record::rows::ReadingRows;
 use crate::record::{Recorder, RequestStats, StageStats};
-use crate::rows::ReadingRows;
 
 /// Share of its CPU above which a thread's own work affects what it measures. What it wants counts:
 /// time on the CPU and in the run queue.

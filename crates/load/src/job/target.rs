@@ -6,9 +6,9 @@ use net::Address;
 use readings::{HttpVersion, QuicCongestion};
 use serde::{Deserialize, Serialize};
 
-use crate::expect::Expect;
-use crate::request_fields;
-use crate::serde_as;
+use crate::job::expect::Expect;
+use crate::job::fields;
+use crate::job::serde_as;
 
 /// A request and the answers that count as good.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl Request {
 
     /// Whether it is a HEAD request, whose answers have no body.
     pub fn is_head(&self) -> bool {
-        request_fields::is_head(&self.bytes)
+        fields::is_head(&self.bytes)
     }
 }
 

@@ -8,7 +8,7 @@ use net::fetch::{Answer as Whole, FetchError};
 use tls::ClientTls;
 
 use super::{EncodedRequest, Session};
-use crate::session::Answer;
+use crate::http::session::Answer;
 
 /// As [`tls::fetch`], over HTTP/2.
 ///

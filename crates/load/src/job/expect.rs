@@ -5,7 +5,7 @@ use std::sync::Arc;
 use readings::{FIRST_ANSWER, Wrong, WrongKind};
 use serde::{Deserialize, Serialize};
 
-use crate::serde_as;
+use crate::job::serde_as;
 
 /// The statuses that count as good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

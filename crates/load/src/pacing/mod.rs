@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
+pub(crate) mod clock;
+pub(crate) mod offer;
+pub(crate) mod stop;
+pub(crate) mod window;
+
+use crate::job::share::ThreadShare;
 use crate::job::{Arrivals, Segment, Stage};
-use crate::share::ThreadShare;
 
 /// Decides when the next request is sent.
 pub(crate) trait Pacer {

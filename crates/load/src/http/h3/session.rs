@@ -8,7 +8,7 @@ use net::h3::{
 use quic::{Connection, Dir, Event, StreamEnd, StreamEvent, StreamId, VarInt, read};
 
 use super::EncodedRequest;
-use crate::session::{Answer, Fields, Overhead, RemainingContent};
+use crate::http::session::{Answer, Fields, Overhead, RemainingContent};
 
 /// The most bytes of an answer's field section.
 const SECTION_MAX: usize = 64 * 1024;

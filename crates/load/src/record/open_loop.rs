@@ -5,7 +5,7 @@
 
 use readings::{ClientPauses, Histogram, Offered, Pause, Peaks};
 
-use crate::batches::BatchRecorder;
+use crate::record::batches::BatchRecorder;
 
 /// First length of a bucket of [`PeakRecorder`].
 const BUCKET_NS: u64 = 10_000_000;

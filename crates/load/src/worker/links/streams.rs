@@ -1,193 +1,24 @@
-//! HTTP/2 and HTTP/3: connections that carry several requests at once.
-//!
-//! Each stream that may be open has a [`Conn`](crate::conn::Conn), its *place*, with the same states
-//! as an HTTP/1.1 connection, so that pacing, stop rules, checks and recording are common to both. A
-//! [`Link`] is the connection that carries the streams of its places.
-
-use std::collections::VecDeque;
-use std::ops::Range;
+//! The exchanges on the streams of links.
 
 use net::h2::ErrorCode;
-use net::http::ResponseHead;
 use net::{Buf, ConnId, Io};
 use readings::WrongKind;
 
-use super::carrier::Carrier;
-use super::failures::{CLOSED, IDLE_NS, ends_idle};
-use super::segment::SegmentRun;
-use super::{REOPENING_NS, Worker};
-use crate::clock::Clock;
-use crate::conn::{Conn, State};
-use crate::h2::Session;
-use crate::h3;
-use crate::job::Job;
+use super::{Carrier, LINK, LinkState, StreamEnd, take};
+use crate::exchange::conn::State;
+use crate::http::h2::Session;
+use crate::http::h3;
 use crate::pacing::Pacer;
-use crate::session::Answer;
-use crate::stop::StopRule;
-use crate::target::Request;
-
-/// In the table of slots, the bit that marks a number as that of a link.
-pub(super) const LINK: u32 = 1 << 31;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LinkState {
-    Closed,
-    Connecting,
-    Open,
-}
-
-/// An HTTP/2 or HTTP/3 connection, open or not.
-pub(super) struct Link {
-    pub(super) target: usize,
-    pub(super) places: Range<usize>,
-    pub(super) state: LinkState,
-    pub(super) id: Option<ConnId>,
-    pub(super) since: u64,
-    /// With HTTP/2: when it was opened or last read from, or a request on it was given up.
-    active_ns: u64,
-    /// With HTTP/2 while it is open; with HTTP/3 also while it is being opened.
-    pub(super) session: Option<Carrier>,
-    /// The places whose requests wait for the connection, or for a stream, in the order in which they
-    /// are sent.
-    waiting: VecDeque<usize>,
-    /// Requests since it was opened.
-    requests: u64,
-    /// Whether it is among the worker's dirty links.
-    is_dirty: bool,
-}
-
-/// How a stream ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum StreamEnd {
-    Done,
-    Malformed(&'static str),
-    Reset(u64),
-    NotProcessed,
-}
-
-/// The links of all targets with HTTP/2 or HTTP/3, and for each place its link.
-pub(super) fn links(job: &Job, places_of: &[Range<usize>]) -> (Vec<Link>, Vec<Option<u32>>) {
-    let mut links = Vec::new();
-    let mut of_places = Vec::new();
-    for (target, places) in places_of.iter().enumerate() {
-        let Some(streams) = job.targets[target].streams() else {
-            of_places.extend(places.clone().map(|_| None));
-            continue;
-        };
-        for first in places.clone().step_by(streams as usize) {
-            let own = first..first + streams as usize;
-            of_places.extend(own.clone().map(|_| Some(links.len() as u32)));
-            links.push(Link {
-                target,
-                places: own,
-                state: LinkState::Closed,
-                id: None,
-                since: 0,
-                active_ns: 0,
-                session: None,
-                waiting: VecDeque::new(),
-                requests: 0,
-                is_dirty: false,
-            });
-        }
-    }
-    (links, of_places)
-}
-
-impl<I: Io, C: Clock> Worker<I, C> {
-    pub(super) fn dirty(&mut self, link: usize) {
-        if !std::mem::replace(&mut self.links[link].is_dirty, true) {
-            self.dirty.push(link as u32);
-        }
-    }
-
-    /// Sends the frames that this turn of the loop has queued, with one call per connection.
-    #[inline]
-    pub(super) fn flush_links(&mut self) {
-        while let Some(number) = self.dirty.pop() {
-            let number = number as usize;
-            self.links[number].is_dirty = false;
-            match &self.links[number].session {
-                Some(Carrier::H2(_)) => self.flush_h2(number),
-                Some(Carrier::H3(_)) => self.flush_quic(number),
-                None => {}
-            }
-        }
-    }
-
-    #[inline]
-    fn flush_h2(&mut self, number: usize) {
-        let link = &mut self.links[number];
-        if let (Some(id), Some(Carrier::H2(session))) = (link.id, &mut link.session)
-            && !session.out.is_empty()
-        {
-            self.io.send_copy(id, &session.out);
-            session.out.clear();
-        }
-    }
-
-    /// Gives up the request of a place.
-    pub(super) fn close_place(&mut self, number: usize, link: usize) {
-        let state = std::mem::replace(&mut self.conns[number].state, State::Closed);
-        let one = &mut self.links[link];
-        match state {
-            State::Connecting => one.waiting.retain(|place| *place != number),
-            State::Waiting => {
-                if let Some(session) = &mut one.session {
-                    session.cancel((number - one.places.start) as u32);
-                    one.active_ns = self.clock.now_ns();
-                    self.dirty(link);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    pub(super) fn close_link(&mut self, number: usize) {
-        self.end_quic(number);
-        let link = &mut self.links[number];
-        (link.state, link.session, link.requests) = (LinkState::Closed, None, 0);
-        link.waiting.clear();
-        if let Some(id) = link.id.take() {
-            self.io.close(id);
-        }
-    }
-
-    /// The link of a slot, if it is the one with this connection.
-    pub(super) fn link_of(&self, id: ConnId) -> Option<usize> {
-        let number = (self.by_slot[id.slot()] & !LINK) as usize;
-        (self.links.get(number)?.id == Some(id)).then_some(number)
-    }
-
-    /// Handles bytes on a connection whose target has no segment now: SETTINGS, PING and so on.
-    pub(super) fn link_data_at_rest(&mut self, id: ConnId, buf: &Buf) {
-        let Some(number) = self.link_of(id) else {
-            return;
-        };
-        let bytes = self.io.bytes(buf);
-        self.links[number].active_ns = self.clock.now_ns();
-        let fed = match &mut self.links[number].session {
-            Some(Carrier::H2(session)) => Some(session.feed(bytes, |_| {})),
-            _ => None,
-        };
-        match fed {
-            Some(Ok(())) => self.dirty(number),
-            _ => self.close_link(number),
-        }
-    }
-
-    /// Handles the end of a connection whose target has no segment now.
-    pub(super) fn link_ended_at_rest(&mut self, id: ConnId) {
-        if let Some(number) = self.link_of(id) {
-            self.close_link(number);
-        }
-    }
-}
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
+use crate::worker::REOPENING_NS;
+use crate::worker::failures::{CLOSED, IDLE_NS, ends_idle};
+use crate::worker::segment::SegmentRun;
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Sends the request of a place once the connection is open and those before it have a stream.
     #[inline]
-    pub(super) fn start_stream(&mut self, number: usize, link: usize, now: u64) {
+    pub(in crate::worker) fn start_stream(&mut self, number: usize, link: usize, now: u64) {
         let conn = &mut self.worker.conns[number];
         conn.since = now;
         conn.state = State::Connecting;
@@ -251,7 +82,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
 
     /// Closes a connection that takes no further requests once it has none, and opens the next one
     /// for those that wait.
-    pub(super) fn end_link_at_rest(&mut self, number: usize, now: u64) {
+    pub(in crate::worker) fn end_link_at_rest(&mut self, number: usize, now: u64) {
         let link = &mut self.worker.links[number];
         let is_at_rest = |session: &Carrier| session.is_ending() && session.active() == 0;
         if link.session.as_ref().is_some_and(is_at_rest) {
@@ -267,7 +98,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
 
     /// Opens streams for the requests that wait on all connections of the target, after some were given
     /// up: until the server sends something, nothing else would.
-    pub(super) fn send_all_waiting(&mut self, now: u64) {
+    pub(in crate::worker) fn send_all_waiting(&mut self, now: u64) {
         for number in 0..self.worker.links.len() {
             let link = &self.worker.links[number];
             if link.target == self.target && !link.waiting.is_empty() {
@@ -278,7 +109,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Opens streams for the requests that wait, as many as the server allows.
-    pub(super) fn send_waiting(&mut self, number: usize, now: u64) {
+    pub(in crate::worker) fn send_waiting(&mut self, number: usize, now: u64) {
         while let link = &self.worker.links[number]
             && link.state == LinkState::Open
             && let Some(place) = link.waiting.front().copied()
@@ -288,7 +119,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
     }
 
-    pub(super) fn link_connected(&mut self, id: ConnId) {
+    pub(in crate::worker) fn link_connected(&mut self, id: ConnId) {
         let Some(number) = self.worker.link_of(id) else {
             return;
         };
@@ -328,7 +159,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         self.worker.flush_h2(number);
     }
 
-    pub(super) fn link_connect_failed(&mut self, id: ConnId, errno: i32) {
+    pub(in crate::worker) fn link_connect_failed(&mut self, id: ConnId, errno: i32) {
         if let Some(number) = self.worker.link_of(id) {
             let why = self.worker.io.failure(id).map(str::to_owned);
             self.link_could_not_connect(number, errno, why);
@@ -336,7 +167,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Gives up connections that take too long to open.
-    pub(super) fn give_up_links(&mut self, limit: u64) {
+    pub(in crate::worker) fn give_up_links(&mut self, limit: u64) {
         for number in 0..self.worker.links.len() {
             let link = &self.worker.links[number];
             let is_late = link.state == LinkState::Connecting && self.now > link.since + limit;
@@ -350,7 +181,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
     }
 
-    pub(super) fn link_could_not_connect(
+    pub(in crate::worker) fn link_could_not_connect(
         &mut self,
         number: usize,
         errno: i32,
@@ -365,7 +196,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Closes a link. Returns the places that had requests.
-    pub(super) fn take_busy(&mut self, number: usize) -> Vec<usize> {
+    pub(in crate::worker) fn take_busy(&mut self, number: usize) -> Vec<usize> {
         self.worker.close_link(number);
         let places = self.worker.links[number].places.clone();
         let conns = &mut self.worker.conns;
@@ -378,7 +209,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// The connection was closed by its peer, or broke.
-    pub(super) fn link_ended(&mut self, id: ConnId, errno: i32) {
+    pub(in crate::worker) fn link_ended(&mut self, id: ConnId, errno: i32) {
         let Some(number) = self.worker.link_of(id) else {
             return;
         };
@@ -395,7 +226,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// The connection is over: its requests fail.
-    pub(super) fn link_lost(&mut self, number: usize, found: &str) {
+    pub(in crate::worker) fn link_lost(&mut self, number: usize, found: &str) {
         if self.worker.links[number].target != self.target {
             return self.worker.close_link(number);
         }
@@ -441,7 +272,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
     }
 
-    pub(super) fn link_data(&mut self, id: ConnId, buf: &Buf) {
+    pub(in crate::worker) fn link_data(&mut self, id: ConnId, buf: &Buf) {
         let Some(number) = self.worker.link_of(id) else {
             return;
         };
@@ -495,7 +326,11 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Handles the ends of streams, each with the time at which it arrived.
-    pub(super) fn streams_ended(&mut self, mut ended: Vec<(usize, StreamEnd, u64)>, now: u64) {
+    pub(in crate::worker) fn streams_ended(
+        &mut self,
+        mut ended: Vec<(usize, StreamEnd, u64)>,
+        now: u64,
+    ) {
         for (place, end, arrived) in ended.drain(..) {
             let sent = self.worker.conns[place].sent;
             self.stream_ended(place, end, (arrived.max(sent), now));
@@ -540,7 +375,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Number of open connections of the segment's target.
-    pub(super) fn open_links(&self) -> Option<u64> {
+    pub(in crate::worker) fn open_links(&self) -> Option<u64> {
         self.worker.job.targets[self.target].streams()?;
         let own = self
             .worker
@@ -553,41 +388,5 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             LinkState::Closed => false,
         });
         Some(open.count() as u64)
-    }
-}
-
-/// Records what arrived on a stream; `conns` are the places of its link, and those behind.
-#[inline]
-pub(super) fn take(
-    answer: Answer<'_>,
-    conns: &mut [Conn],
-    requests: &[Request],
-    arrived: u64,
-    ended: impl FnOnce(usize, StreamEnd),
-) {
-    match answer {
-        Answer::Head {
-            place,
-            status,
-            bytes,
-        } => {
-            let conn = &mut conns[place as usize];
-            let keep_alive = true;
-            conn.head = ResponseHead { status, keep_alive };
-            conn.bytes += bytes;
-            if conn.first_byte == 0 {
-                conn.first_byte = arrived.max(conn.sent);
-            }
-        }
-        Answer::Body { place, bytes } => {
-            let conn = &mut conns[place as usize];
-            conn.bytes += bytes.len() as u64;
-            let rule = &requests[conn.request as usize].expect.body;
-            conn.check.take(rule, bytes);
-        }
-        Answer::End { place } => ended(place as usize, StreamEnd::Done),
-        Answer::Malformed { place, what } => ended(place as usize, StreamEnd::Malformed(what)),
-        Answer::Reset { place, code } => ended(place as usize, StreamEnd::Reset(code)),
-        Answer::NotProcessed { place } => ended(place as usize, StreamEnd::NotProcessed),
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use net::h3::{frame, qpack};
 
-use crate::request_fields;
+use crate::job::fields;
 
 /// The frames of a request, encoded once: the field section refers to the static table only, so that
 /// every connection can send it at any time.
@@ -18,7 +18,7 @@ impl EncodedRequest {
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let mut section = Vec::new();
         qpack::begin(&mut section);
-        let body = request_fields::read(bytes, "https", |name, value| {
+        let body = fields::read(bytes, "https", |name, value| {
             qpack::encode(&mut section, name, value);
         })?;
         let mut frames = Vec::new();
@@ -29,7 +29,7 @@ impl EncodedRequest {
         }
         Some(Self {
             frames: frames.into(),
-            is_head: request_fields::is_head(bytes),
+            is_head: fields::is_head(bytes),
         })
     }
 }

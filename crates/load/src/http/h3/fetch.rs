@@ -8,7 +8,7 @@ use net::{Address, os};
 use quic::{Client, ClientSettings, OpenError, Scratch};
 
 use super::{EncodedRequest, Polled, Session, error_name};
-use crate::session::Answer;
+use crate::http::session::Answer;
 
 /// As [`tls::fetch`], over HTTP/3.
 ///

@@ -8,21 +8,21 @@ use quic::{Client, ClientSettings, Counts, OpenError, Scratch, Timers};
 use readings::QuicReading;
 
 use super::carrier::{Carrier, QuicLink};
-use super::request_picker::sources;
-use super::segment::SegmentRun;
-use super::streams::{self, LINK, LinkState};
-use super::{Worker, streams::StreamEnd};
-use crate::clock::Clock;
-use crate::h3::{Polled, Session};
+use super::{LINK, LinkState, StreamEnd, take};
+use crate::http::h3::{Polled, Session};
 use crate::job::Job;
 use crate::pacing::Pacer;
-use crate::stop::StopRule;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
+use crate::worker::Worker;
+use crate::worker::request_picker::sources;
+use crate::worker::segment::SegmentRun;
 
 /// Receives per system call; the kernel usually joins a connection's datagrams to one or two.
 const MESSAGES: usize = 4;
 
 /// What the links of a thread share.
-pub(super) struct QuicLinks {
+pub(in crate::worker) struct QuicLinks {
     /// By target.
     settings: Vec<Option<ClientSettings>>,
     scratch: Scratch,
@@ -53,7 +53,7 @@ impl QuicLinks {
 }
 
 /// Adds the packets of a segment to its reading.
-pub(super) fn add(reading: &mut QuicReading, counts: &Counts) {
+pub(in crate::worker) fn add_packets(reading: &mut QuicReading, counts: &Counts) {
     reading.datagrams_sent += counts.datagrams_sent;
     reading.sends += counts.sends;
     reading.datagrams_received += counts.datagrams_received;
@@ -83,7 +83,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 
     /// The packets of all connections to a target so far.
-    pub(super) fn quic_counts(&self, target: usize) -> Counts {
+    pub(in crate::worker) fn quic_counts(&self, target: usize) -> Counts {
         let Some(quic) = &self.quic else {
             return Counts::default();
         };
@@ -97,7 +97,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 
     /// Whether a socket of this thread has refused GSO, and whether sockets have GSO and GRO.
-    pub(super) fn offloads(&self) -> Option<(bool, bool, bool)> {
+    pub(in crate::worker) fn offloads(&self) -> Option<(bool, bool, bool)> {
         let quic = self.quic.as_ref()?;
         let (mut failed, mut gso, mut gro) = (quic.gso_failed, false, false);
         for link in &self.links {
@@ -112,12 +112,12 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 
     #[inline]
-    pub(super) fn next_quic_ns(&self) -> Option<u64> {
+    pub(in crate::worker) fn next_quic_ns(&self) -> Option<u64> {
         self.quic.as_ref()?.timers.next_ns()
     }
 
     /// Sends the datagrams of a link, and sets its timer.
-    pub(super) fn flush_quic(&mut self, number: usize) {
+    pub(in crate::worker) fn flush_quic(&mut self, number: usize) {
         let now = self.clock.now_ns();
         let (Some(quic), Some(Carrier::H3(link))) =
             (&mut self.quic, &mut self.links[number].session)
@@ -129,7 +129,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 
     /// Tells the server that a link is closed.
-    pub(super) fn end_quic(&mut self, number: usize) {
+    pub(in crate::worker) fn end_quic(&mut self, number: usize) {
         let now = self.clock.now_ns();
         let link = &mut self.links[number];
         let target = link.target;
@@ -147,7 +147,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 
     /// Closes all links at the end of the load, so that no server has to wait for its idle timeout.
-    pub(super) fn close_quic(&mut self) {
+    pub(in crate::worker) fn close_quic(&mut self) {
         for number in 0..self.links.len() {
             if matches!(self.links[number].session, Some(Carrier::H3(_))) {
                 self.close_link(number);
@@ -172,7 +172,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 
     /// As [`SegmentRun::quic_readable`], for a link whose target has no segment now.
-    pub(super) fn readable_at_rest(&mut self, id: ConnId) {
+    pub(in crate::worker) fn readable_at_rest(&mut self, id: ConnId) {
         let Some(number) = self.link_of(id) else {
             return;
         };
@@ -187,14 +187,14 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 
     /// Handles the timers of links that have expired between segments.
-    pub(super) fn expire_at_rest(&mut self) {
+    pub(in crate::worker) fn expire_at_rest(&mut self) {
         let now = self.clock.now_ns();
         while let Some(number) = self.take_expired(now) {
             self.poll_at_rest(number);
         }
     }
 
-    pub(super) fn poll_at_rest(&mut self, number: usize) {
+    pub(in crate::worker) fn poll_at_rest(&mut self, number: usize) {
         let Some(Carrier::H3(link)) = &mut self.links[number].session else {
             return;
         };
@@ -211,7 +211,7 @@ type LinkPolled = Result<Polled, H3Error>;
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Records what the sockets can do.
-    pub(super) fn note_offloads(&mut self) {
+    pub(in crate::worker) fn note_offloads(&mut self) {
         if let Some((failed, gso, gro)) = self.worker.offloads()
             && let Some(quic) = &mut self.worker.recorders[self.recorder].quic
         {
@@ -222,7 +222,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Begins a connection.
-    pub(super) fn open_quic(&mut self, number: usize, now: u64) {
+    pub(in crate::worker) fn open_quic(&mut self, number: usize, now: u64) {
         let worker = &mut *self.worker;
         let link = &mut worker.links[number];
         let target = link.target;
@@ -254,7 +254,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Reads the datagrams of a link.
-    pub(super) fn quic_readable(&mut self, id: ConnId) {
+    pub(in crate::worker) fn quic_readable(&mut self, id: ConnId) {
         let Some(number) = self.worker.link_of(id) else {
             return;
         };
@@ -308,7 +308,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
                     recorder.receive_lag.record_ns(now - arrived);
                 }
                 let own = session.poll(connection, |answer| {
-                    streams::take(answer, conns, requests, arrived, |place, end| {
+                    take(answer, conns, requests, arrived, |place, end| {
                         ended.push((first + place, end, arrived));
                     });
                 });
@@ -385,7 +385,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     /// Handles the timers that have expired.
-    pub(super) fn expire_quic(&mut self) {
+    pub(in crate::worker) fn expire_quic(&mut self) {
         let now = self.worker.clock.now_ns();
         while let Some(number) = self.worker.take_expired(now) {
             if self.worker.links[number].target != self.target {

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use readings::LoadReading;
 
-use super::sim::{MS, SimClock, SimIo};
 use super::*;
-use crate::expect::Expect;
+use sim::{MS, SimClock, SimIo};
+
+mod flights;
+mod sim;
+mod simulated;
+use crate::job::expect::Expect;
+use crate::job::target::Target;
 use crate::job::{Segment, Stage, Wait};
-use crate::merge::merge;
-use crate::target::Target;
+use crate::record::merge::merge;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -44,7 +48,7 @@ struct Done {
 
 impl Done {
     fn rows(&self) -> Vec<readings::LoadRow> {
-        let mut rows = crate::rows::Rows::new(1, 1);
+        let mut rows = crate::record::rows::Rows::new(1, 1);
         for message in self.messages.try_iter() {
             if let Message::Rows(message) = message {
                 rows.take(message, &mut |_| {});

@@ -18,9 +18,9 @@ use tls::{
 };
 
 use super::*;
-use crate::expect::Expect;
 use crate::job::Segment;
-use crate::target::{Http2, ProxyHeader, ProxyVersion, Target};
+use crate::job::expect::Expect;
+use crate::job::target::{Http2, ProxyHeader, ProxyVersion, Target};
 
 const RTT_NS: u64 = 50_000_000;
 const LIMITS: SessionLimits = SessionLimits {

@@ -7,10 +7,14 @@ use net::IoKind;
 use readings::Pacing;
 use serde::{Deserialize, Serialize};
 
-use crate::h2::EncodedRequest;
-use crate::serde_as;
-use crate::share::ThreadShare;
-use crate::target::{Request, Target};
+use share::ThreadShare;
+use target::{Request, Target};
+
+pub(crate) mod expect;
+pub(crate) mod fields;
+mod serde_as;
+pub(crate) mod share;
+pub(crate) mod target;
 
 /// When a segment ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -357,7 +361,7 @@ impl Job {
             if target.connections == 0 {
                 return Err(JobError::Zero("connection"));
             }
-            let is_http = |request: &Request| EncodedRequest::of(&request.bytes, "http").is_some();
+            let is_http = |one: &Request| fields::read(&one.bytes, "http", |_, _| {}).is_some();
             let is_quic = target.tls.is_some()
                 && target.address.inet().is_some()
                 && target.proxy_header.is_none()
@@ -461,8 +465,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::expect::{BodyRule, Expect, StatusRule};
-    use crate::target::{ProxyHeader, ProxyVersion};
+    use crate::job::expect::{BodyRule, Expect, StatusRule};
+    use crate::job::target::{ProxyHeader, ProxyVersion};
 
     #[test]
     fn segments_of_a_part_begin_at_given_times_with_the_idle_time_before_them() {

@@ -10,39 +10,30 @@ use readings::Pacing;
 
 mod answers;
 mod backlog;
-mod carrier;
 mod failures;
 mod finish;
-#[cfg(test)]
-mod flights;
 mod late;
+mod links;
 mod open_loop;
-mod quic_links;
 mod request_picker;
 mod requests;
 mod segment;
 #[cfg(test)]
-mod sim;
-#[cfg(test)]
-mod simulated;
-mod streams;
-#[cfg(test)]
 mod tests;
 
 use crate::barrier::Barrier;
-use crate::clock::Clock;
-use crate::conn::{Conn, State};
+use crate::exchange::conn::{Conn, State};
 use crate::job::{Job, Stop, Wait};
 use crate::ns;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::{AfterEach, AfterRequests, AfterTime};
 use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::record::Recorder;
 use crate::run::{LoadError, Message, Progress};
-use crate::stop::{AfterEach, AfterRequests, AfterTime};
 use late::LateSegment;
-use quic_links::QuicLinks;
+use links::{LINK, Link, QuicLinks, StreamEnd};
 use request_picker::RequestPicker;
 use segment::SegmentRun;
-use streams::{LINK, Link, StreamEnd};
 
 /// Interval of the checks for timeouts.
 const SCAN_NS: u64 = 20_000_000;
@@ -54,8 +45,7 @@ const REST_NS: u64 = 10_000_000;
 const EMPTY_POLL_NS_MAX: u64 = 20_000;
 /// An open loop's thread that comes back so much later than its work explains had no CPU.
 const PAUSE_NS: u64 = 1_000_000;
-/// The most that sending a request or handling an event takes, and the end of a row.
-const WORK_NS: u64 = 20_000;
+/// The most that the end of a row takes.
 const ROW_WORK_NS: u64 = 2_000_000;
 /// How long a TLS or HTTP/2 connection that is being opened still counts as open: connections that
 /// end together, as after the same number of requests, wait for each other's handshakes.
@@ -149,7 +139,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
                 }
             }
         }
-        let (links, link_of) = streams::links(&job, &conns_of);
+        let (links, link_of) = links::links(&job, &conns_of);
         Self {
             io,
             clock,

@@ -2,7 +2,17 @@
 
 use std::time::Duration;
 
+use readings::Pacing;
+
+use crate::job::{Job, Segment, Stop};
 use crate::ns;
+
+/// A segment waits for its last answers for the longest of three times: its window divided by this,
+const WAIT_WINDOW_DIVISOR: u32 = 2;
+/// this many times its ramp-up, which is derived from the time of an answer,
+const WAIT_RAMP_UPS: u32 = 2;
+/// and this.
+const WAIT_MIN: Duration = Duration::from_millis(20);
 
 /// A stop rule, for one thread's share of a segment.
 pub(crate) trait StopRule {
@@ -130,4 +140,31 @@ impl StopRule for AfterEach {
     fn stop(&mut self) {
         self.sum = 0;
     }
+}
+
+/// How long a segment waits for its last answers, ns; `None` until all have come.
+///
+/// All are awaited in an open loop, whose latency needs them, in a segment that ends after a number of
+/// requests, and in the segments that open connections, which are not measured. With a [`Part`], the
+/// machines agree on the time for the last answers.
+///
+/// [`Part`]: crate::Part
+pub(crate) fn last_answers_wait_ns(job: &Job, number: usize) -> Option<u64> {
+    let is_slice = |segment: &Segment| {
+        segment.pacing == Pacing::Closed
+            && segment.reading.is_some()
+            && matches!(segment.stop, Stop::After(_))
+    };
+    let segment = &job.segments[number];
+    let Stop::After(window) = segment.stop else {
+        return None;
+    };
+    let is_last = number + 1 == job.segments.len();
+    let has_streams = job.targets[segment.target].streams().is_some();
+    if is_last || has_streams || job.part.is_some() || !job.segments[number..].iter().all(is_slice)
+    {
+        return None;
+    }
+    let wait = (window / WAIT_WINDOW_DIVISOR).max(segment.ramp_up * WAIT_RAMP_UPS);
+    Some(ns(wait.max(WAIT_MIN)))
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::{Address, Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 
-use crate::clock::Clock;
+use crate::pacing::clock::Clock;
 
 pub(super) const MS: u64 = 1_000_000;
 /// What a poll without events takes.

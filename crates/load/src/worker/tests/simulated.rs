@@ -20,10 +20,10 @@ use readings::Pacing;
 
 use super::sim::MS;
 use super::*;
-use crate::expect::Expect;
 use crate::job::Segment;
-use crate::merge::merge;
-use crate::target::{Request, Target};
+use crate::job::expect::Expect;
+use crate::job::target::{Request, Target};
+use crate::record::merge::merge;
 
 const EMFILE: i32 = 24;
 const ECONNREFUSED: i32 = 111;
@@ -382,7 +382,11 @@ fn go_through(job: &Job, steps: Vec<Step>) -> Vec<String> {
     if known != open {
         found.push(format!("{open:?} are open, {known:?} are known"));
     }
-    if worker.conns.iter().any(crate::conn::Conn::is_busy) {
+    if worker
+        .conns
+        .iter()
+        .any(crate::exchange::conn::Conn::is_busy)
+    {
         found.push("a connection waits after the end".to_owned());
     }
     let answers = worker.io.driver.answers;

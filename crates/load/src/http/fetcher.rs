@@ -7,8 +7,8 @@ use net::fetch::{Answer, FetchError};
 use readings::HttpVersion;
 use tls::{ClientSettings, ClientTls, TlsError};
 
-use crate::h2::{self, EncodedRequest};
-use crate::h3;
+use crate::http::h2::{self, EncodedRequest};
+use crate::http::h3;
 
 /// A request that can be sent any number of times, each time on a new connection.
 pub struct Fetcher {

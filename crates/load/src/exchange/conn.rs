@@ -3,7 +3,7 @@
 use net::ConnId;
 use net::http::{ResponseHead, ResponseParser};
 
-use crate::expect::BodyCheck;
+use crate::job::expect::BodyCheck;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {

@@ -7,7 +7,7 @@ use net::h2::{
 };
 
 use super::EncodedRequest;
-use crate::session::{Answer, Fields, Overhead, RemainingContent};
+use crate::http::session::{Answer, Fields, Overhead, RemainingContent};
 
 /// The flow-control window of each stream and of the connection: larger than almost all bodies, so
 /// that the result is not that of a small window. A stream's window is not opened again.

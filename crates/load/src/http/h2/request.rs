@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use net::h2::hpack;
 
-use crate::request_fields;
+use crate::job::fields;
 
 /// A header block, encoded once: it refers to the static table only, so that every connection can
 /// send it at any time.
@@ -19,13 +19,13 @@ impl EncodedRequest {
     /// Converts the bytes of an HTTP/1.1 request; `None` if they are not one.
     pub(crate) fn of(bytes: &[u8], scheme: &str) -> Option<Self> {
         let mut block = Vec::new();
-        let body = request_fields::read(bytes, scheme, |name, value| {
+        let body = fields::read(bytes, scheme, |name, value| {
             hpack::encode(&mut block, name, value);
         })?;
         Some(Self {
             block,
             body: Arc::from(body),
-            is_head: request_fields::is_head(bytes),
+            is_head: fields::is_head(bytes),
         })
     }
 }

@@ -1,0 +1,3 @@
+//! Exchanges, whatever they say.
+
+pub(crate) mod conn;

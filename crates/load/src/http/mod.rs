@@ -1,0 +1,8 @@
+//! HTTP: sessions of its versions 2 and 3, and a single request in any version.
+
+mod fetcher;
+pub(crate) mod h2;
+pub(crate) mod h3;
+pub(crate) mod session;
+
+pub use fetcher::{Fetcher, FetcherError};
