@@ -12,6 +12,7 @@ mod http;
 mod job;
 mod pacing;
 mod prepare;
+mod progress;
 mod record;
 mod run;
 mod worker;
@@ -24,8 +25,9 @@ pub use job::{
     Arrivals, Job, JobError, Part, ROW_MIN, Segment, Stage, Stop, TimestampSource, Wait,
 };
 pub use prepare::{PrepareError, ReferenceError, Varying, prepare};
+pub use progress::{LoadError, Progress};
 pub use record::rows::{ROWS_MAX, Row};
-pub use run::{LoadError, Progress, run};
+pub use run::run;
 
 /// A duration in nanoseconds; centuries are cut to fit.
 fn ns(duration: std::time::Duration) -> u64 {

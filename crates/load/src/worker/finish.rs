@@ -9,8 +9,8 @@ use super::segment::SegmentRun;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
+use crate::progress::{Message, Progress};
 use crate::record::rows::RowMessage;
-use crate::run::{Message, Progress};
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Sends the rows whose time is over.

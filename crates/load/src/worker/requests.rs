@@ -8,7 +8,7 @@ use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::offer::WORK_NS;
 use crate::pacing::stop::StopRule;
-use crate::run::LoadError;
+use crate::progress::LoadError;
 
 impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     /// Issues the requests of an open loop that are due; whether there were any.

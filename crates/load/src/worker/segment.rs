@@ -16,7 +16,7 @@ use crate::pacing::clock::Clock;
 use crate::pacing::offer::{Offer, Presence, WORK_NS};
 use crate::pacing::stop::{StopRule, last_answers_wait_ns};
 use crate::pacing::window::{RowSpan, Window};
-use crate::run::{LoadError, Progress};
+use crate::progress::{LoadError, Progress};
 
 /// Bytes so far, and CPU time, time in the run queue and wasted polling time in ns, at an edge of the
 /// window.
