@@ -9,6 +9,8 @@ use readings::LoadReading;
 use tls::{ClientTls, Secure};
 
 use crate::barrier::Barrier;
+use crate::exchange::Kind;
+use crate::http::Http;
 use crate::job::Job;
 use crate::job::target::Target;
 use crate::pacing::clock::Monotonic;
@@ -72,8 +74,8 @@ fn run_on(
             std::thread::spawn(move || {
                 let guard = AbortOnDrop(&barrier);
                 let result = match io {
-                    IoKind::Uring => work::<Uring>(&job, thread, &barrier, &stop, sender),
-                    IoKind::Epoll => work::<Epoll>(&job, thread, &barrier, &stop, sender),
+                    IoKind::Uring => work::<Uring, Http>(&job, thread, &barrier, &stop, sender),
+                    IoKind::Epoll => work::<Epoll, Http>(&job, thread, &barrier, &stop, sender),
                 };
                 if result.is_ok() {
                     std::mem::forget(guard);
@@ -148,7 +150,7 @@ impl Drop for AbortOnDrop<'_> {
     }
 }
 
-fn work<I: Io>(
+fn work<I: Io, K: Kind>(
     job: &Arc<Job>,
     thread: usize,
     barrier: &Barrier,
@@ -171,7 +173,7 @@ fn work<I: Io>(
     })?;
     let quic = quic_clients(job, &clients)?;
     let io = Secure::over(io, &options).with_clients(clients);
-    Worker::new(io, Monotonic::of_this_thread(), job.clone(), thread, events)
+    Worker::<_, _, K>::new(io, Monotonic::of_this_thread(), job.clone(), thread, events)
         .with_quic(quic)
         .run(barrier, stop)
 }

@@ -1,9 +1,9 @@
 //! The state of a place for one request at a time: an HTTP/1.1 connection, or an HTTP/2 stream.
 
 use net::ConnId;
-use net::http::{ResponseHead, ResponseParser};
 
-use crate::job::expect::BodyCheck;
+use super::Kind;
+use crate::job::target::Request;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -21,7 +21,7 @@ pub(crate) enum State {
 /// An HTTP/1.1 connection of the load, open or not, or one of the streams that an HTTP/2 connection
 /// may have open; times in ns of the worker's clock.
 #[derive(Debug)]
-pub(crate) struct Conn {
+pub(crate) struct Conn<K> {
     pub(crate) id: Option<ConnId>,
     pub(crate) state: State,
     /// When the request was due.
@@ -46,15 +46,13 @@ pub(crate) struct Conn {
     pub(crate) request: u32,
     /// Good answers in the window.
     pub(crate) answers: u64,
-    pub(crate) parser: ResponseParser,
-    /// The head of the answer.
-    pub(crate) head: ResponseHead,
     /// With HTTP/2: the number of the connection that carries the stream.
     pub(crate) link: Option<u32>,
-    pub(crate) check: BodyCheck,
+    /// What has been said in the exchange.
+    pub(crate) exchange: K,
 }
 
-impl Conn {
+impl<K: Kind> Conn<K> {
     pub(crate) fn new(link: Option<u32>) -> Self {
         Self {
             id: None,
@@ -69,21 +67,19 @@ impl Conn {
             requests: 0,
             request: 0,
             answers: 0,
-            parser: ResponseParser::new(false),
-            head: ResponseHead::default(),
             link,
-            check: BodyCheck::default(),
+            exchange: K::new(),
         }
     }
 
     /// Resets what belongs to one request.
-    pub(crate) fn begin(&mut self, intended: u64) {
+    #[inline]
+    pub(crate) fn begin(&mut self, intended: u64, request: &Request) {
         self.intended = intended;
         self.first_byte = 0;
         self.bytes = 0;
         self.counted = 0;
-        self.head = ResponseHead::default();
-        self.check.reset();
+        self.exchange.begin(request);
     }
 
     pub(crate) fn is_busy(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod batches;
 pub(crate) mod merge;
+mod messages;
 pub(crate) mod open_loop;
 pub(crate) mod rows;
 mod silence;
@@ -14,6 +15,7 @@ use readings::{
 
 use crate::job::Stage;
 use crate::job::target::Target;
+use crate::record::messages::Messages;
 use crate::record::open_loop::OpenRecorder;
 use crate::record::silence::Gaps;
 
@@ -87,6 +89,8 @@ pub(crate) struct Recorder {
     /// Open connections at the end of each segment's window.
     pub(crate) open: Vec<u64>,
     pub(crate) wrong: Vec<Wrong>,
+    /// Of a kind whose exchanges have messages.
+    pub(crate) messages: Option<Box<Messages>>,
     /// Of an open loop.
     pub(crate) open_loop: Option<Box<OpenRecorder>>,
     /// Of a target with TLS.
@@ -245,6 +249,9 @@ impl Recorder {
         }
         for wrong in part.wrong {
             self.keep_sample(wrong);
+        }
+        if let (Some(sum), Some(part)) = (&mut self.messages, &part.messages) {
+            sum.merge(part);
         }
         if let (Some(sum), Some(part)) = (&mut self.open_loop, &part.open_loop) {
             sum.merge(part);

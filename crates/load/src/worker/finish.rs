@@ -6,13 +6,14 @@ use readings::Slice;
 use super::ROW_WORK_NS;
 use super::links;
 use super::segment::SegmentRun;
+use crate::exchange::Kind;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
 use crate::progress::{Message, Progress};
 use crate::record::rows::RowMessage;
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Sends the rows whose time is over.
     pub(super) fn finish_rows(&mut self) {
         while let Some(row) = self.row
@@ -41,7 +42,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }));
         row.number += 1;
         row.from += length;
-        self.presence.worked(ROW_WORK_NS);
+        self.worked(ROW_WORK_NS);
     }
 
     /// Sends the last row: the rest of the window, and the answers after its end.

@@ -12,6 +12,7 @@ use net::{Event, Io};
 
 use super::Worker;
 use super::segment::SegmentRun;
+use crate::exchange::Kind;
 use crate::exchange::conn::State;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::{AfterTime, StopRule};
@@ -26,7 +27,7 @@ pub(super) struct LateSegment {
     end: u64,
 }
 
-impl<I: Io, C: Clock> Worker<I, C> {
+impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     /// The index of the late segment that an event belongs to.
     pub(super) fn late_of(&self, event: &Event) -> Option<usize> {
         let id = match *event {
@@ -66,7 +67,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     fn with_late(
         &mut self,
         at: usize,
-        act: impl FnOnce(&mut SegmentRun<'_, I, C, ClosedLoop, AfterTime>),
+        act: impl FnOnce(&mut SegmentRun<'_, I, C, K, ClosedLoop, AfterTime>),
     ) {
         let late = self.late.remove(at);
         let rule = AfterTime {
@@ -102,7 +103,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 }
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Ends the segment with requests that are still open.
     pub(super) fn leave_open(&mut self) {
         for number in self.worker.conns_of[self.target].clone() {

@@ -22,6 +22,7 @@ mod segment;
 mod tests;
 
 use crate::barrier::Barrier;
+use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
 use crate::job::{Job, Stop, Wait};
 use crate::ns;
@@ -53,7 +54,7 @@ const REOPENING_NS: u64 = 900_000_000;
 /// How long outstanding answers are awaited after a stop from outside.
 const STOP_DRAIN_NS: u64 = 200_000_000;
 
-pub(crate) struct Worker<I: Io, C: Clock> {
+pub(crate) struct Worker<I: Io, C: Clock, K: Kind> {
     io: I,
     clock: C,
     job: Arc<Job>,
@@ -63,7 +64,7 @@ pub(crate) struct Worker<I: Io, C: Clock> {
     /// Connections opened so far; numbers the clients of PROXY protocol headers.
     openings: u64,
     preamble: Vec<u8>,
-    conns: Vec<Conn>,
+    conns: Vec<Conn<K>>,
     /// The connections of each target.
     conns_of: Vec<Range<usize>>,
     /// By slot of the event loop: the number of the connection, or that of the link with the bit
@@ -113,7 +114,7 @@ pub(crate) fn io_options(job: &Job, thread: usize) -> IoOptions {
     }
 }
 
-impl<I: Io, C: Clock> Worker<I, C> {
+impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     /// A worker on an event loop that was opened with [`io_options`].
     pub(crate) fn new(
         mut io: I,
@@ -136,6 +137,9 @@ impl<I: Io, C: Clock> Worker<I, C> {
                 recorders[reading].prepare(&job.targets[segment.target], &segment.stages);
                 if job.rows.is_some() {
                     recorders[reading].gaps.prepare();
+                }
+                if K::HAS_MESSAGES {
+                    recorders[reading].messages = Some(Box::default());
                 }
             }
         }
@@ -313,7 +317,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
             self.io.close(id);
         }
         conn.state = State::Closed;
-        conn.parser.reset();
+        conn.exchange.reset();
     }
 
     fn report(&self, progress: Progress) {

@@ -4,11 +4,12 @@ use net::Io;
 
 use super::PAUSE_NS;
 use super::segment::SegmentRun;
+use crate::exchange::Kind;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Records a pause where the thread comes back later than its work and its sleep explain.
     #[inline]
     pub(super) fn watch_for_pause(&mut self, now: u64) {
@@ -18,6 +19,14 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let pause = self.presence.back(now);
         if pause > PAUSE_NS {
             self.pause(now - pause, now);
+        }
+    }
+
+    /// What it does next takes so long at most.
+    #[inline]
+    pub(super) fn worked(&mut self, work_ns: u64) {
+        if P::OPEN {
+            self.presence.worked(work_ns);
         }
     }
 

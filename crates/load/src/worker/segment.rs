@@ -8,6 +8,7 @@ use readings::Answered;
 
 use super::backlog::Backlog;
 use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
+use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
 use crate::job::Wait;
 use crate::ns;
@@ -31,8 +32,8 @@ pub(super) struct Edge {
 }
 
 /// A segment under way.
-pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
-    pub(super) worker: &'w mut Worker<I, C>,
+pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> {
+    pub(super) worker: &'w mut Worker<I, C, K>,
     pub(super) pacer: P,
     pub(super) rule: S,
     pub(super) number: usize,
@@ -74,9 +75,9 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
     pub(super) presence: Presence,
 }
 
-impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
+impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K, P, S> {
     pub(super) fn new(
-        worker: &'w mut Worker<I, C>,
+        worker: &'w mut Worker<I, C, K>,
         number: usize,
         start: u64,
         pacer: P,
@@ -219,10 +220,12 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             self.worker.flush_links();
             self.worker.io.poll(Some(wait)).map_err(LoadError::Loop)?;
             was_empty_poll = wait == 0 && !issued;
-            self.presence.polled(wait, self.busy);
+            if P::OPEN {
+                self.presence.polled(wait, self.busy);
+            }
             while let Some(event) = self.worker.io.next_event() {
                 self.watch_after_poll();
-                self.presence.worked(WORK_NS);
+                self.worked(WORK_NS);
                 self.handle(event);
                 was_empty_poll = false;
             }
@@ -285,7 +288,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             let links = self.open_links();
             let conns = &self.worker.conns[self.worker.conns_of[self.target].clone()];
             let has_tls = self.worker.job.targets[self.target].tls.is_some();
-            let is_open = |conn: &&Conn| match conn.state {
+            let is_open = |conn: &&Conn<K>| match conn.state {
                 State::Idle | State::Waiting => true,
                 State::Connecting => has_tls && conn.since + REOPENING_NS > self.now,
                 State::Closed | State::Resting => false,
@@ -312,7 +315,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
     /// The time that decides whether a request belongs to the window: when it was over in a closed
     /// loop that ends by time, otherwise when it was due.
     #[inline]
-    pub(super) fn counted_at(&self, intended: u64, now: u64) -> u64 {
+    pub(super) fn counted_at(intended: u64, now: u64) -> u64 {
         match P::OPEN || S::COUNTS {
             true => intended,
             false => now,

@@ -11,11 +11,11 @@ mod streams;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use net::http::ResponseHead;
 use net::{Buf, ConnId, Io};
 
 use super::Worker;
 use crate::exchange::conn::{Conn, State};
+use crate::exchange::{Due, Kind};
 use crate::http::session::Answer;
 use crate::job::Job;
 use crate::job::target::Request;
@@ -94,7 +94,7 @@ pub(in crate::worker) fn links(
     (links, of_places)
 }
 
-impl<I: Io, C: Clock> Worker<I, C> {
+impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     pub(in crate::worker) fn dirty(&mut self, link: usize) {
         if !std::mem::replace(&mut self.links[link].is_dirty, true) {
             self.dirty.push(link as u32);
@@ -186,11 +186,12 @@ impl<I: Io, C: Clock> Worker<I, C> {
 
 /// Records what arrived on a stream; `conns` are the places of its link, and those behind.
 #[inline]
-pub(in crate::worker) fn take(
+pub(in crate::worker) fn take<K: Kind>(
     answer: Answer<'_>,
-    conns: &mut [Conn],
+    conns: &mut [Conn<K>],
     requests: &[Request],
     arrived: u64,
+    mut message: impl FnMut(u64, Due),
     ended: impl FnOnce(usize, StreamEnd),
 ) {
     match answer {
@@ -200,8 +201,7 @@ pub(in crate::worker) fn take(
             bytes,
         } => {
             let conn = &mut conns[place as usize];
-            let keep_alive = true;
-            conn.head = ResponseHead { status, keep_alive };
+            conn.exchange.take_head(status);
             conn.bytes += bytes;
             if conn.first_byte == 0 {
                 conn.first_byte = arrived.max(conn.sent);
@@ -210,8 +210,10 @@ pub(in crate::worker) fn take(
         Answer::Body { place, bytes } => {
             let conn = &mut conns[place as usize];
             conn.bytes += bytes.len() as u64;
-            let rule = &requests[conn.request as usize].expect.body;
-            conn.check.take(rule, bytes);
+            let request = &requests[conn.request as usize];
+            let intended = conn.intended;
+            let each = |due| message(intended, due);
+            conn.exchange.take_content(request, intended, bytes, each);
         }
         Answer::End { place } => ended(place as usize, StreamEnd::Done),
         Answer::Malformed { place, what } => ended(place as usize, StreamEnd::Malformed(what)),

@@ -9,6 +9,7 @@ use readings::QuicReading;
 
 use super::carrier::{Carrier, QuicLink};
 use super::{LINK, LinkState, StreamEnd, take};
+use crate::exchange::Kind;
 use crate::http::h3::{Polled, Session};
 use crate::job::Job;
 use crate::pacing::Pacer;
@@ -63,7 +64,7 @@ pub(in crate::worker) fn add_packets(reading: &mut QuicReading, counts: &Counts)
     reading.congestion_events += counts.congestion_events;
 }
 
-impl<I: Io, C: Clock> Worker<I, C> {
+impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     /// With the settings of each target that has HTTP/3.
     pub(crate) fn with_quic(mut self, settings: Vec<Option<ClientSettings>>) -> Self {
         if settings.iter().any(Option::is_some) {
@@ -209,7 +210,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
 /// The effect of a link's events.
 type LinkPolled = Result<Polled, H3Error>;
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Records what the sockets can do.
     pub(in crate::worker) fn note_offloads(&mut self) {
         if let Some((failed, gso, gro)) = self.worker.offloads()
@@ -300,17 +301,31 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         };
         let session = &mut link.session;
         let recorder = &mut worker.recorders[self.recorder];
-        let window_from = self.window.from;
+        let window = self.window;
         link.client
             .receive(now, &mut quic.scratch, |connection, arrived_ns| {
                 let arrived = arrived_ns.map_or(now, |at| at.min(now));
-                if arrived_ns.is_some() && now >= window_from {
+                if arrived_ns.is_some() && now >= window.from {
                     recorder.receive_lag.record_ns(now - arrived);
                 }
+                let messages = &mut recorder.messages;
+                let mut message = |intended, due| {
+                    let is_inside = window.contains(Self::counted_at(intended, arrived));
+                    if is_inside && let Some(messages) = messages {
+                        messages.record(due, arrived);
+                    }
+                };
                 let own = session.poll(connection, |answer| {
-                    take(answer, conns, requests, arrived, |place, end| {
-                        ended.push((first + place, end, arrived));
-                    });
+                    take(
+                        answer,
+                        conns,
+                        requests,
+                        arrived,
+                        &mut message,
+                        |place, end| {
+                            ended.push((first + place, end, arrived));
+                        },
+                    );
                 });
                 match (polled.as_mut(), own) {
                     (Ok(sum), Ok(own)) => sum.add(own),

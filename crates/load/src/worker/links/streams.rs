@@ -5,6 +5,7 @@ use net::{Buf, ConnId, Io};
 use readings::WrongKind;
 
 use super::{Carrier, LINK, LinkState, StreamEnd, take};
+use crate::exchange::Kind;
 use crate::exchange::conn::State;
 use crate::http::h2::Session;
 use crate::http::h3;
@@ -15,7 +16,7 @@ use crate::worker::REOPENING_NS;
 use crate::worker::failures::{CLOSED, IDLE_NS, ends_idle};
 use crate::worker::segment::SegmentRun;
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Sends the request of a place once the connection is open and those before it have a stream.
     #[inline]
     pub(in crate::worker) fn start_stream(&mut self, number: usize, link: usize, now: u64) {
@@ -263,7 +264,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             let conn = &self.worker.conns[place];
             let was_sent = sent.contains(&place);
             let requests = &self.worker.job.targets[self.target].requests;
-            if was_sent && !requests[conn.request as usize].is_idempotent() {
+            if was_sent && !K::is_repeatable(&requests[conn.request as usize]) {
                 self.lose_stream(place, found);
                 continue;
             }
@@ -298,12 +299,22 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let Some(Carrier::H2(session)) = &mut link.session else {
             return;
         };
+        let window = self.window;
+        let messages = &mut worker.recorders[self.recorder].messages;
+        let mut message = |intended, due| {
+            let is_inside = window.contains(Self::counted_at(intended, arrived));
+            if is_inside && let Some(messages) = messages {
+                messages.record(due, arrived);
+            }
+        };
         let fed = session.feed(worker.io.bytes(buf), |answer| {
+            let places = &mut conns[first..];
             take(
                 answer,
-                &mut conns[first..],
+                places,
                 requests,
                 arrived,
+                &mut message,
                 |place, end| {
                     ended.push((first + place, end, arrived));
                 },

@@ -3,7 +3,7 @@
 //! answers it, and counts. Nagle's algorithm is part of the simulation: without `TCP_NODELAY` a
 //! second send waits until the first is acknowledged.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
@@ -18,6 +18,7 @@ use tls::{
 };
 
 use super::*;
+use crate::http::Http;
 use crate::job::Segment;
 use crate::job::expect::Expect;
 use crate::job::target::{Http2, ProxyHeader, ProxyVersion, Target};
@@ -28,26 +29,6 @@ const LIMITS: SessionLimits = SessionLimits {
     overhead_max: 1_000,
     reset_cost: 1,
 };
-
-struct NetworkClock(Rc<Cell<u64>>);
-
-impl Clock for NetworkClock {
-    fn now_ns(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn thread_cpu_ns(&self) -> u64 {
-        0
-    }
-
-    fn thread_waited_ns(&self) -> u64 {
-        0
-    }
-
-    fn sleep_until(&self, at_ns: u64) {
-        self.0.set(self.0.get().max(at_ns));
-    }
-}
 
 /// What is on its way to the server and back.
 #[derive(Default)]
@@ -278,7 +259,7 @@ fn carried_out_within(job: Job, limits: SessionLimits) -> (Seen, Vec<u64>) {
     let clock = NetworkClock(io.network.clock());
     let io = Secure::over(io, &options).with_clients(vec![client]);
     let (sender, _messages) = mpsc::channel();
-    let mut worker = Worker::new(io, clock, Arc::new(job), 0, sender);
+    let mut worker = Worker::<_, _, Http>::new(io, clock, Arc::new(job), 0, sender);
     worker.segment(0, 0, &AtomicBool::new(false)).unwrap();
     let answers = worker.conns.iter().map(|conn| conn.answers).collect();
     let recorders = worker.into_recorders();

@@ -1,20 +1,45 @@
 //! The loop of a worker in simulated time.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use readings::LoadReading;
 
 use super::*;
-use sim::{MS, SimClock, SimIo};
-
-mod flights;
-mod sim;
-mod simulated;
+use crate::http::Http;
 use crate::job::expect::Expect;
 use crate::job::target::Target;
 use crate::job::{Segment, Stage, Wait};
 use crate::record::merge::merge;
+use sim::{MS, SimClock, SimIo};
+
+mod flights;
+mod lines;
+mod sim;
+mod simulated;
+
+/// The clock of a simulated network.
+struct NetworkClock(Rc<Cell<u64>>);
+
+impl Clock for NetworkClock {
+    fn now_ns(&self) -> u64 {
+        self.0.get()
+    }
+
+    fn thread_cpu_ns(&self) -> u64 {
+        self.0.get() / 2
+    }
+
+    fn thread_waited_ns(&self) -> u64 {
+        0
+    }
+
+    fn sleep_until(&self, at_ns: u64) {
+        self.0.set(self.0.get().max(at_ns));
+    }
+}
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -66,7 +91,8 @@ fn run_thread(job: &Job, thread: usize, change: impl FnOnce(&mut SimIo)) -> Done
     let sent = io.sent.clone();
     let stop = io.stop_at.as_ref().map(|(_, stop)| stop.clone());
     let (sender, messages) = mpsc::channel();
-    let mut worker = Worker::new(io, clock.clone(), Arc::new(job.clone()), thread, sender);
+    let mut worker =
+        Worker::<_, _, Http>::new(io, clock.clone(), Arc::new(job.clone()), thread, sender);
     let stop = stop.unwrap_or_default();
     let mut ends = Vec::new();
     for number in 0..job.segments.len() {
@@ -162,7 +188,7 @@ fn a_backlog_that_memory_has_no_room_for_ends_the_load() {
     let clock = SimClock::default();
     let io = SimIo::new(&clock, 10_000 * MS);
     let (sender, _messages) = mpsc::channel();
-    let mut worker = Worker::new(io, clock.clone(), Arc::new(job), 0, sender);
+    let mut worker = Worker::<_, _, Http>::new(io, clock.clone(), Arc::new(job), 0, sender);
     let done = worker.segment(0, clock.now_ns(), &AtomicBool::new(false));
     let is_full = |e: &LoadError| matches!(e, LoadError::Backlog { waiting: 32_768 });
     assert!(done.as_ref().is_err_and(is_full), "{done:?}");
@@ -208,7 +234,7 @@ fn a_segment_begins_after_its_time_without_load() {
     });
     let clock = SimClock::default();
     let io = SimIo::new(&clock, 300_000);
-    let worker = Worker::new(io, clock, Arc::new(job), 0, mpsc::channel().0);
+    let worker = Worker::<_, _, Http>::new(io, clock, Arc::new(job), 0, mpsc::channel().0);
     assert_eq!(worker.common_start(0, 7), 7);
     assert_eq!(worker.common_start(1, 7), 50 * MS + 7);
 }
@@ -219,7 +245,8 @@ fn connections_are_opened_even_if_the_thread_wakes_after_the_window() {
     let job = job(4, opening).segment(Segment::closed(Stop::After(ms(10))));
     let clock = SimClock::default();
     let io = SimIo::new(&clock, 300_000);
-    let mut worker = Worker::new(io, clock.clone(), Arc::new(job), 0, mpsc::channel().0);
+    let mut worker =
+        Worker::<_, _, Http>::new(io, clock.clone(), Arc::new(job), 0, mpsc::channel().0);
     clock.sleep_until(5 * MS);
     worker.segment(0, MS, &AtomicBool::new(false)).unwrap();
     assert!(worker.conns.iter().all(|conn| conn.id.is_some()));

@@ -5,9 +5,7 @@
 //! hundred are tried. A sequence that breaks a rule is shrunk, and stored in
 //! `proptest-regressions`.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -20,6 +18,7 @@ use readings::Pacing;
 
 use super::sim::MS;
 use super::*;
+use crate::http::Http;
 use crate::job::Segment;
 use crate::job::expect::Expect;
 use crate::job::target::{Request, Target};
@@ -29,27 +28,6 @@ const EMFILE: i32 = 24;
 const ECONNREFUSED: i32 = 111;
 /// How long a segment may take, ns: 40 requests on one connection, each with both time limits.
 const SEGMENT_NS: u64 = 8_000 * MS;
-
-/// The clock of the network.
-struct NetworkClock(Rc<Cell<u64>>);
-
-impl Clock for NetworkClock {
-    fn now_ns(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn thread_cpu_ns(&self) -> u64 {
-        self.0.get() / 2
-    }
-
-    fn thread_waited_ns(&self) -> u64 {
-        0
-    }
-
-    fn sleep_until(&self, at_ns: u64) {
-        self.0.set(self.0.get().max(at_ns));
-    }
-}
 
 /// A step of the servers. An index means one of the connections that exist at that time: it is
 /// taken modulo their number.
@@ -353,7 +331,8 @@ fn go_through(job: &Job, steps: Vec<Step>) -> Vec<String> {
     let clock = io.network.clock();
     let (sender, _messages) = mpsc::channel();
     let job = Arc::new(job.clone());
-    let mut worker = Worker::new(io, NetworkClock(clock.clone()), job.clone(), 0, sender);
+    let mut worker =
+        Worker::<_, _, Http>::new(io, NetworkClock(clock.clone()), job.clone(), 0, sender);
     let mut found = Vec::new();
     for number in 0..job.segments.len() {
         let start = clock.get();
@@ -382,11 +361,7 @@ fn go_through(job: &Job, steps: Vec<Step>) -> Vec<String> {
     if known != open {
         found.push(format!("{open:?} are open, {known:?} are known"));
     }
-    if worker
-        .conns
-        .iter()
-        .any(crate::exchange::conn::Conn::is_busy)
-    {
+    if worker.conns.iter().any(|conn| conn.is_busy()) {
         found.push("a connection waits after the end".to_owned());
     }
     let answers = worker.io.driver.answers;
