@@ -1,4 +1,4 @@
-//! The state of a place for one request at a time: an HTTP/1.1 connection, or an HTTP/2 stream.
+//! The state of a place, which has one exchange at a time: a connection, or a stream of one.
 
 use net::ConnId;
 
@@ -18,7 +18,7 @@ pub(crate) enum State {
     Resting,
 }
 
-/// An HTTP/1.1 connection of the load, open or not, or one of the streams that an HTTP/2 connection
+/// A connection of the load, open or not, or one of the streams that a connection of HTTP/2 or HTTP/3
 /// may have open; times in ns of the worker's clock.
 #[derive(Debug)]
 pub(crate) struct Conn<K> {
@@ -46,7 +46,7 @@ pub(crate) struct Conn<K> {
     pub(crate) request: u32,
     /// Good answers in the window.
     pub(crate) answers: u64,
-    /// With HTTP/2: the number of the connection that carries the stream.
+    /// Of a stream: the number of the link that carries it.
     pub(crate) link: Option<u32>,
     /// What has been said in the exchange.
     pub(crate) exchange: K,

@@ -9,6 +9,8 @@ use crate::job::target::Request;
 
 #[derive(Debug)]
 pub(crate) struct Http {
+    /// Whether the request is HEAD, whose answers have no body.
+    is_head: bool,
     parser: ResponseParser,
     /// The head of the answer.
     head: ResponseHead,
@@ -23,6 +25,7 @@ impl Kind for Http {
 
     fn new() -> Self {
         Self {
+            is_head: false,
             parser: ResponseParser::new(false),
             head: ResponseHead::default(),
             check: BodyCheck::default(),
@@ -39,7 +42,8 @@ impl Kind for Http {
 
     #[inline]
     fn begin(&mut self, request: &Request) {
-        self.parser.set_head_request(request.is_head());
+        self.is_head = request.is_head();
+        self.parser.set_head_request(self.is_head);
         self.head = ResponseHead::default();
         self.check.reset();
     }
@@ -95,7 +99,7 @@ impl Kind for Http {
     #[inline]
     fn judge(&self, request: &Request) -> Option<Wrong> {
         let expect = &request.expect;
-        expect.judge(self.head.status, request.is_head(), &self.check)
+        expect.judge(self.head.status, self.is_head, &self.check)
     }
 
     #[inline]
