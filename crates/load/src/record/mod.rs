@@ -2,7 +2,7 @@
 
 mod batches;
 pub(crate) mod merge;
-mod messages;
+pub(crate) mod messages;
 pub(crate) mod open_loop;
 pub(crate) mod rows;
 mod silence;

@@ -4,13 +4,14 @@ use net::{Buf, ConnId, Event, Io};
 use readings::WrongKind;
 
 use super::segment::SegmentRun;
-use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
+use crate::exchange::{Due, Kind};
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
-use crate::pacing::window::LATE_NS;
+use crate::pacing::window::{LATE_NS, Window};
 use crate::record::Recorder;
+use crate::record::messages::Messages;
 
 impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     #[inline]
@@ -110,13 +111,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let target = &worker.job.targets[self.target];
         let request = &target.requests[conn.request as usize];
         let intended = conn.intended;
-        let is_inside = self.window.contains(Self::counted_at(intended, arrived));
+        let window = self.window;
         let messages = &mut worker.recorders[self.recorder].messages;
         let bytes = worker.io.bytes(buf);
         let taken = conn.exchange.take(request, intended, bytes, |due| {
-            if is_inside && let Some(messages) = messages {
-                messages.record(due, arrived);
-            }
+            Self::record_message(messages, window, (intended, arrived), due);
         });
         match taken {
             Ok(false) => {}
@@ -126,6 +125,21 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 self.complete(number, (arrived, now), is_partly_sent);
             }
             Err(e) => self.protocol_error(number, &e.to_string()),
+        }
+    }
+
+    /// Records a message that arrived, in an exchange that was due, at these times.
+    #[inline]
+    pub(super) fn record_message(
+        messages: &mut Option<Box<Messages>>,
+        window: Window,
+        (intended, arrived): (u64, u64),
+        due: Due,
+    ) {
+        if let Some(messages) = messages
+            && window.contains(Self::counted_at(intended, arrived))
+        {
+            messages.record(due, arrived);
         }
     }
 

@@ -1,8 +1,8 @@
 //! HTTP/2 and HTTP/3: connections that carry several requests at once.
 //!
-//! Each stream that may be open has a [`Conn`](crate::exchange::conn::Conn), its *place*, with the same states
-//! as an HTTP/1.1 connection, so that pacing, stop rules, checks and recording are common to both. A
-//! [`Link`] is the connection that carries the streams of its places.
+//! Each stream that may be open has a [`Conn`], its *place*, with the same states as an HTTP/1.1
+//! connection, so that pacing, stop rules, checks and recording are common to both. A [`Link`] is the
+//! connection that carries the streams of its places.
 
 mod carrier;
 mod quic;

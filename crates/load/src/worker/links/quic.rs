@@ -310,10 +310,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 }
                 let messages = &mut recorder.messages;
                 let mut message = |intended, due| {
-                    let is_inside = window.contains(Self::counted_at(intended, arrived));
-                    if is_inside && let Some(messages) = messages {
-                        messages.record(due, arrived);
-                    }
+                    Self::record_message(messages, window, (intended, arrived), due);
                 };
                 let own = session.poll(connection, |answer| {
                     take(

@@ -302,10 +302,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let window = self.window;
         let messages = &mut worker.recorders[self.recorder].messages;
         let mut message = |intended, due| {
-            let is_inside = window.contains(Self::counted_at(intended, arrived));
-            if is_inside && let Some(messages) = messages {
-                messages.record(due, arrived);
-            }
+            Self::record_message(messages, window, (intended, arrived), due);
         };
         let fed = session.feed(worker.io.bytes(buf), |answer| {
             let places = &mut conns[first..];
