@@ -18,7 +18,7 @@ pub fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let recipes = recipes(&args.own)?;
     let of_folder = Path::new(&args.experiment);
     if of_folder.is_dir() {
-        if let Some(option) = args.of_pilot().first() {
+        if let Some(option) = args.pilot_options().first() {
             return Err(Failure::words(format!(
                 "`{option}` is for a pilot, but `{}` is the folder of a run, and nothing is measured",
                 args.experiment

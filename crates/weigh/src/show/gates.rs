@@ -64,7 +64,7 @@ pub fn for_run(args: &GateArgs, header: &RunHeader) -> Result<Vec<Gate>, Failure
 ///
 /// # Errors
 /// When a text is not such a gate.
-pub fn of_capacity(texts: &[String]) -> Result<Vec<Gate>, Failure> {
+pub fn for_capacity(texts: &[String]) -> Result<Vec<Gate>, Failure> {
     let read = |text: &String| {
         parse_capacity_gate(text).map_err(|e| Failure::words(format!("--gate '{text}': {e}")))
     };

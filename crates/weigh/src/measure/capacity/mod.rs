@@ -34,7 +34,7 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     if let Some(objective) = &objective {
         search::check(objective, args)?;
     }
-    let gates = gates::of_capacity(&args.gates)?;
+    let gates = gates::for_capacity(&args.gates)?;
     let signals = Signals::listen()?;
     let load = load_args(args)?;
     fit::look(&load)?;

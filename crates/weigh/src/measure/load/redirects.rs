@@ -12,11 +12,11 @@ const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 pub(super) fn note(args: &LoadArgs, expectations: &[Expect]) -> Option<String> {
     match args.answer.expect_status {
         Some(_) => None,
-        None => of_answers(expectations),
+        None => note_on_answers(expectations),
     }
 }
 
-fn of_answers(expectations: &[Expect]) -> Option<String> {
+fn note_on_answers(expectations: &[Expect]) -> Option<String> {
     let redirect = |expect: &Expect| match expect.status {
         StatusRule::Exactly(status) => REDIRECTS.contains(&status).then_some(status),
         StatusRule::Success => None,
@@ -55,7 +55,7 @@ mod tests {
             body: BodyRule::Any,
         };
         let expectations: Vec<Expect> = statuses.iter().map(expect).collect();
-        of_answers(&expectations)
+        note_on_answers(&expectations)
     }
 
     #[test]
@@ -77,6 +77,6 @@ mod tests {
         for other in [&[200][..], &[304], &[300], &[204, 200], &[]] {
             assert_eq!(note_of(other), None);
         }
-        assert_eq!(of_answers(&[Expect::default()]), None);
+        assert_eq!(note_on_answers(&[Expect::default()]), None);
     }
 }
