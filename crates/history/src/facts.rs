@@ -145,7 +145,7 @@ fn flatten(name: &str, value: &Value, facts: &mut Facts) {
 pub(crate) fn machine_words(name: &str, facts: &Facts) -> String {
     let cpus = facts.get("cpus").map(|list| {
         let count = list.split(',').count();
-        verdict::text::counted(count, "CPU")
+        readings::text::counted(count, "CPU")
     });
     let parts = [
         facts.get("cpu").cloned(),

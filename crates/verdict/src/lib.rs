@@ -33,7 +33,6 @@ pub use comparison::tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
 pub use comparison::withhold::outlook::{Outlook, outlook};
 pub use comparison::{BlockRatio, Comparison};
 pub use metric::{Metric, Unit};
-pub use readings::text;
 pub use rules::Rules;
 pub use stats::forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use stats::looks::{Looks, Stage};

@@ -1,9 +1,9 @@
 //! Two runs beside each other, as text for the terminal, as JSON and as a page.
 
+use readings::text::{change, condition, rate, time};
 use report::drawing::{escaped, shell};
 use report::one_line;
 use serde_json::{Value, json};
-use verdict::text::{change, condition, rate, time};
 
 use super::{Pair, PairRow};
 use crate::entry::{Figure, RunEntry, metric};

@@ -108,7 +108,7 @@ pub fn csv(history: &History) -> String {
     );
     for series in &history.series {
         let key = &series.key;
-        let condition = verdict::text::condition(&key.condition);
+        let condition = readings::text::condition(&key.condition);
         let start = [
             &key.experiment,
             &condition,

@@ -1,7 +1,7 @@
 //! The page of a folder of runs: a list of them, and each series as a picture.
 
+use readings::text::{change, counted};
 use report::drawing::{Anchor, Picture, Scale, escaped, ratio_ticks, shell};
-use verdict::text::{change, counted};
 
 use crate::shown::date::date;
 use crate::shown::sentence::{change_sentence, newest, run_words, unused};

@@ -1,6 +1,6 @@
 //! What a history says, in sentences.
 
-use verdict::text::{change, counted};
+use readings::text::{change, counted};
 
 use crate::shown::date::date;
 use crate::timeline::{Series, SeriesChange, SeriesRun};

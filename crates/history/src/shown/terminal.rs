@@ -1,7 +1,7 @@
 //! A history for the terminal.
 
+use readings::text::counted;
 use report::one_line;
-use verdict::text::counted;
 
 use crate::shown::date::date;
 use crate::shown::sentence::{newest, unused};

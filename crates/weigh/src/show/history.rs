@@ -21,7 +21,7 @@ pub fn history(args: &HistoryArgs) -> Result<u8, Failure> {
     if updated.renewed > 0 {
         eprintln!(
             "weigh: {} read again: the journal had changed since the index was written",
-            verdict::text::counted(updated.renewed, "run")
+            readings::text::counted(updated.renewed, "run")
         );
     }
     let runs = updated.index.runs();

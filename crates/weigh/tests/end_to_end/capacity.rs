@@ -75,7 +75,7 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     // In so short a step no queue becomes 4 s long.
     assert!(document["undetected_overload"].as_f64().unwrap() > 30.0);
     let text = call(&[]);
-    assert!(text.out.starts_with("Capacity @ http://"), "{}", text.out);
+    assert!(text.out.starts_with("Capacity of http://"), "{}", text.out);
     has(&text.out, "Steps of 200 ms");
     has(&text.out, "At least 40.0 requests/s keep mean < 4 s");
     has(&text.out, "p99 against offered requests/s");
@@ -147,7 +147,10 @@ fn throughput_over_connections_is_what_the_delay_allows() {
     assert!(expected.iter().all(|p| p["beyond_measured"] == false));
     has(&done.err, "round 4");
     let text = call("text", "1").out;
-    assert!(text.starts_with("Throughput over concurrency @ "), "{text}");
+    assert!(
+        text.starts_with("Throughput over concurrency of "),
+        "{text}"
+    );
     has(&text, "universal scalability law");
     has(&text, "  connections  requests/s");
     let page = call("md", "1").out;

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use readings::Pacing;
-use verdict::text::{counted, rate};
+use readings::text::{counted, rate};
 use verdict::usl::LevelStep;
 
 use super::steps::Steps;

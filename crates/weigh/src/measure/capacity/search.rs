@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use fastrand::Rng;
+use readings::text::rate;
 use readings::{Pacing, RATE_MAX_PER_S};
 use report::time;
 use verdict::capacity::{
     Capacity, Judgement, Objective, Outcome, RateStep, Search, SearchOptions, Step,
 };
-use verdict::text::rate;
 
 use super::lengths::StepLengths;
 use super::steps::Steps;

@@ -8,8 +8,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Block, Borders, Chart, Dataset, GraphType, Paragraph};
+use readings::text::{percent, rate};
 use report::time;
-use verdict::text::{percent, rate};
 
 use super::state::{Point, State, seconds};
 

@@ -6,8 +6,8 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use readings::Quantiles;
+use readings::text::{counted, grouped, rate};
 use report::time;
-use verdict::text::{counted, grouped, rate};
 
 use super::charts::{self, Paint, bar};
 use super::state::{Phase, State};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use load::{Job, Progress, Row, Stage, Stop, Wait};
 use net::IoKind;
+use readings::text::{counted, grouped, rate};
 use readings::{Histogram, Pacing, Quantiles};
-use verdict::text::{counted, grouped, rate};
 
 /// Rows kept for the charts: the last ones, more than a wide terminal has dots for.
 const ROWS_MAX: usize = 512;

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readings::Outcome;
+use readings::text::rate;
 use run::{RetryReason, RunEvent, WhyRetry};
 use verdict::Looks;
-use verdict::text::rate;
 
 mod to_go;
 
