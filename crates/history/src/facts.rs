@@ -10,7 +10,7 @@ pub type Facts = BTreeMap<String, String>;
 
 /// Parts of an experiment that do not change the measurement: how often it is repeated, what is
 /// concluded, and what it is called.
-const NOT_MEASURED: [&str; 15] = [
+const NOT_MEASURED: [&str; 14] = [
     "name",
     "title",
     "question",
@@ -24,7 +24,6 @@ const NOT_MEASURED: [&str; 15] = [
     "design.matters_latency",
     "design.matters_failures",
     "design.max_error",
-    "design.limiter",
     "design.bottleneck",
 ];
 

@@ -99,7 +99,7 @@ pub struct CompareArgs {
     pub cpus: Vec<CpuRange>,
     /// Search for each subject's bottleneck after the last block; `--bottleneck=false` skips that
     /// [default: true, with --within if there is time].
-    #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub bottleneck: Option<bool>,
     /// Profile each subject's servers with perf after the last block, and draw flame graphs and their
     /// differences to the baseline into the run's folder; fp finds callers by frame pointers, dwarf

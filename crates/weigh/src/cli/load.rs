@@ -36,7 +36,7 @@ pub struct LoadArgs {
     pub pacing: PacingArgs,
     /// What takes the timestamp of an answer: the kernel, when the packet arrives, or userspace,
     /// when the program reads it; `auto` is the kernel in an open loop.
-    #[arg(long, alias = "received", value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t)]
     pub timestamps: TimestampSource,
     #[command(flatten)]
     pub reuse: ReuseArgs,
@@ -322,7 +322,6 @@ pub enum TimestampSource {
     /// The kernel; receiving costs more.
     Kernel,
     /// The program, when it reads the answer.
-    #[value(alias = "program")]
     Userspace,
 }
 

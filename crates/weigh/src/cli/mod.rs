@@ -169,7 +169,7 @@ pub struct RunArgs {
     pub seed: Option<u64>,
     /// Search for each subject's bottleneck after the last block; `--bottleneck=false` skips that
     /// [default: true, with --quick false].
-    #[arg(long, alias = "limiter", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub bottleneck: Option<bool>,
     /// Measure latency against offered rate too, at rates chosen from the first block.
     #[arg(long)]

@@ -210,8 +210,6 @@ fn dry_run(
                     "condition": group.condition,
                     "subject": planned.subject,
                     "baseline_copy": planned.baseline_copy,
-                    // The former name, kept for one version.
-                    "again": planned.baseline_copy,
                 }))
             }).collect::<Vec<Value>>(),
         })),

@@ -66,13 +66,11 @@ fn check(reader: &mut Reader, top: &Section<'_>, host: &HostSpec) {
             reader.report(problem.help("remove it, or write an experiment"));
         }
     }
-    for key in ["binary", "ssh_binary"] {
-        if let (false, Some(place)) = (host.is_elsewhere(), at(key)) {
-            let message = format!("`hosts.{name}.{key}` has no effect: the host is this machine");
-            let problem = Problem::at(place, message, "for hosts on other machines");
-            let ways = reach::KEYS.join(", ");
-            reader.report(problem.help(format!("remove it, or add one of {ways}")));
-        }
+    if let (false, Some(place)) = (host.is_elsewhere(), at("binary")) {
+        let message = format!("`hosts.{name}.binary` has no effect: the host is this machine");
+        let problem = Problem::at(place, message, "for hosts on other machines");
+        let ways = reach::KEYS.join(", ");
+        reader.report(problem.help(format!("remove it, or add one of {ways}")));
     }
 }
 

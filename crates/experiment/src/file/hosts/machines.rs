@@ -85,7 +85,7 @@ pub(crate) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     }
     let Some(first) = experiment.hosts.iter().find(|host| host.is_elsewhere()) else {
         for host in &experiment.hosts {
-            for key in ["binary", "ssh_binary", "address"] {
+            for key in ["binary", "address"] {
                 if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
                     reader.report(
                         Problem::at(

@@ -20,7 +20,7 @@ use config::units::{self, shown};
 use readings::LinkSpec;
 use readings::{Access, HostSpec};
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 13] = [
     "cpus",
     "quota",
     "link",
@@ -33,7 +33,6 @@ const KEYS: [&str; 14] = [
     "kubernetes",
     "nomad",
     "binary",
-    "ssh_binary",
     "address",
 ];
 const LINK_KEYS: [&str; 4] = ["rtt", "jitter", "loss", "rate"];
@@ -72,20 +71,13 @@ pub(super) fn hosts(reader: &mut Reader, top: &Section<'_>) -> Vec<HostSpec> {
             },
             settings: settings(reader, &inner),
             reach: None,
-            binary: binary(reader, &inner),
+            binary: inner.text(reader, "binary").map(PathBuf::from),
             address: machines::address(reader, &inner),
         };
         hosts.extend(reach::hosts(reader, &inner, host));
     }
     reach::check_names(reader, top, &hosts);
     hosts
-}
-
-/// `binary`, and the name that it had first.
-fn binary(reader: &mut Reader, host: &Section<'_>) -> Option<PathBuf> {
-    let given = host.text(reader, "binary");
-    let former = host.text(reader, "ssh_binary");
-    given.or(former).map(PathBuf::from)
 }
 
 /// Explains keys that a user may expect here.

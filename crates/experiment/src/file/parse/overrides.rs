@@ -28,13 +28,6 @@ pub(crate) fn apply(
     quick: bool,
 ) -> Vec<String> {
     flatten_dotted(reader, top);
-    for name in ["design", "quick"] {
-        if let Some(Entry { node, .. }) = top.get_mut(name)
-            && let Tree::Table(table) = &mut node.tree
-        {
-            rename_old_keys(table);
-        }
-    }
     let sets: Vec<Set> = sets
         .iter()
         .filter_map(|(key, value)| set(reader, key, value))
@@ -55,15 +48,6 @@ pub(crate) fn apply(
         refuse_what_a_factor_hides(reader, top, set);
     }
     sets.iter().map(|set| set.path.join(".")).collect()
-}
-
-/// The former name `limiter` of the key `bottleneck` is still accepted.
-fn rename_old_keys(table: &mut Table) {
-    if table.get("bottleneck").is_none()
-        && let Some(entry) = table.get_mut("limiter")
-    {
-        entry.name = "bottleneck".to_owned();
-    }
 }
 
 /// Makes `factors.proxy.workers` and `sysctls.net.core.somaxconn` single keys with dots in them,
@@ -127,12 +111,7 @@ fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
         start: 0,
         end: key.len(),
     };
-    let current_key = match key {
-        "design.limiter" => "design.bottleneck",
-        "quick.limiter" => "quick.bottleneck",
-        _ => key,
-    };
-    let Some(path) = key_path(current_key) else {
+    let Some(path) = key_path(key) else {
         reader.report(
             Problem::at(
                 key_place,

@@ -63,7 +63,7 @@ address = "192.0.2.7"
 cpus = [0, 1]
 [hosts.client]
 ssh = "client"
-ssh_binary = "weigh-aarch64"
+binary = "weigh-aarch64"
 [hosts.here]
 [servers.backend]
 recipe = "apache"

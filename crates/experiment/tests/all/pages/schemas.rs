@@ -131,7 +131,7 @@ fn the_schema_of_experiments_has_the_keys_of_the_program_and_no_others() {
         for key in &known {
             assert!(properties.contains_key(key), "[{table}] {key} is missing");
         }
-        for key in properties.keys().filter(|key| *key != "limiter") {
+        for key in properties.keys() {
             let line = match table {
                 "" => format!("{key} = 0\n"),
                 _ => format!("title = \"x\"\n[{table}]\n{key} = 0\n"),

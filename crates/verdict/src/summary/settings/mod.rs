@@ -200,7 +200,7 @@ fn values<'s>(setting: &str, together: Together, servers: &[&'s ServerSettings])
 mod tests {
     use super::*;
     use crate::fixtures::{analyse, header};
-    use crate::text::condition;
+    use readings::text::condition;
 
     fn server(name: &str, settings: &[(&str, &str)]) -> ServerSettings {
         let settings = settings.iter();
