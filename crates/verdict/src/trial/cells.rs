@@ -49,14 +49,14 @@ pub fn latest<'a>(
 
 /// Ranks valid above measured above failed.
 fn worth(header: &RunHeader, trial: &Trial) -> u8 {
-    Cell::judge(trial, header.max_error, 0).worth()
+    Cell::judge(trial, header.max_error).worth()
 }
 
 /// Why a trial that was measured cannot be used or only in part; empty for a valid trial, and for
 /// one that failed.
 pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<TrialFlaw> {
     let Some(by_load) = header.by_load() else {
-        return Cell::judge(trial, header.max_error, 0).reasons;
+        return Cell::judge(trial, header.max_error).reasons;
     };
     let mut reasons = Vec::new();
     for row in trial.by_load(header) {
@@ -64,7 +64,7 @@ pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<TrialFlaw> {
             continue;
         }
         let load = &row.condition[LOAD_KEY];
-        for reason in Cell::judge(&row, header.max_error, 0).reasons {
+        for reason in Cell::judge(&row, header.max_error).reasons {
             // A load's reasons include the flaws of the other loads, which are named already.
             let named = TrialFlaw {
                 load: reason.load.or_else(|| Some(load.clone())),
@@ -81,8 +81,6 @@ pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<TrialFlaw> {
 /// One trial, judged.
 pub(crate) struct Cell<'a> {
     pub trial: &'a Trial,
-    /// Which attempt at its block's trials it belongs to, from 1.
-    pub attempt: u32,
     /// Why its closed loop cannot be used; empty when it can.
     pub throughput_flaws: Vec<TrialFlaw>,
     /// Why its open loop cannot be used; empty when it can.
@@ -92,10 +90,9 @@ pub(crate) struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    pub fn judge(trial: &'a Trial, max_error: f64, attempt: u32) -> Self {
+    pub fn judge(trial: &'a Trial, max_error: f64) -> Self {
         let mut cell = Cell {
             trial,
-            attempt,
             throughput_flaws: Vec::new(),
             latency_flaws: Vec::new(),
             reasons: Vec::new(),
@@ -234,28 +231,6 @@ struct BlockRows {
     place: usize,
 }
 
-/// Numbers the attempts at a block's trials under a condition. Rows of old journals have no number:
-/// there an attempt begins where a subject comes again.
-#[derive(Default)]
-struct AttemptCounter<'a>(BTreeMap<(u32, &'a Condition), LastAttempt<'a>>);
-
-/// Its number, and whose rows it has so far.
-type LastAttempt<'a> = (u32, BTreeSet<(&'a str, bool)>);
-
-impl<'a> AttemptCounter<'a> {
-    fn of(&mut self, trial: &'a Trial) -> u32 {
-        let block = self.0.entry((trial.block, &trial.condition)).or_default();
-        let key = (trial.subject.as_str(), trial.baseline_copy);
-        if trial.attempt > block.0 {
-            *block = (trial.attempt, BTreeSet::new());
-        } else if block.1.contains(&key) || block.0 == 0 {
-            *block = (block.0 + 1, BTreeSet::new());
-        }
-        block.1.insert(key);
-        block.0
-    }
-}
-
 impl<'a> Cells<'a> {
     /// The trials of the compared loads.
     pub fn of(header: &RunHeader, trials: impl IntoIterator<Item = &'a Trial>) -> Self {
@@ -290,7 +265,6 @@ impl<'a> Cells<'a> {
             main_load: header.main_load().map(str::to_owned),
         };
         let mut conditions: BTreeSet<&Condition> = header.conditions.iter().collect();
-        let mut attempts = AttemptCounter::default();
         for trial in trials {
             if conditions.insert(&trial.condition) {
                 cells.conditions.push(trial.condition.clone());
@@ -298,7 +272,7 @@ impl<'a> Cells<'a> {
             if !cells.subjects.contains(&trial.subject) {
                 cells.subjects.push(trial.subject.clone());
             }
-            let cell = Cell::judge(trial, header.max_error, attempts.of(trial));
+            let cell = Cell::judge(trial, header.max_error);
             cells.add(cell);
         }
         cells.choose_attempts();
@@ -314,7 +288,7 @@ impl<'a> Cells<'a> {
             for of in [Loop::Closed, Loop::Open] {
                 let key = (&cell.trial.condition, cell.trial.block, of);
                 let attempts = usable.entry(key).or_default();
-                *attempts.entry(cell.attempt).or_default() += usize::from(cell.is_usable(of));
+                *attempts.entry(cell.trial.attempt).or_default() += usize::from(cell.is_usable(of));
             }
         }
         let chosen = usable.into_iter().filter_map(|(key, attempts)| {
@@ -429,11 +403,13 @@ impl<'a> Cells<'a> {
             let theirs = baseline.get(&block);
             let beside_usable = |cell: &&Cell<'a>| {
                 let mut others = theirs.into_iter().flatten();
-                others.any(|other| other.attempt == cell.attempt && other.is_usable(of))
+                others.any(|other| other.trial.attempt == cell.trial.attempt && other.is_usable(of))
             };
             let usable = || attempts.iter().rev().filter(|cell| cell.is_usable(of));
             let chosen = self.attempt_for_all.get(&(condition, block, of));
-            let first = attempts.last().filter(|cell| Some(&cell.attempt) == chosen);
+            let first = attempts
+                .last()
+                .filter(|cell| Some(&cell.trial.attempt) == chosen);
             let best = first.filter(|cell| cell.is_usable(of));
             let best = best.or_else(|| usable().find(|cell| beside_usable(cell)));
             if let Some(row) = best.or_else(|| usable().next()).or(first) {
@@ -458,7 +434,7 @@ impl<'a> Cells<'a> {
             let mut cells: Vec<&Cell<'a>> =
                 rows.attempts.iter().map(|at| &self.rows[*at]).collect();
             let chosen = self.attempt_for_all.get(&(condition, block, of));
-            cells.sort_by_key(|cell| Some(&cell.attempt) == chosen);
+            cells.sort_by_key(|cell| Some(&cell.trial.attempt) == chosen);
             cells
         };
         blocks
