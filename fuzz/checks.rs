@@ -1,5 +1,5 @@
-//! What must hold of the HTTP codec for any bytes at all. The fuzz targets, the replay of their
-//! corpora (`crates/net/tests/corpus.rs`) and `crates/net/examples/mutate.rs` share it; each
+//! What must hold of the HTTP codec for any bytes at all. The fuzz targets and the replay of their
+//! corpora (`crates/net/tests/all/corpus.rs`) share it; each
 //! function panics when something does not hold.
 
 use std::fmt::Debug;

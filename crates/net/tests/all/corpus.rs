@@ -1,9 +1,8 @@
-//! The corpora of the fuzz targets hold without a fuzzer too, cut at every place.
+//! The corpora of the fuzz targets hold without a fuzzer too, cut at every place, and so do randomly
+//! mutated copies of their files.
 
 #[path = "../../../../fuzz/checks.rs"]
 mod checks;
-// Of it only the files are needed here.
-#[allow(dead_code)]
 #[path = "../../../../fuzz/replay.rs"]
 mod replay;
 
@@ -26,4 +25,24 @@ fn every_file_of_the_corpora_reads_the_same_in_any_pieces() {
             check(&data, cuts);
         }
     }
+}
+
+/// A test for each check, since `WEIGH_FUZZ_S` gives each of them its time.
+macro_rules! mutated {
+    ($($test:ident: $name:ident,)*) => {
+        $(#[test]
+        fn $test() {
+            let folder = [concat!("fuzz/corpus/", stringify!($name))];
+            replay::mutated_copies_hold(&folder, |data| checks::$name(data, Cuts::Some), 20);
+        })*
+    };
+}
+
+mutated! {
+    mutated_requests_hold: request,
+    mutated_responses_hold: response,
+    mutated_chunks_hold: chunked,
+    mutated_proxy_headers_hold: proxy_protocol,
+    mutated_connections_of_http2_hold: http2,
+    mutated_connections_of_http3_hold: http3,
 }
