@@ -3,6 +3,8 @@
 
 #[path = "../../../../fuzz/checks.rs"]
 mod checks;
+// Files are cut at every place here, so `files_hold` is not needed.
+#[allow(dead_code)]
 #[path = "../../../../fuzz/replay.rs"]
 mod replay;
 
