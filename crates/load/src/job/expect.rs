@@ -51,6 +51,7 @@ impl Default for Expect {
 }
 
 impl StatusRule {
+    #[inline]
     fn accepts(self, status: u16) -> bool {
         match self {
             StatusRule::Exactly(expected) => status == expected,
@@ -134,39 +135,53 @@ impl Expect {
         }
     }
 
-    /// What is wrong with an answer; `None` when it is good.
+    /// What is wrong with an answer; `None` when it is good, which is decided without a call.
+    #[inline]
     pub(crate) fn judge(&self, status: u16, is_head: bool, body: &BodyCheck) -> Option<Wrong> {
+        let is_good = self.status.accepts(status)
+            && (is_head
+                || match &self.body {
+                    BodyRule::Any | BodyRule::Same | BodyRule::Auto => true,
+                    BodyRule::Bytes(reference) => {
+                        body.bytes == reference.len() && body.differs_at.is_none()
+                    }
+                    BodyRule::Contains(_) => body.found,
+                });
+        (!is_good).then(|| self.fault(status, body))
+    }
+
+    /// What is wrong with an answer that is not good.
+    #[cold]
+    fn fault(&self, status: u16, body: &BodyCheck) -> Wrong {
         if !self.status.accepts(status) {
-            return Some(Wrong {
+            return Wrong {
                 kind: WrongKind::Status,
                 expected: match self.status {
                     StatusRule::Exactly(expected) => format!("status {expected}"),
                     StatusRule::Success => "a status from 200 to 399".to_string(),
                 },
                 found: format!("status {status}"),
-            });
-        }
-        if is_head {
-            return None;
+            };
         }
         match &self.body {
-            BodyRule::Any | BodyRule::Same | BodyRule::Auto => None,
-            BodyRule::Bytes(reference) if body.bytes != reference.len() => Some(Wrong {
+            BodyRule::Bytes(reference) if body.bytes != reference.len() => Wrong {
                 kind: WrongKind::Length,
                 expected: format!("{} bytes, as {FIRST_ANSWER} had", reference.len()),
                 found: format!("{} bytes", body.bytes),
-            }),
-            BodyRule::Bytes(_) => body.differs_at.map(|at| Wrong {
-                kind: WrongKind::Content,
-                expected: format!("the content of {FIRST_ANSWER}"),
-                found: format!("content that differs from byte {at} on"),
-            }),
-            BodyRule::Contains(_) if body.found => None,
-            BodyRule::Contains(wanted) => Some(Wrong {
+            },
+            BodyRule::Contains(wanted) => Wrong {
                 kind: WrongKind::Content,
                 expected: format!("a body that contains `{}`", String::from_utf8_lossy(wanted)),
                 found: format!("{} bytes without it", body.bytes),
-            }),
+            },
+            _ => Wrong {
+                kind: WrongKind::Content,
+                expected: format!("the content of {FIRST_ANSWER}"),
+                found: format!(
+                    "content that differs from byte {} on",
+                    body.differs_at.unwrap_or_default()
+                ),
+            },
         }
     }
 }

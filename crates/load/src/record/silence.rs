@@ -56,6 +56,8 @@ impl Gaps {
         self.last_ns = self.last_ns.max(at_ns);
     }
 
+    #[cold]
+    #[inline(never)]
     fn keep(&mut self, gap: Gap) {
         if self.longest.len() < GAPS_MAX {
             self.longest.push(gap);

@@ -1,7 +1,7 @@
 //! What the events of the loop mean: connections that open, answers that come.
 
 use net::{Buf, ConnId, Event, Io};
-use readings::WrongKind;
+use readings::{Wrong, WrongKind};
 
 use super::segment::SegmentRun;
 use crate::exchange::conn::{Conn, State};
@@ -197,13 +197,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 }
             }
             Some(wrong) => {
-                let kind = wrong.kind;
                 let request = conn.request;
-                recorder.keep_sample(wrong);
-                self.count_error(counted_at, Some(request), |errors| match kind {
-                    WrongKind::Status => &mut errors.status,
-                    _ => &mut errors.verify,
-                });
+                self.count_wrong(wrong, counted_at, request);
             }
         }
         let worker = &mut *self.worker;
@@ -221,6 +216,17 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             conn.state = State::Idle;
         }
         self.free(number, now);
+    }
+
+    /// Counts a complete answer that is not good.
+    #[cold]
+    fn count_wrong(&mut self, wrong: Wrong, at: u64, request: u32) {
+        let kind = wrong.kind;
+        self.worker.recorders[self.recorder].keep_sample(wrong);
+        self.count_error(at, Some(request), |errors| match kind {
+            WrongKind::Status => &mut errors.status,
+            _ => &mut errors.verify,
+        });
     }
 
     /// A connection's request is over: on to the next.
