@@ -23,14 +23,14 @@ pub mod words;
 #[cfg(test)]
 mod fixtures;
 
-pub use comparison::bound::Bound;
 pub use comparison::decide::{FEWEST_BLOCKS, Verdict};
+pub use comparison::events::{FailureScenario, FailureTally, simulate_failures};
 pub use comparison::floor::NoiseFloor;
+pub use comparison::floor::outlook::{Outlook, outlook};
 pub use comparison::interactions::{Dependence, Interaction, Level};
-pub use comparison::notes::{FailuresOf, FullRateOf, Note, Place, Warning};
-pub use comparison::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
+pub use comparison::record::bound::Bound;
+pub use comparison::record::notes::{FailuresOf, FullRateOf, Note, Place, Warning};
 pub use comparison::tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
-pub use comparison::withhold::outlook::{Outlook, outlook};
 pub use comparison::{BlockRatio, Comparison};
 pub use metric::{Metric, Unit};
 pub use readings::text;
@@ -45,27 +45,29 @@ pub use studies::curve::{
     BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, PointFlaw,
     SubjectCurve,
 };
-pub use studies::events::{EventsRow, FailureScenario, FailureTally, simulate_failures};
 pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
 pub use studies::scaling as usl;
+pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
 pub use studies::{bottleneck, capacity, diagnose, plan};
 pub use summary::congestion::{CongestionSummary, Transport};
 pub use summary::settings::{SettingDifference, SettingValue, SideBySide};
-pub use summary::table::SubjectRow;
+pub use summary::table::{EventsRow, SubjectRow};
 pub use summary::tls::TlsSummary;
 pub use summary::{
     Analysis, FailureCount, InvalidTrial, analyse, analyse_with, at_a_look, may_stop, settled,
 };
+pub use trial::cells::judged::{
+    Distribution, JudgedTrial, Judgement, LoadJudgement, judged_trials,
+};
 pub use trial::cells::{latest, trial_flaws};
 pub use trial::flaw::host_fault::HostFault;
 pub use trial::flaw::{Flaw, FullQueue, Reason, TrialFlaw};
-pub use trial::judged::{Distribution, JudgedTrial, Judgement, LoadJudgement, judged_trials};
 pub use trial::lag::{LagRemedy, LateClient, late_at};
 pub use trial::lasting::is_lasting;
 pub use trial::loops::Loop;
-pub use trial::machine::{ProbesCost, machine_flaws};
 pub use trial::others::CpusOfOthers;
 pub use trial::overload::{Overload, overload};
 pub use trial::pauses::{BlockPauses, WithoutPauses, without_pauses};
 pub use trial::starts::Starts;
 pub use trial::validity::load_flaws;
+pub use trial::validity::machine::{ProbesCost, machine_flaws};

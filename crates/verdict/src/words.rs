@@ -2,10 +2,14 @@
 //!
 //! Nothing that detects or decides calls these: the sentences follow from the values.
 
+pub use crate::comparison::floor::words::outlook;
 pub use crate::comparison::interactions::words::{interaction, interactions, interactions_rest};
-pub use crate::comparison::notes::words::notes;
 pub use crate::comparison::tiers::words::tiers;
-pub use crate::comparison::withhold::words::outlook;
+pub use crate::comparison::words::events::{
+    Unit, are_censored, difference, difference_at_most, floor_difference, uncompared,
+    unit as unit_of_difference, upper_bound,
+};
+pub use crate::comparison::words::notes::notes;
 pub use crate::comparison::words::{
     comparison, comparison_placed, direction, noise_floor, verdict_word,
 };
@@ -16,10 +20,6 @@ pub use crate::studies::curve::words::{
     curve_legend, curve_point, curves, rate_with_interval, tidy,
 };
 pub use crate::studies::diagnose::words::{diagnosis, kind};
-pub use crate::studies::events::words::{
-    Unit, are_censored, difference, difference_at_most, floor_difference, uncompared,
-    unit as unit_of_difference, upper_bound,
-};
 pub use crate::studies::gates::words::{
     after_outcome as after_gate_outcome, gate, measured as gate_measured, why as gate_why,
 };

@@ -2,13 +2,12 @@
 
 pub(crate) mod words;
 
-pub(crate) mod bound;
 pub(crate) mod decide;
+pub(crate) mod events;
 pub(crate) mod floor;
 pub(crate) mod interactions;
-pub(crate) mod notes;
 pub(crate) mod pairs;
-pub(crate) mod shift;
+pub(crate) mod record;
 pub(crate) mod tiers;
 pub(crate) mod withhold;
 
@@ -20,7 +19,6 @@ use crate::comparison::pairs::pooling::{Pool, pool_of};
 use crate::comparison::pairs::{Pairs, Whose, is_measured};
 use crate::stats::family::{Test, Undecidable, family};
 use crate::stats::sample::Sample;
-use crate::studies::events;
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::others::{self, FEWEST_BLOCKS_BESIDE_OTHERS, cpus_of_others, widened};
 use crate::{Bound, CpusOfOthers, Metric, NoiseFloor, Note, Robust, Rules, Starts, Verdict};

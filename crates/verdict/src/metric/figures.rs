@@ -3,7 +3,7 @@
 use readings::{InstructionScope, LoadReading, Reading};
 
 use crate::Metric;
-use crate::studies::events;
+use crate::comparison::events;
 
 /// A figure and how exact it can be.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,10 +8,8 @@
 //! Everything follows from the seed.
 
 mod model;
-mod normal;
 mod tally;
 
-pub(crate) use normal::Normal;
 pub use tally::{SubjectTally, Tally};
 
 use crate::{Rules, analyse_with, settled};

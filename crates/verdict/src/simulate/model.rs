@@ -1,6 +1,6 @@
 //! A simulated machine that measures a scenario.
 
-use super::normal::standard_normal;
+use crate::stats::normal::standard_normal;
 use fastrand::Rng;
 use readings::{
     ClientReading, Condition, LoadReading, Outcome, Pacing, Reading, RunHeader, Slice,

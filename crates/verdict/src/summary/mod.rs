@@ -6,7 +6,6 @@ pub(crate) mod congestion;
 pub(crate) mod settings;
 pub(crate) mod table;
 pub(crate) mod tls;
-pub(crate) mod uncounted_upstreams;
 pub(crate) mod warnings;
 
 use std::collections::BTreeMap;
@@ -19,20 +18,20 @@ use serde::Serialize;
 use crate::comparison::comparisons;
 use crate::comparison::floor::noise_floor;
 use crate::comparison::interactions::interactions;
-use crate::comparison::shift::shifts;
 use crate::comparison::tiers::tiers;
 use crate::studies::bottleneck::Finding;
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
+use crate::studies::shift::shifts;
 use crate::summary::congestion::CongestionSummary;
 use crate::summary::settings::SideBySide;
 use crate::summary::table::table;
 use crate::summary::tls::TlsSummary;
 use crate::summary::warnings::warnings;
 use crate::trial::cells::Cells;
-use crate::trial::judged::{Distribution, Judgement, distributions, judgements};
-use crate::trial::machine::{self, ProbesCost};
+use crate::trial::cells::judged::{Distribution, Judgement, distributions, judgements};
 use crate::trial::pauses::{self, BlockPauses};
+use crate::trial::validity::machine::{self, ProbesCost};
 use crate::{
     Comparison, Interaction, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, TrialFlaw,
     Verdict, Warning,

@@ -9,11 +9,11 @@ pub(crate) use alone::Alone;
 use readings::{EventsReading, LoadReading, Outcome, Pacing, Quantiles, Reading, Slice};
 
 use crate::comparison::BlockRatio;
+use crate::comparison::events::{self, Noticed};
 use crate::metric::Value;
 use crate::stats::sample::Sample;
 use crate::stats::steady::{SteadyState, steady_state};
-use crate::studies::events::{self, Noticed};
-use crate::summary::uncounted_upstreams;
+use crate::summary::warnings::upstreams;
 use crate::trial::cells::{Attempts, Cell};
 use crate::trial::lag::{LagRemedy, lag_share, late_beside};
 use crate::trial::others::{self, sd_of_slices};
@@ -94,7 +94,7 @@ impl Pairs {
             let both = ours.iter().rev();
             let both = both.filter_map(|ours| Some((*ours, *of_attempt(ours)?)));
             let data = both.map(|(ours, theirs)| {
-                let data = match uncounted_upstreams::are_comparable(metric, ours, theirs) {
+                let data = match upstreams::are_comparable(metric, ours, theirs) {
                     true => (datum(ours, metric), datum(theirs, metric)),
                     false => (Datum::NotMeasured, Datum::NotMeasured),
                 };

@@ -3,17 +3,14 @@
 //! No rule adds a verdict: each turns a verdict into `inconclusive` and says why, or adds what
 //! qualifies it. [`RULES`] has all of them in their order.
 
-pub(crate) mod words;
-
 pub(crate) mod credible;
-pub(crate) mod outlook;
 pub(crate) mod slices;
 
 use crate::comparison::decide::{Decision, decide};
+use crate::comparison::events;
 use crate::comparison::pairs::Pairs;
 use crate::comparison::withhold::slices::SliceBias;
 use crate::comparison::{Case, Draft, whose_clock};
-use crate::studies::events;
 use crate::{Bound, LagRemedy, Metric, Note, Verdict};
 
 /// The rules, in the order in which they apply; each sees what the ones before it left.

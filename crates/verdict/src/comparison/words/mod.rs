@@ -1,15 +1,16 @@
 //! Comparisons and the noise floor, in sentences.
 
+pub(crate) mod events;
+pub(crate) mod notes;
+
 use crate::{Bound, Comparison, Metric, NoiseFloor, Note, Verdict};
 use readings::text::{change, counted, decimals_of_interval, fraction, percent, rate};
 use readings::text::{condition, number};
 
-use crate::comparison::notes::words::notes;
 use crate::metric::words::{
     Absolute, NOT_MEASURABLE, absolute, change_of, is_measurable, metric_words, names_rate,
     shown_change, size_of_end, times,
 };
-use crate::studies::events::words as events;
 use readings::at_condition as at;
 
 /// Ratios from this one on are worded as `3 times`.
@@ -29,7 +30,7 @@ pub fn comparison_placed(c: &Comparison, placement: Option<&str>) -> String {
         measurable || !matches!(note, Note::MoreBlocks { .. } | Note::TooNoisy)
     };
     let kept: Vec<Note> = c.notes.iter().filter(worth_saying).cloned().collect();
-    let note = notes(&kept);
+    let note = notes::notes(&kept);
     let noted = |text: String| {
         let parts = [Some(text), how_sure(c), companion(c), note.clone()];
         let parts: Vec<String> = parts.into_iter().flatten().collect();

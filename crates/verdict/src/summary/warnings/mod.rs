@@ -2,17 +2,18 @@
 
 pub(crate) mod words;
 
+pub(crate) mod upstreams;
+
 use readings::{LoadReading, Pacing};
 
 use crate::comparison::Unresolved;
 use crate::comparison::floor::NoiseFloor;
 use crate::comparison::withhold::slices::depends_on_length;
 use crate::stats::steady::{STEADY_VALUES_MIN, memory};
-use crate::summary::uncounted_upstreams;
 use crate::trial::cells::{Cell, Cells};
-use crate::trial::machine::uncounted;
 use crate::trial::others;
 use crate::trial::pauses;
+use crate::trial::validity::machine::uncounted;
 use crate::{Comparison, Metric, Place, Rules, Warning};
 
 /// Below this share of the offered rate the servers did not keep up.
@@ -83,7 +84,7 @@ pub(crate) fn warnings(
         blocks: one.blocks,
     }));
     found.extend(uncounted(cells));
-    found.extend(uncounted_upstreams::warnings(rules, cells, comparisons));
+    found.extend(upstreams::warnings(rules, cells, comparisons));
     let recorded = cells.trial_warnings().into_iter();
     found.extend(recorded.map(|(text, trials)| Warning::Recorded { text, trials }));
     found

@@ -1,5 +1,7 @@
 //! Trials with their flaws, and which row counts of several on the same one.
 
+pub(crate) mod judged;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use readings::{
@@ -8,9 +10,9 @@ use readings::{
 };
 
 use crate::trial::loops::Loop;
-use crate::trial::machine::machine_flaws;
 use crate::trial::others;
-use crate::trial::path;
+use crate::trial::validity::machine::machine_flaws;
+use crate::trial::validity::path;
 use crate::trial::validity::{flaws, flaws_beside_failures, flaws_of_beside};
 use crate::{Flaw, TrialFlaw};
 

@@ -1,7 +1,4 @@
-//! What qualifies a verdict, and what a reader should know before trusting a result. The words for
-//! it stand in `report`.
-
-pub(crate) mod words;
+//! What qualifies a verdict, and what a reader should know before trusting a result.
 
 use readings::Condition;
 

@@ -1,12 +1,16 @@
 //! The noise floor: the baseline against itself.
 
+pub(crate) mod words;
+
+pub(crate) mod outlook;
+
 use readings::Condition;
 use serde::Serialize;
 
 use crate::comparison::BlockRatio;
 use crate::comparison::decide::FEWEST_BLOCKS;
+use crate::comparison::events;
 use crate::comparison::pairs::pooling::pool_of;
-use crate::studies::events;
 use crate::trial::cells::Cells;
 use crate::{Metric, Rules};
 

@@ -1,5 +1,7 @@
 //! A subject's figures over its valid trials.
 
+mod events;
+
 use std::collections::BTreeMap;
 
 use readings::{
@@ -7,10 +9,11 @@ use readings::{
 };
 use serde::Serialize;
 
+pub use events::EventsRow;
+
 use crate::Metric;
 use crate::Starts;
 use crate::comparison::pairs::{enough, resolves, value};
-use crate::studies::events::EventsRow;
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::lag::late_at;
 use crate::trial::loops::Loop;

@@ -1,16 +1,12 @@
 //! Failures and recovery around events: compared as absolute differences.
 
-pub(crate) mod words;
-
 use readings::EventsReading;
 
 mod counts;
 mod judged;
-mod row;
 mod simulate;
 mod times;
 
-pub use row::EventsRow;
 pub use simulate::{FailureScenario, FailureTally, simulate_failures};
 
 use crate::comparison::decide::{Decision, FEWEST_BLOCKS};
@@ -226,7 +222,7 @@ impl Noticed {
 }
 
 /// The upper bound of the share of failures when there were none, as a fraction.
-fn at_most(requests: u64) -> f64 {
+pub(crate) fn at_most(requests: u64) -> f64 {
     (RULE_OF_THREE / requests.max(1) as f64).min(1.0)
 }
 
