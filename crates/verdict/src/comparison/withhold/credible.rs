@@ -5,8 +5,8 @@
 //! beside programs that take much CPU time, that is not known.
 
 use crate::Note;
-use crate::comparison::Case;
 use crate::comparison::decide::Decision;
+use crate::comparison::draft::Case;
 use crate::comparison::floor::outlook::half_width_after;
 
 /// A forecast whose range goes beyond this many blocks is of no use: nobody makes such a run.

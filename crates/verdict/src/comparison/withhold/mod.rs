@@ -7,10 +7,10 @@ pub(crate) mod credible;
 pub(crate) mod slices;
 
 use crate::comparison::decide::{Decision, decide};
+use crate::comparison::draft::{Case, Draft};
 use crate::comparison::events;
 use crate::comparison::pairs::Pairs;
 use crate::comparison::withhold::slices::SliceBias;
-use crate::comparison::{Case, Draft, whose_clock};
 use crate::{Bound, LagRemedy, Metric, Note, Verdict};
 
 /// The rules, in the order in which they apply; each sees what the ones before it left.
@@ -160,9 +160,24 @@ fn circumstances(case: &Case<'_>, decision: &mut Decision) {
     let (metric, pairs) = (case.draft.metric, &case.draft.pairs);
     let notes = [
         metric.quantile().and_then(|_| whose_clock(pairs)),
-        events::note(metric, pairs, case.draft.subject, &case.rules.baseline),
+        events::note(
+            metric,
+            &pairs.noticed,
+            case.draft.subject,
+            &case.rules.baseline,
+        ),
     ];
     decision.notes.extend(notes.into_iter().flatten());
+}
+
+/// Whose clock a latency was taken with, where it was not the engine's own.
+fn whose_clock(pairs: &Pairs) -> Option<Note> {
+    let (subject, baseline) = pairs.drivers.clone()?;
+    Some(Note::Clock {
+        subject,
+        baseline,
+        closed_loop: pairs.rate_per_s.is_none(),
+    })
 }
 
 /// Where the length of slices biases a ratio of throughput by more than the margin, no verdict rests

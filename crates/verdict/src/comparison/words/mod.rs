@@ -8,13 +8,10 @@ use readings::text::{change, counted, decimals_of_interval, fraction, percent, r
 use readings::text::{condition, number};
 
 use crate::metric::words::{
-    Absolute, NOT_MEASURABLE, absolute, change_of, is_measurable, metric_words, names_rate,
-    shown_change, size_of_end, times,
+    Absolute, NOT_MEASURABLE, TIMES_FROM, absolute, decimals_of, is_measurable, metric_words,
+    names_rate, shown_change, size_of_end, times,
 };
 use readings::at_condition as at;
-
-/// Ratios from this one on are worded as `3 times`.
-const TIMES_FROM: f64 = 2.0;
 
 /// The verdict as a performance engineer would write it.
 pub fn comparison(c: &Comparison) -> String {
@@ -66,6 +63,23 @@ pub fn comparison_placed(c: &Comparison, placement: Option<&str>) -> String {
             note.as_deref().unwrap_or("no figures")
         ),
     }
+}
+
+/// The change of a comparison, or the end of it that is known.
+pub fn change_of(c: &Comparison) -> String {
+    match (c.bound, c.low, c.high) {
+        (Some(Bound::AtLeast), Some(low), _) => format!("at least {}", end(low)),
+        (Some(Bound::AtMost), _, Some(high)) => format!("at most {}", end(high)),
+        _ => shown_change(c.ratio.unwrap_or(1.0), c.interval()),
+    }
+}
+
+fn end(ratio: f64) -> String {
+    if ratio >= TIMES_FROM {
+        return format!("{} times", number(ratio, 1, false));
+    }
+    let change = (ratio - 1.0) * 100.0;
+    percent(change, decimals_of(change), true)
 }
 
 /// Where servers and client ran, as part of a sentence; empty where that is not known.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use readings::{LoadReading, Pacing};
 
-use crate::comparison::pairs::enough;
+use crate::comparison::pairs::datum::enough;
 use crate::text::{fraction, number, rate};
 use crate::trial::overload::overload;
 use crate::{LateClient, late_at};
