@@ -33,6 +33,11 @@ pub use crate::summary::words::closing;
 pub use crate::summary::words::events::uncompared;
 pub use crate::summary::words::placement::placement;
 pub use crate::summary::words::run::{probes, rate_choice, stage};
-pub use crate::trial::flaw::words::{flaw, flaws, full_queue, load_flaws, reason, trial_flaw};
+pub use crate::trial::flaw::words::{flaw, flaws, full_queue, reason, trial_flaw};
 pub use crate::trial::lag::words::late_client;
 pub use crate::trial::pauses::words::without_pauses;
+
+/// [`flaws`] of a load.
+pub fn load_flaws(load: &readings::LoadReading) -> Vec<String> {
+    flaws(&crate::load_flaws(load))
+}

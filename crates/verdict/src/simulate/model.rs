@@ -7,7 +7,10 @@ use readings::{
     ThreadReading, Trial,
 };
 
-use super::{Drift, RETRIES, Scenario, Shape};
+use super::scenario::{Drift, Scenario, Shape};
+
+/// How often a trial is tried again.
+const RETRIES: u32 = 3;
 
 /// Good answers per second of the baseline on an undisturbed machine.
 const BASE_PER_S: f64 = 20_000.0;

@@ -31,7 +31,6 @@ use crate::summary::probes::ProbesCost;
 use crate::summary::settings::SideBySide;
 use crate::summary::table::table;
 use crate::summary::tls::TlsSummary;
-use crate::summary::warnings::run;
 use crate::trial::cells::Cells;
 use crate::trial::cells::judged::{Distribution, Judgement, distributions, judgements};
 use crate::trial::pauses::{self, BlockPauses};
@@ -182,9 +181,9 @@ pub fn analyse_with<'a>(
 fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
     let noise_floor = noise_floor(rules, cells);
     let (comparisons, unresolved) = comparisons(rules, cells, &noise_floor);
-    let mut found = run::warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
+    let mut told = warnings::run::warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
     let tls = tls::summaries(cells);
-    found.extend(warnings::tls::warnings(&tls));
+    told.extend(warnings::tls::warnings(&tls));
     let failures = failures(cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {
@@ -200,7 +199,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         trials_failed,
         failures,
         invalid: invalid(cells),
-        warnings: found,
+        warnings: told,
         noise_floor,
         bottlenecks: Vec::new(),
         rates: Vec::new(),

@@ -2,7 +2,8 @@
 
 use readings::{LoadReading, Reading};
 
-/// The closed loop, which measures throughput, or the open loop, which measures latency. Each has windows of its own.
+/// The closed loop, which measures throughput, or the open loop, which measures latency. Each has
+/// windows of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loop {
     Closed,

@@ -12,7 +12,7 @@ use readings::{EventsReading, LoadReading, Slice};
 
 use crate::comparison::events::{self, Noticed};
 use crate::comparison::pairs::datum::{Datum, datum, label, load_of, offered};
-use crate::comparison::record::BlockRatio;
+use crate::comparison::record::ratio::BlockRatio;
 use crate::metric::Value;
 use crate::stats::sample::Sample;
 use crate::stats::steady::{SteadyState, steady_state};

@@ -18,7 +18,8 @@ const OTHERS_CPUS: f64 = 0.1;
 /// A verdict beside other programs that take many CPUs needs at least this many blocks.
 pub(crate) const FEWEST_BLOCKS_BESIDE_OTHERS: usize = 5;
 
-/// The CPUs that other programs took: the mean over the trials of these conditions, if it is more than on a quiet machine.
+/// The CPUs that other programs took, as the mean over the trials of these conditions, if it is more
+/// than on a quiet machine.
 pub(crate) fn cpus_of_others<'a>(
     cells: &Cells<'_>,
     conditions: impl IntoIterator<Item = &'a Condition>,
@@ -36,13 +37,6 @@ pub(crate) fn cpus_of_others<'a>(
 /// Whether so many blocks are too few beside other programs that take so many CPUs.
 pub(crate) fn are_too_few(blocks: usize, others: Option<CpusOfOthers>) -> bool {
     blocks < FEWEST_BLOCKS_BESIDE_OTHERS && others.is_some_and(|others| others.are_many())
-}
-
-/// A sample whose spread is no smaller than that of the floor and of the slices.
-fn widened(mut sample: Sample, floor_sd: Option<f64>, slices_sd: Option<f64>) -> Sample {
-    let least = [floor_sd, slices_sd].into_iter().flatten();
-    sample.sd = least.fold(sample.sd, f64::max);
-    sample
 }
 
 /// The standard deviation of the noise floor over blocks.
@@ -63,11 +57,12 @@ pub(crate) fn widened_sample(
     others: Option<CpusOfOthers>,
     floor_sd: Option<f64>,
 ) -> Option<Sample> {
-    let sample = pairs.sample()?;
-    Some(match others {
-        Some(_) => widened(sample, floor_sd, pairs.sd_of_slices()),
-        None => sample,
-    })
+    let mut sample = pairs.sample()?;
+    if others.is_some() {
+        let least = [floor_sd, pairs.sd_of_slices()].into_iter().flatten();
+        sample.sd = least.fold(sample.sd, f64::max);
+    }
+    Some(sample)
 }
 
 #[cfg(test)]

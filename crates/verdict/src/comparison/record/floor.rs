@@ -4,7 +4,7 @@ use readings::Condition;
 use serde::Serialize;
 
 use crate::Metric;
-use crate::comparison::record::BlockRatio;
+use crate::comparison::record::ratio::BlockRatio;
 
 /// What the baseline compared with itself shows: its second copy over its first.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,8 +3,8 @@
 use readings::{Condition, Gate, GateBound, GateMetric};
 
 use super::failures;
+use super::outcome::{GateOutcome, GateReason};
 use super::tests_of_bound::{BoundSpread, BoundTest, MarginOverBound, Withheld};
-use super::{GateOutcome, GateReason};
 use crate::comparison::pairs::others::{
     FEWEST_BLOCKS_BESIDE_OTHERS, are_too_few, cpus_of_others, floor_sd, widened_sample,
 };

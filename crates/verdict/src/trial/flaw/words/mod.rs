@@ -3,18 +3,13 @@
 use crate::steady::{Series, Unsteady};
 use crate::{Flaw, FullQueue, HostFault, Loop, Overload, Reason, TrialFlaw};
 use readings::text::{counted, fraction, grouped, number, percent, rate};
-use readings::{AcceptQueue, ErrorCounts, LoadReading, Wrong, WrongKind};
+use readings::{AcceptQueue, ErrorCounts, Wrong, WrongKind};
 
 use crate::trial::lag::words::late_client;
 
 /// Why a load cannot be used, a part of a sentence each.
 pub fn flaws(of: &[Flaw]) -> Vec<String> {
     of.iter().map(flaw).collect()
-}
-
-/// [`flaws`] of a load.
-pub fn load_flaws(load: &LoadReading) -> Vec<String> {
-    flaws(&crate::load_flaws(load))
 }
 
 /// Which host of a load was lost or began late.

@@ -1,5 +1,7 @@
 //! Where something was seen.
 
+pub(crate) mod words;
+
 use readings::Condition;
 use serde::Serialize;
 
