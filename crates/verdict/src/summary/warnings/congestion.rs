@@ -8,28 +8,20 @@ use crate::{CongestionSummary, Warning};
 /// the same under several conditions is said once.
 pub(crate) fn warnings(summaries: &[CongestionSummary]) -> Vec<Warning> {
     let mut found: Vec<([CongestionSummary; 2], Vec<Condition>)> = Vec::new();
-    let (mut rest, mut conditions) = (summaries, 0);
-    while let Some(first) = rest.first() {
-        let condition = &first.at.condition;
-        let same = rest.iter().take_while(|one| one.at.condition == *condition);
-        let (group, others) = rest.split_at(same.count());
-        (rest, conditions) = (others, conditions + 1);
+    let mut conditions = 0;
+    for group in summaries.chunk_by(|a, b| a.at.condition == b.at.condition) {
+        conditions += 1;
+        let first = &group[0];
         let Some(other) = group.iter().find(|other| other.differs_from(first)) else {
             continue;
-        };
-        let is_like = |a: &CongestionSummary, b: &CongestionSummary| {
-            let of = |one: &CongestionSummary| {
-                let ends = (one.client.clone(), one.server.clone());
-                (one.at.subject.clone(), one.transport, ends)
-            };
-            of(a) == of(b)
         };
         let known = found
             .iter_mut()
             .find(|(sides, _)| is_like(&sides[0], first) && is_like(&sides[1], other));
+        let condition = first.at.condition.clone();
         match known {
-            Some((_, at)) => at.push(condition.clone()),
-            None => found.push(([first.clone(), other.clone()], vec![condition.clone()])),
+            Some((_, at)) => at.push(condition),
+            None => found.push(([first.clone(), other.clone()], vec![condition])),
         }
     }
     let each = found.into_iter().map(|(sides, at)| {
@@ -40,6 +32,15 @@ pub(crate) fn warnings(summaries: &[CongestionSummary]) -> Vec<Warning> {
         }
     });
     each.collect()
+}
+
+/// Whether two are the same but for their conditions.
+fn is_like(one: &CongestionSummary, other: &CongestionSummary) -> bool {
+    let of = |one: &CongestionSummary| {
+        let ends = (one.client.clone(), one.server.clone());
+        (one.at.subject.clone(), one.transport, ends)
+    };
+    of(one) == of(other)
 }
 
 #[cfg(test)]

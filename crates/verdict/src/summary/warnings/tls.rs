@@ -7,26 +7,26 @@ use crate::{TlsSummary, Warning};
 /// Subjects that are compared under one condition and negotiated different things: the costs of
 /// suites, groups and key types differ by more than those of servers.
 pub(crate) fn warnings(summaries: &[TlsSummary]) -> Vec<Warning> {
-    let mut found = Vec::new();
-    let mut rest = summaries;
-    while let Some(first) = rest.first() {
-        let condition = &first.at.condition;
-        let same = rest.iter().take_while(|one| one.at.condition == *condition);
-        let (group, others) = rest.split_at(same.count());
-        rest = others;
-        // ALPN follows from the version of HTTP, which is not a setting of TLS.
-        let tls_of = |one: &TlsSummary| Negotiated {
-            alpn: None,
-            ..one.negotiated.clone()
-        };
-        let differs = |one: &&TlsSummary| !tls_of(one).is_like(&tls_of(first));
-        found.extend(group.iter().find(differs).map(|other| Warning::TlsDiffers {
+    let conditions = summaries.chunk_by(|a, b| a.at.condition == b.at.condition);
+    let differing = conditions.filter_map(|group| {
+        let first = &group[0];
+        let other = group.iter().find(|one| !has_like_tls(one, first))?;
+        Some(Warning::TlsDiffers {
             at: first.at.clone(),
             other: other.at.subject.clone(),
             agreed: [first.negotiated.clone(), other.negotiated.clone()],
-        }));
-    }
-    found
+        })
+    });
+    differing.collect()
+}
+
+/// ALPN follows from the version of HTTP, which is not a setting of TLS.
+fn has_like_tls(one: &TlsSummary, other: &TlsSummary) -> bool {
+    let tls_of = |one: &TlsSummary| Negotiated {
+        alpn: None,
+        ..one.negotiated.clone()
+    };
+    tls_of(one).is_like(&tls_of(other))
 }
 
 #[cfg(test)]
