@@ -5,9 +5,9 @@ use std::fmt;
 use readings::{LoadReading, Pacing};
 
 use crate::comparison::pairs::datum::enough;
-use crate::text::{fraction, number, rate};
 use crate::trial::overload::overload;
 use crate::{LateClient, late_at};
+use readings::text::{fraction, number, rate};
 
 /// At least this share of the offered rate has to be answered, unless the objective says
 /// otherwise: a queue that grows without end has no latency of its own.

@@ -28,7 +28,7 @@ pub(crate) fn warnings(settings: &[SideBySide]) -> Vec<Warning> {
 mod tests {
     use super::*;
     use crate::summary::settings::side_by_side;
-    use crate::text::condition;
+    use readings::text::condition;
     use readings::{ServerSettings, SettingsReading, SubjectSettings};
 
     fn server(name: &str, settings: &[(&str, &str)]) -> ServerSettings {
