@@ -15,14 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 
 FEW, MANY = 4_000, 24_000
 # Functions that run per interval of time, which valgrind stretches, and not per request.
 PER_INTERVAL = re.compile(
     r"HistogramIterator|memset|value_at_quantile|::mean|::stdev|Histogram<T>::add|miniz|report::"
-    r"|core::str|Gaps"
+    r"|core::str|Gaps|readings::histogram|memcpy"
 )
-ROW = re.compile(r"\s*([\d,]+) \(.*?%\)\s+\S*?:(.*?) \[")
+ROW = re.compile(r"\s*([\d,]+) \(.*?%\)\s+\S*?:(.*?)(?: \[.*)?$")
 
 
 def free_port():
@@ -83,10 +84,14 @@ def instructions(build, requests, options, balances):
             for process in reversed(started):
                 process.terminate()
                 process.wait()
-        annotate = ["callgrind_annotate", "--threshold=100", out]
+        annotate = ["callgrind_annotate", "--threshold=100", "--auto=no", out]
         text = subprocess.run(annotate, capture_output=True, text=True, check=True).stdout
-    rows = filter(None, map(ROW.match, text.splitlines()))
-    return {row[2]: int(row[1].replace(",", "")) for row in rows}
+    # With line tables, a function has a row for its own code, which ends with the program's name, and
+    # one for each file that code was inlined from, which does not.
+    sums = Counter()
+    for row in filter(None, map(ROW.match, text.splitlines())):
+        sums[row[2]] += int(row[1].replace(",", ""))
+    return sums
 
 
 def per_request(build, options, balances):

@@ -12,7 +12,7 @@
 use std::io::{BufReader, stdin, stdout};
 use std::time::{Duration, Instant};
 
-use agent::Agent;
+use agent::{Agent, AgentHandle};
 use readings::Histogram;
 
 /// How long agents are left alone, to see what heartbeats cost.

@@ -33,7 +33,7 @@ pub fn set_cookie(name: &str, value: &str, out: &mut Vec<u8>) {
 
 /// Whether a text is a valid cookie name: a token of RFC 9110 (5.6.2).
 pub fn is_name(text: &str) -> bool {
-    crate::http::is_token(text.as_bytes())
+    net::http::is_token(text.as_bytes())
 }
 
 /// Whether a text is a valid cookie value: RFC 6265 (4.1.1), without quotes.

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::activity::Activity;
-use super::machine::{Clock, Machine, Sysctls, Turbo};
-use super::needs::Needs;
-use super::proc::Memory;
-use super::{Finding, Topic};
+use crate::machine::activity::Activity;
+use crate::machine::proc::Memory;
+use crate::machine::{Clock, Machine, Sysctls, Turbo};
+use crate::needs::Needs;
+use crate::{Finding, Topic};
 
 /// A quiet machine of four CPUs on which nothing is wrong, seen by root.
-pub(super) fn good() -> Machine {
+pub(crate) fn good() -> Machine {
     let sysctls = [
         ("kernel.io_uring_disabled", "0"),
         ("fs.nr_open", "1048576"),
@@ -55,7 +55,7 @@ pub(super) fn good() -> Machine {
 }
 
 /// An experiment that the machine of [`good`] carries with ease.
-pub(super) fn needs() -> Needs {
+pub(crate) fn needs() -> Needs {
     Needs {
         connections: Some(192),
         load_cpus: vec![3],
@@ -65,14 +65,14 @@ pub(super) fn needs() -> Needs {
 }
 
 /// Gives a kernel setting a value.
-pub(super) fn put(machine: &mut Machine, name: &str, value: &str) {
+pub(crate) fn put(machine: &mut Machine, name: &str, value: &str) {
     if let Sysctls::Table(table) = &mut machine.sysctls {
         table.insert(name.to_owned(), value.to_owned());
     }
 }
 
 /// The only finding on a topic.
-pub(super) fn on(topic: Topic, findings: &[Finding]) -> Finding {
+pub(crate) fn on(topic: Topic, findings: &[Finding]) -> Finding {
     let found: Vec<&Finding> = findings.iter().filter(|f| f.topic == topic).collect();
     match found.as_slice() {
         [one] => (*one).clone(),

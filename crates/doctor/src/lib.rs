@@ -1,25 +1,17 @@
 //! What on this machine would spoil a measurement, each with the command that fixes it.
 //!
 //! [`examine`] reads the machine once (`/proc`, `/sys`, a fifth of a second of what its CPUs do, and
-//! a second of what a polling thread misses), and judges what it read. `machine` and `activity`
-//! read, `proc` parses the kernel's texts, and the judgements are pure functions. Every threshold is
-//! explained in `docs/src/how-to/doctor.md`. Nothing is changed: the commands are for the reader.
+//! a second of what a polling thread misses), and judges what it read. `machine` reads, its `proc`
+//! parses the kernel's texts, and `findings` are pure functions of that. Every threshold is explained
+//! in `docs/src/how-to/doctor.md`. Nothing is changed: the commands are for the reader.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod activity;
-mod cpus;
-mod hosted;
-mod installed;
-mod instructions;
+mod findings;
 pub mod listing;
 mod machine;
 mod missing;
 mod needs;
-mod network;
-mod pauses;
-mod proc;
-mod resources;
 
 #[cfg(test)]
 mod fixtures;
@@ -30,6 +22,7 @@ use serde::Serialize;
 
 use experiment::Experiment;
 use experiment::Recipes;
+use findings::{cpus, hosted, installed, instructions, network, pauses, resources};
 use machine::Machine;
 pub use missing::missing;
 use needs::Needs;

@@ -6,7 +6,6 @@ pub mod catalogue;
 mod command_words;
 pub mod describe;
 pub mod driver;
-mod estimate;
 mod file;
 mod gate;
 pub mod manifest;
@@ -14,14 +13,13 @@ pub mod plan;
 pub mod recipe;
 mod recipes;
 mod spec;
-pub mod within;
 
 pub use command_words::{CommandWords, command_words, names_a_port};
 pub use config::{Mistake, Mistakes, OpenError};
 pub use config::{nearest, units};
-pub use estimate::SEARCH;
 pub use file::{COMMAND, ExperimentBuilder, ExperimentError, read_hosts};
 pub use gate::{GateError, check_gate, parse_capacity_gate, parse_gate};
+pub use plan::{SEARCH, within};
 pub use recipes::{LoadError, Recipes};
 pub use spec::{
     Apart, BodyCheck, CurveSpec, Design, Effect, Event, EventKind, EventSettings, EventSpec,

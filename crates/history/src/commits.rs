@@ -24,7 +24,7 @@ fn commit(server: &ServerSettings) -> Option<&str> {
 
 /// The commits on a subject's path under a condition: `4375c959788c`, or with several
 /// `back 4375c959788c, front 4b9c11848519`. `None` if no server there was built from a revision.
-pub(crate) fn of_subject(
+pub(crate) fn commits_of(
     journal: &Journal,
     hosts: Option<&Value>,
     condition: &Condition,

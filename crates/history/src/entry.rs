@@ -9,11 +9,11 @@ use verdict::{Analysis, Bound, Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Ve
 use verdict::{t_quantile, t_two_sided_p};
 
 use crate::change::Point;
-use crate::commits::{is_built, of_subject, words};
+use crate::commits::{commits_of, is_built, words};
 use crate::facts::{Facts, digest, experiment_facts, machine_facts, machine_words, take_names};
 
 /// The version of the index's lines. Lines of another version are skipped until a rebuild.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 1;
 /// The smallest standard deviation of block ratios that is believed, as in `verdict`: smaller
 /// differences come from rounding.
 const FINEST: f64 = 5e-4;
@@ -169,12 +169,11 @@ impl RunEntry {
         let header = &journal.header;
         let analysis = verdict::analyse(journal);
         let facts = experiment.map(experiment_facts).unwrap_or_default();
-        let (servers, asked): (Facts, Facts) = facts
+        let (mut servers, mut asked): (Facts, Facts) = facts
             .into_iter()
             .partition(|(name, _)| name.starts_with("servers."));
-        let (mut servers, mut asked) = (servers, asked);
         servers.retain(|name, _| !is_name_of_revision(hosts, name));
-        // Old folders may lack the file; the journal knows this much.
+        // A folder may lack the file; the journal knows this much.
         asked.insert("baseline".into(), header.baseline.clone());
         asked.insert("conditions".into(), format!("{:?}", header.conditions));
         let mut machine = hosts.map(machine_facts).unwrap_or_default();
@@ -182,9 +181,10 @@ impl RunEntry {
         let digest_of_machine = digest(&machine);
         let mut figures = figures(&analysis);
         for figure in &mut figures {
-            let of = |subject: &str| of_subject(journal, hosts, &figure.condition, subject);
-            let commits = (of(&figure.subject), of(&header.baseline));
-            (figure.commit, figure.baseline_commit) = commits;
+            let condition = &figure.condition;
+            let commit = commits_of(journal, hosts, condition, &figure.subject);
+            let baseline_commit = commits_of(journal, hosts, condition, &header.baseline);
+            (figure.commit, figure.baseline_commit) = (commit, baseline_commit);
         }
         Self {
             format: FORMAT,

@@ -10,7 +10,7 @@ pub type Facts = BTreeMap<String, String>;
 
 /// Parts of an experiment that do not change the measurement: how often it is repeated, what is
 /// concluded, and what it is called.
-const NOT_MEASURED: [&str; 15] = [
+const NOT_MEASURED: [&str; 14] = [
     "name",
     "title",
     "question",
@@ -24,7 +24,6 @@ const NOT_MEASURED: [&str; 15] = [
     "design.matters_latency",
     "design.matters_failures",
     "design.max_error",
-    "design.limiter",
     "design.bottleneck",
 ];
 
@@ -80,10 +79,10 @@ pub(crate) fn experiment_facts(text: &str) -> Facts {
 /// hosts, and the links between namespaces.
 pub(crate) fn machine_facts(hosts: &Value) -> Facts {
     let mut facts = Facts::new();
-    of_machine("", &hosts["local"], &mut facts);
+    add_machine("", &hosts["local"], &mut facts);
     if let Some(machines) = hosts["machines"].as_object() {
         for (name, host) in machines {
-            of_machine(&format!("{name}."), &host["machine"], &mut facts);
+            add_machine(&format!("{name}."), &host["machine"], &mut facts);
         }
     }
     flatten("links", &hosts["apart"]["links"], &mut facts);
@@ -102,7 +101,7 @@ pub(crate) fn take_names(facts: &mut Facts) -> String {
     names.join(", ")
 }
 
-fn of_machine(prefix: &str, document: &Value, facts: &mut Facts) {
+fn add_machine(prefix: &str, document: &Value, facts: &mut Facts) {
     for part in OF_MACHINE {
         if let Some(value) = document.get(part) {
             flatten(&format!("{prefix}{part}"), value, facts);
@@ -145,7 +144,7 @@ fn flatten(name: &str, value: &Value, facts: &mut Facts) {
 pub(crate) fn machine_words(name: &str, facts: &Facts) -> String {
     let cpus = facts.get("cpus").map(|list| {
         let count = list.split(',').count();
-        verdict::text::counted(count, "CPU")
+        readings::text::counted(count, "CPU")
     });
     let parts = [
         facts.get("cpu").cloned(),

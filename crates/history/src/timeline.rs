@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use readings::Condition;
-use verdict::text::{change, condition};
+use readings::text::{change, condition};
 
 use crate::change::{self, Change, LEVEL, Point};
 use crate::entry::{Comparable, Figure, RunEntry, metric};

@@ -1,5 +1,6 @@
 //! The interface of a host, and the local one.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -44,6 +45,9 @@ impl Unconfirmed {
         }
     }
 }
+
+/// Hosts by their names.
+pub type HostsByName = BTreeMap<String, Box<dyn Host>>;
 
 /// A host of an experiment: its agent, and its properties.
 ///

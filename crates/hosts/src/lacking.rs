@@ -6,7 +6,7 @@ use std::path::Path;
 
 use net::namespace::{self, Namespace};
 
-use super::groups::Groups;
+use crate::namespaces::groups::Groups;
 use readings::{Access, HostSpec};
 
 const TUN: &str = "/dev/net/tun";

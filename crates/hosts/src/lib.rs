@@ -11,31 +11,27 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod engine;
-mod groups;
-mod holder_protocol;
 mod host;
 mod lacking;
-pub mod link;
+mod links;
 mod machine_links;
-mod namespace;
-mod namespace_host;
-mod netns_holder;
+mod namespaces;
 mod remote_host;
 mod set;
-mod setting;
-mod topology;
 
 use std::net::Ipv4Addr;
 
-use crate::link::router::Addresses;
+use crate::namespaces::link::router::Addresses;
 
-pub use host::{Host, OutgoingPorts, Unconfirmed};
+pub use host::{Host, HostsByName, OutgoingPorts, Unconfirmed};
 pub use lacking::lacking;
+pub use links::Links;
 pub use machine_links::MachineLinks;
-pub use netns_holder::serve;
-pub use set::{Hosts, HostsByName, HostsError, HostsSpec, Links};
-pub use setting::SettingError;
-pub use topology::{BuiltHost, Topology, TopologyError, TopologyOptions};
+pub use namespaces::link;
+pub use namespaces::netns_holder::serve;
+pub use namespaces::setting::SettingError;
+pub use namespaces::topology::{BuiltHost, Topology, TopologyError, TopologyOptions};
+pub use set::{Hosts, HostsError, HostsSpec};
 
 /// Most hosts of a topology: the host number is the last byte of its addresses.
 pub const HOSTS_MAX: usize = 250;

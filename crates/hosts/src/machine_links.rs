@@ -8,8 +8,8 @@ use agent::AgentError;
 use agent::wire::{Order, PeerLink};
 use readings::{HostSpec, LinkKind, LinkSpec};
 
-use crate::host::Host;
-use crate::set::{HostsByName, Links};
+use crate::host::{Host, HostsByName};
+use crate::links::Links;
 
 /// A host with its link.
 struct LinkedHost {

@@ -6,41 +6,28 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod barrier;
-mod batches;
-mod clock;
-mod conn;
 mod crawl;
-mod expect;
-mod fetcher;
-mod h2;
-mod h3;
+mod exchange;
+mod http;
 mod job;
-mod merge;
-mod open_loop;
 mod pacing;
 mod prepare;
+mod progress;
 mod record;
-mod request_fields;
-mod rows;
 mod run;
-mod serde_as;
-mod session;
-mod share;
-mod silence;
-mod stop;
-mod target;
 mod worker;
 
 pub use crawl::{CrawlError, CrawlLimit, CrawlLimits, Page, Site, crawl, page_links};
-pub use expect::{BodyRule, Expect, StatusRule};
-pub use fetcher::{Fetcher, FetcherError};
+pub use http::{Fetcher, FetcherError};
+pub use job::expect::{BodyRule, Expect, StatusRule};
+pub use job::target::{Choice, Http2, Http3, ProxyHeader, ProxyVersion, Request, Target};
 pub use job::{
     Arrivals, Job, JobError, Part, ROW_MIN, Segment, Stage, Stop, TimestampSource, Wait,
 };
 pub use prepare::{PrepareError, ReferenceError, Varying, prepare};
-pub use rows::{ROWS_MAX, Row};
-pub use run::{LoadError, Progress, run};
-pub use target::{Choice, Http2, Http3, ProxyHeader, ProxyVersion, Request, Target};
+pub use progress::{LoadError, Progress};
+pub use record::rows::{ROWS_MAX, Row};
+pub use run::run;
 
 /// A duration in nanoseconds; centuries are cut to fit.
 fn ns(duration: std::time::Duration) -> u64 {

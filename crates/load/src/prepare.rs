@@ -10,10 +10,10 @@ use net::Address;
 use net::fetch::FetchError;
 use readings::NO_PORT;
 
-use crate::expect::{BodyRule, Expect, StatusRule};
-use crate::fetcher::{Fetcher, FetcherError};
+use crate::http::{Fetcher, FetcherError};
 use crate::job::Job;
-use crate::target::{Request, Target};
+use crate::job::expect::{BodyRule, Expect, StatusRule};
+use crate::job::target::{Request, Target};
 
 /// Largest body that answers are compared with byte by byte.
 const REFERENCE_BYTES_MAX: usize = 64 << 20;

@@ -1,151 +1,25 @@
 //! Carries a job out on its threads.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 
 use net::{Epoll, Io, IoKind, Uring};
 use readings::LoadReading;
-use tls::{ClientTls, Secure, TlsError};
+use tls::{ClientTls, Secure};
 
 use crate::barrier::Barrier;
-use crate::clock::Monotonic;
-use crate::job::{Job, JobError};
-use crate::merge::merge;
-use crate::prepare::{PrepareError, prepare};
+use crate::exchange::Kind;
+use crate::http::Http;
+use crate::job::Job;
+use crate::job::target::Target;
+use crate::pacing::clock::Monotonic;
+use crate::prepare::prepare;
+use crate::progress::{LoadError, Message, Progress};
 use crate::record::Recorder;
-use crate::rows::{Row, RowMessage, Rows};
+use crate::record::merge::merge;
+use crate::record::rows::Rows;
 use crate::worker::{self, Worker};
-
-/// The progress of a running load, a few times a second; never from the hot path.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Progress {
-    /// A segment begins (as the first thread sees it).
-    SegmentBegins {
-        /// Number of the segment.
-        segment: usize,
-    },
-    /// A segment begins later than at the time that several machines have in common (as the first
-    /// thread sees it).
-    StartsLate {
-        /// Number of the segment.
-        segment: usize,
-        late_ns: u64,
-    },
-    /// A segment has ended with its last answer, or when the time to wait for it was over (as the
-    /// first thread sees it).
-    SegmentEnds {
-        /// Number of the segment.
-        segment: usize,
-    },
-    /// A segment's measured window begins (as the first thread sees it).
-    WindowOpens {
-        /// Number of the segment.
-        segment: usize,
-    },
-    /// A segment's measured window has ended (as the first thread sees it).
-    WindowCloses {
-        /// Number of the segment.
-        segment: usize,
-    },
-    /// Counts of one thread since its last tick.
-    Tick {
-        thread: usize,
-        /// Number of the segment.
-        segment: usize,
-        /// Good answers.
-        requests: u64,
-        /// Failures.
-        errors: u64,
-    },
-    /// A row is over, on all threads (only if the job asks for rows).
-    Row(Box<Row>),
-}
-
-/// What a thread sends to the caller's thread.
-pub(crate) enum Message {
-    Progress(Progress),
-    Rows(RowMessage),
-}
-
-/// Why a load could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The job makes no sense.
-    #[error(transparent)]
-    Job(#[from] JobError),
-    /// The TLS settings of a target cannot be used.
-    #[error("{address}: {source}")]
-    Tls {
-        address: net::Address,
-        #[source]
-        source: TlsError,
-    },
-    /// A target does not answer as it should.
-    #[error(transparent)]
-    Prepare(#[from] PrepareError),
-    /// An event loop could not be opened.
-    #[error(
-        "cannot open an event loop with {connections} connections: {source}{}",
-        cure(source)
-    )]
-    Open {
-        /// Connections per thread.
-        connections: u64,
-        /// Why not.
-        source: io::Error,
-    },
-    /// An event loop failed.
-    #[error("the event loop failed: {0}")]
-    Loop(#[source] io::Error),
-    /// So many requests of an open loop wait for a connection that no more of them are kept.
-    #[error(
-        "{waiting} requests are due and wait for a free connection, and a thread has no room for \
-         more of them: the rate is far above what the target answers, or what this client can send; \
-         give a lower rate, or a shorter time limit of answers (--timeout), after which requests no \
-         longer wait"
-    )]
-    Backlog {
-        /// Requests of the thread that wait.
-        waiting: u64,
-    },
-    /// A thread could not be bound to its CPU.
-    #[error("cannot bind a thread to CPU {cpu}: {source}")]
-    Bind {
-        cpu: u32,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A thread died.
-    #[error("a load thread panicked; this is a defect of the program")]
-    Thread,
-}
-
-/// EMFILE: the process has no file descriptors left.
-const NO_DESCRIPTORS: i32 = 24;
-
-/// What to do about the refusal of an event loop, where that is known.
-fn cure(refusal: &io::Error) -> String {
-    if refusal.raw_os_error() != Some(NO_DESCRIPTORS) {
-        return String::new();
-    }
-    format!(
-        "; the limit of open files is {}, and each connection takes one or two: raise it \
-         (ulimit -n), or open fewer connections",
-        net::os::open_files()
-    )
-}
-
-impl LoadError {
-    /// Why an event loop could not be opened.
-    fn refusal(&self) -> Option<&io::Error> {
-        match self {
-            LoadError::Open { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
 
 /// Runs a job, after [`prepare()`] where it is not prepared, to its end, or until `stop` is set:
 /// then the segment under way ends early and what was measured is returned.
@@ -200,8 +74,8 @@ fn run_on(
             std::thread::spawn(move || {
                 let guard = AbortOnDrop(&barrier);
                 let result = match io {
-                    IoKind::Uring => work::<Uring>(&job, thread, &barrier, &stop, sender),
-                    IoKind::Epoll => work::<Epoll>(&job, thread, &barrier, &stop, sender),
+                    IoKind::Uring => work::<Uring, Http>(&job, thread, &barrier, &stop, sender),
+                    IoKind::Epoll => work::<Epoll, Http>(&job, thread, &barrier, &stop, sender),
                 };
                 if result.is_ok() {
                     std::mem::forget(guard);
@@ -276,7 +150,7 @@ impl Drop for AbortOnDrop<'_> {
     }
 }
 
-fn work<I: Io>(
+fn work<I: Io, K: Kind>(
     job: &Arc<Job>,
     thread: usize,
     barrier: &Barrier,
@@ -299,7 +173,7 @@ fn work<I: Io>(
     })?;
     let quic = quic_clients(job, &clients)?;
     let io = Secure::over(io, &options).with_clients(clients);
-    Worker::new(io, Monotonic::of_this_thread(), job.clone(), thread, events)
+    Worker::<_, _, K>::new(io, Monotonic::of_this_thread(), job.clone(), thread, events)
         .with_quic(quic)
         .run(barrier, stop)
 }
@@ -326,7 +200,7 @@ fn quic_clients(
 
 /// The TLS of each target.
 fn clients(job: &Job) -> Result<Vec<Option<ClientTls>>, LoadError> {
-    let client = |target: &crate::Target| {
+    let client = |target: &Target| {
         let settings = target.tls.as_ref();
         let client = settings.map(ClientTls::new).transpose();
         client.map_err(|source| LoadError::Tls {
@@ -335,29 +209,4 @@ fn clients(job: &Job) -> Result<Vec<Option<ClientTls>>, LoadError> {
         })
     };
     job.targets.iter().map(client).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lack_of_descriptors_is_told_with_its_cure() {
-        let refused = |errno| {
-            let source = io::Error::from_raw_os_error(errno);
-            let connections = 25_000;
-            LoadError::Open {
-                connections,
-                source,
-            }
-            .to_string()
-        };
-        let text = refused(NO_DESCRIPTORS);
-        let limit = format!("the limit of open files is {}", net::os::open_files());
-        for part in ["with 25000 connections: Too many", &limit, "(ulimit -n)"] {
-            assert!(text.contains(part), "no {part:?} in {text}");
-        }
-        // ENOMEM
-        assert!(!refused(12).contains("ulimit"));
-    }
 }

@@ -6,44 +6,22 @@
 #![allow(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod accepting;
 mod address;
-mod choose;
-mod datagrams;
-mod epoll;
-pub mod fetch;
-mod field_section;
-pub mod folder;
-pub mod h2;
-pub mod h3;
 pub mod http;
 mod io;
-mod lent_buffers;
-mod lingering;
 mod name;
-pub mod namespace;
 pub mod os;
-pub mod perf;
-pub mod plain_file;
-pub mod process;
 pub mod proxy_protocol;
-#[cfg(feature = "simulated")]
-pub mod simulated;
-mod stamps;
-pub mod tun;
-mod uring;
-pub mod wait;
 
 pub use address::{Address, AddressError, UnixPath, UnixPathError};
-pub use choose::{IoKind, uring_lacked_memory, uring_unavailable};
-pub use datagrams::{Arrival, Datagrams, Received, SendError};
-pub use epoll::Epoll;
-pub use field_section::FieldSection;
+pub use http::{FieldSection, fetch, h2, h3};
+#[cfg(feature = "simulated")]
+pub use io::simulated;
 pub use io::{
-    Buf, CarrierState, ConnId, Event, Handshake, Io, IoOptions, LoopId, MALFORMED, NO_PLACE,
-    NOT_PROCESSED, PayloadId, SLOTS_FULL, STREAM, TLS_FAILED, TargetId, WireBytes,
+    Arrival, Buf, CarrierState, ConnId, Datagrams, Epoll, Event, Handshake, Io, IoKind, IoOptions,
+    LentBuffers, Lingering, LoopId, MALFORMED, NO_PLACE, NOT_PROCESSED, PayloadId, Received,
+    SLOTS_FULL, STREAM, SendError, TLS_FAILED, TargetId, Uring, WireBytes, uring_lacked_memory,
+    uring_unavailable,
 };
-pub use lent_buffers::LentBuffers;
-pub use lingering::Lingering;
 pub use name::{AddressSelection, ChosenAddress, NameError, resolve};
-pub use uring::Uring;
+pub use os::{folder, namespace, perf, plain_file, process, tun, wait};

@@ -25,13 +25,20 @@ pub(crate) enum Page {
     Long(Vec<u8>, usize),
     /// Bytes for this request alone.
     Own(Vec<u8>),
-    /// The counters.
-    Stats,
+    /// What the thread that answers has to find out, or to do, for this request alone.
+    Asked(Asked),
     /// The small body after a delay.
     Delayed(Delay),
+}
+
+/// What a request asks a thread for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The counters.
+    Stats,
     /// The histogram of actual delays, as the origin recorded them.
     Delays,
-    /// The thread blocks for so many milliseconds, then answers.
+    /// To block for so many milliseconds, and then answer.
     Stall(u64),
 }
 
@@ -112,14 +119,14 @@ pub(crate) fn page(request: &Request) -> Page {
         return fixed(200, "text/plain", HELLO);
     }
     if path == "/.weigh/stats" {
-        return Page::Stats;
+        return Page::Asked(Asked::Stats);
     }
     if path == "/.weigh/delays" {
-        return Page::Delays;
+        return Page::Asked(Asked::Delays);
     }
     if let Some(ms) = path.strip_prefix("/.weigh/stall/") {
         return match ms.parse() {
-            Ok(ms @ 0..=60_000) => Page::Stall(ms),
+            Ok(ms @ 0..=60_000) => Page::Asked(Asked::Stall(ms)),
             _ => fixed(400, "text/plain", b"expected /.weigh/stall/MILLISECONDS\n"),
         };
     }

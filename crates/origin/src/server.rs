@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use net::http::RequestParser;
@@ -18,9 +19,10 @@ use readings::{Histogram, QuicCongestion};
 use tls::{Secure, ServerTls};
 
 use crate::h2::{H2Page, H2Request, H2Server};
-use crate::pages::{BYTES_MAX, ConnectionReuse, HELLO, StreamPage, answer};
+use crate::pages::{Asked, BYTES_MAX, ConnectionReuse, HELLO, StreamPage, answer};
 use held::{AnswerKey, AnswerTo};
 use quic_clients::QuicClients;
+use sockets::Sockets;
 use stream_pages::StreamPages;
 
 /// How to run an origin.
@@ -128,45 +130,18 @@ impl Origin {
         let threads = listeners
             .into_iter()
             .enumerate()
-            .map(|(number, (listener, datagrams))| {
+            .map(|(number, sockets)| {
                 let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
-                let (kind, connections, spin) = (options.io, options.connections, options.spin);
-                let (tls, congestion) = (options.tls.clone(), options.quic_congestion);
-                let http2_only = options.http2_only;
-                std::thread::spawn(move || {
-                    let io_options = IoOptions {
-                        // The UDP socket.
-                        outgoing: u32::from(datagrams.is_some()),
-                        accepted: connections.saturating_add(LINGERING_MAX),
-                        buffers: 256,
-                        buffers_max: 0,
-                        buffer_size: 4096,
-                        files: false,
-                        stamps: spin,
-                    };
-                    match kind {
-                        IoKind::Uring => {
-                            let io = start_loop::<Uring>(io_options, listener, tls.clone());
-                            let worker = io.and_then(|io| {
-                                let mut worker =
-                                    Worker::new(io, io_options, number, all, connections);
-                                worker.http2_only = http2_only;
-                                worker.with_quic(datagrams, tls.as_ref(), connections, congestion)
-                            });
-                            run_worker(worker, &opened, &stop, spin)?;
-                        }
-                        IoKind::Epoll => {
-                            let io = start_loop::<Epoll>(io_options, listener, tls.clone());
-                            let worker = io.and_then(|io| {
-                                let mut worker =
-                                    Worker::new(io, io_options, number, all, connections);
-                                worker.http2_only = http2_only;
-                                worker.with_quic(datagrams, tls.as_ref(), connections, congestion)
-                            });
-                            run_worker(worker, &opened, &stop, spin)?;
-                        }
+                let options = options.clone();
+                std::thread::spawn(move || match options.io {
+                    IoKind::Uring => {
+                        let worker = Worker::<Secure<Uring>>::open(&options, sockets, number, all);
+                        run_worker(worker, &opened, &stop, options.spin)
                     }
-                    Ok(())
+                    IoKind::Epoll => {
+                        let worker = Worker::<Secure<Epoll>>::open(&options, sockets, number, all);
+                        run_worker(worker, &opened, &stop, options.spin)
+                    }
                 })
             })
             .collect();
@@ -237,16 +212,6 @@ fn stats(counters: &[Arc<Counters>]) -> Stats {
         connections: sum(|c| &c.connections),
         requests: sum(|c| &c.requests),
     }
-}
-
-fn start_loop<I: Io>(
-    options: IoOptions,
-    listener: std::net::TcpListener,
-    tls: Option<ServerTls>,
-) -> io::Result<Secure<I>> {
-    let mut io = Secure::over(I::open(options)?, &options).with_servers(vec![tls]);
-    io.listen(listener)?;
-    Ok(io)
 }
 
 /// Runs a thread's worker, after it has said whether it could be made.
@@ -333,6 +298,34 @@ struct Worker<I: Io> {
     http2_only: bool,
     /// With HTTP/3.
     quic: Option<Box<QuicClients>>,
+}
+
+impl<I: Io> Worker<Secure<I>> {
+    /// A thread's worker, on these sockets.
+    fn open(
+        options: &OriginOptions,
+        (listener, datagrams): Sockets,
+        number: usize,
+        all: Vec<Arc<Counters>>,
+    ) -> io::Result<Self> {
+        let io_options = IoOptions {
+            // The UDP socket.
+            outgoing: u32::from(datagrams.is_some()),
+            accepted: options.connections.saturating_add(LINGERING_MAX),
+            buffers: 256,
+            buffers_max: 0,
+            buffer_size: 4096,
+            files: false,
+            stamps: options.spin,
+        };
+        let io = Secure::over(I::open(io_options)?, &io_options);
+        let mut io = io.with_servers(vec![options.tls.clone()]);
+        io.listen(listener)?;
+        let mut worker = Self::new(io, io_options, number, all, options.connections);
+        worker.http2_only = options.http2_only;
+        let (tls, congestion) = (options.tls.as_ref(), options.quic_congestion);
+        worker.with_quic(datagrams, tls, options.connections, congestion)
+    }
 }
 
 impl<I: Io> Worker<I> {
@@ -527,6 +520,22 @@ impl<I: Io> Worker<I> {
     fn note_accept_failure(&self, errno: i32) {
         let own = &self.all[self.number];
         own.accept_errno.store(errno, Ordering::Relaxed);
+    }
+
+    /// Does what a request asks for. Returns the content of the answer, after its type.
+    fn find_out(&mut self, asked: Asked) -> (&'static str, String) {
+        match asked {
+            Asked::Delays => ("text/plain", self.all_delays().to_base64()),
+            Asked::Stall(ms) => {
+                std::thread::sleep(Duration::from_millis(ms));
+                ("text/plain", "stood still\n".to_owned())
+            }
+            Asked::Stats => {
+                self.publish();
+                let text = serde_json::to_string(&stats(&self.all));
+                ("application/json", text.unwrap_or_default())
+            }
+        }
     }
 
     /// The actual delays of all threads.

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use agent::AgentError;
 use experiment::ExperimentError;
 use experiment::recipe::RecipeError;
-use hosts::TopologyError;
+use hosts::{HostsError, TopologyError};
 
 use crate::journal::JournalError;
+use crate::testbed::cpu_placement::PlacementError;
 
 /// Why a run cannot start or continue. A failed trial is a row, not an error.
 #[derive(Debug, thiserror::Error)]
@@ -25,21 +26,9 @@ pub enum RunError {
         /// What is missing, and the command that installs it.
         sentences: Vec<String>,
     },
-    /// A port that the experiment names is in use.
-    #[error(
-        "server `{server}` is to listen on port {port}, which is in use; stop what listens there, or remove `port` so that a free one is chosen"
-    )]
-    Port { server: String, port: u16 },
-    /// A host is bound to a CPU that cannot be used.
-    #[error(
-        "host `{host}` is bound to CPU {cpu}, which does not exist or may not be used here (available: {have})"
-    )]
-    Cpu {
-        host: String,
-        cpu: u32,
-        /// The CPUs that this process may use.
-        have: String,
-    },
+    /// CPUs or ports that the experiment names cannot be used.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -72,6 +61,17 @@ impl RunError {
                 source.kind() == std::io::ErrorKind::NotFound
             }
             _ => true,
+        }
+    }
+}
+
+impl From<HostsError> for RunError {
+    fn from(error: HostsError) -> Self {
+        match error {
+            HostsError::Agent(source)
+            | HostsError::Topology(TopologyError::Agent { source, .. }) => RunError::Agent(source),
+            HostsError::Topology(other) => RunError::Topology(other),
+            HostsError::Machine { host, why } => RunError::Host { host, why },
         }
     }
 }

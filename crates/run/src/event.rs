@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use readings::{Condition, RateChoice, Trial};
+use verdict::{Outlook, TrialFlaw};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEvent {
@@ -58,8 +59,8 @@ pub enum RunEvent {
     GroupEnds,
     /// A group is measured again, since some of its trials cannot be used.
     Retry {
-        /// Why, a sentence fragment per trial.
-        reasons: Vec<String>,
+        /// Why, one for each such trial.
+        reasons: Vec<RetryReason>,
         /// Retries left, this one included.
         left: u32,
     },
@@ -77,6 +78,8 @@ pub enum RunEvent {
         /// Blocks planned.
         blocks: u32,
     },
+    /// What the run will not be able to tell; said at most once.
+    Outlook(Box<Outlook>),
     /// The rate of the open loops was chosen.
     RateChosen(RateChoice),
     /// What the run is waiting for, or does instead; of no interest once it is over.
@@ -89,4 +92,21 @@ pub enum RunEvent {
         /// The sentence.
         text: String,
     },
+}
+
+/// Why a trial is measured again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetryReason {
+    /// The trial's number.
+    pub trial: u32,
+    pub subject: String,
+    pub why: WhyRetry,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum WhyRetry {
+    /// It failed, for this reason.
+    Failed(String),
+    /// It was measured, but cannot be used, or only in part.
+    Flawed(Vec<TrialFlaw>),
 }

@@ -5,48 +5,17 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod answers;
-mod authority;
-mod bottleneck;
-mod chosen_addresses;
 mod context;
-mod copies;
-mod cpu_placement;
-mod deadline;
 mod error;
 mod event;
+mod events;
 mod fleet;
-mod fleet_load;
-mod folder;
 mod group;
-mod host_rows;
-mod instructions;
-mod inventory;
 pub mod journal;
-mod lock;
 mod measure;
-mod network_warnings;
-mod outside;
-mod path_limits;
-mod profile;
-mod ready_wait;
-mod remote_programs;
-mod remote_samples;
-mod resume;
-mod retries;
-mod sequential;
-mod server_configs;
-mod servers;
 mod session;
-mod settings;
-mod several_loads;
-mod slice_times;
-mod start_failures;
 mod testbed;
-mod upstream_connections;
 
-#[cfg(test)]
-mod fake;
 #[cfg(test)]
 mod tests;
 
@@ -56,16 +25,19 @@ use std::sync::atomic::AtomicBool;
 use builds::Builds;
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsError, HostsSpec};
+use readings::{RunHeader, Trial};
 
 pub use agent::wire::CallGraph;
-pub use cpu_placement::CpuPlacement;
 pub use error::RunError;
-pub use event::RunEvent;
+pub use event::{RetryReason, RunEvent, WhyRetry};
 pub use fleet::{Fleet, FleetLoad};
-pub use folder::{default_folder, replace_file};
-pub use retries::StoppingRule;
+pub use journal::folder::{default_folder, replace_file};
+pub use testbed::cpu_placement::{CpuPlacement, PlacementError};
 
 use session::Session;
+
+/// Decides from a run's rows whether it may end.
+pub type MayStop<'a> = dyn Fn(&RunHeader, &[Trial]) -> bool + 'a;
 
 /// What to run and where.
 pub struct RunOptions<'a> {
@@ -82,8 +54,9 @@ pub struct RunOptions<'a> {
     pub builds: &'a Builds,
     /// The `weigh` program, for agents and the built-in servers.
     pub weigh: &'a Path,
-    /// Decides when the run may end, and which trials to retry.
-    pub stopping_rule: &'a dyn StoppingRule,
+    /// Whether the run may end after its rows so far, which come in file order:
+    /// [`verdict::may_stop`], unless something else decides.
+    pub may_stop: &'a MayStop<'a>,
     /// Whether servers are profiled after the last block, and how.
     pub profile: Option<CallGraph>,
     /// What the user calls a new run.

@@ -7,12 +7,10 @@ mod authority;
 mod client;
 mod error;
 mod fetch;
-mod kept_sessions;
 mod provider;
 mod quic;
 mod secure;
 mod server;
-mod session;
 mod settings;
 mod words;
 

@@ -20,8 +20,8 @@ use rustls::{ClientConfig, HandshakeKind};
 use crate::client::ClientTls;
 use crate::error::TlsError;
 use crate::provider::{group_name, suite_name};
+use crate::secure::session::{alpn_name, key_of};
 use crate::server::ServerTls;
-use crate::session::{alpn_name, key_of};
 use crate::words::words;
 
 /// RFC 9001 section 5.8.

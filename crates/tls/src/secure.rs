@@ -1,6 +1,7 @@
 //! An event loop whose connections may be TLS sessions.
 
 mod as_io;
+pub(crate) mod session;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use rustls::Connection;
 
 use crate::client::ClientTls;
 use crate::server::ServerTls;
-use crate::session::Session;
+use session::Session;
 
 /// How long a client may take for its handshake: one that never ends would hold a connection for
 /// nothing.

@@ -6,31 +6,16 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod ab;
 mod command;
 mod error;
-mod h2load;
-mod hey;
-mod httperf;
-mod k6;
-mod lines;
 mod mark;
-mod numbered;
-mod oha;
-mod options;
 mod process;
 mod read;
+mod readers;
 mod reading;
-mod redis_benchmark;
 mod scan;
-mod siege;
-mod table;
-mod time;
+mod text;
 mod tls;
-mod units;
-mod weigh;
-mod wrk;
-mod wrk2;
 
 pub use error::ReadError;
 pub use read::{ReadText, looked_for, read_all, read_output, read_text};

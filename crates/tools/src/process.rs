@@ -1,5 +1,6 @@
-use super::lines::Line;
-use super::{ProcessLine, Tool, units};
+use crate::text::lines::Line;
+use crate::text::units;
+use crate::{ProcessLine, Tool};
 
 /// So many columns has a row of `top`.
 const TOP_COLUMNS: usize = 12;
@@ -55,8 +56,8 @@ fn in_top(words: &[&str]) -> Option<Tool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lines::lines;
     use super::*;
+    use crate::text::lines::lines;
 
     #[test]
     fn a_load_generator_among_the_processes_is_found() {

@@ -1,11 +1,10 @@
 use super::command::{self, Placed};
-use super::lines::{Line, lines};
 use super::reading::{Figures, has_figures, settle};
 use super::scan::{self, Block};
-use super::{
-    FigureTable, ProcessLine, ReadError, Tool, ToolReading, ab, h2load, hey, httperf, k6, oha,
-    process, redis_benchmark, siege, table, time, weigh, wrk,
-};
+use crate::readers::{reader, weigh};
+use crate::text::lines::{Line, lines};
+use crate::text::table;
+use crate::{FigureTable, ProcessLine, ReadError, Tool, ToolReading, process};
 
 /// A command may stand so many lines above the output that nothing else ties to it.
 const COMMAND_LINES: usize = 30;
@@ -45,7 +44,7 @@ pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError
         return Err(gave_up(tool, &lines).unwrap_or(ReadError::Cut {
             tool,
             line: cut.lines.1,
-            expected: words(tool).result,
+            expected: reader(tool).result,
         }));
     }
     if readings.is_empty() {
@@ -53,7 +52,7 @@ pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError
             .or_else(|| no_document(tool, text))
             .unwrap_or_else(|| ReadError::Nothing {
                 tool,
-                expected: words(tool).first,
+                expected: reader(tool).first,
                 instead: read_all(text).first().map(|reading| reading.tool),
             }));
     }
@@ -115,7 +114,7 @@ fn without_result(reading: &ToolReading, lines: &[Line]) -> ReadError {
     gave_up(tool, lines.get(from..to).unwrap_or_default()).unwrap_or(ReadError::Part {
         tool,
         lines: (first, last),
-        expected: words(tool).result,
+        expected: reader(tool).result,
     })
 }
 
@@ -163,7 +162,7 @@ pub struct ReadText {
 pub fn looked_for() -> impl Iterator<Item = (Tool, &'static str)> {
     let known = |tool: &Tool| *tool != Tool::Wrk2;
     let tools = Tool::ALL.into_iter().filter(known);
-    tools.map(|tool| (tool, words(tool).first))
+    tools.map(|tool| (tool, reader(tool).first))
 }
 
 /// Whether a reading holds what its tool prints as the result.
@@ -175,27 +174,12 @@ fn has_result(reading: &ToolReading) -> bool {
 }
 
 fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolReading> {
-    let mut readings = match &block.json {
-        Some(json) if block.tool == Tool::K6 => vec![k6::read_document(json)],
-        Some(json) if block.tool == Tool::Siege => vec![siege::read_document(json)],
-        Some(json) if block.tool == Tool::Weigh => weigh::read_document(json).into_iter().collect(),
-        Some(json) => vec![oha::read_document(json)],
-        None => {
+    let known = reader(block.tool);
+    let mut readings = match (&block.json, &known.document) {
+        (Some(json), Some(document)) => (document.read)(json).into_iter().collect(),
+        _ => {
             let own: Vec<&Line> = block.own.iter().map(|&at| &lines[at]).collect();
-            match block.tool {
-                Tool::Wrk | Tool::Wrk2 => wrk::read(&own, figures),
-                Tool::Ab => ab::read(&own, figures),
-                Tool::Httperf => httperf::read(&own, figures),
-                Tool::H2load => h2load::read(&own, figures),
-                Tool::Hey => hey::read(&own, figures),
-                Tool::Oha => oha::read(&own, figures),
-                Tool::K6 => k6::read(&own, figures),
-                Tool::RedisBenchmark => redis_benchmark::read(&own, figures),
-                Tool::Siege => siege::read(&own, figures),
-                // Only its document is read.
-                Tool::Weigh => Vec::new(),
-                Tool::Time => time::read(&own, figures),
-            }
+            (known.read)(&own, figures)
         }
     };
     for reading in &mut readings {
@@ -282,41 +266,9 @@ fn goes_on(before: &ToolReading, reading: &ToolReading, lines: &[Line]) -> bool 
         .all(|line| line.text.is_empty())
 }
 
-/// What a tool prints, for messages.
-struct Words {
-    first: &'static str,
-    result: &'static str,
-    gives_up: &'static [&'static str],
-}
-
-fn words(tool: Tool) -> Words {
-    let (first, result, gives_up) = match tool {
-        Tool::Wrk | Tool::Wrk2 => (wrk::EXPECTED, wrk::RESULT, wrk::GIVES_UP),
-        Tool::Ab => (ab::EXPECTED, ab::RESULT, ab::GIVES_UP),
-        Tool::Httperf => (httperf::EXPECTED, httperf::RESULT, httperf::GIVES_UP),
-        Tool::H2load => (h2load::EXPECTED, h2load::RESULT, h2load::GIVES_UP),
-        Tool::Hey => (hey::EXPECTED, hey::RESULT, hey::GIVES_UP),
-        Tool::Oha => (oha::EXPECTED, oha::RESULT, oha::GIVES_UP),
-        Tool::K6 => (k6::EXPECTED, k6::RESULT, k6::GIVES_UP),
-        Tool::Time => (time::EXPECTED, time::RESULT, time::GIVES_UP),
-        Tool::RedisBenchmark => (
-            redis_benchmark::EXPECTED,
-            redis_benchmark::RESULT,
-            redis_benchmark::GIVES_UP,
-        ),
-        Tool::Siege => (siege::EXPECTED, siege::RESULT, siege::GIVES_UP),
-        Tool::Weigh => (weigh::EXPECTED, weigh::EXPECTED, weigh::GIVES_UP),
-    };
-    Words {
-        first,
-        result,
-        gives_up,
-    }
-}
-
 /// The line in which a tool says that it ended without a result.
 fn gave_up(tool: Tool, lines: &[Line]) -> Option<ReadError> {
-    let beginnings = words(tool).gives_up;
+    let beginnings = reader(tool).gives_up;
     lines.iter().find_map(|line| {
         if tool == Tool::Httperf && scan::mark(tool, std::slice::from_ref(line), 0).is_some() {
             return None;

@@ -1,7 +1,7 @@
 //! What all readers need to fill in a [`ToolReading`].
 
-use super::lines::Line;
 use super::{ReadError, Tool, ToolLatency, ToolReading};
+use crate::text::lines::Line;
 
 /// Collects the figures that could not be read. A reader of a single run fails at the first; a
 /// reader of any text leaves them out.

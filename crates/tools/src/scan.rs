@@ -7,11 +7,10 @@
 
 use serde_json::Value;
 
-use super::lines::Line;
 use super::mark::Mark;
-use super::{
-    Tool, ab, command, h2load, hey, httperf, k6, oha, redis_benchmark, siege, time, weigh, wrk,
-};
+use crate::readers::{reader, weigh};
+use crate::text::lines::Line;
+use crate::{Tool, command};
 
 /// Most foreign lines within an output: what a script of the tool printed, or a heading that
 /// somebody added.
@@ -34,21 +33,8 @@ const ASKED: [Tool; 11] = [
 
 /// A tool's mark of a line.
 pub(super) fn mark(tool: Tool, lines: &[Line], at: usize) -> Option<Mark> {
-    let line = lines.get(at)?;
-    match tool {
-        Tool::Wrk | Tool::Wrk2 => wrk::mark(line),
-        Tool::Ab => ab::mark(line),
-        Tool::Httperf => httperf::mark(line),
-        Tool::H2load => h2load::mark(line),
-        Tool::Hey => hey::mark(lines, at),
-        Tool::Oha => oha::mark(lines, at),
-        Tool::K6 => k6::mark(line),
-        Tool::RedisBenchmark => redis_benchmark::mark(line),
-        Tool::Siege => siege::mark(line),
-        // A document only; its text for people is no output that can be read.
-        Tool::Weigh => None,
-        Tool::Time => time::mark(line),
-    }
+    lines.get(at)?;
+    (reader(tool).mark)(lines, at)
 }
 
 /// An output: its tool and its lines, both included, as indices.
@@ -216,8 +202,10 @@ impl Document {
             text.push_str(&line.text);
             text.push('\n');
         }
-        let keys = [oha::KEY, k6::KEY, siege::KEY, weigh::KEY];
-        let last_key = keys.iter().filter_map(|key| text.rfind(key)).max();
+        let last_key = ASKED
+            .into_iter()
+            .filter_map(|tool| text.rfind(reader(tool).document.as_ref()?.key))
+            .max();
         Self {
             text,
             starts,
@@ -235,15 +223,11 @@ impl Document {
         let mut documents =
             serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<Value>();
         let json = documents.next()?.ok()?;
-        let tool = [Tool::Oha, Tool::K6, Tool::Siege, Tool::Weigh]
-            .into_iter()
-            .filter(|tool| tools.contains(tool))
-            .find(|tool| match tool {
-                Tool::Oha => oha::is_document(&json),
-                Tool::Siege => siege::is_document(&json),
-                Tool::Weigh => weigh::is_document(&json),
-                _ => k6::is_document(&json),
-            })?;
+        let is_its = |tool: &Tool| match &reader(*tool).document {
+            Some(document) => (document.is_one)(&json),
+            None => false,
+        };
+        let tool = tools.iter().copied().find(is_its)?;
         let end = start + documents.byte_offset();
         // The last line that begins before the document's end; the first one does.
         let last = self.starts.partition_point(|&begin| begin < end).max(1) - 1;
@@ -259,8 +243,8 @@ impl Document {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lines::lines;
     use super::*;
+    use crate::text::lines::lines;
 
     #[test]
     fn an_output_ends_where_its_lines_begin_again() {

@@ -33,7 +33,6 @@ pub use comparison::record::ratio::{BlockRatio, Bound};
 pub use comparison::record::verdict::Verdict;
 pub use comparison::tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
 pub use metric::{Metric, Unit};
-pub use readings::text;
 pub use rules::Rules;
 pub use stats::forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
 pub use stats::looks::Looks;

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use builds::BuildError;
 
-use crate::output::coloured_note;
+use crate::terminal::output::coloured_note;
 
 /// Exit status when it could not be done.
 const FAILED: u8 = 1;

@@ -4,34 +4,14 @@
 
 // First: all others use its macros.
 #[macro_use]
-mod output;
+mod terminal;
 
-mod agent;
-mod balance;
-mod bisect;
-mod builds;
-mod capacity;
 mod cli;
-mod compare;
-mod completions;
-mod doctor;
 mod failure;
-mod gates;
-mod history;
-mod list;
-mod load;
-mod man;
-mod origin;
-mod own_servers;
-mod plan;
-mod progress;
-mod read;
+mod measure;
 mod recipes;
-mod report;
-mod revision;
-mod run;
-mod run_facts;
-mod schema;
+mod serve;
+mod show;
 mod signals;
 mod tls;
 mod units;
@@ -43,6 +23,10 @@ use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Verb};
 use failure::Failure;
+use measure::{bisect, capacity, compare, load, plan, run};
+use serve::{agent, balance, origin};
+use show::{completions, doctor, history, list, man, read, report, schema};
+use terminal::output;
 
 /// musl's own allocator has one lock for all threads.
 #[cfg(target_env = "musl")]

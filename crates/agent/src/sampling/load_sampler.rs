@@ -2,66 +2,61 @@
 
 use std::time::Duration;
 
+use load::{Job, Segment, Stop};
 use readings::BottleneckSample;
 
-use super::sample::Parts;
-use super::sampler::{Edge, Sampler};
-use super::system_counters::SystemSources;
-use super::timeline::{Measured, Spans};
-use super::watched::{Watched, WatchedServers};
-use crate::clock::Window;
-use crate::wire::LoadOrder;
+use crate::protocol::wire::{LoadOrder, Measured, Spans, Window};
+use crate::sampling::sample::Parts;
+use crate::sampling::sampler::{Edge, Sampler};
+use crate::sampling::server::watched::{Watched, WatchedServers};
+use crate::sampling::system_counters::SystemSources;
 
 /// If reading CPU time takes more files than this, it is read only in long windows, since it costs
 /// time on the servers' CPUs.
 const FILES_FEW: usize = 16;
 const LONG_WINDOW: Duration = Duration::from_millis(900);
 
-/// What is needed of a segment's window.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SampledSegment {
-    /// Number of the reading; `None` for a warm-up.
-    pub(crate) reading: Option<usize>,
-    /// Length of its window; `None` where it ends after a number of requests.
-    pub(crate) window: Option<Duration>,
-    /// Whether scheduling is sampled in it.
-    pub(crate) is_bottleneck: bool,
-}
-
 /// Gets each edge in turn from the thread that waits for the load.
-pub(crate) struct LoadSampler {
+pub(crate) struct LoadSampler<'a> {
     sampler: Sampler,
+    segments: &'a [Segment],
+    /// The segment in which scheduling is sampled.
+    bottleneck: Option<usize>,
     has_few_files: bool,
     readings: Vec<Spans>,
     segment_ns: i64,
     window: Option<Edge>,
 }
 
-impl LoadSampler {
-    pub(crate) fn start(order: &LoadOrder, servers: WatchedServers, readings: usize) -> Self {
+impl<'a> LoadSampler<'a> {
+    pub(crate) fn start(order: &LoadOrder, job: &'a Job, servers: WatchedServers) -> Self {
         let files: usize = servers.values().map(Watched::files).sum();
         let system = SystemSources::of(order.watch.clone(), &order.watch_others);
+        let last = job.segments.len().checked_sub(1);
         Self {
             sampler: Sampler::in_windows(servers, system),
+            segments: &job.segments,
+            bottleneck: last.filter(|_| order.sample_scheduling),
             has_few_files: files <= FILES_FEW,
-            readings: vec![Spans::default(); readings],
+            readings: vec![Spans::default(); job.readings()],
             segment_ns: 0,
             window: None,
         }
     }
 
-    pub(crate) fn segment_begins(&mut self, segment: SampledSegment) {
-        if segment.reading.is_some() {
+    pub(crate) fn segment_begins(&mut self, segment: usize) {
+        if self.segments[segment].reading.is_some() {
             self.segment_ns = self.segment_edge();
         }
     }
 
-    pub(crate) fn segment_ends(&mut self, segment: SampledSegment) {
-        if let Some(reading) = segment.reading {
-            let to_ns = self.segment_edge();
-            let from_ns = self.segment_ns;
-            let segment = Window { from_ns, to_ns };
-            self.readings[reading].segments.push(segment);
+    pub(crate) fn segment_ends(&mut self, segment: usize) {
+        if let Some(reading) = self.segments[segment].reading {
+            let window = Window {
+                from_ns: self.segment_ns,
+                to_ns: self.segment_edge(),
+            };
+            self.readings[reading].segments.push(window);
         }
     }
 
@@ -72,21 +67,21 @@ impl LoadSampler {
         })
     }
 
-    pub(crate) fn window_opens(&mut self, segment: SampledSegment) {
-        if segment.reading.is_some() {
+    pub(crate) fn window_opens(&mut self, segment: usize) {
+        if self.segments[segment].reading.is_some() {
             self.window = Some(self.sampler.open(self.window_parts(segment)));
         }
     }
 
-    pub(crate) fn window_closes(&mut self, segment: SampledSegment) {
-        let (Some(reading), Some(open)) = (segment.reading, self.window.take()) else {
+    pub(crate) fn window_closes(&mut self, segment: usize) {
+        let (Some(reading), Some(open)) = (self.segments[segment].reading, self.window.take())
+        else {
             return;
         };
-        let parts = Parts {
-            ports: segment.is_bottleneck,
+        let close = self.sampler.close(Parts {
+            ports: self.bottleneck == Some(segment),
             ..self.window_parts(segment)
-        };
-        let close = self.sampler.close(parts);
+        });
         let window = Window {
             from_ns: open.at_ns,
             to_ns: close.at_ns,
@@ -98,11 +93,13 @@ impl LoadSampler {
         }
     }
 
-    fn window_parts(&self, segment: SampledSegment) -> Parts {
-        let is_long = segment.window.is_none_or(|ms| ms >= LONG_WINDOW);
+    fn window_parts(&self, segment: usize) -> Parts {
+        let is_bottleneck = self.bottleneck == Some(segment);
+        let is_short =
+            matches!(self.segments[segment].stop, Stop::After(window) if window < LONG_WINDOW);
         Parts {
-            cpu: self.has_few_files || is_long || segment.is_bottleneck,
-            scheduling: segment.is_bottleneck,
+            cpu: self.has_few_files || !is_short || is_bottleneck,
+            scheduling: is_bottleneck,
             ..Parts::default()
         }
     }

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use readings::{AcceptQueue, SocketMetrics};
 
-use super::network_counters::{Namespace, NetworkCounters};
-use super::processes::ServerGauges;
-use super::run_times::Descriptors;
-use super::scheduling::Scheduling;
-use super::server_counters::{ServerCounterReader, ServerCounters};
-use super::system_counters::{SystemCounters, SystemSources};
-use super::thread_exits::ThreadExits;
-use super::watched::{Watched, WatchedServers};
-use crate::accept_queues::AcceptQueueCounter;
-use crate::clock::{monotonic_ns, wall_ns};
+use crate::kernel::clock::{monotonic_ns, wall_ns};
+use crate::kernel::namespace::Namespace;
+use crate::sampling::network::accept_queues::AcceptQueueCounter;
+use crate::sampling::network::counters::NetworkCounters;
+use crate::sampling::scheduling::Scheduling;
+use crate::sampling::server::counters::{ServerCounterReader, ServerCounters};
+use crate::sampling::server::processes::ServerGauges;
+use crate::sampling::server::run_times::Descriptors;
+use crate::sampling::server::thread_exits::ThreadExits;
+use crate::sampling::server::watched::{Watched, WatchedServers};
+use crate::sampling::system_counters::{SystemCounters, SystemSources};
 
 /// What a sample has. Each part costs more than the one before.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,8 +137,8 @@ impl SampleReader {
     /// Accept queues of the servers that were full since the counter was started.
     pub(crate) fn accept_queues(&self, counter: &mut AcceptQueueCounter) -> Vec<AcceptQueue> {
         let servers = self.servers.iter();
-        let servers = servers.map(|one| (one.name.as_str(), one.watched.pids()));
-        counter.of_servers(&servers.collect::<Vec<_>>())
+        let pids = servers.map(|one| (one.name.as_str(), one.watched.pids()));
+        counter.of_servers(&pids.collect::<Vec<_>>())
     }
 
     /// Files that reading the servers' CPU time opens, at least.
@@ -190,9 +191,9 @@ impl SampleReader {
     fn read_counters(&mut self) -> Counters {
         let exits = self.exits.as_mut().map(ThreadExits::take);
         let servers = self.servers.iter_mut();
-        let servers = servers.map(|one| one.counters.read(&one.watched, exits.as_deref()));
+        let read = servers.map(|one| one.counters.read(&one.watched, exits.as_deref()));
         Counters {
-            servers: servers.collect(),
+            servers: read.collect(),
             system: SystemCounters::read(&self.system),
             networks: self.networks(),
         }

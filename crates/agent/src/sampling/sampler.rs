@@ -8,11 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::sample::{Parts, SampleReader};
-use super::system_counters::SystemSources;
-use super::timeline::{Thinned, Timeline};
-use super::watched::WatchedServers;
-use crate::accept_queues::AcceptQueueCounter;
+use crate::sampling::network::accept_queues::AcceptQueueCounter;
+use crate::sampling::sample::{Parts, SampleReader};
+use crate::sampling::server::watched::WatchedServers;
+use crate::sampling::system_counters::SystemSources;
+use crate::sampling::timeline::{Thinned, Timeline};
 
 /// The longest time between two samples within a window.
 const WINDOW_INTERVAL: Duration = Duration::from_millis(180);
@@ -323,11 +323,9 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Window;
-    use crate::sampling::proc_files::process_cpu_s;
-    use crate::sampling::timeline::Spans;
-    use crate::sampling::watched::Watched;
-    use crate::wire::OtherServer;
+    use crate::kernel::proc_files::process_cpu_s;
+    use crate::protocol::wire::{OtherServer, Spans, Window};
+    use crate::sampling::server::watched::Watched;
     use std::collections::BTreeMap;
 
     #[test]
@@ -385,7 +383,7 @@ mod tests {
 
     #[test]
     fn windows_that_are_known_afterwards_are_cut_from_all_samples() {
-        let busy = crate::sampling::test_processes::busy();
+        let busy = crate::kernel::fixtures::busy();
         let other = OtherServer {
             server: "busy".to_owned(),
             pid: busy.pid(),
@@ -396,12 +394,12 @@ mod tests {
         let used_s = || process_cpu_s(other.pid);
         let system = SystemSources::remote(std::slice::from_ref(&other));
         let sampler = Sampler::always(watched, system, true);
-        let (from_ns, before_s) = (crate::clock::monotonic_ns(), used_s());
+        let (from_ns, before_s) = (crate::kernel::clock::monotonic_ns(), used_s());
         // Other tests may keep it from the CPU for as long as they like.
         while used_s() - before_s < 0.2 {
             thread::sleep(Duration::from_millis(1));
         }
-        let to_ns = crate::clock::monotonic_ns();
+        let to_ns = crate::kernel::clock::monotonic_ns();
         let window = Window { from_ns, to_ns };
         let true_s = used_s() - before_s;
         let timeline = sampler.end();

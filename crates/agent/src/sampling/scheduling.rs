@@ -6,10 +6,11 @@ use std::fs;
 
 use readings::{BottleneckSample, CpuSample, KernelSample, PortsSample, ServerSample};
 
-use super::network_counters::{Namespace, NetworkCounters};
-use super::proc_files::{schedstat, threads_of};
-use super::watched::Watched;
-use crate::ports::ports_waiting;
+use crate::kernel::namespace::Namespace;
+use crate::kernel::ports::ports_waiting;
+use crate::kernel::proc_files::{schedstat, threads_of};
+use crate::sampling::network::counters::NetworkCounters;
+use crate::sampling::server::watched::Watched;
 
 /// Most threads of a server that are reported.
 const BUSIEST: usize = 16;

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use readings::MachineMetrics;
 
-use super::network_counters::Namespace;
-use super::proc_files::TICKS_PER_S;
-use crate::cgroup_hierarchy::Hierarchy;
-use crate::leftovers::HOST_PREFIX;
-use crate::wire::OtherServer;
+use crate::kernel::cgroup::hierarchy::{Hierarchy, is_of_a_host};
+use crate::kernel::namespace::Namespace;
+use crate::kernel::proc_files::{TICKS_PER_S, word_after};
+use crate::protocol::wire::OtherServer;
 
 /// What is sampled besides the servers themselves.
 pub(crate) struct SystemSources {
@@ -59,18 +58,16 @@ impl SystemCounters {
         let mut counters = Self::default();
         machine(&read("/proc/stat"), &mut counters);
         let vmstat = read("/proc/vmstat");
-        counters.swapped_in = named(&vmstat, "pswpin");
-        counters.swapped_out = named(&vmstat, "pswpout");
-        counters.pressure_us = ["cpu", "memory", "io"].map(|of| {
-            let text = fs::read_to_string(format!("/proc/pressure/{of}")).ok()?;
-            pressure_us(&text)
-        });
+        counters.swapped_in = named(&vmstat, "pswpin ");
+        counters.swapped_out = named(&vmstat, "pswpout ");
+        counters.pressure_us =
+            ["cpu", "memory", "io"].map(|of| pressure_us(&read(&format!("/proc/pressure/{of}"))));
         for file in &sources.throttling {
             let text = fs::read_to_string(file).unwrap_or_default();
-            counters.throttled += named(&text, "nr_throttled");
+            counters.throttled += named(&text, "nr_throttled ");
             // In nanoseconds where it is cgroup v1's.
             counters.throttled_ns +=
-                named(&text, "throttled_time") + named(&text, "throttled_usec") * 1000;
+                named(&text, "throttled_time ") + named(&text, "throttled_usec ") * 1000;
         }
         counters
     }
@@ -129,13 +126,10 @@ fn pressure_us(text: &str) -> Option<u64> {
     line.split("total=").nth(1)?.trim().parse().ok()
 }
 
-/// The value of a line `NAME VALUE`; 0 where there is none.
+/// The number after a name and a space at the start of a line; 0 where there is none.
 fn named(text: &str, name: &str) -> u64 {
-    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-    let found = lines.find(|(one, _)| *one == name);
-    found
-        .and_then(|(_, value)| value.trim().parse().ok())
-        .unwrap_or(0)
+    let word = word_after(text, name);
+    word.and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 /// The files that count throttling of a process: of its control group and of all above it. The
@@ -148,18 +142,11 @@ fn throttling_of(process: &str) -> Vec<PathBuf> {
         let Some(own) = hierarchy.path(&text).map(|path| base.join(path)) else {
             continue;
         };
-        let not_a_host = |folder: &&Path| {
-            let name = folder.file_name().unwrap_or_default().to_string_lossy();
-            !name.starts_with(HOST_PREFIX)
-        };
-        let chain = own
+        let groups = own
             .ancestors()
-            .take_while(|folder| folder.starts_with(&base));
-        files.extend(
-            chain
-                .filter(not_a_host)
-                .map(|folder| folder.join("cpu.stat")),
-        );
+            .take_while(|folder| folder.starts_with(&base))
+            .filter(|folder| !is_of_a_host(folder));
+        files.extend(groups.map(|folder| folder.join("cpu.stat")));
     }
     files.retain(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("nr_throttled")));
     files
@@ -184,8 +171,8 @@ mod tests {
         assert_eq!(counters.busy_ticks, 29);
         let pressure = "some avg10=9.1 avg60=0.0 avg300=0.0 total=1234\nfull avg10=0 total=1\n";
         assert_eq!(pressure_us(pressure), Some(1234));
-        assert_eq!(named("nr_periods 7\nnr_throttled 3\n", "nr_throttled"), 3);
-        assert_eq!(named("nr_throttled_x 3\n", "nr_throttled"), 0);
+        assert_eq!(named("nr_periods 7\nnr_throttled 3\n", "nr_throttled "), 3);
+        assert_eq!(named("nr_throttled_x 3\n", "nr_throttled "), 0);
     }
 
     #[test]

@@ -8,64 +8,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use readings::{AcceptQueue, BottleneckSample, SystemMetrics};
-use serde::{Deserialize, Serialize};
 
-use super::network_counters::Namespace;
-use super::sample::{Gauges, Sample, SampleReader};
-use crate::clock::Window;
+use crate::kernel::namespace::Namespace;
+use crate::protocol::wire::{Measured, Spans, Window};
+use crate::sampling::sample::{Gauges, Sample, SampleReader};
 
 /// Bound on samples with gauges or counters, those at edges aside: 40 s at the shortest interval.
 const DETAILED_MAX: usize = 2048;
 /// Bound on samples of CPU time and accepted connections alone: 20 minutes at the shortest interval.
 const BARE_MAX: usize = 1 << 17;
-
-/// When a reading was measured, by CLOCK_MONOTONIC of one machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spans {
-    /// Its segments, ramp-up included. Accepted connections are counted in them.
-    pub segments: Vec<Window>,
-    /// The measured window of each segment. CPU time is counted in them.
-    pub windows: Vec<Window>,
-    /// Those of the windows that were sampled in full.
-    pub sampled: Vec<Window>,
-}
-
-impl Spans {
-    /// A single segment without ramp-up.
-    pub(crate) fn of_one(window: Window, is_sampled: bool) -> Self {
-        Self {
-            segments: vec![window],
-            windows: vec![window],
-            sampled: is_sampled.then_some(window).into_iter().collect(),
-        }
-    }
-
-    /// The same by a clock that is ahead by `by_ns`.
-    pub fn shifted(&self, by_ns: i64) -> Self {
-        let shifted = |windows: &[Window]| windows.iter().map(|one| one.shifted(by_ns)).collect();
-        Self {
-            segments: shifted(&self.segments),
-            windows: shifted(&self.windows),
-            sampled: shifted(&self.sampled),
-        }
-    }
-}
-
-/// What servers and machine did during one reading.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// When.
-    pub spans: Spans,
-    /// CPU time of each watched server, s.
-    pub cpu_s: BTreeMap<String, f64>,
-    /// Connections that the sampled machines accepted; `None` where that cannot be read.
-    pub accepted: Option<u64>,
-    /// `None` where sampling would have cost too much.
-    pub metrics: Option<SystemMetrics>,
-    /// Accept queues of the watched servers that were full, in the whole load.
-    #[serde(default)]
-    pub accept_queues: Vec<AcceptQueue>,
-}
 
 /// Bounded: where there are too many samples every second one is merged into the next.
 #[derive(Debug, Default)]
@@ -175,22 +126,23 @@ impl Timeline {
     fn scheduling_between(&self, first: &Sample, last: &Sample) -> Option<BottleneckSample> {
         let (then, now) = (first.scheduling.as_deref()?, last.scheduling.as_deref()?);
         let cpu_s = |sample: &Sample, at: usize| Some(*sample.cpu_s.as_ref()?.get(at)?);
-        let servers = self.servers.iter().enumerate().map(|(at, name)| {
+        let mut servers = Vec::new();
+        for (at, name) in self.servers.iter().enumerate() {
             let used = cpu_s(last, at).zip(cpu_s(first, at));
-            (name.as_str(), used.map_or(0.0, |(now, then)| now - then))
-        });
-        let servers: Vec<(&str, f64)> = servers.collect();
+            servers.push((name.as_str(), used.map_or(0.0, |(now, then)| now - then)));
+        }
         let duration_s = (last.at_ns - first.at_ns) as f64 / 1e9;
         Some(now.since(then, &servers, duration_s))
     }
 
     fn cpu_s(&self, windows: &[Window]) -> BTreeMap<String, f64> {
         let servers = self.servers.iter().enumerate();
-        let used = servers.filter_map(|(at, name)| {
-            let used = self.sum(windows, |sample| sample.cpu_s.as_ref()?.get(at).copied())?;
-            Some((name.clone(), used.max(0.0)))
-        });
-        used.collect()
+        servers
+            .filter_map(|(at, name)| {
+                let used = self.sum(windows, |sample| sample.cpu_s.as_ref()?.get(at).copied())?;
+                Some((name.clone(), used.max(0.0)))
+            })
+            .collect()
     }
 
     fn accepted(&self, segments: &[Window]) -> Option<u64> {
@@ -285,10 +237,10 @@ impl Timeline {
     fn nearest(&self, ns: i64) -> Option<usize> {
         let after = self.first_from(ns);
         let has = |at: &usize| self.samples[*at].counters.is_some();
-        let distance_ns = |at: &usize| self.samples[*at].at_ns.abs_diff(ns);
         let before = (0..after).rev().find(has);
-        let after = (after..self.samples.len()).find(has);
-        before.into_iter().chain(after).min_by_key(distance_ns)
+        let later = (after..self.samples.len()).find(has);
+        let both = before.into_iter().chain(later);
+        both.min_by_key(|at| self.samples[*at].at_ns.abs_diff(ns))
     }
 
     /// The first sample that is not before a moment.
@@ -311,10 +263,10 @@ fn merge(earlier: &mut Sample, later: &mut Sample) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampling::network_counters::NetworkCounters;
-    use crate::sampling::processes::ServerGauges;
+    use crate::sampling::network::counters::NetworkCounters;
     use crate::sampling::sample::Counters;
-    use crate::sampling::server_counters::ServerCounters;
+    use crate::sampling::server::counters::ServerCounters;
+    use crate::sampling::server::processes::ServerGauges;
 
     fn window(from_ns: i64, to_ns: i64) -> Window {
         Window { from_ns, to_ns }

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use super::validate::is_host_name;
-
 /// A host and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
@@ -83,6 +81,25 @@ pub(super) fn port(digits: &str) -> Option<u16> {
         .then(|| digits.parse().ok())
         .flatten()
         .filter(|port| *port > 0)
+}
+
+/// A valid host name: labels of letters, digits, `-` and `_`, at most 253 bytes.
+fn is_host_name(text: &str) -> bool {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last = text.strip_suffix('.').unwrap_or(text);
+    // A malformed IPv4 address is not a name.
+    text.len() <= 253
+        && last.split('.').all(label)
+        && !last
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 #[cfg(test)]

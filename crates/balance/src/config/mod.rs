@@ -6,6 +6,7 @@
 
 mod address;
 mod crossroads;
+mod error;
 mod lists;
 pub mod model;
 mod native;
@@ -15,21 +16,17 @@ mod validate;
 mod warning;
 pub mod write;
 
-use std::fmt;
 use std::path::Path;
 
+use ::config::open;
 use ::config::reader::{Problem, Reader};
-use ::config::{Mistakes, OpenError, open};
-use miette::{Diagnostic, LabeledSpan, SourceCode};
 
 pub use crossroads::Includes;
+pub use error::ConfigError;
 pub use lists::access_rules;
-pub use model::Config;
+pub use model::{Config, OVER_MAX};
 pub use template::{Part, Placeholders, Template, TemplateError};
 pub use warning::{Warning, WarningKind};
-
-/// Limit of `over`, which takes 8 bytes per value, back end and thread.
-pub const OVER_MAX: u32 = 65_536;
 
 /// The syntax of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,52 +44,6 @@ impl Syntax {
             Some(end) if end.eq_ignore_ascii_case("toml") => Syntax::Native,
             _ => Syntax::Crossroads,
         }
-    }
-}
-
-/// Why a configuration cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// A file cannot be read as text.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// It has errors.
-    #[error(transparent)]
-    Mistakes(#[from] Mistakes),
-}
-
-impl ConfigError {
-    /// The errors, by location; none if the file could not be read.
-    pub fn mistakes(&self) -> &[::config::Mistake] {
-        match self {
-            Self::Open(_) => &[],
-            Self::Mistakes(mistakes) => mistakes.all(),
-        }
-    }
-
-    fn inner(&self) -> &dyn Diagnostic {
-        match self {
-            Self::Open(inner) => inner,
-            Self::Mistakes(inner) => inner,
-        }
-    }
-}
-
-impl Diagnostic for ConfigError {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.inner().help()
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.inner().source_code()
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        self.inner().labels()
-    }
-
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        self.inner().related()
     }
 }
 

@@ -13,6 +13,9 @@ use crate::access::Prefix;
 use crate::health::State;
 pub use crate::http::EditKind;
 
+/// Limit of `over`, which takes 8 bytes per value, back end and thread.
+pub const OVER_MAX: u32 = 65_536;
+
 /// The configuration of a balancer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {

@@ -1,12 +1,8 @@
 //! TLS towards clients and towards back ends.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use tls::{
-    ClientSettings, ClientTls, Identity, ServerSettings, ServerTls, TlsError, Trust, Version,
-};
-
-use super::model::{Backend, Host, Service};
+use tls::Version;
 
 /// TLS on a service's connections with its clients. The files are read when the balancer starts and when it
 /// reloads.
@@ -43,39 +39,6 @@ impl ServiceTls {
             client_ca: None,
         }
     }
-
-    /// Reads the files, for a service.
-    ///
-    /// # Errors
-    /// When a file cannot be read, or holds nothing that can be used.
-    pub fn open(&self, service: &Service) -> Result<ServerTls, TlsError> {
-        let versions = service.http_versions();
-        let mut alpn = Vec::new();
-        if versions.two {
-            alpn.push("h2".into());
-        }
-        // Of a TCP service nothing else is known either.
-        if versions.one || !versions.two {
-            alpn.push("http/1.1".into());
-        }
-        let settings = ServerSettings {
-            version: self.version,
-            suites: self.suites.clone(),
-            groups: self.groups.clone(),
-            tickets: self.tickets,
-            client_authorities: self.client_ca.as_deref().map(read).transpose()?,
-            alpn,
-            ..ServerSettings::new(Identity {
-                chain: read(&self.certificate)?,
-                key: read(&self.key)?,
-            })
-        };
-        ServerTls::with_key(
-            &settings,
-            &self.certificate.to_string_lossy(),
-            &self.key.to_string_lossy(),
-        )
-    }
 }
 
 /// TLS on the connections to a back end.
@@ -88,39 +51,4 @@ pub struct BackendTls {
     pub ca: Option<PathBuf>,
     /// Whether any certificate is accepted.
     pub insecure: bool,
-}
-
-impl BackendTls {
-    /// Reads the files.
-    ///
-    /// # Errors
-    /// When a file cannot be read, or holds nothing that can be used.
-    pub fn open(&self, backend: &Backend) -> Result<ClientTls, TlsError> {
-        let name = match (&self.name, &backend.address.host) {
-            (Some(name), _) => name.clone(),
-            (None, Host::Ip(ip)) => ip.to_string(),
-            (None, Host::Name(name)) => name.clone(),
-        };
-        ClientTls::new(&ClientSettings {
-            trust: match &self.ca {
-                _ if self.insecure => Trust::Anything,
-                None => Trust::Platform,
-                Some(path) => Trust::Authorities(read(path)?),
-            },
-            alpn: vec![match backend.speaks_http_2() {
-                true => "h2".into(),
-                false => "http/1.1".into(),
-            }],
-            // Connections to back ends are kept; those that are opened again cost less.
-            resumption: true,
-            ..ClientSettings::new(name)
-        })
-    }
-}
-
-fn read(path: &Path) -> Result<String, TlsError> {
-    std::fs::read_to_string(path).map_err(|source| TlsError::File {
-        path: path.to_owned(),
-        source,
-    })
 }

@@ -39,6 +39,20 @@ pub(super) struct BackendPlaces {
     pub edits: Vec<Place>,
 }
 
+impl BackendPlaces {
+    /// The places of a back end that has nothing but an address.
+    pub fn at(address: Place) -> BackendPlaces {
+        BackendPlaces {
+            address,
+            sticky_cookie: None,
+            http: None,
+            proxy_protocol_out: None,
+            weight: None,
+            edits: Vec::new(),
+        }
+    }
+}
+
 /// Wording of help texts, by syntax.
 pub(super) struct HelpTerms {
     /// How to make a service HTTP.
@@ -210,25 +224,6 @@ pub(super) fn is_printable(text: &str) -> bool {
 /// A valid header value: no control characters or surrounding whitespace.
 pub(super) fn is_field_value(text: &str) -> bool {
     text.trim() == text && !text.chars().any(char::is_control)
-}
-
-/// A valid host name: labels of letters, digits, `-` and `_`, at most 253 bytes.
-pub(super) fn is_host_name(text: &str) -> bool {
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    let last = text.strip_suffix('.').unwrap_or(text);
-    // A malformed IPv4 address is not a name.
-    text.len() <= 253
-        && last.split('.').all(label)
-        && !last
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 /// Fields about framing or the connection; editing them would change what the next server parses.

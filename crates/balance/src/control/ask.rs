@@ -18,7 +18,6 @@ pub enum AskError {
     Nobody {
         /// The socket.
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
     /// No reply in time, or the connection broke.
@@ -28,7 +27,6 @@ pub enum AskError {
         path: PathBuf,
         /// The time limit.
         limit: Duration,
-        /// The cause.
         source: io::Error,
     },
     /// The reply is not a balancer's.

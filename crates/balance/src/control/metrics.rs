@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use net::os;
 
 use super::supervisor::Supervisor;
-use crate::engine::state::{BackendState, DurationHistogram, ServiceState};
+use crate::engine::shared::state::{BackendState, DurationHistogram, ServiceState};
 use crate::health::State;
 
 /// Upper bounds of histogram buckets, as powers of two of microseconds: 16 us to 67 s, by factors

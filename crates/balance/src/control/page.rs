@@ -1,12 +1,12 @@
 //! Serves the counters over HTTP.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::metrics;
-use super::server::Server;
+use super::server::{Server, read_while};
 use super::supervisor::Supervisor;
 
 /// Longest head of a request, bytes.
@@ -30,7 +30,11 @@ impl Page {
         let address = listener.local_addr()?;
         let supervisor = supervisor.clone();
         // A bad or broken request is the client's problem.
-        let read = |stream: &mut TcpStream| read_head(stream).ok();
+        let read = |stream: &mut TcpStream| {
+            let is_partial = |head: &[u8]| !is_whole(head) && head.len() <= HEAD_BYTES_MAX;
+            let head = read_while(stream, LIMIT, is_partial).ok();
+            head.filter(|head| is_whole(head))
+        };
         let server = Server::tcp(listener, read, move |stream, head: Vec<u8>| {
             let _ = serve(stream, &head, &supervisor);
         })?;
@@ -78,23 +82,6 @@ fn request(head: &[u8]) -> Option<(&str, &str)> {
     Some((method, target.split('?').next()?))
 }
 
-fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let end = Instant::now() + LIMIT;
-    let mut head = Vec::new();
-    let mut bytes = [0; 1024];
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || head.len() > HEAD_BYTES_MAX {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut bytes) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => head.extend_from_slice(&bytes[..n]),
-            // A signal interrupts a read that has a time limit, even with SA_RESTART: signal(7).
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(head)
+fn is_whole(head: &[u8]) -> bool {
+    head.windows(4).any(|four| four == b"\r\n\r\n")
 }

@@ -3,14 +3,15 @@
 //! A request is a line of words; the reply is one JSON object, after which the connection is
 //! closed.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::config::nearest::suggestion;
 use ::config::units::shown;
 use serde_json::{Value, json};
 
+use super::server::read_while;
 use super::status::status;
 use super::supervisor::{ReloadError, Supervisor, Tell};
 use crate::config::ConfigError;
@@ -56,28 +57,9 @@ pub(super) fn serve(mut stream: UnixStream, line: io::Result<String>, supervisor
 
 /// Reads one request.
 pub(super) fn read_line(stream: &mut UnixStream) -> io::Result<String> {
-    let end = Instant::now() + LIMIT;
-    let mut line = Vec::new();
-    let mut bytes = [0; 512];
-    while !line.contains(&b'\n') {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        let n = match stream.read(&mut bytes) {
-            // A signal interrupts a read that has a time limit, even with SA_RESTART: signal(7).
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            result => result?,
-        };
-        line.extend_from_slice(&bytes[..n]);
-        if line.len() > UNREAD_BYTES_MAX {
-            break;
-        }
-        if n == 0 {
-            break;
-        }
-    }
+    let line = read_while(stream, LIMIT, |line| {
+        !line.contains(&b'\n') && line.len() <= UNREAD_BYTES_MAX
+    })?;
     if line.len() > REQUEST_BYTES_MAX {
         return Err(io::Error::other("it is longer than 4096 bytes"));
     }

@@ -1,6 +1,6 @@
 //! A small threaded server for occasional requests.
 
-use std::io;
+use std::io::{self, Read};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use net::wait::{Watch, wait};
 
-use crate::engine::waker::Waker;
+use crate::engine::shared::waker::Waker;
 
 /// Concurrent connections. With so many, a new one takes the place of an idle one.
 const IN_FLIGHT_MAX: usize = 8;
@@ -54,14 +54,19 @@ struct Place {
 }
 
 /// A connection's socket.
-trait Stream: Send + Sized + 'static {
+pub(super) trait Stream: Read + Send + Sized + 'static {
     fn duplicate(&self) -> io::Result<Self>;
+    fn limit_reads(&self, limit: Duration) -> io::Result<()>;
     fn end(&self);
 }
 
 impl Stream for TcpStream {
     fn duplicate(&self) -> io::Result<Self> {
         self.try_clone()
+    }
+
+    fn limit_reads(&self, limit: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(limit))
     }
 
     fn end(&self) {
@@ -74,9 +79,39 @@ impl Stream for UnixStream {
         self.try_clone()
     }
 
+    fn limit_reads(&self, limit: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(limit))
+    }
+
     fn end(&self) {
         let _ = self.shutdown(Shutdown::Both);
     }
+}
+
+/// Reads as long as what has come is partial; less if the stream ends.
+pub(super) fn read_while<S: Stream>(
+    stream: &mut S,
+    limit: Duration,
+    is_partial: impl Fn(&[u8]) -> bool,
+) -> io::Result<Vec<u8>> {
+    let end = Instant::now() + limit;
+    let mut all = Vec::new();
+    let mut bytes = [0; 1024];
+    while is_partial(&all) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.limit_reads(left)?;
+        match stream.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(n) => all.extend_from_slice(&bytes[..n]),
+            // A signal interrupts a read that has a time limit, even with SA_RESTART: signal(7).
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
 }
 
 impl Server {
@@ -258,7 +293,7 @@ impl Drop for Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read as _, Write as _};
+    use std::io::Write as _;
     use std::net::SocketAddr;
 
     const LIMIT: Duration = Duration::from_secs(20);

@@ -29,7 +29,6 @@ pub enum SocketError {
     Live {
         /// The socket.
         path: PathBuf,
-        /// Its process ID.
         pid: u64,
     },
     /// Another program listens there.
@@ -48,18 +47,10 @@ pub enum SocketError {
     NoSocket { path: PathBuf },
     /// It cannot be created.
     #[error("cannot make the socket {}: {source}", path.display())]
-    Make {
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Make { path: PathBuf, source: io::Error },
     /// It cannot be given to another user.
     #[error("cannot give the socket {} to the user of --user: {source}", path.display())]
-    Give {
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Give { path: PathBuf, source: io::Error },
 }
 
 /// The default path: the configuration file with `.sock` appended.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::supervisor::Supervisor;
 use crate::config::model::{Backend, Service, ServiceKind, Weight};
-use crate::engine::state::{BackendState, DurationHistogram, ServiceState};
+use crate::engine::shared::state::{BackendState, DurationHistogram, ServiceState};
 use crate::health::State;
 
 /// State and counters since the start. Times are in microseconds, exact to 1/8; `session_us` is the

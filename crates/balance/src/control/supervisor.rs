@@ -21,7 +21,7 @@ use crate::command::refusal;
 use crate::config::model::Weight;
 use crate::config::{Config, ConfigError, Warning, parse_file};
 use crate::engine::shared::Shared;
-use crate::engine::state::ServiceState;
+use crate::engine::shared::state::ServiceState;
 use crate::engine::{Balancer, BalancerError, Stats, ThreadFailed};
 use crate::health::{HealthEvent, State};
 
@@ -68,7 +68,6 @@ pub enum TellError {
     /// No such service.
     #[error("there is no service `{name}`; {help}")]
     Service {
-        /// The given name.
         name: String,
         /// The nearest match, or all names.
         help: String,
@@ -77,7 +76,6 @@ pub enum TellError {
     #[error("service `{service}` has no back end `{name}`; {help}")]
     Backend {
         service: String,
-        /// The given name.
         name: String,
         /// The nearest match, or all names.
         help: String,
@@ -85,7 +83,6 @@ pub enum TellError {
     /// The address does not resolve.
     #[error("cannot look up `{address}`: {why}")]
     Address {
-        /// The given address.
         address: String,
         /// The cause.
         why: String,
@@ -361,8 +358,7 @@ impl Supervisor {
         };
         all.iter().for_each(|one| one.balancer.begin_drain());
         let end = Instant::now() + limit;
-        let done = |one: &Arc<Generation>| one.balancer.is_done();
-        while !all.iter().all(done) && Instant::now() < end {
+        while !all.iter().all(|one| one.balancer.is_done()) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
         }
         drop(one_at_a_time);

@@ -14,14 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use net::ConnId;
 use net::wait::{Watch, wait};
-use net::{ConnId, Io};
 
 use super::restarts::restart_on_panic;
 use super::shared::ProcessState;
-use super::worker::Worker;
 use crate::command::{Account, account, kill, shell};
-use crate::config::Placeholders;
 use crate::config::model::{Config, Dispatch, Service};
 
 /// Concurrent programs.
@@ -127,14 +125,7 @@ impl ExternalPrograms {
 
     /// The handle of one worker.
     pub fn external_chooser(&self) -> Option<ExternalChooser> {
-        let (sender, replies) = channel();
-        self.requests.clone().map(|requests| ExternalChooser {
-            requests,
-            sender,
-            replies,
-            number: 0,
-            waiting: VecDeque::new(),
-        })
+        self.requests.clone().map(ExternalChooser::new)
     }
 }
 
@@ -172,8 +163,7 @@ impl ProgramRunner {
             let Some(service) = self.services.get(request.service) else {
                 continue;
             };
-            let run_program = self.run_program(service, &request);
-            let backend = match run_program {
+            let backend = match self.run_program(service, &request) {
                 Ok(backend) => {
                     service.failing.store(false, Ordering::Relaxed);
                     Some(backend)
@@ -221,8 +211,7 @@ impl ProgramRunner {
         let word = text.trim();
         let backends = &service.backends;
         let by_name = backends.iter().position(|name| name == word);
-        let by_number = || word.parse().ok().filter(|at| *at < backends.len());
-        match by_name.or_else(by_number) {
+        match by_name.or_else(|| word.parse().ok().filter(|at| *at < backends.len())) {
             Some(at) => Ok(at as u32),
             None => Err(ChoiceError::Unknown(word.escape_debug().to_string())),
         }
@@ -281,11 +270,10 @@ pub(super) struct ExternalChooser {
 }
 
 impl ExternalChooser {
-    /// A new handle for a worker that replaces the one with this handle.
-    pub fn fresh(&self) -> ExternalChooser {
+    fn new(requests: SyncSender<ChoiceRequest>) -> ExternalChooser {
         let (sender, replies) = channel();
         ExternalChooser {
-            requests: self.requests.clone(),
+            requests,
             sender,
             replies,
             number: 0,
@@ -293,9 +281,59 @@ impl ExternalChooser {
         }
     }
 
+    /// A new handle for a worker that replaces the one with this handle.
+    pub fn fresh(&self) -> ExternalChooser {
+        ExternalChooser::new(self.requests.clone())
+    }
+
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
+
+    /// Asks a service's program for a client. Returns the number of the reply; `None` if too many
+    /// requests wait.
+    pub fn ask(
+        &mut self,
+        service: usize,
+        command: Vec<u8>,
+        client: ConnId,
+        now_ns: u64,
+    ) -> Option<u64> {
+        self.number += 1;
+        let request = ChoiceRequest {
+            number: self.number,
+            service,
+            command,
+            asked: Instant::now(),
+            to: self.sender.clone(),
+        };
+        self.requests.try_send(request).ok()?;
+        self.waiting.push_back((self.number, client, now_ns));
+        Some(self.number)
+    }
+
+    /// The number, the client and the back end of a reply, or of a request whose limit has passed;
+    /// `None` if there is none now.
+    pub fn next_reply(&mut self, now_ns: u64) -> Option<(u64, ConnId, Option<u32>)> {
+        loop {
+            let (number, backend) = match self.replies.try_recv() {
+                Ok(reply) => (reply.number, reply.backend),
+                Err(_) => match self.waiting.front() {
+                    Some((number, _, asked_ns)) if is_late(*asked_ns, now_ns) => (*number, None),
+                    _ => return None,
+                },
+            };
+            // Sorted by number.
+            let at = self.waiting.binary_search_by_key(&number, |one| one.0);
+            if let Some((_, client, _)) = at.ok().and_then(|at| self.waiting.remove(at)) {
+                return Some((number, client, backend));
+            }
+        }
+    }
+}
+
+fn is_late(asked_ns: u64, now_ns: u64) -> bool {
+    now_ns.saturating_sub(asked_ns) > TIME_LIMIT_NS + POLL.as_nanos() as u64
 }
 
 /// State of the external choice for a client or its request.
@@ -307,103 +345,6 @@ pub(super) enum ExternalChoice {
     Pending(u64),
     /// The reply, which may name no back end.
     Chosen(Option<u32>),
-}
-
-impl<I: Io> Worker<I> {
-    /// Asks the program for a client; the client resumes with the reply.
-    pub(super) fn ask(&mut self, client: ConnId) {
-        let now_ns = self.now();
-        let Worker {
-            connections,
-            services,
-            shared,
-            external_chooser,
-            ..
-        } = self;
-        let connection = &mut connections[client.slot()];
-        let service = connection.service as usize;
-        let (Some(client_state), Some(external_chooser), Some(command)) = (
-            &mut connection.client,
-            external_chooser,
-            &services[service].program,
-        ) else {
-            return;
-        };
-        let mut line = Vec::new();
-        let placeholders = Placeholders {
-            client: client_state.address.ip(),
-            backend: "",
-            service: &shared.services[service].name,
-        };
-        command.fill(&placeholders, &mut line);
-        external_chooser.number += 1;
-        let number = external_chooser.number;
-        let request = ChoiceRequest {
-            number,
-            service,
-            command: line,
-            asked: Instant::now(),
-            to: external_chooser.sender.clone(),
-        };
-        if external_chooser.requests.try_send(request).is_ok() {
-            client_state.external_choice = ExternalChoice::Pending(number);
-            external_chooser.waiting.push_back((number, client, now_ns));
-            return;
-        }
-        // Too many requests wait.
-        shared.hook_failures.add(1);
-        client_state.external_choice = ExternalChoice::Chosen(None);
-        self.choice_made(client);
-    }
-
-    /// Takes replies, and resumes clients whose limit has passed.
-    pub(super) fn take_replies(&mut self) {
-        let now_ns = self.now();
-        loop {
-            let Some(external_chooser) = &mut self.external_chooser else {
-                return;
-            };
-            let late = |(_, _, asked_ns): &&(u64, ConnId, u64)| {
-                now_ns.saturating_sub(*asked_ns) > TIME_LIMIT_NS + POLL.as_nanos() as u64
-            };
-            let (number, backend) = match external_chooser.replies.try_recv() {
-                Ok(run_program) => (run_program.number, run_program.backend),
-                Err(_) => match external_chooser.waiting.front().filter(late) {
-                    Some((number, ..)) => (*number, None),
-                    None => return,
-                },
-            };
-            // Sorted by number.
-            let at = external_chooser
-                .waiting
-                .binary_search_by_key(&number, |one| one.0);
-            let Some((_, client, _)) = at.ok().and_then(|at| external_chooser.waiting.remove(at))
-            else {
-                continue;
-            };
-            let connection = &mut self.connections[client.slot()];
-            let Some(client_state) = connection
-                .client
-                .as_mut()
-                .filter(|_| connection.conn == Some(client))
-            else {
-                continue;
-            };
-            // It may have gone, or be waiting for a later reply.
-            if client_state.external_choice == ExternalChoice::Pending(number) {
-                client_state.external_choice = ExternalChoice::Chosen(backend);
-                self.choice_made(client);
-            }
-        }
-    }
-
-    fn choice_made(&mut self, client: ConnId) {
-        let service = self.connection(client).service as usize;
-        if !self.services[service].queue.is_empty() {
-            return self.enqueue(client);
-        }
-        self.select_backend(client);
-    }
 }
 
 #[cfg(test)]

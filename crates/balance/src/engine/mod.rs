@@ -5,33 +5,16 @@
 //! the health of each back end, how many connections it has, and counters. A separate thread probes
 //! back ends ([`health_checker`]).
 
-mod connect;
-mod connection;
-mod counters;
-pub mod events;
+mod error;
 mod external;
 pub mod health_checker;
 mod http;
-mod lookups;
 mod multiplexed;
-pub mod notices;
-mod peek;
-mod places;
-mod probe;
-mod proxy_header;
-mod queue;
-mod relay;
 mod restarts;
-mod scan;
-mod service_worker;
 pub mod shared;
 #[cfg(test)]
 mod simulated;
-pub mod state;
-mod streams;
 mod threads;
-mod tls_setup;
-pub mod waker;
 mod worker;
 
 use std::io;
@@ -44,89 +27,17 @@ use std::time::{Duration, Instant};
 
 use net::{IoKind, os};
 
+use crate::config::access_rules;
 use crate::config::model::{Backend, Config, Inspect, ServiceKind};
-use crate::config::{ConfigError, access_rules};
-use events::Event;
+pub use error::{BalancerError, ThreadFailed};
 use external::ExternalPrograms;
 use health_checker::HealthChecker;
-pub use restarts::ThreadFailed;
 pub(crate) use restarts::restart_on_panic;
+use shared::events::Event;
 use shared::{ListeningCount, Shared};
+pub use shared::{events, notices, state, waker};
+use threads::tls_setup::WorkerTls;
 use threads::{Copies, WorkerSpec};
-use tls_setup::WorkerTls;
-
-/// Why a balancer does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum BalancerError {
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        address: SocketAddr,
-        /// The cause.
-        source: io::Error,
-    },
-    /// An event loop cannot be opened.
-    #[error("cannot open an event loop: {0}")]
-    Loop(#[source] io::Error),
-    /// A back end's host name does not resolve.
-    #[error("service `{service}`, back end `{backend}`: cannot look up `{address}`: {source}")]
-    Resolve {
-        service: String,
-        /// The back end.
-        backend: String,
-        /// Its host and port.
-        address: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// An access list file cannot be read, or has errors.
-    #[error("service `{service}`: invalid access lists")]
-    Access {
-        service: String,
-        /// The errors, with their locations.
-        source: Box<ConfigError>,
-    },
-    /// The TLS of a service or of a back end cannot be set up.
-    #[error("service `{service}`: {source}")]
-    Tls {
-        service: String,
-        #[source]
-        source: tls::TlsError,
-    },
-    /// The threads that run external choosers cannot be started.
-    #[error("cannot start the threads of external choosers: {0}")]
-    Threads(#[source] io::Error),
-    /// Commands cannot run as the service's `user_account`.
-    #[error("service `{service}`: `user_account` cannot be used: {why}")]
-    Account {
-        service: String,
-        /// The cause.
-        why: String,
-    },
-    /// The configuration asks for something that is not supported.
-    #[error("service `{service}`: {what}")]
-    Unsupported {
-        service: String,
-        /// What it asks for, and what to do.
-        what: &'static str,
-    },
-    /// A header edit is invalid.
-    #[error(
-        "service `{service}`, back end `{backend}`: invalid edit of the field `{field}`: {source}"
-    )]
-    Header {
-        service: String,
-        /// The back end.
-        backend: String,
-        /// The field's name.
-        field: String,
-        /// The cause.
-        source: crate::http::EditError,
-    },
-    /// No service, or no address to listen on, is configured.
-    #[error("expected at least one service with an address to listen on, found none")]
-    Nothing,
-}
 
 /// Counts since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -180,7 +91,7 @@ impl Balancer {
         earlier: Option<&Balancer>,
     ) -> Result<Balancer, BalancerError> {
         check(config)?;
-        let addresses = lookups::all_backends(config)?;
+        let addresses = health_checker::lookups::all_backends(config)?;
         let mut rules = Vec::new();
         for service in &config.services {
             rules.push(
@@ -245,17 +156,16 @@ impl Balancer {
         drop(opened);
         // On an error, dropping the balancer stops the threads that did start.
         for _ in 0..count {
-            let lost = |_| Err(io::Error::other("a worker thread ended"));
             results
                 .recv()
-                .unwrap_or_else(lost)
+                .unwrap_or_else(|_| Err(io::Error::other("a worker thread ended")))
                 .map_err(BalancerError::Loop)?;
         }
         // One at a time: both would read the same waker.
         if let Some(earlier) = earlier {
             earlier.health_checker().take();
         }
-        *balancer.health_checker() = Some(HealthChecker::start(config, shared, tls.of_backends()));
+        *balancer.health_checker() = Some(HealthChecker::start(config, shared, tls.for_backends()));
         Ok(balancer)
     }
 
@@ -302,7 +212,6 @@ impl Balancer {
         stats
     }
 
-    /// The configuration.
     pub fn config(&self) -> Arc<Config> {
         self.config.clone()
     }

@@ -6,11 +6,9 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::shared::ProcessState;
+use crate::engine::error::{RESTARTS_MAX, ThreadFailed, WINDOW};
+use crate::engine::shared::ProcessState;
 
-/// How often a thread is started again within [`WINDOW`].
-pub(super) const RESTARTS_MAX: usize = 5;
-const WINDOW: Duration = Duration::from_secs(60);
 /// Pause before a thread is started again: the kernel releases the resources of an event loop with
 /// some delay.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
@@ -36,21 +34,6 @@ impl ThreadError {
                 .to_string(),
         )
     }
-}
-
-/// A thread failed too often and is not started again. If it is a worker, its listening sockets are
-/// closed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{thread} failed {} times within {} s and is not restarted; the last failure: {last}",
-    RESTARTS_MAX + 1,
-    WINDOW.as_secs()
-)]
-pub struct ThreadFailed {
-    /// Which, such as `worker 1`.
-    pub thread: String,
-    /// The last failure.
-    pub last: String,
 }
 
 /// The recent failures of a thread.

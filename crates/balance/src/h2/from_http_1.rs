@@ -2,9 +2,7 @@
 
 use memchr::memmem;
 use net::h2::hpack;
-use net::http::{
-    BodySink, HEAD_BYTES_MAX, HttpError, MessageBody, content_length, may_have_content,
-};
+use net::http::{BodySink, Framing, HEAD_BYTES_MAX, HttpError, MessageBody, content_length};
 
 /// A part of a message, for HTTP/2.
 #[derive(Debug, PartialEq, Eq)]
@@ -166,10 +164,7 @@ impl Message {
         if let Kind::Request { is_secure } = self.kind {
             let (method, fields) = encode_request(head, is_secure, &mut self.block)?;
             self.is_head_request = method == b"HEAD";
-            let body = match (fields.is_chunked, fields.length) {
-                (true, _) => MessageBody::CHUNKED,
-                (false, length) => MessageBody::of_length(length.unwrap_or(0)),
-            };
+            let body = MessageBody::new(Framing::of_request(fields.is_chunked, fields.length));
             each(Part::Head {
                 block: &self.block,
                 is_last: body.is_complete(),
@@ -191,12 +186,13 @@ impl Message {
             });
             return Ok(None);
         }
-        let body = match (fields.is_chunked, fields.length) {
-            _ if !may_have_content(number, self.is_head_request) => MessageBody::EMPTY,
-            (true, _) => MessageBody::CHUNKED,
-            (false, Some(length)) => MessageBody::of_length(length),
-            (false, None) => MessageBody::UNTIL_CLOSE,
-        };
+        let framing = Framing::of_response(
+            number,
+            self.is_head_request,
+            fields.is_chunked,
+            fields.length,
+        );
+        let body = MessageBody::new(framing);
         each(Part::Head {
             block: &self.block,
             is_last: body.is_complete(),

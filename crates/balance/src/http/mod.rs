@@ -10,37 +10,27 @@
 //! There is no I/O, clock or event loop here. Parsing a head and forwarding it unchanged allocate
 //! nothing; a changed head is appended to the caller's vector.
 
-mod edits;
-mod fields;
+mod direction;
 mod guarded;
-mod head_info;
+mod head;
 mod local_response;
 mod refusal;
-mod request;
-mod response;
 mod rewrite;
-mod scan;
-mod target;
 mod tracker;
 
-pub use edits::{Edit, EditError, EditKind};
-pub(crate) use fields::is_token;
-pub use fields::{Field, Fields};
+pub use direction::Direction;
 pub use guarded::GuardedNames;
+pub use head::{
+    Field, Fields, HeadScan, Method, RequestContext, RequestHead, ResponseHead, read_request,
+    read_response,
+};
 pub(crate) use local_response::reason;
 pub use local_response::text_response;
 pub use refusal::{BadResponse, Refusal};
-pub use request::{Method, RequestHead, read_request};
-pub use response::{RequestContext, ResponseHead, read_response};
 pub use rewrite::{
-    BodyPass, ResponseRewrite, Rewritten, ToClient, ToUpstream, rewrite_request, rewrite_response,
+    BodyPass, Edit, EditError, EditKind, ResponseRewrite, Rewritten, ToClient, ToUpstream,
+    rewrite_request, rewrite_response,
 };
-pub use scan::HeadScan;
-pub use tracker::{BodyTracker, Direction, Framing, Taken};
+pub use tracker::{BodyTracker, Taken};
 
-pub use net::http::{HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};
-
-/// Empty lines allowed before a request (RFC 9112 2.2 asks for at least one).
-pub const EMPTY_LINES_MAX: usize = 2;
-/// Names allowed in a message's Connection fields besides the known options.
-pub const CONNECTION_NAMES_MAX: usize = 32;
+pub use net::http::{Framing, HEAD_BYTES_MAX, HEADERS_MAX, INTERIM_MAX};

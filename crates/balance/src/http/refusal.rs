@@ -9,7 +9,7 @@ pub enum Refusal {
     /// A line ends with a bare LF, or contains a CR.
     #[error("a line that does not end with CR LF")]
     LineEnd,
-    /// More than [`super::EMPTY_LINES_MAX`] empty lines.
+    /// More than two empty lines.
     #[error("too many empty lines before the request")]
     EmptyLines,
     /// The request line is not method, target and version, separated by single spaces.

@@ -1,31 +1,9 @@
 //! Finding the end of a message body.
 
-use net::http::{BodySink, HttpError, MessageBody};
+use net::http::{BodySink, Framing, HttpError, MessageBody, is_control, is_token_byte, list};
 
-use super::Refusal;
-use super::fields::{is_control, is_token_byte};
 use super::guarded::{GuardedNames, NameHash, fold, is_forwarded};
-use super::head_info::list;
-
-/// The direction of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Client to back end.
-    Request,
-    /// Back end to client.
-    Response,
-}
-
-/// How a body is delimited (RFC 9112 section 6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// No body.
-    None,
-    Length(u64),
-    Chunked,
-    /// By the connection's end; in responses only.
-    UntilClose,
-}
+use super::{Direction, Refusal};
 
 /// Tracks a body and says how many of the received bytes belong to its message.
 ///
@@ -56,12 +34,7 @@ impl BodyTracker {
     /// A tracker for the body after a head.
     pub fn new(direction: Direction, framing: Framing) -> Self {
         BodyTracker {
-            body: match framing {
-                Framing::None => MessageBody::EMPTY,
-                Framing::Length(bytes) => MessageBody::of_length(bytes),
-                Framing::Chunked => MessageBody::CHUNKED,
-                Framing::UntilClose => MessageBody::UNTIL_CLOSE,
-            },
+            body: MessageBody::new(framing),
             strict: ChunkRules::new(direction),
         }
     }

@@ -8,7 +8,7 @@ use minijinja::{Environment, context};
 use readings::QuicCongestion;
 
 use super::{Driver, DriverError};
-use crate::manifest::{Value, complaint, environment};
+use crate::manifest::{Value, complaint, environment, params_seen, programs_seen};
 use crate::spec::{HttpVersion, TlsSpec};
 
 /// The word of a command in whose place the headers come.
@@ -145,17 +145,7 @@ pub(super) struct Filler {
 impl Filler {
     /// One that knows only `programs` and `weigh`.
     pub fn new(driver: &Driver, programs: &BTreeMap<String, PathBuf>, weigh: &Path) -> Self {
-        let programs: BTreeMap<&str, String> = driver
-            .programs
-            .iter()
-            .map(|(name, names)| {
-                let path = match programs.get(name) {
-                    Some(path) => path.to_string_lossy().into_owned(),
-                    None => names.first().unwrap_or(name).clone(),
-                };
-                (name.as_str(), path)
-            })
-            .collect();
+        let programs = programs_seen(&driver.programs, programs);
         Self {
             driver: driver.name.clone(),
             environment: environment(),
@@ -164,17 +154,7 @@ impl Filler {
     }
 
     fn with(self, driver: &Driver, run: &RunContext) -> Self {
-        let params: BTreeMap<&str, minijinja::Value> = driver
-            .params
-            .iter()
-            .map(|param| {
-                let value = run
-                    .params
-                    .get(&param.name)
-                    .map_or(minijinja::Value::from(()), Value::to_template);
-                (param.name.as_str(), value)
-            })
-            .collect();
+        let params = params_seen(&driver.params, &run.params);
         let names = context! {
             url => format!("{}://{}:{}{}", run.scheme, run.host, run.port, run.path),
             scheme => run.scheme,

@@ -4,42 +4,25 @@
 //! refers to something and every value has its type and unit, or into an [`ExperimentError`] that
 //! shows each mistake in its place. `docs/src/reference/experiments.md` describes the format.
 
-mod background;
-mod builder;
-mod curve;
 mod design;
-mod drivers;
 mod error;
-mod event_settings;
 mod events;
 mod factors;
 mod gates;
 mod hosts;
-mod hosts_file;
 mod load;
-mod loads;
-mod machine_links;
-mod machines;
 mod names;
-mod overrides;
-mod own_server;
 mod parse;
-mod parts;
-mod placeholders;
-mod reach;
-mod references;
 mod servers;
-mod subjects;
 mod write;
-mod written_factors;
 
 use std::path::Path;
 
-pub use builder::ExperimentBuilder;
 pub use error::ExperimentError;
-pub use hosts_file::read_hosts;
+pub use hosts::read_hosts;
 pub(crate) use names::VARIED_LOAD_KEYS;
-pub use own_server::COMMAND;
+pub use parse::ExperimentBuilder;
+pub use servers::COMMAND;
 
 use crate::recipes::Recipes;
 use crate::spec::Experiment;

@@ -5,492 +5,390 @@ use std::time::Duration;
 
 use toml::{Table, Value as Toml};
 
-use super::background::NONE;
+use super::load::background::NONE;
+use crate::manifest::Value;
 use crate::spec::{
-    Apart, BodyCheck, Choice, Design, Effect, EventTarget, EventWhat, Experiment, HttpVersion,
-    LoadSpec, NamedLoad, ParamValue, Rate, SameAnswers, Server, SliceLength, SubjectLoad, Target,
-    TlsSpec, Upstream,
+    Apart, BodyCheck, Choice, Design, Effect, Event, EventTarget, EventWhat, Expect, Experiment,
+    Factor, HttpVersion, LoadSpec, NamedLoad, ParamValue, Published, Rate, SameAnswers, Server,
+    SliceLength, Subject, SubjectLoad, Target, TlsSpec, Upstream,
 };
-use config::units;
-use readings::{Access, ContainerSource, HostSpec, Reach};
+use config::units::{bit_rate_text, duration_text, rate_text, share_text};
+use readings::{Access, ContainerSource, HostSpec, LinkSpec, Reach};
 
 impl Experiment {
     /// The experiment as the text of a file. Reading it back, with the same recipes, gives the
     /// same experiment; changes by `--quick` and `--set` are in it.
     pub fn to_toml(&self) -> String {
         let mut top = Table::new();
-        put(&mut top, "name", text(&self.name));
-        put(&mut top, "title", text(&self.title));
-        if let Some(question) = &self.question {
-            put(&mut top, "question", text(question));
-        }
+        top.put("name", self.name.as_str());
+        top.put("title", self.title.as_str());
+        top.put_some("question", self.question.as_deref());
         let hosts = self.hosts.iter().filter(|one| one.is_first());
-        let hosts = hosts.map(|one| (one.declared_name().to_owned(), Toml::Table(host(one))));
-        put_table(&mut top, "hosts", hosts.collect());
-        let servers = self
-            .servers
-            .iter()
-            .map(|one| (one.name.clone(), Toml::Table(server(one))));
-        put_table(&mut top, "servers", servers.collect());
-        let subjects = self.subjects.iter().map(|subject| {
-            let authority = match &subject.target {
-                Target::Server(name) | Target::Address(name) => name,
-            };
-            let url = format!("{}://{authority}{}", subject.scheme, subject.path);
-            let mut table = Table::new();
-            if let Some(driver) = &subject.driver {
-                put_driver(&mut table, driver);
-            }
-            put_subject_load(&mut table, subject.load);
-            if let Some(names) = &subject.background {
-                put(&mut table, "background", background(names));
-            }
-            let value = match table.is_empty() {
-                true => Toml::String(url),
-                false => {
-                    put(&mut table, "url", Toml::String(url));
-                    Toml::Table(table)
-                }
-            };
-            (subject.name.clone(), value)
-        });
-        put_table(&mut top, "subjects", subjects.collect());
-        let factors = self.factors.iter().map(|factor| {
-            let levels = factor.levels.iter().map(|level| match &level.effect {
-                Effect::Loads(parts) => {
-                    let parts = parts.iter();
-                    let parts = parts.map(|part| (part.key.clone(), part.value.to_toml()));
-                    Toml::Table(parts.collect())
-                }
-                _ => level.value.to_toml(),
-            });
-            (factor.name.clone(), Toml::Array(levels.collect()))
-        });
-        put_table(&mut top, "factors", factors.collect());
+        top.put_table("hosts", hosts.map(|one| (one.declared_name(), host(one))));
+        let servers = self.servers.iter();
+        top.put_table("servers", servers.map(|one| (&one.name, server(one))));
+        let subjects = self.subjects.iter();
+        top.put_table("subjects", subjects.map(|one| (&one.name, subject(one))));
+        let factors = self.factors.iter();
+        top.put_table("factors", factors.map(|one| (&one.name, levels(one))));
         match self.loads.is_empty() {
-            true => put(&mut top, "load", Toml::Table(load(&self.load))),
+            true => top.put("load", load(&self.load)),
             false => {
-                let loads = self.loads.iter().map(named_load);
-                put(&mut top, "loads", Toml::Table(loads.collect()));
+                let loads = self.loads.iter();
+                top.put_table("loads", loads.map(|one| (&one.name, named_load(one))));
             }
         }
-        self.put_events(&mut top);
-        let mut expect = Table::new();
-        put(&mut expect, "status", i64::from(self.expect.status).into());
-        if let Some(contains) = &self.expect.contains {
-            put(&mut expect, "contains", text(contains));
-        }
-        let body = match self.expect.body {
-            BodyCheck::Same => "same",
-            BodyCheck::Varies => "varies",
-            BodyCheck::Auto => "auto",
-        };
-        put(&mut expect, "body", text(body));
-        match self.expect.same {
-            SameAnswers::Auto => {}
-            SameAnswers::All => put(&mut expect, "same", true.into()),
-            SameAnswers::Differ => put(&mut expect, "same", false.into()),
-        }
-        if !self.expect.every_server {
-            put(&mut expect, "every_server", false.into());
-        }
-        put(&mut top, "expect", Toml::Table(expect));
-        put(&mut top, "design", Toml::Table(design(&self.design)));
+        top.put_list("events", self.events.iter().map(event));
+        top.put("expect", expect(&self.expect));
+        top.put("design", design(&self.design));
         self.put_gates(&mut top);
-        let sysctls = self
-            .sysctls
-            .iter()
-            .map(|(name, value)| (name.clone(), text(value)));
-        put_table(&mut top, "sysctls", sysctls.collect());
-        self.put_published(&mut top);
+        top.put_table("sysctls", pairs(&self.sysctls));
+        top.put_list("published", self.published.iter().map(published));
         top.to_string()
     }
 
-    fn put_events(&self, top: &mut Table) {
-        if self.events.is_empty() {
-            return;
-        }
-        let events = self.events.iter().map(|event| {
-            let mut table = Table::new();
-            let time = |time| Toml::String(units::duration_text(time));
-            put(&mut table, "at", time(event.at));
-            match &event.target {
-                EventTarget::Host(host) => put(&mut table, "host", text(host)),
-                EventTarget::Servers(names) => match &names[..] {
-                    [name] => put(&mut table, "server", text(name)),
-                    names => put(&mut table, "servers", texts(names)),
-                },
-            }
-            let what = match &event.what {
-                EventWhat::Kind(kind) => text(kind.word()),
-                EventWhat::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
-            };
-            put(&mut table, "what", what);
-            if let Some(until) = event.until {
-                put(&mut table, "until", time(until));
-            }
-            let settings = &event.settings;
-            put_table(&mut table, "params", params(&settings.params));
-            if let Some(quota) = settings.quota {
-                put(&mut table, "quota", Toml::Float(quota));
-            }
-            if let Some(loss) = settings.loss {
-                put(&mut table, "loss", Toml::String(units::share_text(loss)));
-            }
-            for (key, value) in [("delay", settings.delay), ("pause", settings.pause)] {
-                if let Some(value) = value {
-                    put(&mut table, key, time(value));
-                }
-            }
-            Toml::Table(table)
-        });
-        put(top, "events", Toml::Array(events.collect()));
-    }
-
     fn put_gates(&self, top: &mut Table) {
-        let is_unnamed = |gate: &readings::Gate| gate.name == gate.full_text();
-        if self.gates.iter().all(is_unnamed) {
-            let texts = self.gates.iter().map(|gate| Toml::String(gate.full_text()));
-            let texts: Vec<Toml> = texts.collect();
-            if !texts.is_empty() {
-                put(top, "gates", Toml::Array(texts));
-            }
-            return;
-        }
         let gates = self.gates.iter();
-        let gates = gates.map(|gate| (gate.name.clone(), Toml::String(gate.full_text())));
-        put_table(top, "gates", gates.collect());
-    }
-
-    fn put_published(&self, top: &mut Table) {
-        if self.published.is_empty() {
-            return;
+        match self.gates.iter().all(|gate| gate.name == gate.full_text()) {
+            true => top.put_list("gates", gates.map(|gate| gate.full_text())),
+            false => top.put_table("gates", gates.map(|gate| (&gate.name, gate.full_text()))),
         }
-        let figures = self.published.iter().map(|figure| {
-            let mut table = Table::new();
-            put(&mut table, "what", text(&figure.what));
-            put(&mut table, "value", Toml::Float(figure.value));
-            put(&mut table, "unit", text(&figure.unit));
-            put(&mut table, "source", text(&figure.source));
-            Toml::Table(table)
-        });
-        put(top, "published", Toml::Array(figures.collect()));
     }
 }
 
-fn texts(words: &[String]) -> Toml {
-    Toml::Array(words.iter().map(|word| text(word)).collect())
+/// Keys and what they hold.
+trait Put {
+    fn put(&mut self, key: &str, value: impl Into<Toml>);
+    fn put_some(&mut self, key: &str, value: Option<impl Into<Toml>>);
+    /// An empty list is left out.
+    fn put_list(&mut self, key: &str, list: impl IntoIterator<Item = impl Into<Toml>>);
+    /// An empty table is left out.
+    fn put_table(
+        &mut self,
+        key: &str,
+        inner: impl IntoIterator<Item = (impl ToString, impl Into<Toml>)>,
+    );
+}
+
+impl Put for Table {
+    fn put(&mut self, key: &str, value: impl Into<Toml>) {
+        self.insert(key.to_owned(), value.into());
+    }
+
+    fn put_some(&mut self, key: &str, value: Option<impl Into<Toml>>) {
+        if let Some(value) = value {
+            self.put(key, value);
+        }
+    }
+
+    fn put_list(&mut self, key: &str, list: impl IntoIterator<Item = impl Into<Toml>>) {
+        let list: Vec<Toml> = list.into_iter().map(Into::into).collect();
+        self.put_some(key, (!list.is_empty()).then_some(list));
+    }
+
+    fn put_table(
+        &mut self,
+        key: &str,
+        inner: impl IntoIterator<Item = (impl ToString, impl Into<Toml>)>,
+    ) {
+        let inner = inner.into_iter();
+        let inner: Table = inner
+            .map(|(key, value)| (key.to_string(), value.into()))
+            .collect();
+        self.put_some(key, (!inner.is_empty()).then_some(inner));
+    }
+}
+
+fn host(host: &HostSpec) -> Table {
+    let mut table = Table::new();
+    table.put_list("cpus", host.cpus.iter().copied());
+    if let Some(reach) = &host.reach {
+        table.put(reach.key(), how_reached(reach));
+    }
+    let binary = host.binary.as_ref().map(|path| path.to_string_lossy());
+    table.put_some("binary", binary.as_deref());
+    table.put_some("address", host.address.map(|address| address.to_string()));
+    table.put_some("quota", host.quota);
+    table.put_some("link", host.link.as_ref().map(link));
+    if host.access == Access::External {
+        table.put("access", "external");
+    }
+    table.put_table("settings", pairs(&host.settings));
+    table
 }
 
 /// What opens the pipe to a host, as its key has it.
 fn how_reached(reach: &Reach) -> Toml {
     let mut table = Table::new();
-    let mut name = |key: &str, value: Option<&String>| {
-        if let Some(value) = value {
-            put(&mut table, key, text(value));
-        }
-    };
-    let (options, count) = match reach {
-        Reach::Ssh(destination) => return text(destination),
-        Reach::Exec(words) => return texts(words),
+    let options = match reach {
+        Reach::Ssh(destination) => return destination.as_str().into(),
+        Reach::Exec(words) => return words.clone().into(),
         Reach::Podman(podman) => {
             match &podman.source {
-                ContainerSource::Container(container) => name("container", Some(container)),
-                ContainerSource::Image(image) => name("image", Some(image)),
+                ContainerSource::Container(container) => table.put("container", container.as_str()),
+                ContainerSource::Image(image) => table.put("image", image.as_str()),
             }
-            (podman.options.as_slice(), None)
+            podman.options.as_slice()
         }
         Reach::Slurm(member) => {
-            name("partition", member.spec.partition.as_ref());
-            (
-                member.spec.options.as_slice(),
-                member.count.map(|it| ("nodes", it)),
-            )
+            table.put_some("partition", member.spec.partition.as_deref());
+            table.put_some("nodes", member.count);
+            &member.spec.options
         }
         Reach::Kubernetes(member) => {
-            name("image", Some(&member.spec.image));
-            name("namespace", member.spec.namespace.as_ref());
-            let count = member.count.map(|it| ("replicas", it));
-            (member.spec.options.as_slice(), count)
+            table.put("image", member.spec.image.as_str());
+            table.put_some("namespace", member.spec.namespace.as_deref());
+            table.put_some("replicas", member.count);
+            &member.spec.options
         }
         Reach::Nomad(member) => {
-            name("job", Some(&member.spec.job));
-            name("task", member.spec.task.as_ref());
-            name("namespace", member.spec.namespace.as_ref());
-            (&[][..], member.count.map(|it| ("allocations", it)))
+            table.put("job", member.spec.job.as_str());
+            table.put_some("task", member.spec.task.as_deref());
+            table.put_some("namespace", member.spec.namespace.as_deref());
+            table.put_some("allocations", member.count);
+            &[]
         }
     };
-    if let Some((key, count)) = count {
-        put(&mut table, key, i64::from(count).into());
-    }
-    if !options.is_empty() {
-        put(&mut table, "options", texts(options));
-    }
-    Toml::Table(table)
+    table.put_list("options", options.iter().cloned());
+    table.into()
 }
 
-fn host(host: &HostSpec) -> Table {
+fn link(link: &LinkSpec) -> Table {
     let mut table = Table::new();
-    if !host.cpus.is_empty() {
-        let cpus = host.cpus.iter().map(|cpu| Toml::from(i64::from(*cpu)));
-        put(&mut table, "cpus", Toml::Array(cpus.collect()));
-    }
-    if let Some(reach) = &host.reach {
-        put(&mut table, reach.key(), how_reached(reach));
-    }
-    if let Some(binary) = &host.binary {
-        put(&mut table, "binary", text(&binary.to_string_lossy()));
-    }
-    if let Some(address) = &host.address {
-        put(&mut table, "address", text(&address.to_string()));
-    }
-    if let Some(quota) = host.quota {
-        put(&mut table, "quota", Toml::Float(quota));
-    }
-    if let Some(link) = &host.link {
-        let mut inner = Table::new();
-        let time = |ns| Toml::String(units::duration_text(Duration::from_nanos(ns)));
-        put(&mut inner, "rtt", time(link.rtt_ns));
-        put(&mut inner, "jitter", time(link.jitter_ns));
-        let loss = Toml::String(units::share_text(link.loss));
-        put(&mut inner, "loss", loss);
-        if let Some(rate) = link.rate_bits_per_s {
-            put(&mut inner, "rate", Toml::String(units::bit_rate_text(rate)));
-        }
-        put(&mut table, "link", Toml::Table(inner));
-    }
-    if host.access == Access::External {
-        put(&mut table, "access", text("external"));
-    }
-    let settings = host.settings.iter();
-    let settings = settings.map(|(name, value)| (name.clone(), text(value)));
-    put_table(&mut table, "settings", settings.collect());
+    table.put("rtt", duration_text(Duration::from_nanos(link.rtt_ns)));
+    let jitter = Duration::from_nanos(link.jitter_ns);
+    table.put("jitter", duration_text(jitter));
+    table.put("loss", share_text(link.loss));
+    table.put_some("rate", link.rate_bits_per_s.map(bit_rate_text));
     table
 }
 
 fn server(server: &Server) -> Table {
     let mut table = Table::new();
-    put(&mut table, "recipe", text(&server.recipe));
-    if let Some(host) = &server.host {
-        put(&mut table, "host", text(host));
-    }
-    if let Some(port) = server.port {
-        put(&mut table, "port", i64::from(port).into());
-    }
-    if !server.upstreams.is_empty() {
-        let names = server.upstreams.iter().map(|upstream| match upstream {
-            Upstream::Server(name) => text(name),
-            Upstream::Address(addr) => Toml::String(addr.to_string()),
-        });
-        put(&mut table, "upstreams", Toml::Array(names.collect()));
-    }
-    put_table(&mut table, "with", params(&server.with));
+    table.put("recipe", server.recipe.as_str());
+    table.put_some("host", server.host.as_deref());
+    table.put_some("port", server.port.map(u32::from));
+    let upstreams = server.upstreams.iter().map(|upstream| match upstream {
+        Upstream::Server(name) => name.clone(),
+        Upstream::Address(addr) => addr.to_string(),
+    });
+    table.put_list("upstreams", upstreams);
+    table.put_table("with", params(&server.with));
     table
 }
 
-fn params(given: &BTreeMap<String, ParamValue>) -> Table {
-    let params = given.iter().map(|(name, given)| {
-        let value = match given {
-            ParamValue::Value(value) => value.to_toml(),
-            ParamValue::Factor { factor, .. } => Toml::String(format!("{{{factor}}}")),
-        };
-        (name.clone(), value)
-    });
-    params.collect()
-}
-
-fn put_driver(table: &mut Table, driver: &Choice) {
-    put(table, "driver", text(&driver.name));
-    let with = driver.params.iter();
-    let with = with.map(|(name, value)| (name.clone(), value.to_toml()));
-    put_table(table, "with", with.collect());
+/// A subject: its URL, in a table only if it sets something of its own.
+fn subject(subject: &Subject) -> Toml {
+    let (Target::Server(authority) | Target::Address(authority)) = &subject.target;
+    let url = format!("{}://{authority}{}", subject.scheme, subject.path);
+    let mut table = Table::new();
+    if let Some(driver) = &subject.driver {
+        put_driver(&mut table, driver);
+    }
+    put_subject_load(&mut table, subject.load);
+    match subject.background.as_deref() {
+        Some([]) => table.put("background", NONE),
+        Some(names) => table.put("background", names.to_vec()),
+        None => {}
+    }
+    if table.is_empty() {
+        return url.into();
+    }
+    table.put("url", url);
+    table.into()
 }
 
 fn put_subject_load(table: &mut Table, load: SubjectLoad) {
-    for (key, count) in [("connections", load.connections), ("streams", load.streams)] {
-        if let Some(count) = count {
-            put(table, key, i64::from(count).into());
+    table.put_some("connections", load.connections);
+    table.put_some("streams", load.streams);
+    let requests = load.requests_per_connection.map(count);
+    table.put_some("requests_per_connection", requests);
+    table.put_some("http", load.http.map(HttpVersion::name));
+}
+
+/// What was read is at most 10^9.
+fn count(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn levels(factor: &Factor) -> Vec<Toml> {
+    let levels = factor.levels.iter().map(|level| match &level.effect {
+        Effect::Loads(parts) => {
+            let parts = parts.iter();
+            let parts = parts.map(|part| (part.key.clone(), part.value.to_toml()));
+            Toml::Table(parts.collect())
         }
-    }
-    if let Some(count) = load.requests_per_connection {
-        // What was read is at most 10^9.
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        put(table, "requests_per_connection", count.into());
-    }
-    if let Some(http) = load.http {
-        put(table, "http", text(http.name()));
-    }
+        _ => level.value.to_toml(),
+    });
+    levels.collect()
 }
 
-fn put_tls(table: &mut Table, tls: &TlsSpec) {
-    let names = |names: &[String]| Toml::Array(names.iter().map(|name| text(name)).collect());
-    if let Some(version) = tls.version {
-        put(table, "tls_version", text(version.name()));
-    }
-    if !tls.suites.is_empty() {
-        put(table, "tls_suites", names(&tls.suites));
-    }
-    if !tls.groups.is_empty() {
-        put(table, "tls_groups", names(&tls.groups));
-    }
-    if tls.resumption {
-        put(table, "tls_resumption", true.into());
-    }
-    if let Some(path) = &tls.ca {
-        put(table, "tls_ca", text(path));
-    }
-    if tls.insecure {
-        put(table, "tls_insecure", true.into());
-    }
-    if let Some(key) = tls.client_key {
-        put(table, "tls_client_key", text(key.name()));
-    }
+/// The key with the name of a factor that fills it in.
+fn placeholder(factor: &str) -> String {
+    format!("{{{factor}}}")
 }
 
-fn background(names: &[String]) -> Toml {
-    match names.is_empty() {
-        true => text(NONE),
-        false => texts(names),
-    }
+fn params(given: &BTreeMap<String, ParamValue>) -> impl Iterator<Item = (&String, Toml)> {
+    given.iter().map(|(name, given)| match given {
+        ParamValue::Value(value) => (name, value.to_toml()),
+        ParamValue::Factor { factor, .. } => (name, placeholder(factor).into()),
+    })
 }
 
-fn named_load(one: &NamedLoad) -> (String, Toml) {
+fn pairs(pairs: &[(String, String)]) -> impl Iterator<Item = (&String, &str)> {
+    pairs.iter().map(|(name, value)| (name, value.as_str()))
+}
+
+fn put_driver(table: &mut Table, driver: &Choice) {
+    table.put("driver", driver.name.as_str());
+    let with = driver.params.iter();
+    table.put_table(
+        "with",
+        with.map(|(name, value)| (name, Value::to_toml(value))),
+    );
+}
+
+fn named_load(one: &NamedLoad) -> Table {
     let mut table = load(&one.load);
     table.remove("driver");
-    put(&mut table, "role", text(one.role.word()));
-    if let Some(path) = &one.path {
-        put(&mut table, "path", text(path));
-    }
-    (one.name.clone(), Toml::Table(table))
+    table.put("role", one.role.word());
+    table.put_some("path", one.path.as_deref());
+    table
 }
 
 fn load(load: &LoadSpec) -> Table {
     let mut table = Table::new();
     put_driver(&mut table, &load.driver);
-    match &load.host {
-        Some(host) if load.more_hosts.is_empty() => put(&mut table, "host", text(host)),
-        Some(host) => {
-            let hosts = [host].into_iter().chain(&load.more_hosts);
-            let hosts: Vec<toml::Value> = hosts.map(|one| text(one)).collect();
-            put(&mut table, "hosts", hosts.into());
-        }
-        None => {}
+    match load.more_hosts.is_empty() {
+        true => table.put_some("host", load.host.as_deref()),
+        false => table.put_list("hosts", load.host.iter().chain(&load.more_hosts).cloned()),
     }
-    put(
-        &mut table,
-        "connections",
-        i64::from(load.connections).into(),
-    );
-    if let Some(threads) = load.threads {
-        put(&mut table, "threads", i64::from(threads).into());
+    table.put("connections", load.connections);
+    table.put_some("threads", load.threads);
+    table.put("keepalive", load.keepalive);
+    let requests = load.requests_per_connection.map(count);
+    table.put_some("requests_per_connection", requests);
+    table.put("method", load.method.as_str());
+    table.put_some("body", load.body.as_deref());
+    table.put("timeout", duration_text(load.timeout));
+    match load.rate {
+        Rate::Auto => table.put("rate", "auto"),
+        Rate::PerSecond(per_s) => table.put("rate", rate_text(per_s)),
     }
-    put(&mut table, "keepalive", load.keepalive.into());
-    if let Some(count) = load.requests_per_connection {
-        // What was read is at most 10^9.
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        put(&mut table, "requests_per_connection", count.into());
-    }
-    put(&mut table, "method", text(&load.method));
-    if let Some(body) = &load.body {
-        put(&mut table, "body", text(body));
-    }
-    put(
-        &mut table,
-        "timeout",
-        Toml::String(units::duration_text(load.timeout)),
-    );
-    let rate = match load.rate {
-        Rate::Auto => "auto".to_owned(),
-        Rate::PerSecond(per_s) => units::rate_text(per_s),
-    };
-    put(&mut table, "rate", Toml::String(rate));
     if let Some(curve) = &load.curve {
-        let shares = curve.shares.iter().map(|one| units::share_text(*one));
-        let points = match &curve.rates_per_s {
+        match &curve.rates_per_s {
             // It means the default shares.
-            None => Toml::Boolean(true),
+            None => table.put("curve", true),
             Some(rates) => {
-                let rates = rates.iter().map(|one| units::rate_text(*one));
-                Toml::Array(rates.chain(shares).map(Toml::String).collect())
+                let rates = rates.iter().map(|one| rate_text(*one));
+                let shares = curve.shares.iter().map(|one| share_text(*one));
+                table.put("curve", rates.chain(shares).collect::<Vec<_>>());
             }
-        };
-        put(&mut table, "curve", points);
-        let bounds = curve.bounds.iter().map(|one| units::duration_text(*one));
-        let bounds = bounds.map(Toml::String).collect();
-        put(&mut table, "bounds", Toml::Array(bounds));
+        }
+        let bounds = curve.bounds.iter().map(|one| duration_text(*one));
+        table.put("bounds", bounds.collect::<Vec<_>>());
     }
     if load.http != HttpVersion::Http1 {
-        put(&mut table, "http", text(load.http.name()));
-        put(&mut table, "streams", i64::from(load.streams).into());
+        table.put("http", load.http.name());
+        table.put("streams", load.streams);
     }
-    if let Some(congestion) = load.quic_congestion {
-        put(&mut table, "quic_congestion", text(congestion.name()));
-    }
+    table.put_some(
+        "quic_congestion",
+        load.quic_congestion.map(|one| one.name()),
+    );
     put_tls(&mut table, &load.tls);
-    let headers = load
-        .headers
-        .iter()
-        .map(|(name, value)| (name.clone(), text(value)));
-    put_table(&mut table, "headers", headers.collect());
+    table.put_table("headers", pairs(&load.headers));
+    table
+}
+
+fn put_tls(table: &mut Table, tls: &TlsSpec) {
+    table.put_some("tls_version", tls.version.map(|version| version.name()));
+    table.put_list("tls_suites", tls.suites.iter().cloned());
+    table.put_list("tls_groups", tls.groups.iter().cloned());
+    table.put_some("tls_resumption", tls.resumption.then_some(true));
+    table.put_some("tls_ca", tls.ca.as_deref());
+    table.put_some("tls_insecure", tls.insecure.then_some(true));
+    table.put_some("tls_client_key", tls.client_key.map(|key| key.name()));
+}
+
+fn event(event: &Event) -> Table {
+    let mut table = Table::new();
+    table.put("at", duration_text(event.at));
+    match &event.target {
+        EventTarget::Host(host) => table.put("host", host.as_str()),
+        EventTarget::Servers(names) => match &names[..] {
+            [name] => table.put("server", name.as_str()),
+            names => table.put("servers", names.to_vec()),
+        },
+    }
+    match &event.what {
+        EventWhat::Kind(kind) => table.put("what", kind.word()),
+        EventWhat::Factor { factor, .. } => table.put("what", placeholder(factor)),
+    }
+    table.put_some("until", event.until.map(duration_text));
+    let settings = &event.settings;
+    table.put_table("params", params(&settings.params));
+    table.put_some("quota", settings.quota);
+    table.put_some("loss", settings.loss.map(share_text));
+    table.put_some("delay", settings.delay.map(duration_text));
+    table.put_some("pause", settings.pause.map(duration_text));
+    table
+}
+
+fn expect(expect: &Expect) -> Table {
+    let mut table = Table::new();
+    table.put("status", u32::from(expect.status));
+    table.put_some("contains", expect.contains.as_deref());
+    let body = match expect.body {
+        BodyCheck::Same => "same",
+        BodyCheck::Varies => "varies",
+        BodyCheck::Auto => "auto",
+    };
+    table.put("body", body);
+    match expect.same {
+        SameAnswers::Auto => {}
+        SameAnswers::All => table.put("same", true),
+        SameAnswers::Differ => table.put("same", false),
+    }
+    if !expect.every_server {
+        table.put("every_server", false);
+    }
     table
 }
 
 fn design(design: &Design) -> Table {
     let mut table = Table::new();
-    let slice = match design.slice {
-        SliceLength::Auto => "auto".to_owned(),
-        SliceLength::Fixed(length) => units::duration_text(length),
-    };
-    put(&mut table, "baseline", text(&design.baseline));
-    put(&mut table, "blocks", i64::from(design.blocks).into());
-    for (key, value) in [
-        ("warmup", units::duration_text(design.warmup)),
-        ("window", units::duration_text(design.window)),
-        (
-            "latency_window",
-            units::duration_text(design.latency_window),
-        ),
-        ("curve_window", units::duration_text(design.curve_window)),
-        ("slice", slice),
-        ("matters", units::share_text(design.matters)),
-        (
-            "matters_failures",
-            units::share_text(design.matters_failures),
-        ),
-        ("max_error", units::share_text(design.max_error)),
-    ] {
-        put(&mut table, key, Toml::String(value));
+    table.put("baseline", design.baseline.as_str());
+    table.put("blocks", design.blocks);
+    table.put("warmup", duration_text(design.warmup));
+    table.put("window", duration_text(design.window));
+    table.put("latency_window", duration_text(design.latency_window));
+    table.put("curve_window", duration_text(design.curve_window));
+    match design.slice {
+        SliceLength::Auto => table.put("slice", "auto"),
+        SliceLength::Fixed(length) => table.put("slice", duration_text(length)),
     }
-    for (key, time) in [
-        ("within", design.within),
-        ("matters_latency", design.matters_latency),
-    ] {
-        if let Some(time) = time {
-            put(&mut table, key, Toml::String(units::duration_text(time)));
-        }
-    }
-    put(&mut table, "retries", i64::from(design.retries).into());
+    table.put("matters", share_text(design.matters));
+    table.put("matters_failures", share_text(design.matters_failures));
+    table.put("max_error", share_text(design.max_error));
+    table.put_some("within", design.within.map(duration_text));
+    table.put_some("matters_latency", design.matters_latency.map(duration_text));
+    table.put("retries", design.retries);
     let apart = match design.apart {
         Apart::Auto => "auto",
         Apart::Never => "never",
         Apart::Always => "always",
     };
-    put(&mut table, "apart", text(apart));
-    put(&mut table, "bottleneck", design.bottleneck.into());
+    table.put("apart", apart);
+    table.put("bottleneck", design.bottleneck);
     table
 }
 
-fn text(value: &str) -> Toml {
-    Toml::String(value.to_owned())
-}
-
-fn put(table: &mut Table, key: &str, value: Toml) {
-    table.insert(key.to_owned(), value);
-}
-
-/// An empty table is left out.
-fn put_table(table: &mut Table, key: &str, inner: Table) {
-    if !inner.is_empty() {
-        put(table, key, Toml::Table(inner));
-    }
+fn published(figure: &Published) -> Table {
+    let mut table = Table::new();
+    table.put("what", figure.what.as_str());
+    table.put("value", figure.value);
+    table.put("unit", figure.unit.as_str());
+    table.put("source", figure.source.as_str());
+    table
 }

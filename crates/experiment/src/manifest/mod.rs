@@ -17,5 +17,5 @@ pub(crate) use folders::{entries, folders_with};
 pub(crate) use param::fill;
 pub(crate) use read::{command, packages, pairs, params, programs, template, version};
 pub(crate) use read_value::ReadValue;
-pub(crate) use template::{complaint, environment};
+pub(crate) use template::{complaint, environment, params_seen, programs_seen};
 pub(crate) use version::Version;

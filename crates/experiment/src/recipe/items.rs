@@ -1,6 +1,6 @@
 //! Items of list parameters as words of a command: `{port}` and its like are replaced in them.
 
-use super::RenderContext;
+use super::context::RenderContext;
 
 /// The names in braces that are replaced.
 pub(crate) const PLACEHOLDERS: [&str; 5] = ["port", "address", "dir", "upstream", "upstreams"];

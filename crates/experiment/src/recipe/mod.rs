@@ -5,6 +5,7 @@
 //! [`crate::Recipes::load`], which reads the folders it is given, and [`Recipe::available`], which
 //! looks for programs and files on this machine.
 
+mod context;
 mod error;
 mod items;
 mod load;
@@ -22,14 +23,13 @@ use tls::KeyType;
 
 use crate::manifest::{Param, Value, Version, fill};
 
+pub use context::{Behind, Certificates, Ready, RenderContext, Rendered, RenderedFile};
 pub use error::RecipeError;
 pub(crate) use items::PLACEHOLDERS;
 pub(crate) use load::recipes;
 pub(crate) use reload::RecipeReload;
 pub use reload::{Reload, ReloadSign, ReloadState};
-pub use render::{
-    Behind, Certificates, Ready, RenderContext, Rendered, RenderedFile, is_certificate,
-};
+pub use render::is_certificate;
 
 /// One kind of server.
 #[derive(Clone, Debug, PartialEq)]

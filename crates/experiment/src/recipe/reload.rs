@@ -1,9 +1,6 @@
 //! `[reload]`: how a server is made to read its configuration again, and what shows that it did.
 
-use std::collections::BTreeMap;
-
-use super::{Recipe, RecipeError, RenderContext, Rendered};
-use crate::manifest::{Value, command, template};
+use crate::manifest::{command, template};
 use config::reader::{Problem, Reader};
 use config::section::Section;
 
@@ -94,40 +91,4 @@ pub(super) fn reload(reader: &mut Reader, top: &Section<'_>) -> Option<RecipeRel
         output,
         new_process,
     })
-}
-
-impl Recipe {
-    /// Whether the recipe says how its server is reloaded.
-    pub fn can_reload(&self) -> bool {
-        self.reload.is_some()
-    }
-
-    /// The server's configuration after a reload with changed parameters: `started` is what it was
-    /// started with, `number` that of the reload.
-    ///
-    /// # Errors
-    /// As [`Recipe::render`]; also when a changed parameter is in the command or its environment,
-    /// which a reload leaves as they are.
-    pub fn render_reload(
-        &self,
-        started: &RenderContext,
-        changed: &BTreeMap<String, Value>,
-        number: u32,
-    ) -> Result<Rendered, RecipeError> {
-        let mut context = started.clone();
-        context.params.extend(changed.clone());
-        context.reload.number = number;
-        let before = self.render(started)?;
-        let after = self.render(&context)?;
-        let is_same =
-            (&before.command, &before.env, &before.cwd) == (&after.command, &after.env, &after.cwd);
-        if is_same {
-            return Ok(after);
-        }
-        let params: Vec<String> = changed.keys().map(|name| format!("`{name}`")).collect();
-        Err(RecipeError::Reload {
-            recipe: self.name.clone(),
-            params: params.join(", "),
-        })
-    }
 }

@@ -1,136 +1,23 @@
 //! Filling a recipe in: configuration files, command lines and probes for one server.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
 use minijinja::{Environment, context};
 use readings::HttpVersion;
 use tls::KeyType;
 
+use super::context::{Certificates, Ready, RenderContext, Rendered, RenderedFile};
 use super::items::{Placeholders, param_of};
-use super::reload::{Reload, ReloadSign, ReloadState};
+use super::reload::{Reload, ReloadSign};
 use super::settings::setting_value;
 use super::{Recipe, RecipeError};
-use crate::manifest::{Value, complaint, environment};
-
-/// What a recipe is filled in with.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RenderContext {
-    /// The server's name in the experiment.
-    pub name: String,
-    /// The server's own folder, absolute.
-    pub dir: PathBuf,
-    pub listen_addr: SocketAddr,
-    /// The servers it passes requests on to.
-    pub upstreams: Vec<Behind>,
-    /// Its parameters; [`Recipe::render`] checks them and adds the defaults.
-    pub params: BTreeMap<String, Value>,
-    /// The programs that [`Recipe::available`] found; any other is
-    /// looked up in PATH by its first name.
-    pub programs: BTreeMap<String, PathBuf>,
-    /// The running program.
-    pub weigh: PathBuf,
-    /// How many CPUs it may use.
-    pub cpus: usize,
-    /// The checkout of its revision, where it has one.
-    pub checkout: Option<PathBuf>,
-    /// Its certificate and that of the run's authority; `None` where neither it nor any of its
-    /// upstreams speaks TLS.
-    pub certificates: Option<Certificates>,
-    pub reload: ReloadState,
-}
-
-/// The certificates that a server needs, in PEM form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificates {
-    /// That of the run's authority.
-    pub authority: String,
-    /// Its own, and its private key, where it speaks TLS.
-    pub own: Option<tls::Identity>,
-}
+use crate::manifest::{Value, complaint, environment, params_seen, programs_seen};
 
 /// The folder of the certificates inside the server's folder.
 const TLS_FOLDER: &str = "tls";
 /// A private key is for its server only.
 const KEY_MODE: u32 = 0o600;
-
-/// A server that another passes requests on to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Behind {
-    /// Its name; its address where the experiment gives only that.
-    pub name: String,
-    /// Where it listens.
-    pub addr: SocketAddr,
-    /// Its folder, where the run has started it.
-    pub dir: Option<PathBuf>,
-    /// Whether it speaks TLS.
-    pub tls: bool,
-}
-
-/// A server's files, command and probes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rendered {
-    /// Files to be written into its folder.
-    pub files: Vec<RenderedFile>,
-    /// Folders to be made inside its folder; those that files need are not named again.
-    pub dirs: Vec<String>,
-    /// The command that starts it in the foreground, its arguments with it.
-    pub command: Vec<String>,
-    /// Variables added to the command's environment.
-    pub env: Vec<(String, String)>,
-    /// The folder that it is started in. Empty for the one of the running program; `None` for its
-    /// own.
-    pub cwd: Option<PathBuf>,
-    /// Whether it has the environment of the running program.
-    pub inherit_env: bool,
-    /// How to stop it: signals without `SIG`, such as `TERM`, each with how long to wait before
-    /// the next. What still runs after the last is killed.
-    pub stop: Vec<(String, Duration)>,
-    /// How to know that it answers.
-    pub ready: Ready,
-    /// How it is reloaded, where it can be.
-    pub reload: Option<Reload>,
-    /// Whether programs that it starts may gain privileges.
-    pub setuid_programs: bool,
-    /// Its log files inside its folder.
-    pub logs: Vec<String>,
-    /// The command that prints its version; [`Recipe::version_in`] finds it there.
-    pub version_command: Option<Vec<String>>,
-    /// Its settings in terms common to all servers.
-    pub settings: BTreeMap<String, String>,
-}
-
-/// A file for a server's folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RenderedFile {
-    /// Its path inside the folder.
-    pub path: String,
-    /// Its content.
-    pub bytes: Vec<u8>,
-    /// Its mode, such as `0o644`.
-    pub mode: u32,
-}
-
-/// The answer that shows that a server is up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ready {
-    /// The path to ask for; empty where it is enough that its port accepts connections.
-    pub path: String,
-    /// The version of HTTP that it is asked in.
-    pub http: HttpVersion,
-    /// Whether it expects a PROXY protocol header first.
-    pub proxy_protocol: bool,
-    /// What to send to a server that does not speak HTTP, instead of a request for the path.
-    pub send: Option<String>,
-    /// The status to expect; without it any below 500 will do.
-    pub status: Option<u16>,
-    /// A text that the body has to hold, or with `send` all that comes back.
-    pub contains: Option<String>,
-    /// How long it may take from the start.
-    pub timeout: Duration,
-}
 
 impl Recipe {
     /// Fills the recipe in for one server. Nothing is read, written or started.
@@ -237,6 +124,40 @@ impl Recipe {
             settings,
         })
     }
+
+    /// Whether the recipe says how its server is reloaded.
+    pub fn can_reload(&self) -> bool {
+        self.reload.is_some()
+    }
+
+    /// The server's configuration after a reload with changed parameters: `started` is what it was
+    /// started with, `number` that of the reload.
+    ///
+    /// # Errors
+    /// As [`Recipe::render`]; also when a changed parameter is in the command or its environment,
+    /// which a reload leaves as they are.
+    pub fn render_reload(
+        &self,
+        started: &RenderContext,
+        changed: &BTreeMap<String, Value>,
+        number: u32,
+    ) -> Result<Rendered, RecipeError> {
+        let mut context = started.clone();
+        context.params.extend(changed.clone());
+        context.reload.number = number;
+        let before = self.render(started)?;
+        let after = self.render(&context)?;
+        let is_same =
+            (&before.command, &before.env, &before.cwd) == (&after.command, &after.env, &after.cwd);
+        if is_same {
+            return Ok(after);
+        }
+        let params: Vec<String> = changed.keys().map(|name| format!("`{name}`")).collect();
+        Err(RecipeError::Reload {
+            recipe: self.name.clone(),
+            params: params.join(", "),
+        })
+    }
 }
 
 /// Whether a path inside a server's folder is that of a certificate or a key.
@@ -259,20 +180,6 @@ fn certificate_files(certificates: &Certificates) -> Vec<RenderedFile> {
         files.push(file("both.pem", &both, KEY_MODE));
     }
     files
-}
-
-/// The parameters as templates see them: those without a value are none.
-fn params_seen<'r>(
-    recipe: &'r Recipe,
-    params: &BTreeMap<String, Value>,
-) -> BTreeMap<&'r str, minijinja::Value> {
-    let value = |name: &String| {
-        let value = params.get(name);
-        value.map_or(minijinja::Value::from(()), Value::to_template)
-    };
-    let all = recipe.params.iter();
-    all.map(|param| (param.name.as_str(), value(&param.name)))
-        .collect()
 }
 
 /// [`Recipe::tls`].
@@ -319,7 +226,7 @@ fn filled_params(
     place: &str,
     text: &str,
 ) -> Result<String, RecipeError> {
-    let names = context! { params => params_seen(recipe, params) };
+    let names = context! { params => params_seen(&recipe.params, params) };
     let result = environment().render_named_str(place, text, names);
     result.map_err(|error| template_error(recipe, place, complaint(&error)))
 }
@@ -344,18 +251,7 @@ impl<'r> Filler<'r> {
     fn new(recipe: &'r Recipe, ctx: &RenderContext) -> Result<Self, RecipeError> {
         let dir = usable_dir(recipe, &ctx.dir)?;
         let params = recipe.fill(&ctx.params)?;
-        let params_seen = params_seen(recipe, &params);
-        let programs: BTreeMap<&str, String> = recipe
-            .programs
-            .iter()
-            .map(|(name, names)| {
-                let path = match ctx.programs.get(name) {
-                    Some(path) => path.to_string_lossy().into_owned(),
-                    None => names.first().unwrap_or(name).clone(),
-                };
-                (name.as_str(), path)
-            })
-            .collect();
+        let programs = programs_seen(&recipe.programs, &ctx.programs);
         let upstreams: Vec<minijinja::Value> = ctx
             .upstreams
             .iter()
@@ -389,7 +285,7 @@ impl<'r> Filler<'r> {
             tls => tls,
             listen => listen,
             upstreams => upstreams,
-            params => params_seen,
+            params => params_seen(&recipe.params, &params),
             programs => programs,
             weigh => ctx.weigh.to_string_lossy(),
             cpus => ctx.cpus,

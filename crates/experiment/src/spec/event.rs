@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::experiment::ParamValue;
 use crate::manifest::Value;
 
 /// An event in every measured window.
@@ -36,6 +35,20 @@ impl EventTarget {
             Self::Host(_) => &[],
         }
     }
+}
+
+/// A parameter's value in an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParamValue {
+    /// A value. A factor's `{name}` in a string or list is replaced per condition.
+    Value(Value),
+    /// All of it is a factor's level.
+    Factor {
+        /// The factor's name.
+        factor: String,
+        /// The value for each level, in the parameter's own type, by the level's text.
+        by_level: Vec<(String, Value)>,
+    },
 }
 
 /// Quantities of an event; its kind says which it has. `P` is the value of a parameter.

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use readings::{Gate, HostSpec, HttpVersion};
 
-use super::event::Event;
-use super::load::{Choice, LoadChange, LoadSpec};
-use super::loads::NamedLoad;
+use super::event::{Event, ParamValue};
+use super::load::{Choice, LoadChange, LoadSpec, NamedLoad};
 use crate::manifest::Value;
 
 /// An experiment. Every name that it uses is defined in it.
@@ -74,20 +73,6 @@ pub enum Upstream {
     Server(String),
     /// Something that already runs.
     Address(SocketAddr),
-}
-
-/// A parameter's value in an experiment.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ParamValue {
-    /// A value. A factor's `{name}` in a string or list is replaced per condition.
-    Value(Value),
-    /// All of it is a factor's level.
-    Factor {
-        /// The factor's name.
-        factor: String,
-        /// The value for each level, in the parameter's own type, by the level's text.
-        by_level: Vec<(String, Value)>,
-    },
 }
 
 /// A URL that is measured.

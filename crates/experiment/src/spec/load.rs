@@ -245,3 +245,36 @@ impl Choice {
         format!("{} ({})", self.name, self.settings.join(", "))
     }
 }
+
+/// One of several loads, `[loads.NAME]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedLoad {
+    pub name: String,
+    pub role: LoadRole,
+    /// Path and query that it requests, instead of those of the subject's URL. A factor's `{name}`
+    /// in it is filled in per condition.
+    pub path: Option<String>,
+    pub load: LoadSpec,
+}
+
+/// Whether subjects are compared by a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadRole {
+    /// Subjects are compared by its figures.
+    #[default]
+    Compared,
+    /// Its figures are only recorded.
+    Background,
+}
+
+impl LoadRole {
+    pub const ALL: [LoadRole; 2] = [LoadRole::Compared, LoadRole::Background];
+
+    /// The word in an experiment file.
+    pub fn word(self) -> &'static str {
+        match self {
+            LoadRole::Compared => "compared",
+            LoadRole::Background => "background",
+        }
+    }
+}

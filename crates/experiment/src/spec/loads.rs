@@ -3,51 +3,8 @@
 use readings::{Condition, HttpVersion};
 
 use super::experiment::{Effect, Experiment, Role, Subject};
-use super::load::LoadSpec;
-use super::resolved_condition::SubjectSpec;
-
-/// One of several loads, `[loads.NAME]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NamedLoad {
-    pub name: String,
-    pub role: LoadRole,
-    /// Path and query that it requests, instead of those of the subject's URL. A factor's `{name}`
-    /// in it is filled in per condition.
-    pub path: Option<String>,
-    pub load: LoadSpec,
-}
-
-/// Whether subjects are compared by a load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LoadRole {
-    /// Subjects are compared by its figures.
-    #[default]
-    Compared,
-    /// Its figures are only recorded.
-    Background,
-}
-
-impl LoadRole {
-    pub const ALL: [LoadRole; 2] = [LoadRole::Compared, LoadRole::Background];
-
-    /// The word in an experiment file.
-    pub fn word(self) -> &'static str {
-        match self {
-            LoadRole::Compared => "compared",
-            LoadRole::Background => "background",
-        }
-    }
-}
-
-/// A load that is made at the same time as the first compared one, under one condition.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadBeside {
-    pub name: String,
-    pub role: LoadRole,
-    pub load: LoadSpec,
-    /// The subjects that it is made on, with its path, connections and version of HTTP.
-    pub subjects: Vec<SubjectSpec>,
-}
+use super::load::{LoadRole, LoadSpec, NamedLoad};
+use super::resolved_condition::{LoadBeside, SubjectSpec};
 
 /// The loads under one condition.
 pub(super) struct LoadsUnder {

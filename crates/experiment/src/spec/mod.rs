@@ -6,12 +6,13 @@ mod load;
 mod loads;
 mod resolved_condition;
 
-pub use event::{Event, EventKind, EventSettings, EventSpec, EventTarget, EventWhat};
+pub use event::{Event, EventKind, EventSettings, EventSpec, EventTarget, EventWhat, ParamValue};
 pub use experiment::{
-    Apart, BodyCheck, Design, Effect, Expect, Experiment, Factor, Level, LoadPart, ParamValue,
-    Published, Role, SameAnswers, Server, SliceLength, Subject, SubjectLoad, Target, Upstream,
+    Apart, BodyCheck, Design, Effect, Expect, Experiment, Factor, Level, LoadPart, Published, Role,
+    SameAnswers, Server, SliceLength, Subject, SubjectLoad, Target, Upstream,
 };
-pub use load::{Choice, CurveSpec, ENGINE, LoadChange, LoadSpec, Rate, TlsSpec};
-pub use loads::{LoadBeside, LoadRole, NamedLoad};
+pub use load::{
+    Choice, CurveSpec, ENGINE, LoadChange, LoadRole, LoadSpec, NamedLoad, Rate, TlsSpec,
+};
 pub use readings::HttpVersion;
-pub use resolved_condition::{ResolvedCondition, ServerSpec, SubjectSpec};
+pub use resolved_condition::{LoadBeside, ResolvedCondition, ServerSpec, SubjectSpec};

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use readings::{Access, Condition, HostSpec, HttpVersion};
 
-use super::event::{Event, EventSettings, EventSpec, EventWhat};
-use super::experiment::{Effect, Experiment, ParamValue, Role, Server, Target, Upstream};
-use super::load::{Choice, LoadSpec, Rate};
-use super::loads::{LoadBeside, LoadRole};
+use super::event::{Event, EventSettings, EventSpec, EventWhat, ParamValue};
+use super::experiment::{Effect, Experiment, Role, Server, Target, Upstream};
+use super::load::{Choice, LoadRole, LoadSpec, Rate};
 use crate::manifest::Value;
 
 /// All that one condition asks for.
@@ -26,6 +25,16 @@ pub struct ResolvedCondition {
     pub beside: Vec<LoadBeside>,
     /// What happens to servers in each measured window, in the order it was written.
     pub events: Vec<EventSpec>,
+}
+
+/// A load that is made at the same time as the first compared one, under one condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadBeside {
+    pub name: String,
+    pub role: LoadRole,
+    pub load: LoadSpec,
+    /// The subjects that it is made on, with its path, connections and version of HTTP.
+    pub subjects: Vec<SubjectSpec>,
 }
 
 /// One server under one condition.

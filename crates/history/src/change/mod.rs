@@ -11,15 +11,13 @@ mod scale;
 use verdict::{t_quantile, t_two_sided_p};
 
 use energy::Energy;
+pub use scale::{CONFIRMED_BY, Point};
 use scale::{Level, Noise, inflation};
 
 /// Runs in one window of the search.
 const WINDOW: usize = 50;
 /// By how many runs the window moves.
 const STEP: usize = WINDOW / 2;
-/// A change is confirmed once this many runs after it lie nearer to the new level than to the old
-/// one. It also needs this many runs before it that lie nearer to the old level.
-pub const CONFIRMED_BY: usize = 3;
 /// The p value below which a single series has a change, corrected for the number of places.
 pub const LEVEL: f64 = 0.005;
 /// By what factor the p value of a candidate in the first pass may be larger, as its neighbours are
@@ -28,17 +26,6 @@ const CANDIDATES: f64 = 10.0;
 /// Each run after an unconfirmed change lies at least this many standard deviations beyond the
 /// level before.
 const EACH_BEYOND: f64 = 2.0;
-
-/// One run's log ratio.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    /// Log ratio of subject over baseline.
-    pub value: f64,
-    /// Its standard error.
-    pub standard_error: f64,
-    /// The degrees of freedom of the standard error.
-    pub degrees: f64,
-}
 
 /// A change of level within a series.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,8 @@
 //! The variance of runs at one level, and the level of a stretch of runs.
 
-use super::Point;
-
+/// A change is confirmed once this many runs after it lie nearer to the new level than to the old
+/// one. It also needs this many runs before it that lie nearer to the old level.
+pub const CONFIRMED_BY: usize = 3;
 /// Prior degrees of freedom with which a standard error is shrunk towards that of the other runs. A
 /// run of few blocks has a small standard error by chance now and then, and would outweigh all
 /// others.
@@ -24,6 +25,17 @@ const MEAN_SQUARE_OF_CUT: f64 = 0.969;
 /// The smallest standard error that is believed.
 const FINEST: f64 = 1e-4;
 
+/// One run's log ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Log ratio of subject over baseline.
+    pub value: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+    /// The degrees of freedom of the standard error.
+    pub degrees: f64,
+}
+
 /// The runs of a series with their variances.
 pub(super) struct Noise {
     pub values: Vec<f64>,
@@ -37,7 +49,7 @@ pub(super) struct Noise {
 impl Noise {
     /// `None` for fewer runs than a change needs.
     pub fn of(points: &[Point]) -> Option<Self> {
-        (points.len() > super::CONFIRMED_BY).then(|| Self::of_level(points))
+        (points.len() > CONFIRMED_BY).then(|| Self::of_level(points))
     }
 
     /// The same for any number of runs.

@@ -78,7 +78,7 @@ proptest! {
 fn lines_of_others_and_of_other_versions_are_told_with_their_numbers() {
     let good = line(&entry(1, 0.5, 0.01));
     let mut newer = entry(2, 0.5, 0.01);
-    newer.format = 3;
+    newer.format += 1;
     let text = format!(
         "{{\"level\":\"info\"}}\n{good}\n{}{}",
         line(&newer),

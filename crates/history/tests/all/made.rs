@@ -6,8 +6,8 @@ use std::path::Path;
 
 use history::{Comparable, Figure, FloorFigure, JournalStamp, RunEntry};
 use readings::{
-    ClientReading, Condition, Histogram, Journal, JournalRow, LoadReading, Outcome, Pacing,
-    Reading, RunHeader, Trial,
+    ClientReading, Condition, Histogram, JournalRow, LoadReading, Outcome, Pacing, Reading,
+    RunHeader, Trial,
 };
 
 /// A day in seconds, the time between runs.
@@ -16,7 +16,7 @@ const DAY_S: u64 = 86_400;
 /// An entry with one figure of `throughput`.
 pub fn entry(number: u64, log_ratio: f64, standard_error: f64) -> RunEntry {
     RunEntry {
-        format: 2,
+        format: 1,
         folder: format!("run-{number:03}"),
         journal: JournalStamp {
             bytes: 1,
@@ -63,7 +63,8 @@ pub fn figure(metric: &str, log_ratio: f64, standard_error: f64) -> Figure {
         client_limited_baseline: false,
         commit: None,
         baseline_commit: None,
-        subject_value: Some(100.0 * log_ratio.exp()),
+        // Rounded, since serde_json reads some numbers of more digits as their neighbours.
+        subject_value: Some((100.0 * log_ratio.exp()).round()),
         baseline_value: Some(100.0),
     }
 }
@@ -90,13 +91,16 @@ fn load(requests_per_s: f64) -> LoadReading {
 }
 
 pub fn header(started_unix_s: u64) -> RunHeader {
-    let journal = format!(
-        "{{\"row\":\"run\",\"weigh_version\":\"0.1.0\",\"experiment\":\"cost\",\"title\":\"What it \
-         costs\",\"seed\":1,\"baseline\":\"direct\",\"subjects\":[\"direct\",\"proxy\"],\
-         \"conditions\":[{{}}],\"blocks\":4,\"matters\":0.03,\"max_error\":0.01,\
-         \"started_unix_s\":{started_unix_s}}}\n"
-    );
-    Journal::parse(journal.as_bytes()).unwrap().header
+    RunHeader {
+        weigh_version: "0.1.0".into(),
+        experiment: "cost".into(),
+        title: "What it costs".into(),
+        baseline: "direct".into(),
+        subjects: vec!["direct".into(), "proxy".into()],
+        blocks: 4,
+        started_unix_s,
+        ..RunHeader::default()
+    }
 }
 
 /// The rows of a run in which `proxy` carries the given share of `direct` in each block; the machine

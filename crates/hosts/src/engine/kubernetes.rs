@@ -6,8 +6,8 @@ use agent::{AgentError, PipeCommand};
 use readings::Kubernetes;
 use serde_json::json;
 
+use super::access::{HostAccess, Lease};
 use super::command::{output_of, owned};
-use super::{HostAccess, Lease};
 
 /// How long a pod may take to become ready.
 const READY: &str = "--timeout=180s";

@@ -4,6 +4,7 @@
 //!
 //! An engine's exit status and end of output are never trusted; see `agent::PipeFault`.
 
+mod access;
 mod command;
 mod kubernetes;
 mod nomad;
@@ -11,41 +12,15 @@ mod podman;
 mod slurm;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::AtomicBool;
 
 use agent::{AgentError, PipeCommand, Program};
 use readings::{HostSpec, Reach};
-use serde_json::{Value, json};
+use serde_json::json;
 
+pub(crate) use access::HostAccess;
 use slurm::Allocation;
-
-/// What an engine created for a host. Dropping it releases that.
-pub(crate) trait Lease {}
-
-/// How to reach a host.
-pub(crate) struct HostAccess {
-    pub(crate) command: PipeCommand,
-    /// The address by which the engine knows the host.
-    pub(crate) address: Option<IpAddr>,
-    /// What is held for the host.
-    #[expect(dead_code, reason = "dropping it gives it back")]
-    pub(crate) lease: Option<Rc<dyn Lease>>,
-    /// Its description for `hosts.json`.
-    pub(crate) about: Value,
-}
-
-impl HostAccess {
-    fn of(command: PipeCommand) -> Self {
-        Self {
-            command,
-            address: None,
-            lease: None,
-            about: Value::Null,
-        }
-    }
-}
 
 /// What the hosts of a run share.
 #[derive(Default)]

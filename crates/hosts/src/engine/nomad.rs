@@ -6,7 +6,7 @@ use agent::{AgentError, PipeCommand};
 use readings::Nomad;
 use serde_json::{Value, json};
 
-use super::HostAccess;
+use super::access::HostAccess;
 use super::command::{output_of, owned};
 
 /// `nomad` with a namespace, which follows the subcommand.

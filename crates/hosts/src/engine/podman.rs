@@ -8,8 +8,8 @@ use agent::{AgentError, PipeCommand, Program};
 use readings::{ContainerSource, Podman};
 use serde_json::json;
 
+use super::access::{HostAccess, Lease};
 use super::command::{output_of, owned};
-use super::{HostAccess, Lease};
 
 /// Where the program is inside a container of an image.
 const PROGRAM: &str = "/weigh";

@@ -15,8 +15,8 @@ use agent::{AgentError, ChildGuard, PipeCommand};
 use readings::Slurm;
 use serde_json::json;
 
+use super::access::{HostAccess, Lease};
 use super::command::{failed, output_of, owned, started};
-use super::{HostAccess, Lease};
 
 /// How long to wait for an allocation.
 const GRANTED_WITHIN: Duration = Duration::from_secs(600);

@@ -1,17 +1,19 @@
 //! What the events of the loop mean: connections that open, answers that come.
 
-use net::http::{HttpError, Progress as Parsing};
 use net::{Buf, ConnId, Event, Io};
 use readings::WrongKind;
 
-use super::segment::{LATE_NS, SegmentRun};
-use crate::clock::Clock;
-use crate::conn::{Conn, State};
+use super::segment::SegmentRun;
+use crate::exchange::conn::{Conn, State};
+use crate::exchange::{Due, Kind};
 use crate::pacing::Pacer;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
+use crate::pacing::window::{LATE_NS, Window};
 use crate::record::Recorder;
-use crate::stop::StopRule;
+use crate::record::messages::Messages;
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     #[inline]
     pub(super) fn handle(&mut self, event: Event) {
         if !self.worker.late.is_empty()
@@ -107,24 +109,37 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
         conn.bytes += buf.len() as u64;
         let target = &worker.job.targets[self.target];
-        let rule = &target.requests[conn.request as usize].expect.body;
-        let check = &mut conn.check;
-        match conn
-            .parser
-            .feed(worker.io.bytes(buf), |piece| check.take(rule, piece))
-        {
-            Ok(Parsing::More) => {}
-            Ok(Parsing::Done { taken }) if taken < buf.len() => {
-                // The answer's end is uncertain then: its length may be wrong.
-                self.protocol_error(number, &HttpError::Unasked.to_string());
-            }
-            Ok(Parsing::Done { .. }) => {
+        let request = &target.requests[conn.request as usize];
+        let intended = conn.intended;
+        let window = self.window;
+        let messages = &mut worker.recorders[self.recorder].messages;
+        let bytes = worker.io.bytes(buf);
+        let taken = conn.exchange.take(request, intended, bytes, |due| {
+            Self::record_message(messages, window, (intended, arrived), due);
+        });
+        match taken {
+            Ok(false) => {}
+            Ok(true) => {
                 // If the request was sent only in part, the rest would be taken for the next one.
                 let is_partly_sent = worker.io.queued(id) > 0;
-                conn.head = conn.parser.head();
                 self.complete(number, (arrived, now), is_partly_sent);
             }
             Err(e) => self.protocol_error(number, &e.to_string()),
+        }
+    }
+
+    /// Records a message that arrived, in an exchange that was due, at these times.
+    #[inline]
+    pub(super) fn record_message(
+        messages: &mut Option<Box<Messages>>,
+        window: Window,
+        (intended, arrived): (u64, u64),
+        due: Due,
+    ) {
+        if let Some(messages) = messages
+            && window.contains(Self::counted_at(intended, arrived))
+        {
+            messages.record(due, arrived);
         }
     }
 
@@ -134,19 +149,15 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     pub(super) fn complete(&mut self, number: usize, (arrived, now): (u64, u64), last: bool) {
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
-        let head = conn.head;
         let request = &worker.job.targets[self.target].requests[conn.request as usize];
-        let wrong = request
-            .expect
-            .judge(head.status, request.is_head(), &conn.check);
+        let wrong = conn.exchange.judge(request);
         let intended = conn.intended;
-        let counted_at = match P::OPEN || S::COUNTS {
-            true => intended,
-            false => now,
-        };
+        let counted_at = Self::counted_at(intended, now);
         let is_inside = self.window.contains(counted_at);
         let recorder = &mut worker.recorders[self.recorder];
-        if let Some(count) = recorder.statuses.get_mut(head.status as usize) {
+        if let Some(status) = conn.exchange.status()
+            && let Some(count) = recorder.statuses.get_mut(status as usize)
+        {
             *count += 1;
         }
         if is_inside {
@@ -201,7 +212,10 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let most = worker.pickers[self.target].requests_per_connection;
         if conn.link.is_some() {
             conn.state = State::Idle;
-        } else if last || !head.keep_alive || most.is_some_and(|most| conn.requests >= most) {
+        } else if last
+            || !conn.exchange.keeps_connection()
+            || most.is_some_and(|most| conn.requests >= most)
+        {
             worker.close(number);
         } else {
             conn.state = State::Idle;
@@ -223,7 +237,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
 
 /// Records the times of a good answer, which arrived at this time.
 #[inline]
-fn record(recorder: &mut Recorder, conn: &Conn, arrived: u64, stage: usize) {
+fn record<K>(recorder: &mut Recorder, conn: &Conn<K>, arrived: u64, stage: usize) {
     let response = arrived.saturating_sub(conn.intended);
     recorder.row.row.requests += 1;
     if conn.first_byte == arrived && conn.sent == conn.intended {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::run::LoadError;
+use crate::progress::LoadError;
 
 /// Due times that all threads of a machine keep together: 256 MiB of them.
 const WAITING_MAX: usize = 1 << 25;

@@ -7,12 +7,13 @@ use readings::{ErrorCounts, Wrong, WrongKind};
 
 use super::REST_NS;
 use super::segment::SegmentRun;
-use crate::clock::Clock;
-use crate::conn::State;
+use crate::exchange::Kind;
+use crate::exchange::conn::State;
 use crate::ns;
 use crate::pacing::Pacer;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
 use crate::prepare::describe_connect_error;
-use crate::stop::StopRule;
 
 /// The same on every Linux, as is [`ECONNRESET`].
 const EPIPE: i32 = 32;
@@ -28,7 +29,7 @@ pub(super) fn ends_idle(errno: i32) -> bool {
     matches!(errno, 0 | EPIPE | ECONNRESET)
 }
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Counts a failure at the time that decides whether it belongs to the window.
     pub(super) fn count_error(
         &mut self,
@@ -73,7 +74,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     ) {
         let now = self.worker.clock.now_ns();
         let conn = &self.worker.conns[number];
-        let at = self.counted_at(conn.intended, now);
+        let at = Self::counted_at(conn.intended, now);
         let request = conn.request;
         self.worker.recorders[self.recorder].keep_sample(Wrong {
             kind,
@@ -100,11 +101,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
     }
 
     pub(super) fn protocol_error(&mut self, number: usize, found: &str) {
-        let expected = match self.worker.conns[number].link {
-            None => "an HTTP/1.1 answer",
-            Some(_) if self.worker.job.targets[self.target].http3.is_some() => "an HTTP/3 answer",
-            Some(_) => "an HTTP/2 answer",
-        };
+        let expected = K::expected(self.worker.job.targets[self.target].http());
         self.fail_and_free(
             number,
             |e| &mut e.read,
@@ -163,9 +160,8 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
-        if errno == 0 && conn.parser.end() {
+        if errno == 0 && conn.exchange.end() {
             let now = worker.clock.now_ns();
-            conn.head = conn.parser.head();
             self.complete(number, (now, now), true);
             return;
         }
@@ -194,7 +190,9 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             && conn.bytes == 0
             && ends_idle(errno)
             && conn.sent.saturating_sub(conn.completed) >= IDLE_NS
-            && self.worker.job.targets[self.target].requests[conn.request as usize].is_idempotent()
+            && K::is_repeatable(
+                &self.worker.job.targets[self.target].requests[conn.request as usize],
+            )
     }
 
     /// Gives up the requests that are not answered.

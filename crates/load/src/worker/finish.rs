@@ -4,15 +4,16 @@ use net::Io;
 use readings::Slice;
 
 use super::ROW_WORK_NS;
-use super::quic_links;
+use super::links;
 use super::segment::SegmentRun;
-use crate::clock::Clock;
+use crate::exchange::Kind;
 use crate::pacing::Pacer;
-use crate::rows::RowMessage;
-use crate::run::{Message, Progress};
-use crate::stop::StopRule;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
+use crate::progress::{Message, Progress};
+use crate::record::rows::RowMessage;
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Sends the rows whose time is over.
     pub(super) fn finish_rows(&mut self) {
         while let Some(row) = self.row
@@ -41,7 +42,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         }));
         row.number += 1;
         row.from += length;
-        self.presence.worked(ROW_WORK_NS);
+        self.worked(ROW_WORK_NS);
     }
 
     /// Sends the last row: the rest of the window, and the answers after its end.
@@ -106,7 +107,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
             tls.wire_bytes_read += packets.bytes_received;
             tls.wire_bytes_sent += packets.bytes_sent;
             if let Some(quic) = &mut recorder.quic {
-                quic_links::add(quic, &packets);
+                links::add_packets(quic, &packets);
                 let connections = worker.job.quic_connections();
                 quic.window_bytes = quic::client_window(connections).into();
             }

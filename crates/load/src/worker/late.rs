@@ -11,21 +11,13 @@ use std::time::Duration;
 use net::{Event, Io};
 
 use super::Worker;
-use super::segment::{SegmentRun, Window};
-use crate::clock::Clock;
-use crate::conn::State;
-use crate::job::{Job, Segment, Stop};
-use crate::ns;
+use super::segment::SegmentRun;
+use crate::exchange::Kind;
+use crate::exchange::conn::State;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::{AfterTime, StopRule};
+use crate::pacing::window::Window;
 use crate::pacing::{ClosedLoop, Pacer};
-use crate::stop::{AfterTime, StopRule};
-use readings::Pacing;
-
-/// A segment waits for its last answers for the longest of three times: its window divided by this,
-const WAIT_WINDOW_DIVISOR: u32 = 2;
-/// this many times its ramp-up, which is derived from the time of an answer,
-const WAIT_RAMP_UPS: u32 = 2;
-/// and this.
-const WAIT_MIN: Duration = Duration::from_millis(20);
 
 /// A segment that has ended, with requests that are still open.
 pub(super) struct LateSegment {
@@ -35,34 +27,7 @@ pub(super) struct LateSegment {
     end: u64,
 }
 
-/// How long a segment waits for its last answers, ns; `None` until all have come.
-///
-/// All are awaited in an open loop, whose latency needs them, in a segment that ends after a number of
-/// requests, and in the segments that open connections, which are not measured. With a [`Part`], the
-/// machines agree on the time for the last answers.
-///
-/// [`Part`]: crate::Part
-pub(super) fn wait_ns(job: &Job, number: usize) -> Option<u64> {
-    let is_slice = |segment: &Segment| {
-        segment.pacing == Pacing::Closed
-            && segment.reading.is_some()
-            && matches!(segment.stop, Stop::After(_))
-    };
-    let segment = &job.segments[number];
-    let Stop::After(window) = segment.stop else {
-        return None;
-    };
-    let is_last = number + 1 == job.segments.len();
-    let has_streams = job.targets[segment.target].streams().is_some();
-    if is_last || has_streams || job.part.is_some() || !job.segments[number..].iter().all(is_slice)
-    {
-        return None;
-    }
-    let wait = (window / WAIT_WINDOW_DIVISOR).max(segment.ramp_up * WAIT_RAMP_UPS);
-    Some(ns(wait.max(WAIT_MIN)))
-}
-
-impl<I: Io, C: Clock> Worker<I, C> {
+impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     /// The index of the late segment that an event belongs to.
     pub(super) fn late_of(&self, event: &Event) -> Option<usize> {
         let id = match *event {
@@ -102,7 +67,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     fn with_late(
         &mut self,
         at: usize,
-        act: impl FnOnce(&mut SegmentRun<'_, I, C, ClosedLoop, AfterTime>),
+        act: impl FnOnce(&mut SegmentRun<'_, I, C, K, ClosedLoop, AfterTime>),
     ) {
         let late = self.late.remove(at);
         let rule = AfterTime {
@@ -138,7 +103,7 @@ impl<I: Io, C: Clock> Worker<I, C> {
     }
 }
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Ends the segment with requests that are still open.
     pub(super) fn leave_open(&mut self) {
         for number in self.worker.conns_of[self.target].clone() {

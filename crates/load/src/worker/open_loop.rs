@@ -2,104 +2,14 @@
 
 use net::Io;
 
-use super::segment::{SegmentRun, Window};
-use super::{PAUSE_NS, WORK_NS};
-use crate::clock::Clock;
-use crate::job::{Segment, Stop};
+use super::PAUSE_NS;
+use super::segment::SegmentRun;
+use crate::exchange::Kind;
 use crate::pacing::Pacer;
-use crate::stop::StopRule;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
 
-/// When the backlog is sampled, and until when requests are offered.
-#[derive(Debug, Default)]
-pub(super) struct Offer {
-    /// Four quarters of each stage: their starts, and the end.
-    marks: Vec<u64>,
-    /// The mark that comes next.
-    next: usize,
-    /// The end of the offer. In a segment by count that of its last request, once it is known.
-    until: u64,
-}
-
-impl Offer {
-    pub(super) fn new(segment: &Segment, window: Window, stage_ends: &[u64]) -> Self {
-        let end = match (segment.stop, segment.pacing) {
-            // As long as so many requests take on average; its end is not known yet.
-            (Stop::Requests(total), readings::Pacing::Open { rate_per_s }) => {
-                window.from + (total as f64 / rate_per_s * 1e9) as u64
-            }
-            _ => window.end,
-        };
-        let ends = match stage_ends {
-            [] => &[end],
-            ends => ends,
-        };
-        let mut marks = vec![window.from];
-        let mut start = window.from;
-        for &end in ends {
-            marks.extend((1..=4).map(|quarter| start + (end - start) / 4 * quarter));
-            start = end;
-        }
-        if window.end == u64::MAX
-            && let Some(last) = marks.last_mut()
-        {
-            *last = u64::MAX;
-        }
-        Self {
-            marks,
-            next: 0,
-            until: window.end,
-        }
-    }
-}
-
-/// Since when a thread has not been seen, and how much of that time is explained.
-#[derive(Debug)]
-pub(super) struct Presence {
-    seen: u64,
-    explained_ns: u64,
-    is_asleep: bool,
-}
-
-impl Presence {
-    pub(super) fn since(now: u64) -> Self {
-        Self {
-            seen: now,
-            explained_ns: 0,
-            is_asleep: false,
-        }
-    }
-
-    /// It polled for so long, and may have read as many answers.
-    #[inline]
-    pub(super) fn polled(&mut self, wait_ns: u64, answers: u64) {
-        self.explained_ns = self
-            .explained_ns
-            .saturating_add(wait_ns)
-            .saturating_add(answers * WORK_NS / 4);
-        self.is_asleep = true;
-    }
-
-    #[inline]
-    pub(super) fn worked(&mut self, work_ns: u64) {
-        self.explained_ns = self.explained_ns.saturating_add(work_ns);
-    }
-
-    #[inline]
-    pub(super) fn is_asleep(&self) -> bool {
-        self.is_asleep
-    }
-
-    /// It is back; how much of the time nothing explains.
-    #[inline]
-    fn back(&mut self, now: u64) -> u64 {
-        let gap = now.saturating_sub(self.seen);
-        let unexplained = gap.saturating_sub(self.explained_ns);
-        *self = Self::since(now);
-        unexplained
-    }
-}
-
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Records a pause where the thread comes back later than its work and its sleep explain.
     #[inline]
     pub(super) fn watch_for_pause(&mut self, now: u64) {
@@ -109,6 +19,14 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let pause = self.presence.back(now);
         if pause > PAUSE_NS {
             self.pause(now - pause, now);
+        }
+    }
+
+    /// What it does next takes so long at most.
+    #[inline]
+    pub(super) fn worked(&mut self, work_ns: u64) {
+        if P::OPEN {
+            self.presence.worked(work_ns);
         }
     }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use net::{Io, PayloadId, TargetId};
 
-use crate::h2::EncodedRequest;
-use crate::h3;
+use crate::http::h2::EncodedRequest;
+use crate::http::h3;
 use crate::job::Job;
-use crate::target::{Choice, Target};
+use crate::job::target::{Choice, Target};
 
 /// A target as the event loop knows it, and the choice between its requests.
 pub(super) struct RequestPicker {
@@ -18,8 +18,6 @@ pub(super) struct RequestPicker {
     pub(super) encoded: Vec<EncodedRequest>,
     /// With HTTP/3: the requests as frames.
     pub(super) frames: Vec<h3::EncodedRequest>,
-    /// Whether one of the requests is HEAD: the parser has to know.
-    pub(super) has_head: bool,
     /// Requests after which a connection is closed.
     pub(super) requests_per_connection: Option<u64>,
     /// Cumulative weights; empty for one request, or for requests in order.
@@ -63,7 +61,6 @@ impl RequestPicker {
                     .filter_map(|request| h3::EncodedRequest::of(&request.bytes))
                     .collect(),
             },
-            has_head: target.requests.iter().any(|request| request.is_head()),
             requests_per_connection: target
                 .requests_per_connection
                 .or(job.requests_per_connection),

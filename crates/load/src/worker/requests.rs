@@ -2,15 +2,16 @@
 
 use net::{ConnId, Io};
 
-use super::WORK_NS;
 use super::segment::SegmentRun;
-use crate::clock::Clock;
-use crate::conn::State;
+use crate::exchange::Kind;
+use crate::exchange::conn::State;
 use crate::pacing::Pacer;
-use crate::run::LoadError;
-use crate::stop::StopRule;
+use crate::pacing::clock::Clock;
+use crate::pacing::offer::WORK_NS;
+use crate::pacing::stop::StopRule;
+use crate::progress::LoadError;
 
-impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Issues the requests of an open loop that are due; whether there were any.
     ///
     /// # Errors
@@ -71,18 +72,14 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
 
     /// Sends a request that was due at `intended` on a connection, which is opened if need be.
     pub(super) fn start(&mut self, number: usize, intended: u64, now: u64) {
+        self.worked(WORK_NS);
         let worker = &mut *self.worker;
         let picker = &mut worker.pickers[self.target];
         let request = picker.next();
         let conn = &mut worker.conns[number];
-        conn.begin(intended);
-        if picker.has_head {
-            let requests = &worker.job.targets[self.target].requests;
-            conn.parser.set_head_request(requests[request].is_head());
-        }
+        conn.begin(intended, &worker.job.targets[self.target].requests[request]);
         conn.request = request as u32;
         self.busy += 1;
-        self.presence.worked(WORK_NS);
         if let Some(link) = conn.link {
             return self.start_stream(number, link as usize, now);
         }
@@ -102,7 +99,7 @@ impl<I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'_, I, C, P, S> {
         let conn = &mut worker.conns[number];
         conn.since = now;
         conn.requests = 1;
-        conn.parser.reset();
+        conn.exchange.reset();
         conn.state = State::Connecting;
         // The request is sent after the connection is open, not along with it: otherwise the time
         // of sending would be unknown.

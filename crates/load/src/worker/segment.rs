@@ -4,48 +4,20 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::{Io, WireBytes};
-use readings::{Answered, LATE_S};
+use readings::Answered;
 
 use super::backlog::Backlog;
-use super::late;
-use super::open_loop::{Offer, Presence};
-use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, WORK_NS, Worker};
-use crate::clock::Clock;
-use crate::conn::{Conn, State};
+use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
+use crate::exchange::Kind;
+use crate::exchange::conn::{Conn, State};
 use crate::job::Wait;
 use crate::ns;
 use crate::pacing::Pacer;
-use crate::run::{LoadError, Progress};
-use crate::stop::StopRule;
-
-/// The measured window, ns.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    pub(super) from: u64,
-    /// `u64::MAX` in a segment by count, until its last request is done.
-    pub(super) end: u64,
-}
-
-impl Window {
-    #[inline]
-    pub(super) fn contains(&self, at: u64) -> bool {
-        at >= self.from && at < self.end
-    }
-
-    /// The correction for a request at an edge of the window: it counts with the fraction of its
-    /// time that lies inside. See [`Slice::edges`](readings::Slice::edges).
-    pub(super) fn edge_correction(&self, sent: u64, now: u64) -> f64 {
-        let (begin, end) = (sent.max(self.from), now.min(self.end));
-        if sent >= self.from && now < self.end || now <= sent || end <= begin {
-            return 0.0;
-        }
-        let inside = (end - begin) as f64 / (now - sent) as f64;
-        match self.contains(now) {
-            true => inside - 1.0,
-            false => inside,
-        }
-    }
-}
+use crate::pacing::clock::Clock;
+use crate::pacing::offer::{Offer, Presence, WORK_NS};
+use crate::pacing::stop::{StopRule, last_answers_wait_ns};
+use crate::pacing::window::{RowSpan, Window};
+use crate::progress::{LoadError, Progress};
 
 /// Bytes so far, and CPU time, time in the run queue and wasted polling time in ns, at an edge of the
 /// window.
@@ -59,32 +31,9 @@ pub(super) struct Edge {
     pub(super) wasted: u64,
 }
 
-/// An answer that takes longer counts as late in rows.
-pub(super) const LATE_NS: u64 = (LATE_S * 1e9) as u64;
-
-/// The row under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RowSpan {
-    pub(super) length: u64,
-    pub(super) from: u64,
-    pub(super) number: u64,
-}
-
-impl RowSpan {
-    /// How many rows before this one a time is, from 1 to 3; `None` where it is not before it, or rows
-    /// are longer than a third of [`LATE_NS`].
-    #[inline]
-    pub(super) fn rows_before(self, at: u64) -> Option<usize> {
-        if at >= self.from || 3 * self.length > LATE_NS {
-            return None;
-        }
-        Some((self.from - at).div_ceil(self.length).min(3) as usize)
-    }
-}
-
 /// A segment under way.
-pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
-    pub(super) worker: &'w mut Worker<I, C>,
+pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> {
+    pub(super) worker: &'w mut Worker<I, C, K>,
     pub(super) pacer: P,
     pub(super) rule: S,
     pub(super) number: usize,
@@ -126,9 +75,9 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, P: Pacer, S: StopRule> {
     pub(super) presence: Presence,
 }
 
-impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
+impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K, P, S> {
     pub(super) fn new(
-        worker: &'w mut Worker<I, C>,
+        worker: &'w mut Worker<I, C, K>,
         number: usize,
         start: u64,
         pacer: P,
@@ -159,7 +108,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             recorder: segment.reading.unwrap_or(worker.recorders.len() - 1),
             start,
             window,
-            waits_until: late::wait_ns(&worker.job, number)
+            waits_until: last_answers_wait_ns(&worker.job, number)
                 .map_or(u64::MAX, |wait| window.end.saturating_add(wait)),
             stage_ends,
             idle: VecDeque::new(),
@@ -271,10 +220,12 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             self.worker.flush_links();
             self.worker.io.poll(Some(wait)).map_err(LoadError::Loop)?;
             was_empty_poll = wait == 0 && !issued;
-            self.presence.polled(wait, self.busy);
+            if P::OPEN {
+                self.presence.polled(wait, self.busy);
+            }
             while let Some(event) = self.worker.io.next_event() {
                 self.watch_after_poll();
-                self.presence.worked(WORK_NS);
+                self.worked(WORK_NS);
                 self.handle(event);
                 was_empty_poll = false;
             }
@@ -337,7 +288,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
             let links = self.open_links();
             let conns = &self.worker.conns[self.worker.conns_of[self.target].clone()];
             let has_tls = self.worker.job.targets[self.target].tls.is_some();
-            let is_open = |conn: &&Conn| match conn.state {
+            let is_open = |conn: &&Conn<K>| match conn.state {
                 State::Idle | State::Waiting => true,
                 State::Connecting => has_tls && conn.since + REOPENING_NS > self.now,
                 State::Closed | State::Resting => false,
@@ -364,7 +315,7 @@ impl<'w, I: Io, C: Clock, P: Pacer, S: StopRule> SegmentRun<'w, I, C, P, S> {
     /// The time that decides whether a request belongs to the window: when it was over in a closed
     /// loop that ends by time, otherwise when it was due.
     #[inline]
-    pub(super) fn counted_at(&self, intended: u64, now: u64) -> u64 {
+    pub(super) fn counted_at(intended: u64, now: u64) -> u64 {
         match P::OPEN || S::COUNTS {
             true => intended,
             false => now,

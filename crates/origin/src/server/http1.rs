@@ -1,11 +1,10 @@
 //! The part of a thread that serves HTTP/1.1 clients.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use net::{Buf, ConnId, Io, PayloadId};
 
-use super::{AnswerKey, AnswerTo, Worker, stats};
+use super::{AnswerKey, AnswerTo, Worker};
 use crate::pages::{BLOCK, ConnectionReuse, Page, answer, page, sized_body};
 
 /// With this many bytes queued for a client, no further request is taken and no more of a long body
@@ -217,24 +216,10 @@ impl<I: Io> Worker<I> {
                 };
                 self.hold(key, delay, arrived_ns);
             }
-            Page::Delays => {
+            Page::Asked(asked) => {
                 client.last.clear();
-                let sum = self.all_delays();
-                let text = sum.to_base64();
-                let bytes = answer(200, "text/plain", text.as_bytes(), head_only, persist);
-                self.send(conn, &bytes);
-            }
-            Page::Stall(ms) => {
-                client.last.clear();
-                std::thread::sleep(Duration::from_millis(ms));
-                let bytes = answer(200, "text/plain", b"stood still\n", head_only, persist);
-                self.send(conn, &bytes);
-            }
-            Page::Stats => {
-                client.last.clear();
-                self.publish();
-                let text = serde_json::to_string(&stats(&self.all)).unwrap_or_default();
-                let bytes = answer(200, "application/json", text.as_bytes(), head_only, persist);
+                let (kind, body) = self.find_out(asked);
+                let bytes = answer(200, kind, body.as_bytes(), head_only, persist);
                 self.send(conn, &bytes);
             }
             Page::Long(head, size) => {

@@ -1,12 +1,11 @@
 //! Answers to requests on streams, in HTTP/2 and HTTP/3.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use net::Io;
 use net::http::Request;
 
-use super::{AnswerKey, AnswerTo, Worker, stats};
+use super::{AnswerKey, AnswerTo, Worker};
 use crate::body::Body;
 use crate::pages::{BLOCK, ConnectionReuse, Page, StreamPage, answer, page, sized_body};
 
@@ -30,7 +29,6 @@ impl<I: Io> Worker<I> {
         }
         let persist = ConnectionReuse::Kept;
         let is_head = request.method == "HEAD";
-        let own = |status, kind, body: &[u8]| P::of(&answer(status, kind, body, is_head, persist));
         let page = match page(request) {
             Page::Own(bytes) => P::of(&bytes),
             Page::Fixed(bytes) => self.cached(pages, key, bytes.len(), P::of(&bytes)),
@@ -49,15 +47,9 @@ impl<I: Io> Worker<I> {
                 };
                 return self.hold(key, delay, arrived_ns);
             }
-            Page::Delays => own(200, "text/plain", self.all_delays().to_base64().as_bytes()),
-            Page::Stall(ms) => {
-                std::thread::sleep(Duration::from_millis(ms));
-                own(200, "text/plain", b"stood still\n")
-            }
-            Page::Stats => {
-                self.publish();
-                let text = serde_json::to_string(&stats(&self.all)).unwrap_or_default();
-                own(200, "application/json", text.as_bytes())
+            Page::Asked(asked) => {
+                let (kind, body) = self.find_out(asked);
+                P::of(&answer(200, kind, body.as_bytes(), is_head, persist))
             }
         };
         give(self, &page);

@@ -3,7 +3,7 @@
 use readings::RunHeader;
 use serde::Serialize;
 use serde_json::{Value, json as object};
-use verdict::{Analysis, Finding, LatencyCurves, Starts};
+use verdict::{Analysis, LatencyCurves, Starts};
 
 use verdict::words;
 
@@ -41,22 +41,15 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let table = analysis.table.iter();
     let table = table.map(|row| with(row, &[("starts", starts(&row.starts))]));
     let findings = analysis.bottlenecks.iter();
-    let findings: Value = findings.map(bottleneck).collect();
+    let findings = findings.map(|finding| with_sentence(finding, words::finding(finding)));
     let rates = analysis.rates.iter().map(words::rate_choice);
     let curves = analysis.curves.iter();
     let curves = curves.map(latency_curves);
     let probes = analysis.probes.as_ref();
-    // Their former key `again`, for one version more.
     let invalid = analysis.invalid.iter();
     let invalid = invalid.map(|trial| {
         let reasons: Vec<String> = trial.reasons.iter().map(words::trial_flaw).collect();
-        with(
-            trial,
-            &[
-                ("reasons", object!(reasons)),
-                ("again", object!(trial.baseline_copy)),
-            ],
-        )
+        with(trial, &[("reasons", object!(reasons))])
     });
     let warnings = analysis.warnings.iter().map(words::warning);
     object!({
@@ -78,9 +71,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "noise_floor": floors.collect::<Value>(),
         "shifts": analysis.shifts,
         "table": table.collect::<Value>(),
-        "bottlenecks": findings,
-        // Their name until version 0.2, for one version more.
-        "limiters": findings,
+        "bottlenecks": findings.collect::<Value>(),
         "rates": rates.collect::<Value>(),
         "curves": curves.collect::<Value>(),
         "tls": analysis.tls.iter().map(|one| with_sentence(one, words::tls(one))).collect::<Vec<_>>(),
@@ -115,13 +106,6 @@ fn latency_curves(curves: &LatencyCurves) -> Value {
             }
         }
     }
-    object
-}
-
-/// A finding under its present and its former key, for one version more.
-fn bottleneck(finding: &Finding) -> Value {
-    let mut object = with_sentence(finding, words::finding(finding));
-    object["limiter"] = object["bottleneck"].clone();
     object
 }
 

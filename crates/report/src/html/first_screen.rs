@@ -6,6 +6,7 @@ use verdict::{Analysis, Warning};
 
 use crate::html::picture::svg::{escaped, prose};
 use crate::html::table::summary_table::tables;
+use crate::section::run::capitalised;
 use crate::{MachineFacts, RunFacts};
 use readings::text::compact::{bytes, utc};
 use verdict::words;
@@ -145,11 +146,4 @@ fn gravity(warning: &Warning) -> u8 {
         Warning::Unresolved { .. } => 14,
         Warning::SteadyStateUnchecked { .. } => 15,
     }
-}
-
-/// A text with its first letter in upper case.
-pub(crate) fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(letters).collect()
 }

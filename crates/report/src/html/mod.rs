@@ -4,6 +4,7 @@ mod data;
 mod first_screen;
 mod page;
 pub(crate) mod picture;
+pub(crate) mod section;
 pub(crate) mod table;
 
 /// What pages beside that of a run are drawn with.

@@ -16,18 +16,17 @@ use crate::html::picture::over_time::over_time;
 use crate::html::picture::shift::shifts;
 use crate::html::picture::svg::escaped;
 use crate::html::picture::topology::topology;
+use crate::html::section as generic;
 use crate::html::table::bottlenecks::bottlenecks;
 use crate::html::table::profiles::profiles;
 use crate::html::table::proof::proofs;
 use crate::html::table::settings_table::side_by_side;
 use crate::html::table::verdicts::verdicts;
-use crate::html::table::{folded, list, section, table};
-use crate::section::columns::{Columns, legend};
+use crate::html::table::{folded, list, section};
+use crate::section::columns::Columns;
 use crate::section::curve_table;
+use crate::section::run;
 use crate::section::settings;
-use crate::section::tiers;
-use crate::text::run::{invalid_trial, stage};
-use verdict::words;
 
 /// Colours and the parts of pictures.
 pub(crate) const PICTURE_STYLE: &str = include_str!("style/picture.css");
@@ -53,16 +52,18 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
     }
     let blocks = wrapped_in("panels", &panels(analysis, &subjects, header.matters));
     let shape = facts.topology.as_ref().map(topology).unwrap_or_default();
+    let sections = run::sections(header, analysis, figures(analysis));
+    let of = |id: &str| generic::section(run::find(&sections, id));
     let sections = [
         crate::study::gates::html(&analysis.gates),
         section("verdicts", "Verdicts", &verdicts(analysis)),
-        section("tiers", tiers::TITLE, &in_tiers(analysis)),
+        of("tiers"),
         section(
             "intervals",
             "Differences",
             &forests(analysis, header.matters),
         ),
-        section("figures", "Figures", &figures(analysis)),
+        of("figures"),
         section("blocks", "Block by block", &blocks),
         section(
             "curves",
@@ -81,26 +82,14 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
             "Over time",
             &over_time(journal, analysis, &subjects),
         ),
-        section(
-            "interactions",
-            "Interactions",
-            &list(words::interactions(&analysis.interactions).into_iter()),
-        ),
+        of("interactions"),
         section("bottlenecks", "Bottlenecks", &bottlenecks(analysis)),
         section("topology", "Topology", &shape),
         section("settings", settings::TITLE, &side_by_side(analysis)),
         section("profiles", "Profiles", &profiles(facts)),
-        section(
-            "noise",
-            "Noise floor",
-            &list(analysis.noise_floor.iter().map(words::noise_floor)),
-        ),
-        section("published", "Published by others", &published(header)),
-        section(
-            "warnings",
-            "Warnings",
-            &list(analysis.warnings.iter().map(words::warning)),
-        ),
+        of("noise"),
+        of("published"),
+        of("warnings"),
         section(
             "trials",
             "Failed and invalid trials",
@@ -153,89 +142,35 @@ fn navigation(main: &str) -> String {
 /// Latency over the offered rate: conclusions, pictures and figures.
 fn against_rate(analysis: &Analysis, subjects: &[String]) -> String {
     let each = analysis.curves.iter().enumerate().map(|(number, one)| {
-        let mut out = list(words::curves(one).into_iter());
-        out.push_str(&latency(number, one, subjects));
-        if let Some(bounds) = curve_table::bounds(one) {
-            out.push_str(&table(&bounds, "rates that pass the bounds"));
-        }
-        let points = table(&curve_table::table(one), "all points");
-        out.push_str(&folded("All points", &points));
-        out
+        let parts = run::against_rate(one).map_or_else(Vec::new, |section| section.parts);
+        let (conclusions, tables) = parts.split_at(parts.len().min(1));
+        generic::parts(conclusions) + &latency(number, one, subjects) + &generic::parts(tables)
     });
     each.collect()
 }
 
-/// Figures that others published, for comparison.
-fn published(header: &RunHeader) -> String {
-    if header.published.is_empty() {
-        return String::new();
-    }
-    let rows = header.published.iter().map(|figure| {
-        vec![
-            figure.what.clone(),
-            figure.value.to_string(),
-            figure.unit.clone(),
-            figure.source.clone(),
-        ]
-    });
-    let columns = Columns {
-        head: ["what", "value", "unit", "source"]
-            .map(str::to_owned)
-            .to_vec(),
-        numeric: vec![false, true, false, false],
-        rows: rows.collect(),
+/// The table of figures, without a condition that is the same in every row.
+fn figures(analysis: &Analysis) -> Option<(String, Columns)> {
+    let first = &analysis.table.first()?.condition;
+    let columns = Columns::of(&analysis.table);
+    let is_one = analysis.table.iter().all(|row| row.condition == *first);
+    let columns = match is_one {
+        true => columns.without("condition"),
+        false => columns,
     };
-    table(&columns, "published by others")
-}
-
-/// The tiers in sentences and as a table.
-fn in_tiers(analysis: &Analysis) -> String {
-    if analysis.tiers.is_empty() {
-        return String::new();
-    }
-    list(analysis.tiers.iter().map(words::tiers))
-        + &table(&tiers::table(&analysis.tiers), "tiers")
-        + &format!("<p class=\"sub\">({})</p>\n", escaped(tiers::LEGEND))
-}
-
-fn figures(analysis: &Analysis) -> String {
-    if analysis.table.is_empty() {
-        return String::new();
-    }
-    let mut columns = Columns::of(&analysis.table);
-    let first = &analysis.table[0].condition;
-    if analysis.table.iter().all(|row| row.condition == *first) {
-        columns = columns.without("condition");
-    }
-    let note = escaped(&legend(&columns));
-    let probes = analysis.probes.iter().map(words::probes);
-    let rates: String = analysis
-        .rates
-        .iter()
-        .map(words::rate_choice)
-        .chain(analysis.tls.iter().map(words::tls))
-        .chain(words::congestion(&analysis.congestion))
-        .chain(probes)
-        .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(&text)))
-        .collect();
-    format!(
-        "{}<p class=\"sub\">({note})</p>\n{rates}",
-        table(&columns, "figures")
-    )
+    Some(("Figures".to_owned(), columns))
 }
 
 /// The failed and the invalid trials, folded.
 fn lost_trials(analysis: &Analysis) -> String {
-    let failed = analysis.failures.iter();
-    let failed = failed.map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason));
     let invalid = analysis.invalid.len();
     let more = invalid.saturating_sub(TRIALS_NAMED_MAX);
     let rest = (more > 0).then(|| counted(more, "more trial"));
     let named = analysis.invalid.iter().take(TRIALS_NAMED_MAX);
-    let named = named.map(invalid_trial).chain(rest);
+    let named = named.map(run::invalid_trial).chain(rest);
     folded(
         &counted(analysis.trials_failed, "failed trial"),
-        &list(failed),
+        &list(run::failed_trials(analysis).into_iter()),
     ) + &folded(&counted(invalid, "invalid trial"), &list(named))
 }
 
@@ -250,7 +185,7 @@ fn footer(header: &RunHeader, analysis: &Analysis) -> String {
     format!(
         "<footer>{}. {}, against {}. {} done, {} failed, {} invalid. Ratios are subject over baseline, \
          one per block; differences within {} do not matter. Weighstation {}.</footer>\n",
-        escaped(&stage(analysis)),
+        escaped(&run::stage(analysis)),
         escaped(&header.experiment),
         escaped(&header.baseline),
         counted(analysis.trials_done, "trial"),

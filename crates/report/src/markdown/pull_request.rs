@@ -6,8 +6,8 @@ use verdict::{Analysis, Comparison, Metric};
 
 use crate::markdown::{escaped, table};
 use crate::section::columns::{Columns, legend};
+use crate::section::run::{by_metric, stage};
 use crate::study::gates;
-use crate::text::run::{by_metric, stage};
 use readings::text::compact::bytes;
 use verdict::words;
 

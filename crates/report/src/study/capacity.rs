@@ -4,9 +4,9 @@ use readings::text::{percent, rate};
 use serde_json::{Value, json};
 use verdict::capacity::{Bound, Judgement, Objective, Quantity, RatePoint, RateStep, Spread};
 
-use crate::markdown;
 use crate::section::columns::Columns;
-use crate::text::grid::{grid, wrapped};
+use crate::section::document::Document;
+use crate::section::{Part, Section};
 use crate::text::load_hosts;
 use crate::text::plot::{Plot, time_labels};
 use readings::text::compact::time;
@@ -17,43 +17,36 @@ const STOPPED: &str = "It was stopped; this is what was measured until then.";
 
 /// The sentences, the curve as a picture and as a table, at most `width` columns wide.
 pub fn capacity_terminal(view: &CapacityView<'_>, width: usize) -> String {
-    let mut out = format!("Capacity @ {}\n\n", view.url);
-    for sentence in said(view) {
-        out.push_str(&wrapped("", &sentence, 0, width));
-    }
-    if let Some(picture) = picture(view, width) {
-        out.push('\n');
-        out.push_str(&wrapped("", &caption(view), 0, width));
-        out.push_str(&picture);
-    }
-    if !view.points.is_empty() {
-        out.push('\n');
-        out.push_str(&grid(&table(view.points), width));
-        out.push_str(&reasons(view.points, width));
-    }
-    out
+    document(view).terminal(width)
 }
 
 /// The same as Markdown; the picture is text.
 pub fn capacity_markdown(view: &CapacityView<'_>) -> String {
-    let mut out = format!("# Capacity of {}\n\n", markdown::escaped(view.url));
-    for sentence in said(view) {
-        out.push_str(&format!("- {}\n", markdown::escaped(&sentence)));
-    }
-    if let Some(picture) = picture(view, 90) {
-        out.push_str(&format!("\n{}\n\n```\n{picture}```\n", caption(view)));
+    document(view).markdown()
+}
+
+pub(crate) fn document<'a>(view: &CapacityView<'a>) -> Document<'a> {
+    let mut parts = vec![Part::List(said(view).collect())];
+    let view = *view;
+    if shown(&view).next().is_some() {
+        let draw = move |width| picture(&view, width).unwrap_or_default();
+        parts.push(Part::Drawing(caption(&view), Box::new(draw)));
     }
     if !view.points.is_empty() {
-        out.push('\n');
-        out.push_str(&markdown::table(&table(view.points)));
+        parts.push(Part::Table(table(view.points), "all levels"));
     }
     let why = view.points.iter().filter_map(why);
-    markdown::list(&mut out, "Why trials did not hold", why);
-    out.push_str(&format!(
-        "\n---\n\n{} connections, seed {}.\n",
-        view.connections, view.seed
-    ));
-    out
+    let problems = Section::list("problems", "Why trials did not hold", why);
+    Document {
+        title: format!("Capacity of {}", view.url),
+        parts,
+        sections: problems.into_iter().collect(),
+        end: None,
+        footer: Some(format!(
+            "{} connections, seed {}.",
+            view.connections, view.seed
+        )),
+    }
 }
 
 /// The same as one JSON document.
@@ -119,7 +112,7 @@ fn step(step: &RateStep) -> Value {
     })
 }
 
-pub(crate) fn said(view: &CapacityView<'_>) -> impl Iterator<Item = String> {
+fn said(view: &CapacityView<'_>) -> impl Iterator<Item = String> {
     let stopped = view.stopped.then(|| STOPPED.to_owned());
     let hosts = view
         .steps
@@ -186,12 +179,14 @@ pub(crate) fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
+/// The points that have a place in the picture.
+fn shown<'a>(view: &CapacityView<'a>) -> impl Iterator<Item = (&'a RatePoint, Spread)> {
+    let points = view.points.iter();
+    points.filter_map(|p| Some((p, drawn(p).filter(|s| s.low > 0.0)?)))
+}
+
 fn picture(view: &CapacityView<'_>, width: usize) -> Option<String> {
-    let shown: Vec<(&RatePoint, Spread)> = view
-        .points
-        .iter()
-        .filter_map(|p| Some((p, drawn(p).filter(|s| s.low > 0.0)?)))
-        .collect();
+    let shown: Vec<(&RatePoint, Spread)> = shown(view).collect();
     let (_, most) = range(shown.iter().map(|(p, _)| p.rate_per_s))?;
     let limit = limit(view.objective).map(|(_, value)| value.log10());
     let ends = shown.iter().flat_map(|(_, s)| [s.low, s.high]);
@@ -223,7 +218,7 @@ fn picture(view: &CapacityView<'_>, width: usize) -> Option<String> {
 }
 
 /// A row for each rate, ascending.
-pub(crate) fn table(points: &[RatePoint]) -> Columns {
+fn table(points: &[RatePoint]) -> Columns {
     let mut head = vec!["offered/s".to_owned(), "answered/s".to_owned()];
     let mut quantiles: Vec<f64> = points
         .iter()
@@ -282,7 +277,7 @@ fn reasons_at(point: &RatePoint) -> Vec<String> {
 }
 
 /// The first of them, and how many more there are.
-pub(crate) fn why(point: &RatePoint) -> Option<String> {
+fn why(point: &RatePoint) -> Option<String> {
     let all = reasons_at(point);
     let reasons = all.first().map(|first| {
         let more = all.len() - 1;
@@ -293,18 +288,6 @@ pub(crate) fn why(point: &RatePoint) -> Option<String> {
         }
     })?;
     Some(format!("{}/s: {reasons}", rate(point.rate_per_s)))
-}
-
-fn reasons(points: &[RatePoint], width: usize) -> String {
-    let all: Vec<String> = points.iter().filter_map(why).collect();
-    let mut out = String::new();
-    if !all.is_empty() {
-        out.push_str("\nWhy trials did not hold\n");
-    }
-    for reason in all {
-        out.push_str(&wrapped("- ", &reason, 2, width));
-    }
-    out
 }
 
 #[cfg(test)]
@@ -378,7 +361,7 @@ pub(crate) mod tests {
         let text = capacity_terminal(&example.view(), 90);
         assert!(
             text.starts_with(
-                "Capacity @ http://h:8080/a_b\n\nThe highest rate that keeps p99 < 50 ms"
+                "Capacity of http://h:8080/a_b\n\nThe highest rate that keeps p99 < 50 ms"
             ),
             "{text}"
         );

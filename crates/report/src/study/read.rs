@@ -5,10 +5,10 @@ use readings::{ToolLatency, ToolReading};
 use serde_json::{Value, json};
 use verdict::diagnose::{Finding, FindingKind};
 
-use crate::markdown;
 use crate::section::columns::{Columns, errors};
-use crate::text::grid::{grid, wrapped};
-use crate::text::visible::one_line;
+use crate::section::document::Document;
+use crate::section::run::capitalised;
+use crate::section::{Part, Section};
 use readings::text::compact::{shortened, time};
 use verdict::words::{self, diagnosis};
 
@@ -28,37 +28,26 @@ const TARGET: usize = 36;
 
 /// The readings in a table and the findings below it, at most `width` columns wide.
 pub fn read_terminal(read: &Read<'_>, width: usize) -> String {
-    let mut out = format!("{}\n", one_line(&found(read)));
-    if !read.readings.is_empty() {
-        out.push('\n');
-        out.push_str(&grid(&table(read.readings), width));
-    }
-    for (title, items) in parts(read) {
-        out.push_str(&format!("\n{}\n", one_line(&title)));
-        for item in items {
-            out.push_str(&wrapped("- ", &item, 2, width));
-        }
-    }
-    if read.findings.is_empty() {
-        out.push_str(&format!("\n{NOTHING}\n"));
-    }
-    out
+    document(read).terminal(width)
 }
 
 /// The same as Markdown.
 pub fn read_markdown(read: &Read<'_>) -> String {
-    let mut out = format!("# {}\n", found(read));
-    if !read.readings.is_empty() {
-        out.push('\n');
-        out.push_str(&markdown::table(&table(read.readings)));
+    document(read).markdown()
+}
+
+fn document<'a>(read: &Read<'a>) -> Document<'a> {
+    let parts = match read.readings.is_empty() {
+        true => Vec::new(),
+        false => vec![Part::Table(table(read.readings), "readings")],
+    };
+    Document {
+        title: counted(read.readings.len(), "reading"),
+        parts,
+        sections: findings(read),
+        end: read.findings.is_empty().then(|| NOTHING.to_owned()),
+        footer: None,
     }
-    for (title, items) in parts(read) {
-        markdown::list(&mut out, &title, items.into_iter());
-    }
-    if read.findings.is_empty() {
-        out.push_str(&format!("\n{NOTHING}\n"));
-    }
-    out
 }
 
 /// The same as one JSON document.
@@ -79,33 +68,23 @@ pub fn read_json(read: &Read<'_>) -> Value {
 
 const NOTHING: &str = "Nothing in the figures contradicts itself, and nothing is compared.";
 
-fn found(read: &Read<'_>) -> String {
-    counted(read.readings.len(), "reading")
-}
-
 /// The findings by kind, then what is missing.
-fn parts(read: &Read<'_>) -> Vec<(String, Vec<String>)> {
+fn findings<'a>(read: &Read<'a>) -> Vec<Section<'a>> {
     let mut kinds: Vec<FindingKind> = read.findings.iter().map(Finding::kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let mut parts: Vec<(String, Vec<String>)> = kinds
+    let of_kind = |kind: FindingKind| {
+        let of_kind = read.findings.iter().filter(|f| f.kind() == kind);
+        let sentences = of_kind.map(|f| diagnosis(f, read.readings));
+        Section::list("findings", &capitalised(words::kind(kind)), sentences)
+    };
+    let problems = read.problems.iter().cloned();
+    let problems = Section::list("problems", "Not all there", problems);
+    kinds
         .into_iter()
-        .map(|kind| {
-            let of_kind = read.findings.iter().filter(|f| f.kind() == kind);
-            let sentences = of_kind.map(|f| diagnosis(f, read.readings));
-            (capital(words::kind(kind)), sentences.collect())
-        })
-        .collect();
-    if !read.problems.is_empty() {
-        parts.push(("Not all there".to_owned(), read.problems.to_vec()));
-    }
-    parts
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(chars).collect()
+        .filter_map(of_kind)
+        .chain(problems)
+        .collect()
 }
 
 type Cell = fn(&ToolReading) -> Option<String>;

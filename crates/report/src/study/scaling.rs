@@ -4,10 +4,10 @@ use readings::text::{grouped, rate};
 use serde_json::{Value, json};
 use verdict::usl::{Level, LevelStep, Scaling};
 
-use crate::markdown;
 use crate::section::columns::Columns;
+use crate::section::document::Document;
+use crate::section::{Part, Section};
 use crate::study::capacity::range;
-use crate::text::grid::{grid, wrapped};
 use crate::text::load_hosts::{made_by, names};
 use crate::text::plot::Plot;
 use readings::text::compact::time;
@@ -35,48 +35,32 @@ const CAPTION: &str = "requests/s against connections: o measured, ^ at least (t
 
 /// The sentences, the curve as a picture and as a table, at most `width` columns wide.
 pub fn scaling_terminal(view: &ScalingView<'_>, width: usize) -> String {
-    let mut out = format!("Throughput over concurrency @ {}\n\n", view.url);
-    for sentence in said(view) {
-        out.push_str(&wrapped("", &sentence, 0, width));
-    }
-    if let Some(picture) = picture(view.scaling, width) {
-        out.push('\n');
-        out.push_str(&wrapped("", CAPTION, 0, width));
-        out.push_str(&picture);
-    }
-    if !view.scaling.levels.is_empty() {
-        out.push('\n');
-        out.push_str(&grid(&table(view.scaling), width));
-    }
-    let problems: Vec<String> = problems(view.scaling).collect();
-    if !problems.is_empty() {
-        out.push_str("\nWhat did not count\n");
-    }
-    for problem in problems {
-        out.push_str(&wrapped("- ", &problem, 2, width));
-    }
-    out
+    document(view).terminal(width)
 }
 
 /// The same as Markdown; the picture is text.
 pub fn scaling_markdown(view: &ScalingView<'_>) -> String {
-    let mut out = format!(
-        "# Throughput over concurrency of {}\n\n",
-        markdown::escaped(view.url)
-    );
-    for sentence in said(view) {
-        out.push_str(&format!("- {}\n", markdown::escaped(&sentence)));
+    document(view).markdown()
+}
+
+pub(crate) fn document<'a>(view: &ScalingView<'a>) -> Document<'a> {
+    let scaling = view.scaling;
+    let mut parts = vec![Part::List(said(view).collect())];
+    if has_picture(scaling) {
+        let draw = move |width| picture(scaling, width).unwrap_or_default();
+        parts.push(Part::Drawing(CAPTION.to_owned(), Box::new(draw)));
     }
-    if let Some(picture) = picture(view.scaling, 90) {
-        out.push_str(&format!("\n{CAPTION}\n\n```\n{picture}```\n"));
+    if !scaling.levels.is_empty() {
+        parts.push(Part::Table(table(scaling), "all levels"));
     }
-    if !view.scaling.levels.is_empty() {
-        out.push('\n');
-        out.push_str(&markdown::table(&table(view.scaling)));
+    let problems = Section::list("problems", "What did not count", problems(scaling));
+    Document {
+        title: format!("Throughput over concurrency of {}", view.url),
+        parts,
+        sections: problems.into_iter().collect(),
+        end: None,
+        footer: Some(format!("Seed {}.", view.seed)),
     }
-    markdown::list(&mut out, "What did not count", problems(view.scaling));
-    out.push_str(&format!("\n---\n\nSeed {}.\n", view.seed));
-    out
 }
 
 /// The same as one JSON document.
@@ -116,14 +100,14 @@ pub fn scaling_json(view: &ScalingView<'_>) -> Value {
     })
 }
 
-pub(crate) fn said(view: &ScalingView<'_>) -> impl Iterator<Item = String> {
+fn said(view: &ScalingView<'_>) -> impl Iterator<Item = String> {
     let stopped = view.stopped.then(|| STOPPED.to_owned());
     let hosts = view.steps.first().and_then(|step| made_by(&step.load));
     let sentences = words::scaling(view.scaling);
     stopped.into_iter().chain(hosts).chain(sentences)
 }
 
-pub(crate) fn problems(scaling: &Scaling) -> impl Iterator<Item = String> {
+fn problems(scaling: &Scaling) -> impl Iterator<Item = String> {
     scaling.levels.iter().flat_map(|level| {
         let said = |problem: String| format!("{} connections: {problem}", level.connections);
         problems_at(level).into_iter().map(said)
@@ -133,6 +117,10 @@ pub(crate) fn problems(scaling: &Scaling) -> impl Iterator<Item = String> {
 /// Why rounds of a level were not valid, each reason once.
 fn problems_at(level: &Level) -> Vec<String> {
     once(level.problems.iter().map(flaw))
+}
+
+fn has_picture(scaling: &Scaling) -> bool {
+    scaling.levels.iter().any(|l| l.requests_per_s.is_some())
 }
 
 /// Connections stand on a logarithmic scale: they are mostly doubled.
@@ -168,7 +156,7 @@ fn picture(scaling: &Scaling, width: usize) -> Option<String> {
 }
 
 /// A row for each concurrency, ascending.
-pub(crate) fn table(scaling: &Scaling) -> Columns {
+fn table(scaling: &Scaling) -> Columns {
     let row = |level: &Level| {
         let figure = |spread: Option<verdict::capacity::Spread>| {
             spread.map_or("-".to_owned(), |s| time(s.middle))

@@ -7,4 +7,5 @@ pub(crate) mod load_hosts;
 pub(crate) mod load_parts;
 pub(crate) mod plot;
 pub(crate) mod run;
+pub(crate) mod section;
 pub(crate) mod visible;

@@ -2,17 +2,13 @@
 
 use readings::RunHeader;
 use readings::text::{condition, counted, fraction};
-use verdict::{Analysis, Comparison, InvalidTrial, SubjectRow, Verdict};
+use verdict::{Analysis, SubjectRow, Verdict, words};
 
-use crate::section::columns::{Columns, WHERE_THEY_DIFFER, differ, legend};
-use crate::section::curve_table;
-use crate::section::tiers;
+use crate::section::columns::{Columns, WHERE_THEY_DIFFER, differ};
+use crate::section::run::{by_metric, sections, stage};
 use crate::text::grid::{grid, wrapped};
+use crate::text::section::{self, Lists};
 use crate::text::visible::one_line;
-use verdict::words;
-
-/// How many invalid trials and failures are named one by one.
-const MOST_NAMED: usize = 8;
 
 /// A run's result for a terminal of `width` columns: the sentences first, then the figures.
 ///
@@ -47,108 +43,34 @@ pub fn terminal(
     if let Some(text) = words::placement(&analysis.placements) {
         out.push_str(&wrapped("  ", &text, 4, width));
     }
-    if !analysis.tiers.is_empty() {
-        out.push_str(&paint.heading(tiers::TITLE));
-        for one in &analysis.tiers {
-            out.push_str(&wrapped("  ", &words::tiers(one), 4, width));
+    for section in sections(header, analysis, figures(analysis, width)) {
+        let parts = section::parts(&section.parts, width, Lists::Indented);
+        if parts.is_empty() {
+            continue;
         }
-    }
-    out.push_str(&figures(analysis, width, &paint));
-    for summary in &analysis.tls {
-        out.push_str(&wrapped("  ", &words::tls(summary), 4, width));
-    }
-    for text in words::congestion(&analysis.congestion) {
-        out.push_str(&wrapped("  ", &text, 4, width));
-    }
-    for choice in &analysis.rates {
-        out.push_str(&wrapped("  ", &words::rate_choice(choice), 4, width));
-    }
-    for curves in &analysis.curves {
-        out.push_str(&paint.heading(curve_table::TITLE));
-        for text in words::curves(curves) {
-            out.push_str(&wrapped("  ", &text, 4, width));
-        }
-        if let Some(bounds) = curve_table::bounds(curves) {
-            out.push('\n');
-            out.push_str(&grid(&bounds, width));
-        }
-        out.push('\n');
-        out.push_str(&grid(&curve_table::table(curves), width));
-        out.push_str(&wrapped(
-            "  ",
-            &format!("({})", words::curve_legend(curves)),
-            2,
-            width,
-        ));
-    }
-    if !analysis.interactions.is_empty() {
-        out.push_str(&paint.heading("Interactions"));
-        for text in words::interactions(&analysis.interactions) {
-            out.push_str(&wrapped("  ", &text, 4, width));
-        }
-    }
-    if !analysis.bottlenecks.is_empty() {
-        out.push_str(&paint.heading("Bottlenecks"));
-        for finding in &analysis.bottlenecks {
-            out.push_str(&wrapped("  ", &words::finding(finding), 4, width));
-        }
-    }
-    if !analysis.noise_floor.is_empty() {
-        out.push_str(&paint.heading("Noise floor"));
-        for floor in &analysis.noise_floor {
-            let text = words::noise_floor(floor);
-            let text = text.trim_start_matches("noise floor, ");
-            out.push_str(&wrapped("  ", text, 4, width));
-        }
-    }
-    if !analysis.warnings.is_empty() {
-        out.push_str(&paint.heading("Warnings"));
-        for warning in &analysis.warnings {
-            out.push_str(&wrapped("  ", &words::warning(warning), 4, width));
-        }
-    }
-    if !analysis.invalid.is_empty() {
-        let title = format!("Invalid: {}", counted(analysis.invalid.len(), "trial"));
+        let title = match section.id {
+            "invalid" => format!("Invalid: {}", counted(analysis.invalid.len(), "trial")),
+            "failed" => format!("Failed: {}", counted(analysis.trials_failed, "trial")),
+            _ => section.title,
+        };
         out.push_str(&paint.heading(&title));
-        named(&mut out, analysis.invalid.iter().map(invalid_trial), width);
-    }
-    if !analysis.failures.is_empty() {
-        let title = format!("Failed: {}", counted(analysis.trials_failed, "trial"));
-        out.push_str(&paint.heading(&title));
-        let lines = analysis
-            .failures
-            .iter()
-            .map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason));
-        named(&mut out, lines, width);
+        out.push_str(&parts);
     }
     out.push('\n');
     out.push_str(&wrapped("", &closing(header, analysis, folder), 0, width));
     out
 }
 
-/// The table; a condition that is the same in every row stands in its heading.
-fn figures(analysis: &Analysis, width: usize, paint: &Paint) -> String {
-    let Some(first) = analysis.table.first() else {
-        return String::new();
-    };
+/// The table with its heading, in which a condition stands that is the same in every row.
+fn figures(analysis: &Analysis, width: usize) -> Option<(String, Columns)> {
+    let place = &analysis.table.first()?.condition;
     let mut columns = Columns::of(&analysis.table);
     let mut title = "Figures".to_owned();
-    let one = analysis
-        .table
-        .iter()
-        .all(|r| r.condition == first.condition);
-    if one && !first.condition.is_empty() {
-        title.push_str(&format!(" at {}", condition(&first.condition)));
+    if !place.is_empty() && analysis.table.iter().all(|row| row.condition == *place) {
+        title.push_str(&format!(" at {}", condition(place)));
         columns = columns.without("condition");
     }
-    let columns = compact(columns, &analysis.table, width);
-    let mut out = paint.heading(&title);
-    out.push_str(&grid(&columns, width));
-    out.push_str(&wrapped("  ", &legend(&columns), 2, width));
-    if let Some(probes) = &analysis.probes {
-        out.push_str(&wrapped("  ", &words::probes(probes), 4, width));
-    }
-    out
+    Some((title, compact(columns, &analysis.table, width)))
 }
 
 /// Without the columns that tell no subjects apart, or that would need further lines.
@@ -195,56 +117,6 @@ fn closing(header: &RunHeader, analysis: &Analysis, folder: Option<&str>) -> Str
         text.push_str(&format!(" Everything is in {folder}"));
     }
     text
-}
-
-/// Where in its looks the run stands, as the beginning of a sentence.
-pub(crate) fn stage(analysis: &Analysis) -> String {
-    let sentence = words::stage(&analysis.stage);
-    let mut letters = sentence.chars();
-    letters
-        .next()
-        .map(|first| first.to_uppercase().chain(letters).collect())
-        .unwrap_or_default()
-}
-
-fn named(out: &mut String, lines: impl ExactSizeIterator<Item = String>, width: usize) {
-    let all = lines.len();
-    for line in lines.take(MOST_NAMED) {
-        out.push_str(&wrapped("  ", &line, 4, width));
-    }
-    if all > MOST_NAMED {
-        out.push_str(&format!("  and {} more\n", all - MOST_NAMED));
-    }
-}
-
-/// `trial 12 (balance, block 3, connections=96): throughput: …`.
-pub(crate) fn invalid_trial(trial: &InvalidTrial) -> String {
-    let mut place = format!("{}, block {}", trial.subject, trial.block);
-    if trial.baseline_copy {
-        place.push_str(", second copy");
-    }
-    let condition = condition(&trial.condition);
-    if !condition.is_empty() {
-        place.push_str(", ");
-        place.push_str(&condition);
-    }
-    let reasons: Vec<String> = trial.reasons.iter().map(words::trial_flaw).collect();
-    format!("trial {} ({place}): {}", trial.trial, reasons.join("; "))
-}
-
-/// The comparisons with throughput first, otherwise in the run's order.
-pub(crate) fn by_metric(analysis: &Analysis) -> Vec<&Comparison> {
-    let mut sorted: Vec<&Comparison> = analysis.comparisons.iter().collect();
-    sorted.sort_by_key(|c| c.metric);
-    sorted
-}
-
-/// A comparison's sentence without its verdict's word in front, for where that stands already.
-pub(crate) fn after_word(c: &Comparison) -> String {
-    let sentence = words::comparison(c);
-    let rest = sentence.strip_prefix(c.verdict.word());
-    let rest = rest.and_then(|rest| rest.strip_prefix(": "));
-    rest.map_or_else(|| sentence.clone(), str::to_owned)
 }
 
 fn mark(verdict: Verdict) -> (&'static str, &'static str) {

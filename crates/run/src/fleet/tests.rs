@@ -3,7 +3,7 @@
 use readings::{Histogram, Pacing};
 
 use super::*;
-use crate::fake::{FakeHost, SharedScript};
+use crate::tests::fake::{FakeHost, SharedScript};
 
 fn fleet(script: &SharedScript, names: &[&str]) -> Fleet {
     let spec = |name: &&str| HostSpec {

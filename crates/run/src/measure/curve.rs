@@ -7,9 +7,10 @@ use std::time::Duration;
 use load::Segment;
 use readings::{CurveChoice, CurvePoint, LoadReading, Pacing};
 
-use super::{GroupSetup, rate, schedule};
+use super::{Findings, GroupSetup, rate, schedule};
 use crate::context::Context;
-use crate::group::{GroupResult, ReadySubject};
+use crate::context::segments::segment;
+use crate::testbed::ReadySubject;
 use agent::AgentError;
 use agent::wire::Loaded;
 use experiment::ResolvedCondition;
@@ -75,14 +76,13 @@ impl Point {
 pub(super) fn measure(
     cx: &mut Context<'_>,
     setup: &GroupSetup<'_>,
-    ready: &[ReadySubject],
     closed: &[LoadReading],
     random: &mut fastrand::Rng,
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) -> Result<Vec<Vec<CurvePoint>>, AgentError> {
+    let (resolved, ready) = (setup.resolved, setup.ready);
     let mut curves = vec![Vec::new(); ready.len()];
-    let resolved = setup.resolved;
-    if resolved.load.curve.is_none() || cx.sequential.is_closed_only() || cx.stopped() {
+    if resolved.load.curve.is_none() || setup.wanted.closed_only || cx.stopped() {
         return Ok(curves);
     }
     let trials = setup.group.trials.len();
@@ -93,7 +93,7 @@ pub(super) fn measure(
             .map(|(one, load)| (one.planned.subject.clone(), load.clone()))
             .collect();
         cx.curve = choose_curve(setup.group, resolved, &measured);
-        result.curve.clone_from(&cx.curve);
+        found.curve.clone_from(&cx.curve);
     }
     let Some(choice) = cx.curve.clone() else {
         return Ok(curves);
@@ -102,7 +102,7 @@ pub(super) fn measure(
     let shares = choice.shares.iter().map(|share| Point::Share(*share));
     let mut points: Vec<Point> = rates.chain(shares).collect();
     random.shuffle(&mut points);
-    let slow_ms = schedule::median_ms(closed).min(40.0);
+    let slow_ms = schedule::unsaturated_ms(schedule::median_ms(closed));
     for point in points {
         let offered = ready.iter().enumerate().filter_map(|(number, one)| {
             let planned = &one.planned;
@@ -188,18 +188,9 @@ fn chosen(slowest: f64, fastest: f64, client: f64) -> Vec<f64> {
     if rates.len() < all && rates.last().is_none_or(|last| APART * last < client) {
         rates.push(client);
     }
-    let mut rates: Vec<f64> = rates.into_iter().map(round_down).collect();
+    let mut rates: Vec<f64> = rates.into_iter().map(rate::round_down).collect();
     rates.dedup();
     rates
-}
-
-/// Rounded down to two digits.
-fn round_down(rate: f64) -> f64 {
-    if rate < 1.0 {
-        return rate.max(0.01);
-    }
-    let unit = 10_f64.powf(rate.log10().floor() - 1.0);
-    (rate / unit + 1e-9).floor() * unit
 }
 
 /// Rounds of slices, each with every target once in random order.
@@ -222,7 +213,7 @@ fn slices(
             let pacing = Pacing::Open {
                 rate_per_s: rates[target],
             };
-            let segment = schedule::segment(target, pacing, ramp_up_ms, slice_ms, Some(target));
+            let segment = segment(target, pacing, ramp_up_ms, slice_ms, Some(target));
             segments.push(segment);
         }
     }

@@ -1,27 +1,27 @@
 //! The ways to measure a group's trials once its servers are up.
 
 pub(crate) mod curve;
-mod events;
+mod disturbance;
+mod instructions;
+mod network_warnings;
 pub(crate) mod rate;
 pub(crate) mod schedule;
-mod several;
-mod slices;
-mod tool_output;
-mod tool_trial;
-mod tools;
+pub(crate) mod slices;
+pub(crate) mod tools;
+pub(crate) mod upstream_connections;
 
-use readings::{LoadReading, SystemMetrics};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use readings::{CurveChoice, LoadReading, Outcome, RateChoice, Reading, SystemMetrics};
 
 use crate::context::Context;
-use crate::copies;
-use crate::group::{GroupResult, ReadySubject};
-use crate::servers::StartedServer;
-use agent::AgentError;
+use crate::testbed::{ReadySubject, StartedServer, copies};
 use agent::wire::Loaded;
-use experiment::ResolvedCondition;
-use experiment::plan::Group;
+use experiment::plan::{Group, PlannedTrial};
+use experiment::{Experiment, ResolvedCondition};
 
-pub(crate) use tools::clock_notice;
+pub(crate) use disturbance::share_one_path;
 
 /// A group whose servers are up, ready to be measured.
 pub(crate) struct GroupSetup<'g> {
@@ -29,43 +29,89 @@ pub(crate) struct GroupSetup<'g> {
     pub(crate) group: &'g Group,
     /// The running servers.
     pub(crate) up: &'g [StartedServer],
+    /// The subjects that answer as expected.
+    pub(crate) ready: &'g [ReadySubject],
+    pub(crate) wanted: Wanted,
+}
+
+/// Which loops are measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
     /// The common rate of the open loops, if known.
     pub(crate) rate: Option<f64>,
+    /// Whether only closed loops are measured for now, to find the common rate.
+    pub(crate) closed_only: bool,
 }
 
-/// A way of measuring subjects that are up and answer as expected.
-pub(crate) trait Measurer {
-    /// Adds the outcomes of the `ready` subjects to the result.
-    ///
-    /// # Errors
-    /// When all subjects are affected; the failure of one is an outcome.
-    fn measure(
-        &self,
-        cx: &mut Context<'_>,
-        setup: &GroupSetup<'_>,
-        ready: &[ReadySubject],
-        random: &mut fastrand::Rng,
-        result: &mut GroupResult,
-    ) -> Result<(), AgentError>;
+impl GroupSetup<'_> {
+    /// The window of the open loop at the common rate; zero for none.
+    fn latency_window(&self, cx: &Context<'_>) -> Duration {
+        match self.wanted.closed_only {
+            true => Duration::ZERO,
+            false => cx.options.experiment.design.latency_window,
+        }
+    }
 }
 
-/// Selects the measurer for a condition. The engine and outside drivers cannot alternate; an
-/// experiment that mixes them under one condition was refused.
-pub(crate) fn measurer(resolved: &ResolvedCondition, ready: &[ReadySubject]) -> Box<dyn Measurer> {
-    if !resolved.events.is_empty() {
-        return Box::new(events::Events);
+/// What was found in a group.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) outcomes: Vec<(PlannedTrial, Outcome)>,
+    /// The common rate of the open loops, if it was chosen here.
+    pub(crate) rate: Option<RateChoice>,
+    /// The rates of the condition's curve, if they were chosen here.
+    pub(crate) curve: Option<CurveChoice>,
+    /// Files of servers and drivers, by trial.
+    pub(crate) logs: Vec<(u32, BTreeMap<String, String>)>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Findings {
+    /// Adds the reading of a trial.
+    pub(crate) fn add(&mut self, planned: &PlannedTrial, reading: Reading) {
+        let done = Outcome::Done(Box::new(reading));
+        self.outcomes.push((planned.clone(), done));
     }
-    if resolved.load_name.is_some() {
-        return Box::new(several::Several);
-    }
-    match ready.iter().any(|one| !one.subject.driver.is_engine()) {
-        true => Box::new(tools::Tools),
-        false => Box::new(slices::Slices),
-    }
+}
+
+/// How the measurement of a group ended that did not fail.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// All that could be measured was, unless the run was stopped.
+    Complete,
+    /// Nothing was measured, since the baseline's second copy cannot have servers of its own: they
+    /// disturb the others, or do not start beside them.
+    NoCopies,
+    /// Nothing was measured: why the subjects cannot be measured side by side.
+    Disturbed(String),
+}
+
+/// A group's condition, reduced to the servers of its subjects.
+pub(crate) fn resolve_group(experiment: &Experiment, group: &Group) -> ResolvedCondition {
+    let mut resolved = experiment.under(&group.condition);
+    let used: BTreeSet<String> = planned_subjects(&resolved, group)
+        .flat_map(|subject| subject.through.clone())
+        .collect();
+    resolved
+        .servers
+        .retain(|server| used.contains(&server.name));
+    resolved
+}
+
+/// The subjects of a group's trials.
+fn planned_subjects<'r>(
+    resolved: &'r ResolvedCondition,
+    group: &Group,
+) -> impl Iterator<Item = &'r experiment::SubjectSpec> {
+    let is_planned = |name: &str| group.trials.iter().any(|planned| planned.subject == name);
+    resolved
+        .subjects
+        .iter()
+        .filter(move |subject| is_planned(&subject.name))
 }
 
 /// The reading of a subject's load, with the accept queues of its servers that were full.
-fn load_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<LoadReading> {
+pub(crate) fn load_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<LoadReading> {
     let mut load = loaded.readings.get(number)?.clone();
     if let Some(measured) = loaded.measured.get(number) {
         load.accept_queues = copies::queues_of_path(&measured.accept_queues, &one.subject.through);
@@ -74,7 +120,11 @@ fn load_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<LoadRea
 }
 
 /// Samples of the servers of a subject during its load.
-fn metrics_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Option<SystemMetrics> {
+pub(crate) fn metrics_of(
+    number: usize,
+    one: &ReadySubject,
+    loaded: &Loaded,
+) -> Option<SystemMetrics> {
     let metrics = loaded.measured.get(number)?.metrics.clone()?;
     Some(copies::of_path(metrics, &one.subject.through))
 }

@@ -2,25 +2,21 @@
 
 use readings::{LoadReading, RateChoice};
 
-use crate::group::{GroupResult, ReadySubject};
+use super::{Findings, GroupSetup};
 use experiment::plan::Group;
 use experiment::{Rate, ResolvedCondition};
 
 /// The common rate from this block's closed loops; `None` unless all subjects are ready.
-pub(crate) fn choose_rate(
-    group: &Group,
-    ready: &[ReadySubject],
-    resolved: &ResolvedCondition,
+pub(super) fn choose_rate(
+    setup: &GroupSetup<'_>,
     closed: &[LoadReading],
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) -> Option<f64> {
-    if let Rate::PerSecond(rate) = resolved.load.rate {
-        return Some(rate);
-    }
-    if ready.len() != group.trials.len() {
+    let (resolved, group) = (setup.resolved, setup.group);
+    if resolved.load.rate == Rate::Auto && setup.ready.len() != group.trials.len() {
         return None;
     }
-    choose_rate_of(group, resolved, closed, result)
+    choose_rate_of(group, resolved, closed, found)
 }
 
 /// The common rate from the closed loops of all subjects.
@@ -28,7 +24,7 @@ pub(crate) fn choose_rate_of(
     group: &Group,
     resolved: &ResolvedCondition,
     closed: &[LoadReading],
-    result: &mut GroupResult,
+    found: &mut Findings,
 ) -> Option<f64> {
     if let Rate::PerSecond(rate) = resolved.load.rate {
         return Some(rate);
@@ -42,7 +38,7 @@ pub(crate) fn choose_rate_of(
     }
     let client = closed.iter().map(client_rate).fold(f64::INFINITY, f64::min);
     let rate_per_s = common_rate(slowest, client);
-    result.rate = Some(RateChoice {
+    found.rate = Some(RateChoice {
         condition: group.condition.clone(),
         rate_per_s,
         slowest_per_s: Some(slowest),
@@ -67,12 +63,17 @@ pub(super) fn client_rate(reading: &LoadReading) -> f64 {
 /// The common rate: half of the slowest subject's throughput and at most `client_per_s`, rounded
 /// down to two digits.
 fn common_rate(slowest_per_s: f64, client_per_s: f64) -> f64 {
-    let half = (slowest_per_s / 2.0).min(client_per_s);
-    if half < 1.0 {
-        return half.max(0.01);
+    round_down((slowest_per_s / 2.0).min(client_per_s))
+}
+
+/// A rate rounded down to two digits.
+pub(super) fn round_down(rate: f64) -> f64 {
+    if rate < 1.0 {
+        return rate.max(0.01);
     }
-    let unit = 10_f64.powf(half.log10().floor() - 1.0);
-    (half / unit).floor() * unit
+    let unit = 10_f64.powf(rate.log10().floor() - 1.0);
+    // What is two digits long already stays, whatever the division leaves.
+    (rate / unit + 1e-9).floor() * unit
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use load::{Segment, Stop};
+use load::Segment;
 use readings::{LoadReading, Pacing};
 
+use crate::context::segments::segment;
 use experiment::SliceLength;
 
 /// Shortest slice; in a shorter one its edges would dominate.
@@ -36,22 +37,6 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// A segment on a target: a ramp-up, then a window.
-pub(crate) fn segment(
-    target: usize,
-    pacing: Pacing,
-    ramp_up_ms: f64,
-    window_ms: f64,
-    reading: Option<usize>,
-) -> Segment {
-    let duration = |ms: f64| Duration::from_secs_f64((ms / 1e3).clamp(0.0, 1e9));
-    Segment {
-        pacing,
-        ramp_up: duration(ramp_up_ms),
-        ..Segment::closed(Stop::After(duration(window_ms))).on(target, reading)
-    }
-}
-
 /// The warm-up: one segment per target.
 pub(crate) fn warm_up(targets: usize, warmup: Duration) -> Vec<Segment> {
     let all: Vec<usize> = (0..targets).collect();
@@ -66,28 +51,6 @@ pub(crate) fn warm_up_of(targets: &[usize], warmup: Duration) -> Vec<Segment> {
         segment(target, Pacing::Closed, ramp_up_ms, window_ms, reading)
     };
     targets.iter().map(of_one).collect()
-}
-
-/// The window of an opening; in an open loop each connection has a request due in it.
-const OPENING_MS: f64 = 1.0;
-
-/// Opens the connections of all targets with one request each. All are answered before the next
-/// segment starts, even after lost packets.
-pub(crate) fn opening(targets: usize, connections: u32, pacing: Pacing) -> Vec<Segment> {
-    let pacing = opening_pacing(connections, pacing);
-    (0..targets)
-        .map(|target| segment(target, pacing, 0.0, OPENING_MS, None))
-        .collect()
-}
-
-/// The pacing of the segments that open connections, for a load with this pacing.
-pub(crate) fn opening_pacing(connections: u32, pacing: Pacing) -> Pacing {
-    match pacing {
-        Pacing::Closed => Pacing::Closed,
-        Pacing::Open { .. } => Pacing::Open {
-            rate_per_s: f64::from(connections) / (OPENING_MS / 1e3),
-        },
-    }
 }
 
 /// Most runs per window for an outside driver.
@@ -117,6 +80,17 @@ pub(crate) fn outside_runs(window: Duration, slice: SliceLength, answer_s: f64) 
 /// An outside driver's warm-up in whole seconds.
 pub(crate) fn outside_warm_up_s(warmup: Duration) -> u64 {
     warmup.as_secs_f64().ceil() as u64
+}
+
+/// The longest median response time that an open loop is expected to have, ms. Those of a closed loop
+/// are those of a saturated path, where each request waits for all others: with many connections they
+/// say how many there are, not how long the path takes. Slices and ramp-ups that were sized for them
+/// would fill the window.
+const UNSATURATED_MS_MAX: f64 = 40.0;
+
+/// The median response time to expect under light load, from that of a closed loop, ms.
+pub(super) fn unsaturated_ms(median_ms: f64) -> f64 {
+    median_ms.min(UNSATURATED_MS_MAX)
 }
 
 /// The slowest target's median response time in a warm-up, ms.
@@ -299,6 +273,7 @@ fn ramp_up_ms(window_ms: f64, median_ms: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use load::Stop;
 
     fn window_ms(segment: &Segment) -> f64 {
         match segment.stop {

@@ -1,106 +1,124 @@
-//! Loads by the engine: all servers are up, and the load alternates between the subjects in slices.
+//! Loads by the engine: all servers are up, and the load, or several loads together, alternate
+//! between the subjects in slices.
 
 use std::collections::BTreeMap;
 
-use readings::{LoadReading, Outcome, Reading, ServerReading};
+use readings::{BesideReading, LoadReading, Reading, ServerReading};
 
 use super::rate::choose_rate;
-use super::{GroupSetup, Measurer, curve, load_of, metrics_of, schedule};
+use super::{
+    Ending, Findings, GroupSetup, curve, disturbance, instructions, load_of, metrics_of,
+    network_warnings, schedule, upstream_connections,
+};
 use crate::context::Context;
-use crate::copies::original;
-use crate::group::{GroupResult, ReadySubject};
-use crate::{instructions, network_warnings, sequential, upstream_connections};
+use crate::context::loads::{Loads, OneLoad};
+use crate::testbed::ReadySubject;
+use crate::testbed::copies::original;
 use agent::AgentError;
 use agent::wire::Loaded;
-use experiment::{Design, ResolvedCondition};
+use experiment::{LoadRole, ResolvedCondition};
 
 /// How many more warm-ups a subject gets at most that seems too slow for the slices of the others.
 const WARM_UPS_MORE: usize = 3;
 /// It gets another if its median is less than this share of the last one.
 const QUICKER: f64 = 0.8;
 
-/// Warm-up, closed loop, open loop at the common rate, open loops at the rates of a curve, and a
-/// closed loop in which instructions are counted.
-pub(super) struct Slices;
-
-impl Measurer for Slices {
-    fn measure(
-        &self,
-        cx: &mut Context<'_>,
-        setup: &GroupSetup<'_>,
-        ready: &[ReadySubject],
-        random: &mut fastrand::Rng,
-        result: &mut GroupResult,
-    ) -> Result<(), AgentError> {
-        let (resolved, group) = (setup.resolved, setup.group);
-        let design = cx.sequential.design(cx.options.experiment);
-        let count = ready.len();
-        cx.phase("warming up");
-        let warm = cx.load(resolved, ready, schedule::warm_up(count, design.warmup))?;
-        if cx.stopped() || sequential::check_disturbance(cx, resolved, group, result)? {
-            return Ok(());
-        }
-        let medians_ms = warm_medians_ms(cx, resolved, ready, &warm, &design)?;
-        if cx.stopped() {
-            return Ok(());
-        }
-        let median_ms = medians_ms.iter().copied().fold(0.0, f64::max);
-        let slices = schedule::throughput(&medians_ms, design.window, design.slice, random);
-        warn_of_slow(cx, ready, &medians_ms, &slices, result);
-        let slices = slices.segments;
-        cx.phase("throughput");
-        let closed = cx.load(resolved, ready, slices)?;
-        let mut open = None;
-        if !design.latency_window.is_zero() && !cx.stopped() {
-            let rate = setup
-                .rate
-                .or_else(|| choose_rate(group, ready, resolved, &closed.readings, result));
-            if let Some(rate_per_s) = rate {
-                // A lightly loaded path responds faster than a saturated one.
-                let slices = schedule::latency(
-                    count,
-                    design.latency_window,
-                    rate_per_s,
-                    (median_ms.min(40.0), 0.0),
-                    random,
-                );
-                cx.phase(&format!("latency at {rate_per_s} requests/s"));
-                open = Some(cx.load(resolved, ready, slices)?);
-            }
-        }
-        let mut curves = curve::measure(cx, setup, ready, &closed.readings, random, result)?;
-        let mut instructions =
-            instructions::count(cx, resolved, ready, &closed.readings, random, result)?;
-        network_warnings::of_closed_loop(cx, resolved, ready, &closed, result);
-        for (number, one) in ready.iter().enumerate() {
-            let mut reading = reading(number, one, &closed, open.as_ref());
-            if !upstream_connections::may_be_opened(resolved, &one.subject) {
-                reading.upstream_connections_per_request = None;
-            }
-            reading.curve = std::mem::take(&mut curves[number]);
-            reading.instructions = instructions[number].take();
-            result
-                .outcomes
-                .push((one.planned.clone(), Outcome::Done(Box::new(reading))));
-        }
-        Ok(())
+/// Warm-up, closed loop and open loop at the common rate. Of several loads these are the loops of
+/// the first one; the others are made with it. A single load also has open loops at the rates of a
+/// curve, and a closed loop in which instructions are counted.
+///
+/// # Errors
+/// When all subjects are affected; the failure of one is an outcome.
+pub(crate) fn measure(
+    cx: &mut Context<'_>,
+    setup: &GroupSetup<'_>,
+    random: &mut fastrand::Rng,
+    found: &mut Findings,
+) -> Result<Ending, AgentError> {
+    let ready = setup.ready;
+    let design = &cx.options.experiment.design;
+    let loads = Loads::of(setup.resolved, ready);
+    cx.phase("warming up");
+    let warm = loads.warm_up(cx, schedule::warm_up(ready.len(), design.warmup))?;
+    if cx.stopped() {
+        return Ok(Ending::Complete);
     }
+    if let Some(ending) = disturbance::find(cx, setup)? {
+        return Ok(ending);
+    }
+    let mut medians_ms = schedule::medians_ms(&warm[0].readings, design.warmup);
+    if !loads.are_several {
+        warm_up_slow(cx, setup, &warm[0], &mut medians_ms)?;
+        if cx.stopped() {
+            return Ok(Ending::Complete);
+        }
+    }
+    let slowest_ms = medians_ms.iter().copied().fold(0.0, f64::max);
+    let beside_ms = slowest_beside_ms(&loads, &warm);
+    if loads.all.len() > 1 {
+        // Slices of one length, so that all subjects alternate, although a background load alone
+        // may make one of them slower.
+        medians_ms.fill(slowest_ms.max(beside_ms));
+    }
+    let slices = schedule::throughput(&medians_ms, design.window, design.slice, random);
+    warn_of_slow(cx, ready, &medians_ms, &slices.apart, found);
+    cx.phase(match loads.are_several {
+        true => "throughput of several loads",
+        false => "throughput",
+    });
+    let closed = loads.make(cx, slices.segments)?;
+    let mut measured = Loops { closed, open: None };
+    let window = setup.latency_window(cx);
+    if !window.is_zero() && !cx.stopped() {
+        let carried = &measured.closed[0].readings;
+        let rate = (setup.wanted.rate).or_else(|| choose_rate(setup, carried, found));
+        if let Some(rate_per_s) = rate {
+            let medians_ms = (schedule::unsaturated_ms(slowest_ms), beside_ms);
+            let slices = schedule::latency(ready.len(), window, rate_per_s, medians_ms, random);
+            cx.phase(&match loads.are_several {
+                true => format!("latency of several loads, at {rate_per_s} requests/s"),
+                false => format!("latency at {rate_per_s} requests/s"),
+            });
+            measured.open = Some(loads.make(cx, slices)?);
+        }
+    }
+    let mut readings = readings(setup.resolved, &loads, &measured);
+    if !loads.are_several {
+        let closed = &measured.closed[0].readings;
+        let curves = curve::measure(cx, setup, closed, random, found)?;
+        let counts = instructions::count(cx, setup, closed, random, found)?;
+        for (reading, (curve, count)) in readings.iter_mut().zip(curves.into_iter().zip(counts)) {
+            (reading.curve, reading.instructions) = (curve, count);
+        }
+    }
+    for (one, closed) in loads.all.iter().zip(&measured.closed) {
+        if one.role == LoadRole::Compared {
+            network_warnings::of_closed_loop(cx, &one.resolved, &one.ready, closed, found);
+        }
+    }
+    for (one, reading) in ready.iter().zip(readings) {
+        found.add(&one.planned, reading);
+    }
+    Ok(Ending::Complete)
 }
 
-/// Each subject's median response time once it is warm, ms.
-///
-/// A server that compiles its code while it runs answers its first requests slowly. So a subject
-/// that seems too slow for the slices of the others is warmed up again, as long as that makes it
-/// quicker.
-fn warm_medians_ms(
+/// What each load measured in the closed and the open loop of the first one.
+struct Loops {
+    closed: Vec<Loaded>,
+    open: Option<Vec<Loaded>>,
+}
+
+/// Warms subjects up again that seem too slow for the slices of the others, as long as that makes
+/// them quicker: a server that compiles its code while it runs answers its first requests slowly.
+/// `medians_ms` are the subjects' median response times.
+fn warm_up_slow(
     cx: &mut Context<'_>,
-    resolved: &ResolvedCondition,
-    ready: &[ReadySubject],
+    setup: &GroupSetup<'_>,
     warm: &Loaded,
-    design: &Design,
-) -> Result<Vec<f64>, AgentError> {
-    let mut medians_ms = schedule::medians_ms(&warm.readings, design.warmup);
-    let mut slow = schedule::apart(&medians_ms, design.window, design.slice);
+    medians_ms: &mut [f64],
+) -> Result<(), AgentError> {
+    let design = &cx.options.experiment.design;
+    let mut slow = schedule::apart(medians_ms, design.window, design.slice);
     // Without answers there is nothing that becomes quicker.
     let has_answers = |reading: &LoadReading| reading.response.count() > 0;
     slow.retain(|&target| warm.readings.get(target).is_some_and(has_answers));
@@ -108,54 +126,86 @@ fn warm_medians_ms(
         if slow.is_empty() || cx.stopped() {
             break;
         }
-        let again = cx.load(resolved, ready, schedule::warm_up_of(&slow, design.warmup))?;
+        let segments = schedule::warm_up_of(&slow, design.warmup);
+        let again = cx.load(setup.resolved, setup.ready, segments)?;
         let again_ms = schedule::medians_ms(&again.readings, design.warmup);
-        let is_quicker = |&target: &usize| {
+        slow.retain(|&target| {
             let median_ms = again_ms.get(target).copied().unwrap_or(0.0);
             median_ms > 0.0 && median_ms < QUICKER * medians_ms[target]
-        };
-        slow.retain(is_quicker);
+        });
         for &target in &slow {
             medians_ms[target] = again_ms[target];
         }
-        let apart = schedule::apart(&medians_ms, design.window, design.slice);
+        let apart = schedule::apart(medians_ms, design.window, design.slice);
         slow.retain(|target| apart.contains(target));
     }
-    Ok(medians_ms)
+    Ok(())
+}
+
+/// The slowest median response time of the loads other than the first one, ms. For a load whose
+/// answers all came after the window, the time from the window's end to its last answer.
+fn slowest_beside_ms(loads: &Loads, warm: &[Loaded]) -> f64 {
+    let beside = loads.all.iter().zip(warm).skip(1);
+    let of_load = |(load, loaded): (&OneLoad, &Loaded)| {
+        let median_ms = |reading: &LoadReading| match reading.response.count() {
+            0 => loaded.drain_ns as f64 / 1e6,
+            _ => reading.response.quantile_us(0.5) / 1e3,
+        };
+        let own = loaded.readings.iter().take(load.ready.len());
+        own.map(median_ms).fold(0.0, f64::max)
+    };
+    beside.map(of_load).fold(0.0, f64::max)
 }
 
 /// Warns, in the first block, of subjects whose answers take too long for the slices of the others.
-pub(super) fn warn_of_slow(
+fn warn_of_slow(
     cx: &Context<'_>,
     ready: &[ReadySubject],
     medians_ms: &[f64],
-    slices: &schedule::ClosedSlices,
-    result: &mut GroupResult,
+    slow: &[usize],
+    found: &mut Findings,
 ) {
-    for &number in &slices.apart {
+    for &number in slow {
         let one = &ready[number].planned;
         if cx.block == 1 && !one.baseline_copy {
-            let warning = too_slow(&one.subject, medians_ms[number]);
-            result.warnings.push(warning);
+            found.warnings.push(format!(
+                "`{}` takes {:.0} ms for an answer, too long for the slices of the others: \
+                 its closed loop was measured after theirs in each block, so machine drift does not \
+                 cancel between them",
+                one.subject, medians_ms[number]
+            ));
         }
     }
 }
 
-fn too_slow(subject: &str, median_ms: f64) -> String {
-    format!(
-        "`{subject}` takes {median_ms:.0} ms for an answer, too long for the slices of the others: \
-         its closed loop was measured after theirs in each block, so machine drift does not cancel \
-         between them"
-    )
+/// The readings of the subjects, without curve and instructions.
+fn readings(resolved: &ResolvedCondition, loads: &Loads, measured: &Loops) -> Vec<Reading> {
+    let (first, beside) = (&loads.all[0], &loads.all[1..]);
+    let mut all = Vec::new();
+    for (number, one) in first.ready.iter().enumerate() {
+        let open = measured.open.as_ref().map(|open| &open[0]);
+        let mut reading = reading(number, one, &measured.closed[0], open);
+        // Of several loads it is not known for which of them connections were opened.
+        if loads.are_several || !upstream_connections::may_be_opened(resolved, &one.subject) {
+            reading.upstream_connections_per_request = None;
+        }
+        for (at, load) in beside.iter().enumerate() {
+            if let Some(place) = load.place_of(number) {
+                let of = |all: &Vec<Loaded>| all[at + 1].readings.get(place).cloned();
+                let beside = BesideReading {
+                    throughput: of(&measured.closed),
+                    latency: measured.open.as_ref().and_then(of),
+                };
+                reading.beside.insert(load.name.clone(), beside);
+            }
+        }
+        all.push(reading);
+    }
+    all
 }
 
 /// The reading of one subject, from closed and open loop.
-pub(super) fn reading(
-    number: usize,
-    one: &ReadySubject,
-    closed: &Loaded,
-    open: Option<&Loaded>,
-) -> Reading {
+fn reading(number: usize, one: &ReadySubject, closed: &Loaded, open: Option<&Loaded>) -> Reading {
     let throughput = load_of(number, one, closed);
     let latency = open.and_then(|open| load_of(number, one, open));
     let empty = BTreeMap::new();

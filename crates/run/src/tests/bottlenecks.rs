@@ -25,7 +25,7 @@ fn a_server_that_limits_is_found_by_halving_its_cpu_time() {
         Some(_) => 5_000.0,
         None => 10_000.0,
     };
-    let ran = run(&with_search(), &script, &GOOD);
+    let ran = run(&with_search(), &script);
     let (bottleneck, standing) = bottleneck_of_a(&ran);
     assert_eq!(bottleneck, verdict::Bottleneck::Server);
     assert_eq!(standing, verdict::Standing::Confirmed);
@@ -36,7 +36,7 @@ fn a_server_that_limits_is_found_by_halving_its_cpu_time() {
 
 #[test]
 fn without_an_effect_no_bottleneck_is_confirmed() {
-    let ran = run(&with_search(), &script(), &GOOD);
+    let ran = run(&with_search(), &script());
     let (_, standing) = bottleneck_of_a(&ran);
     assert_ne!(standing, verdict::Standing::Confirmed);
 }
@@ -50,7 +50,7 @@ fn a_search_goes_on_after_a_probe_that_fails_by_chance() {
         // The first one without a change, and one of the later ones.
         order.sample_scheduling && (probes == 1 || probes == 5)
     });
-    let ran = run(&with_search(), &script, &GOOD);
+    let ran = run(&with_search(), &script);
     let readings = ran.journal.bottlenecks();
     let of = |subject: &str| readings.iter().find(|it| it.subject == subject).unwrap();
     let (one, other) = (of("a"), of("b"));
@@ -71,7 +71,7 @@ fn a_subject_whose_probes_all_fail_has_no_bottleneck() {
         probes += usize::from(order.sample_scheduling);
         order.sample_scheduling && probes > 1
     });
-    let ran = run(&with_search(), &script, &GOOD);
+    let ran = run(&with_search(), &script);
     for reading in ran.journal.bottlenecks() {
         assert_eq!(reading.failed.as_deref(), Some("the load broke off"));
     }

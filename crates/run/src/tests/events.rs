@@ -28,7 +28,7 @@ retries = 0
 fn an_event_is_undone_after_a_failed_load() {
     let script = script();
     script.borrow_mut().fails_in_load = Some(1);
-    let ran = run(STOPPED, &script, &GOOD);
+    let ran = run(STOPPED, &script);
     let log = &script.borrow().log;
     let at = |what: &str| log.iter().position(|one| one == what);
     assert!(at("suspend a true").is_some(), "{log:?}");
@@ -44,7 +44,7 @@ fn an_event_is_undone_after_a_failed_load() {
 fn connections_of_a_stopped_server_are_not_counted_just_before_an_event_is_due() {
     let counted = |event: &str| {
         let script = script();
-        run(&with_event(event), &script, &GOOD);
+        run(&with_event(event), &script);
         log_of(&script, &["connections"]).len()
     };
     let stop = "server = \"a\"\nwhat = \"stop\"";
@@ -74,7 +74,7 @@ fn an_event_that_is_begun_or_undone_late_says_so() {
     for delay in [begun, undone] {
         let script = script();
         script.borrow_mut().order_delay = delay;
-        let event = &events_of(&run(&with_event(event), &script, &GOOD))[0];
+        let event = &events_of(&run(&with_event(event), &script))[0];
         let late_s = event.late_s.unwrap();
         let most = (event.at_s - 0.005).max(event.back_s.unwrap() - 0.012);
         assert!(late_s >= 0.02 && late_s <= most, "{event:?}");
@@ -85,7 +85,7 @@ fn an_event_that_is_begun_or_undone_late_says_so() {
 fn an_event_that_was_not_undone_in_the_window_is_as_late_as_its_end() {
     // The fake load is over long before.
     let event = "server = \"a\"\nwhat = \"stop\"\nuntil = \"800ms\"";
-    let event = &events_of(&run(&with_event(event), &script(), &GOOD))[0];
+    let event = &events_of(&run(&with_event(event), &script()))[0];
     let late_s = event.late_s.unwrap();
     assert!(
         (late_s - 0.2).abs() < 1e-6 && event.back_s.is_none(),
@@ -119,7 +119,7 @@ fn a_wait_for_a_server_does_not_delay_other_events() {
         script.borrow_mut().ready_after = ready_after;
         script.borrow_mut().ends_after = ends_after;
         let text = with_two_back_ends(&format!("{first}\n{stop}"));
-        let ran = run(&text, &script, &GOOD);
+        let ran = run(&text, &script);
         let log = log_of(&script, &["suspend", "start"]);
         let resumed = log.iter().position(|one| one == "suspend b false");
         let suspended = log.iter().position(|one| one == "suspend b true");
@@ -143,11 +143,7 @@ fn an_event_waits_for_its_own_server_to_start() {
     let stop = "[[events]]\nat = \"8ms\"\nserver = \"a\"\nwhat = \"stop\"";
     let script = script();
     script.borrow_mut().ready_after = Duration::from_millis(12);
-    let events = events_of(&run(
-        &with_event(&format!("{kill}\n{stop}")),
-        &script,
-        &GOOD,
-    ));
+    let events = events_of(&run(&with_event(&format!("{kill}\n{stop}")), &script));
     let back_s = events[0].back_s.unwrap();
     assert!(events[1].at_s >= back_s && back_s >= 0.018, "{events:?}");
     let late_s = events[1].late_s.unwrap();
@@ -160,7 +156,7 @@ fn an_event_waits_for_its_own_server_to_start() {
     script.borrow_mut().ready_after = Duration::from_millis(40);
     let text = with_event(&format!("{kill}\n{stop}"));
     let text = text.replace("latency_window = \"1s\"", "latency_window = \"25ms\"");
-    let events = events_of(&run(&text, &script, &GOOD));
+    let events = events_of(&run(&text, &script));
     assert!(events[0].back_s.unwrap() >= 0.04, "{events:?}");
     assert!(events[1].late_s.unwrap() >= 0.016, "{events:?}");
 }
@@ -170,7 +166,7 @@ fn an_event_that_cannot_be_undone_costs_the_hosts() {
     let script = script();
     script.borrow_mut().fails_in_load = Some(1);
     script.borrow_mut().resume_fails = true;
-    let ran = run(STOPPED, &script, &GOOD);
+    let ran = run(STOPPED, &script);
     let failures = ran.failures();
     assert!(
         failures.iter().any(|it| it.contains("could not be")),
@@ -216,7 +212,7 @@ fn a_reload_is_in_effect_when_it_shows_and_is_undone_at_the_end() {
     script.borrow_mut().in_effect_at_check = 2;
     let event = "server = \"a\"\nwhat = \"reload\"\nparams = { check = true }";
     let text = with_event(event).replace(ORIGIN, BALANCE);
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     let event = &events_of(&ran)[0];
     assert_eq!((event.what.as_str(), event.back_s), ("reload", None));
     // It was checked twice, 10 ms apart.
@@ -233,11 +229,11 @@ fn a_reload_that_does_not_show_has_no_time_and_is_undone_after_a_failed_load() {
     script.borrow_mut().in_effect_at_check = usize::MAX;
     let event = "server = \"a\"\nwhat = \"reload\"";
     let text = with_event(event).replace(ORIGIN, BALANCE);
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     assert_eq!(events_of(&ran)[0].in_effect_after_s, None);
     let script = self::script();
     script.borrow_mut().fails_in_load = Some(1);
-    run(&text, &script, &GOOD);
+    run(&text, &script);
     assert!(log_of(&script, &["reload"]).len() >= 2);
 }
 
@@ -245,7 +241,7 @@ fn a_reload_that_does_not_show_has_no_time_and_is_undone_after_a_failed_load() {
 fn a_parameter_of_the_command_line_cannot_be_reloaded() {
     let event = "server = \"a\"\nwhat = \"reload\"\nparams = { io = \"epoll\" }";
     let text = with_event(event).replace(ORIGIN, BALANCE);
-    let failures = run(&text, &script(), &GOOD).failures();
+    let failures = run(&text, &script()).failures();
     let told = "a reload cannot change `io`";
     assert!(failures.iter().all(|it| it.contains(told)), "{failures:?}");
     assert!(!failures.is_empty());
@@ -255,7 +251,7 @@ fn a_parameter_of_the_command_line_cannot_be_reloaded() {
 fn a_rolling_restart_takes_one_server_after_the_other() {
     let script = script();
     let text = with_two_back_ends("servers = [\"b\", \"a\"]\nwhat = \"rolling\"");
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     let lines = log_of(&script, &["start", "load", "stop"]);
     let load = lines.iter().position(|it| it.starts_with("load")).unwrap();
     let rolled = ["stop b", "start b", "stop a", "start a"];
@@ -275,7 +271,7 @@ fn a_rolling_restart_takes_one_server_after_the_other() {
 fn a_rolling_restart_that_has_no_time_says_who_was_left_out() {
     let script = script();
     let text = with_two_back_ends("servers = [\"b\", \"a\"]\nwhat = \"rolling\"\npause = \"10s\"");
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     assert!(
         ran.warnings("`a` had not been restarted yet") >= 1,
         "{:?}",
@@ -290,7 +286,7 @@ fn a_quota_ends_with_the_event_or_with_a_failed_load() {
         let script = script();
         script.borrow_mut().fails_in_load = fails;
         let event = "server = \"a\"\nwhat = \"quota\"\nquota = 0.25\nuntil = \"15ms\"";
-        run(&with_event(event), &script, &GOOD);
+        run(&with_event(event), &script);
         let lines = log_of(&script, &["quota"]);
         assert_eq!(lines[..2], ["quota a Some(0.25)", "quota a None"]);
         assert_eq!(lines.len() % 2, 0, "{lines:?}");
@@ -328,7 +324,7 @@ fn a_hosts_link_and_quota_change_and_are_restored() {
         for fails in [None, Some(1)] {
             let script = script();
             script.borrow_mut().fails_in_load = fails;
-            let ran = run(&text, &script, &GOOD);
+            let ran = run(&text, &script);
             let log = log_of(&script, &["link", "quota"]);
             assert_eq!(log[..2], lines, "{:?}", ran.failures());
             assert_eq!(log.len() % 2, 0, "{log:?}");

@@ -34,7 +34,7 @@ fn lines<'l>(log: &'l [String], words: &str) -> Vec<&'l String> {
 #[test]
 fn each_trial_has_the_instructions_of_its_own_servers() {
     let script = counting();
-    let ran = run(TWO, &script, &GOOD);
+    let ran = run(TWO, &script);
     let counted = counted(&ran);
     assert_eq!(counted.len(), 6);
     for (subject, reading) in &counted {
@@ -59,7 +59,7 @@ fn counters_are_open_only_in_a_load_of_their_own_after_all_others() {
     let text = TWO
         .replace("[design]", "[load]\nrate = \"1000/s\"\n[design]")
         .replace("latency_window = \"0s\"", "latency_window = \"200ms\"");
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     assert_eq!(ran.failures(), [""; 0]);
     let script = script.borrow();
     let block: Vec<&str> = script
@@ -80,7 +80,7 @@ fn counters_are_open_only_in_a_load_of_their_own_after_all_others() {
 fn where_instructions_are_not_counted_no_load_is_made_for_them() {
     let script = counting();
     script.borrow_mut().instruction_scope = |_| None;
-    let ran = run(TWO, &script, &GOOD);
+    let ran = run(TWO, &script);
     assert!(counted(&ran).iter().all(|(_, reading)| reading.is_none()));
     let log = &script.borrow().log;
     assert_eq!(lines(log, "load on").len(), 4);
@@ -94,7 +94,7 @@ fn where_instructions_are_not_counted_no_load_is_made_for_them() {
 fn counters_that_cannot_be_opened_are_a_warning_and_not_tried_again() {
     let script = counting();
     script.borrow_mut().counting_fails = true;
-    let ran = run(TWO, &script, &GOOD);
+    let ran = run(TWO, &script);
     assert!(counted(&ran).iter().all(|(_, reading)| reading.is_none()));
     assert_eq!(ran.warnings("not counted: no counter is free"), 1);
     assert_eq!(lines(&script.borrow().log, "load on").len(), 4);
@@ -104,7 +104,7 @@ fn counters_that_cannot_be_opened_are_a_warning_and_not_tried_again() {
 fn a_load_for_counting_that_fails_leaves_what_was_measured_and_closes_the_counters() {
     let script = counting();
     script.borrow_mut().fails_in_load = Some(3);
-    let ran = run(TWO, &script, &GOOD);
+    let ran = run(TWO, &script);
     let counted = counted(&ran);
     assert!(counted[..3].iter().all(|(_, reading)| reading.is_none()));
     assert!(counted[3..].iter().all(|(_, reading)| reading.is_some()));
@@ -120,7 +120,7 @@ fn a_server_that_was_not_counted_leaves_its_paths_without_a_figure() {
         "[servers.b]\nrecipe = \"origin\"",
         "[servers.b]\nrecipe = \"balance\"\nupstreams = [\"a\"]",
     );
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     for (subject, reading) in counted(&ran) {
         assert_eq!(reading.is_some(), subject == "a.copy", "{subject}");
     }
@@ -130,7 +130,7 @@ fn a_server_that_was_not_counted_leaves_its_paths_without_a_figure() {
 fn subjects_that_are_measured_one_after_the_other_are_counted_too() {
     let script = counting();
     let apart = TWO.replace("retries = 1", "retries = 1\napart = \"always\"");
-    let ran = run(&apart, &script, &GOOD);
+    let ran = run(&apart, &script);
     assert!(counted(&ran).iter().all(|(_, reading)| reading.is_some()));
     assert_eq!(lines(&script.borrow().log, "count b on").len(), 2);
 }
@@ -174,7 +174,7 @@ fn machines_count_their_own_servers_and_all_the_same_instructions() {
         // The load's machine has no servers.
         _ => None,
     };
-    let ran = run(MACHINES, &script, &GOOD);
+    let ran = run(MACHINES, &script);
     let counted = counted(&ran);
     let (_, of_b) = counted.iter().find(|(subject, _)| subject == "b").unwrap();
     let of_b = of_b.as_ref().unwrap();
@@ -192,6 +192,6 @@ fn a_path_over_a_machine_that_counts_nothing_is_not_counted() {
     let script = counting();
     script.borrow_mut().instruction_scope =
         |host| (host == "one").then_some(InstructionScope::UserAndKernel);
-    let ran = run(MACHINES, &script, &GOOD);
+    let ran = run(MACHINES, &script);
     assert!(counted(&ran).iter().all(|(_, reading)| reading.is_none()));
 }

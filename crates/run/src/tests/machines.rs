@@ -75,7 +75,7 @@ fn events_of(ran: &Finished) -> Vec<EventReading> {
 #[test]
 fn an_event_happens_when_it_is_due_by_the_clock_of_its_machine() {
     let script = apart();
-    let ran = run(&format!("{FAR}{EVENT}"), &script, &GOOD);
+    let ran = run(&format!("{FAR}{EVENT}"), &script);
     let event = &events_of(&ran)[0];
     let back_s = event.back_s.unwrap();
     // Not before it is due; an hour too late would be a clock that was not converted.
@@ -90,7 +90,7 @@ fn servers_whose_processes_stay_are_sampled_on_their_machine() {
     let quota = EVENT.replace("\"stop\"", "\"quota\"\nquota = 0.5");
     for (event, line) in [(EVENT, "sample  on vm"), (&quota, "sample a on vm")] {
         let script = apart();
-        let ran = run(&format!("{FAR}{event}"), &script, &GOOD);
+        let ran = run(&format!("{FAR}{event}"), &script);
         assert_eq!(ran.failures(), [""; 0]);
         let lines = log_of(&script, "sample");
         assert!(
@@ -112,7 +112,6 @@ fn a_fault_on_a_machine_is_undone_after_a_failed_load() {
     let ran = run(
         &format!("{FAR}{}", EVENT.replace("until = \"20ms\"\n", "")),
         &script,
-        &GOOD,
     );
     let lines = log_of(&script, "suspend");
     assert_eq!(lines[..2], ["suspend a true", "suspend a false"]);
@@ -120,7 +119,7 @@ fn a_fault_on_a_machine_is_undone_after_a_failed_load() {
 }
 
 fn search(script: &SharedScript) -> BottleneckReading {
-    let ran = run(&format!("{FAR}{SEARCH}"), script, &GOOD);
+    let ran = run(&format!("{FAR}{SEARCH}"), script);
     let readings = ran.journal.bottlenecks();
     (*readings
         .first()
@@ -189,7 +188,6 @@ fn events_change_a_link_on_both_of_its_sides_and_restore_it() {
         let ran = run(
             &format!("{}{event}", with_link("{ rtt = \"20ms\" }")),
             &script,
-            &GOOD,
         );
         assert_eq!(ran.failures(), [""; 0]);
         let event = &events_of(&ran)[0];
@@ -204,7 +202,7 @@ fn events_change_a_link_on_both_of_its_sides_and_restore_it() {
     let script = apart();
     script.borrow_mut().links_fail = true;
     let event = EVENT.replace("\"stop\"", "\"cut\"");
-    let ran = run(&format!("{}{event}", with_link("{}")), &script, &GOOD);
+    let ran = run(&format!("{}{event}", with_link("{}")), &script);
     let why = &ran.failures()[0];
     assert!(why.contains("host `vm`: the kernel refuses"), "{why}");
 }
@@ -213,7 +211,7 @@ fn events_change_a_link_on_both_of_its_sides_and_restore_it() {
 fn twice_the_rate_of_a_link_between_machines_is_tried() {
     let script = apart();
     let link = with_link("{ rate = \"8Mbit/s\" }");
-    let ran = run(&format!("{link}{SEARCH}"), &script, &GOOD);
+    let ran = run(&format!("{link}{SEARCH}"), &script);
     let readings = ran.journal.bottlenecks();
     assert_eq!(readings[0].link_bits_per_s, Some(8e6));
     let changes = readings[0].probes.iter().map(|probe| probe.change);

@@ -68,7 +68,7 @@ fn a_path_goes_through_the_upstream_that_ran_before_as_the_subject_of_its_addres
     let script = script();
     // One process, at two addresses.
     let upstreams = [port, second].map(|port| format!("127.0.0.1:{port}"));
-    let ran = run(&front(port, &upstreams), &script, &GOOD);
+    let ran = run(&front(port, &upstreams), &script);
     assert_eq!(ran.failures(), [""; 0]);
     let direct = servers(&ran, "direct");
     assert!(direct[0].ends_with(&format!(":{port}")), "{direct:?}");
@@ -89,11 +89,7 @@ fn an_upstream_that_cannot_be_seen_is_told() {
     let running = Running::start();
     // Reserved for documentation.
     let far = "192.0.2.1:9000".to_owned();
-    let ran = run(
-        &front(running.1[0], std::slice::from_ref(&far)),
-        &script(),
-        &GOOD,
-    );
+    let ran = run(&front(running.1[0], std::slice::from_ref(&far)), &script());
     assert_eq!(servers(&ran, "proxied"), ["front"]);
     let uncounted = |subject: &str| reading(&ran, subject).uncounted_upstreams;
     assert_eq!(uncounted("proxied"), BTreeSet::from([far]));
@@ -104,7 +100,7 @@ fn an_upstream_that_cannot_be_seen_is_told() {
 fn an_address_of_a_started_server_counts_under_its_name() {
     let running = Running::start();
     let upstreams = ["127.0.0.1:18099".to_owned()];
-    let ran = run(&front(running.1[0], &upstreams), &script(), &GOOD);
+    let ran = run(&front(running.1[0], &upstreams), &script());
     assert_eq!(servers(&ran, "proxied"), ["front", "alone"]);
     assert!(reading(&ran, "proxied").uncounted_upstreams.is_empty());
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent::wire::LoadOrder;
 use readings::{LoadReading, Outcome, Pacing, Reading};
 
-use super::{Finished, GOOD, run, script};
+use super::{Finished, run, script};
 
 /// Two compared loads and one in the background; one block of three trials.
 const LOADS: &str = r#"title = "three loads"
@@ -68,7 +68,7 @@ fn per_s(load: &Option<LoadReading>) -> f64 {
 fn every_load_has_its_own_figures_in_each_trial() {
     let script = script();
     script.borrow_mut().rate_per_s = rate_of_path;
-    let ran = run(LOADS, &script, &GOOD);
+    let ran = run(LOADS, &script);
     assert!(
         ran.complete && ran.failures().is_empty(),
         "{:?}",
@@ -112,7 +112,7 @@ fn every_load_has_its_own_figures_in_each_trial() {
 #[test]
 fn all_loads_begin_their_segments_at_the_same_times() {
     let script = script();
-    run(LOADS, &script, &GOOD);
+    run(LOADS, &script);
     // Warm-up, closed and open loop.
     let mut phases: BTreeMap<u64, Vec<LoadOrder>> = BTreeMap::new();
     for order in script.borrow().orders.clone() {
@@ -153,7 +153,7 @@ fn a_load_that_is_late_has_more_time_between_segments_the_second_time() {
             false => 0,
         }
     });
-    let ran = run(LOADS, &script, &GOOD);
+    let ran = run(LOADS, &script);
     assert!(ran.failures().is_empty(), "{:?}", ran.failures());
     let script = script.borrow();
     let of_slow = script.orders.iter().filter(|it| path(it) == "/slow");
@@ -171,7 +171,7 @@ fn a_load_that_stays_late_fails_the_condition_by_its_name() {
         true => 12_300_000,
         false => 0,
     });
-    let ran = run(LOADS, &script, &GOOD);
+    let ran = run(LOADS, &script);
     let failures = ran.failures();
     assert_eq!(failures.len(), 3);
     let told = "load `slow` began 12.3 ms late, so the loads did not measure at the same time";
@@ -182,7 +182,7 @@ fn a_load_that_stays_late_fails_the_condition_by_its_name() {
 fn a_load_that_fails_fails_the_condition_by_its_name() {
     let script = script();
     script.borrow_mut().fails = Box::new(|order| path(order) == "/download");
-    let failures = run(LOADS, &script, &GOOD).failures();
+    let failures = run(LOADS, &script).failures();
     assert_eq!(failures.len(), 3);
     assert!(
         failures
@@ -199,7 +199,7 @@ fn a_subject_without_the_background_load_is_measured_while_that_is_idle() {
         "b = { url = \"http://b/\", background = \"download\" }",
     );
     let script = script();
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     for (subject, reading) in readings(&ran) {
         let has = reading.beside.contains_key("download");
         assert_eq!(has, subject == "b", "{subject}");
@@ -248,7 +248,7 @@ fn starts_on_b(order: &LoadOrder) -> Vec<Duration> {
 fn the_factor_background_says_under_which_conditions_it_is_made() {
     let text = LOADS.to_owned() + "[factors]\nbackground = [\"none\", \"download\"]\n";
     let script = script();
-    let ran = run(&text, &script, &GOOD);
+    let ran = run(&text, &script);
     for trial in ran.trials() {
         let Outcome::Done(reading) = trial.outcome else {
             panic!("{trial:?}");

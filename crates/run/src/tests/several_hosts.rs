@@ -2,7 +2,7 @@
 
 use agent::wire::LoadOrder;
 
-use super::{GOOD, run, script};
+use super::{run, script};
 
 const HOSTS: &str = r#"title = "two clients"
 [hosts.web]
@@ -42,7 +42,7 @@ fn hosts_that_wait_for_slow_answers_have_more_time_between_segments_the_second_t
         left -= i32::from(is_late);
         u64::from(is_late) * 30_000_000
     });
-    let ran = run(HOSTS, &script, &GOOD);
+    let ran = run(HOSTS, &script);
     assert!(ran.failures().is_empty(), "{:?}", ran.failures());
     let script = script.borrow();
     let of_two = script.orders.iter().filter(|it| is_measured_by_two(it));
@@ -60,7 +60,7 @@ fn a_host_that_stays_late_fails_the_condition_by_its_name() {
         true => 12_300_000,
         false => 0,
     });
-    let failures = run(HOSTS, &script, &GOOD).failures();
+    let failures = run(HOSTS, &script).failures();
     let told = "host `two` began its part of the load 12.3 ms late, so the hosts did not measure \
                 at the same time";
     assert_eq!(failures, [told, told]);

@@ -9,7 +9,12 @@ use super::*;
 const LOAD: Duration = Duration::from_millis(150);
 
 /// A run whose groups each take twice [`LOAD`].
-fn run_slowly(within: &str, blocks: u32, retries: u32, rule: &dyn StoppingRule) -> Finished {
+fn run_slowly(
+    within: &str,
+    blocks: u32,
+    retries: u32,
+    answers_wrongly: fn(u32, usize) -> bool,
+) -> Finished {
     let design = format!("blocks = {blocks}\nwithin = \"{within}\"");
     let text = TWO
         .replace("blocks = 2", &design)
@@ -19,7 +24,8 @@ fn run_slowly(within: &str, blocks: u32, retries: u32, rule: &dyn StoppingRule) 
         sleep(LOAD);
         false
     });
-    run(&text, &script, rule)
+    script.borrow_mut().answers_wrongly = answers_wrongly;
+    run(&text, &script)
 }
 
 fn blocks_of(ran: &Finished) -> Vec<u32> {
@@ -30,9 +36,8 @@ fn blocks_of(ran: &Finished) -> Vec<u32> {
 
 #[test]
 fn retries_leave_time_for_the_planned_blocks() {
-    let first_is_flawed = Rule(|trial: &Trial| trial.block == 1);
     // All retries of block 1 would take longer than the run may.
-    let ran = run_slowly("2s", 3, 8, &first_is_flawed);
+    let ran = run_slowly("2s", 3, 8, |block, _| block == 1);
     assert_eq!(blocks_of(&ran), [1, 2, 3]);
     assert!((1..8).contains(&ran.retries()), "{}", ran.retries());
     assert_eq!(ran.warnings("1 retry was left out for lack of time"), 1);
@@ -41,16 +46,15 @@ fn retries_leave_time_for_the_planned_blocks() {
 
 #[test]
 fn a_block_is_begun_if_one_attempt_at_it_fits() {
-    let first_is_flawed = Rule(|trial: &Trial| trial.block == 1);
     // Five attempts fit with a second to spare; three for each block would not.
-    let ran = run_slowly("2500ms", 3, 2, &first_is_flawed);
+    let ran = run_slowly("2500ms", 3, 2, |block, _| block == 1);
     assert_eq!((blocks_of(&ran), ran.retries()), (vec![1, 2, 3], 2));
     assert_eq!(ran.warnings("left out for lack of time"), 0);
 }
 
 #[test]
 fn a_block_that_would_end_too_late_is_not_begun() {
-    let ran = run_slowly("1s", 6, 0, &GOOD);
+    let ran = run_slowly("1s", 6, 0, |_, _| false);
     assert!((1..4).contains(&blocks_of(&ran).len()));
     assert_eq!(ran.warnings("of 6 blocks: a block takes up to 1 s"), 1);
 }

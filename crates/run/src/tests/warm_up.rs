@@ -2,7 +2,7 @@
 
 use load::{Segment, Target};
 
-use super::{GOOD, run, script};
+use super::{run, script};
 
 /// One block of three trials.
 const TWO_PATHS: &str = r#"title = "two paths"
@@ -32,7 +32,7 @@ fn is_slow(target: &Target) -> bool {
 fn loads(answer_us: fn(usize, &Target) -> u64) -> (Vec<Vec<(Segment, bool)>>, usize) {
     let script = script();
     script.borrow_mut().answer_us = answer_us;
-    let ran = run(TWO_PATHS, &script, &GOOD);
+    let ran = run(TWO_PATHS, &script);
     assert!(ran.complete && ran.failures().is_empty());
     let script = script.borrow();
     let of_order = |order: &agent::wire::LoadOrder| {

@@ -26,7 +26,7 @@ fn judged<T>(
     both: impl Fn(T, T) -> T,
 ) -> Option<T> {
     let of = |trial: &Trial| {
-        let cell = Cell::judge(trial, header.max_error, 0);
+        let cell = Cell::judge(trial, header.max_error);
         (!cell.reasons.is_empty()).then(|| of_cell(&cell))
     };
     let Some(by_load) = header.by_load() else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use net::IoKind;
 
-use super::{Arrivals, TlsArgs, Unsettled, Wait};
+use super::{Arrivals, RequestArgs, TlsArgs, Unsettled, Wait};
 use crate::units::{self, CpuRange};
 
 /// `weigh capacity`.
@@ -78,15 +78,8 @@ pub struct CapacityArgs {
     /// A new connection for each request.
     #[arg(long)]
     pub no_keepalive: bool,
-    /// A header field; may be repeated.
-    #[arg(short = 'H', long = "header", value_name = "K: V", value_parser = units::header)]
-    pub headers: Vec<(String, String)>,
-    /// The method.
-    #[arg(short, long, default_value = "GET")]
-    pub method: String,
-    /// A file whose content is sent as the body.
-    #[arg(long, value_name = "FILE")]
-    pub body: Option<PathBuf>,
+    #[command(flatten)]
+    pub request: RequestArgs,
     /// Longest wait for an answer.
     #[arg(long, default_value = "5s", value_parser = units::some_time)]
     pub timeout: Duration,

@@ -11,14 +11,8 @@ use readings::QuicCongestion;
 use super::{Format, TlsArgs};
 use crate::units::{self, CpuRange, stage};
 
-/// `weigh load`.
-// What belongs to a way of loading requires the group that chooses it: an option that is required
-// alone is not missed where another conflicts with it.
+/// `weigh load`. Its groups follow each other as in its help.
 #[derive(Debug, Args)]
-#[command(
-    group = ArgGroup::new("open_loop").args(["rate", "stages"]),
-    group = ArgGroup::new("site").args(["crawl"]),
-)]
 pub struct LoadArgs {
     /// The URL, such as http://127.0.0.1:8080/.
     #[arg(required_unless_present = "urls")]
@@ -36,6 +30,40 @@ pub struct LoadArgs {
     /// Threads.
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
+    #[command(flatten)]
+    pub length: LengthArgs,
+    #[command(flatten)]
+    pub pacing: PacingArgs,
+    /// What takes the timestamp of an answer: the kernel, when the packet arrives, or userspace,
+    /// when the program reads it; `auto` is the kernel in an open loop.
+    #[arg(long, value_enum, default_value_t)]
+    pub timestamps: TimestampSource,
+    #[command(flatten)]
+    pub reuse: ReuseArgs,
+    #[command(flatten)]
+    pub request: RequestArgs,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+    #[command(flatten)]
+    pub client: ClientArgs,
+    #[command(flatten)]
+    pub route: RouteArgs,
+    #[command(flatten)]
+    pub site: CrawlArgs,
+    #[command(flatten)]
+    pub version: VersionArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    // The last ones: clap would put further options under their heading.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+}
+
+/// How long a load lasts.
+#[derive(Debug, Args)]
+pub struct LengthArgs {
     /// Measured time [default: 10s].
     #[arg(short, long, value_parser = units::some_time, conflicts_with = "count")]
     pub duration: Option<Duration>,
@@ -53,6 +81,14 @@ pub struct LoadArgs {
     /// Warm-up, not measured.
     #[arg(long, default_value = "0s", value_parser = units::duration)]
     pub warmup: Duration,
+}
+
+/// When requests are due.
+// What belongs to an open loop requires the group that chooses it: an option that is required
+// alone is not missed where another conflicts with it.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("open_loop").args(["rate", "stages"]))]
+pub struct PacingArgs {
     /// Open loop: requests per second over all connections.
     #[arg(long, value_parser = units::rate)]
     pub rate: Option<f64>,
@@ -74,16 +110,22 @@ pub struct LoadArgs {
     /// than CPUs.
     #[arg(long, value_enum, default_value_t, requires = "open_loop")]
     pub wait: Wait,
-    /// What takes the timestamp of an answer: the kernel, when the packet arrives, or userspace,
-    /// when the program reads it; `auto` is the kernel in an open loop.
-    #[arg(long, alias = "received", value_enum, default_value_t)]
-    pub timestamps: TimestampSource,
+}
+
+/// How many requests a connection carries.
+#[derive(Debug, Args)]
+pub struct ReuseArgs {
     /// A new connection for each request.
     #[arg(long, conflicts_with = "requests_per_connection")]
     pub no_keepalive: bool,
     /// Requests before a connection is closed and opened anew.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests_per_connection: Option<u64>,
+}
+
+/// What is asked; the same for `weigh capacity`.
+#[derive(Clone, Debug, Args)]
+pub struct RequestArgs {
     /// A header field; may be repeated.
     #[arg(short = 'H', long = "header", value_name = "K: V", value_parser = units::header)]
     pub headers: Vec<(String, String)>,
@@ -93,12 +135,22 @@ pub struct LoadArgs {
     /// A file whose content is sent as the body.
     #[arg(long, value_name = "FILE")]
     pub body: Option<PathBuf>,
+}
+
+/// The longest waits.
+#[derive(Debug, Args)]
+pub struct LimitArgs {
     /// Longest wait for an answer.
     #[arg(long, default_value = "5s", value_parser = units::some_time)]
     pub timeout: Duration,
     /// Longest wait for a connection [default: that for an answer].
     #[arg(long, value_parser = units::some_time)]
     pub connect_timeout: Option<Duration>,
+}
+
+/// Which answers are good.
+#[derive(Debug, Args)]
+pub struct AnswerArgs {
     /// The status that counts as good [default: what the first answer has, if it is a success].
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=999))]
     pub expect_status: Option<u16>,
@@ -108,6 +160,11 @@ pub struct LoadArgs {
     /// Do not compare the content of answers.
     #[arg(long)]
     pub body_varies: bool,
+}
+
+/// Where and how the load is made.
+#[derive(Debug, Args)]
+pub struct ClientArgs {
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,
@@ -125,6 +182,11 @@ pub struct LoadArgs {
         "count", "each_connection", "crawl", "source", "unix_socket", "cpus"
     ])]
     pub hosts: Option<PathBuf>,
+}
+
+/// The way to the server, where it is not a TCP connection to its host alone.
+#[derive(Debug, Args)]
+pub struct RouteArgs {
     /// Connect to this Unix socket instead of the URL's host.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["proxy", "source"])]
     pub unix_socket: Option<PathBuf>,
@@ -142,6 +204,12 @@ pub struct LoadArgs {
         requires = "proxy_protocol"
     )]
     pub proxy_client: Vec<std::net::IpAddr>,
+}
+
+/// The pages of a site, in the place of requests.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("site").args(["crawl"]))]
+pub struct CrawlArgs {
     /// Find the pages below the URL by their links, then fetch them in order, pass after pass, on
     /// one connection, and time each pass.
     #[arg(long, conflicts_with_all = [
@@ -159,6 +227,11 @@ pub struct LoadArgs {
     /// Most links that --crawl follows one after the other.
     #[arg(long, value_name = "N", requires = "site", default_value_t = 5)]
     pub depth: u32,
+}
+
+/// The version of HTTP, and what belongs to it.
+#[derive(Debug, Args)]
+pub struct VersionArgs {
     /// The version of HTTP. HTTP/2 is negotiated by ALPN for https:// URLs, and spoken from the first
     /// byte for http:// URLs. HTTP/3 is spoken over QUIC to the same port of UDP, for https:// URLs.
     #[arg(long, value_name = "VERSION", value_enum, default_value_t)]
@@ -170,6 +243,11 @@ pub struct LoadArgs {
     /// or cubic where QUIC has no match].
     #[arg(long, value_name = "NAME")]
     pub quic_congestion: Option<QuicCongestion>,
+}
+
+/// What is printed and written.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
     /// Interval of the rows that the load reports.
     #[arg(long, default_value = "1s", value_name = "TIME", value_parser = units::row)]
     pub interval: Duration,
@@ -185,9 +263,6 @@ pub struct LoadArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    // The last ones: clap would put further options under their heading.
-    #[command(flatten)]
-    pub tls: TlsArgs,
 }
 
 /// The version of HTTP.
@@ -247,7 +322,6 @@ pub enum TimestampSource {
     /// The kernel; receiving costs more.
     Kernel,
     /// The program, when it reads the answer.
-    #[value(alias = "program")]
     Userspace,
 }
 

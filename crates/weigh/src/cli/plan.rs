@@ -53,7 +53,7 @@ pub enum PlanFormat {
 
 impl PlanArgs {
     /// The options that were given and say how a pilot is made.
-    pub fn of_pilot(&self) -> Vec<&'static str> {
+    pub fn pilot_options(&self) -> Vec<&'static str> {
         let given = [
             ("--pilot", self.pilot.is_some()),
             ("--quick", self.quick),

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{Answering, INT, Origin, Place, array};
+use crate::common::{Answering, INT, Origin, Place, array, counts, has};
 use serde_json::Value;
 
 /// A back end with one worker, which takes 5 ms for an answer: never more than 200 a second.
@@ -75,30 +75,17 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     // In so short a step no queue becomes 4 s long.
     assert!(document["undetected_overload"].as_f64().unwrap() > 30.0);
     let text = call(&[]);
-    assert!(text.out.starts_with("Capacity @ http://"), "{}", text.out);
-    assert!(text.out.contains("Steps of 200 ms"), "{}", text.out);
-    assert!(
-        text.out
-            .contains("At least 40.0 requests/s keep mean < 4 s"),
-        "{}",
-        text.out
-    );
-    assert!(
-        text.out.contains("p99 against offered requests/s"),
-        "{}",
-        text.out
-    );
-    assert!(text.out.contains("3 of 3"), "{}", text.out);
+    assert!(text.out.starts_with("Capacity of http://"), "{}", text.out);
+    has(&text.out, "Steps of 200 ms");
+    has(&text.out, "At least 40.0 requests/s keep mean < 4 s");
+    has(&text.out, "p99 against offered requests/s");
+    has(&text.out, "3 of 3");
     assert_eq!(text.err, "");
     let page = call(&["--format", "md"]);
-    assert!(
-        page.out.contains("| offered/s | answered/s |"),
-        "{}",
-        page.out
-    );
+    has(&page.out, "| offered/s | answered/s |");
     let page = call(&["--format", "html", "-o", "page.html"]);
     assert_eq!(page.out, "");
-    let html = std::fs::read_to_string(place.path("page.html")).unwrap();
+    let html = place.read("page.html");
     assert!(html.starts_with("<!doctype html>") && html.contains("<svg"));
 }
 
@@ -109,29 +96,10 @@ fn no_rate_that_keeps_the_objective_is_a_result_too() {
     // Answers take 30 ms: none comes within 10.
     let url = format!("{}/delay/constant/30ms", origin.url);
     let document = place
-        .run(&[
-            "capacity",
-            &url,
-            "--objective",
-            "mean<10ms",
-            "--start",
-            "40",
-            "--min",
-            "20",
-            "--step",
-            "300ms",
-            "--step-max",
-            "300ms",
-            "--warmup",
-            "0ms",
-            "--rounds",
-            "1",
-            "-c",
-            "8",
-            "-q",
-            "--format",
-            "json",
-        ])
+        .run(&format!(
+        "capacity {url} --objective mean<10ms --start 40 --min 20 --step 300ms --step-max 300ms \
+         --warmup 0ms --rounds 1 -c 8 -q --format json"
+    ))
         .expect(0)
         .json();
     assert!(document["lower_per_s"].is_null(), "{}", document["steps"]);
@@ -145,31 +113,16 @@ fn throughput_over_connections_is_what_the_delay_allows() {
     let origin = Origin::start(&place);
     let url = format!("{}/delay/constant/20ms", origin.url);
     let call = |format: &str, rounds: &str| {
-        let words = [
-            "capacity",
-            &url,
-            "--concurrency",
-            "8,1,2,4,2",
-            "--rounds",
-            rounds,
-            "--step",
-            "300ms",
-            "--warmup",
-            "50ms",
-            "--seed",
-            "3",
-            "--format",
-            format,
-        ];
+        let words = format!(
+            "capacity {url} --concurrency 8,1,2,4,2 --rounds {rounds} --step 300ms --warmup 50ms \
+             --seed 3 --format {format}"
+        );
         place.run(&words).expect(0)
     };
     let done = call("json", "4");
     let document = done.json();
     let levels = array(&document["levels"]);
-    let connections: Vec<u64> = levels
-        .iter()
-        .map(|level| level["connections"].as_u64().unwrap())
-        .collect();
+    let connections = counts(levels, "connections");
     assert_eq!(connections, [1, 2, 4, 8]);
     for level in levels {
         assert_eq!(level["rounds"], 4, "{level}");
@@ -180,10 +133,7 @@ fn throughput_over_connections_is_what_the_delay_allows() {
     }
     assert_eq!(array(&document["steps"]).len(), 16);
     // In random order: not each round alike.
-    let order: Vec<u64> = array(&document["steps"])
-        .iter()
-        .map(|step| step["connections"].as_u64().unwrap())
-        .collect();
+    let order = counts(array(&document["steps"]), "connections");
     assert!(
         order.chunks(4).any(|round| round != &order[..4]),
         "{order:?}"
@@ -195,13 +145,16 @@ fn throughput_over_connections_is_what_the_delay_allows() {
         assert_eq!(last["concurrency"], 8.0);
     }
     assert!(expected.iter().all(|p| p["beyond_measured"] == false));
-    assert!(done.err.contains("round 4"), "{}", done.err);
+    has(&done.err, "round 4");
     let text = call("text", "1").out;
-    assert!(text.starts_with("Throughput over concurrency @ "), "{text}");
-    assert!(text.contains("universal scalability law"), "{text}");
-    assert!(text.contains("  connections  requests/s"), "{text}");
+    assert!(
+        text.starts_with("Throughput over concurrency of "),
+        "{text}"
+    );
+    has(&text, "universal scalability law");
+    has(&text, "  connections  requests/s");
     let page = call("md", "1").out;
-    assert!(page.contains("| connections | requests/s |"), "{page}");
+    has(&page, "| connections | requests/s |");
     assert!(call("html", "1").out.contains("<svg"));
 }
 
@@ -210,22 +163,10 @@ fn a_signal_ends_it_and_shows_what_was_measured() {
     let place = Place::new();
     let server = one_worker();
     let url = server.url();
-    let words = [
-        "capacity",
-        &url,
-        "--objective",
-        "mean<3s",
-        "--start",
-        "20",
-        "--step",
-        "400ms",
-        "--step-max",
-        "400ms",
-        "--warmup",
-        "0ms",
-        "--format",
-        "json",
-    ];
+    let words = format!(
+        "capacity {url} --objective mean<3s --start 20 --step 400ms --step-max 400ms --warmup 0ms \
+         --format json"
+    );
     let mut running = place.start(&words);
     running.until_said("   2  ");
     running.signal(INT);
@@ -234,22 +175,13 @@ fn a_signal_ends_it_and_shows_what_was_measured() {
     assert!(array(&document["steps"]).len() >= 2);
     assert_eq!(document["complete"], false);
 
-    let words = [
-        "capacity",
-        &url,
-        "--concurrency",
-        "1,2",
-        "--rounds",
-        "1000",
-        "--step",
-        "100ms",
-    ];
+    let words = format!("capacity {url} --concurrency 1,2 --rounds 1000 --step 100ms");
     let mut running = place.start(&words);
     running.until_said("round 2");
     running.signal(INT);
     let done = running.end().expect(130);
-    assert!(done.out.contains("It was stopped"), "{}", done.out);
-    assert!(done.out.contains("No law was fitted"), "{}", done.out);
+    has(&done.out, "It was stopped");
+    has(&done.out, "No law was fitted");
 }
 
 #[test]
@@ -257,60 +189,43 @@ fn wrong_words_are_told_before_anything_is_measured() {
     let place = Place::new();
     let server = Answering::start(|_| 200);
     let url = server.url();
-    let refused = |words: &[&str], says: &[&str]| {
-        let mut all = vec!["capacity", &url];
-        all.extend(words);
-        place.run(&all).expect(2).says(says);
-    };
-    refused(&[], &["--objective", "--concurrency"]);
-    refused(
-        &["--objective", "p99"],
-        &["expected `<` or `<=` after `p99`"],
-    );
-    refused(&["--objective", "p99<10"], &["expected", "found `10`"]);
-    refused(
-        &["--objective", "p99<10ms and errors<1%", "--errors", "2%"],
-        &["--errors `2%`: ", "`errors` is limited twice"],
-    );
-    refused(
-        &["--objective", "p99<10ms", "--errors", "some"],
-        &["--errors `some`: expected"],
-    );
-    refused(
-        &["--objective", "p99<10ms", "--concurrency", "1,2"],
-        &["cannot be used"],
-    );
-    refused(&["--concurrency", "1,0"], &["0"]);
-    refused(&["--concurrency", "1,2", "--rounds", "0"], &["--rounds 0"]);
-    refused(
-        &["--objective", "p99<10ms", "--precision", "2"],
-        &["share", "2%"],
-    );
-    refused(
-        &["--objective", "p99.9<10ms", "--max", "100", "--start", "50"],
-        &["--max 100", "--step-max"],
-    );
-    refused(
-        &["--objective", "p99<10ms", "--min", "100", "--max", "50"],
-        &["--min 100 is above --max 50"],
-    );
-    refused(
-        &[
-            "--objective",
-            "p99<10ms",
-            "--step",
-            "20s",
-            "--step-max",
-            "1s",
-        ],
-        &["--step 20s is longer than --step-max 1s"],
-    );
+    for (line, says) in [
+        ("", ["--objective", "--concurrency"]),
+        ("--objective p99", ["expected", "`<` or `<=` after `p99`"]),
+        ("--objective p99<10", ["expected", "found `10`"]),
+        (
+            "--objective 'p99<10ms and errors<1%' --errors 2%",
+            ["--errors `2%`: ", "`errors` is limited twice"],
+        ),
+        (
+            "--objective p99<10ms --errors some",
+            ["--errors `some`", "expected"],
+        ),
+        (
+            "--objective p99<10ms --concurrency 1,2",
+            ["cannot be used", "--concurrency"],
+        ),
+        ("--concurrency 1,0", ["--concurrency", "0"]),
+        ("--concurrency 1,2 --rounds 0", ["--rounds 0", "at least 1"]),
+        ("--objective p99<10ms --precision 2", ["share", "2%"]),
+        (
+            "--objective p99<10ms --min 100 --max 50",
+            ["--min 100", "above --max 50"],
+        ),
+        (
+            "--objective p99<10ms --step 20s --step-max 1s",
+            ["--step 20s", "longer than --step-max 1s"],
+        ),
+    ] {
+        let line = format!("capacity {url} {line}");
+        place.run(&line).expect(2).says(&says);
+    }
     assert_eq!(server.answers(), 0);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = format!("http://{}/", free.local_addr().unwrap());
     drop(free);
     place
-        .run(&["capacity", &nobody, "--objective", "p99<10ms"])
+        .run(&format!("capacity {nobody} --objective p99<10ms"))
         .expect(1)
         .says(&["refused"]);
 }
@@ -319,14 +234,10 @@ fn wrong_words_are_told_before_anything_is_measured() {
 fn a_back_end_whose_answers_turn_wrong_has_no_capacity() {
     let place = Place::new();
     let server = Answering::start(|number| if number < 3 { 200 } else { 503 });
-    let done = place.run(&[
-        "capacity",
-        &server.url(),
-        "--objective",
-        "p50<1s",
-        "--step",
-        "200ms",
-    ]);
+    let done = place.run(&format!(
+        "capacity {} --objective p50<1s --step 200ms",
+        server.url()
+    ));
     done.expect(1)
         .says(&["no good answer came in a closed loop", "503"]);
 }
@@ -339,28 +250,11 @@ mod quiet {
         let place = Place::quiet();
         let server = one_worker();
         let done = place
-            .run(&[
-                "capacity",
-                &server.url(),
-                "--objective",
-                "p50<60ms",
-                "-c",
-                "16",
-                "--step",
-                "500ms",
-                "--warmup",
-                "100ms",
-                "--precision",
-                "30%",
-                "--max-steps",
-                "14",
-                "--rounds",
-                "1",
-                "--seed",
-                "5",
-                "--format",
-                "json",
-            ])
+            .run(&format!(
+            "capacity {} --objective p50<60ms -c 16 --step 500ms --warmup 100ms --precision 30% \
+             --max-steps 14 --rounds 1 --seed 5 --format json",
+            server.url()
+        ))
             .expect(0);
         let document = done.json();
         assert_eq!(document["objective"], "p50 < 60 ms");
@@ -397,13 +291,9 @@ mod quiet {
         // Far below the bounds it was measured too.
         assert!(rates[0] < 0.5 * lower, "{rates:?} {lower}");
         let first = document["sentences"][0].as_str().unwrap();
-        assert!(first.contains("p50 < 60 ms"), "{first}");
+        has(first, "p50 < 60 ms");
         // Each step was told while it ran, on standard error.
-        assert!(
-            done.err.contains("closed loop with 16 connections"),
-            "{}",
-            done.err
-        );
+        has(&done.err, "closed loop with 16 connections");
         assert!(done.err.lines().count() > steps.len(), "{}", done.err);
     }
 }

@@ -1,66 +1,18 @@
-//! The program as its users have it, end to end: one program of tests, so that it is linked once.
+//! The program as its users have it, end to end: one program of tests, so that it is linked once. A
+//! folder for each command or concern.
+//!
+//! `./check` runs what has `quiet::` in its path after all else, side by side, and then what has
+//! `alone::` in it, one at a time.
 
 #![allow(clippy::unwrap_used)]
 
-mod accept_queues;
-mod alone;
-mod balance_control;
-mod bottlenecks;
+mod balance;
 mod capacity;
-mod catalogue;
-mod closed_folder;
 mod common;
-mod curves;
-mod drivers;
-mod empty_pages;
-mod engines;
-mod foreign_words;
-mod gates;
-mod history;
-mod hostile_servers;
+mod compare;
 mod hosts;
-mod hosts_run;
-mod http2;
-mod http3;
-mod images;
-mod instructions;
-mod kill;
-mod links;
 mod load;
-mod load_hosts;
-mod load_live;
-mod load_overload;
-mod load_shapes;
-mod load_stopped;
-mod load_times;
-mod load_ways;
-mod load_words;
-mod looks;
-mod machine_links;
-mod odd_servers;
-mod ordinary_user;
-mod own_servers;
-mod pipes;
-mod plan;
-mod profile;
-mod quiet;
-mod read;
+mod protocols;
 mod recipes;
-mod recipes_apps;
-mod recipes_crossroads;
-mod recipes_php;
-mod recipes_tls;
-mod revisions;
-mod run_folder;
-mod same;
-mod scarce;
-mod several_loads;
-mod shells;
-mod ssh;
-mod started;
-mod stop;
-mod tls;
-mod unwritten;
-mod words;
-mod worker_settings;
-mod wrong_answers;
+mod run;
+mod show;

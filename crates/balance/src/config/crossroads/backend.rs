@@ -4,10 +4,8 @@ use ::config::reader::Problem;
 use ::config::tree::Place;
 use ::config::units::shown;
 
-use super::Diagnostics;
 use super::ast::{Block, Statement};
-use super::service::path;
-use super::values;
+use super::values::{self, Diagnostics};
 use crate::config::address;
 use crate::config::model::{
     Address, Backend, EditKind, HeaderEdit, Host, Recipient, StickyCookie, Weight,
@@ -27,14 +25,7 @@ pub(super) fn backend(
         port: 0,
     };
     let mut backend = Backend::new(&block.name, unknown);
-    let mut places = BackendPlaces {
-        address: block.place,
-        sticky_cookie: None,
-        http: None,
-        proxy_protocol_out: None,
-        weight: None,
-        edits: Vec::new(),
-    };
+    let mut places = BackendPlaces::at(block.place);
     let mut server = None;
     let mut port = None;
     let mut cookie = None;
@@ -100,8 +91,8 @@ fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, backend: &mut
         "onstart" => backend.hooks.on_start = command(diagnostics, statement),
         "onend" => backend.hooks.on_end = command(diagnostics, statement),
         "onfail" => backend.hooks.on_fail = command(diagnostics, statement),
-        "trafficlog" => backend.traffic_log = path(diagnostics, statement),
-        "throughputlog" => backend.throughput_log = path(diagnostics, statement),
+        "trafficlog" => backend.traffic_log = diagnostics.path(statement),
+        "throughputlog" => backend.throughput_log = diagnostics.path(statement),
         "sessiontimeout" => {
             backend.session_timeout = diagnostics.seconds(statement).unwrap_or_default();
         }

@@ -8,11 +8,16 @@ pub(super) enum Scope {
 }
 
 impl Scope {
-    pub fn keywords(self) -> &'static [&'static str] {
-        match self {
-            Scope::Service => &SERVICE,
-            Scope::Backend => &BACKEND,
-        }
+    pub fn keywords(self) -> impl Iterator<Item = &'static str> {
+        let words = match self {
+            Scope::Service => SERVICE,
+            Scope::Backend => BACKEND,
+        };
+        words.split(' ')
+    }
+
+    pub fn knows(self, word: &str) -> bool {
+        self.keywords().any(|keyword| keyword == word)
     }
 
     /// Its name in messages.
@@ -24,52 +29,21 @@ impl Scope {
     }
 }
 
-const SERVICE: [&str; 17] = [
-    "port",
-    "type",
-    "headerinspection",
-    "bindto",
-    "verbosity",
-    "dispatchmode",
-    "revivinginterval",
-    "checkinterval",
-    "maxconnections",
-    "backlog",
-    "shmkey",
-    "allowfrom",
-    "denyfrom",
-    "allowfile",
-    "denyfile",
-    "trustedproxies",
-    "useraccount",
-];
+const SERVICE: &str = "\
+    port type headerinspection bindto verbosity dispatchmode revivinginterval checkinterval \
+    maxconnections backlog shmkey allowfrom denyfrom allowfile denyfile trustedproxies \
+    useraccount";
 
-const BACKEND: [&str; 20] = [
-    "server",
-    "port",
-    "verbosity",
-    "retries",
-    "maxconnections",
-    "weight",
-    "decay",
-    "onstart",
-    "onend",
-    "onfail",
-    "trafficlog",
-    "throughputlog",
-    "stickycookie",
-    "addclientheader",
-    "appendclientheader",
-    "setclientheader",
-    "addserverheader",
-    "appendserverheader",
-    "setserverheader",
-    "sessiontimeout",
-];
+const BACKEND: &str = "\
+    server port verbosity retries maxconnections weight decay onstart onend onfail trafficlog \
+    throughputlog stickycookie addclientheader appendclientheader setclientheader \
+    addserverheader appendserverheader setserverheader sessiontimeout";
 
 /// Whether a word begins a statement or block anywhere.
 pub(super) fn is_keyword(word: &str) -> bool {
-    matches!(word, "service" | "backend") || SERVICE.contains(&word) || BACKEND.contains(&word)
+    matches!(word, "service" | "backend")
+        || Scope::Service.knows(word)
+        || Scope::Backend.knows(word)
 }
 
 /// Keywords that may be repeated in a block.

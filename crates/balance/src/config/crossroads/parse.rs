@@ -232,7 +232,7 @@ impl<'t> Parser<'_, 't> {
 
     /// A statement, from its value on.
     fn statement(&mut self, scope: Scope, keyword: &str, place: Place, block: &mut Block) {
-        let known = scope.keywords().contains(&keyword);
+        let known = scope.knows(keyword);
         if !known {
             block.incomplete = true;
             self.unknown(scope, keyword, place);
@@ -284,12 +284,12 @@ impl<'t> Parser<'_, 't> {
             Scope::Service => Scope::Backend,
             Scope::Backend => Scope::Service,
         };
-        let help = if other.keywords().contains(&keyword) {
+        let help = if other.knows(keyword) {
             format!("`{keyword}` belongs into {}", other.noun())
         } else if keyword.starts_with('#') {
             "a directive begins in the first column; a comment begins with //".to_owned()
         } else {
-            let mut known = scope.keywords().to_vec();
+            let mut known: Vec<&str> = scope.keywords().collect();
             if scope == Scope::Service {
                 known.push("backend");
             }

@@ -1,13 +1,45 @@
 //! The preprocessor: `#include` and `#define`.
 
 use std::collections::HashMap;
+use std::path::Path;
 
+use ::config::open;
 use ::config::reader::{Problem, Reader};
 use ::config::tree::Place;
 use ::config::units::shown;
 
-use super::Includes;
 use super::lexer::{Item, Lexer, Token, TokenKind};
+
+/// Resolves `#include`.
+pub trait Includes {
+    /// Reads the file `name`, included by `from`. Returns its name for messages, and its text of at
+    /// most 1 MiB.
+    ///
+    /// # Errors
+    /// Why it cannot be read, as a fragment.
+    fn read(&mut self, from: &str, name: &str) -> Result<(String, String), String>;
+}
+
+/// Reads files; relative paths start at the including file.
+pub(in crate::config) struct FromDisk;
+
+impl Includes for FromDisk {
+    fn read(&mut self, from: &str, name: &str) -> Result<(String, String), String> {
+        let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
+        let text = open::open(&path).map_err(|error| error.to_string())?;
+        Ok((path.display().to_string(), text))
+    }
+}
+
+pub(in crate::config) struct NoIncludes;
+
+impl Includes for NoIncludes {
+    fn read(&mut self, _: &str, name: &str) -> Result<(String, String), String> {
+        Err(format!(
+            "{name} cannot be included: there are no files here"
+        ))
+    }
+}
 
 /// Depth of includes and of definitions.
 const DEPTH_MAX: usize = 16;

@@ -2,30 +2,21 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
 use ::config::nearest::suggestion;
 use ::config::reader::Problem;
 use ::config::tree::Place;
 use ::config::units::shown;
 
-use super::Diagnostics;
 use super::ast::{Block, File, Statement};
+use super::values::Diagnostics;
 use super::{backend, values};
 use crate::access::Prefix;
-use crate::config::model::{Dispatch, Inspect, Service, ServiceKind};
+use crate::config::model::{Dispatch, Inspect, OVER_MAX, Service, ServiceKind};
 use crate::config::validate::{LocatedService, is_printable};
 
-const MODES: [&str; 8] = [
-    "roundrobin",
-    "random",
-    "bysize",
-    "byduration",
-    "byconnections",
-    "byorder",
-    "byclientip",
-    "externalhandler",
-];
+const MODES: &str =
+    "roundrobin random bysize byduration byconnections byorder byclientip externalhandler";
 
 /// All services of a file.
 pub(super) fn services(diagnostics: &mut Diagnostics<'_>, file: &File) -> Vec<LocatedService> {
@@ -226,20 +217,14 @@ fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, service: &mut
         "trustedproxies" => service
             .trusted_proxies
             .extend(prefixes(diagnostics, statement)),
-        "allowfile" => service.access.allow_file = path(diagnostics, statement),
-        "denyfile" => service.access.deny_file = path(diagnostics, statement),
+        "allowfile" => service.access.allow_file = diagnostics.path(statement),
+        "denyfile" => service.access.deny_file = diagnostics.path(statement),
         "useraccount" => {
             service.user_account = diagnostics.text(statement, "the name of an account")
         }
         // `service` handles the others.
         _ => {}
     }
-}
-
-pub(super) fn path(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<PathBuf> {
-    diagnostics
-        .text(statement, "the name of a file")
-        .map(PathBuf::from)
 }
 
 fn prefixes(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Vec<Prefix> {
@@ -286,7 +271,7 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
                 value: number.to_owned(),
                 ..statement.clone()
             };
-            let over = diagnostics.count(&inner, 1..=super::super::OVER_MAX)?;
+            let over = diagnostics.count(&inner, 1..=OVER_MAX)?;
             diagnostics.unconfirmed(
                 statement,
                 &format!("{mode} over"),
@@ -342,7 +327,7 @@ fn dispatch(diagnostics: &mut Diagnostics<'_>, statement: &Statement) -> Option<
         }
         other => {
             let fault = diagnostics.expected(statement, "a mode");
-            diagnostics.report(fault.help(suggestion(other, "modes", MODES)));
+            diagnostics.report(fault.help(suggestion(other, "modes", MODES.split(' '))));
             return None;
         }
     })

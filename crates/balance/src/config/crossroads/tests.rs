@@ -75,7 +75,8 @@ fn write(noun: &str, block: &Bare, gaps: &mut impl Iterator<Item = usize>, out: 
 }
 
 fn statements(scope: Scope) -> impl Strategy<Value = Vec<(String, String)>> {
-    let keyword = proptest::sample::select(scope.keywords()).prop_map(str::to_owned);
+    let keyword =
+        proptest::sample::select(scope.keywords().collect::<Vec<_>>()).prop_map(str::to_owned);
     let value = prop_oneof![
         "[0-9]{1,6}",
         "[a-zA-Z0-9.:%=_-]{1,10}( [a-zA-Z0-9.:%=_-]{1,8}){0,3}",

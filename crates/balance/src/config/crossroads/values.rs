@@ -2,17 +2,24 @@
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use ::config::nearest::suggestion;
-use ::config::reader::Problem;
+use ::config::reader::{Problem, Reader};
+use ::config::tree::Place;
 use ::config::units::shown;
 
-use super::Diagnostics;
 use super::ast::{Block, Statement};
 use super::keywords::repeats;
 use crate::config::template::{Part, Template};
 use crate::config::validate::is_printable;
-use crate::config::warning::WarningKind;
+use crate::config::warning::{Warning, WarningKind};
+
+/// Where the parts of a configuration report what is wrong with them.
+pub(super) struct Diagnostics<'r> {
+    pub(super) reader: &'r mut Reader,
+    pub(super) warnings: Vec<Warning>,
+}
 
 /// Reports repeated keywords.
 pub(super) fn once_each(diagnostics: &mut Diagnostics<'_>, block: &Block) {
@@ -39,6 +46,19 @@ pub(super) fn once_each(diagnostics: &mut Diagnostics<'_>, block: &Block) {
 }
 
 impl Diagnostics<'_> {
+    pub(super) fn report(&mut self, fault: Problem) {
+        self.reader.report(fault);
+    }
+
+    fn warn(&mut self, place: Place, kind: WarningKind) {
+        // As many as errors: noise could give thousands.
+        const WARNINGS_MAX: usize = 1000;
+        if self.warnings.len() >= WARNINGS_MAX {
+            return;
+        }
+        self.warnings.push(Warning::at(self.reader, place, kind));
+    }
+
     /// Reports an invalid value.
     pub fn expected(&mut self, statement: &Statement, what: &str) -> Problem {
         let found = match statement.value.as_str() {
@@ -129,6 +149,11 @@ impl Diagnostics<'_> {
             return None;
         }
         Some(text.clone())
+    }
+
+    pub fn path(&mut self, statement: &Statement) -> Option<PathBuf> {
+        self.text(statement, "the name of a file")
+            .map(PathBuf::from)
     }
 
     /// Text with placeholders.

@@ -7,7 +7,7 @@ use ::config::section::Section;
 use ::config::tree::{Entry, Node, Place, Tree};
 use ::config::units::shown;
 
-use super::service::required;
+use super::fields::required;
 use super::{fields, tls};
 use crate::config::address;
 use crate::config::model::{
@@ -18,26 +18,10 @@ use crate::config::validate::{self, BackendPlaces};
 use crate::health::State;
 use crate::sticky;
 
-const KEYS: [&str; 18] = [
-    "address",
-    "weight",
-    "penalty",
-    "decay_percent",
-    "connections_max",
-    "retries",
-    "on_start",
-    "on_end",
-    "on_fail",
-    "traffic_log",
-    "throughput_log",
-    "sticky_cookie",
-    "headers",
-    "session_timeout",
-    "proxy_protocol_out",
-    "tls",
-    "http",
-    "initial_state",
-];
+const KEYS: &str = "\
+    address weight penalty decay_percent connections_max retries on_start on_end on_fail \
+    traffic_log throughput_log sticky_cookie headers session_timeout proxy_protocol_out tls http \
+    initial_state";
 
 /// What a service sets for all its back ends.
 pub(super) struct Shared {
@@ -72,14 +56,7 @@ pub(super) fn backend(
     path: String,
     shared: &Shared,
 ) -> Option<(Backend, BackendPlaces)> {
-    let mut places = BackendPlaces {
-        address: entry.node.place,
-        sticky_cookie: None,
-        http: None,
-        proxy_protocol_out: None,
-        weight: None,
-        edits: Vec::new(),
-    };
+    let mut places = BackendPlaces::at(entry.node.place);
     let mut edits: Vec<(HeaderEdit, Place)> = shared.edits.clone();
     let mut version = shared.http;
     let mut backend = if let Tree::Text(text) = &entry.node.tree {
@@ -90,7 +67,7 @@ pub(super) fn backend(
             return None;
         }
         let section = reader.section(entry, path)?;
-        section.only(reader, &KEYS);
+        fields::only(reader, &section, KEYS);
         required(reader, &section, "address")?;
         let text = section.text(reader, "address")?;
         let (address, _) = section.entry("address")?;
@@ -195,7 +172,7 @@ fn weight(reader: &mut Reader, section: &Section<'_>) -> Weight {
 
 fn cookie(reader: &mut Reader, section: &Section<'_>) -> Option<StickyCookie> {
     let table = section.section(reader, "sticky_cookie")?;
-    table.only(reader, &["name", "value", "set"]);
+    fields::only(reader, &table, "name value set");
     required(reader, &table, "name")?;
     required(reader, &table, "value")?;
     let mut read = |key: &str, good: fn(&str) -> bool| {
@@ -224,31 +201,15 @@ fn cookie(reader: &mut Reader, section: &Section<'_>) -> Option<StickyCookie> {
 
 /// `headers = [{ towards, how, name, value }]` of a back end or service.
 pub(super) fn headers(reader: &mut Reader, section: &Section<'_>) -> Vec<(HeaderEdit, Place)> {
-    let Some((entry, path)) = section.entry("headers") else {
-        return Vec::new();
-    };
-    let Tree::Array(items) = &entry.node.tree else {
-        reader.expected(&entry.node, &path, "a list of tables");
-        return Vec::new();
-    };
-    let mut edits = Vec::new();
-    for item in items {
-        let Tree::Table(table) = &item.tree else {
-            reader.expected(item, &format!("{path}[]"), "a table");
-            continue;
-        };
-        let section = Section {
-            path: format!("{path}[]"),
-            place: item.place,
-            table,
-        };
-        edits.extend(header(reader, &section).map(|edit| (edit, item.place)));
-    }
-    edits
+    let tables = fields::tables(reader, section, "headers");
+    let edits = tables
+        .iter()
+        .filter_map(|table| Some((header(reader, table)?, table.place)));
+    edits.collect()
 }
 
 fn header(reader: &mut Reader, section: &Section<'_>) -> Option<HeaderEdit> {
-    section.only(reader, &["towards", "how", "name", "value"]);
+    fields::only(reader, section, "towards how name value");
     for key in ["towards", "how", "name", "value"] {
         required(reader, section, key)?;
     }

@@ -16,6 +16,57 @@ use crate::config::validate::is_printable;
 /// Longest interval or time limit.
 pub(super) const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// Limit of services, and of back ends of a service.
+pub(super) const NAMES_MAX: usize = 1024;
+
+/// Reports keys other than these, which are divided by spaces.
+pub(super) fn only(reader: &mut Reader, section: &Section<'_>, keys: &str) {
+    let keys: Vec<&str> = keys.split(' ').collect();
+    section.only(reader, &keys);
+}
+
+/// The tables of a list.
+pub(super) fn tables<'t>(
+    reader: &mut Reader,
+    section: &Section<'t>,
+    key: &str,
+) -> Vec<Section<'t>> {
+    let Some((entry, path)) = section.entry(key) else {
+        return Vec::new();
+    };
+    let Tree::Array(items) = &entry.node.tree else {
+        reader.expected(&entry.node, &path, "a list of tables");
+        return Vec::new();
+    };
+    let path = format!("{path}[]");
+    let mut tables = Vec::new();
+    for item in items {
+        let Tree::Table(table) = &item.tree else {
+            reader.expected(item, &path, "a table");
+            continue;
+        };
+        tables.push(Section {
+            path: path.clone(),
+            place: item.place,
+            table,
+        });
+    }
+    tables
+}
+
+/// Reports a missing key.
+pub(super) fn required(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<()> {
+    if section.entry(key).is_some() {
+        return Some(());
+    }
+    reader.report(Problem::at(
+        section.place,
+        format!("`{}` is missing", section.name_of(key)),
+        format!("`{key}` is expected here"),
+    ));
+    None
+}
+
 /// An integer; a missing key leaves `value`.
 pub(super) fn count<T: TryFrom<i64>>(
     reader: &mut Reader,

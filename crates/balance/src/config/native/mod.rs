@@ -14,20 +14,13 @@ use ::config::section::Section;
 use super::model::{Config, Dispatch, Weight};
 use super::validate::{self, HelpTerms, LocatedService};
 use super::warning::{Warning, WarningKind};
+use fields::NAMES_MAX;
 
-const KEYS: [&str; 5] = [
-    "threads",
-    "connections_per_thread",
-    "status_socket",
-    "prometheus",
-    "services",
-];
+const KEYS: &str = "threads connections_per_thread status_socket prometheus services";
 
-const SMALLEST: &str = "a balancer needs at least: listen = \"127.0.0.1:8080\" and upstreams = \
+const SMALLEST: &str = "\
+    a balancer needs at least: listen = \"127.0.0.1:8080\" and upstreams = \
      [\"127.0.0.1:8081\"]; or a table [services.NAME] with listen and backends";
-
-/// Limit of services, and of back ends of a service.
-const NAMES_MAX: usize = 1024;
 
 /// Parses the first source. `None` after reporting an error.
 pub(super) fn parse(
@@ -44,7 +37,7 @@ pub(super) fn parse(
         return short::parse(reader, &top);
     }
     if table.get("services").is_none() {
-        top.only(reader, &KEYS);
+        fields::only(reader, &top, KEYS);
         reader.report(
             Problem::of_the_file(
                 "expected a service, found none: `listen` or `services` is missing",
@@ -57,7 +50,7 @@ pub(super) fn parse(
 }
 
 fn long(reader: &mut Reader, top: &Section<'_>, warnings: &mut Vec<Warning>) -> Option<Config> {
-    top.only(reader, &KEYS);
+    fields::only(reader, top, KEYS);
     let mut config = Config::new();
     fields::count(reader, top, "threads", 1..=1024, &mut config.threads);
     fields::count(

@@ -9,68 +9,31 @@ use ::config::tree::{Place, Tree};
 use ::config::units::shown;
 
 use super::fields;
-use super::{NAMES_MAX, backend, sni, tls};
+use super::fields::{NAMES_MAX, required};
+use super::{backend, sni, tls};
 use crate::access::Prefix;
 use crate::config::model::{
-    Access, Check, Dispatch, Ejection, HashKey, HttpVersions, Inspect, LogFormat, PEAK_EWMA_DECAY,
-    Probing, Service, ServiceKind,
+    Access, Check, Dispatch, Ejection, HashKey, HttpVersions, Inspect, LogFormat, OVER_MAX,
+    PEAK_EWMA_DECAY, Probing, Service, ServiceKind,
 };
 use crate::config::validate::{self, LocatedService};
 
-const KEYS: [&str; 30] = [
-    "listen",
-    "kind",
-    "inspect",
-    "dispatch",
-    "reviving_interval",
-    "check_interval",
-    "check",
-    "ejection",
-    "slow_start",
-    "drain",
-    "connections_max",
-    "queue",
-    "backlog",
-    "access",
-    "trusted_proxies",
-    "timeouts",
-    "tls",
-    "http_versions",
-    "http",
-    "sni",
-    "proxy_protocol_in",
-    "resends",
-    "half_close",
-    "body_rate_min",
-    "verbosity",
-    "access_log",
-    "access_log_form",
-    "user_account",
-    "backends",
-    "headers",
-];
+const KEYS: &str = "\
+    listen kind inspect dispatch reviving_interval check_interval check ejection slow_start \
+    drain connections_max queue backlog access trusted_proxies timeouts tls http_versions http \
+    sni proxy_protocol_in resends half_close body_rate_min verbosity access_log access_log_form \
+    user_account backends headers";
 
-const MODES: [&str; 12] = [
-    "round-robin",
-    "random",
-    "by-size",
-    "by-duration",
-    "by-connections",
-    "by-order",
-    "by-client-ip",
-    "external",
-    "weighted-round-robin",
-    "least-connections",
-    "peak-ewma",
-    "consistent-hash",
-];
+const MODES: &str = "\
+    round-robin random by-size by-duration by-connections by-order by-client-ip external \
+    weighted-round-robin least-connections peak-ewma consistent-hash";
 
 pub(super) fn service(
     reader: &mut Reader,
     section: &Section<'_>,
     name: &str,
 ) -> Option<LocatedService> {
-    section.only(reader, &KEYS);
+    fields::only(reader, section, KEYS);
     let mut service = Service::new(name);
     let place_of = |key: &str| {
         section
@@ -157,19 +120,6 @@ pub(super) fn service(
         backends,
         service,
     })
-}
-
-/// Reports a missing key.
-pub(super) fn required(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<()> {
-    if section.entry(key).is_some() {
-        return Some(());
-    }
-    reader.report(Problem::at(
-        section.place,
-        format!("`{}` is missing", section.name_of(key)),
-        format!("`{key}` is expected here"),
-    ));
-    None
 }
 
 fn listen(
@@ -272,19 +222,19 @@ fn dispatch(reader: &mut Reader, section: &Section<'_>) -> Option<Dispatch> {
             return None;
         }
     };
-    let takes: &[&str] = match mode.as_str() {
-        "by-size" | "by-duration" | "by-connections" => &["mode", "over"],
-        "external" => &["mode", "command"],
-        "peak-ewma" => &["mode", "decay"],
-        "consistent-hash" => &["mode", "key", "name"],
-        _ => &["mode"],
+    let takes = match mode.as_str() {
+        "by-size" | "by-duration" | "by-connections" => "mode over",
+        "external" => "mode command",
+        "peak-ewma" => "mode decay",
+        "consistent-hash" => "mode key name",
+        _ => "mode",
     };
     if let Some(arguments) = arguments {
-        arguments.only(reader, takes);
+        fields::only(reader, arguments, takes);
     }
     let over = arguments.and_then(|arguments| {
         arguments
-            .integer(reader, "over", 1..=i64::from(super::super::OVER_MAX))
+            .integer(reader, "over", 1..=i64::from(OVER_MAX))
             .and_then(|over| u32::try_from(over).ok())
     });
     Some(match mode.as_str() {
@@ -340,7 +290,7 @@ fn dispatch(reader: &mut Reader, section: &Section<'_>) -> Option<Dispatch> {
                     format!("`{path}` does not know `{}`", shown(other)),
                     "not one of its modes",
                 )
-                .help(suggestion(other, "modes", MODES)),
+                .help(suggestion(other, "modes", MODES.split(' '))),
             );
             return None;
         }
@@ -388,10 +338,7 @@ fn hash_key(reader: &mut Reader, arguments: &Section<'_>) -> Option<HashKey> {
 
 fn check(reader: &mut Reader, section: &Section<'_>, probing: &mut Probing) -> Option<Check> {
     let table = section.section(reader, "check")?;
-    table.only(
-        reader,
-        &["kind", "path", "host", "status", "rise", "fall", "timeout"],
-    );
+    fields::only(reader, &table, "kind path host status rise fall timeout");
     fields::count(reader, &table, "rise", 1..=100, &mut probing.rise);
     fields::count(reader, &table, "fall", 1..=100, &mut probing.fall);
     fields::duration(
@@ -440,7 +387,7 @@ fn check(reader: &mut Reader, section: &Section<'_>, probing: &mut Probing) -> O
 
 fn ejection(reader: &mut Reader, section: &Section<'_>) -> Option<Ejection> {
     let table = section.section(reader, "ejection")?;
-    table.only(reader, &["failures", "duration"]);
+    fields::only(reader, &table, "failures duration");
     // In a row, so that occasional errors do not eject it; 30 s, as a restart takes.
     let mut ejection = Ejection {
         failures: 5,
@@ -462,7 +409,7 @@ fn queue(reader: &mut Reader, section: &Section<'_>, service: &mut Service) {
     let Some(table) = section.section(reader, "queue") else {
         return;
     };
-    table.only(reader, &["length", "time_limit"]);
+    fields::only(reader, &table, "length time_limit");
     let queue = &mut service.queue;
     fields::count(reader, &table, "length", 0..=1_000_000, &mut queue.length);
     let least = Duration::from_millis(1);
@@ -473,7 +420,7 @@ fn access(reader: &mut Reader, section: &Section<'_>) -> Access {
     let Some(table) = section.section(reader, "access") else {
         return Access::default();
     };
-    table.only(reader, &["allow", "deny", "allow_file", "deny_file"]);
+    fields::only(reader, &table, "allow deny allow_file deny_file");
     Access {
         allow: prefixes(reader, &table, "allow"),
         deny: prefixes(reader, &table, "deny"),

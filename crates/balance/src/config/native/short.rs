@@ -6,24 +6,17 @@ use ::config::reader::{Problem, Reader};
 use ::config::section::Section;
 
 use super::fields;
-use super::service::required;
+use super::fields::required;
 use crate::config::model::{Backend, Config, Service};
 use crate::config::validate::{self, BackendPlaces, HelpTerms, LocatedService};
 
-const KEYS: [&str; 6] = [
-    "listen",
-    "upstreams",
-    "threads",
-    "backlog",
-    "connections",
-    "connect_timeout_ms",
-];
+const KEYS: &str = "listen upstreams threads backlog connections connect_timeout_ms";
 
 /// Name of its service.
 pub(super) const NAME: &str = "balance";
 
 pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
-    top.only(reader, &KEYS);
+    fields::only(reader, top, KEYS);
     let mut config = Config::new();
     let mut service = Service::new(NAME);
     fields::count(reader, top, "threads", 1..=1024, &mut config.threads);
@@ -74,14 +67,7 @@ pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {
         }
         let name = format!("upstream{}", at + 1);
         service.backends.push(Backend::new(&name, address.into()));
-        backends.push(BackendPlaces {
-            address: item.place,
-            sticky_cookie: None,
-            http: None,
-            proxy_protocol_out: None,
-            weight: None,
-            edits: Vec::new(),
-        });
+        backends.push(BackendPlaces::at(item.place));
     }
     if items.is_empty() {
         reader.report(Problem::at(

@@ -3,10 +3,9 @@
 use ::config::nearest::suggestion;
 use ::config::reader::{Problem, Reader};
 use ::config::section::Section;
-use ::config::tree::Tree;
 use ::config::units::shown;
 
-use super::service::required;
+use super::fields::{self, required};
 use crate::config::model::{Service, ServiceKind, SniRule};
 use crate::sni::is_pattern;
 
@@ -25,28 +24,15 @@ pub(super) fn rules(reader: &mut Reader, section: &Section<'_>, service: &Servic
         let problem = Problem::at(entry.node.place, message, "not possible here");
         reader.report(problem.help("use it in a service with kind = \"tcp\" and without tls"));
     }
-    let Tree::Array(items) = &entry.node.tree else {
-        reader.expected(&entry.node, &path, "a list of tables");
-        return Vec::new();
-    };
-    let mut rules = Vec::new();
-    for item in items {
-        let Tree::Table(table) = &item.tree else {
-            reader.expected(item, &format!("{path}[]"), "a table");
-            continue;
-        };
-        let section = Section {
-            path: format!("{path}[]"),
-            place: item.place,
-            table,
-        };
-        rules.extend(rule(reader, &section, service));
-    }
-    rules
+    let tables = fields::tables(reader, section, "sni");
+    let rules = tables
+        .iter()
+        .filter_map(|table| rule(reader, table, service));
+    rules.collect()
 }
 
 fn rule(reader: &mut Reader, section: &Section<'_>, service: &Service) -> Option<SniRule> {
-    section.only(reader, &["names", "back_ends"]);
+    fields::only(reader, section, "names back_ends");
     required(reader, section, "names")?;
     required(reader, section, "back_ends")?;
     let mut names = Vec::new();

@@ -8,23 +8,13 @@ use ::config::units::shown;
 use tls::Version;
 
 use super::fields;
-use super::service::required;
+use super::fields::required;
 use crate::config::tls::{BackendTls, ServiceTls};
 
 pub(super) fn of_service(reader: &mut Reader, service: &Section<'_>) -> Option<ServiceTls> {
     let section = service.section(reader, "tls")?;
-    section.only(
-        reader,
-        &[
-            "certificate",
-            "key",
-            "version",
-            "suites",
-            "groups",
-            "tickets",
-            "client_ca",
-        ],
-    );
+    let keys = "certificate key version suites groups tickets client_ca";
+    fields::only(reader, &section, keys);
     required(reader, &section, "certificate")?;
     let mut tls = ServiceTls::new(fields::path(reader, &section, "certificate")?);
     if let Some(key) = fields::path(reader, &section, "key") {
@@ -66,7 +56,7 @@ pub(super) fn of_backend(reader: &mut Reader, backend: &Section<'_>) -> Option<B
         return on.then(BackendTls::default);
     }
     let section = backend.section(reader, "tls")?;
-    section.only(reader, &["name", "ca", "insecure"]);
+    fields::only(reader, &section, "name ca insecure");
     let mut tls = BackendTls {
         name: fields::text(reader, &section, "name"),
         ca: fields::path(reader, &section, "ca"),

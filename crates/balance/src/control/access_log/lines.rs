@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::date::Date;
 use crate::config::model::LogFormat;
-use crate::engine::events::RequestLine;
+use crate::engine::shared::events::RequestLine;
 
 pub(super) enum Served<'l> {
     /// A TCP connection.

@@ -19,9 +19,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::config::model::{Backend, Config, ServiceKind};
 use crate::config::{Placeholders, Template};
-use crate::engine::events::Event;
 use crate::engine::restart_on_panic;
 use crate::engine::shared::ProcessState;
+use crate::engine::shared::events::Event;
 
 use file::LogFile;
 use hooks::Runner;

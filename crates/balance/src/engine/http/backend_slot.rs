@@ -6,7 +6,7 @@ use crate::config::model::{
     Backend, HashKey, HeaderEdit, Inspect, Recipient, Service, ServiceKind,
 };
 use crate::config::model::{Dispatch, EditKind};
-use crate::engine::state::{BackendState, ServiceState};
+use crate::engine::shared::state::{BackendState, ServiceState};
 use crate::http::{GuardedNames, RequestHead};
 use crate::sticky;
 

@@ -3,8 +3,8 @@
 use net::{Buf, ConnId, Io, MALFORMED, NOT_PROCESSED};
 
 use super::{Pair, Phase};
-use crate::engine::connection::{Client, Connection, Role};
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::{Client, Connection, Role};
 use crate::http::{Refusal, text_response};
 
 /// How much a client may still send while its last response is being sent, bytes. Beyond that
@@ -167,19 +167,13 @@ impl<I: Io> Worker<I> {
             return self.truncate_response(client);
         }
         downstream.status = status;
-        let Worker {
-            io,
-            connections,
-            scratch,
-            ..
-        } = self;
-        scratch.clear();
-        text_response(status, text.as_bytes(), scratch);
-        io.send_copy(client, scratch);
-        let connection = &mut connections[client.slot()];
+        self.scratch.clear();
+        text_response(status, text.as_bytes(), &mut self.scratch);
+        self.io.send_copy(client, &self.scratch);
+        let connection = &mut self.connections[client.slot()];
         connection.sends = connection.sends.wrapping_add(1);
         if let Some(downstream) = connection.downstream.as_deref_mut() {
-            downstream.response_bytes = scratch.len() as u64;
+            downstream.response_bytes = self.scratch.len() as u64;
         }
         self.log_request(client, None);
         self.http_close(client);
@@ -213,16 +207,13 @@ impl<I: Io> Worker<I> {
     /// [`net::Lingering`].
     pub(in crate::engine) fn http_close(&mut self, client: ConnId) {
         let now_ns = self.now();
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[client.slot()];
+        let connection = &mut self.connections[client.slot()];
         (connection.role, connection.downstream) = (Role::HttpClosing, None);
         (connection.since_ns, connection.bytes) = (now_ns, 0);
         if std::mem::take(&mut connection.paused) {
-            io.resume(client);
+            self.io.resume(client);
         }
-        io.finish(client);
+        self.io.finish(client);
         self.closing_ended(client, false);
     }
 

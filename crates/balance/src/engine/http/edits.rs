@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::config::Placeholders;
 use crate::config::model::{HeaderEdit, Recipient, Service};
-use crate::engine::BalancerError;
+use crate::engine::error::BalancerError;
 use crate::http::{Edit, EditError};
 
 /// The most edits of a back end per direction. A message may have one more, for a cookie.

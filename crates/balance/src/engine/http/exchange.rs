@@ -4,10 +4,10 @@ use net::{ConnId, Io};
 
 use super::pool::take_idle;
 use super::{Pair, Phase, Upstream, empty};
-use crate::engine::connection::{Connection, Role};
-use crate::engine::events::Event;
-use crate::engine::service_worker::Choice;
+use crate::engine::shared::events::Event;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::{Connection, Role};
+use crate::engine::worker::service_worker::Choice;
 use crate::health::HealthEvent;
 
 impl Connection {
@@ -66,26 +66,19 @@ impl<I: Io> Worker<I> {
     /// Sends the held request to a back end, on which capacity was reserved.
     pub(in crate::engine) fn assign_request(&mut self, client: ConnId, backend: usize) {
         let now_ns = self.now();
-        let Worker {
-            io,
-            connections,
-            services,
-            shared,
-            ..
-        } = self;
-        let connection = &connections[client.slot()];
+        let connection = &self.connections[client.slot()];
         let Some(downstream) = connection.downstream.as_deref() else {
             return;
         };
         let service = connection.service as usize;
-        let address_version = shared.services[service].backends[backend].address_version();
+        let address_version = self.shared.services[service].backends[backend].address_version();
         let repeat = downstream.may_repeat();
-        let kept = services[service].http.as_mut().and_then(|http| {
+        let kept = self.services[service].http.as_mut().and_then(|http| {
             let backend_slot = &mut http.backends[backend];
             backend_slot.reusable.then(|| {
                 take_idle(
-                    io,
-                    connections,
+                    &self.io,
+                    &self.connections,
                     &mut backend_slot.idle,
                     address_version,
                     repeat,

@@ -4,8 +4,8 @@ use net::{ConnId, Io};
 
 use super::close::UpstreamFailure;
 use super::{BodyWait, Pair, Phase};
-use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::Role;
 
 /// How long a back end that was found down may take to begin its response, before the request is
 /// sent elsewhere, ns.

@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 
 use net::{ConnId, Io};
 
-use crate::engine::events::RequestLine;
+use crate::engine::shared::events::RequestLine;
 use crate::http::{BodyPass, BodyTracker, Direction, Framing, HeadScan, Method, RequestContext};
 
 pub(super) use backend_slot::{HttpServiceWorker, IDLE_MAX};

@@ -7,11 +7,11 @@ use super::backend_slot::{HttpBackendSlot, HttpServiceWorker};
 use super::edits::filled;
 use super::pool::take_idle;
 use crate::config::Placeholders;
-use crate::engine::connection::{Client, Connection};
-use crate::engine::events::RequestLine;
 use crate::engine::external::ExternalChoice;
-use crate::engine::service_worker::{Choice, ServiceWorker};
-use crate::engine::state::ServiceState;
+use crate::engine::shared::events::RequestLine;
+use crate::engine::shared::state::ServiceState;
+use crate::engine::worker::connection::{Client, Connection};
+use crate::engine::worker::service_worker::{Choice, ServiceWorker};
 use crate::http::{
     BodyTracker, Direction, Framing, Refusal, RequestContext, RequestHead, Rewritten, ToUpstream,
     read_request, rewrite_request,

@@ -6,9 +6,9 @@
 use net::{ConnId, Io};
 
 use super::Upstream;
-use crate::engine::connection::{Connection, Role};
-use crate::engine::events::Event;
+use crate::engine::shared::events::Event;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::{Connection, Role};
 
 /// A request that must not be sent twice only takes a connection used within this time, ns: servers
 /// close idle connections after some seconds.
@@ -31,13 +31,17 @@ pub(super) fn take_idle<I: Io>(
     let at = idle.iter().rposition(|conn| !io.has_unread(*conn))?;
     let connection = &connections[idle[at].slot()];
     let old = !can_repeat && now_ns.saturating_sub(connection.since_ns) > FRESH_NS;
-    let moved = connection
-        .upstream
-        .as_ref()
-        .is_none_or(|upstream| upstream.address_version != address_version);
-    match old || moved {
+    match old || connection.is_outdated(address_version) {
         true => None,
         false => Some(idle.remove(at)),
+    }
+}
+
+impl Connection {
+    /// Whether the back end has another address since this connection to it was opened.
+    fn is_outdated(&self, address_version: u32) -> bool {
+        let upstream = self.upstream.as_ref();
+        upstream.is_none_or(|upstream| upstream.address_version != address_version)
     }
 }
 
@@ -45,28 +49,17 @@ impl<I: Io> Worker<I> {
     /// Puts a connection into the pool, or closes it if the pool is full.
     pub(super) fn put_idle(&mut self, conn: ConnId) {
         let now_ns = self.now();
-        let Worker {
-            io,
-            connections,
-            services,
-            shared,
-            ..
-        } = self;
-        let connection = &mut connections[conn.slot()];
-        let Some(http) = &mut services[connection.service as usize].http else {
+        let connection = &mut self.connections[conn.slot()];
+        let Some(http) = &mut self.services[connection.service as usize].http else {
             return;
         };
         let backend_slot = &mut http.backends[connection.backend as usize];
-        let address_version = shared.services[connection.service as usize].backends
+        let address_version = self.shared.services[connection.service as usize].backends
             [connection.backend as usize]
             .address_version();
-        let moved = connection
-            .upstream
-            .as_ref()
-            .is_none_or(|upstream| upstream.address_version != address_version);
         // A draining balancer serves at most one more request per client.
-        let draining = shared.is_draining();
-        if moved
+        let draining = self.shared.is_draining();
+        if connection.is_outdated(address_version)
             || draining
             || !backend_slot.reusable
             || backend_slot.idle.len() >= backend_slot.idle_max
@@ -76,7 +69,7 @@ impl<I: Io> Worker<I> {
         backend_slot.idle.push(conn);
         (connection.role, connection.peer, connection.since_ns) = (Role::HttpIdle, None, now_ns);
         if std::mem::take(&mut connection.paused) {
-            io.resume(conn);
+            self.io.resume(conn);
         }
         if let Some(upstream) = &mut connection.upstream {
             super::empty(&mut upstream.head);
@@ -144,13 +137,9 @@ impl<I: Io> Worker<I> {
         let waited_ns = now_ns.saturating_sub(connection.since_ns);
         let limit_ns = self.services[service].backends[backend].idle.min(WAIT_NS);
         let address_version = self.state(service).backends[backend].address_version();
-        let moved = connection
-            .upstream
-            .as_ref()
-            .is_none_or(|upstream| upstream.address_version != address_version);
         let usable = self.state(service).backends[backend].usable();
         let draining = self.shared.is_draining();
-        if moved || !usable || draining || waited_ns >= limit_ns {
+        if connection.is_outdated(address_version) || !usable || draining || waited_ns >= limit_ns {
             self.close_idle(conn);
         }
     }

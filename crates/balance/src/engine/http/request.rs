@@ -4,8 +4,8 @@ use net::{Buf, ConnId, Io};
 
 use super::plan::{Chooser, Plan, rewrite};
 use super::{COPY_MAX, Downstream, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
-use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::{Client, Role};
 use crate::http::{Rewritten, read_request};
 
 impl<I: Io> Worker<I> {
@@ -40,79 +40,81 @@ impl<I: Io> Worker<I> {
             }
             _ => {}
         }
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[client.slot()];
+        let connection = &mut self.connections[client.slot()];
         if let Some(downstream) = connection.downstream.as_deref_mut() {
-            downstream.input.extend_from_slice(io.bytes(&buf));
-            let reading = downstream.phase == Phase::Reading && io.queued(client) < QUEUE_MAX;
+            downstream.input.extend_from_slice(self.io.bytes(&buf));
+            let reading = downstream.phase == Phase::Reading && self.io.queued(client) < QUEUE_MAX;
             if !reading && downstream.input.len() >= INPUT_MAX && !connection.paused {
                 connection.paused = true;
-                io.pause(client);
+                self.io.pause(client);
             }
         }
-        io.recycle(buf);
+        self.io.recycle(buf);
         self.next_input(client);
     }
 
     /// Parses a head in place, and forwards the request from its buffer.
     fn read_head(&mut self, client: ConnId, buf: Buf) {
         let now_ns = self.now();
-        let Worker {
-            io,
-            connections,
-            services,
-            shared,
-            rng,
-            scratch,
-            values,
-            ..
-        } = self;
-        let slot = client.slot();
-        let service = connections[slot].service as usize;
-        // Taken out, as planning reads other entries of the table.
-        let (Some(mut downstream), Some(mut client_state)) = (
-            connections[slot].downstream.take(),
-            connections[slot].client.take(),
-        ) else {
-            return io.recycle(buf);
-        };
-        let bytes = io.bytes(&buf);
-        downstream.began_ns = now_ns;
-        let mut chooser = Chooser {
-            io: &*io,
-            service_worker: &mut services[service],
-            state: &shared.services[service],
-            connections,
-            rng,
-            now_ns,
-            scratch,
-            values,
-        };
-        let plan = chooser.plan(&mut downstream, &mut client_state, bytes);
-        match &plan {
-            Ok(Some(plan)) => downstream.input.extend_from_slice(&bytes[plan.end..]),
-            Ok(None) => {
-                downstream.input.extend_from_slice(bytes);
-                downstream.scan.ready(bytes);
+        let plan = self.with_chooser(client, now_ns, |chooser, downstream, client_state| {
+            let bytes = chooser.io.bytes(&buf);
+            downstream.began_ns = now_ns;
+            let plan = chooser.plan(downstream, client_state, bytes);
+            match &plan {
+                Ok(Some(plan)) => downstream.input.extend_from_slice(&bytes[plan.end..]),
+                Ok(None) => {
+                    downstream.input.extend_from_slice(bytes);
+                    downstream.scan.ready(bytes);
+                }
+                Err(_) => {}
             }
-            Err(_) => {}
-        }
-        let connection = &mut connections[slot];
-        (connection.downstream, connection.client) = (Some(downstream), Some(client_state));
+            plan
+        });
         match plan {
-            Ok(Some(plan)) => self.forward_request(client, plan, Some(buf)),
-            Ok(None) => {
+            Some(Ok(Some(plan))) => self.forward_request(client, plan, Some(buf)),
+            Some(Ok(None)) => {
                 // Starts the time limit of the head.
-                self.connections[slot].since_ns = now_ns;
+                self.connections[client.slot()].since_ns = now_ns;
                 self.io.recycle(buf);
             }
-            Err(refusal) => {
+            Some(Err(refusal)) => {
                 self.io.recycle(buf);
                 self.refuse_request(client, refusal);
             }
+            None => self.io.recycle(buf),
         }
+    }
+
+    /// Lends what planning needs. The client's own state is taken out meanwhile, as planning reads
+    /// other entries of the table.
+    #[inline]
+    fn with_chooser<T>(
+        &mut self,
+        client: ConnId,
+        now_ns: u64,
+        act: impl FnOnce(&mut Chooser<'_, I>, &mut Downstream, &mut Client) -> T,
+    ) -> Option<T> {
+        let slot = client.slot();
+        let service = self.connections[slot].service as usize;
+        let mut downstream = self.connections[slot].downstream.take()?;
+        let Some(mut client_state) = self.connections[slot].client.take() else {
+            self.connections[slot].downstream = Some(downstream);
+            return None;
+        };
+        let mut chooser = Chooser {
+            io: &self.io,
+            service_worker: &mut self.services[service],
+            state: &self.shared.services[service],
+            connections: &self.connections,
+            rng: &mut self.rng,
+            now_ns,
+            scratch: &mut self.scratch,
+            values: &mut self.values,
+        };
+        let result = act(&mut chooser, &mut downstream, &mut client_state);
+        let connection = &mut self.connections[slot];
+        (connection.downstream, connection.client) = (Some(downstream), Some(client_state));
+        Some(result)
     }
 
     /// Goes on with held input: the next request, or the rest of the body.
@@ -148,57 +150,35 @@ impl<I: Io> Worker<I> {
                 false => self.resume_client(client),
             };
         }
-        let Worker {
-            io,
-            connections,
-            services,
-            shared,
-            rng,
-            scratch,
-            values,
-            ..
-        } = self;
-        let (Some(mut downstream), Some(mut client_state)) = (
-            connections[slot].downstream.take(),
-            connections[slot].client.take(),
-        ) else {
-            return;
-        };
-        let mut input = std::mem::take(&mut downstream.input);
-        let mut chooser = Chooser {
-            io: &*io,
-            service_worker: &mut services[service],
-            state: &shared.services[service],
-            connections,
-            rng,
-            now_ns,
-            scratch,
-            values,
-        };
-        let plan = chooser.plan(&mut downstream, &mut client_state, &input);
-        if let Ok(Some(plan)) = &plan {
-            // On a pooled connection it is sent now; otherwise it stays in `request`.
-            if plan.kept.is_some_and(|(_, how)| how == Rewritten::AsIs) {
-                scratch.extend_from_slice(&input[plan.begin..plan.end]);
-            } else if plan.kept.is_some() {
-                scratch.extend_from_slice(&input[plan.head_end..plan.end]);
+        let plan = self.with_chooser(client, now_ns, |chooser, downstream, client_state| {
+            let mut input = std::mem::take(&mut downstream.input);
+            let plan = chooser.plan(downstream, client_state, &input);
+            if let Ok(Some(plan)) = &plan {
+                // On a pooled connection it is sent now; otherwise it stays in `request`.
+                if let Some((_, how)) = plan.kept {
+                    let from = match how {
+                        Rewritten::AsIs => plan.begin,
+                        _ => plan.head_end,
+                    };
+                    chooser.scratch.extend_from_slice(&input[from..plan.end]);
+                }
+                input.drain(..plan.end);
+                if input.is_empty() {
+                    empty(&mut input);
+                }
             }
-            input.drain(..plan.end);
-            if input.is_empty() {
-                empty(&mut input);
-            }
-        }
-        downstream.input = input;
-        let connection = &mut connections[slot];
-        (connection.downstream, connection.client) = (Some(downstream), Some(client_state));
+            downstream.input = input;
+            plan
+        });
         match plan {
-            Ok(Some(plan)) => {
+            Some(Ok(Some(plan))) => {
                 self.forward_request(client, plan, None);
                 self.resume_client(client);
             }
-            Ok(None) if self.connections[slot].ended => self.http_close(client),
-            Ok(None) => self.resume_client(client),
-            Err(refusal) => self.refuse_request(client, refusal),
+            Some(Ok(None)) if self.connections[slot].ended => self.http_close(client),
+            Some(Ok(None)) => self.resume_client(client),
+            Some(Err(refusal)) => self.refuse_request(client, refusal),
+            None => {}
         }
     }
 
@@ -217,19 +197,19 @@ impl<I: Io> Worker<I> {
         if self.connection(server).traced {
             self.trace_request(server, &plan, how, buf.as_ref());
         }
-        let Worker { io, scratch, .. } = self;
         let mut sends = 1;
         match (buf, how) {
-            (None, _) => io.send_copy(server, scratch),
-            (Some(buf), Rewritten::AsIs) => io.forward_part(server, buf, plan.begin..plan.end),
+            (None, _) => self.io.send_copy(server, &self.scratch),
+            (Some(buf), Rewritten::AsIs) => self.io.forward_part(server, buf, plan.begin..plan.end),
             (Some(buf), _) if plan.end - plan.head_end <= COPY_MAX => {
-                scratch.extend_from_slice(&io.bytes(&buf)[plan.head_end..plan.end]);
-                io.recycle(buf);
-                io.send_copy(server, scratch);
+                self.scratch
+                    .extend_from_slice(&self.io.bytes(&buf)[plan.head_end..plan.end]);
+                self.io.recycle(buf);
+                self.io.send_copy(server, &self.scratch);
             }
             (Some(buf), _) => {
-                io.send_copy(server, scratch);
-                io.forward_part(server, buf, plan.head_end..plan.end);
+                self.io.send_copy(server, &self.scratch);
+                self.io.forward_part(server, buf, plan.head_end..plan.end);
                 sends = 2;
             }
         }
@@ -253,38 +233,37 @@ impl<I: Io> Worker<I> {
 
     /// Sends the held request on a connection that was just opened or taken.
     pub(super) fn send_held_request(&mut self, pair: Pair) {
-        let Worker {
-            io,
-            connections,
-            services,
-            scratch,
-            values,
-            ..
-        } = self;
-        let connection = &connections[pair.client.slot()];
+        let connection = &self.connections[pair.client.slot()];
         let (Some(downstream), Some(client_state)) = (
             connection.downstream.as_deref(),
             connection.client.as_deref(),
         ) else {
             return;
         };
-        let service_worker = &services[connection.service as usize];
-        let backend = connections[pair.server.slot()].backend as usize;
+        let service_worker = &self.services[connection.service as usize];
+        let backend = self.connections[pair.server.slot()].backend as usize;
         let (Some(http), Ok(Some(head))) =
             (&service_worker.http, read_request(&downstream.request))
         else {
             return;
         };
-        scratch.clear();
+        self.scratch.clear();
         let backend_slot = &http.backends[backend];
-        let how = rewrite(http, backend_slot, client_state, &head, scratch, values);
+        let how = rewrite(
+            http,
+            backend_slot,
+            client_state,
+            &head,
+            &mut self.scratch,
+            &mut self.values,
+        );
         let from = match how {
             Rewritten::AsIs => 0,
             _ => head.len(),
         };
-        scratch.extend_from_slice(&downstream.request[from..]);
-        io.send_copy(pair.server, scratch);
-        let bytes = scratch.len();
+        self.scratch.extend_from_slice(&downstream.request[from..]);
+        self.io.send_copy(pair.server, &self.scratch);
+        let bytes = self.scratch.len();
         if self.connection(pair.server).traced {
             self.trace_bytes(pair.server, true, &self.scratch);
         }
@@ -295,18 +274,15 @@ impl<I: Io> Worker<I> {
 
     /// Counts what was sent, and pauses the client while the back end does not drain.
     fn count_sent(&mut self, pair: Pair, bytes: usize, sends: u32) {
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[pair.server.slot()];
+        let connection = &mut self.connections[pair.server.slot()];
         connection.sends = connection.sends.wrapping_add(sends);
         if let Some(upstream) = &mut connection.upstream {
             upstream.sent += bytes as u64;
         }
-        let connection = &mut connections[pair.client.slot()];
-        if io.queued(pair.server) >= queue_max(io) && !connection.paused {
+        let connection = &mut self.connections[pair.client.slot()];
+        if self.io.queued(pair.server) >= queue_max(&self.io) && !connection.paused {
             connection.paused = true;
-            io.pause(pair.client);
+            self.io.pause(pair.client);
         }
     }
 
@@ -325,24 +301,18 @@ impl<I: Io> Worker<I> {
     }
 
     fn forward_body(&mut self, pair: Pair, buf: Buf) {
-        let Worker {
-            io,
-            connections,
-            services,
-            ..
-        } = self;
-        let connection = &mut connections[pair.client.slot()];
+        let connection = &mut self.connections[pair.client.slot()];
         let (Some(downstream), Some(http)) = (
             connection.downstream.as_deref_mut(),
-            &services[connection.service as usize].http,
+            &self.services[connection.service as usize].http,
         ) else {
-            return io.recycle(buf);
+            return self.io.recycle(buf);
         };
-        let bytes = io.bytes(&buf);
+        let bytes = self.io.bytes(&buf);
         let taken = match downstream.body.take_guarded(bytes, &http.guarded) {
             Ok(taken) => taken.bytes,
             Err(refusal) => {
-                io.recycle(buf);
+                self.io.recycle(buf);
                 return self.refuse_request(pair.client, refusal);
             }
         };
@@ -357,17 +327,11 @@ impl<I: Io> Worker<I> {
 
     /// Forwards the body received before the back end was connected.
     fn forward_held_body(&mut self, client: ConnId) {
-        let Worker {
-            io,
-            connections,
-            services,
-            ..
-        } = self;
-        let connection = &mut connections[client.slot()];
+        let connection = &mut self.connections[client.slot()];
         let (Some(server), Some(downstream), Some(http)) = (
             connection.peer,
             connection.downstream.as_deref_mut(),
-            &services[connection.service as usize].http,
+            &self.services[connection.service as usize].http,
         ) else {
             return;
         };
@@ -389,7 +353,7 @@ impl<I: Io> Worker<I> {
         // As in `forward_raw`.
         downstream.whole &= !downstream.raw;
         downstream.keep(&input[..taken]);
-        io.send_copy(server, &input[..taken]);
+        self.io.send_copy(server, &input[..taken]);
         if self.connection(server).traced {
             self.trace_bytes(server, true, &input[..taken]);
         }
@@ -412,10 +376,7 @@ impl<I: Io> Worker<I> {
 
     /// Resumes reading a client if there is room.
     pub(super) fn resume_client(&mut self, client: ConnId) {
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[client.slot()];
+        let connection = &mut self.connections[client.slot()];
         let Some(downstream) = connection
             .downstream
             .as_deref()
@@ -425,12 +386,12 @@ impl<I: Io> Worker<I> {
         };
         let room = downstream.input.len() < INPUT_MAX;
         let taken = match (downstream.phase, connection.peer) {
-            (Phase::Exchanging, Some(server)) => io.queued(server) < QUEUE_MAX,
+            (Phase::Exchanging, Some(server)) => self.io.queued(server) < QUEUE_MAX,
             _ => true,
         };
         if room && taken {
             connection.paused = false;
-            io.resume(client);
+            self.io.resume(client);
         }
     }
 }

@@ -7,8 +7,8 @@ use super::close::UpstreamFailure;
 use super::edits::filled;
 use super::{COPY_MAX, Downstream, Pair, Upstream, empty, queue_max};
 use crate::config::Placeholders;
-use crate::engine::connection::Client;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::Client;
 use crate::http::{
     BadResponse, BodyPass, BodyTracker, Direction, HEAD_BYTES_MAX, INTERIM_MAX, ResponseHead,
     ResponseRewrite, Rewritten, ToClient, read_response, rewrite_response,
@@ -26,32 +26,26 @@ struct Plan {
 
 impl<I: Io> Worker<I> {
     pub(in crate::engine) fn http_response(&mut self, server: ConnId, buf: Buf) {
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[server.slot()];
+        let connection = &mut self.connections[server.slot()];
         connection.bytes += buf.len() as u64;
         let (Some(client), Some(upstream)) = (connection.peer, connection.upstream.as_deref_mut())
         else {
-            return io.recycle(buf);
+            return self.io.recycle(buf);
         };
         let pair = Pair { client, server };
         upstream.response_begun = true;
         if connection.traced {
             self.trace_bytes(server, false, self.io.bytes(&buf));
         }
-        let Worker {
-            io, connections, ..
-        } = self;
-        let Some(upstream) = connections[server.slot()].upstream.as_deref_mut() else {
-            return io.recycle(buf);
+        let Some(upstream) = self.connections[server.slot()].upstream.as_deref_mut() else {
+            return self.io.recycle(buf);
         };
         if upstream.body.is_some() {
             return self.forward_response_body(pair, buf);
         }
         if !upstream.head.is_empty() {
-            upstream.head.extend_from_slice(io.bytes(&buf));
-            io.recycle(buf);
+            upstream.head.extend_from_slice(self.io.bytes(&buf));
+            self.io.recycle(buf);
             return self.response_heads(pair);
         }
         match self.plan_response(pair, Some(&buf)) {
@@ -60,13 +54,10 @@ impl<I: Io> Worker<I> {
                 self.forward_response(pair, plan, Some(buf));
             }
             Ok(_) => {
-                let Worker {
-                    io, connections, ..
-                } = self;
-                if let Some(upstream) = &mut connections[server.slot()].upstream {
-                    upstream.head.extend_from_slice(io.bytes(&buf));
+                if let Some(upstream) = &mut self.connections[server.slot()].upstream {
+                    upstream.head.extend_from_slice(self.io.bytes(&buf));
                 }
-                io.recycle(buf);
+                self.io.recycle(buf);
                 self.response_heads(pair);
             }
             Err(_) => {
@@ -109,27 +100,19 @@ impl<I: Io> Worker<I> {
         buf: Option<&Buf>,
     ) -> Result<Option<Plan>, BadResponse> {
         let draining = self.shared.is_draining();
-        let Worker {
-            io,
-            connections,
-            services,
-            scratch,
-            values,
-            ..
-        } = self;
         let (Some(mut upstream), Some(mut downstream)) = (
-            connections[pair.server.slot()].upstream.take(),
-            connections[pair.client.slot()].downstream.take(),
+            self.connections[pair.server.slot()].upstream.take(),
+            self.connections[pair.client.slot()].downstream.take(),
         ) else {
             return Ok(None);
         };
-        let connection = &connections[pair.server.slot()];
-        let service_worker = &services[connection.service as usize];
-        let client_state = connections[pair.client.slot()].client.as_deref();
+        let connection = &self.connections[pair.server.slot()];
+        let service_worker = &self.services[connection.service as usize];
+        let client_state = self.connections[pair.client.slot()].client.as_deref();
         let plan = match (&service_worker.http, client_state) {
             (Some(http), Some(client_state)) => {
                 let bytes = match buf {
-                    Some(buf) => io.bytes(buf),
+                    Some(buf) => self.io.bytes(buf),
                     None => &[],
                 };
                 let gathered = std::mem::take(&mut upstream.head);
@@ -141,27 +124,27 @@ impl<I: Io> Worker<I> {
                     client_state,
                     draining,
                 };
-                scratch.clear();
-                let plan = reader.plan(&mut downstream, &mut upstream, bytes, scratch, values);
+                self.scratch.clear();
+                let plan = reader.plan(
+                    &mut downstream,
+                    &mut upstream,
+                    bytes,
+                    &mut self.scratch,
+                    &mut self.values,
+                );
                 upstream.head = gathered;
                 plan
             }
             _ => Ok(None),
         };
-        connections[pair.server.slot()].upstream = Some(upstream);
-        connections[pair.client.slot()].downstream = Some(downstream);
+        self.connections[pair.server.slot()].upstream = Some(upstream);
+        self.connections[pair.client.slot()].downstream = Some(downstream);
         plan
     }
 
     /// Forwards an interim response. Returns whether another may follow.
     fn forward_interim(&mut self, pair: Pair, plan: &Plan) -> bool {
-        let Worker {
-            io,
-            connections,
-            scratch,
-            ..
-        } = self;
-        let Some(upstream) = connections[pair.server.slot()].upstream.as_deref_mut() else {
+        let Some(upstream) = self.connections[pair.server.slot()].upstream.as_deref_mut() else {
             return false;
         };
         upstream.interims += 1;
@@ -169,14 +152,16 @@ impl<I: Io> Worker<I> {
             return false;
         }
         match plan.how {
-            Rewritten::AsIs => io.send_copy(pair.client, &upstream.head[..plan.head_end]),
-            Rewritten::Written => io.send_copy(pair.client, scratch),
+            Rewritten::AsIs => self
+                .io
+                .send_copy(pair.client, &upstream.head[..plan.head_end]),
+            Rewritten::Written => self.io.send_copy(pair.client, &self.scratch),
             Rewritten::Dropped => {}
         }
         upstream.head.drain(..plan.head_end);
         upstream.scan.reset();
         if plan.how != Rewritten::Dropped {
-            let connection = &mut connections[pair.client.slot()];
+            let connection = &mut self.connections[pair.client.slot()];
             connection.sends = connection.sends.wrapping_add(1);
         }
         true
@@ -185,55 +170,48 @@ impl<I: Io> Worker<I> {
     /// Forwards the final head with the part of the body behind it.
     fn forward_response(&mut self, pair: Pair, plan: Plan, buf: Option<Buf>) {
         let now_ns = self.now();
-        let Worker {
-            io,
-            connections,
-            services,
-            scratch,
-            ..
-        } = self;
-        let connection = &mut connections[pair.server.slot()];
+        let connection = &mut self.connections[pair.server.slot()];
         let (service, backend) = connection.indexes();
         let Some(upstream) = connection.upstream.as_deref_mut() else {
             return;
         };
         let dechunks = upstream.pass == BodyPass::Dechunked;
-        services[service].answered(backend, now_ns.saturating_sub(upstream.sent_ns), now_ns);
+        self.services[service].answered(backend, now_ns.saturating_sub(upstream.sent_ns), now_ns);
         let client = pair.client;
         let sent_bytes = match plan.how {
             Rewritten::AsIs => plan.end,
             // The decoded part of the body is in `scratch` already.
-            _ if dechunks => scratch.len(),
-            _ => scratch.len() + plan.end - plan.head_end,
+            _ if dechunks => self.scratch.len(),
+            _ => self.scratch.len() + plan.end - plan.head_end,
         };
         let body = plan.head_end..plan.end;
         let mut sends = 1;
         match (buf, plan.how) {
-            (Some(buf), Rewritten::AsIs) => io.forward_part(client, buf, 0..plan.end),
-            (None, Rewritten::AsIs) => io.send_copy(client, &upstream.head[..plan.end]),
+            (Some(buf), Rewritten::AsIs) => self.io.forward_part(client, buf, 0..plan.end),
+            (None, Rewritten::AsIs) => self.io.send_copy(client, &upstream.head[..plan.end]),
             (Some(buf), _) if dechunks => {
-                io.recycle(buf);
-                io.send_copy(client, scratch);
+                self.io.recycle(buf);
+                self.io.send_copy(client, &self.scratch);
             }
-            (None, _) if dechunks => io.send_copy(client, scratch),
+            (None, _) if dechunks => self.io.send_copy(client, &self.scratch),
             (Some(buf), _) if body.len() <= COPY_MAX => {
-                scratch.extend_from_slice(&io.bytes(&buf)[body]);
-                io.recycle(buf);
-                io.send_copy(client, scratch);
+                self.scratch.extend_from_slice(&self.io.bytes(&buf)[body]);
+                self.io.recycle(buf);
+                self.io.send_copy(client, &self.scratch);
             }
             (Some(buf), _) => {
-                io.send_copy(client, scratch);
-                io.forward_part(client, buf, body);
+                self.io.send_copy(client, &self.scratch);
+                self.io.forward_part(client, buf, body);
                 sends = 2;
             }
             (None, _) => {
-                scratch.extend_from_slice(&upstream.head[body]);
-                io.send_copy(client, scratch);
+                self.scratch.extend_from_slice(&upstream.head[body]);
+                self.io.send_copy(client, &self.scratch);
             }
         }
         empty(&mut upstream.head);
-        empty(scratch);
-        let connection = &mut connections[client.slot()];
+        empty(&mut self.scratch);
+        let connection = &mut self.connections[client.slot()];
         connection.sends = connection.sends.wrapping_add(sends);
         let (mut well, mut raw) = (true, false);
         if let Some(downstream) = connection.downstream.as_deref_mut() {
@@ -257,46 +235,40 @@ impl<I: Io> Worker<I> {
     }
 
     fn forward_response_body(&mut self, pair: Pair, buf: Buf) {
-        let Worker {
-            io,
-            connections,
-            scratch,
-            ..
-        } = self;
-        let Some(upstream) = connections[pair.server.slot()].upstream.as_deref_mut() else {
-            return io.recycle(buf);
+        let Some(upstream) = self.connections[pair.server.slot()].upstream.as_deref_mut() else {
+            return self.io.recycle(buf);
         };
         let Some(body) = &mut upstream.body else {
-            return io.recycle(buf);
+            return self.io.recycle(buf);
         };
-        let bytes = io.bytes(&buf);
-        scratch.clear();
+        let bytes = self.io.bytes(&buf);
+        self.scratch.clear();
         let taken = match upstream.pass {
             BodyPass::AsIs => body.take(bytes),
             BodyPass::Dechunked => {
-                body.take_content(bytes, |content| scratch.extend_from_slice(content))
+                body.take_content(bytes, |content| self.scratch.extend_from_slice(content))
             }
         };
         let Ok(taken) = taken else {
-            io.recycle(buf);
+            self.io.recycle(buf);
             return self.exchange_failed(pair, UpstreamFailure::Bad);
         };
         // Data behind a response makes the connection unusable.
         upstream.keep &= taken.bytes == bytes.len();
         let sent = match upstream.pass {
             BodyPass::AsIs => {
-                io.forward_part(pair.client, buf, 0..taken.bytes);
+                self.io.forward_part(pair.client, buf, 0..taken.bytes);
                 taken.bytes
             }
             BodyPass::Dechunked => {
-                io.recycle(buf);
-                if !scratch.is_empty() {
-                    io.send_copy(pair.client, scratch);
+                self.io.recycle(buf);
+                if !self.scratch.is_empty() {
+                    self.io.send_copy(pair.client, &self.scratch);
                 }
-                scratch.len()
+                self.scratch.len()
             }
         };
-        let connection = &mut connections[pair.client.slot()];
+        let connection = &mut self.connections[pair.client.slot()];
         connection.sends = connection.sends.wrapping_add(1);
         if let Some(downstream) = connection.downstream.as_deref_mut() {
             downstream.response_bytes += sent as u64;
@@ -309,13 +281,10 @@ impl<I: Io> Worker<I> {
 
     /// Pauses the back end while the client does not drain.
     fn pause_upstream(&mut self, pair: Pair) {
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[pair.server.slot()];
-        if io.queued(pair.client) >= queue_max(io) && !connection.paused {
+        let connection = &mut self.connections[pair.server.slot()];
+        if self.io.queued(pair.client) >= queue_max(&self.io) && !connection.paused {
             connection.paused = true;
-            io.pause(pair.server);
+            self.io.pause(pair.server);
         }
     }
 

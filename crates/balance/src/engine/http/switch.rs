@@ -4,30 +4,24 @@
 use net::Io;
 
 use super::Pair;
-use crate::engine::connection::Role;
 use crate::engine::worker::Worker;
+use crate::engine::worker::connection::Role;
 use crate::http::Rewritten;
 
 impl<I: Io> Worker<I> {
     /// Forwards the head of status 101, which is in `scratch` or at the front of what was gathered,
     /// and starts relaying.
     pub(super) fn http_switch(&mut self, pair: Pair, how: Rewritten, head_end: usize) {
-        let Worker {
-            io,
-            connections,
-            scratch,
-            ..
-        } = self;
-        let Some(upstream) = connections[pair.server.slot()].upstream.as_deref_mut() else {
+        let Some(upstream) = self.connections[pair.server.slot()].upstream.as_deref_mut() else {
             return;
         };
         if how != Rewritten::AsIs {
-            scratch.extend_from_slice(&upstream.head[head_end..]);
-            std::mem::swap(scratch, &mut upstream.head);
+            self.scratch.extend_from_slice(&upstream.head[head_end..]);
+            std::mem::swap(&mut self.scratch, &mut upstream.head);
         }
-        io.send_copy(pair.client, &upstream.head);
+        self.io.send_copy(pair.client, &upstream.head);
         let bytes = upstream.head.len() as u64;
-        let connection = &mut connections[pair.client.slot()];
+        let connection = &mut self.connections[pair.client.slot()];
         connection.sends = connection.sends.wrapping_add(1);
         if let Some(downstream) = connection.downstream.as_deref_mut() {
             (downstream.status, downstream.response_bytes) = (101, bytes);
@@ -50,10 +44,7 @@ impl<I: Io> Worker<I> {
         if traced {
             self.trace_bytes(pair.server, true, &input);
         }
-        let Worker {
-            io, connections, ..
-        } = self;
-        let connection = &mut connections[pair.client.slot()];
+        let connection = &mut self.connections[pair.client.slot()];
         connection.traced = traced;
         connection.role = Role::Relaying;
         // From here on counted as a pair.
@@ -61,19 +52,19 @@ impl<I: Io> Worker<I> {
         (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
         let paused = std::mem::take(&mut connection.paused);
         let ended = connection.ended;
-        let connection = &mut connections[pair.server.slot()];
+        let connection = &mut self.connections[pair.server.slot()];
         connection.role = Role::Relaying;
         connection.upstream = None;
         (connection.since_ns, connection.taken_ns) = (now_ns, now_ns);
         if !input.is_empty() {
             connection.sends = connection.sends.wrapping_add(1);
-            io.send_copy(pair.server, &input);
+            self.io.send_copy(pair.server, &input);
         }
         if ended {
-            io.finish(pair.server);
+            self.io.finish(pair.server);
         }
         if paused {
-            io.resume(pair.client);
+            self.io.resume(pair.client);
         }
     }
 }

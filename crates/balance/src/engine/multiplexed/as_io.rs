@@ -181,15 +181,14 @@ impl<I: Io> Io for Multiplexed<I> {
         if !is_stream {
             return self.inner.forward(conn, buf);
         }
-        let Self {
-            inner,
-            carriers,
-            table,
-            dirty,
-            ..
-        } = self;
-        take(carriers, table, dirty, conn, inner.bytes(&buf));
-        inner.recycle(buf);
+        take(
+            &mut self.carriers,
+            &mut self.table,
+            &mut self.dirty,
+            conn,
+            self.inner.bytes(&buf),
+        );
+        self.inner.recycle(buf);
     }
 
     fn has_unread(&self, conn: ConnId) -> bool {

@@ -131,8 +131,7 @@ impl<I: Io> Multiplexed<I> {
         let Some(carrier) = self.carrier_at(conn) else {
             return;
         };
-        let is_unused = |one: &BackendConnection| one.is_unused();
-        if carrier.is_leaving() && carrier.backend.as_ref().is_some_and(is_unused) {
+        if carrier.is_leaving() && carrier.backend.as_ref().is_some_and(|one| one.is_unused()) {
             self.drop_backend_connection(conn);
         }
     }
@@ -148,7 +147,7 @@ impl<I: Io> Multiplexed<I> {
         for slot in waiting {
             self.table.connect_failed(slot, errno);
         }
-        for slot in self.table.of_carrier(conn) {
+        for slot in self.table.slots_on(conn) {
             let Some(stream) = self.table.at(slot) else {
                 continue;
             };

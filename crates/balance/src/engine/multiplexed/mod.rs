@@ -86,17 +86,11 @@ impl<I: Io> Multiplexed<I> {
 
     /// Takes bytes from a client.
     fn receive(&mut self, conn: ConnId, bytes: &[u8]) {
-        let Self {
-            carriers,
-            table,
-            dirty,
-            ..
-        } = self;
-        let Some(carrier) = carriers[conn.slot()].as_deref_mut() else {
+        let Some(carrier) = self.carriers[conn.slot()].as_deref_mut() else {
             return;
         };
-        let is_well = carrier.receive(bytes, table);
-        Self::note_dirty(dirty, carrier);
+        let is_well = carrier.receive(bytes, &mut self.table);
+        Self::note_dirty(&mut self.dirty, carrier);
         if !is_well {
             self.flush(conn);
             self.give_up(conn, Event::Eof { conn });
@@ -105,68 +99,52 @@ impl<I: Io> Multiplexed<I> {
 
     /// Takes a buffer of received bytes. False if the peer broke a rule of the connection.
     fn receive_buf(&mut self, conn: ConnId, buf: Buf) -> bool {
-        let Self {
-            inner,
-            carriers,
-            table,
-            dirty,
-            ..
-        } = self;
-        let Some(carrier) = carriers[conn.slot()].as_deref_mut() else {
-            inner.recycle(buf);
+        let Some(carrier) = self.carriers[conn.slot()].as_deref_mut() else {
+            self.inner.recycle(buf);
             return true;
         };
-        let is_well = carrier.receive(inner.bytes(&buf), table);
-        inner.recycle(buf);
-        Self::note_dirty(dirty, carrier);
+        let is_well = carrier.receive(self.inner.bytes(&buf), &mut self.table);
+        self.inner.recycle(buf);
+        Self::note_dirty(&mut self.dirty, carrier);
         is_well
     }
 
     /// Fails the streams of a carrier, and reports its end to the user with an event.
     fn give_up(&mut self, conn: ConnId, event: Event) {
-        let Self {
-            carriers, table, ..
-        } = self;
-        let Some(carrier) = carriers[conn.slot()].as_deref_mut() else {
+        let Some(carrier) = self.carriers[conn.slot()].as_deref_mut() else {
             return;
         };
         for (_, slot) in carrier.slots.drain() {
-            table.fail(slot, CONNECTION_RESET);
+            self.table.fail(slot, CONNECTION_RESET);
         }
         if !std::mem::replace(&mut carrier.is_over, true) {
-            table.ready.push_back(event);
+            self.table.ready.push_back(event);
         }
     }
 
     /// Takes what the user sends on a stream.
     fn take(&mut self, conn: ConnId, bytes: &[u8]) {
-        let Self {
-            carriers,
-            table,
-            dirty,
-            ..
-        } = self;
-        take(carriers, table, dirty, conn, bytes);
+        take(
+            &mut self.carriers,
+            &mut self.table,
+            &mut self.dirty,
+            conn,
+            bytes,
+        );
     }
 
     /// Encodes and sends what a carrier's streams have to send.
     fn flush(&mut self, conn: ConnId) {
-        let Self {
-            inner,
-            carriers,
-            table,
-            ..
-        } = self;
-        let Some(carrier) = carrier_of(carriers, conn) else {
+        let Some(carrier) = carrier_of(&mut self.carriers, conn) else {
             return;
         };
         carrier.is_dirty = false;
         loop {
-            carrier.encode(table);
-            if carrier.session.out.is_empty() || inner.queued(conn) >= QUEUE_MAX {
+            carrier.encode(&mut self.table);
+            if carrier.session.out.is_empty() || self.inner.queued(conn) >= QUEUE_MAX {
                 break;
             }
-            inner.send_copy(conn, &carrier.session.out);
+            self.inner.send_copy(conn, &carrier.session.out);
             carrier.session.out.clear();
             carrier.session.out.shrink_to(OUT_MAX);
         }
@@ -175,8 +153,8 @@ impl<I: Io> Multiplexed<I> {
         if is_full != carrier.is_paused {
             carrier.is_paused = is_full;
             match is_full {
-                true => inner.pause(conn),
-                false => inner.resume(conn),
+                true => self.inner.pause(conn),
+                false => self.inner.resume(conn),
             }
         }
         if carrier.session.is_done() && carrier.session.out.is_empty() {
@@ -187,18 +165,15 @@ impl<I: Io> Multiplexed<I> {
     /// Sends all that a carrier has encoded, however much is queued, as nothing follows.
     fn flush_rest(&mut self, conn: ConnId) {
         self.flush(conn);
-        let Self {
-            inner, carriers, ..
-        } = self;
-        let Some(carrier) = carriers[conn.slot()].as_deref_mut() else {
+        let Some(carrier) = self.carriers[conn.slot()].as_deref_mut() else {
             return;
         };
         if !carrier.session.out.is_empty() {
-            inner.send_copy(conn, &carrier.session.out);
+            self.inner.send_copy(conn, &carrier.session.out);
             carrier.session.out = Vec::new();
         }
         if std::mem::take(&mut carrier.is_paused) {
-            inner.resume(conn);
+            self.inner.resume(conn);
         }
     }
 
@@ -220,30 +195,18 @@ impl<I: Io> Multiplexed<I> {
     }
 
     fn deliver(&mut self, carrier: ConnId, slot: u32) {
-        let Self {
-            carriers,
-            table,
-            dirty,
-            ..
-        } = self;
-        match carrier_of(carriers, carrier) {
+        match carrier_of(&mut self.carriers, carrier) {
             Some(carrier) => {
-                table.deliver(slot, Some(&mut carrier.session));
-                Self::note_dirty(dirty, carrier);
+                self.table.deliver(slot, Some(&mut carrier.session));
+                Self::note_dirty(&mut self.dirty, carrier);
             }
-            None => table.deliver(slot, None),
+            None => self.table.deliver(slot, None),
         }
     }
 
     /// Closes a stream. The unsent part of its message is dropped.
     fn close_stream(&mut self, conn: ConnId, code: ErrorCode) {
-        let Self {
-            carriers,
-            table,
-            dirty,
-            ..
-        } = self;
-        let Some((slot, stream)) = table.get(conn) else {
+        let Some((slot, stream)) = self.table.get(conn) else {
             return;
         };
         let code = match (&stream.outgoing, stream.is_given) {
@@ -254,19 +217,19 @@ impl<I: Io> Multiplexed<I> {
         };
         let (stream_carrier, outgoing) = (stream.carrier, stream.outgoing);
         if !stream.is_over
-            && let Some(carrier) = carrier_of(carriers, stream.carrier)
+            && let Some(carrier) = carrier_of(&mut self.carriers, stream.carrier)
         {
             carrier.session.reset(stream.id, code);
             carrier.slots.remove(&stream.id);
-            Self::note_dirty(dirty, carrier);
+            Self::note_dirty(&mut self.dirty, carrier);
         }
         let is_waiting = stream.is_waiting.then_some(stream.carrier);
         if let Some(carrier) = is_waiting
-            && let Some(carrier) = carrier_of(carriers, carrier)
+            && let Some(carrier) = carrier_of(&mut self.carriers, carrier)
         {
             carrier.ring.retain(|one| *one != slot);
         }
-        table.remove(slot);
+        self.table.remove(slot);
         if let Some(outgoing) = outgoing {
             self.leave_place(slot, stream_carrier, outgoing);
         }

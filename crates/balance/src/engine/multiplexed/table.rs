@@ -137,7 +137,7 @@ impl Table {
     }
 
     /// The slots of the streams of a carrier.
-    pub fn of_carrier(&self, carrier: ConnId) -> Vec<u32> {
+    pub fn slots_on(&self, carrier: ConnId) -> Vec<u32> {
         let is_of = |slot: &Slot| {
             let stream = slot.stream.as_deref();
             stream.is_some_and(|stream| stream.carrier == carrier)

@@ -15,11 +15,11 @@ use std::time::Duration;
 use net::simulated::{SimIo, try_random};
 use net::{IoOptions, os};
 
-use super::connection::Role;
+use super::health_checker::lookups;
 use super::http::HttpServiceWorker;
-use super::lookups;
-use super::service_worker::ServiceWorker;
 use super::shared::{ListeningCount, Shared};
+use super::worker::connection::Role;
+use super::worker::service_worker::ServiceWorker;
 use super::worker::{Worker, WorkerParts};
 use crate::config::access_rules;
 use crate::config::model::{

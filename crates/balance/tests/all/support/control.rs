@@ -32,6 +32,7 @@ impl Folder {
 
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         path
     }

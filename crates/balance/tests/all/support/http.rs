@@ -243,6 +243,34 @@ impl BackEnd {
         })
     }
 
+    /// One that answers every request with the same.
+    pub fn saying(answer: impl AsRef<[u8]> + Send + Sync + 'static) -> BackEnd {
+        BackEnd::new(move |peer, _, all| {
+            while let Some(request) = peer.request() {
+                all.note(request);
+                peer.say(&answer);
+            }
+        })
+    }
+
+    /// One that answers the first request of a connection, and then waits for its end.
+    pub fn saying_once(answer: impl AsRef<[u8]> + Send + Sync + 'static) -> BackEnd {
+        BackEnd::new(move |peer, _, _| {
+            peer.request();
+            peer.say(&answer);
+            let _ = peer.rest();
+        })
+    }
+
+    /// One that reads requests and never answers.
+    pub fn mute() -> BackEnd {
+        BackEnd::new(|peer, _, all| {
+            while let Some(request) = peer.request() {
+                all.note(request);
+            }
+        })
+    }
+
     pub fn note(&self, request: Message) {
         self.requests.lock().unwrap().push(request);
     }

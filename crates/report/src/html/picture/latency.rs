@@ -4,10 +4,10 @@ use readings::RunHeader;
 use readings::text::{condition, fraction};
 use verdict::{Analysis, CurveRow, LatencyCurves, SubjectCurve};
 
-use crate::html::first_screen::capitalised;
 use crate::html::page::PICTURE_STYLE;
 use crate::html::picture::axis::{Scale, Tick, rate_ticks, time_ticks};
 use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
+use crate::section::run::capitalised;
 use readings::text::compact::ends_kept;
 use verdict::words::{curve_legend, curve_point};
 

@@ -5,9 +5,10 @@ use verdict::usl::Level;
 
 use crate::html::page::shell;
 use crate::html::picture::axis::{Scale, Tick, rate_ticks, time_ticks};
-use crate::html::picture::svg::{Anchor, Picture, escaped, prose};
-use crate::html::table::table;
-use crate::section::columns::Columns;
+use crate::html::picture::svg::{Anchor, Picture, escaped};
+use crate::html::section::parts;
+use crate::section::Part;
+use crate::section::document::Document;
 use crate::study::capacity::{self, limit, mark, quantile_name, range};
 use crate::study::scaling::{self, ScalingView};
 use readings::text::compact::time;
@@ -80,48 +81,28 @@ impl Chart<'_> {
     }
 }
 
-fn page(
-    title: &str,
-    said: impl Iterator<Item = String>,
-    chart: Option<Chart<'_>>,
-    columns: &Columns,
-    problems: Vec<String>,
-    seed: u64,
-) -> String {
-    let mut main = format!("<h1>{}</h1>\n<ul>\n", escaped(title));
-    for sentence in said {
-        main.push_str(&format!("<li>{}</li>\n", prose(&sentence)));
-    }
-    main.push_str("</ul>\n");
+/// A page of a study; the chart stands where other forms have a drawing.
+fn page(document: &Document<'_>, chart: Option<Chart<'_>>) -> String {
+    let mut main = format!("<h1>{}</h1>\n", escaped(&document.title));
+    let is_sentence = |part: &&Part<'_>| matches!(part, Part::List(_));
+    let sentences = document.parts.iter().take_while(is_sentence).count();
+    let (sentences, figures) = document.parts.split_at(sentences);
+    main.push_str(&parts(sentences));
     main.push_str(&chart.map_or(String::new(), |chart| chart.drawn()));
-    if !columns.rows.is_empty() {
-        main.push_str(&table(columns, "all levels"));
+    main.push_str(&parts(figures));
+    for one in &document.sections {
+        let items = parts(&one.parts);
+        main.push_str(&format!("<h2>{}</h2>\n{items}", escaped(&one.title)));
     }
-    if !problems.is_empty() {
-        let items: Vec<String> = problems
-            .iter()
-            .map(|p| format!("<li>{}</li>\n", prose(p)))
-            .collect();
-        main.push_str(&format!(
-            "<h2>What did not hold or count</h2>\n<ul>\n{}</ul>\n",
-            items.concat()
-        ));
+    if let Some(footer) = &document.footer {
+        main.push_str(&format!("<footer>{}</footer>\n", escaped(footer)));
     }
-    main.push_str(&format!("<footer>Seed {seed}.</footer>\n"));
-    shell(title, &main)
+    shell(&document.title, &main)
 }
 
 /// The capacity under an objective as one HTML page with a picture; nothing is fetched by it.
 pub fn capacity_html(view: &CapacityView<'_>) -> String {
-    let problems = view.points.iter().filter_map(capacity::why).collect();
-    page(
-        &format!("Capacity of {}", view.url),
-        capacity::said(view),
-        latency_chart(view),
-        &capacity::table(view.points),
-        problems,
-        view.seed,
-    )
+    page(&capacity::document(view), latency_chart(view))
 }
 
 fn latency_chart<'a>(view: &CapacityView<'a>) -> Option<Chart<'a>> {
@@ -173,14 +154,7 @@ fn latency_chart<'a>(view: &CapacityView<'a>) -> Option<Chart<'a>> {
 
 /// Throughput over concurrency as one HTML page with a picture; nothing is fetched by it.
 pub fn scaling_html(view: &ScalingView<'_>) -> String {
-    page(
-        &format!("Throughput over concurrency of {}", view.url),
-        scaling::said(view),
-        throughput_chart(view),
-        &scaling::table(view.scaling),
-        scaling::problems(view.scaling).collect(),
-        view.seed,
-    )
+    page(&scaling::document(view), throughput_chart(view))
 }
 
 fn throughput_chart<'a>(view: &ScalingView<'a>) -> Option<Chart<'a>> {

@@ -46,7 +46,7 @@ fn items(comparisons: &[(usize, &Comparison)]) -> String {
              <a href=\"#{}\">blocks</a></span></li>\n",
             c.verdict.word(),
             escaped(words::direction(c)),
-            prose(&crate::text::run::after_word(c)),
+            prose(&crate::section::run::after_word(c)),
             proof::id(*number)
         )
     });

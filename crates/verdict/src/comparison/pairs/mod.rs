@@ -81,7 +81,11 @@ impl Pairs {
             let Some(theirs) = baseline.get(block) else {
                 continue;
             };
-            let of_attempt = |ours: &Cell<'_>| theirs.iter().find(|t| t.attempt == ours.attempt);
+            let of_attempt = |ours: &Cell<'_>| {
+                theirs
+                    .iter()
+                    .find(|t| t.trial.attempt == ours.trial.attempt)
+            };
             let both = ours.iter().rev();
             let both = both.filter_map(|ours| Some((*ours, *of_attempt(ours)?)));
             let data = both.map(|(ours, theirs)| {

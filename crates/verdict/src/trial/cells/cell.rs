@@ -48,14 +48,14 @@ pub fn latest<'a>(
 
 /// Ranks valid above measured above failed.
 fn worth(header: &RunHeader, trial: &Trial) -> u8 {
-    Cell::judge(trial, header.max_error, 0).worth()
+    Cell::judge(trial, header.max_error).worth()
 }
 
 /// Why a trial that was measured cannot be used or only in part; empty for a valid trial, and for
 /// one that failed.
 pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<TrialFlaw> {
     let Some(by_load) = header.by_load() else {
-        return Cell::judge(trial, header.max_error, 0).reasons;
+        return Cell::judge(trial, header.max_error).reasons;
     };
     let mut reasons = Vec::new();
     for row in trial.by_load(header) {
@@ -63,7 +63,7 @@ pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<TrialFlaw> {
             continue;
         }
         let load = &row.condition[LOAD_KEY];
-        for reason in Cell::judge(&row, header.max_error, 0).reasons {
+        for reason in Cell::judge(&row, header.max_error).reasons {
             // A load's reasons include the flaws of the other loads, which are named already.
             let named = TrialFlaw {
                 load: reason.load.or_else(|| Some(load.clone())),
@@ -80,8 +80,6 @@ pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<TrialFlaw> {
 /// One trial, judged.
 pub(crate) struct Cell<'a> {
     pub trial: &'a Trial,
-    /// Which attempt at its block's trials it belongs to, from 1.
-    pub attempt: u32,
     /// Why its closed loop cannot be used; empty when it can.
     pub throughput_flaws: Vec<TrialFlaw>,
     /// Why its open loop cannot be used; empty when it can.
@@ -91,10 +89,9 @@ pub(crate) struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    pub fn judge(trial: &'a Trial, max_error: f64, attempt: u32) -> Self {
+    pub fn judge(trial: &'a Trial, max_error: f64) -> Self {
         let mut cell = Cell {
             trial,
-            attempt,
             throughput_flaws: Vec::new(),
             latency_flaws: Vec::new(),
             reasons: Vec::new(),

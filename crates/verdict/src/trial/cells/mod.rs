@@ -45,28 +45,6 @@ struct BlockRows {
     place: usize,
 }
 
-/// Numbers the attempts at a block's trials under a condition. Rows of old journals have no number:
-/// there an attempt begins where a subject comes again.
-#[derive(Default)]
-struct AttemptCounter<'a>(BTreeMap<(u32, &'a Condition), LastAttempt<'a>>);
-
-/// Its number, and whose rows it has so far.
-type LastAttempt<'a> = (u32, BTreeSet<(&'a str, bool)>);
-
-impl<'a> AttemptCounter<'a> {
-    fn of(&mut self, trial: &'a Trial) -> u32 {
-        let block = self.0.entry((trial.block, &trial.condition)).or_default();
-        let key = (trial.subject.as_str(), trial.baseline_copy);
-        if trial.attempt > block.0 {
-            *block = (trial.attempt, BTreeSet::new());
-        } else if block.1.contains(&key) || block.0 == 0 {
-            *block = (block.0 + 1, BTreeSet::new());
-        }
-        block.1.insert(key);
-        block.0
-    }
-}
-
 impl<'a> Cells<'a> {
     /// The trials of the compared loads.
     pub fn of(header: &RunHeader, trials: impl IntoIterator<Item = &'a Trial>) -> Self {
@@ -101,7 +79,6 @@ impl<'a> Cells<'a> {
             main_load: header.main_load().map(str::to_owned),
         };
         let mut conditions: BTreeSet<&Condition> = header.conditions.iter().collect();
-        let mut attempts = AttemptCounter::default();
         for trial in trials {
             if conditions.insert(&trial.condition) {
                 cells.conditions.push(trial.condition.clone());
@@ -109,7 +86,7 @@ impl<'a> Cells<'a> {
             if !cells.subjects.contains(&trial.subject) {
                 cells.subjects.push(trial.subject.clone());
             }
-            let cell = Cell::judge(trial, header.max_error, attempts.of(trial));
+            let cell = Cell::judge(trial, header.max_error);
             cells.add(cell);
         }
         cells.choose_attempts();
@@ -125,7 +102,7 @@ impl<'a> Cells<'a> {
             for of in [Loop::Closed, Loop::Open] {
                 let key = (&cell.trial.condition, cell.trial.block, of);
                 let attempts = usable.entry(key).or_default();
-                *attempts.entry(cell.attempt).or_default() += usize::from(cell.is_usable(of));
+                *attempts.entry(cell.trial.attempt).or_default() += usize::from(cell.is_usable(of));
             }
         }
         let chosen = usable.into_iter().filter_map(|(key, attempts)| {
@@ -240,11 +217,13 @@ impl<'a> Cells<'a> {
             let theirs = baseline.get(&block);
             let beside_usable = |cell: &&Cell<'a>| {
                 let mut others = theirs.into_iter().flatten();
-                others.any(|other| other.attempt == cell.attempt && other.is_usable(of))
+                others.any(|other| other.trial.attempt == cell.trial.attempt && other.is_usable(of))
             };
             let usable = || attempts.iter().rev().filter(|cell| cell.is_usable(of));
             let chosen = self.attempt_for_all.get(&(condition, block, of));
-            let first = attempts.last().filter(|cell| Some(&cell.attempt) == chosen);
+            let first = attempts
+                .last()
+                .filter(|cell| Some(&cell.trial.attempt) == chosen);
             let best = first.filter(|cell| cell.is_usable(of));
             let best = best.or_else(|| usable().find(|cell| beside_usable(cell)));
             if let Some(row) = best.or_else(|| usable().next()).or(first) {
@@ -269,7 +248,7 @@ impl<'a> Cells<'a> {
             let mut cells: Vec<&Cell<'a>> =
                 rows.attempts.iter().map(|at| &self.rows[*at]).collect();
             let chosen = self.attempt_for_all.get(&(condition, block, of));
-            cells.sort_by_key(|cell| Some(&cell.attempt) == chosen);
+            cells.sort_by_key(|cell| Some(&cell.trial.attempt) == chosen);
             cells
         };
         blocks

@@ -1,6 +1,8 @@
 //! Experiments that several tests run, and how the program is called for them.
 
-use super::{Place, array, skip};
+use serde_json::Value;
+
+use super::{Place, array, find, has, skip};
 
 /// A text with `from` in it replaced.
 #[track_caller]
@@ -71,11 +73,23 @@ pub fn quickly<'a>(experiment: &'a str, sets: &[&'a str], folder: &'a str) -> Ve
     call
 }
 
+/// Fails unless the trials of some blocks, and no others, failed with all of these texts.
+#[track_caller]
+pub fn only_blocks_failed(trials: &[Value], is_lost: impl Fn(u64) -> bool, says: &[&str]) {
+    for trial in trials {
+        let reason = trial["outcome"]["failed"]["reason"].as_str();
+        match (is_lost(trial["block"].as_u64().unwrap()), reason) {
+            (true, Some(reason)) => says.iter().for_each(|text| has(reason, text)),
+            (false, None) => {}
+            _ => panic!("{trial}"),
+        }
+    }
+}
+
 /// Whether an experiment of the program's own can run here; says so when it cannot.
 pub fn can_run(place: &Place, name: &str) -> bool {
-    let listing = place.run(&["list", "--format", "json"]).expect(0).json();
-    let experiments = array(&listing["experiments"]);
-    let experiment = experiments.iter().find(|one| one["name"] == name).unwrap();
+    let listing = place.run("list --format json").expect(0).json();
+    let experiment = find(array(&listing["experiments"]), "name", name);
     if experiment["can_run"] == false {
         skip(&format!("{name}: {}", experiment["missing"]));
         return false;

@@ -3,20 +3,15 @@
 use readings::Histogram;
 use serde_json::Value;
 
-use super::{Done, Place, array};
+use super::{CommandLine, Done, Place, array};
 
 /// Loads a URL with further arguments; the document. The exit status has to say what the document
 /// says.
 #[track_caller]
-pub fn load(place: &Place, url: &str, arguments: &[&str]) -> (Done, Value) {
-    let mut all = vec!["load", url, "--format", "json"];
-    all.extend(arguments);
+pub fn load(place: &Place, url: &str, arguments: &(impl CommandLine + ?Sized)) -> (Done, Value) {
+    let mut all = format!("load {url} --format json").words();
+    all.extend(arguments.words());
     measured(place.run(&all))
-}
-
-/// The words of a command line without quotes.
-pub fn words(line: &str) -> Vec<&str> {
-    line.split_whitespace().collect()
 }
 
 /// The document of a load that has ended.

@@ -3,10 +3,12 @@
 
 #![allow(missing_docs)]
 
+mod command_line;
 mod experiments;
 mod left;
 mod loads;
 mod screen;
+pub mod started;
 mod topologies;
 mod turn;
 mod upstream;
@@ -21,12 +23,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub use command_line::{CommandLine, words};
 pub use experiments::{
-    DELAYED_PAGE, RUN, can_run, proxy_and_backend, quickly, replaced, run_into, run_with,
-    write_light_proxy_cost,
+    DELAYED_PAGE, RUN, can_run, only_blocks_failed, proxy_and_backend, quickly, replaced, run_into,
+    run_with, write_light_proxy_cost,
 };
 pub use left::{alive, control_groups, descendants, devices, groups_of_hosts, with_text};
-pub use loads::{histogram, load, measured, no_errors, number, sum, words};
+pub use loads::{histogram, load, measured, no_errors, number, sum};
 pub use screen::{Shown, shown};
 pub use testing::skip;
 pub use topologies::{
@@ -34,7 +37,7 @@ pub use topologies::{
     topology,
 };
 pub use turn::Turn;
-pub use upstream::{Answering, Origin, free_port, serve_tcp, serve_unix};
+pub use upstream::{Answering, Origin, Talk, free_port, serve_tcp, serve_unix};
 
 /// No single call may take longer; it is far more than any needs.
 pub const LIMIT: Duration = Duration::from_secs(300);
@@ -137,9 +140,43 @@ impl Place {
         path
     }
 
+    /// The text of a file.
+    #[track_caller]
+    pub fn read(&self, name: &str) -> String {
+        let text = fs::read_to_string(self.path(name));
+        text.unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// The document in a file.
+    #[track_caller]
+    pub fn read_json(&self, name: &str) -> Value {
+        let text = self.read(name);
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}\n{text}"))
+    }
+
+    /// Writes `x.toml`: these servers, subjects and load in one brief block.
+    pub fn experiment(&self, text: &str) {
+        let design = "[design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"200ms\"\n\
+                      latency_window = \"0s\"\nbottleneck = false\nretries = 0\n";
+        self.write("x.toml", &format!("title = \"t\"\n{text}{design}"));
+    }
+
     /// Writes a recipe into the folder `recipes`.
     pub fn recipe(&self, name: &str, text: &str) {
         self.write(&format!("recipes/{name}/recipe.toml"), text);
+    }
+
+    /// Writes a recipe of the built-in back end with these options.
+    pub fn origin_recipe(&self, name: &str, options: &[&str], more: &str) {
+        let words = ["{{ weigh }}", "origin", "--listen", "{{ listen.addr }}"];
+        let command = [&words, options].concat();
+        self.recipe(
+            name,
+            &format!(
+                "summary = \"{name}\"\n{more}[start]\ncommand = {command:?}\n\
+                 [ready]\npath = \"/\"\nstatus = 200\ntimeout = \"20s\"\n"
+            ),
+        );
     }
 
     /// Names in the folder, those that the helpers make left out.
@@ -153,7 +190,7 @@ impl Place {
     }
 
     /// The program with arguments, to be started.
-    pub fn weigh<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
+    pub fn weigh(&self, line: &(impl CommandLine + ?Sized)) -> Command {
         const WEIGH: &str = env!("CARGO_BIN_EXE_weigh");
         let mut command = match self.cpu {
             None => Command::new(WEIGH),
@@ -163,7 +200,7 @@ impl Place {
                 command
             }
         };
-        command.args(arguments);
+        command.args(line.words());
         self.settle(&mut command);
         command
     }
@@ -182,8 +219,8 @@ impl Place {
     }
 
     /// Starts the program.
-    pub fn start<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Running<'_> {
-        self.start_command(self.weigh(arguments))
+    pub fn start(&self, line: &(impl CommandLine + ?Sized)) -> Running<'_> {
+        self.start_command(self.weigh(line))
     }
 
     /// Starts a command, its output going to files.
@@ -207,8 +244,8 @@ impl Place {
     }
 
     /// Runs the program to its end.
-    pub fn run<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Done {
-        self.start(arguments).end()
+    pub fn run(&self, line: &(impl CommandLine + ?Sized)) -> Done {
+        self.start(line).end()
     }
 
     /// What programs of this place have left: processes, and agents' folders.
@@ -427,6 +464,23 @@ impl Done {
         document
     }
 
+    /// The document of a run of which no trial failed.
+    #[track_caller]
+    pub fn none_failed(&self) -> Value {
+        let document = self.result();
+        let trials = &document["trials"];
+        assert_eq!(trials["failed"], 0, "{trials}\n{}", self.err);
+        document
+    }
+
+    /// The same of a run with so many trials.
+    #[track_caller]
+    pub fn made(&self, trials: usize) -> Value {
+        let document = self.none_failed();
+        assert_eq!(document["trials"]["done"], trials, "{}", self.err);
+        document
+    }
+
     /// Fails unless every text is on standard error.
     #[track_caller]
     pub fn says(&self, texts: &[&str]) -> &Self {
@@ -452,11 +506,39 @@ pub fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Fails unless a text has a part.
+#[track_caller]
+pub fn has(text: impl AsRef<str>, part: &str) {
+    let text = text.as_ref();
+    assert!(text.contains(part), "no {part:?} in\n{text}");
+}
+
 #[track_caller]
 pub fn array(value: &Value) -> &Vec<Value> {
     value
         .as_array()
         .unwrap_or_else(|| panic!("expected an array, found {value}"))
+}
+
+/// A text of each of some objects.
+#[track_caller]
+pub fn texts<'v>(values: &'v [Value], key: &str) -> Vec<&'v str> {
+    let text = |value: &'v Value| value[key].as_str().unwrap_or_else(|| panic!("{value}"));
+    values.iter().map(text).collect()
+}
+
+/// A count of each of some objects.
+#[track_caller]
+pub fn counts(values: &[Value], key: &str) -> Vec<u64> {
+    let count = |value: &Value| value[key].as_u64().unwrap_or_else(|| panic!("{value}"));
+    values.iter().map(count).collect()
+}
+
+/// The first of some objects that has a text at a key.
+#[track_caller]
+pub fn find<'v>(values: &'v [Value], key: &str, text: &str) -> &'v Value {
+    let found = values.iter().find(|value| value[key] == text);
+    found.unwrap_or_else(|| panic!("no {key} {text} in {values:#?}"))
 }
 
 /// The rows of a run's journal; every line has to be whole, but a last one that was cut off.

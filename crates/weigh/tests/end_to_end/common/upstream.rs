@@ -12,18 +12,29 @@ use super::{Place, Running, TERM};
 
 /// The built-in back end.
 pub struct Origin<'a> {
-    running: Running<'a>,
+    pub running: Running<'a>,
     pub url: String,
 }
 
 impl<'a> Origin<'a> {
     pub fn start(place: &'a Place) -> Self {
-        let mut running = place.start(&["origin", "--listen", "127.0.0.1:0"]);
+        let mut origin = Self::with(place, "");
+        assert_eq!(origin.url.pop(), Some('/'));
+        origin
+    }
+
+    /// With a certificate that it makes itself; `ca.pem` is for those who trust it.
+    pub fn encrypted(place: &'a Place, more: &str) -> Self {
+        Self::with(place, &format!("--tls --tls-write-ca ca.pem {more}"))
+    }
+
+    /// With these options. Its URL is that of its first page.
+    pub fn with(place: &'a Place, options: &str) -> Self {
+        let mut running = place.start(&format!("origin --listen 127.0.0.1:0 {options}"));
         running.until_said("/status/N");
         let said = running.errors();
-        let from = said.find("http://").unwrap();
-        let url = said[from..].split_whitespace().next().unwrap();
-        let url = url.trim_end_matches('/').to_owned();
+        let from = said.find("http").unwrap();
+        let url = said[from..].split_whitespace().next().unwrap().to_owned();
         Self { running, url }
     }
 
@@ -96,7 +107,8 @@ fn converse(client: &mut (impl Read + Write), mut answer: impl FnMut(&str) -> (u
                 "HTTP/1.1 {status} So\r\nContent-Length: {}\r\n\r\n{body}",
                 body.len()
             );
-            let close = request.to_lowercase().contains("connection: close");
+            let request = request.to_lowercase();
+            let close = request.contains("connection: close") || request.contains("http/1.0");
             if client.write_all(answer.as_bytes()).is_err() || close {
                 return;
             }
@@ -104,14 +116,18 @@ fn converse(client: &mut (impl Read + Write), mut answer: impl FnMut(&str) -> (u
     }
 }
 
-/// The heads of all requests that a server inside the test has got, in order of arrival.
+/// What a server inside the test has got.
 #[derive(Clone, Default)]
-pub struct Talk(Arc<Mutex<Vec<String>>>);
+pub struct Talk {
+    connections: Arc<AtomicU64>,
+    /// The heads of all requests, in order of arrival.
+    heads: Arc<Mutex<Vec<String>>>,
+}
 
 impl Talk {
     /// What was asked so far.
     pub fn heads(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.heads.lock().unwrap().clone()
     }
 
     /// The first line of each request.
@@ -119,13 +135,17 @@ impl Talk {
         let first = |head: String| head.lines().next().unwrap_or_default().to_owned();
         self.heads().into_iter().map(first).collect()
     }
-}
 
-type Answer = fn(&str) -> (u16, String);
+    /// Connections and requests since the last look.
+    pub fn taken(&self) -> (u64, Vec<String>) {
+        let heads = std::mem::take(&mut *self.heads.lock().unwrap());
+        (self.connections.swap(0, Ordering::Relaxed), heads)
+    }
+}
 
 fn attend<C: Read + Write + Send + 'static>(
     clients: impl Iterator<Item = C> + Send + 'static,
-    answer: Answer,
+    answer: impl Fn(&str) -> (u16, String) + Copy + Send + 'static,
 ) -> Talk {
     let talk = Talk::default();
     let kept = talk.clone();
@@ -133,9 +153,10 @@ fn attend<C: Read + Write + Send + 'static>(
     std::thread::spawn(move || {
         for mut client in clients {
             let kept = kept.clone();
+            kept.connections.fetch_add(1, Ordering::Relaxed);
             std::thread::spawn(move || {
                 converse(&mut client, |head| {
-                    kept.0.lock().unwrap().push(head.to_owned());
+                    kept.heads.lock().unwrap().push(head.to_owned());
                     answer(head)
                 });
             });
@@ -145,16 +166,25 @@ fn attend<C: Read + Write + Send + 'static>(
 }
 
 /// A server inside the test that answers by the request's head.
-pub fn serve_tcp(answer: Answer) -> (SocketAddr, Talk) {
+pub fn serve_tcp(
+    answer: impl Fn(&str) -> (u16, String) + Copy + Send + 'static,
+) -> (SocketAddr, Talk) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let clients = std::iter::from_fn(move || Some(listener.accept()));
-    let talk = attend(clients.flatten().map(|(client, _)| client), answer);
+    let clients = clients.flatten().map(|(client, _)| {
+        let _ = client.set_read_timeout(Some(Duration::from_secs(60)));
+        client
+    });
+    let talk = attend(clients, answer);
     (address, talk)
 }
 
 /// The same on a Unix socket.
-pub fn serve_unix(path: &Path, answer: Answer) -> Talk {
+pub fn serve_unix(
+    path: &Path,
+    answer: impl Fn(&str) -> (u16, String) + Copy + Send + 'static,
+) -> Talk {
     let listener = UnixListener::bind(path).unwrap();
     let clients = std::iter::from_fn(move || Some(listener.accept()));
     attend(clients.flatten().map(|(client, _)| client), answer)

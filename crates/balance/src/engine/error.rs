@@ -1,0 +1,94 @@
+//! Why a balancer does not start, and why one of its threads ends.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::config::ConfigError;
+
+/// How often a thread is started again within [`WINDOW`].
+pub(super) const RESTARTS_MAX: usize = 5;
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
+
+/// Why a balancer does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BalancerError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        address: SocketAddr,
+        source: io::Error,
+    },
+    /// An event loop cannot be opened.
+    #[error("cannot open an event loop: {0}")]
+    Loop(#[source] io::Error),
+    /// A back end's host name does not resolve.
+    #[error("service `{service}`, back end `{backend}`: cannot look up `{address}`: {source}")]
+    Resolve {
+        service: String,
+        backend: String,
+        /// Its host and port.
+        address: String,
+        source: io::Error,
+    },
+    /// An access list file cannot be read, or has errors.
+    #[error("service `{service}`: invalid access lists")]
+    Access {
+        service: String,
+        /// The errors, with their locations.
+        source: Box<ConfigError>,
+    },
+    /// The TLS of a service or of a back end cannot be set up.
+    #[error("service `{service}`: {source}")]
+    Tls {
+        service: String,
+        #[source]
+        source: tls::TlsError,
+    },
+    /// The threads that run external choosers cannot be started.
+    #[error("cannot start the threads of external choosers: {0}")]
+    Threads(#[source] io::Error),
+    /// Commands cannot run as the service's `user_account`.
+    #[error("service `{service}`: `user_account` cannot be used: {why}")]
+    Account {
+        service: String,
+        /// The cause.
+        why: String,
+    },
+    /// The configuration asks for something that is not supported.
+    #[error("service `{service}`: {what}")]
+    Unsupported {
+        service: String,
+        /// What it asks for, and what to do.
+        what: &'static str,
+    },
+    /// A header edit is invalid.
+    #[error(
+        "service `{service}`, back end `{backend}`: invalid edit of the field `{field}`: {source}"
+    )]
+    Header {
+        service: String,
+        backend: String,
+        /// The field's name.
+        field: String,
+        source: crate::http::EditError,
+    },
+    /// No service, or no address to listen on, is configured.
+    #[error("expected at least one service with an address to listen on, found none")]
+    Nothing,
+}
+
+/// A thread failed too often and is not started again. If it is a worker, its listening sockets are
+/// closed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{thread} failed {} times within {} s and is not restarted; the last failure: {last}",
+    RESTARTS_MAX + 1,
+    WINDOW.as_secs()
+)]
+pub struct ThreadFailed {
+    /// Which, such as `worker 1`.
+    pub thread: String,
+    /// The last failure.
+    pub last: String,
+}

@@ -1,0 +1,128 @@
+//! Periodic work of a worker: time limits and byte counters.
+
+use net::{ConnId, Io, NO_PLACE};
+
+use super::Worker;
+use super::connection::Role;
+
+/// Interval in ns, and so the resolution of time limits.
+pub(in crate::engine) const SCAN_NS: u64 = 100_000_000;
+/// The `errno` of a connection that was not opened in time.
+const ETIMEDOUT: i32 = 110;
+
+impl<I: Io> Worker<I> {
+    /// Walks the connection table: a few nanoseconds per connection.
+    pub(in crate::engine) fn scan(&mut self) {
+        let now_ns = self.now();
+        self.scan_queues(now_ns);
+        self.close_lingering(now_ns);
+        for slot in 0..self.used {
+            let connection = &self.connections[slot];
+            let Some(conn) = connection.conn else {
+                continue;
+            };
+            // An empty queue is no stall, so that the next send begins with none.
+            self.stalled_ns(conn, now_ns);
+            let connection = &self.connections[slot];
+            let limits = &self.services[connection.service as usize].limits;
+            let passed = now_ns.saturating_sub(connection.since_ns);
+            match connection.role {
+                Role::Greeting | Role::Peeking | Role::Detecting
+                    if passed >= limits.client_header =>
+                {
+                    self.state(self.connections[slot].service as usize)
+                        .timeouts
+                        .add(1);
+                    self.end_client(conn);
+                }
+                Role::Carrier => self.scan_carrier(conn, now_ns),
+                Role::Connecting if passed >= limits.connect => {
+                    self.state(self.connections[slot].service as usize)
+                        .timeouts
+                        .add(1);
+                    let errno = match self.io.waits_for_place(conn) {
+                        true => NO_PLACE,
+                        false => ETIMEDOUT,
+                    };
+                    self.connect_failed(conn, errno);
+                }
+                Role::Connecting => self.scan_attempt(conn),
+                Role::Ending if passed >= limits.write_stall => self.end_by_reset(conn),
+                Role::HttpDownstream
+                | Role::HttpUpstream
+                | Role::HttpIdle
+                | Role::HttpClosing
+                | Role::HttpCut => self.http_scan(conn, now_ns),
+                Role::Relaying if connection.client.is_some() => self.scan_pair(conn, now_ns),
+                _ => {}
+            }
+        }
+    }
+
+    /// Abandons an attempt on a back end that was found down meanwhile.
+    fn scan_attempt(&mut self, conn: ConnId) {
+        let connection = &self.connections[conn.slot()];
+        let (service, backend) = connection.indexes();
+        let Some(client) = connection.peer else {
+            return;
+        };
+        let Some(client_state) = &self.connections[client.slot()].client else {
+            return;
+        };
+        let service_worker = &self.services[service];
+        if service_worker.other_is_usable(self.state(service), backend, &client_state.tried) {
+            self.abandon_attempt(conn);
+        }
+    }
+
+    fn scan_pair(&mut self, conn: ConnId, now_ns: u64) {
+        let Some(peer) = self.connection(conn).peer else {
+            return;
+        };
+        let connection = &self.connections[conn.slot()];
+        let (service, backend) = connection.indexes();
+        if now_ns >= self.shared.services[service].backends[backend].cutoff_ns() {
+            return self.cut_pair(conn);
+        }
+        let moved = [conn, peer].map(|one| self.count_bytes(one.slot()));
+        let connection = &mut self.connections[conn.slot()];
+        if moved.contains(&true) {
+            connection.since_ns = now_ns;
+        }
+        let quiet_ns = now_ns.saturating_sub(connection.since_ns);
+        let ended = connection.ended || self.connections[peer.slot()].ended;
+        let service_worker = &self.services[service];
+        let idle = match service_worker.backends[backend].idle {
+            idle if ended => idle.min(service_worker.limits.half_closed),
+            idle => idle,
+        };
+        let stall = service_worker.limits.write_stall;
+        for one in [conn, peer] {
+            if self.stalled_ns(one, now_ns) >= stall {
+                return self.end_late_pair(conn, true);
+            }
+        }
+        if quiet_ns >= idle {
+            return self.end_late_pair(conn, false);
+        }
+        let connection = &self.connections[conn.slot()];
+        let (service, backend) = connection.indexes();
+        let down_ns = self.state(service).backends[backend].down_for_ns(now_ns);
+        if down_ns.is_some_and(|down_ns| down_ns >= self.services[service].limits.drain) {
+            self.close_pair(conn, false);
+        }
+    }
+
+    /// How long a connection has had sends in its queue and none of them was taken, ns. It is called
+    /// at every scan, so it knows when that began to within the interval of scans.
+    pub(in crate::engine) fn stalled_ns(&mut self, conn: ConnId, now_ns: u64) -> u64 {
+        let queued = self.io.queued(conn) as u32;
+        let connection = &mut self.connections[conn.slot()];
+        let taken = connection.sends.wrapping_sub(queued);
+        let is_first_look = connection.taken_ns == 0;
+        if queued == 0 || taken != connection.taken || is_first_look {
+            (connection.taken, connection.taken_ns) = (taken, now_ns);
+        }
+        now_ns.saturating_sub(connection.taken_ns)
+    }
+}

@@ -1,0 +1,7 @@
+//! The HTTP codec, without connections.
+
+mod allocations;
+mod corpus;
+mod properties;
+mod rewriting;
+mod smuggling;

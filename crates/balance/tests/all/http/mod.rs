@@ -1,0 +1,12 @@
+//! HTTP/1.1, with real clients and back ends.
+
+mod churn;
+mod configured;
+mod failures;
+mod forged;
+mod idle_memory;
+mod limits;
+mod messages;
+mod occupied;
+mod reuse;
+mod unasked;

@@ -1,0 +1,201 @@
+//! Cheap ways to occupy a balancer: clients that have gone, idle ones, slow bodies, and requests
+//! that no back end survives.
+
+use std::io::Write as _;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use balance::Balancer;
+use balance::config::model::Service;
+
+use crate::support::http::*;
+use crate::support::{connect, echo, read, serve, service, start};
+
+fn clients_now(balancer: &Balancer) -> u32 {
+    balancer.shared().services[0].active.load(Ordering::Relaxed)
+}
+
+fn queued_now(balancer: &Balancer) -> u32 {
+    balancer.shared().services[0].queued.load(Ordering::Relaxed)
+}
+
+fn one_at_a_time(service: &mut Service) {
+    service.backends[0].connections_max = Some(1);
+}
+
+#[test]
+fn a_client_that_has_closed_leaves_its_place_and_the_queue() {
+    on_both(|io| {
+        let back = BackEnd::mute();
+        let balancer = balancer_with(io, &[back.address], one_at_a_time);
+        let mut first = Peer::connect(balancer.address());
+        first.say(get("/"));
+        until("the place is taken", || back.requests().len() == 1);
+        let mut waiting = Peer::connect(balancer.address());
+        waiting.say(get("/"));
+        until("one waits", || queued_now(&balancer) == 1);
+        let began = Instant::now();
+        drop(waiting);
+        until("it left the queue", || queued_now(&balancer) == 0);
+        drop(first);
+        until("all have left", || clients_now(&balancer) == 0);
+        let state = &balancer.shared().services[0];
+        assert_eq!(state.backends[0].active.load(Ordering::Relaxed), 0);
+        assert!(
+            began.elapsed() < Duration::from_secs(2),
+            "{io}: {:?}",
+            began.elapsed()
+        );
+    });
+}
+
+#[test]
+fn a_new_client_gets_the_place_of_one_that_is_idle() {
+    on_both(|io| {
+        let back = BackEnd::named("a");
+        let balancer = balancer_with(io, &[back.address], |service| {
+            service.connections_max = Some(3);
+        });
+        let mut idle: Vec<Peer> = (0..3).map(|_| Peer::connect(balancer.address())).collect();
+        for client in &mut idle {
+            client.ask(get("/"));
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        let mut early = Peer::connect(balancer.address());
+        early.say(get("/early"));
+        assert_eq!(early.answer(), None, "who asked just now keeps its place");
+        std::thread::sleep(Duration::from_millis(1200));
+        let mut new = Peer::connect(balancer.address());
+        new.say(get("/new"));
+        assert_eq!(new.answer().expect("a place").text(), "a/new", "{io}");
+        assert_eq!(
+            idle[0].rest().0,
+            b"",
+            "the one that was idle for longest is closed"
+        );
+        assert_eq!(idle[2].ask(get("/again")).text(), "a/again");
+        let state = &balancer.shared().services[0];
+        assert_eq!((state.evicted.get(), state.overflowed.get()), (1, 1));
+    });
+}
+
+/// Sends a body in pieces, one every 20 ms, while it is accepted. Returns the status of the answer
+/// and how long that took.
+fn send_slowly(balancer: &Balancer, pieces: usize, piece: &'static str) -> (u16, Duration) {
+    let began = Instant::now();
+    let mut client = Peer::connect(balancer.address());
+    let length = pieces * piece.len();
+    client.say(format!(
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n"
+    ));
+    let mut body = client.stream.try_clone().unwrap();
+    std::thread::spawn(move || {
+        for _ in 0..pieces {
+            std::thread::sleep(Duration::from_millis(20));
+            if body.write_all(piece.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    let answer = client.answer().expect("an answer");
+    (answer.status(), began.elapsed())
+}
+
+#[test]
+fn a_body_that_comes_drop_by_drop_ends_in_time() {
+    on_both(|io| {
+        let back = BackEnd::named("a");
+        let balancer = balancer_with(io, &[back.address], |service| {
+            service.timeouts.client_body = Duration::from_millis(400);
+        });
+        let (status, took) = send_slowly(&balancer, 100_000, "x");
+        assert_eq!(status, 408, "{io}");
+        assert!(took < Duration::from_secs(3), "{took:?}");
+        until("its place is free", || clients_now(&balancer) == 0);
+        assert_eq!(balancer.shared().services[0].timeouts.get(), 1);
+        let backend = &balancer.shared().services[0].backends[0];
+        assert_eq!(backend.response_failures.get(), 0, "it is not to blame");
+    });
+}
+
+#[test]
+fn a_long_body_that_comes_steadily_is_waited_for() {
+    on_both(|io| {
+        let back = BackEnd::named("a");
+        let balancer = balancer_with(io, &[back.address], |service| {
+            service.timeouts.client_body = Duration::from_millis(200);
+        });
+        let (status, took) = send_slowly(
+            &balancer,
+            50,
+            "sixty bytes, that is some 3,000 bytes in each second or so.",
+        );
+        assert_eq!(status, 200, "{io}");
+        assert!(took > Duration::from_millis(900), "{took:?}");
+    });
+}
+
+#[test]
+fn a_relayed_client_that_has_closed_does_not_stay_until_the_idle_limit() {
+    on_both(|io| {
+        let deaf = serve(|stream| {
+            // It neither reads nor closes.
+            std::thread::sleep(LONG);
+            drop(stream);
+        });
+        let mut service = service(&[deaf]);
+        service.timeouts.half_closed = Duration::from_millis(300);
+        let balancer = start(io, service);
+        let stream = connect(&balancer);
+        until("it is connected", || {
+            balancer.shared().services[0].backends[0].connections.get() == 1
+        });
+        let began = Instant::now();
+        drop(stream);
+        until("its place is free", || clients_now(&balancer) == 0);
+        assert!(began.elapsed() < Duration::from_secs(3), "{io}");
+    });
+}
+
+#[test]
+fn a_relayed_client_that_closed_without_a_word_leaves_the_queue() {
+    on_both(|io| {
+        let mut service = service(&[echo("x")]);
+        service.backends[0].connections_max = Some(1);
+        service.queue.time_limit = LONG;
+        let balancer = start(io, service);
+        let mut first = connect(&balancer);
+        assert_eq!(read(&mut first, 1), "x");
+        let silent = connect(&balancer);
+        until("one waits", || queued_now(&balancer) == 1);
+        drop(silent);
+        until("it left the queue", || queued_now(&balancer) == 0);
+        until("its place is free", || clients_now(&balancer) == 1);
+    });
+}
+
+#[test]
+fn a_request_that_no_back_end_survives_is_not_shown_to_all() {
+    on_both(|io| {
+        let backs: Vec<BackEnd> = (0..6)
+            .map(|_| {
+                BackEnd::new(|peer, _, all| {
+                    if let Some(request) = peer.request() {
+                        all.note(request);
+                    }
+                })
+            })
+            .collect();
+        let addresses: Vec<_> = backs.iter().map(|back| back.address).collect();
+        let balancer = balancer_with(io, &addresses, |_| {});
+        let mut client = Peer::connect(balancer.address());
+        assert_eq!(client.ask(get("/")).status(), 502);
+        let asked: usize = backs.iter().map(|back| back.requests().len()).sum();
+        assert_eq!(asked, 3, "{io}: it is sent again twice");
+        let balancer = balancer_with(io, &addresses, |service| service.resends = 0);
+        let mut client = Peer::connect(balancer.address());
+        assert_eq!(client.ask(get("/")).status(), 502);
+        let now: usize = backs.iter().map(|back| back.requests().len()).sum();
+        assert_eq!(now - asked, 1, "{io}: it is not sent again");
+    });
+}

@@ -1,0 +1,6 @@
+//! HTTP/2 to clients and to back ends.
+
+mod attacks;
+mod back_end_failures;
+mod back_ends;
+pub mod clients;

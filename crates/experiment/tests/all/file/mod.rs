@@ -1,0 +1,9 @@
+//! What an experiment file may say.
+
+mod event_kinds;
+mod loads;
+mod machine_links;
+mod mistakes;
+mod settings;
+mod text;
+mod unreadable_files;

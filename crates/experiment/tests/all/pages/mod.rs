@@ -1,0 +1,5 @@
+//! The pages of the documentation, held against the program.
+
+mod docs;
+mod reference;
+mod schemas;

@@ -1,0 +1,4 @@
+//! Recipes: their rules, and those of the program with the servers that are installed.
+
+mod installed;
+mod rules;

@@ -1,0 +1,479 @@
+//! One HTTP/2 connection as a client, without I/O.
+
+use std::sync::Arc;
+
+use net::h2::{
+    ErrorCode, Event, FRAME_HEAD, FrameReader, H2Error, PREFACE, frame, hpack, settings,
+};
+
+use super::EncodedRequest;
+use crate::http::session::{Answer, Fields, Overhead, RemainingContent};
+
+/// The flow-control window of each stream and of the connection: larger than almost all bodies, so
+/// that the result is not that of a small window. A stream's window is not opened again.
+pub(crate) const WINDOW: u32 = (1 << 31) - 1;
+/// The connection's window is opened again when so many bytes of it were used.
+const WINDOW_STEP: u32 = 1 << 30;
+/// The window of a connection at its start (RFC 9113 6.9.2).
+const WINDOW_AT_START: u32 = 65_535;
+const FRAME_MAX: u32 = 16 * 1024;
+/// Most bytes of an answer's header block.
+const BLOCK_MAX: usize = 64 * 1024;
+/// The last stream that a client can open on a connection.
+const STREAM_MAX: u32 = (1 << 31) - 1;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    /// 0 while the place has no request.
+    id: u32,
+    /// Whether the head of the final answer has arrived.
+    has_head: bool,
+    /// Whether the request is HEAD.
+    is_head_request: bool,
+    content: RemainingContent,
+    /// How many bytes of the request's body the server lets be sent.
+    window: i64,
+    /// How much of the body is sent.
+    sent: usize,
+}
+
+pub(crate) struct Session {
+    reader: FrameReader,
+    decoder: hpack::Decoder,
+    /// Bytes to send.
+    pub(crate) out: Vec<u8>,
+    streams: Vec<Stream>,
+    /// The place of each stream, at half the stream's number modulo the length. A later stream may
+    /// have overwritten the entry of a slow one, which is then searched for in `streams`.
+    places: Vec<u32>,
+    next: u32,
+    active: u32,
+    active_max: u32,
+    is_ending: bool,
+    /// How many bytes the server lets be sent on the connection, and on each stream at its start.
+    window: i64,
+    stream_window: i64,
+    frame_max: u32,
+    /// Bytes received since the connection's window was opened.
+    received: u32,
+    /// Places whose request body waits for a window, with the body.
+    unsent: Vec<(u32, Arc<[u8]>)>,
+    overhead: Overhead,
+    /// The header fields of the answer, if they are kept, which takes a connection with a single
+    /// place.
+    fields: Option<Fields>,
+}
+
+impl Session {
+    /// A session with room for so many streams at once; its first frames are in `out`.
+    pub(crate) fn new(places: u32) -> Self {
+        let mut out = PREFACE.to_vec();
+        frame::settings(
+            &mut out,
+            &[
+                (settings::HEADER_TABLE_SIZE, 0),
+                (settings::ENABLE_PUSH, 0),
+                (settings::INITIAL_WINDOW_SIZE, WINDOW),
+            ],
+        );
+        frame::window_update(&mut out, 0, WINDOW - WINDOW_AT_START);
+        let table = (places as usize * 4).next_power_of_two();
+        Self {
+            reader: FrameReader::new(FRAME_MAX, BLOCK_MAX),
+            decoder: hpack::Decoder::new(0, BLOCK_MAX),
+            out,
+            streams: vec![Stream::default(); places as usize],
+            places: vec![0; table],
+            next: 1,
+            active: 0,
+            active_max: u32::MAX,
+            is_ending: false,
+            window: i64::from(WINDOW_AT_START),
+            stream_window: i64::from(WINDOW_AT_START),
+            frame_max: FRAME_MAX,
+            received: 0,
+            unsent: Vec::new(),
+            overhead: Overhead::default(),
+            fields: None,
+        }
+    }
+
+    /// A session for one request whose answer's header fields are kept.
+    pub(crate) fn with_fields() -> Self {
+        Self {
+            fields: Some(Fields::default()),
+            ..Self::new(1)
+        }
+    }
+
+    /// The header fields of the answer, if they were kept.
+    pub(crate) fn take_fields(&mut self) -> Fields {
+        self.fields.take().unwrap_or_default()
+    }
+
+    /// Number of streams that are not answered.
+    pub(crate) fn active(&self) -> u32 {
+        self.active
+    }
+
+    /// Whether no further request can be sent.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// Opens no further streams.
+    pub(crate) fn end(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// Sends a request as the stream of a place that has none. Returns false if it cannot now: the
+    /// server allows no further stream, or the connection takes no further request.
+    pub(crate) fn request(&mut self, place: u32, request: &EncodedRequest) -> bool {
+        if self.next > STREAM_MAX - 2 {
+            self.is_ending = true;
+        }
+        if self.is_ending || self.active >= self.active_max {
+            return false;
+        }
+        let id = self.next;
+        self.next += 2;
+        self.active += 1;
+        self.streams[place as usize] = Stream {
+            id,
+            is_head_request: request.is_head,
+            window: self.stream_window,
+            ..Stream::default()
+        };
+        let at = self.at(id);
+        self.places[at] = place;
+        let (block, body) = (&request.block, &request.body);
+        frame::headers(&mut self.out, id, block, body.is_empty(), self.frame_max);
+        if !body.is_empty() {
+            self.unsent.push((place, body.clone()));
+            self.send_bodies();
+        }
+        true
+    }
+
+    /// Resets the stream of a request that is given up.
+    pub(crate) fn cancel(&mut self, place: u32) {
+        self.reset(place, ErrorCode::Cancel);
+    }
+
+    fn reset(&mut self, place: u32, code: ErrorCode) {
+        let id = self.streams[place as usize].id;
+        if id != 0 {
+            frame::reset(&mut self.out, id, code);
+            self.free(place);
+        }
+    }
+
+    fn at(&self, id: u32) -> usize {
+        (id as usize >> 1) & (self.places.len() - 1)
+    }
+
+    fn free(&mut self, place: u32) {
+        self.streams[place as usize] = Stream::default();
+        self.active -= 1;
+        self.unsent.retain(|(other, _)| *other != place);
+    }
+
+    fn send_bodies(&mut self) {
+        let mut at = 0;
+        while at < self.unsent.len() && self.window > 0 {
+            let (place, body) = &self.unsent[at];
+            let stream = &mut self.streams[*place as usize];
+            while stream.sent < body.len() && self.window > 0 && stream.window > 0 {
+                let left = (body.len() - stream.sent) as i64;
+                let most = i64::from(self.frame_max)
+                    .min(self.window)
+                    .min(stream.window);
+                let end = stream.sent + left.min(most) as usize;
+                let is_last = end == body.len();
+                frame::data(&mut self.out, stream.id, &body[stream.sent..end], is_last);
+                self.overhead.offset();
+                let sent = (end - stream.sent) as i64;
+                stream.sent = end;
+                stream.window -= sent;
+                self.window -= sent;
+            }
+            match stream.sent == body.len() {
+                true => drop(self.unsent.remove(at)),
+                false => at += 1,
+            }
+        }
+    }
+
+    /// Takes received bytes.
+    ///
+    /// # Errors
+    /// When they are not HTTP/2; a GOAWAY with the reason is in `out`.
+    pub(crate) fn feed(
+        &mut self,
+        input: &[u8],
+        mut each: impl FnMut(Answer<'_>),
+    ) -> Result<(), H2Error> {
+        // The reader lends its events while the rest of the session handles them.
+        let mut reader = std::mem::replace(&mut self.reader, FrameReader::new(0, 0));
+        let fed = reader.feed(input, |event| self.event(event, &mut each));
+        let counted = self.count(reader.take_overhead());
+        self.reader = reader;
+        let fed = fed.and(counted);
+        if self.received >= WINDOW_STEP {
+            frame::window_update(&mut self.out, 0, self.received);
+            self.received = 0;
+        }
+        if let Err(error) = fed {
+            frame::go_away(&mut self.out, 0, error.code);
+            self.is_ending = true;
+        }
+        fed
+    }
+
+    fn place(&self, id: u32) -> Option<u32> {
+        let place = self.places[self.at(id)];
+        if self.streams[place as usize].id == id {
+            return Some(place);
+        }
+        let found = self.streams.iter().position(|stream| stream.id == id);
+        found.map(|place| place as u32)
+    }
+
+    fn event(
+        &mut self,
+        event: Event<'_>,
+        each: &mut impl FnMut(Answer<'_>),
+    ) -> Result<(), H2Error> {
+        match event {
+            Event::Headers {
+                stream,
+                end_stream,
+                block,
+            } => self.headers(stream, end_stream, block, each),
+            Event::Data {
+                stream,
+                bytes,
+                flow,
+                end_stream,
+            } => {
+                self.received += flow;
+                let Some(place) = self.place(stream) else {
+                    return self.late_frame(stream);
+                };
+                let one = &mut self.streams[place as usize];
+                let taken = match one.has_head {
+                    true => one.content.take(bytes.len()),
+                    false => Err("content before its head"),
+                };
+                if let Err(what) = taken {
+                    self.malformed(place, what, end_stream, each);
+                    return Ok(());
+                }
+                if !bytes.is_empty() {
+                    each(Answer::Body { place, bytes });
+                }
+                if end_stream {
+                    self.complete(place, each);
+                }
+                Ok(())
+            }
+            Event::Reset { stream, code } => {
+                let Some(place) = self.place(stream) else {
+                    return self.late_frame(stream);
+                };
+                self.free(place);
+                each(match code == ErrorCode::RefusedStream as u32 {
+                    true => Answer::NotProcessed { place },
+                    false => Answer::Reset {
+                        place,
+                        code: code.into(),
+                    },
+                });
+                Ok(())
+            }
+            Event::StreamError { stream, code } => {
+                if let Some(place) = self.place(stream) {
+                    self.cancel(place);
+                    let code = code as u64;
+                    each(Answer::Reset { place, code });
+                }
+                Ok(())
+            }
+            Event::GoAway { last_stream, .. } => {
+                self.is_ending = true;
+                for place in 0..self.streams.len() as u32 {
+                    if self.streams[place as usize].id > last_stream {
+                        self.free(place);
+                        each(Answer::NotProcessed { place });
+                    }
+                }
+                Ok(())
+            }
+            Event::Settings { ack: true, .. } | Event::Ping { ack: true, .. } => Ok(()),
+            Event::Settings { values, .. } => {
+                for (id, value) in values {
+                    self.setting(id, value);
+                }
+                frame::settings_ack(&mut self.out);
+                self.send_bodies();
+                Ok(())
+            }
+            Event::Ping { data, .. } => {
+                frame::ping_ack(&mut self.out, data);
+                Ok(())
+            }
+            Event::WindowUpdate { stream, increment } => {
+                match (stream, self.place(stream)) {
+                    (0, _) => self.window += i64::from(increment),
+                    (_, Some(place)) => {
+                        self.streams[place as usize].window += i64::from(increment);
+                    }
+                    (_, None) => {}
+                }
+                self.send_bodies();
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a frame on a stream that has no request any more: it was given up, or is complete.
+    ///
+    /// # Errors
+    /// When no request was ever sent on it, or there are too many such frames.
+    fn late_frame(&mut self, stream: u32) -> Result<(), H2Error> {
+        match stream >= self.next || stream.is_multiple_of(2) {
+            true => Err(H2Error {
+                code: ErrorCode::ProtocolError,
+                what: "a frame on an idle stream",
+            }),
+            false => self.count(1),
+        }
+    }
+
+    /// Counts frames that carry nothing for a request.
+    fn count(&mut self, frames: u32) -> Result<(), H2Error> {
+        match self.overhead.add(frames) {
+            true => Err(H2Error {
+                code: ErrorCode::EnhanceYourCalm,
+                what: "too many frames that carry nothing for a request",
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// The answer ends.
+    fn complete(&mut self, place: u32, each: &mut impl FnMut(Answer<'_>)) {
+        let stream = &self.streams[place as usize];
+        let ended = match stream.has_head {
+            true => stream.content.end(),
+            false => Err("no final head"),
+        };
+        match ended {
+            Ok(()) => {
+                self.overhead.offset();
+                self.free(place);
+                each(Answer::End { place });
+            }
+            Err(what) => self.malformed(place, what, true, each),
+        }
+    }
+
+    fn malformed(
+        &mut self,
+        place: u32,
+        what: &'static str,
+        has_ended: bool,
+        each: &mut impl FnMut(Answer<'_>),
+    ) {
+        match has_ended {
+            true => self.free(place),
+            false => self.reset(place, ErrorCode::ProtocolError),
+        }
+        each(Answer::Malformed { place, what });
+    }
+
+    fn headers(
+        &mut self,
+        stream: u32,
+        end_stream: bool,
+        block: &[u8],
+        each: &mut impl FnMut(Answer<'_>),
+    ) -> Result<(), H2Error> {
+        let mut status = 0;
+        let (mut content, mut wrong) = (RemainingContent::default(), None);
+        // Trailers are not kept.
+        let mut fields = match &mut self.fields {
+            Some(fields) if !self.streams[0].has_head => {
+                fields.clear();
+                Some(fields)
+            }
+            _ => None,
+        };
+        // Also for a stream that was given up: the decoder needs all header blocks.
+        self.decoder.decode(block, |name, value| {
+            if name == b":status" {
+                status = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|text| text.parse().ok())
+                    .unwrap_or(0);
+                return Ok(());
+            }
+            if name == b"content-length" {
+                wrong = wrong.or(content.announce(value).err());
+            }
+            if let Some(fields) = &mut fields {
+                fields.push((String::from_utf8_lossy(name).into_owned(), value.to_vec()));
+            }
+            Ok(())
+        })?;
+        let Some(place) = self.place(stream) else {
+            return self.late_frame(stream);
+        };
+        let one = &mut self.streams[place as usize];
+        // Informational answers come before the final one, trailers after it.
+        let is_interim = (100..200).contains(&status);
+        if !one.has_head && is_interim && !end_stream {
+            return self.count(1);
+        }
+        if !one.has_head && !is_interim {
+            if !(200..1000).contains(&status) {
+                return Err(H2Error {
+                    code: ErrorCode::ProtocolError,
+                    what: "an answer has no valid status",
+                });
+            }
+            one.has_head = true;
+            let empty = RemainingContent::of_empty(status, one.is_head_request);
+            one.content = empty.unwrap_or(content);
+            if let Some(what) = wrong.filter(|_| empty.is_none()) {
+                self.malformed(place, what, end_stream, each);
+                return Ok(());
+            }
+            let bytes = (FRAME_HEAD + block.len()) as u64;
+            each(Answer::Head {
+                place,
+                status,
+                bytes,
+            });
+        }
+        if end_stream {
+            self.complete(place, each);
+        }
+        Ok(())
+    }
+
+    fn setting(&mut self, id: u16, value: u32) {
+        match id {
+            settings::MAX_CONCURRENT_STREAMS => self.active_max = value,
+            settings::MAX_FRAME_SIZE => self.frame_max = value,
+            settings::INITIAL_WINDOW_SIZE => {
+                let change = i64::from(value) - self.stream_window;
+                self.stream_window += change;
+                for stream in &mut self.streams {
+                    stream.window += change;
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A request as HTTP/3 sends it.
+
+use bytes::Bytes;
+use net::h3::{frame, qpack};
+
+use crate::job::fields;
+
+/// The frames of a request, encoded once: the field section refers to the static table only, so that
+/// every connection can send it at any time.
+#[derive(Clone, Debug)]
+pub(crate) struct EncodedRequest {
+    pub(crate) frames: Bytes,
+    pub(crate) is_head: bool,
+}
+
+impl EncodedRequest {
+    /// Converts the bytes of an HTTP/1.1 request; `None` if they are not one.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let mut section = Vec::new();
+        qpack::begin(&mut section);
+        let body = fields::read(bytes, "https", |name, value| {
+            qpack::encode(&mut section, name, value);
+        })?;
+        let mut frames = Vec::new();
+        frame::headers(&mut frames, &section);
+        if !body.is_empty() {
+            frame::data_head(&mut frames, body.len() as u64);
+            frames.extend_from_slice(body);
+        }
+        Some(Self {
+            frames: frames.into(),
+            is_head: fields::is_head(bytes),
+        })
+    }
+}

@@ -1,0 +1,10 @@
+//! HTTP: sessions of its versions 2 and 3, and a single request in any version.
+
+mod exchange;
+mod fetcher;
+pub(crate) mod h2;
+pub(crate) mod h3;
+pub(crate) mod session;
+
+pub(crate) use exchange::Http;
+pub use fetcher::{Fetcher, FetcherError};

@@ -1,0 +1,197 @@
+//! Whether a job makes sense.
+
+use std::time::Duration;
+
+use readings::Pacing;
+
+use super::target::Request;
+use super::{Job, ROW_MIN, Segment, Stage, Stop, fields};
+
+/// A job that makes no sense.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum JobError {
+    /// No target or no segment.
+    #[error("expected at least one target and one segment of load, found none")]
+    Empty,
+    /// A number that must be at least one is zero.
+    #[error("expected at least one {0}, found 0")]
+    Zero(&'static str),
+    /// HTTP/2 with bytes that are not an HTTP request.
+    #[error("HTTP/2 and HTTP/3 need requests with a method, a path and header fields")]
+    NotHttp,
+    /// HTTP/3 without what it needs.
+    #[error("HTTP/3 needs TLS and an IP address, and has no PROXY protocol headers")]
+    NotQuic,
+    /// A segment on a target that does not exist.
+    #[error("segment {segment} is on target {target}, but there are {targets} targets")]
+    Target {
+        /// The segment's number.
+        segment: usize,
+        /// The target it names.
+        target: usize,
+        /// How many there are.
+        targets: usize,
+    },
+    /// A rate that is not above zero, or that no client can offer.
+    #[error(
+        "expected a rate above 0 and of at most {most} requests per second, which no client exceeds, \
+         found {0}",
+        most = readings::RATE_MAX_PER_S
+    )]
+    Rate(String),
+    /// A target without requests, or with weights that sum to 0.
+    #[error("expected at least one request with a weight above 0")]
+    Requests,
+    /// Stages in a closed loop, or without requests.
+    #[error("stages need an open loop, and at least one request that becomes due in them")]
+    Stages,
+    /// A number of answers for each connection in an open loop.
+    #[error(
+        "a number of requests for each connection needs a closed loop: in an open loop any free \
+             connection takes the next request"
+    )]
+    EachConnection,
+    /// A part with a segment that ends by count, or with fewer threads in all than its own.
+    #[error("a load over several machines must end by time, and count the threads of all of them")]
+    Part,
+    /// Rows shorter than [`ROW_MIN`].
+    #[error("expected rows of at least 10 ms, found {0:?}")]
+    Rows(Duration),
+}
+
+fn stages_are_valid(stages: &[Stage]) -> bool {
+    let valid = |rate: f64| rate.is_finite() && rate >= 0.0;
+    let sum: f64 = stages.iter().map(Stage::requests).sum();
+    stages.is_empty()
+        || sum > 0.0
+            && stages
+                .iter()
+                .all(|stage| valid(stage.from_per_s) && valid(stage.to_per_s))
+}
+
+impl Segment {
+    fn validate(&self) -> Result<(), JobError> {
+        if matches!(self.stop, Stop::Requests(0) | Stop::EachConnection(0)) {
+            return Err(JobError::Zero("request"));
+        }
+        let is_open = matches!(self.pacing, Pacing::Open { .. });
+        if !is_open && !self.stages.is_empty() || !stages_are_valid(&self.stages) {
+            return Err(JobError::Stages);
+        }
+        if is_open && matches!(self.stop, Stop::EachConnection(_)) {
+            return Err(JobError::EachConnection);
+        }
+        let of_stages = self.stages.iter();
+        let highest = of_stages.map(|stage| stage.from_per_s.max(stage.to_per_s));
+        let rate_per_s = match self.pacing {
+            Pacing::Open { rate_per_s } => rate_per_s,
+            Pacing::Closed => return Ok(()),
+        };
+        if rate_per_s.is_nan() || rate_per_s <= 0.0 {
+            return Err(JobError::Rate(rate_per_s.to_string()));
+        }
+        match highest.fold(rate_per_s, f64::max) {
+            rate if rate <= readings::RATE_MAX_PER_S => Ok(()),
+            rate => Err(JobError::Rate(rate.to_string())),
+        }
+    }
+}
+
+impl Job {
+    /// Checks that the job makes sense.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn validate(&self) -> Result<(), JobError> {
+        if self.targets.is_empty() || self.segments.is_empty() {
+            return Err(JobError::Empty);
+        }
+        if self.threads == 0 {
+            return Err(JobError::Zero("thread"));
+        }
+        for target in &self.targets {
+            if target.connections == 0 {
+                return Err(JobError::Zero("connection"));
+            }
+            let is_http = |one: &Request| fields::read(&one.bytes, "http", |_, _| {}).is_some();
+            let is_quic = target.tls.is_some()
+                && target.address.inet().is_some()
+                && target.proxy_header.is_none()
+                && target.http2.is_none();
+            if target.http3.is_some() && !is_quic {
+                return Err(JobError::NotQuic);
+            }
+            if target.streams().is_some() && !target.requests.iter().all(is_http) {
+                return Err(JobError::NotHttp);
+            }
+            if target.streams() == Some(0) {
+                return Err(JobError::Zero("stream"));
+            }
+            if target.requests_per_connection == Some(0) {
+                return Err(JobError::Zero("request per connection"));
+            }
+            if target.requests.iter().all(|request| request.weight == 0) {
+                return Err(JobError::Requests);
+            }
+        }
+        if let Some(rows) = self.rows.filter(|rows| *rows < ROW_MIN) {
+            return Err(JobError::Rows(rows));
+        }
+        if self.requests_per_connection == Some(0) {
+            return Err(JobError::Zero("request per connection"));
+        }
+        if let Some(part) = self.part {
+            let by_time = |segment: &Segment| matches!(segment.stop, Stop::After(_));
+            let fits = part.first_thread + self.threads <= part.all_threads;
+            if !fits || !self.segments.iter().all(by_time) {
+                return Err(JobError::Part);
+            }
+        }
+        for (number, segment) in self.segments.iter().enumerate() {
+            if segment.target >= self.targets.len() {
+                return Err(JobError::Target {
+                    segment: number,
+                    target: segment.target,
+                    targets: self.targets.len(),
+                });
+            }
+            segment.validate()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+    use crate::job::expect::Expect;
+    use crate::job::target::Target;
+
+    #[test]
+    fn a_rate_that_no_client_can_offer_is_refused() {
+        let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let request = b"GET / HTTP/1.1\r\n\r\n".to_vec();
+        let target = Target::new(address, request, Expect::default());
+        let judged = |rate_per_s, highest| {
+            let segment = Segment {
+                stages: vec![Stage {
+                    duration: Duration::from_secs(1),
+                    from_per_s: 1.0,
+                    to_per_s: highest,
+                }],
+                ..Segment::open(rate_per_s, Stop::After(Duration::from_secs(1)))
+            };
+            Job::to(target.clone()).segment(segment).validate()
+        };
+        assert_eq!(judged(1e8, 1e8), Ok(()));
+        let refused = |found: &str| Err(JobError::Rate(found.to_owned()));
+        assert_eq!(judged(1e12, 1.0), refused("1000000000000"));
+        assert_eq!(judged(1.0, 2e8), refused("200000000"));
+        assert_eq!(judged(0.0, 1.0), refused("0"));
+        assert_eq!(judged(f64::NAN, 1.0), refused("NaN"));
+        let text = judged(1e12, 1.0).unwrap_err().to_string();
+        assert!(text.contains("at most 100000000 requests"), "{text}");
+    }
+}

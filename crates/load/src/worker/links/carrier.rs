@@ -1,0 +1,66 @@
+//! The session of a link, of either version.
+
+use crate::http::{h2, h3};
+use crate::worker::request_picker::RequestPicker;
+
+/// A QUIC connection with its session.
+pub(in crate::worker) struct QuicLink {
+    pub(in crate::worker) client: quic::Client,
+    pub(in crate::worker) session: h3::Session,
+    /// The time it is registered for in the timers, `u64::MAX` if for none.
+    pub(in crate::worker) timer_ns: u64,
+}
+
+pub(in crate::worker) enum Carrier {
+    H2(Box<h2::Session>),
+    H3(Box<QuicLink>),
+}
+
+impl Carrier {
+    pub(in crate::worker) fn active(&self) -> u32 {
+        match self {
+            Carrier::H2(session) => session.active(),
+            Carrier::H3(link) => link.session.active(),
+        }
+    }
+
+    pub(in crate::worker) fn is_ending(&self) -> bool {
+        match self {
+            Carrier::H2(session) => session.is_ending(),
+            Carrier::H3(link) => link.session.is_ending(),
+        }
+    }
+
+    pub(in crate::worker) fn end(&mut self) {
+        match self {
+            Carrier::H2(session) => session.end(),
+            Carrier::H3(link) => link.session.end(),
+        }
+    }
+
+    /// Sends the request with this number as the stream of a place that has none. Returns false if it
+    /// cannot now: the server allows no further stream, or the connection takes no further request.
+    #[inline]
+    pub(in crate::worker) fn request(
+        &mut self,
+        place: u32,
+        picker: &RequestPicker,
+        number: usize,
+    ) -> bool {
+        match self {
+            Carrier::H2(session) => session.request(place, &picker.encoded[number]),
+            Carrier::H3(link) => {
+                let connection = &mut link.client.connection;
+                link.session
+                    .request(connection, place, &picker.frames[number])
+            }
+        }
+    }
+
+    pub(in crate::worker) fn cancel(&mut self, place: u32) {
+        match self {
+            Carrier::H2(session) => session.cancel(place),
+            Carrier::H3(link) => link.session.cancel(&mut link.client.connection, place),
+        }
+    }
+}

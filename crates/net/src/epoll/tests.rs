@@ -1,8 +1,0 @@
-use super::Epoll;
-use crate::accepting::faults::FailAccepts;
-
-impl FailAccepts for Epoll {
-    fn fail_accepts(&mut self, errnos: &[i32]) {
-        self.accept_errors.extend(errnos);
-    }
-}

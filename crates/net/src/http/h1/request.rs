@@ -1,0 +1,174 @@
+//! Requests, as a server reads them.
+
+use super::framing::{Framing, HeadFields};
+use super::head::PartialHead;
+use super::{HEADERS_MAX, HttpError, MessageBody};
+
+/// A request whose head and body have come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    pub method: String,
+    /// The request target as it was sent.
+    pub target: String,
+    /// Whether the client wants to keep the connection.
+    pub keep_alive: bool,
+    /// The header fields in order, names as they were sent; values that are not text are shown
+    /// with replacement characters.
+    pub fields: Vec<(String, String)>,
+    /// Length of the body in bytes; its content is not kept.
+    pub body_bytes: u64,
+}
+
+impl Request {
+    /// The first value of a field, by its name in any case.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+/// Reads one request after the other from a connection.
+#[derive(Debug, Default)]
+pub struct RequestParser {
+    partial: PartialHead,
+    body: Option<MessageBody>,
+    request: Request,
+}
+
+impl RequestParser {
+    /// Takes bytes from the front of `input`: returns how many, and whether a request is complete
+    /// (then it is in [`RequestParser::request`]).
+    ///
+    /// # Errors
+    /// When the bytes are no acceptable HTTP/1.1 request; the connection must be closed then.
+    pub fn feed(&mut self, input: &[u8]) -> Result<(usize, bool), HttpError> {
+        let mut at = 0;
+        if self.body.is_none() {
+            let request = &mut self.request;
+            let parse = |bytes: &[u8]| read_head(request, bytes);
+            let Some((taken, body)) = self.partial.take(input, parse)? else {
+                return Ok((input.len(), false));
+            };
+            at = taken;
+            self.body = Some(body);
+        }
+        let Some(body) = &mut self.body else {
+            return Ok((at, false));
+        };
+        let count = &mut self.request.body_bytes;
+        let (n, complete) = body.take(&input[at..], &mut |bytes: &[u8]| {
+            *count += bytes.len() as u64
+        })?;
+        if complete {
+            self.body = None;
+        }
+        Ok((at + n, complete))
+    }
+
+    /// Whether it is between two requests.
+    pub fn at_start(&self) -> bool {
+        self.body.is_none() && self.partial.is_empty()
+    }
+
+    /// The request that is complete.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+}
+
+/// Reads a head: its length, and the framing of the body behind it; the rest goes to `request`.
+fn read_head(
+    request: &mut Request,
+    input: &[u8],
+) -> Result<Option<(usize, MessageBody)>, HttpError> {
+    // One empty line before a request is tolerated (RFC 9112 2.2).
+    let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    if input.iter().take_while(is_end).count() > 2 {
+        return Err(HttpError::Head);
+    }
+    let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Request::new(&mut fields);
+    let len = match head.parse(input) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),
+        Err(_) => return Err(HttpError::Head),
+    };
+    let mut seen = HeadFields::default();
+    request.fields.clear();
+    for field in head.headers.iter() {
+        seen.field(field.name, field.value)?;
+        request.fields.push((
+            field.name.to_string(),
+            String::from_utf8_lossy(field.value).into_owned(),
+        ));
+    }
+    let set = |place: &mut String, text: Option<&str>| {
+        place.clear();
+        place.push_str(text.unwrap_or_default());
+    };
+    set(&mut request.method, head.method);
+    set(&mut request.target, head.path);
+    request.body_bytes = 0;
+    request.keep_alive = seen.keeps_alive(head.version.unwrap_or(0));
+    let framing = seen.settled(Framing::of_request(seen.chunked, seen.length))?;
+    Ok(Some((len, MessageBody::new(framing))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Result<Vec<Request>, HttpError> {
+        let mut parser = RequestParser::default();
+        let mut requests = Vec::new();
+        for piece in pieces {
+            let mut rest = *piece;
+            while !rest.is_empty() {
+                let (taken, complete) = parser.feed(rest)?;
+                rest = &rest[taken..];
+                if complete {
+                    requests.push(parser.request().clone());
+                }
+            }
+        }
+        Ok(requests)
+    }
+
+    #[test]
+    fn pipelined_requests_with_and_without_bodies() {
+        let bytes = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\nPOST /b HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /c HTTP/1.0\r\n\r\n";
+        let whole = read(&[bytes]).unwrap();
+        let seen: Vec<_> = whole
+            .iter()
+            .map(|r| {
+                (
+                    r.method.as_str(),
+                    r.target.as_str(),
+                    r.keep_alive,
+                    r.body_bytes,
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("GET", "/a", true, 0),
+                ("POST", "/b", true, 3),
+                ("GET", "/c", false, 0)
+            ]
+        );
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(read(&single).unwrap(), whole);
+    }
+
+    #[test]
+    fn smuggling_is_refused() {
+        let both =
+            b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+        assert_eq!(read(&[both]), Err(HttpError::ContentLength));
+        assert_eq!(read(&[b"\x00\x01\x02\r\n\r\n"]), Err(HttpError::Head));
+    }
+}

@@ -1,0 +1,540 @@
+//! The event loop on epoll, edge-triggered: one `recv` and one `send` per answer.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::address::Address;
+use crate::io::accepting::Pausing;
+use crate::io::datagrams::Datagrams;
+use crate::io::stamps::{self, Kept};
+use crate::io::target::{Target, all_in_use};
+use crate::io::{Buf, ConnId, Event, Io, IoOptions, LoopId, PayloadId, TargetId};
+use crate::os::{self, check};
+
+mod readiness;
+mod sending;
+#[cfg(test)]
+mod tests;
+mod wait;
+
+use sending::{Outgoing, SendResult, send_now};
+use wait::WaitCall;
+
+/// Marks a listener, or the timer of a wait, in place of a slot.
+const LISTENER: u32 = u32::MAX;
+const TIMER: u32 = u32::MAX - 1;
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    socket: Option<OwnedFd>,
+    outgoing: bool,
+    connecting: bool,
+    /// A UDP socket, whose user reads it.
+    is_watched: bool,
+    first: Option<PayloadId>,
+    paused: bool,
+    /// May be readable.
+    readable: bool,
+    queued_to_read: bool,
+    /// The peer has closed its side, or an error is pending.
+    ending: bool,
+    finish: bool,
+    failed: bool,
+    tracked: bool,
+    sends: VecDeque<Outgoing>,
+}
+
+/// The event loop on epoll; see [`Io`].
+pub struct Epoll {
+    id: LoopId,
+    epoll: OwnedFd,
+    wait_call: WaitCall,
+    slots: Vec<Slot>,
+    free_outgoing: Vec<u32>,
+    free_accepted: Vec<u32>,
+    buffers: Vec<Box<[u8]>>,
+    free_buffers: Vec<u16>,
+    buffers_max: usize,
+    /// Connections that wait for a free receive buffer.
+    starved: Vec<ConnId>,
+    ready: Vec<libc::epoll_event>,
+    next_ready: usize,
+    to_read: VecDeque<ConnId>,
+    events: VecDeque<Event>,
+    targets: Vec<Target>,
+    payloads: Vec<Arc<[u8]>>,
+    listeners: Vec<TcpListener>,
+    to_accept: VecDeque<usize>,
+    pausing: Pausing,
+    /// Errors to inject into the next accepts.
+    #[cfg(test)]
+    accept_errors: VecDeque<i32>,
+    /// Reads and accepts left in this turn, so that one busy peer cannot delay timers.
+    turn: u32,
+    files: bool,
+    stamps: bool,
+    _kept: Option<Kept>,
+    /// See [`stamps::ahead_ns`]; as of this turn's events.
+    ahead_ns: i64,
+}
+
+const TURN: u32 = 1024;
+
+impl Epoll {
+    fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(conn.index as usize)?;
+        (slot.socket.is_some() && slot.generation == conn.generation).then_some(slot)
+    }
+
+    fn register(&self, fd: i32, conn: ConnId) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32,
+            u64: (u64::from(conn.generation) << 32) | u64::from(conn.index),
+        };
+        // SAFETY: `event` is valid; both descriptors are open.
+        check(unsafe {
+            libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event)
+        })
+        .map(drop)
+    }
+
+    fn fail(&mut self, conn: ConnId, errno: i32) {
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.failed {
+            return;
+        }
+        slot.failed = true;
+        self.discard_sends(conn.index as usize);
+        self.events.push_back(Event::Failed { conn, errno });
+    }
+
+    fn give_back(&mut self, id: u16) {
+        self.free_buffers.push(id);
+        // Some may be closed or paused in the meantime.
+        while let Some(conn) = self.starved.pop() {
+            self.mark_readable(conn);
+            if self.slot(conn).is_some_and(|slot| slot.queued_to_read) {
+                return;
+            }
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        !self.to_read.is_empty()
+            || !self.events.is_empty()
+            || !self.to_accept.is_empty()
+            || self.next_ready < self.ready.len()
+    }
+
+    fn mark_readable(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        slot.readable = true;
+        if !slot.queued_to_read && !slot.paused && !slot.connecting {
+            slot.queued_to_read = true;
+            self.to_read.push_back(conn);
+        }
+    }
+
+    /// Tries paused listeners again if it is time. Otherwise shortens a wait to the next attempt.
+    fn until_retry(&mut self, wait_ns: Option<u64>) -> Option<u64> {
+        let Some(left_ns) = self.pausing.left_ns() else {
+            return wait_ns;
+        };
+        if left_ns == 0 {
+            self.to_accept.extend(self.pausing.resume());
+        }
+        Some(wait_ns.map_or(left_ns, |wait_ns| wait_ns.min(left_ns)))
+    }
+
+    fn occupy(&mut self, index: u32, socket: OwnedFd, outgoing: bool) -> ConnId {
+        let slot = &mut self.slots[index as usize];
+        let generation = slot.generation.wrapping_add(1);
+        *slot = Slot {
+            generation,
+            socket: Some(socket),
+            outgoing,
+            ..Slot::default()
+        };
+        ConnId { index, generation }
+    }
+}
+
+impl Io for Epoll {
+    const NAME: &'static str = "epoll";
+
+    fn open(options: IoOptions) -> io::Result<Self> {
+        // SAFETY: takes numbers, touches no memory.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the descriptor is new and has no other owner.
+        let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+        let slots = options.slots();
+        let mut table = Vec::with_capacity(slots);
+        table.resize_with(slots, Slot::default);
+        let buffers = options.buffers.max(1);
+        Ok(Self {
+            id: LoopId::next(),
+            epoll,
+            wait_call: WaitCall::default(),
+            slots: table,
+            free_outgoing: (0..options.outgoing).rev().collect(),
+            free_accepted: (options.outgoing..slots as u32).rev().collect(),
+            buffers: (0..buffers)
+                .map(|_| vec![0; options.buffer_size as usize].into_boxed_slice())
+                .collect(),
+            free_buffers: (0..buffers).rev().collect(),
+            buffers_max: options.buffers_max.max(buffers).into(),
+            starved: Vec::new(),
+            ready: Vec::with_capacity(1024),
+            next_ready: 0,
+            to_read: VecDeque::new(),
+            events: VecDeque::new(),
+            targets: Vec::new(),
+            payloads: Vec::new(),
+            listeners: Vec::new(),
+            to_accept: VecDeque::new(),
+            pausing: Pausing::default(),
+            #[cfg(test)]
+            accept_errors: VecDeque::new(),
+            turn: TURN,
+            files: options.files,
+            stamps: options.stamps,
+            _kept: options.stamps.then(Kept::begin).flatten(),
+            ahead_ns: 0,
+        })
+    }
+
+    fn listen(&mut self, listener: TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        if self.stamps {
+            stamps::ask(listener.as_raw_fd())?;
+        }
+        let number = self.listeners.len();
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+            u64: ((number as u64) << 32) | u64::from(LISTENER),
+        };
+        // SAFETY: `event` is valid; both descriptors are open.
+        check(unsafe {
+            libc::epoll_ctl(
+                self.epoll.as_raw_fd(),
+                libc::EPOLL_CTL_ADD,
+                listener.as_raw_fd(),
+                &mut event,
+            )
+        })?;
+        self.listeners.push(listener);
+        Ok(())
+    }
+
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId {
+        self.targets.push(Target::new(address, sources, self.files));
+        TargetId(self.targets.len() as u32 - 1)
+    }
+
+    fn set_no_delay(&mut self, target: TargetId) {
+        self.targets[target.number()].no_delay = true;
+    }
+
+    fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId {
+        self.payloads.push(bytes);
+        PayloadId(self.payloads.len() as u32 - 1)
+    }
+
+    fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId> {
+        let target = &mut self.targets[target.number()];
+        let socket = target.socket(true, self.stamps)?;
+        let fd = socket.as_raw_fd();
+        let index = self.free_outgoing.pop().ok_or_else(all_in_use)?;
+        let (address, len) = &*target.address;
+        // SAFETY: `address` holds a socket address of length `len`.
+        let result = unsafe { libc::connect(fd, (&raw const *address).cast(), *len) };
+        let errno = if result == 0 {
+            0
+        } else {
+            io::Error::last_os_error().raw_os_error().unwrap_or(0)
+        };
+        let conn = self.occupy(index, socket, true);
+        let slot = &mut self.slots[index as usize];
+        slot.connecting = true;
+        slot.first = first;
+        if errno != 0 && errno != libc::EINPROGRESS {
+            slot.connecting = false;
+            slot.failed = true;
+            self.events.push_back(Event::ConnectFailed { conn, errno });
+            return Ok(conn);
+        }
+        if let Err(e) = self.register(fd, conn) {
+            self.close(conn);
+            return Err(e);
+        }
+        Ok(conn)
+    }
+
+    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+        let own = socket.as_fd().try_clone_to_owned()?;
+        let fd = own.as_raw_fd();
+        let index = self.free_outgoing.pop().ok_or_else(all_in_use)?;
+        let conn = self.occupy(index, own, true);
+        self.slots[index as usize].is_watched = true;
+        let mut event = libc::epoll_event {
+            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
+            u64: (u64::from(conn.generation) << 32) | u64::from(conn.index),
+        };
+        // SAFETY: `event` is valid; both descriptors are open.
+        let added = check(unsafe {
+            libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event)
+        });
+        match added {
+            Ok(_) => Ok(conn),
+            Err(e) => {
+                self.close(conn);
+                Err(e)
+            }
+        }
+    }
+
+    fn send(&mut self, conn: ConnId, payload: PayloadId) {
+        let bytes = self.payloads[payload.0 as usize].clone();
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.failed {
+            return;
+        }
+        let Some(fd) = slot.socket.as_ref().map(|s| s.as_raw_fd()) else {
+            return;
+        };
+        if !slot.sends.is_empty() || slot.connecting {
+            slot.sends.push_back(Outgoing::Shared(bytes, 0));
+            return;
+        }
+        match send_now(fd, &bytes) {
+            SendResult::All => {}
+            SendResult::Part(n) => slot.sends.push_back(Outgoing::Shared(bytes, n)),
+            SendResult::Error(errno) => self.fail(conn, errno),
+        }
+    }
+
+    fn send_ordered(&mut self, conn: ConnId, payload: PayloadId) {
+        let bytes = self.payloads[payload.0 as usize].clone();
+        self.enqueue(conn, Outgoing::Shared(bytes, 0), true);
+    }
+
+    fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
+        let Some(slot) = self.slot(conn) else { return };
+        let ready = slot.sends.is_empty() && !slot.connecting && !slot.failed && !slot.finish;
+        let mut sent = 0;
+        if ready && let Some(socket) = &slot.socket {
+            match send_now(socket.as_raw_fd(), bytes) {
+                SendResult::All => {
+                    self.events.push_back(Event::Drained { conn });
+                    return;
+                }
+                SendResult::Part(n) => sent = n,
+                SendResult::Error(errno) => return self.fail(conn, errno),
+            }
+        }
+        self.enqueue(conn, Outgoing::Own(bytes[sent..].to_vec(), 0), true);
+    }
+
+    fn forward(&mut self, conn: ConnId, buf: Buf) {
+        self.id.check(&buf);
+        self.enqueue(conn, Outgoing::Lent(buf, 0), true);
+    }
+
+    fn has_unread(&self, conn: ConnId) -> bool {
+        let slot = self.slots.get(conn.index as usize);
+        let Some(slot) = slot.filter(|slot| slot.generation == conn.generation) else {
+            return false;
+        };
+        let Some(socket) = &slot.socket else {
+            return false;
+        };
+        let data = (u64::from(conn.generation) << 32) | u64::from(conn.index);
+        let reads = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLERR | libc::EPOLLHUP;
+        let reported = |event: &libc::epoll_event| {
+            let (bits, of) = (event.events as i32, event.u64);
+            of == data && bits & reads != 0
+        };
+        // This list is usually short: its events are handled before anything is read.
+        let may = slot.readable || self.ready[self.next_ready..].iter().any(reported);
+        // An edge is also reported if its data has been read meanwhile, so the socket is asked.
+        slot.failed || (may && os::is_receivable(socket.as_raw_fd()))
+    }
+
+    fn queued(&self, conn: ConnId) -> usize {
+        self.slots
+            .get(conn.index as usize)
+            .filter(|slot| slot.socket.is_some() && slot.generation == conn.generation)
+            .map_or(0, |slot| slot.sends.len())
+    }
+
+    fn finish(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        slot.finish = true;
+        if slot.sends.is_empty() {
+            self.flush(conn);
+        }
+    }
+
+    fn pause(&mut self, conn: ConnId) {
+        if let Some(slot) = self.slot(conn) {
+            slot.paused = true;
+        }
+    }
+
+    fn resume(&mut self, conn: ConnId) {
+        let Some(slot) = self.slot(conn) else { return };
+        slot.paused = false;
+        if slot.readable {
+            self.mark_readable(conn);
+        }
+    }
+
+    fn close(&mut self, conn: ConnId) {
+        if self.slot(conn).is_none() {
+            return;
+        }
+        let index = conn.index as usize;
+        self.discard_sends(index);
+        let slot = &mut self.slots[index];
+        if slot.is_watched
+            && let Some(socket) = &slot.socket
+        {
+            // Its user still has a descriptor of it, so that closing this one is not enough.
+            // SAFETY: both descriptors are open; no event is read for a removal.
+            unsafe {
+                libc::epoll_ctl(
+                    self.epoll.as_raw_fd(),
+                    libc::EPOLL_CTL_DEL,
+                    socket.as_raw_fd(),
+                    std::ptr::null_mut(),
+                )
+            };
+        }
+        slot.socket = None;
+        if slot.outgoing {
+            self.free_outgoing.push(conn.index);
+        } else {
+            self.free_accepted.push(conn.index);
+        }
+        if self.pausing.is_paused() {
+            self.to_accept.extend(self.pausing.resume());
+        }
+    }
+
+    fn abort(&mut self, conn: ConnId) {
+        if let Some(socket) = self.slot(conn).and_then(|slot| slot.socket.as_ref()) {
+            os::reset_when_closed(socket.as_raw_fd());
+        }
+        self.close(conn);
+    }
+
+    fn listen_again(&mut self) {
+        self.to_accept.extend(0..self.listeners.len());
+    }
+
+    fn stop_listening(&mut self) {
+        self.to_accept.clear();
+        self.pausing.resume();
+        for listener in self.listeners.drain(..) {
+            // Closing is not enough if another descriptor of the same socket stays open.
+            // SAFETY: both descriptors are open; no event is read for a removal.
+            unsafe {
+                libc::epoll_ctl(
+                    self.epoll.as_raw_fd(),
+                    libc::EPOLL_CTL_DEL,
+                    listener.as_raw_fd(),
+                    std::ptr::null_mut(),
+                )
+            };
+        }
+    }
+
+    fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()> {
+        if self.next_ready < self.ready.len() {
+            return Ok(());
+        }
+        let wait_ns = self.until_retry(wait_ns);
+        let wait_ns = if self.has_work() { Some(0) } else { wait_ns };
+        self.ready.clear();
+        self.next_ready = 0;
+        self.turn = TURN;
+        self.wait(wait_ns)?;
+        if self.stamps && !self.ready.is_empty() {
+            self.ahead_ns = stamps::ahead_ns();
+        }
+        Ok(())
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                let stale = match &event {
+                    Event::ConnectFailed { conn, .. }
+                    | Event::Connected { conn }
+                    | Event::Failed { conn, .. }
+                    | Event::Readable { conn }
+                    | Event::Drained { conn } => self.slot(*conn).is_none(),
+                    _ => false,
+                };
+                if stale {
+                    continue;
+                }
+                return Some(event);
+            }
+            if self.next_ready < self.ready.len() {
+                let event = self.ready[self.next_ready];
+                self.next_ready += 1;
+                self.handle(event);
+                continue;
+            }
+            if self.turn == 0 {
+                return None;
+            }
+            self.turn -= 1;
+            if let Some(listener) = self.to_accept.pop_front() {
+                if let Some(event) = self.accept_one(listener) {
+                    return Some(event);
+                }
+                continue;
+            }
+            let conn = self.to_read.pop_front()?;
+            if let Some(event) = self.read_one(conn) {
+                return Some(event);
+            }
+        }
+    }
+
+    fn scarce(&self) -> bool {
+        self.buffers.len() - self.free_buffers.len() > self.buffers_max / 2
+    }
+
+    fn bytes(&self, buf: &Buf) -> &[u8] {
+        self.id.check(buf);
+        &self.buffers[buf.id as usize][buf.start as usize..][..buf.len()]
+    }
+
+    fn peer(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if slot.generation != conn.generation {
+            return None;
+        }
+        os::peer(slot.socket.as_ref()?.as_raw_fd())
+    }
+
+    fn local(&self, conn: ConnId) -> Option<SocketAddr> {
+        let slot = self.slots.get(conn.index as usize)?;
+        if slot.generation != conn.generation {
+            return None;
+        }
+        os::local(slot.socket.as_ref()?.as_raw_fd())
+    }
+
+    fn recycle(&mut self, buf: Buf) {
+        self.id.check(&buf);
+        self.give_back(buf.id);
+    }
+}

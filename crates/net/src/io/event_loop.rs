@@ -1,0 +1,562 @@
+//! The interface of the event loops: connections, buffers, events.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::address::Address;
+use crate::io::datagrams::Datagrams;
+use crate::os;
+
+/// A connection of one event loop. Ids are not reused: a stale one names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl ConnId {
+    /// The id of a slot's connection with this generation, for event loops outside of this crate.
+    pub const fn new(slot: u32, generation: u32) -> Self {
+        Self {
+            index: slot,
+            generation,
+        }
+    }
+
+    /// The connection's slot, for tables beside the loop; below [`IoOptions::slots`].
+    pub fn slot(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// Bytes that were received, lent by the loop. Give them back with [`Io::recycle`] or pass them
+/// on with [`Io::forward`]; a buffer that is dropped is lost to the loop. A loop panics when it
+/// gets a buffer that it did not lend.
+#[must_use = "a buffer must be recycled or forwarded"]
+#[derive(Debug)]
+pub struct Buf {
+    pub(crate) id: u16,
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+    pub(crate) owner: LoopId,
+    /// 0 if unknown.
+    pub(crate) arrived_ns: u64,
+}
+
+/// Identifies a loop within the process, so that no loop takes a buffer of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoopId(u32);
+
+impl LoopId {
+    /// The ID of all loops outside this crate.
+    const OUTSIDE: LoopId = LoopId(0);
+
+    /// An ID that no other loop has.
+    pub fn next() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether this loop has lent the buffer.
+    #[inline]
+    pub fn has_lent(self, buf: &Buf) -> bool {
+        buf.owner == self
+    }
+
+    /// # Panics
+    /// If another loop has lent the buffer.
+    #[inline]
+    pub(crate) fn check(self, buf: &Buf) {
+        assert!(
+            buf.owner == self,
+            "a buffer was handed to an event loop that did not lend it"
+        );
+    }
+
+    /// A buffer that this loop lends.
+    #[inline]
+    pub fn lend(self, id: u16, start: u32, len: u32) -> Buf {
+        Buf {
+            id,
+            start,
+            len,
+            owner: self,
+            arrived_ns: 0,
+        }
+    }
+}
+
+/// The `errno` of [`Event::AcceptFailed`] where all slots of [`IoOptions::accepted`] are in use;
+/// the client was closed.
+pub const SLOTS_FULL: i32 = libc::EUSERS;
+
+impl Buf {
+    /// A part of a buffer, for event loops outside this crate.
+    pub fn new(id: u16, start: u32, len: u32) -> Self {
+        LoopId::OUTSIDE.lend(id, start, len)
+    }
+
+    /// The kernel timestamp of the last of its bytes, ns of CLOCK_MONOTONIC
+    /// ([`os::now_ns`]): delays of the reading thread are not in it. `None`
+    /// without [`IoOptions::stamps`], and if the kernel gave none.
+    pub fn arrived_ns(&self) -> Option<u64> {
+        (self.arrived_ns > 0).then_some(self.arrived_ns)
+    }
+
+    /// With the time at which it arrived, ns; 0 if unknown.
+    #[must_use = "a buffer must be recycled or forwarded"]
+    pub fn at(self, arrived_ns: u64) -> Self {
+        Self { arrived_ns, ..self }
+    }
+
+    /// Its number among the buffers of the loop that lent it.
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// Where its bytes lie in the buffer.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.start as usize..(self.start + self.len) as usize
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it holds nothing (it never does when it comes with an event).
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Shrinks it to a range of its bytes; what of the range lies beyond its end is ignored.
+    pub fn keep(&mut self, range: std::ops::Range<usize>) {
+        let end = range.end.min(self.len());
+        let from = range.start.min(end);
+        self.start += from as u32;
+        self.len = (end - from) as u32;
+    }
+}
+
+/// An address that connections are opened to, registered with the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TargetId(pub(crate) u32);
+
+impl TargetId {
+    /// The id of the target with this number, for event loops outside of this crate.
+    pub fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Targets are numbered in the order in which they were registered.
+    pub fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Bytes that are sent again and again, registered with the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PayloadId(pub(crate) u32);
+
+impl PayloadId {
+    /// The id of the payload with this number, for event loops outside of this crate.
+    pub fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Payloads are numbered in the order in which they were registered.
+    pub fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How a TLS handshake went. Times are ns of the loop's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// When the connection was open and the handshake began.
+    pub opened_ns: u64,
+    /// When the handshake was complete.
+    pub established_ns: u64,
+    /// Whether an earlier session was resumed.
+    pub is_resumed: bool,
+    /// `1.2` or `1.3`.
+    pub version: &'static str,
+    /// The cipher suite's IANA name.
+    pub suite: &'static str,
+    /// The key exchange group, if the keys were exchanged anew.
+    pub group: Option<&'static str>,
+    /// The protocol that was negotiated by ALPN.
+    pub alpn: Option<&'static str>,
+    /// The key type of the peer's certificate, if it showed one.
+    pub key: Option<&'static str>,
+}
+
+/// Bytes as they pass over the network, TLS included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireBytes {
+    pub read: u64,
+    pub sent: u64,
+}
+
+/// The `errno` of [`Event::ConnectFailed`] and [`Event::Failed`] where TLS failed:
+/// [`Io::failure`] has the reason.
+pub const TLS_FAILED: i32 = libc::EPROTO;
+
+/// The `errno` of [`Event::Failed`] on a stream whose request the server has not processed, so that
+/// it may be sent again.
+pub const NOT_PROCESSED: i32 = libc::ECANCELED;
+
+/// The `errno` of [`Event::ConnectFailed`] on a stream for which this side has no connection with a
+/// free place.
+pub const NO_PLACE: i32 = libc::ENOBUFS;
+
+/// The `errno` of [`Event::Failed`] where the peer broke a rule of HTTP/2.
+pub const MALFORMED: i32 = libc::EBADMSG;
+
+/// The number of the listener in [`Event::Accepted`] if the connection is a stream of another one;
+/// see [`Io::carrier`].
+pub const STREAM: u32 = u32::MAX;
+
+/// A connection that carries streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CarrierState {
+    /// The number of open streams.
+    pub streams: usize,
+    /// Whether any stream has ever been opened.
+    pub has_begun: bool,
+    /// Whether the peer has been told that there will be no more.
+    pub is_draining: bool,
+    /// Malformed requests since the last call.
+    pub malformed: u64,
+}
+
+/// An event of a connection or a listener.
+#[derive(Debug)]
+pub enum Event {
+    /// A listener accepted a connection.
+    Accepted {
+        /// The new connection.
+        conn: ConnId,
+        /// Number of the listener, in the order in which they were given.
+        listener: u32,
+    },
+    /// A listener could not accept, with the `errno`. If descriptors or memory are lacking, clients
+    /// wait: the loop tries again when one of its connections closes, and ten times a second. This
+    /// is reported once until an accept succeeds. After other errors it goes on at once.
+    AcceptFailed {
+        /// The error's number.
+        errno: i32,
+    },
+    /// A connection was opened.
+    Connected { conn: ConnId },
+    /// A connection could not be opened; it must still be closed.
+    ConnectFailed {
+        conn: ConnId,
+        /// The error's number.
+        errno: i32,
+    },
+    /// Data was received.
+    Data {
+        conn: ConnId,
+        /// The bytes.
+        buf: Buf,
+    },
+    /// The peer will send no more.
+    Eof { conn: ConnId },
+    /// The connection broke; it must still be closed.
+    Failed {
+        conn: ConnId,
+        /// The error's number.
+        errno: i32,
+    },
+    /// A socket of [`Io::watch`] has datagrams or an error. The caller reads until there are none;
+    /// only then are further ones reported.
+    Readable {
+        /// The socket.
+        conn: ConnId,
+    },
+    /// All sends by [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] are in the kernel.
+    Drained { conn: ConnId },
+}
+
+/// Sizes of an event loop.
+#[derive(Clone, Copy, Debug)]
+pub struct IoOptions {
+    /// Most connections opened by the loop at one time.
+    pub outgoing: u32,
+    /// Most connections accepted by the loop at one time; 0 for a loop that does not listen.
+    pub accepted: u32,
+    /// Number of receive buffers: a power of two, at most 32,768.
+    pub buffers: u16,
+    /// Upper limit of their number, which grows when all are in use; a smaller number than
+    /// [`IoOptions::buffers`] means no growth. Memory is taken only for those that were needed.
+    pub buffers_max: u16,
+    /// Bytes of each receive buffer.
+    pub buffer_size: u32,
+    /// For a relay: connections are files of the process even if the loop has a table of its own.
+    /// Then peer addresses are available, half-closing needs no kernel worker thread, and outgoing
+    /// connections have `TCP_NODELAY`.
+    pub files: bool,
+    /// Kernel timestamps of received data: [`Buf::arrived_ns`]. Receiving costs more, and
+    /// connections are files of the process.
+    pub stamps: bool,
+}
+
+impl Default for IoOptions {
+    fn default() -> Self {
+        Self {
+            outgoing: 1024,
+            accepted: 0,
+            buffers: 256,
+            buffers_max: 0,
+            buffer_size: 16 * 1024,
+            files: false,
+            stamps: false,
+        }
+    }
+}
+
+impl IoOptions {
+    /// Number of connection slots: every [`ConnId::slot`] is below it.
+    pub fn slots(&self) -> usize {
+        self.outgoing as usize + self.accepted as usize
+    }
+}
+
+/// An event loop. It belongs to the thread that made it.
+///
+/// The life of a connection: [`Io::connect`] or [`Event::Accepted`] begins it, events follow, and
+/// [`Io::close`] ends it; after `close` no event of it comes. A connection that failed must be
+/// closed too.
+pub trait Io: Sized {
+    /// `io_uring` or `epoll`.
+    const NAME: &'static str;
+
+    /// The time of the loop's timers, ns of CLOCK_MONOTONIC; a simulated loop has its own.
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        os::now_ns()
+    }
+
+    /// The same, cheaper, and with the resolution of the kernel's tick.
+    #[inline]
+    fn coarse_now_ns(&self) -> u64 {
+        os::coarse_now_ns()
+    }
+
+    /// Opens a loop.
+    ///
+    /// # Errors
+    /// When the kernel refuses it: too old, forbidden, out of memory or descriptors.
+    fn open(options: IoOptions) -> io::Result<Self>;
+
+    /// Accepts connections from a listener, all with `TCP_NODELAY` if the listener has it.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be watched.
+    fn listen(&mut self, listener: TcpListener) -> io::Result<()>;
+
+    /// Registers an address to connect to; with several `sources`, connections are bound to them
+    /// in turn.
+    fn add_target(&mut self, address: &Address, sources: &[SocketAddr]) -> TargetId;
+
+    /// As [`Io::add_target`]; its connections speak TLS by the settings with this number. A loop
+    /// without TLS ignores the number.
+    fn add_tls_target(
+        &mut self,
+        address: &Address,
+        sources: &[SocketAddr],
+        tls: Option<u32>,
+    ) -> TargetId {
+        let _ = tls;
+        self.add_target(address, sources)
+    }
+
+    /// As [`Io::add_tls_target`], but each connection to it is a stream on an HTTP/2 connection.
+    /// The loop opens as many HTTP/2 connections as are needed. The user of a stream sends one
+    /// request and gets its response, both in HTTP/1.1. A loop that cannot carry streams opens
+    /// ordinary connections.
+    fn add_stream_target(
+        &mut self,
+        address: &Address,
+        sources: &[SocketAddr],
+        tls: Option<u32>,
+    ) -> TargetId {
+        self.add_tls_target(address, sources, tls)
+    }
+
+    /// Connections to a target get `TCP_NODELAY`: otherwise a short segment waits until the one before
+    /// is acknowledged, a round trip later (Nagle's algorithm, RFC 9293 3.7.4). For targets to which
+    /// several sends may be under way; connections to it are files of the process then.
+    fn set_no_delay(&mut self, target: TargetId) {
+        let _ = target;
+    }
+
+    /// Registers bytes to send.
+    fn add_payload(&mut self, bytes: Arc<[u8]>) -> PayloadId;
+
+    /// Opens a connection; `first` is sent as soon as it is open.
+    ///
+    /// # Errors
+    /// When there is no free slot or no socket.
+    fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId>;
+
+    /// Watches a UDP socket, which takes the slot of a connection that the loop opens:
+    /// [`Event::Readable`] comes when it has datagrams. Sending and receiving are up to the caller,
+    /// who keeps the socket open until [`Io::close`].
+    ///
+    /// # Errors
+    /// When there is no free slot or descriptor, or the loop has no datagrams.
+    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+        let _ = socket;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Gives a connection that is being opened the bytes that come before its TLS handshake: a PROXY
+    /// protocol header. False where there is no TLS on it, and nothing is done.
+    fn send_before_handshake(&mut self, conn: ConnId, bytes: &[u8]) -> bool {
+        let _ = (conn, bytes);
+        false
+    }
+
+    /// How the TLS handshake of a connection went; `None` without TLS, and before it is complete.
+    /// [`Event::Connected`] comes when it is complete.
+    fn handshake(&self, conn: ConnId) -> Option<&Handshake> {
+        let _ = conn;
+        None
+    }
+
+    /// Why TLS failed on a connection that was not closed yet.
+    fn failure(&self, conn: ConnId) -> Option<&str> {
+        let _ = conn;
+        None
+    }
+
+    /// Begins to carry streams on an accepted connection, with the bytes that were received on it
+    /// so far. Each stream is then a connection, accepted from listener [`STREAM`]. False, without
+    /// any effect, if the loop cannot carry streams.
+    fn carry_streams(&mut self, conn: ConnId, bytes: &[u8]) -> bool {
+        let _ = (conn, bytes);
+        false
+    }
+
+    /// The connection that carries a stream; `None` for other connections.
+    fn carrier(&self, conn: ConnId) -> Option<ConnId> {
+        let _ = conn;
+        None
+    }
+
+    /// Whether a connection is an outgoing stream on an HTTP/2 connection that carried others
+    /// before.
+    fn is_reused(&self, conn: ConnId) -> bool {
+        let _ = conn;
+        false
+    }
+
+    /// Whether a connection that is being opened is a stream that waits until one of the HTTP/2
+    /// connections of its target has a place for it.
+    fn waits_for_place(&self, conn: ConnId) -> bool {
+        let _ = conn;
+        false
+    }
+
+    /// The state of a connection that carries streams.
+    fn carrier_state(&mut self, conn: ConnId) -> CarrierState {
+        let _ = conn;
+        CarrierState::default()
+    }
+
+    /// Tells the peer that a connection carries no further streams. Without `now`, those in flight
+    /// are still served. [`Event::Eof`] follows when none is open.
+    fn end_streams(&mut self, conn: ConnId, now: bool) {
+        let _ = (conn, now);
+    }
+
+    /// Bytes of all TLS connections so far, as they passed over the network.
+    fn wire_bytes(&self) -> WireBytes {
+        WireBytes::default()
+    }
+
+    /// Sends registered bytes. Failures are reported; success is not always ([`Event::Drained`] may
+    /// follow). Only for one request at a time: two such sends may be reordered if the peer does
+    /// not read. [`Io::queued`] says whether a long one is still under way.
+    fn send(&mut self, conn: ConnId, payload: PayloadId);
+
+    /// Sends registered bytes after everything sent before; [`Event::Drained`] follows.
+    fn send_ordered(&mut self, conn: ConnId, payload: PayloadId);
+
+    /// Copies and sends bytes; [`Event::Drained`] follows.
+    fn send_copy(&mut self, conn: ConnId, bytes: &[u8]);
+
+    /// Sends received bytes and recycles their buffer; [`Event::Drained`] follows.
+    fn forward(&mut self, conn: ConnId, buf: Buf);
+
+    /// Sends a part of received bytes and recycles their buffer, as [`Io::forward`] does.
+    fn forward_part(&mut self, conn: ConnId, mut buf: Buf, range: std::ops::Range<usize>) {
+        buf.keep(range);
+        if buf.is_empty() {
+            return self.recycle(buf);
+        }
+        self.forward(conn, buf);
+    }
+
+    /// Whether a connection has data, its end or a failure whose event was not taken yet. A loop
+    /// that cannot tell returns false.
+    fn has_unread(&self, conn: ConnId) -> bool {
+        let _ = conn;
+        false
+    }
+
+    /// Number of sends that are not in the kernel yet.
+    fn queued(&self, conn: ConnId) -> usize;
+
+    /// Ends the sending side once everything is sent.
+    fn finish(&mut self, conn: ConnId);
+
+    /// Stops receiving until [`Io::resume`]; some data may still come.
+    fn pause(&mut self, conn: ConnId);
+
+    /// Receives again after [`Io::pause`].
+    fn resume(&mut self, conn: ConnId);
+
+    /// Closes a connection and drops its send queue.
+    fn close(&mut self, conn: ConnId);
+
+    /// Closes a connection as [`Io::close`], with a reset if connections are files of the process.
+    fn abort(&mut self, conn: ConnId);
+
+    /// Checks all listeners again. To be called when another loop that accepted from the same
+    /// sockets has stopped: the kernel may have notified only that one of a connection.
+    fn listen_again(&mut self);
+
+    /// Closes the listeners; connections that were accepted go on.
+    fn stop_listening(&mut self);
+
+    /// Submits all operations and waits for events: not at all with `Some(0)`, at most so many
+    /// nanoseconds, or without limit.
+    ///
+    /// # Errors
+    /// When the kernel refuses; the loop is unusable then.
+    fn poll(&mut self, wait_ns: Option<u64>) -> io::Result<()>;
+
+    /// The next event of this turn; `None` ends the turn.
+    fn next_event(&mut self) -> Option<Event>;
+
+    /// Whether more than half of all receive buffers are lent. When all are, nothing is received
+    /// until one is given back.
+    fn scarce(&self) -> bool;
+
+    /// The bytes of a buffer.
+    fn bytes(&self, buf: &Buf) -> &[u8];
+
+    /// The address of a connection's peer, if connections are files of the process; a system call.
+    fn peer(&self, conn: ConnId) -> Option<SocketAddr>;
+
+    /// The address of the connection's own end; as [`Io::peer`].
+    fn local(&self, conn: ConnId) -> Option<SocketAddr>;
+
+    /// Gives a buffer back.
+    fn recycle(&mut self, buf: Buf);
+}

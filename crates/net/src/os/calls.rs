@@ -1,0 +1,50 @@
+//! Results of system calls, and memory from the kernel.
+
+use std::io;
+
+pub(crate) fn check(result: i32) -> io::Result<i32> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// Repeats a system call while signals interrupt it; its result, or the `errno`.
+pub(crate) fn again(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
+    loop {
+        let n = call();
+        if n >= 0 {
+            return Ok(n as usize);
+        }
+        match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
+            libc::EINTR => {}
+            errno => return Err(errno),
+        }
+    }
+}
+
+/// Maps zeroed memory that is allocated when it is touched; [`unmap_memory`] frees it.
+pub(crate) fn map_memory(bytes: usize) -> io::Result<*mut u8> {
+    // SAFETY: a new mapping, of no file, wherever there is room.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(memory.cast())
+}
+
+/// Unmaps memory of [`map_memory`], which must not be used any more.
+pub(crate) fn unmap_memory(memory: *mut u8, bytes: usize) {
+    // SAFETY: the caller owns this mapping and has no reference into it.
+    unsafe { libc::munmap(memory.cast(), bytes) };
+}

@@ -1,0 +1,4 @@
+//! Files that others may tamper with.
+
+pub mod folder;
+pub mod plain_file;

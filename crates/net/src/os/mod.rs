@@ -1,0 +1,30 @@
+//! System calls that the standard library lacks, as safe functions.
+
+mod calls;
+mod child;
+mod clocks;
+mod files;
+pub mod namespace;
+pub mod perf;
+pub mod process;
+mod sockets;
+mod system;
+pub mod tun;
+pub mod wait;
+
+pub(crate) use calls::{again, check, map_memory, unmap_memory};
+pub use child::{ChildSetup, die_with_parent, set_up_child};
+pub(crate) use clocks::real_ns;
+pub use clocks::{
+    RunQueueWait, children_cpu_ns, coarse_now_ns, now_ns, process_cpu_ns, thread_cpu_ns,
+};
+pub use files::{folder, plain_file};
+pub use process::{adopt_orphans, kill, reap};
+pub use sockets::{force_receive_buffer, listen, tcp_congestion};
+pub(crate) use sockets::{
+    is_receivable, local, peer, receive, reset_when_closed, set_option, stream_socket,
+};
+pub use system::{
+    allowed_cpus, become_user, bind_to_cpus, is_root, open_files, page_bytes, raise_open_files,
+    run_first, sharpen_timers, terminal_columns, user_id, user_ids,
+};

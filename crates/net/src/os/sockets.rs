@@ -1,0 +1,152 @@
+//! Sockets: listening, options and addresses.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+use rustix::net::sockopt;
+
+use super::calls::{again, check};
+use crate::address::{Address, from_raw};
+
+/// Opens a listening socket: address reuse, and several threads' sockets on one port when
+/// `share_port`; `TCP_NODELAY` passes on to what it accepts.
+///
+/// # Errors
+/// When the address is in use, not of this machine, or not allowed.
+pub fn listen(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
+    let mut attempts = if address.port() == 0 { 8 } else { 1 };
+    loop {
+        attempts -= 1;
+        match listen_once(address, backlog, share_port) {
+            // The kernel may give a free port to two sockets that do not listen yet; the later one
+            // tries again.
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && attempts > 0 => {}
+            result => return result,
+        }
+    }
+}
+
+fn listen_once(address: SocketAddr, backlog: i32, share_port: bool) -> io::Result<TcpListener> {
+    let fd = stream_socket(Address::Inet(address).family(), false)?;
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    sockopt::set_socket_reuseport(&fd, share_port)?;
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    rustix::net::bind(&fd, &address)?;
+    rustix::net::listen(&fd, backlog)?;
+    Ok(TcpListener::from(fd))
+}
+
+/// The congestion control that the kernel gives new TCP connections in the network namespace of this
+/// thread (`net.ipv4.tcp_congestion_control`), such as `cubic`; `None` if there are no sockets.
+pub fn tcp_congestion() -> Option<String> {
+    let socket = stream_socket(libc::AF_INET, false).ok()?;
+    sockopt::tcp_congestion(&socket).ok()
+}
+
+/// A stream socket of an address family.
+pub(crate) fn stream_socket(family: i32, nonblocking: bool) -> io::Result<OwnedFd> {
+    let mut kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    if nonblocking {
+        kind |= libc::SOCK_NONBLOCK;
+    }
+    // SAFETY: takes numbers, touches no memory.
+    let fd = check(unsafe { libc::socket(family, kind, 0) })?;
+    // SAFETY: the descriptor is new and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The address of a socket's peer, if it has an IP address.
+pub(crate) fn peer(fd: RawFd) -> Option<SocketAddr> {
+    // SAFETY: the call writes an address of at most the given length.
+    ask_address(|storage, len| unsafe { libc::getpeername(fd, storage, len) })
+}
+
+/// The address of a socket's own end, if it has an IP address.
+pub(crate) fn local(fd: RawFd) -> Option<SocketAddr> {
+    // SAFETY: the call writes an address of at most the given length.
+    ask_address(|storage, len| unsafe { libc::getsockname(fd, storage, len) })
+}
+
+fn ask_address(
+    ask: impl FnOnce(*mut libc::sockaddr, &mut libc::socklen_t) -> i32,
+) -> Option<SocketAddr> {
+    // SAFETY: a sockaddr_storage is plain bytes, all zero is valid.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut len = std::mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    let got = ask((&raw mut storage).cast(), &mut len);
+    (got == 0).then(|| from_raw(&storage)).flatten()
+}
+
+/// Makes closing the socket send a reset.
+pub(crate) fn reset_when_closed(fd: RawFd) {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the pointer and length describe `linger`. Where it fails, closing is as usual.
+    unsafe {
+        libc::setsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            std::mem::size_of::<libc::linger>() as libc::socklen_t,
+        )
+    };
+}
+
+/// Sets a socket's receive buffer, above the system's limit if need be.
+///
+/// # Errors
+/// Without `CAP_NET_ADMIN` in the initial user namespace.
+pub fn force_receive_buffer(fd: RawFd, bytes: usize) -> io::Result<()> {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+}
+
+pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the pointer and length describe `value`.
+    check(unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            name,
+            (&raw const value).cast(),
+            std::mem::size_of::<i32>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// Receives without blocking; the number of bytes, or the `errno`.
+pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
+    again(|| {
+        // SAFETY: pointer and length describe the buffer.
+        unsafe {
+            libc::recv(
+                fd,
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                libc::MSG_DONTWAIT,
+            )
+        }
+    })
+}
+
+/// Whether a receive would return at once, with data, the end or an error.
+pub(crate) fn is_receivable(fd: RawFd) -> bool {
+    let mut byte = 0_u8;
+    let peeked = again(|| {
+        // SAFETY: the pointer is that of one writable byte.
+        unsafe {
+            libc::recv(
+                fd,
+                (&raw mut byte).cast(),
+                1,
+                libc::MSG_DONTWAIT | libc::MSG_PEEK,
+            )
+        }
+    });
+    peeked != Err(libc::EAGAIN)
+}

@@ -1,0 +1,104 @@
+//! What happened to servers during a load, and what clients noticed.
+
+use serde::{Deserialize, Serialize};
+
+/// The length of the rows of a load with events, ms.
+pub const EVENT_ROW_MS: u64 = 100;
+
+/// Events in an open loop's window: the failures around them, and how the servers came back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventsReading {
+    /// Requests of the whole load, also of what was cut off at its start and of those that were
+    /// answered after the window's end.
+    pub requests: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// Time from the first event until the rate is full again: from then on to the window's end
+    /// 95% of the requests of every second had a good answer within 0.3 s. 0 where it was full all
+    /// the time, absent where it was not full at the window's end.
+    pub full_rate_after_s: Option<f64>,
+    /// The longest time without any good answer, from the first event to the window's end.
+    pub longest_silence_s: Option<f64>,
+    /// When it began, since the measured window began.
+    pub longest_silence_at_s: Option<f64>,
+    /// The longest time that a good answer took which came after the first event; absent where none
+    /// came.
+    pub longest_response_s: Option<f64>,
+    /// Time from the first event to the window's end.
+    pub observed_s: f64,
+    /// What happened, in order.
+    pub events: Vec<EventReading>,
+}
+
+/// Something that happened to a server or a host, at times since the measured window began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventReading {
+    /// The server that it happened to; empty if it happened to a host.
+    pub server: String,
+    /// The host that it happened to as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// What was done, in the word of an experiment file: `kill`, `reload` and so on.
+    pub what: String,
+    /// When it had been done; of a reload and of a rolling restart, when it was ordered.
+    pub at_s: f64,
+    /// When it had been undone; absent where that came after the window's end, except for a server that
+    /// was started again in the window.
+    pub back_s: Option<f64>,
+    /// Time from then until the server had its share of the load again, judged by its CPU time;
+    /// absent if it did not within the window.
+    pub in_rotation_after_s: Option<f64>,
+    /// How long that was looked for.
+    pub looked_for_s: f64,
+    /// The most connections that were open at a server while it was stopped: requests that had
+    /// been sent to it and waited there.
+    pub connections_max: Option<u64>,
+    /// By how much it was begun or undone after its due time, whichever delay was longer; the wait for
+    /// another event on the same server does not count. Absent for the later servers of a rolling
+    /// restart, which have no due time, and in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_s: Option<f64>,
+    /// Of a reload: time from `at_s` until the new configuration was seen to be in effect; absent
+    /// if that was not seen before the reload was undone or the window ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_effect_after_s: Option<f64>,
+    /// The load while the event lasted; absent in journals of before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<DuringEvent>,
+}
+
+impl EventReading {
+    /// The name of the server or the host.
+    pub fn target(&self) -> &str {
+        self.host.as_deref().unwrap_or(&self.server)
+    }
+
+    /// Whether this is a reload, which takes no server out of rotation.
+    pub fn is_reload(&self) -> bool {
+        self.what == RELOAD
+    }
+
+    /// Whether the event can take a server out of rotation.
+    pub fn has_rotation(&self) -> bool {
+        self.host.is_none() && !self.is_reload()
+    }
+}
+
+/// The word for a reload.
+const RELOAD: &str = "reload";
+
+/// The load while an event lasted, from its interval rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DuringEvent {
+    /// Start and end of these rows, since the measured window began.
+    pub start_s: f64,
+    pub end_s: f64,
+    /// Good answers that came in these rows.
+    pub requests: u64,
+    /// Failures in these rows.
+    pub errors: u64,
+    /// The longest response time of the good answers.
+    pub response_us_max: f64,
+    /// The largest of the rows' 99th percentiles.
+    pub row_p99_us_max: f64,
+}

@@ -1,0 +1,6 @@
+//! Sums of counts.
+
+/// Adds a count. Those of hosts that are at fault do not wrap around.
+pub(crate) fn add_count(sum: &mut u64, part: u64) {
+    *sum = sum.saturating_add(part);
+}

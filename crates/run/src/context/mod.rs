@@ -1,0 +1,112 @@
+//! What the parts of a run share while they measure.
+
+pub(crate) mod loads;
+pub(crate) mod orders;
+pub(crate) mod segments;
+mod slice_times;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use net::AddressSelection;
+use readings::{Condition, CurveChoice, FailureCause};
+use serde_json::Value;
+
+use crate::fleet::timing::NeededTimes;
+use crate::testbed::Testbed;
+use crate::testbed::authority::RunAuthority;
+use crate::testbed::chosen_addresses::{ChosenAddresses, Unresolved};
+use crate::{CpuPlacement, RunEvent, RunOptions};
+use experiment::{HttpVersion, ResolvedCondition, SubjectSpec, Target};
+
+pub(crate) struct Context<'a> {
+    pub(crate) options: &'a RunOptions<'a>,
+    pub(crate) placement: &'a CpuPlacement,
+    pub(crate) testbed: &'a mut Testbed,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) seed: u64,
+    pub(crate) block: u32,
+    pub(crate) emit: &'a mut dyn FnMut(RunEvent),
+    /// Configuration of each started server, for `hosts.json`.
+    pub(crate) configurations: BTreeMap<String, Value>,
+    pub(crate) driver_versions: &'a BTreeMap<String, Option<String>>,
+    /// The rates of the condition's curve, once they are chosen.
+    pub(crate) curve: Option<CurveChoice>,
+    /// What loads that begin at the same time needed so far.
+    pub(crate) needed: NeededTimes,
+    pub(crate) learned: &'a mut Learned,
+    pub(crate) authority: &'a RunAuthority,
+    pub(crate) chosen_addresses: &'a mut ChosenAddresses,
+}
+
+/// What groups have shown that matters for later ones.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    /// Conditions whose subjects are measured one after the other, and why.
+    pub(crate) one_by_one: BTreeMap<Condition, String>,
+    /// Conditions whose idle servers were sampled.
+    pub(crate) sampled: BTreeSet<Condition>,
+    /// Conditions in which the baseline's second copy has no servers of its own.
+    pub(crate) without_copies: BTreeSet<Condition>,
+    /// Servers that do not start, which was reported.
+    pub(crate) not_started: BTreeSet<String>,
+}
+
+impl Context<'_> {
+    pub(crate) fn phase(&mut self, what: &str) {
+        (self.emit)(RunEvent::Phase { what: what.into() });
+    }
+
+    /// Tells whoever watches the run.
+    pub(crate) fn note(&mut self, text: String) {
+        (self.emit)(RunEvent::Note { text });
+    }
+
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The address of a subject, as seen from the host `from`.
+    pub(crate) fn resolve(
+        &mut self,
+        from: Option<&str>,
+        subject: &SubjectSpec,
+        addresses: &BTreeMap<String, SocketAddr>,
+    ) -> Result<SocketAddr, Unresolved> {
+        let experiment = self.options.experiment;
+        match &subject.target {
+            Target::Server(name) => self
+                .testbed
+                .address_of(experiment, from, name, addresses)
+                .ok_or_else(|| Unresolved {
+                    reason: format!("server `{name}` is not running"),
+                    cause: FailureCause::Other,
+                }),
+            Target::Address(text) => {
+                let is_here = !experiment.hosts_are_apart() && !experiment.hosts_are_machines();
+                let selection = match (subject.http, is_here) {
+                    (HttpVersion::Http3, _) => AddressSelection::FirstForQuic,
+                    (_, true) => AddressSelection::FirstAccepting,
+                    (_, false) => AddressSelection::FirstFromElsewhere,
+                };
+                self.chosen_addresses.resolve(text, selection)
+            }
+        }
+    }
+
+    /// The address of a subject as seen from each of the further hosts that make the load.
+    pub(crate) fn resolve_elsewhere(
+        &mut self,
+        resolved: &ResolvedCondition,
+        subject: &SubjectSpec,
+        addresses: &BTreeMap<String, SocketAddr>,
+    ) -> Result<Vec<(String, SocketAddr)>, Unresolved> {
+        let hosts = resolved.load.more_hosts.iter();
+        let resolve = |host: &String| {
+            let address = self.resolve(Some(host), subject, addresses)?;
+            Ok((host.clone(), address))
+        };
+        hosts.map(resolve).collect()
+    }
+}

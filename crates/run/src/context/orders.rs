@@ -1,0 +1,108 @@
+//! The order of a load: what its job asks for, and the servers that are sampled meanwhile.
+
+use agent::wire::LoadOrder;
+use experiment::{
+    BodyCheck, Expect, HttpVersion, LoadSpec, ResolvedCondition, SubjectSpec, Target,
+};
+use load::{BodyRule, Job, Segment, StatusRule, Wait};
+
+use crate::context::Context;
+use crate::testbed::copies::original;
+use crate::testbed::{ReadySubject, running_behind};
+
+impl Context<'_> {
+    pub(crate) fn order(
+        &self,
+        resolved: &ResolvedCondition,
+        ready: &[ReadySubject],
+        segments: Vec<Segment>,
+    ) -> LoadOrder {
+        let load = &resolved.load;
+        let expect = &self.options.experiment.expect;
+        let cpus = self.placement.load_cpus.clone();
+        let threads = load.threads.unwrap_or(cpus.len().max(1) as u32);
+        let (watch, mut watch_others) = self.testbed.watched(load.host.as_deref(), resolved);
+        watch_others.extend(running_behind(ready));
+        let targets = ready.iter().map(|one| target(one, load, expect));
+        let job = Job {
+            segments,
+            threads: threads.clamp(1, load.connections) as usize,
+            requests_per_connection: match load.keepalive {
+                true => load.requests_per_connection,
+                false => Some(1),
+            },
+            connect_timeout: load.timeout,
+            timeout: load.timeout,
+            cpus,
+            // Several hosts may have CPUs in common.
+            wait: match self.placement.load_alone && load.more_hosts.is_empty() {
+                true => Wait::Spin,
+                false => Wait::Sleep,
+            },
+            seed: self.seed,
+            ..Job::to_all(targets)
+        };
+        LoadOrder {
+            watch,
+            watch_others,
+            ..LoadOrder::of(job)
+        }
+    }
+}
+
+/// The header field that asks a server to close the connection after its answer.
+pub(crate) fn connection_close() -> Vec<(String, String)> {
+    vec![("Connection".into(), "close".into())]
+}
+
+/// The host that a subject's requests name, unless the load's headers name another.
+pub(crate) fn host_of(subject: &SubjectSpec) -> String {
+    match &subject.target {
+        Target::Server(name) => original(name).to_owned(),
+        Target::Address(text) => text.clone(),
+    }
+}
+
+pub(crate) fn request(
+    subject: &SubjectSpec,
+    load: &LoadSpec,
+    fields: &[(String, String)],
+) -> String {
+    let host = host_of(subject);
+    let mut fields = fields.to_vec();
+    let body = load.body.clone().unwrap_or_default();
+    if load.body.is_some() {
+        fields.push(("Content-Length".into(), body.len().to_string()));
+    }
+    let head = net::fetch::request(&load.method, &host, &subject.path, &fields);
+    String::from_utf8_lossy(&head).into_owned() + &body
+}
+
+fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target {
+    let mut fields = load.headers.clone();
+    if !load.keepalive {
+        // The server closes first, so TIME_WAIT is on its side.
+        fields.extend(connection_close());
+    }
+    let expect = load::Expect {
+        status: StatusRule::Exactly(expect.status),
+        body: match (&expect.contains, expect.body) {
+            (Some(text), _) => BodyRule::Contains(text.as_bytes().into()),
+            (None, BodyCheck::Same) => BodyRule::Same,
+            (None, BodyCheck::Varies) => BodyRule::Any,
+            (None, BodyCheck::Auto) => BodyRule::Auto,
+        },
+    };
+    let request = request(&one.subject, load, &fields).into_bytes();
+    let streams_of = |version| (one.subject.streams).filter(|_| one.subject.http == version);
+    load::Target {
+        tls: one.tls.clone(),
+        http2: streams_of(HttpVersion::Http2).map(|streams| load::Http2 { streams }),
+        http3: streams_of(HttpVersion::Http3).map(|streams| load::Http3 {
+            streams,
+            congestion: load.quic_congestion,
+        }),
+        requests_per_connection: one.subject.requests_per_connection,
+        ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
+    }
+}

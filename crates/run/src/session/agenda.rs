@@ -1,0 +1,187 @@
+//! What is left to measure, and what follows a group: a retry, the next group, or the end.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use readings::{Condition, CurveChoice, RunHeader};
+
+use crate::session::deadline::Deadline;
+use crate::session::resume::EarlierResults;
+use crate::session::retries::RetryTracker;
+use crate::{RunEvent, RunOptions};
+use experiment::plan::{Group, Plan, PlannedTrial};
+
+pub(super) struct Agenda<'a> {
+    options: &'a RunOptions<'a>,
+    /// The groups left to measure, with their blocks.
+    pub(super) queue: VecDeque<(u32, Group)>,
+    pub(super) rates: BTreeMap<Condition, f64>,
+    pub(super) curves: BTreeMap<Condition, CurveChoice>,
+    pub(super) retries: RetryTracker<'a>,
+    pub(super) deadline: Deadline,
+    /// Subjects whose bottlenecks an earlier part of the run has searched, by condition.
+    searched: Vec<(Condition, String)>,
+    /// Subjects that never worked, by condition.
+    left_out: Vec<(Condition, String)>,
+    /// Whether groups were given up, since nothing was left to compare in them.
+    pub(super) nothing_left: bool,
+}
+
+impl<'a> Agenda<'a> {
+    /// What an earlier part of the run has left of a plan.
+    pub(super) fn of(
+        options: &'a RunOptions<'a>,
+        plan: &Plan,
+        header: RunHeader,
+        earlier: EarlierResults,
+    ) -> Self {
+        let within = options.experiment.design.within;
+        let left = plan
+            .groups()
+            .filter(|(block, group)| !earlier.has_all(*block, group));
+        let mut agenda = Self {
+            options,
+            queue: left.map(|(block, group)| (block, group.clone())).collect(),
+            rates: earlier.rates,
+            curves: earlier.curves,
+            retries: RetryTracker::of(options.may_stop, header, earlier.trials),
+            deadline: Deadline::of(within.filter(|_| !options.resume)),
+            searched: earlier.bottlenecks,
+            left_out: Vec::new(),
+            nothing_left: false,
+        };
+        // If all is settled, the blocks that an earlier part did not reach are skipped.
+        if options.resume && agenda.is_settled() {
+            agenda.queue.clear();
+        }
+        agenda
+    }
+
+    /// Whether the groups that are left need not be measured. An earlier part of the run may have
+    /// measured the next group with a failed trial: then it is measured again in any case.
+    fn is_settled(&self) -> bool {
+        let next = self.queue.front();
+        let has_failed = next.is_some_and(|(block, group)| self.retries.has_rows(*block, group));
+        !has_failed && self.retries.is_settled()
+    }
+
+    /// Decides what follows a group that was measured. Returns what is to be told.
+    pub(super) fn group_ends(&mut self, block: u32, group: &Group) -> Vec<RunEvent> {
+        let design = &self.options.experiment.design;
+        let mut events = Vec::new();
+        self.deadline.attempt_ends(&group.condition);
+        let retry = self.retries.retry(block, group, design.retries);
+        // Asked only for a retry, as it counts those for which there is no time.
+        let retry = retry.filter(|_| self.deadline.allows_retry(group, &self.queue));
+        if let Some((reasons, left)) = retry {
+            events.push(RunEvent::Retry { reasons, left });
+            self.queue.push_front((block, group.clone()));
+        } else {
+            events.extend(self.leave_out(block, group));
+        }
+        if self.queue.front().is_some_and(|(next, _)| *next != block) {
+            events.extend(self.block_ends(block));
+        }
+        if self.queue.is_empty() {
+            events.extend(self.deadline.left_out().map(warning));
+        }
+        events
+    }
+
+    fn block_ends(&mut self, block: u32) -> Option<RunEvent> {
+        let blocks = self.options.experiment.design.blocks;
+        if self.is_settled() {
+            self.queue.clear();
+            return Some(RunEvent::Settled { block, blocks });
+        }
+        if let Some(why) = self.deadline.next_block(&self.queue, blocks) {
+            self.queue.clear();
+            return Some(warning(why));
+        }
+        // Not recorded: the result says what the noise floor was in the end.
+        let outlook = self.retries.outlook()?;
+        Some(RunEvent::Outlook(Box::new(outlook)))
+    }
+
+    /// Leaves subjects that have never worked out of the blocks that follow, and a condition in
+    /// which nothing is left to compare.
+    fn leave_out(&mut self, block: u32, group: &Group) -> Vec<RunEvent> {
+        let condition = &group.condition;
+        let trials = group.trials.iter();
+        let never: Vec<(&PlannedTrial, String)> = trials
+            .filter_map(|one| Some((one, self.retries.never_worked(block, condition, one)?)))
+            .collect();
+        if never.is_empty() {
+            return Vec::new();
+        }
+        let is_left_out = |one: &PlannedTrial| {
+            never.iter().any(|(never, _)| {
+                never.subject == one.subject && never.baseline_copy == one.baseline_copy
+            })
+        };
+        let subjects = group.trials.iter().filter(|one| !one.baseline_copy);
+        let (gone, left): (Vec<&PlannedTrial>, Vec<_>) = subjects.partition(|one| is_left_out(one));
+        let gone: Vec<&str> = gone.into_iter().map(|one| one.subject.as_str()).collect();
+        for subject in &gone {
+            self.left_out
+                .push((condition.clone(), (*subject).to_owned()));
+        }
+        let baseline = &self.options.experiment.design.baseline;
+        let has_baseline = left.iter().any(|one| one.subject == *baseline);
+        let is_left = has_baseline && (left.len() > 1 || gone.is_empty());
+        let mut is_affected = false;
+        for (_, later) in &mut self.queue {
+            if later.condition == *condition {
+                is_affected = true;
+                later.trials.retain(|one| is_left && !is_left_out(one));
+            }
+        }
+        self.queue.retain(|(_, later)| !later.trials.is_empty());
+        if !is_affected {
+            return Vec::new();
+        }
+        let at: String = condition.iter().map(|(k, v)| format!(" {k}={v}")).collect();
+        if !is_left {
+            self.nothing_left = true;
+            let ends = match self.queue.is_empty() {
+                true => "the run ends".to_owned(),
+                false => format!("the blocks that follow leave out{at}"),
+            };
+            return vec![warning(format!(
+                "{ends} after block {block}, since nothing is left to compare: `{}` never worked",
+                gone.join("`, `")
+            ))];
+        }
+        let told = never.into_iter().map(|(one, why)| {
+            let what = match one.baseline_copy {
+                true => "the second copy of",
+                false => "subject",
+            };
+            warning(format!(
+                "{what} `{}`{at} is left out of the blocks that follow, since {why}",
+                one.subject
+            ))
+        });
+        told.collect()
+    }
+
+    /// The subjects whose bottlenecks are still to be searched, by condition.
+    pub(super) fn to_search(&self) -> Vec<(Condition, String)> {
+        if self.nothing_left {
+            return Vec::new();
+        }
+        let mut all = self.with_engine();
+        all.retain(|one| !self.searched.contains(one));
+        all
+    }
+
+    /// The subjects under load by the engine that have worked, by condition.
+    pub(super) fn with_engine(&self) -> Vec<(Condition, String)> {
+        let mut all = self.options.experiment.engine_subjects();
+        all.retain(|one| !self.left_out.contains(one));
+        all
+    }
+}
+
+fn warning(text: String) -> RunEvent {
+    RunEvent::Warning { text }
+}

@@ -1,0 +1,6 @@
+//! Lines, numbers with units, and tables in a text.
+
+pub(crate) mod lines;
+mod numbered;
+pub(crate) mod table;
+pub(crate) mod units;

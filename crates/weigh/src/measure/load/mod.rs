@@ -1,0 +1,243 @@
+//! `weigh load`.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use agent::AcceptQueueAt;
+use load::{Arrivals, Expect, Job, Segment, Stop, Target, TimestampSource, Wait};
+use net::Address;
+use readings::{LoadReading, Pacing};
+use serde_json::{Map, Value, json};
+
+use crate::cli::{self, Format, LoadArgs};
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::terminal::output::{note_fallback, print_json, print_text};
+use crate::units;
+use target::Called;
+
+pub mod changing;
+mod crawl;
+mod empty_page;
+pub mod fit;
+pub mod hosts;
+mod redirects;
+pub mod target;
+mod watch;
+
+/// Exit status when it was measured, but is invalid.
+const INVALID: u8 = 4;
+
+/// Puts load on a URL.
+pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
+    let signals = Signals::listen()?;
+    fit::look(args)?;
+    if args.site.crawl {
+        return crawl::crawl(args, &signals);
+    }
+    let (target, called) = target::target(args)?;
+    fit::look_at_families(args, &target.address)?;
+    let shown = called.to_string();
+    let made = match &args.client.hosts {
+        None => make_here(args, target, &shown, &signals)?,
+        Some(file) => make_on_hosts(args, file, target, &shown, &signals)?,
+    };
+    let reading = made.reading;
+    if reading.duration_s == 0.0 {
+        // Stopped in the ramp-up.
+        signals.go_on()?;
+    }
+    let flaws = verdict::load_flaws(&reading);
+    let mut notes = made.notes;
+    if reading.requests_all == 0 {
+        notes.clear();
+    }
+    notes.extend(report::idle_streams(&reading));
+    notes.extend(changing::note(std::iter::once(&reading)).map(str::to_owned));
+    match args.output.format {
+        Format::Json => {
+            let compared = !made.is_varying && !args.answer.body_varies;
+            let mut extra = extra(&called, compared);
+            extra.insert("stopped".into(), json!(signals.stopped()));
+            extra.insert("notes".into(), json!(notes));
+            print_json(&report::load_json(&reading, extra));
+        }
+        Format::Text => {
+            if signals.stopped() {
+                print_text("It was stopped; this is what was measured until then.\n\n");
+            }
+            print_text(&report::load_terminal(&reading, &shown, &notes));
+        }
+    }
+    if let Some(status) = signals.status() {
+        return Ok(status);
+    }
+    Ok(if flaws.is_empty() { 0 } else { INVALID })
+}
+
+/// A load that was made.
+struct Made {
+    reading: LoadReading,
+    /// Whether answers differ from time to time, so that content is not compared.
+    is_varying: bool,
+    /// Notes on good answers that may be a mistake.
+    notes: Vec<String>,
+}
+
+fn make_here(
+    args: &LoadArgs,
+    target: Target,
+    called: &str,
+    signals: &Signals,
+) -> Result<Made, Failure> {
+    let mut job = job(args, target);
+    let varying = target::prepare(&mut job, signals)?;
+    if !varying.is_empty() {
+        eprintln!(
+            "weigh: the answers to {} differ from time to time; their content is not compared",
+            varying.join(", ")
+        );
+    }
+    let queue = tcp_address(&job).and_then(AcceptQueueAt::start);
+    let mut reading = watch::with_progress(&job, args, called, signals, |report| {
+        let readings = load::run(&job, &signals.stop, report).map_err(Failure::failed)?;
+        let first = readings.into_iter().next();
+        first.ok_or_else(|| Failure::failed("nothing was measured"))
+    })?;
+    reading.accept_queues = queue.map(AcceptQueueAt::found).unwrap_or_default();
+    note_fallback();
+    Ok(Made {
+        reading,
+        is_varying: !varying.is_empty(),
+        notes: notes_on_answers(args, &job, &expectations(&job)),
+    })
+}
+
+fn make_on_hosts(
+    args: &LoadArgs,
+    file: &Path,
+    target: Target,
+    called: &str,
+    signals: &Signals,
+) -> Result<Made, Failure> {
+    let specs = hosts::read(file)?;
+    let count = specs.len();
+    let threads = hosts::threads(count, "--connections", args.connections, args.threads)?;
+    let mut fleet = hosts::open(specs, &target.address, signals)?;
+    let job = Job {
+        threads,
+        wait: hosts::wait(args.pacing.wait),
+        ..job(args, target)
+    };
+    let shown = Job {
+        threads: threads * count,
+        ..job.clone()
+    };
+    let made = watch::with_progress(&shown, args, called, signals, |report| {
+        hosts::load(&mut fleet, &job, signals, report)
+    });
+    hosts::close(fleet);
+    let made = made?;
+    hosts::warn_of_answers(&made);
+    Ok(Made {
+        is_varying: made.is_varying,
+        notes: notes_on_answers(args, &job, &made.expectations),
+        reading: made.reading,
+    })
+}
+
+/// Notes on answers that count as good and may be a mistake: empty pages and redirects.
+fn notes_on_answers(args: &LoadArgs, job: &Job, expectations: &[Expect]) -> Vec<String> {
+    let empty = empty_page::note(args, job, expectations);
+    let redirects = redirects::note(args, expectations);
+    empty.into_iter().chain(redirects).collect()
+}
+
+/// Which answers of a prepared job's target count as good, by request.
+fn expectations(job: &Job) -> Vec<Expect> {
+    let requests = job.targets.iter().take(1).flat_map(|one| &one.requests);
+    requests.map(|one| one.expect.clone()).collect()
+}
+
+/// The address that the load opens TCP connections to.
+fn tcp_address(job: &Job) -> Option<SocketAddr> {
+    let target = job.targets.first().filter(|one| one.http3.is_none())?;
+    match &target.address {
+        Address::Inet(address) => Some(*address),
+        Address::Unix(_) => None,
+    }
+}
+
+/// The job that the options describe.
+pub fn job(args: &LoadArgs, target: Target) -> Job {
+    let asked: f64 = args.pacing.stages.iter().map(load::Stage::requests).sum();
+    let staged: Duration = args.pacing.stages.iter().map(|stage| stage.duration).sum();
+    let pacing = match args.pacing.rate {
+        Some(rate_per_s) => Pacing::Open { rate_per_s },
+        None if !args.pacing.stages.is_empty() => Pacing::Open {
+            rate_per_s: asked / staged.as_secs_f64(),
+        },
+        None => Pacing::Closed,
+    };
+    let stop = match (args.length.count, args.length.each_connection) {
+        (Some(count), _) => Stop::Requests(count),
+        (None, Some(each)) => Stop::EachConnection(each),
+        (None, None) if !args.pacing.stages.is_empty() => Stop::After(staged),
+        (None, None) => Stop::After(args.length.duration.unwrap_or(Duration::from_secs(10))),
+    };
+    let segment = Segment {
+        pacing,
+        stages: args.pacing.stages.clone(),
+        ramp_up: args.length.warmup,
+        ..Segment::closed(stop)
+    };
+    Job {
+        threads: args.threads.min(args.connections) as usize,
+        requests_per_connection: match args.reuse.no_keepalive {
+            true => Some(1),
+            false => args.reuse.requests_per_connection,
+        },
+        connect_timeout: args.limits.connect_timeout.unwrap_or(args.limits.timeout),
+        timeout: args.limits.timeout,
+        arrivals: match args.pacing.arrivals {
+            cli::Arrivals::Even => Arrivals::Even,
+            cli::Arrivals::Poisson => Arrivals::Poisson,
+        },
+        cpus: units::cpus(&args.client.cpus),
+        sources: args
+            .client
+            .source
+            .iter()
+            .map(|ip| SocketAddr::new(*ip, 0))
+            .collect(),
+        io: args.client.io,
+        wait: match args.pacing.wait {
+            cli::Wait::Spin => Wait::Spin,
+            cli::Wait::Sleep => Wait::Sleep,
+            cli::Wait::Auto => {
+                let cpus = net::os::allowed_cpus().map_or(1, |cpus| cpus.len());
+                match (args.threads as usize) < cpus {
+                    true => Wait::Spin,
+                    false => Wait::Sleep,
+                }
+            }
+        },
+        timestamps: match args.timestamps {
+            cli::TimestampSource::Auto => TimestampSource::Auto,
+            cli::TimestampSource::Kernel => TimestampSource::Kernel,
+            cli::TimestampSource::Userspace => TimestampSource::Userspace,
+        },
+        rows: Some(args.output.interval),
+        seed: fastrand::u64(..),
+        ..Job::to(target).segment(segment)
+    }
+}
+
+fn extra(called: &Called, compared: bool) -> Map<String, Value> {
+    let mut extra = Map::new();
+    extra.insert("url".into(), json!(called.url));
+    extra.insert("address".into(), json!(called.chosen));
+    extra.insert("content_compared".into(), json!(compared));
+    extra
+}

@@ -1,0 +1,82 @@
+//! Redirects, which a load does not follow.
+
+use load::{Expect, StatusRule};
+
+use crate::cli::LoadArgs;
+
+/// Statuses that send a client to another URL (RFC 9110, 15.4).
+const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
+
+/// A note where good answers are redirects, and no option says that this is right. `expectations` are
+/// what the target answered to each request before the load.
+pub(super) fn note(args: &LoadArgs, expectations: &[Expect]) -> Option<String> {
+    match args.answer.expect_status {
+        Some(_) => None,
+        None => note_on_answers(expectations),
+    }
+}
+
+fn note_on_answers(expectations: &[Expect]) -> Option<String> {
+    let redirect = |expect: &Expect| match expect.status {
+        StatusRule::Exactly(status) => REDIRECTS.contains(&status).then_some(status),
+        StatusRule::Success => None,
+    };
+    let mut statuses: Vec<u16> = expectations.iter().filter_map(redirect).collect();
+    let (some, all) = (statuses.len(), expectations.len());
+    let status = *statuses.first()?;
+    statuses.sort_unstable();
+    statuses.dedup();
+    let which: Vec<String> = statuses.iter().map(u16::to_string).collect();
+    let which = which.join(", ");
+    let found = match some == all {
+        true => format!("every answer was a redirect with status {which}"),
+        false => format!("the answers to {some} of {all} requests were redirects (status {which})"),
+    };
+    // The option gives one status for all requests.
+    let right = match some == all && statuses.len() == 1 {
+        true => format!("; if the redirect is right, --expect-status {status} says so"),
+        false => String::new(),
+    };
+    Some(format!(
+        "{found}, which is not followed: the page that it leads to was not measured. Give the URL \
+         that it names{right}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use load::BodyRule;
+
+    use super::*;
+
+    fn note_of(statuses: &[u16]) -> Option<String> {
+        let expect = |status: &u16| Expect {
+            status: StatusRule::Exactly(*status),
+            body: BodyRule::Any,
+        };
+        let expectations: Vec<Expect> = statuses.iter().map(expect).collect();
+        note_on_answers(&expectations)
+    }
+
+    #[test]
+    fn redirects_are_told_and_other_answers_are_not() {
+        let all = note_of(&[302, 302]).unwrap();
+        for part in [
+            "every answer was a redirect with status 302, which is not followed",
+            "--expect-status 302 says so",
+        ] {
+            assert!(all.contains(part), "no {part:?} in {all}");
+        }
+        let some = note_of(&[200, 301, 308]).unwrap();
+        assert!(
+            some.contains("the answers to 2 of 3 requests were redirects (status 301, 308)"),
+            "{some}"
+        );
+        assert!(!some.contains("--expect-status"), "{some}");
+        // Not Modified sends nobody anywhere.
+        for other in [&[200][..], &[304], &[300], &[204, 200], &[]] {
+            assert_eq!(note_of(other), None);
+        }
+        assert_eq!(note_on_answers(&[Expect::default()]), None);
+    }
+}

@@ -1,0 +1,11 @@
+//! The commands that measure, a file or folder each by its name, and what they share.
+
+pub mod bisect;
+mod builds;
+pub mod capacity;
+pub mod compare;
+pub mod load;
+mod own_servers;
+pub mod plan;
+mod revision;
+pub mod run;

@@ -1,0 +1,426 @@
+//! `weigh run`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use doctor::missing;
+use experiment::Experiment;
+use experiment::Recipes;
+use experiment::catalogue;
+use experiment::plan::Plan;
+use experiment::within::Fit;
+use readings::Journal;
+use run::{CallGraph, CpuPlacement, MayStop, RunError, RunOptions, default_folder};
+use serde_json::{Value, json};
+use verdict::{Analysis, Looks, Metric, Verdict};
+
+use crate::cli::{Format, GateArgs, PlanArgs, RunArgs};
+use crate::failure::Failure;
+use crate::measure::builds::prepare;
+use crate::measure::plan::plan;
+use crate::measure::revision::revision;
+use crate::recipes::{own_program, recipes};
+use crate::show::gates;
+use crate::show::run_facts::run_facts;
+use crate::signals::Signals;
+use crate::terminal::output::{colour, json_text, print_coloured, print_json, print_text, width};
+use crate::terminal::progress::Progress;
+
+/// Exit status when nothing could be measured.
+const FAILED: u8 = 1;
+/// Exit status when it was measured, but is invalid.
+const INVALID: u8 = 4;
+
+/// Runs an experiment, or resumes a run.
+pub fn run(args: &RunArgs) -> Result<u8, Failure> {
+    if args.plan {
+        return plan(&PlanArgs::of(args));
+    }
+    let recipes = recipes(&args.own)?;
+    if let Some(folder) = &args.resume {
+        let mut experiment =
+            Experiment::read(&folder.join("experiment.toml"), &[], false, &recipes)
+                .map_err(Failure::file)?;
+        note_counters(&mut experiment);
+        return measure(&Wanted {
+            experiment: &experiment,
+            recipes: &recipes,
+            seed: 0,
+            folder: folder.clone(),
+            resume: true,
+            format: args.format,
+            cache: args.cache.as_deref(),
+            profile: args.profile.map(Into::into),
+            gates: &args.gates,
+            label: None,
+        });
+    }
+    let name = args.experiment.as_deref().unwrap_or_default();
+    let open = |sets: &[(String, String)]| {
+        catalogue::open_experiment(name, sets, args.quick, &recipes).map_err(Failure::file)
+    };
+    let mut experiment = open(&args.set)?;
+    if args.curve && !experiment.loads.is_empty() {
+        return Err(Failure::words(
+            "--curve needs one [load], and this experiment has several loads at the same time",
+        ));
+    }
+    if args.curve && experiment.load.curve.is_none() {
+        let curve = ("load.curve".to_owned(), "true".to_owned());
+        experiment = open(&[args.set.as_slice(), &[curve]].concat())?;
+    }
+    if let Some(bottleneck) = args.bottleneck {
+        find_bottlenecks(&mut experiment, bottleneck)?;
+    }
+    gates::add(&mut experiment, &args.gates, args.format)?;
+    note_counters(&mut experiment);
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    let within = args.within.or(experiment.design.within);
+    let fit = match within {
+        Some(within) => Some(fit_into(&mut experiment, within, args.bottleneck)?),
+        None => None,
+    };
+    if args.dry_run {
+        return dry_run(&experiment, &recipes, seed, fit, args.format);
+    }
+    if let Some(fit) = fit {
+        eprintln!("weigh: {}", fit_words(&fit));
+    }
+    measure(&Wanted {
+        experiment: &experiment,
+        recipes: &recipes,
+        seed,
+        folder: args
+            .out
+            .clone()
+            .unwrap_or_else(|| default_folder(&experiment.name)),
+        resume: false,
+        format: args.format,
+        cache: args.cache.as_deref(),
+        profile: args.profile.map(Into::into),
+        gates: &args.gates,
+        label: args.label.as_deref(),
+    })
+}
+
+/// Carries `--bottleneck` out.
+///
+/// # Errors
+/// When it asks for a search that the experiment's loads or events rule out.
+fn find_bottlenecks(experiment: &mut Experiment, wanted: bool) -> Result<(), Failure> {
+    let ruled_out_by = match (experiment.loads.is_empty(), experiment.events.is_empty()) {
+        (false, _) => Some("several loads at the same time"),
+        (true, false) => Some("events"),
+        (true, true) => None,
+    };
+    if let (true, Some(what)) = (wanted, ruled_out_by) {
+        return Err(Failure::words(format!(
+            "--bottleneck is not possible here: the experiment has {what}"
+        )));
+    }
+    experiment.find_bottlenecks(wanted);
+    Ok(())
+}
+
+/// Notes whether instructions are counted here, so that the estimate of a run's time has that time.
+/// Of other machines that is known only in the run.
+pub fn note_counters(experiment: &mut Experiment) {
+    experiment.counts_instructions = agent::instructions::scope().is_ok();
+}
+
+/// Chooses blocks and windows that fit into a time.
+pub fn fit_into(
+    experiment: &mut Experiment,
+    within: Duration,
+    bottleneck: Option<bool>,
+) -> Result<Fit, Failure> {
+    let kept_search = bottleneck == Some(true);
+    experiment.fit(within, kept_search).map_err(Failure::words)
+}
+
+/// What was chosen, in a line.
+pub fn fit_words(fit: &Fit) -> String {
+    let s = |time: Duration| time.as_secs_f64();
+    let latency = match fit.latency_window.is_zero() {
+        true => String::new(),
+        false => format!(" and {:.1} s of latency", s(fit.latency_window)),
+    };
+    let without = match fit.without_bottlenecks {
+        true => "; no search for bottlenecks",
+        false => "",
+    };
+    format!(
+        "within {:.0} s: {} blocks, {:.1} s of throughput{latency} per subject and block, about \
+         {:.0} s{without}",
+        s(fit.within),
+        fit.blocks,
+        s(fit.window),
+        s(fit.estimated)
+    )
+}
+
+fn dry_run(
+    experiment: &Experiment,
+    recipes: &Recipes,
+    seed: u64,
+    fit: Option<Fit>,
+    format: Format,
+) -> Result<u8, Failure> {
+    let plan = Plan::new(experiment, seed);
+    let mut missing = missing(experiment, recipes);
+    if experiment.hosts_are_apart() {
+        missing.extend(hosts::lacking(&experiment.hosts));
+    }
+    let placement = CpuPlacement::of(experiment);
+    missing.extend(placement.err().map(|why| why.to_string()));
+    match format {
+        Format::Text => {
+            let fit = fit.map_or(String::new(), |fit| fit_words(&fit) + "\n\n");
+            print_text(&(fit + &plan.describe(&missing) + &notes(experiment, recipes)));
+        }
+        Format::Json => print_json(&json!({
+            "title": plan.title,
+            "seed": plan.seed,
+            "estimated_s": (plan.estimated + plan.searches).as_secs_f64(),
+            "is_least": plan.is_least,
+            "within": fit.map(|fit| json!({
+                "within_s": fit.within.as_secs_f64(),
+                "blocks": fit.blocks,
+                "window_s": fit.window.as_secs_f64(),
+                "latency_window_s": fit.latency_window.as_secs_f64(),
+                "without_bottlenecks": fit.without_bottlenecks,
+                "sentence": fit_words(&fit),
+            })),
+            "gates": experiment.gates.iter().map(readings::Gate::full_text).collect::<Vec<_>>(),
+            "missing": missing,
+            "drivers": plan.drivers.iter().map(|driver| json!({
+                "driver": driver.name,
+                "label": driver.label,
+                "subjects": if driver.subjects.is_empty() {
+                    experiment.subjects.iter().map(|s| s.name.clone()).collect()
+                } else {
+                    driver.subjects.clone()
+                },
+                "notes": recipes.driver(&driver.name).map_or(&[][..], |d| &d.notes),
+            })).collect::<Vec<Value>>(),
+            "trials": plan.groups().flat_map(|(block, group)| {
+                group.trials.iter().map(move |planned| json!({
+                    "trial": planned.trial,
+                    "block": block,
+                    "condition": group.condition,
+                    "subject": planned.subject,
+                    "baseline_copy": planned.baseline_copy,
+                }))
+            }).collect::<Vec<Value>>(),
+        })),
+    }
+    Ok(0)
+}
+
+/// Notes on the drivers of an experiment, to be known before their figures are used.
+fn notes(experiment: &Experiment, recipes: &Recipes) -> String {
+    let mut text = String::new();
+    let looks = Looks::of(experiment.design.blocks);
+    if !looks.is_fixed() {
+        let after: Vec<String> = looks.blocks().iter().map(u32::to_string).collect();
+        text.push_str(&format!(
+            "\nit looks at its data after {} blocks, and ends when everything is settled\n",
+            after.join(", ")
+        ));
+    }
+    if !experiment.gates.is_empty() {
+        let gates = experiment.gates.iter().map(readings::Gate::full_text);
+        let gates: Vec<String> = gates.collect();
+        text.push_str(&format!("\ngates: {}\n", gates.join(", ")));
+    }
+    for driver in recipes.drivers_of(experiment) {
+        if !driver.notes.is_empty() {
+            text.push_str(&format!("\nabout the driver {}:\n", driver.name));
+        }
+        for note in &driver.notes {
+            text.push_str(&format!("  {note}\n"));
+        }
+    }
+    text
+}
+
+/// What to run, and how to show its result.
+pub struct Wanted<'a> {
+    pub experiment: &'a Experiment,
+    /// The recipes that it may use.
+    pub recipes: &'a Recipes,
+    /// The seed; ignored by a resumed run, which has its own.
+    pub seed: u64,
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// Whether to resume the run in the folder.
+    pub resume: bool,
+    /// How the result is printed.
+    pub format: Format,
+    /// The cache of revisions, where the user says so.
+    pub cache: Option<&'a Path>,
+    /// Whether servers are profiled after the last block, and how.
+    pub profile: Option<CallGraph>,
+    /// What is written beside it, and what unsettled gates come to.
+    pub gates: &'a GateArgs,
+    /// What the user calls a new run.
+    pub label: Option<&'a str>,
+}
+
+/// Measures, decides and shows.
+pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
+    let before = journal_bytes(&wanted.folder);
+    let stopped = carry_out(wanted).inspect_err(|_| say_what_is_kept(&wanted.folder, before))?;
+    let status = show(&wanted.folder, wanted.recipes, wanted.format, wanted.gates)?;
+    if let Some(status) = stopped {
+        eprintln!(
+            "weigh: stopped; what was measured is kept; continue with: weigh run --resume {}",
+            wanted.folder.display()
+        );
+        return Ok(status);
+    }
+    Ok(status)
+}
+
+fn journal_bytes(folder: &Path) -> u64 {
+    let file = std::fs::metadata(folder.join(run::journal::FILE_NAME));
+    file.map_or(0, |about| about.len())
+}
+
+/// Says what was kept, after a failure in the middle of a run, such as a full disk.
+fn say_what_is_kept(folder: &Path, bytes_before: u64) {
+    let journal = run::journal::read(folder);
+    let trials = journal.map_or(0, |journal| journal.trials().count());
+    if trials > 0 && journal_bytes(folder) > bytes_before {
+        eprintln!(
+            "weigh: the run ended early; {trials} trials are kept in {0}: show them with `weigh report \
+             {0}`, and continue with `weigh run --resume {0}`",
+            folder.display()
+        );
+    }
+}
+
+/// Measures; returns the exit status where a signal stopped it.
+pub fn carry_out(wanted: &Wanted<'_>) -> Result<Option<u8>, Failure> {
+    carry_out_until(wanted, &verdict::may_stop)
+}
+
+/// [`carry_out`] until the run may stop by this rule.
+pub fn carry_out_until(wanted: &Wanted<'_>, may_stop: &MayStop<'_>) -> Result<Option<u8>, Failure> {
+    crate::tls::check_authorities(wanted.experiment)?;
+    let signals = Signals::listen()?;
+    signals.before_the_end(agent::end_all);
+    let weigh = own_program()?;
+    let resumed = wanted.resume.then_some(wanted.folder.as_path());
+    let builds = prepare(wanted.experiment, wanted.cache, resumed, &signals.stop);
+    let builds = builds.map_err(|failure| match signals.status() {
+        Some(status) => Failure::Stopped(status),
+        None => failure,
+    })?;
+    let revision = if wanted.resume { None } else { revision() };
+    let options = RunOptions {
+        experiment: wanted.experiment,
+        recipes: wanted.recipes,
+        seed: wanted.seed,
+        folder: &wanted.folder,
+        resume: wanted.resume,
+        builds: &builds,
+        weigh: &weigh,
+        may_stop,
+        profile: wanted.profile,
+        label: wanted.label,
+        revision: revision.as_deref(),
+    };
+    let mut progress = Progress::new();
+    let result = run::run(&options, &signals.stop, |event| progress.event(&event));
+    progress.end();
+    if let Err(RunError::Host { .. }) = &result {
+        // A signal ends the wait for hosts, which is no error then.
+        signals.go_on()?;
+    }
+    result.map_err(|e| {
+        if e.is_callers() {
+            Failure::words(e)
+        } else {
+            Failure::failed(e)
+        }
+    })?;
+    Ok(signals.status())
+}
+
+/// Writes the summaries and prints the result; returns the exit status.
+fn show(
+    folder: &Path,
+    recipes: &Recipes,
+    format: Format,
+    gate_args: &GateArgs,
+) -> Result<u8, Failure> {
+    let journal = run::journal::read(folder).map_err(Failure::words)?;
+    let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
+    let unwritten = write_summaries(folder, recipes, &journal, analysis);
+    match format {
+        _ if !gate_args.printed().is_empty() => {}
+        Format::Json => print_json(&report::json(header, analysis)),
+        Format::Text => {
+            let place = folder.join("report.html").display().to_string();
+            print_coloured(&report::terminal(
+                header,
+                analysis,
+                width(),
+                colour(),
+                unwritten.is_none().then_some(place.as_str()),
+            ));
+        }
+    }
+    gates::write(gate_args, header, analysis, folder)?;
+    match unwritten {
+        Some((file, why)) => Err(Failure::failed(format!(
+            "{file}: {why}; the journal is complete: `weigh report {0} --format html --output FILE` \
+             writes the report elsewhere",
+            folder.display()
+        ))),
+        None => Ok(status(analysis, gate_args.unsettled_fails())),
+    }
+}
+
+/// Writes the summaries into a run's folder. The result is to be shown even if the disk is full:
+/// the first file that could not be written is returned, and what stood there before stays.
+pub fn write_summaries(
+    folder: &Path,
+    recipes: &Recipes,
+    journal: &Journal,
+    analysis: &Analysis,
+) -> Option<(String, std::io::Error)> {
+    let header = &journal.header;
+    let document = report::json(header, analysis);
+    let files = [
+        ("summary.md", report::markdown(header, analysis)),
+        ("summary.json", json_text(&document) + "\n"),
+        (
+            "report.html",
+            report::html(journal, analysis, &run_facts(folder, recipes)),
+        ),
+    ];
+    let mut unwritten = None;
+    for (name, text) in files {
+        if let Err(e) = run::replace_file(&folder.join(name), &text) {
+            unwritten.get_or_insert_with(|| (folder.join(name).display().to_string(), e));
+        }
+    }
+    unwritten
+}
+
+/// A run with gates was made for them: then what they rest on has to be valid, and nothing else.
+fn status(analysis: &Analysis, unsettled_fails: bool) -> u8 {
+    // A single stall of the machine spoils only the far tail.
+    let invalid = analysis.comparisons.iter().any(|comparison| {
+        comparison.verdict == Verdict::Invalid && comparison.metric != Metric::LatencyUsP99
+    });
+    let nothing = analysis.trials_done == 0 && analysis.trials_failed > 0;
+    match (nothing, invalid) {
+        (true, _) => FAILED,
+        _ if !analysis.gates.is_empty() => gates::status(analysis, unsettled_fails),
+        (false, true) => INVALID,
+        (false, false) => 0,
+    }
+}

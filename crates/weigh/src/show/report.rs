@@ -1,0 +1,133 @@
+//! `weigh report`.
+
+use std::path::Path;
+
+use clap::ValueEnum as _;
+use clap::builder::PossibleValue;
+use history::store;
+use readings::Journal;
+use run::journal::{self, JournalError};
+
+use crate::cli::{ReportArgs, ReportFormat};
+use crate::failure::Failure;
+use crate::show::gates;
+use crate::show::run_facts::stored_run_facts;
+use crate::terminal::output::{colour, json_text, print_coloured, print_text, width};
+
+/// Exit status when two runs cannot be compared.
+const NOT_COMPARABLE: u8 = 2;
+
+/// Shows a run's folder again, or two beside each other.
+pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
+    if let Some(other) = &args.other {
+        return report_pair(args, other);
+    }
+    let format = args.format.to_possible_value();
+    let format = format.filter(|_| args.format != ReportFormat::Text && args.output.is_none());
+    gates::one_output(&args.gates, format.as_ref().map(PossibleValue::get_name))?;
+    let mut journal = read(args)?;
+    let given = gates::for_run(&args.gates, &journal.header)?;
+    if !given.is_empty() {
+        journal.header.gates = given;
+    }
+    let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
+    let text = match args.format {
+        ReportFormat::Text => {
+            let coloured = colour() && args.output.is_none();
+            report::terminal(header, analysis, width(), coloured, None)
+        }
+        ReportFormat::Html => report::html(&journal, analysis, &stored_run_facts(&args.folder)),
+        ReportFormat::Md => report::markdown(header, analysis),
+        ReportFormat::Csv => report::csv(&journal, analysis),
+        ReportFormat::Json => json_text(&report::json(header, analysis)) + "\n",
+        ReportFormat::Svg => report::curve_svg(header, analysis).ok_or_else(|| {
+            Failure::words(
+                "this run has no curve: expected one that was measured with `--curve`, or with \
+                 `curve` in `[load]`",
+            )
+        })?,
+    };
+    write(args, &text)?;
+    gates::write(&args.gates, header, analysis, &args.folder)?;
+    // Showing a run is no judgement, unless one was asked for.
+    match args.gates.gates.is_empty() && args.gates.unsettled.is_none() {
+        true => Ok(0),
+        false => Ok(gates::status(analysis, args.gates.unsettled_fails())),
+    }
+}
+
+fn write(args: &ReportArgs, text: &str) -> Result<(), Failure> {
+    match &args.output {
+        None if !args.gates.printed().is_empty() => {}
+        None if args.format == ReportFormat::Text => print_coloured(text),
+        None => print_text(text),
+        Some(path) => std::fs::write(path, report::visible(text).as_bytes())
+            .map_err(|e| Failure::words(format!("cannot write {}: {e}", path.display())))?,
+    }
+    Ok(())
+}
+
+/// Shows two runs beside each other.
+fn report_pair(args: &ReportArgs, other: &Path) -> Result<u8, Failure> {
+    let load = |folder: &Path| store::load(folder).map_err(Failure::words);
+    let (first, second) = (load(&args.folder)?, load(other)?);
+    let name = |folder: &Path| folder.display().to_string();
+    let pair = history::pair((&name(&args.folder), &first), (&name(other), &second));
+    let text = match args.format {
+        ReportFormat::Text => history::pair_terminal(&pair),
+        ReportFormat::Html => history::pair_html(&pair),
+        ReportFormat::Json => json_text(&history::pair_json(&pair)) + "\n",
+        ReportFormat::Md | ReportFormat::Csv | ReportFormat::Svg => {
+            return Err(Failure::words(
+                "two runs are shown as text, html or json: expected one of these as --format",
+            ));
+        }
+    };
+    write(args, &text)?;
+    if let Some(why) = pair.refused {
+        eprintln!("weigh: the two runs cannot be compared: {why}");
+        return Ok(NOT_COMPARABLE);
+    }
+    Ok(0)
+}
+
+/// The journal's first line is damaged.
+fn headless(e: &JournalError) -> Failure {
+    Failure::words(format!(
+        "{e}; the first line must be intact, since it says what was measured: `--salvage` cannot do \
+         without it"
+    ))
+}
+
+/// Reads the journal of the folder; with `--salvage`, its intact rows.
+fn read(args: &ReportArgs) -> Result<Journal, Failure> {
+    if !args.salvage {
+        return journal::read(&args.folder).map_err(|e| match e {
+            JournalError::Text { ref source, .. } if source.is_of_first_line() => headless(&e),
+            JournalError::Text { .. } => Failure::words(format!(
+                "{e}; `weigh report --salvage {}` uses the intact rows",
+                args.folder.display()
+            )),
+            // It may be a folder of runs.
+            JournalError::Io { .. } if args.folder.is_dir() => Failure::words(format!(
+                "{e}; `weigh history {}` lists the runs below a folder",
+                args.folder.display()
+            )),
+            other => Failure::words(other),
+        });
+    }
+    let salvaged = journal::salvage(&args.folder).map_err(|e| match e {
+        JournalError::Text { .. } => headless(&e),
+        other => Failure::words(other),
+    })?;
+    eprintln!(
+        "weigh: {} of {} lines of the journal were left out{}",
+        salvaged.left_out.len(),
+        salvaged.lines,
+        match salvaged.left_out.is_empty() {
+            true => ": it is intact",
+            false => "; the warnings of the report name them",
+        }
+    );
+    Ok(salvaged.journal)
+}

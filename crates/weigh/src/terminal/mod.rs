@@ -1,0 +1,8 @@
+//! What is printed: results and notes, the progress of a run, the view of a load that runs.
+
+// First: all others use its macros.
+#[macro_use]
+pub mod output;
+
+pub mod live;
+pub mod progress;

@@ -1,0 +1,5 @@
+//! `weigh balance`.
+
+mod control;
+mod quiet;
+mod scarce;

@@ -1,0 +1,3 @@
+//! Tests that measure times, and take next to no CPU time themselves.
+
+mod failover;

@@ -1,0 +1,170 @@
+//! Programs for which the system has too little locked memory, or too few descriptors.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::common::{Answering, Done, LIMIT, Place, Running, TERM, has, program, skip, wait_until};
+
+/// Enough for the first event loop on io_uring, and not for four.
+const LOCKED: &str = "--memlock=400000:400000";
+/// The capabilities that let root exceed these limits.
+const DROPPED: &str = "-ipc_lock,-sys_resource";
+
+/// The program under a limit that holds for root as well; `None` if the limit cannot be set.
+fn limited(place: &Place, limit: &str, arguments: &[&str]) -> Option<Command> {
+    let mut command = Command::new("setpriv");
+    if net::os::is_root() {
+        command.args(["--bounding-set", DROPPED, "--inh-caps", DROPPED]);
+    }
+    command.args(["prlimit", limit]);
+    place.settle(&mut command);
+    let mut tried = Command::new("setpriv");
+    tried.args(command.get_args()).arg("true");
+    if !tried.status().is_ok_and(|status| status.success()) {
+        skip("setpriv and prlimit cannot limit a program here");
+        return None;
+    }
+    command.arg(program()).args(arguments);
+    Some(command)
+}
+
+fn stopped(running: Running<'_>) -> Done {
+    running.signal(TERM);
+    running.end().expect(0)
+}
+
+#[test]
+fn epoll_takes_the_place_of_an_io_uring_without_locked_memory() {
+    if net::uring_unavailable().is_some() {
+        return skip("io_uring is forbidden here");
+    }
+    let place = Place::new();
+    let back_end = Answering::start(|_| 200);
+    let url = format!("http://{}/", back_end.address);
+    place.write(
+        "b.toml",
+        &format!(
+            "threads = 4\n[services.web]\nlisten = \"127.0.0.1:0\"\n\
+             [services.web.backends]\none = \"{}\"\n",
+            back_end.address
+        ),
+    );
+    let origin = ["origin", "--listen", "127.0.0.1:0", "--threads", "4"];
+    let note = "weigh: io_uring cannot lock enough memory, so epoll is used";
+    for (arguments, said) in [
+        (&origin[..], "(epoll, threads: 4)"),
+        (&["balance", "b.toml"][..], "balancer: epoll, threads: 4"),
+    ] {
+        let Some(command) = limited(&place, LOCKED, arguments) else {
+            return;
+        };
+        let mut running = place.start_command(command);
+        running.until_said(said);
+        assert!(running.errors().contains(note), "{}", running.errors());
+        stopped(running);
+    }
+    let load = [
+        "load",
+        &url,
+        "--threads",
+        "4",
+        "--connections",
+        "4",
+        "--duration",
+        "300ms",
+        "--format",
+        "json",
+    ];
+    let Some(command) = limited(&place, LOCKED, &load) else {
+        return;
+    };
+    let done = place.start_command(command).end();
+    has(&done.err, note);
+    assert_eq!(done.json()["client"]["io"], "epoll");
+
+    // With `--io uring` there is no fallback.
+    let asked = [&origin[..], &["--io", "uring"]].concat();
+    let Some(command) = limited(&place, LOCKED, &asked) else {
+        return;
+    };
+    let done = place.start_command(command).end().expect(1);
+    has(&done.err, "cannot open an event loop");
+}
+
+/// CPU time of a process, in clock ticks.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn a_balancer_without_descriptors_says_so_waits_and_goes_on() {
+    let place = Place::new();
+    let back_end = Answering::start(|_| 200);
+    place.write(
+        "b.toml",
+        &format!(
+            "[services.web]\nlisten = \"127.0.0.1:0\"\n[services.web.backends]\none = \"{}\"\n",
+            back_end.address
+        ),
+    );
+    // A client and its back end take two descriptors. So one of two successive limits leaves a last
+    // client without any.
+    let place = &place;
+    std::thread::scope(|scope| {
+        for (io, limit) in [("uring", 40), ("uring", 41), ("epoll", 40), ("epoll", 41)] {
+            scope.spawn(move || goes_on_with(place, io, limit));
+        }
+    });
+}
+
+/// Opens more connections to a balancer than it may have descriptors, and closes them again.
+fn goes_on_with(place: &Place, io: &str, limit: u32) {
+    let socket = format!("{io}-{limit}.sock");
+    let limit = format!("--nofile={limit}:{limit}");
+    let arguments = ["balance", "b.toml", "--io", io, "--socket", &socket];
+    let Some(command) = limited(place, &limit, &arguments) else {
+        return;
+    };
+    let mut running = place.start_command(command);
+    running.until_said("back ends: ");
+    let said = running.errors();
+    let address = said.split("service web on ").nth(1).unwrap();
+    let address = address.split(',').next().unwrap().to_owned();
+    let mut held = Vec::new();
+    for _ in 0..60 {
+        held.push(TcpStream::connect(&address).unwrap());
+        running.go_on(Duration::from_millis(2));
+    }
+    running.go_on(Duration::from_millis(300));
+    let before = cpu_ticks(running.pid());
+    running.go_on(Duration::from_secs(1));
+    let ticks = cpu_ticks(running.pid()) - before;
+    assert!(ticks < 15, "{io}: {ticks} of about 100 ticks at idle");
+
+    drop(held);
+    wait_until("a client is answered", Duration::from_secs(20), || {
+        answered(&address)
+    });
+    let done = stopped(running);
+    let told = done.err.matches("cannot accept clients").count();
+    assert!(told <= 1, "{}", done.err);
+}
+
+fn answered(address: &str) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return false;
+    };
+    stream
+        .set_read_timeout(Some(LIMIT.min(Duration::from_secs(5))))
+        .unwrap();
+    let begun = Instant::now();
+    let mut answer = [0; 12];
+    let asked = stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let answered = asked.is_ok() && stream.read_exact(&mut answer).is_ok();
+    assert!(begun.elapsed() < Duration::from_secs(5), "no answer");
+    answered && &answer == b"HTTP/1.1 200"
+}

@@ -1,0 +1,13 @@
+//! `weigh load`.
+
+mod accept_queues;
+mod counts;
+mod empty_pages;
+pub mod hosts;
+mod live;
+mod overload;
+mod shapes;
+mod stopped;
+mod times;
+mod ways;
+mod words;

@@ -1,0 +1,8 @@
+//! Recipes of servers: started, asked, stopped.
+
+mod apps;
+mod crossroads;
+mod images;
+mod php;
+mod servers;
+mod tls;

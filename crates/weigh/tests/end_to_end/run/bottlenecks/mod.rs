@@ -1,0 +1,4 @@
+//! Bottlenecks that are provoked, and named.
+
+mod alone;
+mod provoked;

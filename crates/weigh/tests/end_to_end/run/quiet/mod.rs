@@ -1,0 +1,7 @@
+//! Tests that measure times, and take next to no CPU time themselves: they take a [`Place::quiet`].
+//!
+//! [`Place::quiet`]: crate::common::Place::quiet
+
+mod events;
+mod reloads;
+mod slowdowns;

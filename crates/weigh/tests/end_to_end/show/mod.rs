@@ -1,0 +1,9 @@
+//! Commands that measure nothing, and what the forms of a result have in common.
+
+mod foreign_words;
+mod gates;
+mod history;
+mod list;
+mod read;
+mod shells;
+mod unwritten;
