@@ -1,6 +1,6 @@
 //! Readings made up for the tests.
 
-pub(crate) use crate::simulate::Normal;
+pub(crate) use crate::stats::normal::Normal;
 use readings::{
     ClientReading, Condition, LoadReading, Outcome, Pacing, Reading, RunHeader, ThreadReading,
     Trial,

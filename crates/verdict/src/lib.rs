@@ -23,20 +23,21 @@ pub mod words;
 #[cfg(test)]
 mod fixtures;
 
-pub use comparison::bound::Bound;
-pub use comparison::decide::{FEWEST_BLOCKS, Verdict};
-pub use comparison::floor::NoiseFloor;
+pub use comparison::events::{FailureScenario, FailureTally, simulate_failures};
+pub use comparison::floor::outlook::{Outlook, outlook};
 pub use comparison::interactions::{Dependence, Interaction, Level};
-pub use comparison::notes::{FailuresOf, FullRateOf, Note, Place, Warning};
-pub use comparison::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
+pub use comparison::record::comparison::Comparison;
+pub use comparison::record::floor::NoiseFloor;
+pub use comparison::record::notes::{FailuresOf, FullRateOf, Note};
+pub use comparison::record::ratio::{BlockRatio, Bound};
+pub use comparison::record::verdict::Verdict;
 pub use comparison::tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
-pub use comparison::withhold::outlook::{Outlook, outlook};
-pub use comparison::{BlockRatio, Comparison};
 pub use metric::{Metric, Unit};
 pub use rules::Rules;
 pub use stats::forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};
-pub use stats::looks::{Looks, Stage};
+pub use stats::looks::Looks;
 pub use stats::robust::Robust;
+pub use stats::sample::FEWEST_BLOCKS;
 pub use stats::steady;
 pub use stats::student::{t_quantile, t_two_sided_p};
 pub use studies::bottleneck::{Bottleneck, Effect, Evidence, Finding, Standing, bottlenecks};
@@ -44,27 +45,33 @@ pub use studies::curve::{
     BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, PointFlaw,
     SubjectCurve,
 };
-pub use studies::events::{EventsRow, FailureScenario, FailureTally, simulate_failures};
 pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
 pub use studies::scaling as usl;
+pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
 pub use studies::{bottleneck, capacity, diagnose, plan};
 pub use summary::congestion::{CongestionSummary, Transport};
+pub use summary::place::Place;
+pub use summary::probes::ProbesCost;
 pub use summary::settings::{SettingDifference, SettingValue, SideBySide};
-pub use summary::table::SubjectRow;
+pub use summary::stage::Stage;
+pub use summary::table::{EventsRow, SubjectRow};
 pub use summary::tls::TlsSummary;
+pub use summary::warnings::Warning;
 pub use summary::{
     Analysis, FailureCount, InvalidTrial, analyse, analyse_with, at_a_look, may_stop, settled,
 };
-pub use trial::cells::{latest, trial_flaws};
+pub use trial::cells::cell::{latest, trial_flaws};
+pub use trial::cells::judged::{
+    Distribution, JudgedTrial, Judgement, LoadJudgement, judged_trials,
+};
 pub use trial::flaw::host_fault::HostFault;
 pub use trial::flaw::{Flaw, FullQueue, Reason, TrialFlaw};
-pub use trial::judged::{Distribution, JudgedTrial, Judgement, LoadJudgement, judged_trials};
 pub use trial::lag::{LagRemedy, LateClient, late_at};
 pub use trial::lasting::is_lasting;
 pub use trial::loops::Loop;
-pub use trial::machine::{ProbesCost, machine_flaws};
 pub use trial::others::CpusOfOthers;
 pub use trial::overload::{Overload, overload};
 pub use trial::pauses::{BlockPauses, WithoutPauses, without_pauses};
 pub use trial::starts::Starts;
 pub use trial::validity::load_flaws;
+pub use trial::validity::machine::machine_flaws;

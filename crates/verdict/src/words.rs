@@ -2,24 +2,24 @@
 //!
 //! Nothing that detects or decides calls these: the sentences follow from the values.
 
+pub use crate::comparison::floor::words::outlook;
 pub use crate::comparison::interactions::words::{interaction, interactions, interactions_rest};
-pub use crate::comparison::notes::words::notes;
 pub use crate::comparison::tiers::words::tiers;
-pub use crate::comparison::withhold::words::outlook;
-pub use crate::comparison::words::{
-    comparison, comparison_placed, direction, noise_floor, verdict_word,
+pub use crate::comparison::words::events::{
+    Unit, are_censored, difference, difference_at_most, floor_difference,
+    unit as unit_of_difference, upper_bound,
 };
-pub use crate::metric::words::{cell, change_of, is_measurable, metric_words, shown_change, value};
+pub use crate::comparison::words::notes::notes;
+pub use crate::comparison::words::{
+    change_of, comparison, comparison_placed, direction, noise_floor, verdict_word,
+};
+pub use crate::metric::words::{cell, is_measurable, metric_words, shown_change, value};
 pub use crate::studies::bottleneck::words::finding;
 pub use crate::studies::capacity::words::{capacity, why_unmet};
 pub use crate::studies::curve::words::{
-    curve_legend, curve_point, curves, rate_with_interval, tidy,
+    curve_legend, curve_point, curves, point_flaw, rate_with_interval, tidy,
 };
 pub use crate::studies::diagnose::words::{diagnosis, kind};
-pub use crate::studies::events::words::{
-    Unit, are_censored, difference, difference_at_most, floor_difference, uncompared,
-    unit as unit_of_difference, upper_bound,
-};
 pub use crate::studies::gates::words::{
     after_outcome as after_gate_outcome, gate, measured as gate_measured, why as gate_why,
 };
@@ -30,8 +30,14 @@ pub use crate::summary::settings::words as settings;
 pub use crate::summary::tls::words::tls;
 pub use crate::summary::warnings::words::warning;
 pub use crate::summary::words::closing;
+pub use crate::summary::words::events::uncompared;
 pub use crate::summary::words::placement::placement;
 pub use crate::summary::words::run::{probes, rate_choice, stage};
-pub use crate::trial::flaw::words::{flaw, full_queue, load_flaws, point_flaw, reason, trial_flaw};
+pub use crate::trial::flaw::words::{flaw, flaws, full_queue, reason, trial_flaw};
 pub use crate::trial::lag::words::late_client;
 pub use crate::trial::pauses::words::without_pauses;
+
+/// [`flaws`] of a load.
+pub fn load_flaws(load: &readings::LoadReading) -> Vec<String> {
+    flaws(&crate::load_flaws(load))
+}

@@ -1,50 +1,17 @@
 //! The decision: faster, slower, same or inconclusive.
 
-use serde::Serialize;
-
-use crate::stats::forecast::{Aim, advice};
+use crate::stats::forecast::{Aim, Forecast, forecast};
 use crate::stats::sample::Sample;
-use crate::{Note, Rules};
+use crate::{Note, Rules, Verdict};
 
-/// What a comparison came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// The subject is better than the baseline by more than what matters.
-    Faster,
-    /// The subject is worse than the baseline by more than what matters.
-    Slower,
-    /// There is no difference that matters.
-    Same,
-    /// The blocks measured do not settle it.
-    Inconclusive,
-    /// What was measured cannot be compared.
-    Invalid,
-}
-
-impl Verdict {
-    /// The word, as in the JSON document.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::Same => "same",
-            Verdict::Inconclusive => "inconclusive",
-            Verdict::Invalid => "invalid",
-        }
-    }
-}
-
-/// The fewest blocks that a decision is made from.
-pub const FEWEST_BLOCKS: usize = 3;
-
+/// A verdict and what qualifies it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     pub verdict: Verdict,
     pub notes: Vec<Note>,
 }
 
-/// Decides one comparison of at least [`FEWEST_BLOCKS`] blocks.
+/// Decides one comparison of at least [`FEWEST_BLOCKS`](crate::FEWEST_BLOCKS) blocks.
 ///
 /// `p_adjusted` is Holm's over the run's `comparisons`; `higher_is_better` tells throughput from
 /// latency. Every error rate is that of one look.
@@ -99,8 +66,19 @@ pub(crate) fn decide(
         (true, false) => Some(Note::MayMatter),
         (false, _) => None,
     };
-    let notes = measurable.into_iter().chain([advice(sample, aim)]);
+    let advice = advice(forecast(sample, aim), sample.mean.abs(), delta);
+    let notes = measurable.into_iter().chain([advice]);
     decided(Verdict::Inconclusive, notes.collect())
+}
+
+/// What would settle a difference of this size: so many blocks, or no number of them. It may lie too
+/// near the margin, or the blocks differ too much.
+pub(crate) fn advice(forecast: Option<Forecast>, size: f64, margin: f64) -> Note {
+    match forecast {
+        Some(Forecast { total, low, high }) => Note::MoreBlocks { total, low, high },
+        None if (size - margin).abs() < margin / 4.0 => Note::AsLargeAsMatters,
+        None => Note::TooNoisy,
+    }
 }
 
 fn is_inside((low, high): (f64, f64), delta: f64) -> bool {
@@ -332,5 +310,23 @@ mod tests {
             "{:?}",
             d.notes
         );
+    }
+
+    #[test]
+    fn where_blocks_do_not_help_the_advice_says_what_would() {
+        const DELTA: f64 = 0.029_558_8;
+        let advised = |mean, sd| {
+            let sample = Sample::made_of(10, mean, sd);
+            let aim = Aim {
+                delta: DELTA,
+                alpha: 0.05,
+                comparisons: 1,
+            };
+            advice(forecast(&sample, aim), mean, DELTA)
+        };
+        assert_eq!(advised(0.05, 9.0), Note::TooNoisy);
+        assert_eq!(advised(0.0, 9.0), Note::TooNoisy);
+        assert_eq!(advised(DELTA * 1.01, 0.05), Note::AsLargeAsMatters);
+        assert_eq!(advised(DELTA, 0.0), Note::AsLargeAsMatters);
     }
 }

@@ -1,9 +1,6 @@
 //! How each metric is taken from a trial.
 
-use readings::{InstructionScope, LoadReading, Reading};
-
-use crate::Metric;
-use crate::studies::events;
+use readings::{EVENT_ROW_MS, EventsReading, InstructionScope, LoadReading, Reading};
 
 /// A figure and how exact it can be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,21 +15,7 @@ const PAGE_HALF_BYTES: f64 = 2048.0;
 /// Half of the step in which the kernel accounts CPU time, where it does not do so exactly.
 const TICK_HALF_US: f64 = 0.5;
 
-impl Metric {
-    /// A figure of a trial that is no latency; `None` where it was not measured.
-    pub(crate) fn figure(self, reading: &Reading, load: &LoadReading) -> Option<Value> {
-        if self.is_of_events() {
-            return exact(events::value(self, reading.events.as_ref()?)?);
-        }
-        // With events or outside clients of different kinds, the cost of servers says nothing.
-        if self.is_cost() && reading.events.is_some() && self.instructions().is_none() {
-            return None;
-        }
-        self.row().figure?(reading, load)
-    }
-}
-
-fn exact(value: f64) -> Option<Value> {
+pub(super) fn exact(value: f64) -> Option<Value> {
     Some(Value {
         value,
         half_step: 0.0,
@@ -105,4 +88,41 @@ pub(super) fn driver_cpu_per_request(reading: &Reading, _: &LoadReading) -> Opti
 
 pub(super) fn driver_memory(reading: &Reading, _: &LoadReading) -> Option<Value> {
     exact(reading.driver.as_ref()?.max_rss_bytes()? as f64)
+}
+
+/// The share of requests that failed around events, with half a failure added, so that there is a
+/// ratio even if nothing failed: as in the ratio over all blocks.
+pub(super) fn failed_share(noticed: &EventsReading) -> f64 {
+    (noticed.failed as f64 + 0.5) / (noticed.requests as f64 + 1.0)
+}
+
+/// A time around events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventTime {
+    /// The step in which it is known, s.
+    pub step_s: f64,
+    time_s: fn(&EventsReading) -> Option<f64>,
+}
+
+impl EventTime {
+    /// By rows. A time that was not over at the window's end counts up to that end.
+    pub(super) const FULL_RATE_AFTER: Self = Self {
+        step_s: EVENT_ROW_MS as f64 / 1e3,
+        time_s: |noticed| Some(noticed.full_rate_after_s.unwrap_or(noticed.observed_s)),
+    };
+    /// Counted from when the run knew that the event had happened.
+    pub(super) const LONGEST_SILENCE: Self = Self {
+        step_s: 0.01,
+        time_s: |noticed| noticed.longest_silence_s,
+    };
+    /// To the resolution of the histogram and of the two clocks.
+    pub(super) const LONGEST_RESPONSE: Self = Self {
+        step_s: 0.002,
+        time_s: |noticed| noticed.longest_response_s,
+    };
+
+    /// A trial's time; nothing where it was not recorded.
+    pub fn of(self, noticed: &EventsReading) -> Option<f64> {
+        (self.time_s)(noticed)
+    }
 }

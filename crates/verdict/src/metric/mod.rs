@@ -3,13 +3,13 @@
 pub(crate) mod words;
 
 pub(crate) mod figures;
-pub(crate) mod margin;
 mod rows;
 
-use readings::{GateMetric, InstructionScope};
+use readings::{EventsReading, GateMetric, InstructionScope, LoadReading, Reading};
 use serde::{Serialize, Serializer};
 
-pub(crate) use figures::Value;
+use crate::trial::loops::Loop;
+pub(crate) use figures::{EventTime, Value};
 use rows::{Loops, Of};
 pub use rows::{Metric, Unit};
 
@@ -46,7 +46,7 @@ impl Metric {
 
     /// Whether more is better.
     pub fn higher_is_better(self) -> bool {
-        self.row().of == Of::Throughput
+        matches!(self.row().of, Of::Throughput)
     }
 
     /// Whether it is measured in a closed loop, which factors of the open loop do not change. The
@@ -78,18 +78,55 @@ impl Metric {
 
     /// Whether it is measured around events.
     pub fn is_of_events(self) -> bool {
-        self.row().of == Of::Events
+        matches!(self.row().of, Of::FailedShare | Of::EventTime(_))
     }
 
     /// Whether it is about the load generator and not about the servers.
     pub fn is_of_driver(self) -> bool {
-        self.row().of == Of::Driver
+        matches!(self.row().of, Of::Driver)
     }
 
     /// Whether it is what the servers cost for what they did. A run does not go on for such a metric
     /// alone.
     pub fn is_cost(self) -> bool {
         matches!(self.row().of, Of::Servers | Of::Instructions(_))
+    }
+
+    /// A figure of a trial that is no latency; `None` where it was not measured.
+    pub(crate) fn figure(self, reading: &Reading, load: &LoadReading) -> Option<Value> {
+        if self.is_of_events() {
+            return figures::exact(self.figure_of_events(reading.events.as_ref()?)?);
+        }
+        // With events or outside clients of different kinds, the cost of servers says nothing.
+        if self.is_cost() && reading.events.is_some() && self.instructions().is_none() {
+            return None;
+        }
+        self.row().figure?(reading, load)
+    }
+
+    /// The same of what was noticed around events: never zero, so that it has a logarithm.
+    pub(crate) fn figure_of_events(self, noticed: &EventsReading) -> Option<f64> {
+        match self.row().of {
+            Of::FailedShare => Some(figures::failed_share(noticed)),
+            Of::EventTime(time) => Some(time.of(noticed)?.max(time.step_s)),
+            _ => None,
+        }
+    }
+
+    /// How a time around events is taken; nothing for other metrics.
+    pub(crate) fn event_time(self) -> Option<EventTime> {
+        match self.row().of {
+            Of::EventTime(time) => Some(time),
+            _ => None,
+        }
+    }
+
+    /// The loop that it is measured in.
+    pub(crate) fn load_loop(self) -> Loop {
+        match self.is_of_open_loop() {
+            true => Loop::Open,
+            false => Loop::Closed,
+        }
     }
 }
 

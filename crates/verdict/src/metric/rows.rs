@@ -3,10 +3,10 @@
 
 use readings::{GateMetric, InstructionScope, LoadReading, Reading};
 
-use super::figures::{self, Value};
+use super::figures::{self, EventTime, Value};
 
 /// What a metric is about, which decides how it is judged.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Of {
     /// Good answers per second: more is better, of all others less is.
     Throughput,
@@ -18,8 +18,10 @@ pub(super) enum Of {
     Instructions(InstructionScope),
     /// What the load generator cost; compared only where subjects have different ones.
     Driver,
-    /// What happened around events; compared by differences.
-    Events,
+    /// The share of requests that failed around events; compared by differences.
+    FailedShare,
+    /// A time around events; compared by differences.
+    EventTime(EventTime),
 }
 
 /// In which loop a metric is measured.
@@ -225,7 +227,7 @@ metrics! {
         name: "failed_share",
         words: "share of failed requests",
         unit: Unit::Share,
-        of: Of::Events,
+        of: Of::FailedShare,
         loops: Loops::Open,
         rank: 2,
         gate: None,
@@ -238,7 +240,7 @@ metrics! {
         name: "full_rate_after_s",
         words: "time until the rate is full again",
         unit: Unit::S,
-        of: Of::Events,
+        of: Of::EventTime(EventTime::FULL_RATE_AFTER),
         loops: Loops::Open,
         rank: 3,
         gate: None,
@@ -250,7 +252,7 @@ metrics! {
         name: "longest_silence_s",
         words: "longest silence",
         unit: Unit::S,
-        of: Of::Events,
+        of: Of::EventTime(EventTime::LONGEST_SILENCE),
         loops: Loops::Open,
         rank: 4,
         gate: None,
@@ -263,7 +265,7 @@ metrics! {
         name: "longest_response_s",
         words: "longest response",
         unit: Unit::S,
-        of: Of::Events,
+        of: Of::EventTime(EventTime::LONGEST_RESPONSE),
         loops: Loops::Open,
         rank: 9,
         gate: None,

@@ -1,6 +1,6 @@
 //! How large a difference is: in the reader's units where there are any, and relative.
 
-use crate::{Bound, Comparison, Metric, Unit};
+use crate::{Metric, Unit};
 use readings::Condition;
 use readings::text::compact::{self, three_digits};
 use readings::text::{change, decimals_for_width, number, percent, rate, time};
@@ -8,7 +8,7 @@ use readings::text::{change, decimals_for_width, number, percent, rate, time};
 /// An interval that spans a larger factor is no figure for a reader.
 const WIDEST: f64 = 10.0;
 /// From this ratio on it is told as so many times.
-const TIMES_FROM: f64 = 2.0;
+pub(crate) const TIMES_FROM: f64 = 2.0;
 
 /// What stands in place of a ratio whose interval is too wide.
 pub const NOT_MEASURABLE: &str = "not measurable here";
@@ -27,30 +27,13 @@ pub fn shown_change(ratio: f64, interval: Option<(f64, f64)>) -> String {
     }
 }
 
-/// The change of a comparison, or the end of it that is known.
-pub fn change_of(c: &Comparison) -> String {
-    match (c.bound, c.low, c.high) {
-        (Some(Bound::AtLeast), Some(low), _) => format!("at least {}", end(low)),
-        (Some(Bound::AtMost), _, Some(high)) => format!("at most {}", end(high)),
-        _ => shown_change(c.ratio.unwrap_or(1.0), c.interval()),
-    }
-}
-
-fn end(ratio: f64) -> String {
-    if ratio >= TIMES_FROM {
-        return format!("{} times", number(ratio, 1, false));
-    }
-    let change = (ratio - 1.0) * 100.0;
-    percent(change, decimals_of(change), true)
-}
-
 /// The size of a change that is known from one end, without a sign: `65%`.
 pub fn size_of_end(ratio: f64) -> String {
     let change = ((ratio - 1.0) * 100.0).abs();
     percent(change, decimals_of(change), false)
 }
 
-fn decimals_of(change: f64) -> usize {
+pub(crate) fn decimals_of(change: f64) -> usize {
     usize::from(change.abs() < 10.0)
 }
 

@@ -1,13 +1,16 @@
 //! A simulated machine that measures a scenario.
 
-use super::normal::standard_normal;
+use crate::stats::normal::standard_normal;
 use fastrand::Rng;
 use readings::{
     ClientReading, Condition, LoadReading, Outcome, Pacing, Reading, RunHeader, Slice,
     ThreadReading, Trial,
 };
 
-use super::{Drift, RETRIES, Scenario, Shape};
+use super::scenario::{Drift, Scenario, Shape};
+
+/// How often a trial is tried again.
+const RETRIES: u32 = 3;
 
 /// Good answers per second of the baseline on an undisturbed machine.
 const BASE_PER_S: f64 = 20_000.0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Scenario;
+use super::scenario::Scenario;
 use crate::{Analysis, Comparison, Verdict};
 
 /// What the experiments of a scenario came to.

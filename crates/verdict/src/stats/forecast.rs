@@ -3,9 +3,8 @@
 //! The number depends on the standard deviation between blocks, which a few blocks estimate within
 //! a factor of two. So it comes with the range that the deviation's chi-square interval gives.
 
-use crate::Note;
 use crate::stats::dependence::Widening;
-use crate::stats::sample::{Sample, error_of_mean};
+use crate::stats::sample::{FEWEST_BLOCKS, Sample, error_of_mean};
 use crate::stats::student::{chi_square_quantile, t_below, t_quantile};
 
 /// A new run of more blocks than this is not advised.
@@ -29,29 +28,35 @@ pub(crate) struct Aim {
     pub comparisons: usize,
 }
 
-/// What would settle a comparison that is not settled.
-pub(crate) fn advice(sample: &Sample, aim: Aim) -> Note {
+/// The blocks of a new run that would likely settle a comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Forecast {
+    pub total: usize,
+    /// The fewest, at the lower end of what the spread between blocks may truly be.
+    pub low: usize,
+    /// The most, at the upper end; absent where that is more than is advised.
+    pub high: Option<usize>,
+}
+
+/// What would settle a comparison that is not settled; nothing where more blocks than are advised
+/// would be needed.
+pub(crate) fn forecast(sample: &Sample, aim: Aim) -> Option<Forecast> {
     let with_sd = |factor: f64| blocks_needed(sample, sample.sd * factor, aim);
     // The true deviation over the sample's, at both ends of its interval.
     let factor = |p| (sample.degrees() / chi_square_quantile(p, sample.degrees())).sqrt();
     let tail = (1.0 - FORECAST_CONFIDENCE) / 2.0;
-    let Some(total) = with_sd(1.0) else {
-        return match (sample.mean.abs() - aim.delta).abs() < aim.delta / 4.0 {
-            true => Note::AsLargeAsMatters,
-            false => Note::TooNoisy,
-        };
-    };
-    Note::MoreBlocks {
+    let total = with_sd(1.0)?;
+    Some(Forecast {
         total: total.max(sample.blocks + 1),
         low: with_sd(factor(1.0 - tail)).unwrap_or(total),
         high: with_sd(factor(tail)).map(|high| high.max(sample.blocks + 1)),
-    }
+    })
 }
 
 /// How many blocks would settle the comparison four times in five, were the mean the true one and
 /// the standard deviation as given; nothing when it would take more than is reasonable.
 fn blocks_needed(sample: &Sample, sd: f64, aim: Aim) -> Option<usize> {
-    fewest_blocks(crate::FEWEST_BLOCKS, |blocks| {
+    fewest_blocks(FEWEST_BLOCKS, |blocks| {
         chance(sample, sd, blocks, aim) >= POWER
     })
 }
@@ -125,15 +130,6 @@ mod tests {
     }
 
     #[test]
-    fn where_blocks_do_not_help_the_advice_says_what_would() {
-        let advised = |mean, sd| advice(&Sample::made_of(10, mean, sd), aim());
-        assert_eq!(advised(0.05, 9.0), Note::TooNoisy);
-        assert_eq!(advised(0.0, 9.0), Note::TooNoisy);
-        assert_eq!(advised(DELTA * 1.01, 0.05), Note::AsLargeAsMatters);
-        assert_eq!(advised(DELTA, 0.0), Note::AsLargeAsMatters);
-    }
-
-    #[test]
     fn a_forecast_is_the_total_of_a_new_run_and_its_range_holds_as_often_as_it_says() {
         // The truth: 5% apart, 8% between blocks.
         let (mean, sd) = (0.05, 0.08);
@@ -149,7 +145,7 @@ mod tests {
             let logs: Vec<f64> = logs.iter().map(|x| x - middle + mean).collect();
             let mut sample = Sample::of(&logs).unwrap();
             sample.correlation = 0.0;
-            let Note::MoreBlocks { total, low, high } = advice(&sample, aim()) else {
+            let Some(Forecast { total, low, high }) = forecast(&sample, aim()) else {
                 continue;
             };
             forecasts += 1;

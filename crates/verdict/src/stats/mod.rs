@@ -5,6 +5,7 @@ pub(crate) mod dependence;
 pub(crate) mod family;
 pub(crate) mod forecast;
 pub(crate) mod looks;
+pub(crate) mod normal;
 pub(crate) mod robust;
 pub(crate) mod sample;
 pub mod steady;

@@ -4,8 +4,8 @@ use crate::stats::dependence::{Widening, correlation};
 use crate::stats::robust::Walsh;
 use crate::stats::student::{t_below, t_quantile, t_two_sided_p};
 
-/// The fewest blocks that an interval is made from.
-const FEWEST: usize = 3;
+/// The fewest blocks that an interval, and so a decision, is made from.
+pub const FEWEST_BLOCKS: usize = 3;
 /// Blocks that differ by less than this, as a standard deviation of log ratios, were rounded
 /// somewhere: nothing here is measured to 0.05%.
 pub(crate) const FINEST: f64 = 5e-4;
@@ -95,7 +95,7 @@ impl Sample {
     /// The t interval of the mean, widened for dependent blocks and for the figures' steps; nothing
     /// for fewer than three blocks.
     pub fn interval(&self, confidence: f64) -> Option<(f64, f64)> {
-        if self.blocks < FEWEST {
+        if self.blocks < FEWEST_BLOCKS {
             return None;
         }
         let t = t_quantile(0.5 + confidence / 2.0, self.degrees());
@@ -105,14 +105,15 @@ impl Sample {
 
     /// The two-sided p value of 'there is no difference'; nothing for fewer than three blocks.
     pub fn p_value(&self) -> Option<f64> {
-        (self.blocks >= FEWEST).then(|| t_two_sided_p(self.t(), self.degrees()))
+        (self.blocks >= FEWEST_BLOCKS).then(|| t_two_sided_p(self.t(), self.degrees()))
     }
 
     /// The probability that the difference, in the direction of the mean, exceeds `delta`, read off
     /// the t distribution; nothing for fewer than three blocks.
     pub fn p_beyond(&self, delta: f64) -> Option<f64> {
         let excess = self.mean.abs() - self.resolution - delta;
-        (self.blocks >= FEWEST).then(|| t_below(excess / self.standard_error(), self.degrees()))
+        (self.blocks >= FEWEST_BLOCKS)
+            .then(|| t_below(excess / self.standard_error(), self.degrees()))
     }
 
     /// The same as seen from a bound; with `sign` -1 mirrored, so that less is more.
@@ -132,7 +133,7 @@ impl Sample {
 
     /// The one-sided p value of 'the mean is at most zero'; nothing for fewer than three blocks.
     pub fn p_above_zero(&self) -> Option<f64> {
-        (self.blocks >= FEWEST).then(|| t_below(-self.t(), self.degrees()))
+        (self.blocks >= FEWEST_BLOCKS).then(|| t_below(-self.t(), self.degrees()))
     }
 
     /// Whether a difference from zero at the level `alpha` is still one after Hall's transformation

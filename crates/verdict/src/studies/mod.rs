@@ -4,7 +4,7 @@ pub mod bottleneck;
 pub mod capacity;
 pub(crate) mod curve;
 pub mod diagnose;
-pub(crate) mod events;
 pub(crate) mod gates;
 pub mod plan;
 pub mod scaling;
+pub(crate) mod shift;

@@ -3,35 +3,36 @@
 pub(crate) mod words;
 
 pub(crate) mod congestion;
+pub(crate) mod place;
+pub(crate) mod probes;
 pub(crate) mod settings;
+pub(crate) mod stage;
 pub(crate) mod table;
 pub(crate) mod tls;
-pub(crate) mod uncounted_upstreams;
 pub(crate) mod warnings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use readings::{
     Condition, Journal, Outcome, Placement, RateChoice, RunHeader, Trial, trials_by_load,
 };
 use serde::Serialize;
 
-use crate::comparison::comparisons;
+use crate::comparison::compare::comparisons;
 use crate::comparison::floor::noise_floor;
 use crate::comparison::interactions::interactions;
-use crate::comparison::shift::shifts;
 use crate::comparison::tiers::tiers;
-use crate::studies::bottleneck::Finding;
+use crate::studies::bottleneck::{Finding, bottlenecks};
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
+use crate::studies::shift::shifts;
 use crate::summary::congestion::CongestionSummary;
+use crate::summary::probes::ProbesCost;
 use crate::summary::settings::SideBySide;
 use crate::summary::table::table;
 use crate::summary::tls::TlsSummary;
-use crate::summary::warnings::warnings;
 use crate::trial::cells::Cells;
-use crate::trial::judged::{Distribution, Judgement, distributions, judgements};
-use crate::trial::machine::{self, ProbesCost};
+use crate::trial::cells::judged::{Distribution, Judgement, distributions, judgements};
 use crate::trial::pauses::{self, BlockPauses};
 use crate::{
     Comparison, Interaction, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, TrialFlaw,
@@ -151,10 +152,13 @@ pub fn analyse(journal: &Journal) -> Analysis {
     for curves in &mut analysis.curves {
         curves.take_choice(&journal.curves());
     }
-    analysis.take_bottlenecks(&journal.bottlenecks());
-    analysis.take_settings(&journal.settings());
+    analysis.bottlenecks = bottlenecks(&journal.bottlenecks());
+    mark_lower_bounds(&mut analysis.table, &analysis.bottlenecks);
+    analysis.settings = settings::side_by_side(&journal.settings());
+    let differences = warnings::settings::warnings(&analysis.settings);
+    analysis.warnings.extend(differences);
     analysis.congestion = congestion::summaries(&cells, &journal.settings());
-    let differences = congestion::warnings(&analysis.congestion);
+    let differences = warnings::congestion::warnings(&analysis.congestion);
     analysis.warnings.extend(differences);
     analysis.placements = journal.placements().into_iter().cloned().collect();
     analysis
@@ -177,9 +181,9 @@ pub fn analyse_with<'a>(
 fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
     let noise_floor = noise_floor(rules, cells);
     let (comparisons, unresolved) = comparisons(rules, cells, &noise_floor);
-    let mut warnings = warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
+    let mut told = warnings::run::warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
     let tls = tls::summaries(cells);
-    warnings.extend(tls::warnings(&tls));
+    told.extend(warnings::tls::warnings(&tls));
     let failures = failures(cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {
@@ -195,12 +199,12 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         trials_failed,
         failures,
         invalid: invalid(cells),
-        warnings,
+        warnings: told,
         noise_floor,
         bottlenecks: Vec::new(),
         rates: Vec::new(),
         curves: Vec::new(),
-        probes: machine::cost(cells),
+        probes: probes::cost(cells),
         tls,
         congestion: Vec::new(),
         settings: Vec::new(),
@@ -247,6 +251,17 @@ pub fn settled(analysis: &Analysis) -> bool {
                 Verdict::Inconclusive => false,
                 Verdict::Invalid => c.by_block.is_empty(),
             })
+}
+
+/// A throughput that the client limits is a lower bound.
+fn mark_lower_bounds(table: &mut [SubjectRow], bottlenecks: &[Finding]) {
+    let limited = bottlenecks.iter().filter(|finding| finding.at_least);
+    let limited: BTreeSet<_> = limited
+        .map(|finding| (&finding.condition, &finding.subject))
+        .collect();
+    for row in table {
+        row.at_least |= limited.contains(&(&row.condition, &row.subject));
+    }
 }
 
 fn failures(cells: &Cells<'_>) -> Vec<FailureCount> {

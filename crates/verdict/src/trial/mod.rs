@@ -2,14 +2,11 @@
 
 pub(crate) mod cells;
 pub(crate) mod flaw;
-pub(crate) mod judged;
 pub(crate) mod lag;
 pub(crate) mod lasting;
 pub(crate) mod loops;
-pub(crate) mod machine;
 pub(crate) mod others;
 pub(crate) mod overload;
-pub(crate) mod path;
 pub(crate) mod pauses;
 pub(crate) mod starts;
 pub(crate) mod validity;

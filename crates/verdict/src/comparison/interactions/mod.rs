@@ -10,14 +10,14 @@ pub(crate) mod words;
 use readings::Condition;
 use serde::Serialize;
 
-use crate::comparison::decide::{FEWEST_BLOCKS, decide};
+use crate::comparison::decide::decide;
+use crate::comparison::draft::p_value;
 use crate::comparison::pairs::Pairs;
-use crate::comparison::pairs::pooling::{Pool, pools};
-use crate::comparison::{is_declared, p_value};
+use crate::comparison::pairs::pooling::{Pool, is_declared, pools};
 use crate::stats::family::{Test, Undecidable, family};
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
-use crate::{Metric, Rules, Verdict};
+use crate::{FEWEST_BLOCKS, Metric, Rules, Verdict};
 
 /// Whether what a subject costs depends on a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

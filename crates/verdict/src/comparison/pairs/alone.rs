@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Datum, datum, load_of, offered};
+use super::datum::{Datum, datum, load_of, offered};
 use crate::stats::sample::Sample;
 use crate::trial::cells::{Attempts, Cell};
 use crate::{Metric, Reason};

@@ -1,34 +1,25 @@
 //! Pairs of subject and baseline, block by block.
 
 mod alone;
+pub(crate) mod datum;
+pub(crate) mod others;
 mod pooled;
 pub(crate) mod pooling;
 
 pub(crate) use alone::Alone;
 
-use readings::{EventsReading, LoadReading, Outcome, Pacing, Quantiles, Reading, Slice};
+use readings::{EventsReading, LoadReading, Slice};
 
-use crate::comparison::BlockRatio;
+use crate::comparison::events::{self, Noticed};
+use crate::comparison::pairs::datum::{Datum, datum, label, load_of, offered};
+use crate::comparison::record::ratio::BlockRatio;
 use crate::metric::Value;
 use crate::stats::sample::Sample;
 use crate::stats::steady::{SteadyState, steady_state};
-use crate::studies::events::{self, Noticed};
-use crate::summary::uncounted_upstreams;
 use crate::trial::cells::{Attempts, Cell};
-use crate::trial::lag::{LagRemedy, lag_share, late_beside};
-use crate::trial::others::{self, sd_of_slices};
-use crate::{Flaw, Metric, Reason, TrialFlaw};
-
-/// What one trial has to say on one metric.
-enum Datum {
-    Value(Value),
-    /// The load was not part of the trial.
-    NotMeasured,
-    /// It failed or is invalid; the reason.
-    Unusable(Reason),
-    /// Too few requests stand behind the quantile.
-    Unresolved,
-}
+use crate::trial::lag::{LagRemedy, lag_share};
+use crate::trial::others::of_reading;
+use crate::{Metric, Reason};
 
 /// Two subjects' trials under one condition, paired by block.
 #[derive(Debug, Default)]
@@ -98,7 +89,7 @@ impl Pairs {
             let both = ours.iter().rev();
             let both = both.filter_map(|ours| Some((*ours, *of_attempt(ours)?)));
             let data = both.map(|(ours, theirs)| {
-                let data = match uncounted_upstreams::are_comparable(metric, ours, theirs) {
+                let data = match are_comparable(metric, ours, theirs) {
                     true => (datum(ours, metric), datum(theirs, metric)),
                     false => (Datum::NotMeasured, Datum::NotMeasured),
                 };
@@ -186,7 +177,7 @@ impl Pairs {
             for (cell, load) in [(ours, our_load), (theirs, their_load)] {
                 let share = lag_share(load, q);
                 if share > self.lag_share {
-                    let others = cell.reading().and_then(others::of_reading);
+                    let others = cell.reading().and_then(of_reading);
                     self.lag_share = share;
                     self.lag_remedy = Some(LagRemedy::of(load, others));
                 }
@@ -277,157 +268,28 @@ fn is_unsettled(ours: &[Slice], theirs: &[Slice]) -> bool {
         && matches!(steady_state(&ratios), SteadyState::Never { .. })
 }
 
-fn offered(load: &LoadReading) -> Option<f64> {
-    match load.pacing {
-        Pacing::Closed => None,
-        Pacing::Open { rate_per_s } => Some(rate_per_s),
+/// The standard deviation that a block's log ratio has from its slices alone; nothing where they
+/// were not taken in turns.
+fn sd_of_slices(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
+    if ours.len() != theirs.len() || ours.len() < 4 {
+        return None;
     }
+    let pairs = ours.iter().zip(theirs);
+    let logs: Option<Vec<f64>> = pairs
+        .map(|(a, b)| {
+            let log = (a.requests_per_s() / b.requests_per_s()).ln();
+            log.is_finite().then_some(log)
+        })
+        .collect();
+    let sample = Sample::of(&logs?)?;
+    Some(sample.sd / (ours.len() as f64).sqrt())
 }
 
-/// The load that a metric is about. An outside driver may report latency of its closed loop.
-fn load_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
-    match is_open_loop(cell, metric) {
-        false => cell.throughput(),
-        true => cell.latency(),
-    }
-}
-
-fn is_open_loop(cell: &Cell<'_>, metric: Metric) -> bool {
-    let driver = cell.reading().and_then(|reading| reading.driver.as_ref());
-    let closed = driver.is_some_and(|driver| driver.latency_loop() == Pacing::Closed);
-    metric.is_of_open_loop() && !(metric.quantile().is_some() && closed)
-}
-
-fn label(cell: &Cell<'_>) -> Option<String> {
-    Some(cell.reading()?.driver.as_ref()?.label())
-}
-
-/// Whether enough answers stand behind a quantile of the response latency, on enough occasions: a
-/// pause of the machine is one, however many requests it delayed.
-pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
-    would_resolve(load, quantile, 1.0)
-}
-
-/// Whether that would be so in a window of another length, as a multiple of the present one.
-pub(crate) fn would_resolve(load: &LoadReading, quantile: f64, times: f64) -> bool {
-    // With twenty the share of answers beyond the quantile is known to a fifth.
-    const OCCASIONS_MIN: f64 = 20.0;
-    enough((load.response.count() as f64 * times) as u64, quantile)
-        && load
-            .exceedances(load.response.quantile_us(quantile))
-            .is_none_or(|occasions| occasions as f64 * times >= OCCASIONS_MIN)
-}
-
-pub(crate) fn enough(count: u64, quantile: f64) -> bool {
-    let count_alone = Quantiles {
-        count,
-        ..Quantiles::default()
-    };
-    count_alone.resolves(quantile)
-}
-
-fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
-    let reading = match &cell.trial.outcome {
-        Outcome::Failed { reason, .. } => return Datum::Unusable(Reason::Failed(reason.clone())),
-        Outcome::Done(reading) => reading,
-    };
-    let (measured, flaws) = match is_open_loop(cell, metric) {
-        false => (&reading.throughput, &cell.throughput_flaws),
-        true => (&reading.latency, &cell.latency_flaws),
-    };
-    // A flaw of the whole trial also spoils a load that was then never begun.
-    if let Some(flaw) = flaws.first() {
-        return Datum::Unusable(flaw.clone().into());
-    }
-    let Some(load) = measured else {
-        return Datum::NotMeasured;
-    };
-    let found = match metric.quantile() {
-        Some(_) if reading.events.is_some() => return Datum::NotMeasured,
-        Some(q) => match quantile(reading, load, q) {
-            Ok(found) => found,
-            Err(datum) => return datum,
-        },
-        None => metric.figure(reading, load),
-    };
-    match found {
-        None => Datum::NotMeasured,
-        Some(found) if found.value > 0.0 && found.value.is_finite() => Datum::Value(found),
-        Some(_) => Datum::Unusable(Reason::Empty),
-    }
-}
-
-/// What a trial has to say on a metric, in the metric's unit, if it can be used.
-pub(crate) fn value(cell: &Cell<'_>, metric: Metric) -> Option<f64> {
-    match datum(cell, metric) {
-        Datum::Value(found) => Some(found.value),
-        _ => None,
-    }
-}
-
-/// Whether a trial has a figure of a metric that is no latency.
-pub(crate) fn is_measured(metric: Metric, cell: &Cell<'_>) -> bool {
-    cell.reading().is_some_and(|reading| {
-        let load = match is_open_loop(cell, metric) {
-            false => &reading.throughput,
-            true => &reading.latency,
-        };
-        load.as_ref()
-            .and_then(|load| metric.figure(reading, load))
-            .is_some()
-    })
-}
-
-/// Half of the step in which a histogram tells a value, as a share of it: three significant digits.
-const HISTOGRAM_HALF_STEP: f64 = 0.5e-3;
-/// A quantile of a trial's latency; `None` where its driver does not report it.
-fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Value>, Datum> {
-    if let Some(driver) = &reading.driver {
-        let Some(value) = driver.latency_us(q) else {
-            return Ok(None);
-        };
-        if !enough(driver.latency_requests(), q) {
-            return Err(Datum::Unresolved);
-        }
-        let half_step = driver.latency_step_us.unwrap_or(0.0) / 2.0;
-        return Ok(Some(Value { value, half_step }));
-    }
-    if !resolves(load, q) {
-        return Err(Datum::Unresolved);
-    }
-    if let Some(late) = late_beside(load, q, others::of_reading(reading)) {
-        let flaw = TrialFlaw::from(Flaw::LateClient(late));
-        return Err(Datum::Unusable(flaw.into()));
-    }
-    let value = load.response.quantile_us(q);
-    Ok(Some(Value {
-        value,
-        half_step: value * HISTOGRAM_HALF_STEP,
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use readings::Peaks;
-
-    use super::resolves;
-    use crate::fixtures::open;
-
-    #[test]
-    fn a_p99_that_rests_on_one_pause_is_not_resolved() {
-        let mut load = open(2_000.0, 400.0);
-        // 2% of the answers take 800 us: p99 is among them.
-        assert!(resolves(&load, 0.99), "so many requests are enough");
-        let peaks = |is_slow: &dyn Fn(usize) -> bool| {
-            Peaks::new(
-                0.01,
-                (0..1_000).map(|at| if is_slow(at) { 800.0 } else { 400.0 }),
-            )
-        };
-        load.peaks = peaks(&|at| (500..520).contains(&at));
-        assert!(!resolves(&load, 0.99), "all of them came in one pause");
-        assert!(resolves(&load, 0.5));
-        load.peaks = peaks(&|at| at % 25 == 0);
-        assert!(resolves(&load, 0.99), "they came on forty occasions");
+/// Whether the costs of two trials' servers are those of the same part of the paths: a sum without
+/// a server of the path is no cost of what the other path adds to it.
+fn are_comparable(metric: Metric, ours: &Cell<'_>, theirs: &Cell<'_>) -> bool {
+    !metric.is_cost() || {
+        let readings = ours.reading().zip(theirs.reading());
+        readings.is_none_or(|(a, b)| a.uncounted_upstreams == b.uncounted_upstreams)
     }
 }

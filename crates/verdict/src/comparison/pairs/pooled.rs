@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Pairs;
-use crate::comparison::BlockRatio;
+use crate::comparison::record::ratio::BlockRatio;
 
 impl Pairs {
     /// One ratio per block out of those of several conditions: the mean of their logarithms. A block

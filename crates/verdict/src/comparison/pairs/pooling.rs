@@ -7,6 +7,7 @@
 use readings::Condition;
 
 use crate::comparison::pairs::Pairs;
+use crate::comparison::pairs::datum::is_measured;
 use crate::trial::cells::Cells;
 use crate::trial::loops::Loop;
 use crate::{Metric, Starts};
@@ -59,6 +60,56 @@ pub(crate) fn pool_of<'a>(
     })
 }
 
+/// Whether a run has anything to say on a metric under a condition. Throughput is what a
+/// condition is about when nothing of it was measured.
+///
+/// With events no latency is compared: that of the remaining answers would favour a subject whose
+/// other requests failed.
+///
+/// Drivers are compared where they differ; latency only at quantiles that the baseline's driver
+/// reports.
+pub(crate) fn is_declared(
+    cells: &Cells<'_>,
+    pool: &Pool<'_>,
+    metric: Metric,
+    baseline: &str,
+) -> bool {
+    let members = || pool.members.iter().copied();
+    if metric.is_of_driver() && !members().any(|c| cells.drivers_differ(c)) {
+        return false;
+    }
+    if metric.is_cost() {
+        let mut trials = members().flat_map(|c| cells.of_condition(c));
+        return !members().any(|c| cells.drivers_differ(c))
+            && trials.any(|cell| cell.trial.subject == baseline && is_measured(metric, cell));
+    }
+    let mut measured_nothing = true;
+    for cell in members().flat_map(|c| cells.of_condition(c)) {
+        let Some(reading) = cell.reading() else {
+            continue;
+        };
+        measured_nothing = false;
+        if metric.is_of_events() || reading.events.is_some() {
+            let noticed = reading.events.as_ref().filter(|_| metric.is_of_events());
+            if noticed.is_some_and(|noticed| metric.figure_of_events(noticed).is_some()) {
+                return true;
+            }
+            continue;
+        }
+        let is_there = match (metric.quantile(), &reading.driver) {
+            (Some(q), Some(driver)) => {
+                cell.trial.subject == baseline && driver.latency_us(q).is_some()
+            }
+            (Some(_), None) => reading.latency.is_some(),
+            (None, _) => reading.throughput.is_some(),
+        };
+        if is_there {
+            return true;
+        }
+    }
+    measured_nothing && metric == Metric::RequestsPerS
+}
+
 impl Pool<'_> {
     /// A subject's starts under all of the conditions.
     pub fn starts(&self, cells: &Cells<'_>, subject: &str) -> Starts {
@@ -79,7 +130,7 @@ impl Pool<'_> {
         theirs: Who<'_>,
     ) -> Pairs {
         let of_member = |condition: &&Condition| {
-            let of = Loop::of(metric);
+            let of = metric.load_loop();
             let ours = cells.attempts(of, condition, ours.0, ours.1);
             let theirs = cells.attempts(of, condition, theirs.0, theirs.1);
             Pairs::of(metric, &ours, &theirs)

@@ -12,9 +12,9 @@ use readings::Condition;
 use serde::Serialize;
 
 use crate::comparison::decide::decide;
+use crate::comparison::draft::p_value;
 use crate::comparison::pairs::Pairs;
-use crate::comparison::pairs::pooling::{Pool, pools};
-use crate::comparison::{is_declared, p_value};
+use crate::comparison::pairs::pooling::{Pool, is_declared, pools};
 use crate::stats::family::{Undecidable, family};
 use crate::trial::cells::{Cell, Cells};
 use crate::{Comparison, Metric, NoiseFloor, Note, Rules, Verdict};

@@ -3,17 +3,14 @@
 //! No rule adds a verdict: each turns a verdict into `inconclusive` and says why, or adds what
 //! qualifies it. [`RULES`] has all of them in their order.
 
-pub(crate) mod words;
-
 pub(crate) mod credible;
-pub(crate) mod outlook;
 pub(crate) mod slices;
 
 use crate::comparison::decide::{Decision, decide};
+use crate::comparison::draft::{Case, Draft};
+use crate::comparison::events;
 use crate::comparison::pairs::Pairs;
 use crate::comparison::withhold::slices::SliceBias;
-use crate::comparison::{Case, Draft, whose_clock};
-use crate::studies::events;
 use crate::{Bound, LagRemedy, Metric, Note, Verdict};
 
 /// The rules, in the order in which they apply; each sees what the ones before it left.
@@ -163,9 +160,24 @@ fn circumstances(case: &Case<'_>, decision: &mut Decision) {
     let (metric, pairs) = (case.draft.metric, &case.draft.pairs);
     let notes = [
         metric.quantile().and_then(|_| whose_clock(pairs)),
-        events::note(metric, pairs, case.draft.subject, &case.rules.baseline),
+        events::note(
+            metric,
+            &pairs.noticed,
+            case.draft.subject,
+            &case.rules.baseline,
+        ),
     ];
     decision.notes.extend(notes.into_iter().flatten());
+}
+
+/// Whose clock a latency was taken with, where it was not the engine's own.
+fn whose_clock(pairs: &Pairs) -> Option<Note> {
+    let (subject, baseline) = pairs.drivers.clone()?;
+    Some(Note::Clock {
+        subject,
+        baseline,
+        closed_loop: pairs.rate_per_s.is_none(),
+    })
 }
 
 /// Where the length of slices biases a ratio of throughput by more than the margin, no verdict rests

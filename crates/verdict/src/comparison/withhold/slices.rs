@@ -4,10 +4,10 @@
 
 use readings::{Condition, Slice};
 
+use crate::Rules;
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
 use crate::trial::loops::Loop;
-use crate::{Place, Rules, Warning};
 
 /// A slice is a long one from this many times the shortest on.
 const LONG: f64 = 1.5;
@@ -116,26 +116,6 @@ fn bias_per_effect(slices: &[Slice]) -> Option<f64> {
     let (all, long) = (per_s(&|_| true)?, per_s(&is_long)?);
     let short = per_s(&|s| !is_long(s))?;
     (short > long).then(|| -all / (short - long))
-}
-
-/// The warning where the slices shift the throughput ratio by more than what matters.
-pub(crate) fn depends_on_length(
-    rules: &Rules,
-    cells: &Cells<'_>,
-    place: &Condition,
-    subject: &str,
-    comparisons: usize,
-) -> Option<Warning> {
-    let bias = SliceBias::of(rules, cells, place, subject, comparisons)?;
-    bias.matters(rules).then(|| Warning::SliceLength {
-        at: Place {
-            subject: subject.to_owned(),
-            condition: place.clone(),
-        },
-        baseline: rules.baseline.clone(),
-        ratio: bias.log_bias.exp(),
-        blocks: bias.blocks,
-    })
 }
 
 #[cfg(test)]

@@ -1,19 +1,17 @@
 //! Comparisons and the noise floor, in sentences.
 
+pub(crate) mod events;
+pub(crate) mod notes;
+
 use crate::{Bound, Comparison, Metric, NoiseFloor, Note, Verdict};
 use readings::text::{change, counted, decimals_of_interval, fraction, percent, rate};
 use readings::text::{condition, number};
 
-use crate::comparison::notes::words::notes;
 use crate::metric::words::{
-    Absolute, NOT_MEASURABLE, absolute, change_of, is_measurable, metric_words, names_rate,
-    shown_change, size_of_end, times,
+    Absolute, NOT_MEASURABLE, TIMES_FROM, absolute, decimals_of, is_measurable, metric_words,
+    names_rate, shown_change, size_of_end, times,
 };
-use crate::studies::events::words as events;
 use readings::at_condition as at;
-
-/// Ratios from this one on are worded as `3 times`.
-const TIMES_FROM: f64 = 2.0;
 
 /// The verdict as a performance engineer would write it.
 pub fn comparison(c: &Comparison) -> String {
@@ -29,7 +27,7 @@ pub fn comparison_placed(c: &Comparison, placement: Option<&str>) -> String {
         measurable || !matches!(note, Note::MoreBlocks { .. } | Note::TooNoisy)
     };
     let kept: Vec<Note> = c.notes.iter().filter(worth_saying).cloned().collect();
-    let note = notes(&kept);
+    let note = notes::notes(&kept);
     let noted = |text: String| {
         let parts = [Some(text), how_sure(c), companion(c), note.clone()];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -65,6 +63,23 @@ pub fn comparison_placed(c: &Comparison, placement: Option<&str>) -> String {
             note.as_deref().unwrap_or("no figures")
         ),
     }
+}
+
+/// The change of a comparison, or the end of it that is known.
+pub fn change_of(c: &Comparison) -> String {
+    match (c.bound, c.low, c.high) {
+        (Some(Bound::AtLeast), Some(low), _) => format!("at least {}", end(low)),
+        (Some(Bound::AtMost), _, Some(high)) => format!("at most {}", end(high)),
+        _ => shown_change(c.ratio.unwrap_or(1.0), c.interval()),
+    }
+}
+
+fn end(ratio: f64) -> String {
+    if ratio >= TIMES_FROM {
+        return format!("{} times", number(ratio, 1, false));
+    }
+    let change = (ratio - 1.0) * 100.0;
+    percent(change, decimals_of(change), true)
 }
 
 /// Where servers and client ran, as part of a sentence; empty where that is not known.

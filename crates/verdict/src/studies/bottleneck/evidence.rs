@@ -1,4 +1,4 @@
-//! What speaks for a bottleneck, in figures. The words for it stand in `report`.
+//! What speaks for a bottleneck, in figures. The words for it stand in `words`.
 //!
 //! CPU time is a share of one CPU, or a number of CPUs where there are several.
 

@@ -14,12 +14,9 @@ mod suspects;
 mod tests;
 mod unchanged;
 
-use std::collections::BTreeSet;
-
 use readings::{BottleneckReading, Condition};
 use serde::Serialize;
 
-use crate::Analysis;
 use effects::Effects;
 
 pub use effects::Effect;
@@ -110,20 +107,6 @@ pub fn bottlenecks(readings: &[&BottleneckReading]) -> Vec<Finding> {
         .iter()
         .flat_map(|reading| of_subject(reading))
         .collect()
-}
-
-impl Analysis {
-    /// Adds the findings: a throughput that the client limits is a lower bound.
-    pub(crate) fn take_bottlenecks(&mut self, readings: &[&BottleneckReading]) {
-        self.bottlenecks = bottlenecks(readings);
-        let at_least = self.bottlenecks.iter().filter(|finding| finding.at_least);
-        let at_least: BTreeSet<_> = at_least
-            .map(|finding| (&finding.condition, &finding.subject))
-            .collect();
-        for row in &mut self.table {
-            row.at_least |= at_least.contains(&(&row.condition, &row.subject));
-        }
-    }
 }
 
 fn of_subject(reading: &BottleneckReading) -> Vec<Finding> {

@@ -4,8 +4,7 @@ use readings::Change;
 
 use super::effects::{Effects, of_change};
 use super::evidence::{CpuUse, Evidence, Full, HalvedCpu, ServerEvidence};
-use super::suspects::FULL;
-use super::unchanged::Unchanged;
+use super::unchanged::{FULL, Unchanged};
 use super::{Bottleneck, Standing, Suspect};
 
 /// Half the CPU time must leave no more than this: exactly half where the CPU was full, and a

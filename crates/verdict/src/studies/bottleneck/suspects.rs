@@ -6,12 +6,9 @@ use super::effects::{Effects, of_change};
 use super::evidence::{
     ClientEvidence, Evidence, MachineUse, PortsEvidence, Refused, Relief, TakenPorts, ThreadMore,
 };
-use super::unchanged::{UPSTREAM_SHARE, Unchanged};
+use super::unchanged::{FULL, UPSTREAM_SHARE, Unchanged};
 use super::{Bottleneck, Standing, Suspect, server_cpu};
 
-/// From this share of a CPU on a thread counts as full: the scheduler and the hypervisor take the
-/// rest.
-pub(super) const FULL: f64 = 0.85;
 /// Above this share of a CPU a client thread limits the figures.
 const CLIENT_BUSY: f64 = 0.8;
 /// Other programs count where client and servers had less than this share of the full CPUs.

@@ -7,6 +7,9 @@ use readings::{BottleneckReading, Change, Probe, ServerSample};
 use super::effects::of_change;
 use super::evidence::{MachineUse, Refused, TakenPorts, Threads};
 
+/// From this share of a CPU on a thread counts as full: the scheduler and the hypervisor take the
+/// rest.
+pub(super) const FULL: f64 = 0.85;
 /// From this many new upstream connections per request on they count as a bottleneck.
 pub(super) const UPSTREAM_SHARE: f64 = 0.1;
 

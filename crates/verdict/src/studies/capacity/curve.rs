@@ -4,7 +4,7 @@ use readings::LoadReading;
 use serde::Serialize;
 
 use super::{Capacity, Judgement, Objective, Quantity};
-use crate::comparison::pairs::resolves;
+use crate::comparison::pairs::datum::resolves;
 use crate::late_at;
 
 /// One trial: a rate that was offered, and its outcome.

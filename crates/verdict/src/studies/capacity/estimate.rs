@@ -1,6 +1,6 @@
 //! The rate that holds in nine of ten trials, from the outcomes of trials.
 
-use super::search::RateTrials;
+use super::trials::RateTrials;
 
 /// The share of trials that has to hold at a capacity.
 pub const HOLDS: f64 = 0.9;

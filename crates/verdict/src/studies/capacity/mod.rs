@@ -18,6 +18,7 @@ mod estimate;
 mod objective;
 mod parse;
 mod search;
+mod trials;
 mod undetected;
 
 pub use curve::{QuantileAt, RatePoint, RateStep, Spread, all_busy_at, curve, quantiles_of};
@@ -25,9 +26,10 @@ pub use estimate::HOLDS;
 pub use objective::{CannotJudge, Direction, Judgement, Limit, Measured, Objective, Quantity};
 pub use parse::ObjectiveError;
 pub use search::{
-    Bound, Capacity, Outcome, RateTrials, Search, SearchOptions, SearchOptionsError,
-    SearchScenario, SimulatedSearch, Step,
+    Bound, Capacity, Search, SearchOptions, SearchOptionsError, SearchScenario, SimulatedSearch,
+    Step,
 };
+pub use trials::{Outcome, RateTrials};
 pub use undetected::{StepTime, UndetectedOverload, undetected_overload};
 
 /// What `weigh capacity` found under an objective.

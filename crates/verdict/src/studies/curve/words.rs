@@ -1,9 +1,9 @@
 //! Latency against offered rate, in sentences.
 
-use crate::{BoundRate, Contrast, CurveRow, LatencyCurves, Lower, Passes, SubjectCurve};
-use readings::text::{counted, fraction, rate};
+use crate::{BoundRate, Contrast, CurveRow, LatencyCurves, Lower, Passes, PointFlaw, SubjectCurve};
+use readings::text::{counted, fraction, grouped, rate};
 
-use crate::trial::flaw::words::{NO_REASON, point_flaw};
+use crate::trial::flaw::words::{NO_REASON, client_busy, trial_flaw};
 use readings::at_condition as at;
 use readings::text::compact::time;
 
@@ -252,6 +252,29 @@ pub fn curve_point(subject: &str, row: &CurveRow) -> String {
     match (&row.reason, each.is_empty()) {
         (Some(flaw), true) => format!("{subject} at {place}: {}", point_flaw(flaw)),
         _ => format!("{subject} at {place}: {}", each.join(", ")),
+    }
+}
+
+/// Why a point of a curve cannot be used.
+pub fn point_flaw(flaw: &PointFlaw) -> String {
+    match flaw {
+        PointFlaw::Trial(flaw) => trial_flaw(flaw),
+        PointFlaw::NothingDue => "nothing was due in its windows".to_owned(),
+        PointFlaw::ClientBusy { rate_per_s } => client_busy(*rate_per_s),
+        PointFlaw::LateClient { lag_us, latency_us } => format!(
+            "the client sent late: the median of its lag is {lag_us:.0} us, that of the latency \
+             {latency_us:.0} us"
+        ),
+        PointFlaw::Failed {
+            failed,
+            due,
+            max_error,
+        } => format!(
+            "{} of {} requests failed ({} may)",
+            grouped(*failed),
+            grouped(*due),
+            fraction(*max_error)
+        ),
     }
 }
 

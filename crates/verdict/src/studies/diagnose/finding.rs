@@ -1,4 +1,4 @@
-//! What can be found in readings, with the figures that it rests on. The words stand in `report`.
+//! What can be found in readings, with the figures that it rests on. The words stand in `words`.
 
 use readings::{ErrorCounts, ProcessLine, ToolReading};
 use serde::Serialize;

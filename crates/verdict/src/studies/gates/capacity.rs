@@ -2,7 +2,7 @@
 
 use readings::{Condition, Gate, GateBound};
 
-use super::{GateOutcome, GateReason, GateResult};
+use super::outcome::{GateOutcome, GateReason, GateResult};
 use crate::studies::capacity::{Bound, Capacity};
 
 /// Judges gates on the capacity by its 95% interval: passed if all of it is above the bound,

@@ -3,18 +3,17 @@
 use readings::{Condition, Gate, GateBound, GateMetric};
 
 use super::failures;
+use super::outcome::{GateOutcome, GateReason};
 use super::tests_of_bound::{BoundSpread, BoundTest, MarginOverBound, Withheld};
-use super::{GateOutcome, GateReason};
-use crate::comparison::decide::FEWEST_BLOCKS;
-use crate::comparison::pairs::pooling::{Pool, pool_of};
+use crate::comparison::pairs::others::{
+    FEWEST_BLOCKS_BESIDE_OTHERS, are_too_few, cpus_of_others, floor_sd, widened_sample,
+};
+use crate::comparison::pairs::pooling::{Pool, is_declared, pool_of};
 use crate::comparison::pairs::{Alone, Pairs};
 use crate::comparison::withhold::slices::SliceBias;
-use crate::comparison::{floor_sd, is_declared, widened_sample};
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
-use crate::trial::loops::Loop;
-use crate::trial::others::{self, FEWEST_BLOCKS_BESIDE_OTHERS, cpus_of_others};
-use crate::{CpusOfOthers, Metric, NoiseFloor, Reason, Rules};
+use crate::{CpusOfOthers, FEWEST_BLOCKS, Metric, NoiseFloor, Reason, Rules};
 
 /// What all gates of a run are judged with.
 pub(super) struct GateData<'r, 'c> {
@@ -144,7 +143,7 @@ impl GateData<'_, '_> {
         value: f64,
     ) -> Option<Found> {
         let attempts = pool.members.iter();
-        let attempts = attempts.map(|c| self.cells.attempts(Loop::of(metric), c, subject, false));
+        let attempts = attempts.map(|c| self.cells.attempts(metric.load_loop(), c, subject, false));
         let alone = Alone::of(metric, attempts);
         if alone.tried == 0 {
             return None;
@@ -360,7 +359,7 @@ impl Tried {
             return Err(Box::new(unsettled(too_few(sample.blocks))));
         }
         match others {
-            Some(taken) if others::are_too_few(sample.blocks, others) => {
+            Some(taken) if are_too_few(sample.blocks, others) => {
                 Err(Box::new(unsettled(GateReason::OtherPrograms {
                     cpus: taken.cpus,
                     needed: FEWEST_BLOCKS_BESIDE_OTHERS,

@@ -7,8 +7,8 @@
 use readings::{Condition, LoadReading, Outcome};
 
 use super::tests_of_bound::{BoundSpread, BoundTest};
+use crate::comparison::events::{Side, poisson_at_most};
 use crate::stats::student::{t_below, t_quantile};
-use crate::studies::events::{Side, poisson_at_most};
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::loops::Loop;
 

@@ -6,9 +6,9 @@ use super::evidence::bound_test;
 use super::tests_of_bound::MarginOverBound;
 use super::{Draft, GateOutcome, GateResult, decide, failures};
 use crate::Rules;
+use crate::comparison::events::Side;
 use crate::fixtures::{Normal, header};
 use crate::stats::sample::Sample;
-use crate::studies::events::Side;
 
 fn gate() -> Gate {
     Gate {

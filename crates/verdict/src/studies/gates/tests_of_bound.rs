@@ -1,6 +1,6 @@
 //! The two one-sided tests of a mean against a bound.
 
-use super::{GateOutcome, GateReason};
+use super::outcome::{GateOutcome, GateReason};
 use crate::stats::sample::Sample;
 use crate::studies::plan::{Needed, Spread, one_sided_needed};
 

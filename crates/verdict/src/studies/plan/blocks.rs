@@ -3,7 +3,7 @@
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::MOST_BLOCKS;
-use crate::comparison::decide::FEWEST_BLOCKS;
+use crate::FEWEST_BLOCKS;
 use crate::stats::dependence::{Widening, correlation_of_independent};
 use crate::stats::looks::Looks;
 use crate::stats::student::{t_quantile, t_two_sided_p};

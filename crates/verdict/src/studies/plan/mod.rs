@@ -20,9 +20,10 @@ use serde::Serialize;
 pub use components::Components;
 pub use remedy::{Dominant, Remedy};
 
-use crate::comparison::decide::FEWEST_BLOCKS;
-use crate::comparison::floor::NoiseFloor;
-use crate::{Comparison, Metric, Rules, analyse, latest};
+use crate::comparison::compare::comparisons;
+use crate::comparison::floor::noise_floor;
+use crate::trial::cells::Cells;
+use crate::{Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Rules, latest};
 pub(crate) use blocks::Spread;
 
 /// The differences that are planned for, besides what matters.
@@ -107,23 +108,24 @@ pub const MOST_BLOCKS: u32 = 1000;
 pub fn plan(journal: &Journal, estimated_block_s: Option<f64>) -> PlanAdvice {
     let journal = &*journal.by_load();
     let header = &journal.header;
-    let analysis = analyse(journal);
     let trials = latest(header, journal.trials());
     let measured_s = block_s(&trials);
     let block_s = measured_s.or(estimated_block_s);
     let rules = Rules::of(header);
-    let count = analysis.comparisons.len();
-    let rows: Vec<PlanRow> = analysis
-        .comparisons
+    let cells = Cells::of(header, journal.trials());
+    let floors = noise_floor(&rules, &cells);
+    let (compared, _) = comparisons(&rules, &cells, &floors);
+    let count = compared.len();
+    let rows: Vec<PlanRow> = compared
         .iter()
         .map(|one| {
-            let floor_sd = floor_sd(&analysis.noise_floor, one);
+            let floor_sd = floor_sd(&floors, one);
             row(one, floor_sd, &rules, count, header, &trials, block_s)
         })
         .collect();
     let remedies = remedy::remedies(&rows, &rules, count, header, &trials, block_s);
     PlanAdvice {
-        pilot_blocks: analysis.stage.blocks_done as usize,
+        pilot_blocks: cells.blocks().0 as usize,
         block_s,
         block_measured: measured_s.is_some(),
         matters: header.matters,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::blocks::{Goal, Spread};
 use super::slice_length::ShorterSlices;
 use super::{Components, PlanRow, of_block, reading};
-use crate::comparison::pairs::would_resolve;
+use crate::comparison::pairs::datum::would_resolve;
 use crate::trial::loops::Loop;
 use crate::{Metric, Rules};
 
@@ -118,7 +118,7 @@ pub(super) fn remedies(
         }
     }
     for pacing in [Loop::Closed, Loop::Open] {
-        let in_loop = rows.iter().filter(|row| Loop::of(row.metric) == pacing);
+        let in_loop = rows.iter().filter(|row| row.metric.load_loop() == pacing);
         let in_loop: Vec<&PlanRow> = in_loop.collect();
         let Some(row) = with_largest_sd(&in_loop) else {
             continue;
@@ -187,7 +187,7 @@ impl<'r> Windows<'r> {
         trials: &[&'r Trial],
         block_s: Option<f64>,
     ) -> Option<Self> {
-        let of_metric = Loop::of(row.metric);
+        let of_metric = row.metric.load_loop();
         let loads = trials.iter().filter_map(reading);
         let loads: Vec<&LoadReading> = loads.filter_map(|one| of_metric.load(one)).collect();
         let lengths: Vec<f64> = loads.iter().map(|load| load.duration_s).collect();

@@ -5,8 +5,8 @@ pub(crate) mod words;
 use readings::{Condition, ServerSettings, SettingsReading, is_same_congestion};
 use serde::Serialize;
 
+use crate::Place;
 use crate::trial::cells::Cells;
-use crate::{Place, Warning};
 
 /// What carries the requests of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -111,51 +111,13 @@ fn of_server(server: &ServerSettings, transport: Transport) -> Option<String> {
     server.settings.get(name).cloned()
 }
 
-/// Subjects that are compared under one condition and differ in their congestion control. What is
-/// the same under several conditions is said once.
-pub(crate) fn warnings(summaries: &[CongestionSummary]) -> Vec<Warning> {
-    let mut found: Vec<([CongestionSummary; 2], Vec<Condition>)> = Vec::new();
-    let (mut rest, mut conditions) = (summaries, 0);
-    while let Some(first) = rest.first() {
-        let condition = &first.at.condition;
-        let same = rest.iter().take_while(|one| one.at.condition == *condition);
-        let (group, others) = rest.split_at(same.count());
-        (rest, conditions) = (others, conditions + 1);
-        let Some(other) = group.iter().find(|other| other.differs_from(first)) else {
-            continue;
-        };
-        let is_like = |a: &CongestionSummary, b: &CongestionSummary| {
-            let of = |one: &CongestionSummary| {
-                let ends = (one.client.clone(), one.server.clone());
-                (one.at.subject.clone(), one.transport, ends)
-            };
-            of(a) == of(b)
-        };
-        let known = found
-            .iter_mut()
-            .find(|(sides, _)| is_like(&sides[0], first) && is_like(&sides[1], other));
-        match known {
-            Some((_, at)) => at.push(condition.clone()),
-            None => found.push(([first.clone(), other.clone()], vec![condition.clone()])),
-        }
-    }
-    let each = found.into_iter().map(|(sides, at)| {
-        let is_everywhere = at.len() == conditions;
-        Warning::CongestionDiffers {
-            sides,
-            conditions: if is_everywhere { Vec::new() } else { at },
-        }
-    });
-    each.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use readings::{Journal, JournalRow, LoadReading, QuicReading, SubjectSettings, Trial};
 
     use super::*;
-    use crate::analyse;
     use crate::fixtures::{closed, done, header, trial};
+    use crate::{Warning, analyse};
 
     fn journal_of(tcp: Option<&str>, quic: Option<&str>) -> Journal {
         let load = |quic: Option<&str>| LoadReading {
@@ -177,59 +139,6 @@ mod tests {
             rows: trials.map(|one| JournalRow::Trial(Box::new(one))).collect(),
             whole_bytes: 0,
         }
-    }
-
-    fn of(subject: &str, level: &str, transport: Transport, name: &str) -> CongestionSummary {
-        let condition = [("path".to_string(), level.to_string())];
-        CongestionSummary {
-            at: Place {
-                subject: subject.into(),
-                condition: condition.into_iter().collect(),
-            },
-            transport,
-            client: Some(name.into()),
-            server: Some(name.into()),
-        }
-    }
-
-    #[test]
-    fn a_difference_under_some_conditions_is_said_once_with_them() {
-        use Transport::{Quic, Tcp};
-        let all = [
-            of("a", "1", Tcp, "bbr"),
-            of("b", "1", Quic, "bbr"),
-            of("a", "2", Tcp, "bbr"),
-            of("b", "2", Quic, "cubic"),
-            of("a", "3", Tcp, "bbr"),
-            of("b", "3", Quic, "cubic"),
-        ];
-        let found = warnings(&all);
-        let [Warning::CongestionDiffers { sides, conditions }] = &found[..] else {
-            panic!("{found:?}");
-        };
-        assert_eq!(sides[1].client.as_deref(), Some("cubic"));
-        assert_eq!(conditions.len(), 2);
-        // What is true under all conditions needs no list of them.
-        let found = warnings(&all[2..]);
-        let [Warning::CongestionDiffers { conditions, .. }] = &found[..] else {
-            panic!("{found:?}");
-        };
-        assert!(conditions.is_empty());
-        assert_eq!(warnings(&all[..2]), []);
-    }
-
-    #[test]
-    fn the_same_algorithm_has_two_names_and_an_unknown_one_is_no_difference() {
-        use Transport::{Quic, Tcp};
-        let reno = [of("a", "1", Tcp, "reno"), of("b", "1", Quic, "newreno")];
-        assert_eq!(warnings(&reno), []);
-        let mut unknown = of("b", "1", Tcp, "cubic");
-        unknown.client = None;
-        unknown.server = None;
-        assert_eq!(warnings(&[of("a", "1", Tcp, "bbr"), unknown]), []);
-        let mut only_server = of("b", "1", Tcp, "cubic");
-        only_server.client = None;
-        assert_eq!(warnings(&[of("a", "1", Tcp, "bbr"), only_server]).len(), 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::TlsSummary;
 use readings::text::{counted, grouped};
 
-use crate::summary::warnings::words::place;
+use crate::summary::place::words::place;
 use readings::text::compact::time;
 
 /// In one sentence: what was negotiated, and how long handshakes took.

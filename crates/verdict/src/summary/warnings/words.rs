@@ -7,6 +7,7 @@ use readings::text::{condition, counted, fraction, grouped, number, percent, rat
 use crate::comparison::words::noise_floor;
 use crate::metric::words::metric_words;
 use crate::summary::congestion::words::words;
+use crate::summary::place::words::place;
 use crate::summary::settings::words::setting as setting_words;
 use crate::trial::lag::words::{END_OTHERS, others};
 use crate::trial::pauses::words::without_pauses;
@@ -226,8 +227,4 @@ fn setting(difference: &SettingDifference, conditions: &[Condition]) -> String {
             one.subjects.join(", ")
         ))
     )
-}
-/// A subject under its condition.
-pub fn place(one: &crate::Place) -> String {
-    format!("{}{}", one.subject, at(&one.condition))
 }

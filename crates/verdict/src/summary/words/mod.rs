@@ -1,5 +1,6 @@
 //! The result of a run in one sentence.
 
+pub(crate) mod events;
 pub(crate) mod placement;
 pub(crate) mod run;
 

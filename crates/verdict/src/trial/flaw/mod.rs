@@ -1,4 +1,4 @@
-//! What makes loads and trials unusable. The words for it stand in `report`.
+//! What makes loads and trials unusable. The words for it stand in `words`.
 
 pub(crate) mod words;
 

@@ -1,7 +1,7 @@
 //! Simulated searches: the server's capacity varies from trial to trial, and the truth is known.
 
 use super::{Outcome, Search, SearchOptions, SearchOptionsError, Step};
-use crate::simulate::Normal;
+use crate::stats::normal::Normal;
 
 /// The median capacity of the trials, requests per second.
 const MEDIAN_PER_S: f64 = 7300.0;

@@ -1,15 +1,15 @@
 //! Why loads and trials cannot be used, as parts of a sentence.
 
 use crate::steady::{Series, Unsteady};
-use crate::{Flaw, FullQueue, HostFault, Loop, Overload, PointFlaw, Reason, TrialFlaw};
+use crate::{Flaw, FullQueue, HostFault, Loop, Overload, Reason, TrialFlaw};
 use readings::text::{counted, fraction, grouped, number, percent, rate};
-use readings::{AcceptQueue, ErrorCounts, LoadReading, Wrong, WrongKind};
+use readings::{AcceptQueue, ErrorCounts, Wrong, WrongKind};
 
 use crate::trial::lag::words::late_client;
 
-/// Why a load cannot be used, a part of a sentence each; empty if it can.
-pub fn load_flaws(load: &LoadReading) -> Vec<String> {
-    crate::load_flaws(load).iter().map(flaw).collect()
+/// Why a load cannot be used, a part of a sentence each.
+pub fn flaws(of: &[Flaw]) -> Vec<String> {
+    of.iter().map(flaw).collect()
 }
 
 /// Which host of a load was lost or began late.
@@ -158,32 +158,9 @@ pub fn reason_or_none(of: Option<&Reason>) -> String {
 
 pub const NO_REASON: &str = "no reason was recorded";
 
-/// Why a point of a curve cannot be used.
-pub fn point_flaw(flaw: &PointFlaw) -> String {
-    match flaw {
-        PointFlaw::Trial(flaw) => trial_flaw(flaw),
-        PointFlaw::NothingDue => "nothing was due in its windows".to_owned(),
-        PointFlaw::ClientBusy { rate_per_s } => client_busy(*rate_per_s),
-        PointFlaw::LateClient { lag_us, latency_us } => format!(
-            "the client sent late: the median of its lag is {lag_us:.0} us, that of the latency \
-             {latency_us:.0} us"
-        ),
-        PointFlaw::Failed {
-            failed,
-            due,
-            max_error,
-        } => format!(
-            "{} of {} requests failed ({} may)",
-            grouped(*failed),
-            grouped(*due),
-            fraction(*max_error)
-        ),
-    }
-}
-
 pub const NO_ANSWER: &str = "no good answer came";
 
-fn client_busy(rate_per_s: f64) -> String {
+pub(crate) fn client_busy(rate_per_s: f64) -> String {
     format!(
         "the client was too busy to offer {} requests/s on time",
         rate(rate_per_s)

@@ -1,7 +1,7 @@
 //! The decision on an absolute difference: of shares of failures, or of times.
 
-use crate::comparison::decide::Decision;
-use crate::stats::forecast::{FORECAST_CONFIDENCE, fewest_blocks};
+use crate::comparison::decide::{Decision, advice};
+use crate::stats::forecast::{FORECAST_CONFIDENCE, Forecast, fewest_blocks};
 use crate::stats::student::{chi_square_quantile, t_quantile};
 use crate::{Note, Rules, Verdict};
 
@@ -45,7 +45,8 @@ impl Judged {
             (true, false) => Some(Note::MayMatter),
             (false, _) => None,
         };
-        let advice = self.advice(rules.look_alpha(), comparisons);
+        let forecast = self.forecast(rules.look_alpha(), comparisons);
+        let advice = advice(forecast, self.difference.abs(), self.matters);
         decided(
             Verdict::Inconclusive,
             measurable.into_iter().chain([advice]).collect(),
@@ -53,24 +54,18 @@ impl Judged {
     }
 
     /// How many blocks would likely settle it, if estimate and error stay what they are.
-    fn advice(&self, alpha: f64, comparisons: usize) -> Note {
+    fn forecast(&self, alpha: f64, comparisons: usize) -> Option<Forecast> {
         let needed = |factor: f64| self.blocks_needed(self.error * factor, alpha, comparisons);
-        let Some(total) = needed(1.0) else {
-            let size = self.difference.abs();
-            return match (size - self.matters).abs() < self.matters / 4.0 {
-                true => Note::AsLargeAsMatters,
-                false => Note::TooNoisy,
-            };
-        };
+        let total = needed(1.0)?;
         let degrees = self.blocks as f64 - 1.0;
         // The true error over the one of these blocks, at both ends of its interval.
         let factor = |p| (degrees / chi_square_quantile(p, degrees)).sqrt();
         let tail = (1.0 - FORECAST_CONFIDENCE) / 2.0;
-        Note::MoreBlocks {
+        Some(Forecast {
             total,
             low: needed(factor(1.0 - tail)).unwrap_or(total),
             high: needed(factor(tail)),
-        }
+        })
     }
 
     /// The blocks of a new run that settles it four times in five, were `error` the true one of as

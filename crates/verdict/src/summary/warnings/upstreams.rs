@@ -3,16 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::trial::cells::{Cell, Cells};
-use crate::{Comparison, Metric, Rules, Warning};
-
-/// Whether the costs of two trials' servers are those of the same part of the paths: a sum without
-/// a server of the path is no cost of what the other path adds to it.
-pub(crate) fn are_comparable(metric: Metric, ours: &Cell<'_>, theirs: &Cell<'_>) -> bool {
-    !metric.is_cost() || {
-        let readings = ours.reading().zip(theirs.reading());
-        readings.is_none_or(|(a, b)| a.uncounted_upstreams == b.uncounted_upstreams)
-    }
-}
+use crate::{Comparison, Rules, Warning};
 
 /// Subjects whose servers' costs were not compared, since more is missing on one side.
 pub(crate) fn warnings(
@@ -70,8 +61,8 @@ mod tests {
     use readings::{Outcome, Reading, ServerReading, Trial};
 
     use super::*;
-    use crate::Analysis;
     use crate::fixtures::{analyse, closed, header, trial};
+    use crate::{Analysis, Metric};
 
     /// Five blocks in which the servers of `direct` take 2 us per request and those of `balance`
     /// 8 us, with these upstreams uncounted.

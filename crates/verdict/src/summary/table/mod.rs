@@ -1,5 +1,7 @@
 //! A subject's figures over its valid trials.
 
+mod events;
+
 use std::collections::BTreeMap;
 
 use readings::{
@@ -7,10 +9,11 @@ use readings::{
 };
 use serde::Serialize;
 
+pub use events::EventsRow;
+
 use crate::Metric;
 use crate::Starts;
-use crate::comparison::pairs::{enough, resolves, value};
-use crate::studies::events::EventsRow;
+use crate::comparison::pairs::datum::{enough, resolves, value};
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::lag::late_at;
 use crate::trial::loops::Loop;
@@ -296,7 +299,7 @@ fn figures(of: &Trials<'_, '_>) -> BTreeMap<Metric, f64> {
     let metrics = Metric::ALL.into_iter();
     let metrics = metrics.filter(|metric| !metric.is_of_events() && metric.quantile().is_none());
     let figure = |metric: Metric| {
-        let trials = match Loop::of(metric) {
+        let trials = match metric.load_loop() {
             Loop::Closed => &of.closed,
             Loop::Open => &of.open,
         };

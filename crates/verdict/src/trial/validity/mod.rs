@@ -1,12 +1,15 @@
 //! Which loads count, and why others do not.
 
+pub(crate) mod machine;
+pub(crate) mod path;
+
 use readings::{EVENT_ROW_MS, EventsReading, LoadReading, LoadRow, NO_PORT, Pacing, WrongKind};
 
 use crate::stats::steady::{Series, unsteady};
 use crate::trial::flaw::host_fault::host_fault;
 use crate::trial::lag::late_beside;
 use crate::trial::overload::overload;
-use crate::trial::path::name_the_queue_of;
+use crate::trial::validity::path::name_the_queue_of;
 use crate::{CpusOfOthers, Flaw, HostFault};
 
 /// Wrong answers above this share of all answers make a load invalid.

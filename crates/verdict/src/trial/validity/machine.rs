@@ -1,12 +1,8 @@
-//! Load flaws that lie in servers and machine, and what sampling them cost.
-
-use std::collections::BTreeSet;
+//! Load flaws that lie in servers and machine.
 
 use readings::{LoadReading, MachineMetrics, Pacing, SystemMetrics};
-use serde::Serialize;
 
-use crate::trial::cells::Cells;
-use crate::{Flaw, Warning};
+use crate::Flaw;
 
 /// Steal time, as a share of all CPUs' time, that makes a load invalid...
 const STEAL_SHARE: f64 = 0.05;
@@ -97,66 +93,17 @@ fn swapped(host: &Option<String>, machine: &MachineMetrics) -> Option<Flaw> {
     })
 }
 
-/// The servers of which CPU time may be missing.
-pub(crate) fn uncounted(cells: &Cells<'_>) -> Option<Warning> {
-    let readings = cells.counted().filter_map(|cell| cell.reading());
-    let looks = readings.flat_map(|one| [&one.probed, &one.latency_probed]);
-    let servers = looks.flatten().flat_map(|seen| &seen.servers);
-    let names: BTreeSet<&String> = servers
-        .filter(|(_, server)| server.children_uncounted)
-        .map(|(name, _)| name)
-        .collect();
-    let names: Vec<String> = names.into_iter().cloned().collect();
-    (!names.is_empty()).then_some(Warning::UncountedCpu(names))
-}
-
-/// What sampling servers and machine cost, over the whole run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ProbesCost {
-    /// Samples per second of measured time.
-    pub looks_per_s: f64,
-    /// CPU time of sampling over measured time: 0.01 is 1% of a core.
-    pub share_of_core: f64,
-}
-
-/// `None` without samples.
-pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
-    let (mut measured_s, mut looks, mut cpu_s) = (0.0, 0, 0.0);
-    for reading in cells.counted().filter_map(|cell| cell.reading()) {
-        let loads = [
-            (&reading.throughput, &reading.probed),
-            (&reading.latency, &reading.latency_probed),
-        ];
-        for (load, probed) in loads {
-            if let (Some(load), Some(probed)) = (load, probed) {
-                // A driver is sampled from its start to its end.
-                measured_s += load.duration_s.max(probed.looked_s);
-                looks += probed.looks;
-                cpu_s += probed.cpu_s;
-            }
-        }
-    }
-    if looks == 0 || measured_s <= 0.0 {
-        return None;
-    }
-    Some(ProbesCost {
-        looks_per_s: looks as f64 / measured_s,
-        share_of_core: cpu_s / measured_s,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{closed, done, header, open, trial};
+    use crate::trial::cells::Cells;
     use crate::{Loop, TrialFlaw};
     use readings::{Outcome, ServerMetrics};
 
     fn probed() -> SystemMetrics {
         SystemMetrics {
             looked_s: 10.0,
-            looks: 70,
-            cpu_s: 0.05,
             machine: MachineMetrics {
                 cpus: 2,
                 ..MachineMetrics::default()
@@ -237,26 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_which_cpu_time_may_be_missing_is_named() {
-        let uncounted_of = |children_uncounted| {
-            let mut outcome = done(Some(closed(1000.0)), None);
-            let Outcome::Done(reading) = &mut outcome else {
-                unreachable!()
-            };
-            let mut seen = probed();
-            seen.servers.get_mut("nginx").unwrap().children_uncounted = children_uncounted;
-            reading.probed = Some(seen);
-            let trials = [trial(1, "direct", false, outcome)];
-            let header = header(1);
-            uncounted(&Cells::of(&header, &trials))
-        };
-        assert_eq!(uncounted_of(false), None);
-        let expected = Warning::UncountedCpu(vec!["nginx".to_owned()]);
-        assert_eq!(uncounted_of(true), Some(expected));
-    }
-
-    #[test]
-    fn a_trial_is_judged_by_it_and_its_cost_is_told() {
+    fn a_trial_is_judged_by_it() {
         let mut outcome = done(Some(closed(1000.0)), None);
         let Outcome::Done(reading) = &mut outcome else {
             unreachable!()
@@ -275,8 +203,5 @@ mod tests {
             read_pages: 1_000,
         };
         assert_eq!(cell.reasons, [TrialFlaw::of(Loop::Closed, &swapped)]);
-        let cost = cost(&cells).unwrap();
-        assert!((cost.looks_per_s - 7.0).abs() < 1e-9, "{cost:?}");
-        assert!((cost.share_of_core - 0.005).abs() < 1e-9, "{cost:?}");
     }
 }

@@ -1,6 +1,18 @@
-//! Ratios of which only a bound is known.
+//! The ratio of a block, and a ratio of which only one end is known.
 
 use serde::Serialize;
+
+/// One block's evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BlockRatio {
+    /// The block's number, from 1.
+    pub block: u32,
+    /// Subject over baseline.
+    pub ratio: f64,
+    /// Subject minus baseline, in the metric's unit; only with fault injection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<f64>,
+}
 
 /// Which end of a ratio is known, where the client was the bottleneck for one side.
 ///

@@ -3,7 +3,7 @@
 use readings::{EventReading, EventsReading};
 use serde::Serialize;
 
-use super::at_most;
+use crate::comparison::events::at_most;
 use crate::trial::cells::Cell;
 
 /// Failures and recovery of a subject under a condition, over its valid trials.

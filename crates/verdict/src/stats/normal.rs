@@ -1,3 +1,5 @@
+//! Normal values from a seed.
+
 use fastrand::Rng;
 
 /// Normal values with a fixed seed.
@@ -14,7 +16,7 @@ impl Normal {
 }
 
 /// A standard normal value, by Box and Muller.
-pub(super) fn standard_normal(random: &mut Rng) -> f64 {
+pub(crate) fn standard_normal(random: &mut Rng) -> f64 {
     // 1 - u is in (0, 1], where the logarithm is finite.
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()

@@ -1,48 +1,25 @@
 //! Failures and recovery around events: compared as absolute differences.
 
-pub(crate) mod words;
-
 use readings::EventsReading;
 
 mod counts;
 mod judged;
-mod row;
 mod simulate;
 mod times;
 
-pub use row::EventsRow;
 pub use simulate::{FailureScenario, FailureTally, simulate_failures};
 
-use crate::comparison::decide::{Decision, FEWEST_BLOCKS};
-use crate::comparison::pairs::Pairs;
+use crate::comparison::decide::Decision;
 use crate::trial::cells::Cell;
-use crate::{Comparison, FailuresOf, FullRateOf, Metric, Note, Rules, Verdict};
+use crate::{Comparison, FEWEST_BLOCKS, FailuresOf, FullRateOf, Metric, Note, Rules, Verdict};
 use counts::{Block, Counts};
 pub(crate) use counts::{Side, poisson_at_most};
 use judged::Judged;
 use times::Times;
 
-/// Length of the rows by which the full rate is judged, s.
-const ROW_S: f64 = readings::EVENT_ROW_MS as f64 / 1e3;
-/// A silence is counted from when the run knew that the event had happened, s.
-const SILENCE_STEP_S: f64 = 0.01;
-/// Resolution of a response, from the histogram and the two clocks, s.
-const RESPONSE_STEP_S: f64 = 0.002;
 /// With no failure in n, at most 3 in n are to be expected, with 95% confidence: the rule of three
 /// (Hanley, Lippman-Hand: If Nothing Goes Wrong, Is Everything All Right?, JAMA 1983).
 const RULE_OF_THREE: f64 = 3.0;
-
-/// A trial's value in the ratio of a block: never zero, so that it has a logarithm; nothing where
-/// it was not recorded.
-pub(crate) fn value(metric: Metric, noticed: &EventsReading) -> Option<f64> {
-    match metric {
-        // As in the ratio over all blocks.
-        Metric::FailedShare => {
-            Some((noticed.failed as f64 + 0.5) / (noticed.requests as f64 + 1.0))
-        }
-        _ => Some(time_s(metric, noticed)?.max(step_s(metric))),
-    }
-}
 
 /// What a block shows: the subject's figure less the baseline's; nothing where one was not recorded.
 pub(crate) fn difference(
@@ -50,9 +27,9 @@ pub(crate) fn difference(
     ours: &EventsReading,
     theirs: &EventsReading,
 ) -> Option<f64> {
-    let figure = |noticed: &EventsReading| match metric {
-        Metric::FailedShare => Some(side(noticed).share()),
-        _ => time_s(metric, noticed),
+    let figure = |noticed: &EventsReading| match metric.event_time() {
+        Some(time) => time.of(noticed),
+        None => Some(side(noticed).share()),
     };
     Some(figure(ours)? - figure(theirs)?)
 }
@@ -61,23 +38,6 @@ fn side(noticed: &EventsReading) -> Side {
     Side {
         failed: noticed.failed,
         requests: noticed.requests,
-    }
-}
-
-/// A trial's time; one that was not over at the window's end counts up to that end.
-fn time_s(metric: Metric, noticed: &EventsReading) -> Option<f64> {
-    match metric {
-        Metric::LongestSilenceS => noticed.longest_silence_s,
-        Metric::LongestResponseS => noticed.longest_response_s,
-        _ => Some(noticed.full_rate_after_s.unwrap_or(noticed.observed_s)),
-    }
-}
-
-fn step_s(metric: Metric) -> f64 {
-    match metric {
-        Metric::LongestSilenceS => SILENCE_STEP_S,
-        Metric::LongestResponseS => RESPONSE_STEP_S,
-        _ => ROW_S,
     }
 }
 
@@ -108,7 +68,7 @@ impl Evidence {
             return None;
         }
         let pairs = pairs.iter();
-        if metric == Metric::FailedShare {
+        let Some(time) = metric.event_time() else {
             let blocks = pairs.map(|(ours, theirs)| Block {
                 subject: side(ours),
                 baseline: side(theirs),
@@ -116,16 +76,16 @@ impl Evidence {
             return Some(Self::Failures(Counts {
                 blocks: blocks.collect(),
             }));
-        }
+        };
         let is_open = |noticed: &EventsReading| {
             metric == Metric::FullRateAfterS && noticed.full_rate_after_s.is_none()
         };
         Some(Self::Times(Times {
             both_open: pairs.clone().any(|(a, b)| is_open(a) && is_open(b)),
             blocks: pairs
-                .filter_map(|(a, b)| time_s(metric, a).zip(time_s(metric, b)))
+                .filter_map(|(a, b)| time.of(a).zip(time.of(b)))
                 .collect(),
-            resolution_s: step_s(metric),
+            resolution_s: time.step_s,
         }))
     }
 
@@ -226,13 +186,18 @@ impl Noticed {
 }
 
 /// The upper bound of the share of failures when there were none, as a fraction.
-fn at_most(requests: u64) -> f64 {
+pub(crate) fn at_most(requests: u64) -> f64 {
     (RULE_OF_THREE / requests.max(1) as f64).min(1.0)
 }
 
 /// The counts behind a difference.
-pub(crate) fn note(metric: Metric, pairs: &Pairs, subject: &str, baseline: &str) -> Option<Note> {
-    let sides = [(subject, &pairs.noticed.0), (baseline, &pairs.noticed.1)].into_iter();
+pub(crate) fn note(
+    metric: Metric,
+    (ours, theirs): &(Noticed, Noticed),
+    subject: &str,
+    baseline: &str,
+) -> Option<Note> {
+    let sides = [(subject, ours), (baseline, theirs)].into_iter();
     match metric {
         Metric::FailedShare => {
             let sides = sides.filter(|(_, side)| side.requests > 0);

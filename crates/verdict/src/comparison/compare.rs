@@ -1,0 +1,184 @@
+//! All comparisons of a run: drafted, corrected together, and decided.
+
+use readings::Condition;
+
+use crate::comparison::draft::{Case, Draft, Run};
+use crate::comparison::events;
+use crate::comparison::pairs::Pairs;
+use crate::comparison::pairs::others::{cpus_of_others, floor_sd, widened_sample};
+use crate::comparison::pairs::pooling::{Pool, is_declared, pool_of};
+use crate::comparison::withhold;
+use crate::stats::family::{Test, Undecidable, family};
+use crate::trial::cells::{Cell, Cells};
+use crate::{Bound, Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Robust, Rules, Verdict};
+
+/// A comparison that was left out because its quantile has too few requests behind it.
+pub(crate) struct Unresolved {
+    pub condition: Condition,
+    pub metric: Metric,
+    pub subject: String,
+    pub blocks: usize,
+}
+
+/// All comparisons of a run, and those that were left out as unresolved.
+pub(crate) fn comparisons(
+    rules: &Rules,
+    cells: &Cells<'_>,
+    floors: &[NoiseFloor],
+) -> (Vec<Comparison>, Vec<Unresolved>) {
+    let mut drafts = Vec::new();
+    let mut unresolved = Vec::new();
+    for condition in &cells.conditions {
+        for metric in Metric::ALL {
+            let Some(pool) = pool_of(cells, condition, metric) else {
+                continue;
+            };
+            if !is_declared(cells, &pool, metric, &rules.baseline) {
+                continue;
+            }
+            let others = cpus_of_others(cells, pool.members.iter().copied());
+            let baseline = rules.baseline.as_str();
+            let floor_sd = others.and_then(|_| floor_sd(cells, &pool, metric, baseline));
+            for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
+                let pairs = pool.pairs(cells, metric, (subject, false), (&rules.baseline, false));
+                if is_left_out(cells, &pool, metric, subject, &pairs) {
+                    continue;
+                }
+                if pairs.unresolved > 0 {
+                    unresolved.push(Unresolved {
+                        condition: pool.condition.clone(),
+                        metric,
+                        subject: subject.clone(),
+                        blocks: pairs.unresolved,
+                    });
+                    continue;
+                }
+                let sample = widened_sample(&pairs, others, floor_sd);
+                drafts.push(Draft {
+                    sample,
+                    others,
+                    condition: pool.condition.clone(),
+                    metric,
+                    subject,
+                    events: events::Evidence::of(metric, &pairs.events),
+                    pairs,
+                    subject_starts: pool.starts(cells, subject),
+                    baseline_starts: pool.starts(cells, &rules.baseline),
+                });
+            }
+        }
+    }
+    let run = Run {
+        rules,
+        cells,
+        floors,
+    };
+    let tests = family(drafts, Draft::p_value, Undecidable::Counts);
+    let comparisons = tests.into_iter().map(|test| finish(&run, test)).collect();
+    (comparisons, unresolved)
+}
+
+/// Whether a metric was not measured of a subject: its driver does not report it, or servers were
+/// not sampled in a single block.
+fn is_left_out(
+    cells: &Cells<'_>,
+    pool: &Pool<'_>,
+    metric: Metric,
+    subject: &str,
+    pairs: &Pairs,
+) -> bool {
+    if metric.is_cost() {
+        return pairs.ratios.is_empty();
+    }
+    let outside = |cell: &Cell<'_>| {
+        cell.trial.subject == subject && cell.reading().is_some_and(|r| r.driver.is_some())
+    };
+    let mut members = pool.members.iter();
+    pairs.tried == 0 && members.any(|c| cells.of_condition(c).any(outside))
+}
+
+/// Decides a comparison: first by its blocks, then by the rules that [withhold] verdicts.
+fn finish(run: &Run<'_, '_>, test: Test<Draft<'_>>) -> Comparison {
+    let baseline_value = test.draft.pairs.values().map(|(_, baseline)| baseline);
+    let rules = run.rules.of_comparison(test.draft.metric, baseline_value);
+    let first = test.draft.decision(&rules, test.p_adjusted, test.of);
+    let usable = first.verdict != Verdict::Invalid;
+    let case = Case {
+        run,
+        rules: &rules,
+        draft: &test.draft,
+        p_adjusted: test.p_adjusted,
+        comparisons: test.of,
+    };
+    let decision = withhold::revised(&case, first);
+    let bound = withhold::bound(&test.draft).filter(|_| usable);
+    let Draft {
+        condition,
+        metric,
+        subject,
+        pairs,
+        subject_starts,
+        baseline_starts,
+        sample,
+        events,
+        ..
+    } = test.draft;
+    // Figures of an invalid comparison would be read as if they meant something.
+    let sample = sample.as_ref().filter(|_| usable);
+    let confidence = rules.look_confidence();
+    let interval = sample
+        .filter(|_| !withhold::is_unbounded(metric, &pairs))
+        .and_then(|s| s.interval(confidence));
+    let delta = rules.delta();
+    let differs = matches!(decision.verdict, Verdict::Faster | Verdict::Slower);
+    let surely = differs && interval.is_some_and(|(low, high)| low > delta || high < -delta);
+    let robust = sample.filter(|s| s.blocks >= FEWEST_BLOCKS).map(|s| {
+        let (estimate, interval) = s.robust(confidence);
+        Robust {
+            ratio: estimate.exp(),
+            low: interval.map(|(low, _)| low.exp()),
+            high: interval.map(|(_, high)| high.exp()),
+        }
+    });
+    let values = pairs.values().filter(|_| usable);
+    let mut comparison = Comparison {
+        condition,
+        metric,
+        subject: subject.to_owned(),
+        baseline: rules.baseline.clone(),
+        ratio: sample.map(|s| s.mean.exp()),
+        low: interval
+            .filter(|_| bound != Some(Bound::AtMost))
+            .map(|(low, _)| low.exp()),
+        high: interval
+            .filter(|_| bound != Some(Bound::AtLeast))
+            .map(|(_, high)| high.exp()),
+        bound,
+        confidence: rules.confidence,
+        blocks: pairs.ratios.len(),
+        matters: rules.matters,
+        verdict: decision.verdict,
+        notes: decision.notes,
+        baseline_value: values.map(|(_, b)| b),
+        subject_value: values.map(|(s, _)| s),
+        surely,
+        p_beyond_matters: sample.and_then(|s| s.p_beyond(delta)),
+        robust,
+        block_correlation: interval.and(sample).map(|s| s.correlation),
+        p_value: test.p,
+        p_adjusted: test.p_adjusted,
+        rate_per_s: pairs.rate_per_s,
+        subject_starts,
+        baseline_starts,
+        by_block: pairs.ratios,
+        difference: None,
+        difference_low: None,
+        difference_high: None,
+        difference_matters: None,
+        unsettled_blocks: pairs.unsettled,
+    };
+    if let Some(events) = events.filter(|_| usable) {
+        events.figures(&rules).fill(&mut comparison);
+    }
+    comparison
+}

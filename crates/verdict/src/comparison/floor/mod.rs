@@ -1,0 +1,60 @@
+//! The noise floor: the baseline against itself.
+
+pub(crate) mod words;
+
+pub(crate) mod outlook;
+
+use crate::comparison::events;
+use crate::comparison::pairs::pooling::pool_of;
+use crate::trial::cells::Cells;
+use crate::{FEWEST_BLOCKS, Metric, NoiseFloor, Rules};
+
+/// The noise floor of every condition and metric that the baseline's second copy was measured for.
+pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
+    let mut floors = Vec::new();
+    for place in &cells.conditions {
+        let of_drivers = cells.drivers_differ(place);
+        let compared = |metric: &Metric| of_drivers || !metric.is_of_driver();
+        for metric in Metric::ALL.into_iter().filter(compared) {
+            let Some(pool) = pool_of(cells, place, metric) else {
+                continue;
+            };
+            let baseline = rules.baseline.as_str();
+            let pairs = pool.pairs(cells, metric, (baseline, true), (baseline, false));
+            let Some(sample) = pairs.sample().filter(|_| pairs.unresolved == 0) else {
+                continue;
+            };
+            let interval = sample
+                .interval(rules.look_confidence())
+                .filter(|_| sample.blocks >= FEWEST_BLOCKS)
+                .map(|(low, high)| (low.exp(), high.exp()));
+            let ratio = sample.mean.exp();
+            let copies = pool.members.iter();
+            let copies = copies.flat_map(|c| cells.of_subject(c, baseline, true).into_values());
+            let separate = copies
+                .filter_map(|cell| cell.reading())
+                .all(|reading| reading.separate_copy);
+            let of_events = events::Evidence::of(metric, &pairs.events);
+            let of_events = of_events.map(|events| events.figures(rules));
+            let figures = of_events.unwrap_or_default();
+            let interval = figures.ratio_interval.or(interval);
+            floors.push(NoiseFloor {
+                condition: pool.condition,
+                metric,
+                ratio: figures.ratio.unwrap_or(ratio),
+                difference: figures.difference,
+                difference_low: figures.difference_interval.map(|(low, _)| low),
+                difference_high: figures.difference_interval.map(|(_, high)| high),
+                difference_matters: figures.difference_matters,
+                low: interval.map(|(low, _)| low),
+                high: interval.map(|(_, high)| high),
+                blocks: sample.blocks,
+                client_limited: metric == Metric::RequestsPerS && pairs.client_limited != (0, 0),
+                separate,
+                baseline: rules.baseline.clone(),
+                by_block: pairs.ratios,
+            });
+        }
+    }
+    floors
+}

@@ -1,0 +1,175 @@
+//! What one trial has to say on one metric.
+
+use readings::{LoadReading, Outcome, Pacing, Quantiles, Reading};
+
+use crate::metric::Value;
+use crate::trial::cells::Cell;
+use crate::trial::lag::late_beside;
+use crate::trial::others;
+use crate::{Flaw, Metric, Reason, TrialFlaw};
+
+/// What one trial has to say on one metric.
+pub(super) enum Datum {
+    Value(Value),
+    /// The load was not part of the trial.
+    NotMeasured,
+    /// It failed or is invalid; the reason.
+    Unusable(Reason),
+    /// Too few requests stand behind the quantile.
+    Unresolved,
+}
+
+pub(super) fn offered(load: &LoadReading) -> Option<f64> {
+    match load.pacing {
+        Pacing::Closed => None,
+        Pacing::Open { rate_per_s } => Some(rate_per_s),
+    }
+}
+
+/// The load that a metric is about. An outside driver may report latency of its closed loop.
+pub(super) fn load_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
+    match is_open_loop(cell, metric) {
+        false => cell.throughput(),
+        true => cell.latency(),
+    }
+}
+
+fn is_open_loop(cell: &Cell<'_>, metric: Metric) -> bool {
+    let driver = cell.reading().and_then(|reading| reading.driver.as_ref());
+    let closed = driver.is_some_and(|driver| driver.latency_loop() == Pacing::Closed);
+    metric.is_of_open_loop() && !(metric.quantile().is_some() && closed)
+}
+
+pub(super) fn label(cell: &Cell<'_>) -> Option<String> {
+    Some(cell.reading()?.driver.as_ref()?.label())
+}
+
+/// Whether enough answers stand behind a quantile of the response latency, on enough occasions: a
+/// pause of the machine is one, however many requests it delayed.
+pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
+    would_resolve(load, quantile, 1.0)
+}
+
+/// Whether that would be so in a window of another length, as a multiple of the present one.
+pub(crate) fn would_resolve(load: &LoadReading, quantile: f64, times: f64) -> bool {
+    // With twenty the share of answers beyond the quantile is known to a fifth.
+    const OCCASIONS_MIN: f64 = 20.0;
+    enough((load.response.count() as f64 * times) as u64, quantile)
+        && load
+            .exceedances(load.response.quantile_us(quantile))
+            .is_none_or(|occasions| occasions as f64 * times >= OCCASIONS_MIN)
+}
+
+pub(crate) fn enough(count: u64, quantile: f64) -> bool {
+    let count_alone = Quantiles {
+        count,
+        ..Quantiles::default()
+    };
+    count_alone.resolves(quantile)
+}
+
+pub(super) fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
+    let reading = match &cell.trial.outcome {
+        Outcome::Failed { reason, .. } => return Datum::Unusable(Reason::Failed(reason.clone())),
+        Outcome::Done(reading) => reading,
+    };
+    let (measured, flaws) = match is_open_loop(cell, metric) {
+        false => (&reading.throughput, &cell.throughput_flaws),
+        true => (&reading.latency, &cell.latency_flaws),
+    };
+    // A flaw of the whole trial also spoils a load that was then never begun.
+    if let Some(flaw) = flaws.first() {
+        return Datum::Unusable(flaw.clone().into());
+    }
+    let Some(load) = measured else {
+        return Datum::NotMeasured;
+    };
+    let found = match metric.quantile() {
+        Some(_) if reading.events.is_some() => return Datum::NotMeasured,
+        Some(q) => match quantile(reading, load, q) {
+            Ok(found) => found,
+            Err(datum) => return datum,
+        },
+        None => metric.figure(reading, load),
+    };
+    match found {
+        None => Datum::NotMeasured,
+        Some(found) if found.value > 0.0 && found.value.is_finite() => Datum::Value(found),
+        Some(_) => Datum::Unusable(Reason::Empty),
+    }
+}
+
+/// What a trial has to say on a metric, in the metric's unit, if it can be used.
+pub(crate) fn value(cell: &Cell<'_>, metric: Metric) -> Option<f64> {
+    match datum(cell, metric) {
+        Datum::Value(found) => Some(found.value),
+        _ => None,
+    }
+}
+
+/// Whether a trial has a figure of a metric that is no latency.
+pub(crate) fn is_measured(metric: Metric, cell: &Cell<'_>) -> bool {
+    cell.reading().is_some_and(|reading| {
+        let load = match is_open_loop(cell, metric) {
+            false => &reading.throughput,
+            true => &reading.latency,
+        };
+        load.as_ref()
+            .and_then(|load| metric.figure(reading, load))
+            .is_some()
+    })
+}
+
+/// Half of the step in which a histogram tells a value, as a share of it: three significant digits.
+const HISTOGRAM_HALF_STEP: f64 = 0.5e-3;
+/// A quantile of a trial's latency; `None` where its driver does not report it.
+fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Value>, Datum> {
+    if let Some(driver) = &reading.driver {
+        let Some(value) = driver.latency_us(q) else {
+            return Ok(None);
+        };
+        if !enough(driver.latency_requests(), q) {
+            return Err(Datum::Unresolved);
+        }
+        let half_step = driver.latency_step_us.unwrap_or(0.0) / 2.0;
+        return Ok(Some(Value { value, half_step }));
+    }
+    if !resolves(load, q) {
+        return Err(Datum::Unresolved);
+    }
+    if let Some(late) = late_beside(load, q, others::of_reading(reading)) {
+        let flaw = TrialFlaw::from(Flaw::LateClient(late));
+        return Err(Datum::Unusable(flaw.into()));
+    }
+    let value = load.response.quantile_us(q);
+    Ok(Some(Value {
+        value,
+        half_step: value * HISTOGRAM_HALF_STEP,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use readings::Peaks;
+
+    use super::resolves;
+    use crate::fixtures::open;
+
+    #[test]
+    fn a_p99_that_rests_on_one_pause_is_not_resolved() {
+        let mut load = open(2_000.0, 400.0);
+        // 2% of the answers take 800 us: p99 is among them.
+        assert!(resolves(&load, 0.99), "so many requests are enough");
+        let peaks = |is_slow: &dyn Fn(usize) -> bool| {
+            Peaks::new(
+                0.01,
+                (0..1_000).map(|at| if is_slow(at) { 800.0 } else { 400.0 }),
+            )
+        };
+        load.peaks = peaks(&|at| (500..520).contains(&at));
+        assert!(!resolves(&load, 0.99), "all of them came in one pause");
+        assert!(resolves(&load, 0.5));
+        load.peaks = peaks(&|at| at % 25 == 0);
+        assert!(resolves(&load, 0.99), "they came on forty occasions");
+    }
+}

@@ -1,0 +1,91 @@
+//! A comparison, as reports read it.
+
+use readings::Condition;
+use serde::Serialize;
+
+use crate::{BlockRatio, Bound, Metric, Note, Robust, Starts, Verdict};
+
+/// A subject against the baseline, on one metric under one condition. Ratios are subject over
+/// baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The condition it holds for.
+    pub condition: Condition,
+    /// What was compared.
+    pub metric: Metric,
+    pub subject: String,
+    pub baseline: String,
+    /// The geometric mean of the blocks' ratios; absent when no block can be used.
+    pub ratio: Option<f64>,
+    /// Lower end of the interval of the ratio; absent with too few blocks, and where no lower end
+    /// is known.
+    pub low: Option<f64>,
+    /// Upper end of the interval of the ratio; absent with too few blocks, and where no upper end
+    /// is known.
+    pub high: Option<f64>,
+    /// Which end alone is known, where the client was the bottleneck for one side.
+    pub bound: Option<Bound>,
+    /// Confidence of the interval, wherever the run stops: at one of several looks the interval
+    /// is wider than it would be at the only one.
+    pub confidence: f64,
+    /// Blocks used.
+    pub blocks: usize,
+    /// The smallest difference that matters, as a fraction.
+    pub matters: f64,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// What qualifies the verdict.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
+    /// Geometric mean of the baseline over the blocks used, in the metric's unit; of events the
+    /// share over all of them, or the mean time.
+    pub baseline_value: Option<f64>,
+    /// The same of the subject.
+    pub subject_value: Option<f64>,
+    /// Whether the whole interval lies beyond what matters, in the direction of a verdict 'faster' or
+    /// 'slower': the difference surely matters.
+    pub surely: bool,
+    /// The probability that the difference, in the direction of the estimate, exceeds what matters.
+    pub p_beyond_matters: Option<f64>,
+    /// The Hodges-Lehmann estimate with its interval of the same confidence, which a few wild blocks
+    /// move little. Both ends are absent where so few blocks allow no such interval.
+    pub robust: Option<Robust>,
+    /// The correlation of each block with the next that the interval allows for.
+    pub block_correlation: Option<f64>,
+    /// Two-sided p value of 'no difference'; absent where none can be had.
+    pub p_value: Option<f64>,
+    /// The p value after Holm's correction over all comparisons of the run.
+    pub p_adjusted: Option<f64>,
+    /// The open loop's rate, where it was the same in all blocks.
+    pub rate_per_s: Option<f64>,
+    /// The subject's starts under the condition.
+    pub subject_starts: Starts,
+    /// The baseline's.
+    pub baseline_starts: Starts,
+    /// The ratio of each block used.
+    pub by_block: Vec<BlockRatio>,
+    /// The subject's value less the baseline's, in the metric's unit; what figures of events are
+    /// judged by.
+    pub difference: Option<f64>,
+    /// Lower end of the interval of the difference.
+    pub difference_low: Option<f64>,
+    /// Upper end of the interval of the difference.
+    pub difference_high: Option<f64>,
+    /// The smallest difference that matters, in the metric's unit.
+    pub difference_matters: Option<f64>,
+    /// Blocks used in which the ratio of the closed loops still changed in the second half of the
+    /// slices; 0 for latencies, and where there were fewer than 60 slices.
+    pub unsettled_blocks: usize,
+}
+
+impl Comparison {
+    /// Both ends of the interval of the ratio.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        self.low.zip(self.high)
+    }
+
+    /// Both ends of the interval of the difference.
+    pub fn difference_interval(&self) -> Option<(f64, f64)> {
+        self.difference_low.zip(self.difference_high)
+    }
+}

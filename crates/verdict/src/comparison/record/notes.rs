@@ -1,0 +1,135 @@
+//! What qualifies a verdict.
+
+use crate::{CpusOfOthers, LagRemedy, NoiseFloor, Reason, Starts, Verdict};
+
+/// What qualifies a verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// The interval excludes zero and lies within what matters.
+    SmallerThanMatters,
+    /// A difference on its own, but not after the correction for so many comparisons.
+    NotAmong {
+        /// The comparisons of the run.
+        comparisons: usize,
+    },
+    /// The interval excludes zero and may reach beyond what matters.
+    MayMatter,
+    /// A new run of so many blocks would likely settle it.
+    MoreBlocks {
+        /// The blocks of the new run.
+        total: usize,
+        /// The fewest, at the lower end of what the spread between blocks may truly be.
+        low: usize,
+        /// The most, at the upper end; absent where that is more than is advised.
+        high: Option<usize>,
+    },
+    /// The baseline differs from itself by as much, so nothing of that size was measured.
+    FloorAsLarge {
+        /// The baseline's second copy over its first.
+        floor: f64,
+        /// What other programs took, where it is much.
+        others: Option<CpusOfOthers>,
+    },
+    /// More blocks alone would hardly settle it.
+    BlocksAlone {
+        /// The noise floor, if its interval is as wide as the difference.
+        floor: Option<Box<NoiseFloor>>,
+        /// What other programs took, where it is much.
+        others: Option<CpusOfOthers>,
+    },
+    /// The t interval says so, and the robust companion does not: a few blocks decide.
+    CompanionDiffers {
+        /// What the t interval alone would give.
+        verdict: Verdict,
+        /// The Hodges-Lehmann estimate of the ratio.
+        ratio: f64,
+        /// Lower end of its interval, of the confidence that the verdict needs.
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
+    /// The t interval says so, and the blocks are too skewed for it.
+    Skewed {
+        /// What the t interval alone would give.
+        verdict: Verdict,
+    },
+    /// More blocks would not settle it: the difference is about as large as what matters.
+    AsLargeAsMatters,
+    /// More blocks would not settle it: the blocks differ too much.
+    TooNoisy,
+    /// Too many blocks cannot be used.
+    Unusable {
+        /// Blocks that cannot be used.
+        blocks: usize,
+        /// Blocks in which both were tried.
+        tried: usize,
+        /// The subject whose trials they are.
+        subject: String,
+        /// The first reason.
+        reason: Option<Reason>,
+    },
+    /// No block was measured.
+    NothingMeasured,
+    /// Fewer blocks than a decision needs.
+    TooFewBlocks {
+        /// Blocks that can be used.
+        usable: usize,
+        /// The first reason why another cannot.
+        reason: Option<Reason>,
+    },
+    /// Fewer blocks than a decision needs beside other programs that take CPU time.
+    TooFewBesideOthers {
+        /// Blocks that can be used.
+        usable: usize,
+        needed: usize,
+        others: CpusOfOthers,
+    },
+    /// The client was the bottleneck for one subject, or for both where none is named.
+    ClientLimits(Option<String>),
+    /// Starts of these subjects that failed through their own doing.
+    FailedStarts(Vec<(String, Starts)>),
+    /// The client's own lag is a good part of the latency, and service times do not say the same.
+    ClientLag {
+        /// Its largest share of a latency in a block.
+        share: f64,
+        /// The ratio of service times, where they were measured.
+        service_ratio: Option<f64>,
+        /// What helps.
+        remedy: LagRemedy,
+    },
+    /// The baseline differs from itself by as much.
+    WithinFloor(Box<NoiseFloor>),
+    /// The slices shift the ratio by this factor.
+    SliceBias(f64),
+    /// The latency was taken by the clocks of load generators other than the engine.
+    Clock {
+        subject: String,
+        baseline: String,
+        /// Whether they ran a closed loop.
+        closed_loop: bool,
+    },
+    /// How many requests of each side failed.
+    Failures(Vec<FailuresOf>),
+    /// Sides whose rate was full all the time, or not full at the window's end.
+    FullRate(Vec<FullRateOf>),
+}
+
+/// The failures of one side of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailuresOf {
+    pub subject: String,
+    pub requests: u64,
+    pub failed: u64,
+    /// The share that failures can have at most, as a fraction, where none was seen.
+    pub share_at_most: f64,
+}
+
+/// How the rate of one side of a comparison came back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FullRateOf {
+    pub subject: String,
+    /// Blocks in which it was full all the time.
+    pub always: usize,
+    /// Blocks in which it was not full at the window's end.
+    pub never: usize,
+}
