@@ -156,6 +156,7 @@ fn a_resumed_run_replaces_what_failed() {
     let whole = analyse(&header(10), &trials);
     // The first attempt at the first block was killed.
     let killed: Vec<Trial> = trials[..3].to_vec();
+    trials[..3].iter_mut().for_each(|one| one.attempt = 2);
     for mut one in killed {
         one.outcome = Outcome::Failed {
             reason: "killed".into(),
