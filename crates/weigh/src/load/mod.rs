@@ -22,6 +22,7 @@ mod crawl;
 mod empty_page;
 pub mod fit;
 pub mod hosts;
+#[cfg_attr(not(feature = "full"), path = "no_live.rs")]
 mod live;
 mod redirects;
 pub mod target;
