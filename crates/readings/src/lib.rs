@@ -14,7 +14,6 @@ mod driver;
 mod errors;
 mod events;
 mod gate;
-mod histogram;
 pub mod hlog;
 mod host;
 mod http;
@@ -26,7 +25,6 @@ mod loads;
 mod merge;
 mod metrics;
 mod open_loop;
-mod quantiles;
 mod quic;
 mod settings;
 pub mod text;
@@ -46,7 +44,7 @@ pub use driver::{DriverReading, DriverRun};
 pub use errors::ErrorCounts;
 pub use events::{DuringEvent, EVENT_ROW_MS, EventReading, EventsReading};
 pub use gate::{Gate, GateBound, GateMetric};
-pub use histogram::{Histogram, HistogramError};
+pub use histogram::{Histogram, HistogramError, Quantiles};
 pub use host::{
     Access, ContainerSource, DirectionCounters, HostSpec, Kubernetes, LinkCounters, LinkKind,
     LinkSpec, Member, Nomad, PACKET_BYTES_MAX, Podman, Reach, Slurm,
@@ -69,7 +67,6 @@ pub use metrics::{
     ThreadMetrics,
 };
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
-pub use quantiles::Quantiles;
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};
 pub use tls::{Negotiated, TlsReading};
