@@ -11,6 +11,7 @@ pub mod nearest;
 pub mod open;
 pub mod reader;
 pub mod section;
+mod shown_as;
 pub mod tree;
 pub mod units;
 

@@ -1,5 +1,6 @@
 //! Opening a file that a person wrote, and parsing its TOML.
 
+use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use super::tree::{self, Place, Table};
 pub const LARGEST_BYTES: u64 = 1024 * 1024;
 
 /// A file that could not be opened as text.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file is not there or may not be read.
     #[error("{} cannot be read: {why}", path.display())]
@@ -25,14 +26,12 @@ pub enum OpenError {
     },
     /// The path names a folder.
     #[error("{} is a folder, not a file", path.display())]
-    #[diagnostic(help("name a file inside it"))]
     Folder {
         /// The folder.
         path: PathBuf,
     },
     /// The file is too large to be what it should be.
     #[error("{} holds {bytes} bytes; a file of this kind has at most {LARGEST_BYTES}", path.display())]
-    #[diagnostic(help("check that it is the right file"))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -41,7 +40,6 @@ pub enum OpenError {
     },
     /// The file is not UTF-8.
     #[error("{} is not UTF-8 text: invalid byte {offset} in line {line}", path.display())]
-    #[diagnostic(help("{help}"))]
     NotText {
         /// The file.
         path: PathBuf,
@@ -52,6 +50,17 @@ pub enum OpenError {
         /// What to do.
         help: String,
     },
+}
+
+impl miette::Diagnostic for OpenError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        match self {
+            Self::Unreadable { .. } => None,
+            Self::Folder { .. } => Some(Box::new("name a file inside it")),
+            Self::TooLarge { .. } => Some(Box::new("check that it is the right file")),
+            Self::NotText { help, .. } => Some(Box::new(help)),
+        }
+    }
 }
 
 /// Reads a text file of at most [`LARGEST_BYTES`].

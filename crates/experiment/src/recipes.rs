@@ -15,15 +15,15 @@ pub struct Recipes {
 }
 
 /// A recipe or driver that cannot be loaded.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Recipe(#[from] RecipeError),
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Driver(#[from] DriverError),
 }
+
+config::shown_as!(LoadError: Recipe, Driver);
 
 impl Recipes {
     /// The built-in recipes and drivers, and those in the user's folders.

@@ -8,7 +8,7 @@
 mod condition;
 mod driver;
 mod gate;
-mod histogram;
+pub mod hlog;
 mod http;
 mod journal;
 mod load;
@@ -22,7 +22,7 @@ pub use driver::{
     DriverReading, DriverRun, FigureTable, ProcessLine, Tool, ToolLatency, ToolReading, ToolTls,
 };
 pub use gate::{Gate, GateBound, GateMetric, GateUnit};
-pub use histogram::{Histogram, HistogramError, Quantiles, hlog};
+pub use histogram::{Histogram, HistogramError, Quantiles};
 pub use http::HttpVersion;
 pub use journal::{
     BesideReading, CurveChoice, CurvePoint, DeclaredLoad, DuringEvent, EVENT_ROW_MS, EventReading,

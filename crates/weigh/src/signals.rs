@@ -127,6 +127,7 @@ impl Signals {
     }
 
     /// Asks to stop as SIGINT does.
+    #[cfg(feature = "full")]
     pub fn interrupt(&self) {
         self.which.store(SIGINT as usize, Ordering::Relaxed);
         self.stop.store(true, Ordering::SeqCst);

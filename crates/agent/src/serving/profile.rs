@@ -1,15 +1,13 @@
 //! Profiles servers with `perf` during a load: the stacks in which they spend CPU time.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use inferno::collapse::Collapse as _;
-use inferno::collapse::perf::{Folder as Stacks, Options};
 use net::os::{self, ChildSetup};
 use net::process::status_unreaped;
 
@@ -157,10 +155,8 @@ impl Recording {
         };
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
-            let mut folded = Vec::new();
             let text = BufReader::new(text.take(TEXT_BYTES_MAX));
-            let read = Stacks::from(Options::default()).collapse(text, &mut folded);
-            let _ = sender.send(read.map(|()| folded).map_err(|e| e.to_string()));
+            let _ = sender.send(fold(text));
         });
         let read = receiver.recv_timeout(end.saturating_duration_since(Instant::now()));
         let _ = child.kill();
@@ -171,6 +167,22 @@ impl Recording {
             false => Ok(String::from_utf8_lossy(&folded).into_owned()),
         }
     }
+}
+
+/// The stacks that `perf script` printed, one per line.
+#[cfg(feature = "full")]
+fn fold(text: impl BufRead) -> Result<Vec<u8>, String> {
+    use inferno::collapse::Collapse as _;
+    use inferno::collapse::perf::{Folder as Stacks, Options};
+
+    let mut folded = Vec::new();
+    let read = Stacks::from(Options::default()).collapse(text, &mut folded);
+    read.map(|()| folded).map_err(|e| e.to_string())
+}
+
+#[cfg(not(feature = "full"))]
+fn fold(_: impl BufRead) -> Result<Vec<u8>, String> {
+    Err("this build reads no stacks: build it with --features full".to_owned())
 }
 
 impl Drop for Recording {

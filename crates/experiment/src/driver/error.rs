@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use config::{Mistakes, OpenError};
 
 /// A driver that cannot be used.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// Its `driver.toml` could not be read as text.
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Open(#[from] OpenError),
     /// Its `driver.toml` has mistakes.
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Mistakes(#[from] Mistakes),
     /// A folder of drivers cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
@@ -42,3 +40,5 @@ pub enum DriverError {
         why: String,
     },
 }
+
+config::shown_as!(DriverError: Open, Mistakes);

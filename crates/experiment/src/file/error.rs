@@ -3,19 +3,16 @@
 use config::{Mistakes, OpenError};
 
 /// An experiment that cannot be run as it is written.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// The file could not be read as text.
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Open(#[from] OpenError),
     /// The file has mistakes.
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Mistakes(#[from] Mistakes),
     /// Neither an experiment of the catalogue nor a file.
     #[error("no experiment is called `{name}`, and no such file exists")]
-    #[diagnostic(help("{help}"))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -23,3 +20,5 @@ pub enum ExperimentError {
         help: String,
     },
 }
+
+config::shown_as!(ExperimentError: Open, Mistakes; Self::Unknown { help, .. } => help);

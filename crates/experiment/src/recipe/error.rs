@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use config::{Mistakes, OpenError};
 
 /// A recipe that cannot be used.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
     /// Its `recipe.toml` could not be read as text.
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Open(#[from] OpenError),
     /// Its `recipe.toml` has mistakes.
     #[error(transparent)]
-    #[diagnostic(transparent)]
     Mistakes(#[from] Mistakes),
     /// One of its files, or a folder of recipes, cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
@@ -89,3 +87,5 @@ pub enum RecipeError {
         found: usize,
     },
 }
+
+config::shown_as!(RecipeError: Open, Mistakes);

@@ -165,11 +165,12 @@ fn parse_lines(lines: &[&[u8]]) -> Vec<Result<JournalRow, String>> {
 /// The row of each line up to a text's last line feed, and how many bytes that is. What stands
 /// behind is a line that was cut off, or one that is longer than a line may be.
 fn rows_of(text: &[u8]) -> (Vec<Result<JournalRow, String>>, usize) {
-    let whole = text.iter().rposition(|byte| *byte == b'\n');
-    let whole_bytes = whole.map_or(0, |last| last + 1);
-    let lines: Vec<&[u8]> = text[..whole_bytes]
-        .split_inclusive(|byte| *byte == b'\n')
-        .collect();
+    let mut whole_bytes = 0;
+    let mut lines = Vec::new();
+    for end in memchr::memchr_iter(b'\n', text) {
+        lines.push(&text[whole_bytes..=end]);
+        whole_bytes = end + 1;
+    }
     let mut rows = parse_lines(&lines);
     if text.len() - whole_bytes > JOURNAL_LINE_BYTES_MAX {
         rows.push(Err(TOO_LONG.to_owned()));

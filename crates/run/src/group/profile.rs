@@ -7,7 +7,6 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use inferno::{differential, flamegraph};
 use readings::Condition;
 
 use crate::context::Context;
@@ -27,7 +26,10 @@ const FREQUENCY_HZ: u32 = 499;
 const LOAD: Duration = Duration::from_secs(3);
 const WARM_UP_MAX: Duration = Duration::from_secs(1);
 /// Frames narrower than this share of the picture, in percent, are left out.
+#[cfg(feature = "full")]
 const NARROWEST: f64 = 0.05;
+#[cfg(not(feature = "full"))]
+const LACKING: &str = "this build draws no graphs: build it with --features full";
 
 /// Starts the servers of a subject, and samples their stacks while it is under load in a closed
 /// loop.
@@ -147,7 +149,10 @@ fn all(servers: &[ServerProfile]) -> String {
 
 /// Stacks with two numbers: the CPU time of the baseline, scaled to the subject's total, and that
 /// of the subject.
+#[cfg(feature = "full")]
 fn difference(before: &str, after: &str) -> io::Result<String> {
+    use inferno::differential;
+
     let options = differential::Options {
         normalize: true,
         strip_hex: true,
@@ -157,7 +162,10 @@ fn difference(before: &str, after: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&lines).into_owned())
 }
 
+#[cfg(feature = "full")]
 fn flame_graph(title: &str, note: &str, lines: &str, unit: &str) -> io::Result<Vec<u8>> {
+    use inferno::flamegraph;
+
     let mut options = flamegraph::Options::default();
     options.title = title.to_owned();
     options.subtitle = (!note.is_empty()).then(|| note.to_owned());
@@ -167,6 +175,16 @@ fn flame_graph(title: &str, note: &str, lines: &str, unit: &str) -> io::Result<V
     let mut graph = Vec::new();
     flamegraph::from_lines(&mut options, lines.lines(), &mut graph)?;
     Ok(graph)
+}
+
+#[cfg(not(feature = "full"))]
+fn difference(_: &str, _: &str) -> io::Result<String> {
+    Err(io::Error::other(LACKING))
+}
+
+#[cfg(not(feature = "full"))]
+fn flame_graph(_: &str, _: &str, _: &str, _: &str) -> io::Result<Vec<u8>> {
+    Err(io::Error::other(LACKING))
 }
 
 /// The levels of a condition, before the names of its files; empty without factors.
@@ -194,8 +212,8 @@ fn file_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::Recipes;
 
+    #[cfg(feature = "full")]
     fn profile(server: &str, folded: &str) -> ServerProfile {
         ServerProfile {
             server: server.to_owned(),
@@ -205,11 +223,12 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "full")]
     #[test]
     fn what_only_the_subject_does_stands_in_the_difference() {
         let text = "title = \"x\"\n[subjects]\nold = \"http://127.0.0.1:1/\"\n\
                     new = \"http://127.0.0.1:2/\"\n";
-        let recipes = Recipes::embedded().unwrap();
+        let recipes = experiment::Recipes::embedded().unwrap();
         let experiment = Experiment::parse("x.toml", text, &[], false, &recipes).unwrap();
         let folder = std::env::temp_dir().join(format!("weigh-profile-{}", std::process::id()));
         let mut profiles = Profiles::new(&experiment);

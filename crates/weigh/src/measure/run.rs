@@ -269,6 +269,10 @@ pub struct Wanted<'a> {
 
 /// Measures, decides and shows.
 pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
+    if wanted.profile.is_some() && cfg!(not(feature = "full")) {
+        let why = "--profile: this build makes no profiles: build it with --features full";
+        return Err(Failure::words(why));
+    }
     let before = journal_bytes(&wanted.folder);
     let stopped = carry_out(wanted).inspect_err(|_| say_what_is_kept(&wanted.folder, before))?;
     let status = show(&wanted.folder, wanted.recipes, wanted.format, wanted.gates)?;

@@ -4,5 +4,6 @@
 #[macro_use]
 pub mod output;
 
+#[cfg_attr(not(feature = "full"), path = "no_live.rs")]
 pub mod live;
 pub mod progress;
