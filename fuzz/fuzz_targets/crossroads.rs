@@ -1,7 +1,3 @@
 #![no_main]
 
-#[path = "../balance_checks.rs"]
-#[allow(dead_code)]
-mod balance_checks;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| balance_checks::crossroads(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::balance_checks::crossroads(data));

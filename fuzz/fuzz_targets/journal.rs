@@ -1,7 +1,3 @@
 #![no_main]
 
-#[path = "../journal_checks.rs"]
-#[allow(dead_code)]
-mod journal_checks;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| journal_checks::journal(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::journal_checks::journal(data));

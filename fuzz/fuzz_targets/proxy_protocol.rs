@@ -1,7 +1,6 @@
 #![no_main]
 
-#[path = "../checks.rs"]
-#[allow(dead_code)]
-mod checks;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::proxy_protocol(data, checks::Cuts::Some));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::checks::proxy_protocol(
+    data,
+    fuzz::checks::Cuts::Some
+));

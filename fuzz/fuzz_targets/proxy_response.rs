@@ -1,7 +1,3 @@
 #![no_main]
 
-#[path = "../proxy_checks.rs"]
-#[allow(dead_code)]
-mod proxy_checks;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| proxy_checks::proxy_response(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::proxy_checks::proxy_response(data));

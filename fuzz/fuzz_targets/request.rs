@@ -1,7 +1,3 @@
 #![no_main]
 
-#[path = "../checks.rs"]
-#[allow(dead_code)]
-mod checks;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::request(data, checks::Cuts::Some));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::checks::request(data, fuzz::checks::Cuts::Some));

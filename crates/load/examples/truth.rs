@@ -20,11 +20,10 @@ use load::{
     BodyRule, Expect, Fetcher, Http2, Http3, Job, Segment, StatusRule, Stop, Target,
     TimestampSource, Wait, run,
 };
-use net::IoKind;
 use net::fetch::request;
 use origin::{Origin, OriginOptions};
 use readings::{Histogram, HttpVersion, LoadReading};
-use tls::{Authority, ClientSettings, KeyType, ServerSettings, ServerTls, Trust};
+use tls::ClientSettings;
 
 const RATE_PER_S: f64 = 2_000.0;
 /// Requests that may be under way at once.
@@ -54,30 +53,17 @@ const fn protocol(name: &'static str, http: HttpVersion, tls: bool) -> Protocol 
 
 /// An origin, and the client's TLS settings if it has TLS.
 fn start(tls: bool) -> (Origin, Option<ClientSettings>) {
-    let authority = Authority::new().unwrap();
-    let issued = authority.issue(&["localhost".into()], KeyType::EcdsaP256);
-    let server = ServerSettings {
-        alpn: vec!["h2".into(), "http/1.1".into()],
-        ..ServerSettings::new(issued.unwrap().identity)
-    };
-    let client = ClientSettings {
-        trust: Trust::Authorities(authority.certificate()),
-        ..ClientSettings::new("localhost")
-    };
+    let (server, client) = testing::tls::localhost(&["h2", "http/1.1"]);
     let cpus = net::os::allowed_cpus().unwrap();
     let before = cpus.clone();
     net::os::bind_to_cpus(&cpus[..1]).unwrap();
     let origin = Origin::start(&OriginOptions {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        threads: 1,
-        io: IoKind::best(),
         backlog: 4096,
         connections: 4096,
         spin: true,
-        tls: tls.then(|| ServerTls::new(&server, "the example").unwrap()),
-        http2_only: false,
+        tls: tls.then_some(server),
         http3: tls,
-        quic_congestion: None,
+        ..OriginOptions::default()
     })
     .unwrap();
     net::os::bind_to_cpus(&before).unwrap();

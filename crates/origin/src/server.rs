@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -52,6 +52,24 @@ pub struct OriginOptions {
     /// The congestion control of HTTP/3; `None` for the one that matches TCP's in the network
     /// namespace in which the origin runs.
     pub quic_congestion: Option<QuicCongestion>,
+}
+
+impl Default for OriginOptions {
+    /// One thread on a free port of 127.0.0.1, without TLS.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            threads: 1,
+            io: IoKind::best(),
+            backlog: 1024,
+            connections: 64,
+            spin: false,
+            tls: None,
+            http2_only: false,
+            http3: false,
+            quic_congestion: None,
+        }
+    }
 }
 
 /// Why an origin does not start.

@@ -11,16 +11,9 @@ use origin::{Origin, OriginOptions};
 
 fn origin(io: IoKind, threads: usize) -> Origin {
     Origin::start(&OriginOptions {
-        listen: "127.0.0.1:0".parse().unwrap(),
         threads,
         io,
-        backlog: 64,
-        connections: 64,
-        spin: false,
-        tls: None,
-        http2_only: false,
-        http3: false,
-        quic_congestion: None,
+        ..OriginOptions::default()
     })
     .unwrap()
 }

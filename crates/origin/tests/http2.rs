@@ -4,7 +4,6 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use net::IoKind;
 use net::h2::{ErrorCode, frame, hpack, settings};
 use origin::{Origin, OriginOptions};
 use testing::http2::client::{Client, GET, with};
@@ -15,16 +14,8 @@ fn origin() -> Origin {
 
 fn start(http2_only: bool) -> Origin {
     Origin::start(&OriginOptions {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        threads: 1,
-        io: IoKind::best(),
-        backlog: 16,
-        connections: 16,
-        spin: false,
-        tls: None,
         http2_only,
-        http3: false,
-        quic_congestion: None,
+        ..OriginOptions::default()
     })
     .unwrap()
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use net::IoKind;
 use origin::{Origin, OriginOptions};
-use tls::{Authority, ClientSettings, ClientTls, KeyType, ServerSettings, ServerTls, Trust};
+use tls::ClientTls;
 
 /// Longer than anything here takes; what hangs fails after it.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -26,24 +26,12 @@ struct Setup {
 
 impl Setup {
     fn new(io: IoKind, with_tls: bool) -> Self {
-        let authority = Authority::new().unwrap();
-        let issued = authority.issue(&["localhost".into()], KeyType::EcdsaP256);
-        let server = ServerSettings::new(issued.unwrap().identity);
-        let client = ClientSettings {
-            trust: Trust::Authorities(authority.certificate()),
-            ..ClientSettings::new("localhost")
-        };
+        let (server, client) = testing::tls::localhost(&[]);
         let origin = Origin::start(&OriginOptions {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            threads: 1,
             io,
-            backlog: 64,
             connections: PLACES,
-            spin: false,
-            tls: with_tls.then(|| ServerTls::new(&server, "the test").unwrap()),
-            http2_only: false,
-            http3: false,
-            quic_congestion: None,
+            tls: with_tls.then_some(server),
+            ..OriginOptions::default()
         });
         Self {
             origin: origin.unwrap(),

@@ -5,6 +5,7 @@ pub mod http2;
 pub mod journals;
 pub mod printed;
 mod tcp;
+pub mod tls;
 
 pub use tcp::{serve, serve_on};
 

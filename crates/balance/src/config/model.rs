@@ -148,6 +148,13 @@ pub struct HttpVersions {
     pub two: bool,
 }
 
+impl HttpVersions {
+    pub const BOTH: Self = Self {
+        one: true,
+        two: true,
+    };
+}
+
 impl Service {
     /// The versions of HTTP that its clients may speak. Both with TLS, where a client chooses by
     /// ALPN; only HTTP/1.1 without, as a client has to know beforehand. HTTP/2 needs every message
@@ -215,6 +222,13 @@ pub enum ServiceKind {
         /// Which messages of a connection are inspected.
         inspect: Inspect,
     },
+}
+
+impl ServiceKind {
+    /// HTTP whose every message is inspected.
+    pub const HTTP: Self = Self::Http {
+        inspect: Inspect::EveryMessage,
+    };
 }
 
 /// The format of an access log.

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use net::{IoKind, os};
 
 use crate::config::access_rules;
-use crate::config::model::{Backend, Config, Inspect, ServiceKind};
+use crate::config::model::{Backend, Config, ServiceKind};
 pub use error::{BalancerError, ThreadFailed};
 use external::ExternalPrograms;
 use health_checker::HealthChecker;
@@ -274,12 +274,10 @@ impl Drop for Balancer {
 
 /// Rejects a configuration that could be carried out only in part.
 fn check(config: &Config) -> Result<(), BalancerError> {
-    let every = ServiceKind::Http {
-        inspect: Inspect::EveryMessage,
-    };
     for service in &config.services {
         let is_bad = |one: &Backend| {
-            one.speaks_http_2() && (service.kind != every || one.proxy_protocol_out.is_some())
+            one.speaks_http_2()
+                && (service.kind != ServiceKind::HTTP || one.proxy_protocol_out.is_some())
         };
         if service.backends.iter().any(is_bad) {
             return Err(BalancerError::Unsupported {

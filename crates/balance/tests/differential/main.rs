@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use balance::config::model::{Backend, Inspect, Service, ServiceKind};
+use balance::config::model::{Backend, Service, ServiceKind};
 use balance::{Balancer, Config};
 use net::IoKind;
 
@@ -27,9 +27,7 @@ const QUIET: Duration = Duration::from_millis(150);
 fn balancer(io: IoKind, server: SocketAddr) -> Balancer {
     let mut service = Service::new("web");
     service.listen.push("127.0.0.1:0".parse().unwrap());
-    service.kind = ServiceKind::Http {
-        inspect: Inspect::EveryMessage,
-    };
+    service.kind = ServiceKind::HTTP;
     service.backends.push(Backend::new("one", server.into()));
     let mut config = Config::new();
     config.connections_per_thread = 256;

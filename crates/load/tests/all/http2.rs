@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{BOTH, LONG, job, one, origin, target};
+use crate::support::{BOTH, LONG, answered, asks, assert_found, job, one, origin, target};
 use load::{BodyRule, Expect, Http2, Job, Segment, Stop, Target};
 use net::IoKind;
 use net::h2::{ErrorCode, frame};
 use origin::{Origin, OriginOptions};
 use testing::http2::back_end::{BackEnd, Got, Link};
-use tls::{Authority, ClientSettings, KeyType, ServerSettings, ServerTls, Trust};
+use tls::ClientSettings;
 
 fn over_h2(target: Target, streams: u32) -> Target {
     Target {
@@ -21,29 +21,12 @@ fn over_h2(target: Target, streams: u32) -> Target {
 
 /// An origin with TLS, and how it is spoken to.
 fn secure_origin(alpn: &[&str]) -> (Origin, ClientSettings) {
-    let authority = Authority::new().unwrap();
-    let issued = authority.issue(&["localhost".into()], KeyType::EcdsaP256);
-    let server = ServerSettings {
-        alpn: alpn.iter().map(|one| one.to_string()).collect(),
-        ..ServerSettings::new(issued.unwrap().identity)
-    };
+    let (server, mut client) = testing::tls::localhost(alpn);
+    client.alpn = vec!["h2".into()];
     let origin = Origin::start(&OriginOptions {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        threads: 1,
-        io: IoKind::best(),
-        backlog: 1024,
-        connections: 64,
-        spin: false,
-        tls: Some(ServerTls::new(&server, "the test").unwrap()),
-        http2_only: false,
-        http3: false,
-        quic_congestion: None,
+        tls: Some(server),
+        ..OriginOptions::default()
     });
-    let client = ClientSettings {
-        trust: Trust::Authorities(authority.certificate()),
-        alpn: vec!["h2".into()],
-        ..ClientSettings::new("localhost")
-    };
     (origin.unwrap(), client)
 }
 
@@ -74,7 +57,7 @@ fn bodies_are_compared_and_counted_over_tls() {
         let mut target = over_h2(target(origin.address(), "/bytes/100000"), 4);
         target.tls = Some(client);
         target.requests[0].expect.body = BodyRule::Same;
-        let reading = one(&job(io, target, 3, 1, Stop::Requests(200)));
+        let reading = asks(io, target, 3, 200);
         assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
         assert_eq!(reading.requests, 200);
         assert!(reading.bytes_read > 200 * 100_000);
@@ -89,15 +72,11 @@ fn a_server_without_http2_is_told() {
     let (origin, client) = secure_origin(&[]);
     let mut target = over_h2(target(origin.address(), "/"), 1);
     target.tls = Some(client);
-    target.requests[0].expect = Expect {
-        status: load::StatusRule::Exactly(200),
-        body: BodyRule::Any,
-    };
+    target.requests[0].expect = answered(200);
     let after = Stop::After(Duration::from_millis(100));
     let reading = one(&job(IoKind::Epoll, target, 1, 1, after));
     assert_eq!(reading.requests_all, 0);
-    let found = &reading.wrong[0].found;
-    assert!(found.contains("does not offer HTTP/2"), "{found}");
+    assert_found(&reading, "does not offer HTTP/2");
 }
 
 #[test]
@@ -145,7 +124,7 @@ fn request_bodies_wait_for_the_servers_windows() {
     bytes.extend_from_slice(&body);
     for io in BOTH {
         let target = Target::new(origin.address(), bytes.clone(), Expect::default());
-        let reading = one(&job(io, over_h2(target, 3), 2, 1, Stop::Requests(20)));
+        let reading = asks(io, over_h2(target, 3), 2, 20);
         assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
         assert_eq!(reading.requests, 20);
     }
@@ -206,7 +185,7 @@ fn a_server_that_ends_connections_loses_no_request() {
                 _ => Do::GoAway,
             });
             let target = over_h2(target(address, "/"), 4);
-            let reading = one(&job(io, target, 2, 1, Stop::Requests(300)));
+            let reading = asks(io, target, 2, 300);
             assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
             assert_eq!(reading.requests, 300);
             assert!(reading.connects >= 300 / 11, "{}", reading.connects);
@@ -276,13 +255,7 @@ fn a_refused_stream_is_asked_again_and_a_reset_one_is_an_error() {
             4 => Do::Refuse,
             _ => Do::Answer,
         });
-        let reading = one(&job(
-            io,
-            over_h2(target(address, "/"), 3),
-            1,
-            1,
-            Stop::Requests(100),
-        ));
+        let reading = asks(io, over_h2(target(address, "/"), 3), 1, 100);
         assert_eq!((reading.requests, reading.errors_all.total()), (100, 0));
         assert!((20..=30).contains(&reading.resent), "{}", reading.resent);
         let address = server(|nth| match nth {
@@ -290,19 +263,9 @@ fn a_refused_stream_is_asked_again_and_a_reset_one_is_an_error() {
             3 => Do::Reset,
             _ => Do::Answer,
         });
-        let reading = one(&job(
-            io,
-            over_h2(target(address, "/"), 3),
-            1,
-            1,
-            Stop::Requests(100),
-        ));
+        let reading = asks(io, over_h2(target(address, "/"), 3), 1, 100);
         assert_eq!((reading.requests, reading.errors.read), (99, 1));
-        assert!(
-            reading.wrong[0].found.contains("INTERNAL_ERROR"),
-            "{:?}",
-            reading.wrong
-        );
+        assert_found(&reading, "INTERNAL_ERROR");
         assert_eq!(reading.connects, 1);
     }
 }
@@ -315,13 +278,8 @@ fn a_connection_carries_a_page_and_the_next_page_has_its_own() {
         ..over_h2(target(origin.address(), path), 40)
     };
     // All forty requests of a page are in flight at once, so three pages take three delays.
-    let job = job(
-        IoKind::best(),
-        page("/delay/constant/50ms"),
-        1,
-        1,
-        Stop::Requests(120),
-    );
+    let page = page("/delay/constant/50ms");
+    let job = job(IoKind::best(), page, 1, 1, Stop::Requests(120));
     let reading = one(&job);
     assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
     assert_eq!((reading.requests, reading.connects), (120, 3));
@@ -368,17 +326,10 @@ fn an_answer_has_to_have_the_length_that_it_announces() {
             link.head(stream, &[&[(":status", "200")], fields].concat(), false);
             link.data(stream, b"hello", true);
         });
-        let reading = one(&job(
-            IoKind::best(),
-            over_h2(target(address, "/"), 1),
-            1,
-            1,
-            Stop::Requests(20),
-        ));
+        let reading = asks(IoKind::best(), over_h2(target(address, "/"), 1), 1, 20);
         assert!(reading.errors_all.read >= 10, "{fields:?}: {reading:?}");
         assert!(reading.requests <= 10);
-        let found = &reading.wrong[0].found;
-        assert!(found.contains(told), "{found}");
+        assert_found(&reading, told);
         assert_eq!(reading.connects, 1, "the connection is still good");
     }
 }
@@ -396,12 +347,9 @@ fn an_answer_without_content_may_have_a_length() {
             }
         });
         let bytes = net::fetch::request(method, "h", "/", &[]);
-        let expect = Expect {
-            status: load::StatusRule::Exactly(status.parse().unwrap()),
-            body: BodyRule::Any,
-        };
+        let expect = answered(status.parse().unwrap());
         let target = over_h2(Target::new(back_end.address, bytes, expect), 1);
-        let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(5)));
+        let reading = asks(IoKind::best(), target, 1, 5);
         assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
     }
 }
@@ -416,16 +364,12 @@ fn an_answer_without_a_head_is_none() {
     for bad in answers {
         let address = after_good_answers(10, bad);
         let target = over_h2(target(address, "/"), 1);
-        let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(20)));
+        let reading = asks(IoKind::best(), target, 1, 20);
         assert!(
             reading.errors_all.read >= 10 && reading.requests <= 10,
             "{reading:?}"
         );
-        assert!(
-            reading.wrong[0].found.contains("head"),
-            "{:?}",
-            reading.wrong
-        );
+        assert_found(&reading, "head");
     }
 }
 
@@ -437,12 +381,9 @@ fn an_answer_to_head_has_no_content() {
         }
     });
     let bytes = net::fetch::request("HEAD", "h", "/", &[]);
-    let expect = Expect {
-        status: load::StatusRule::Exactly(200),
-        body: BodyRule::Any,
-    };
+    let expect = answered(200);
     let target = over_h2(Target::new(back_end.address, bytes, expect), 1);
-    let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(5)));
+    let reading = asks(IoKind::best(), target, 1, 5);
     assert_eq!((reading.requests, reading.errors_all.read), (0, 5));
 }
 
@@ -456,10 +397,9 @@ fn a_frame_flood_closes_the_connection() {
             link.answer(stream, "hello");
         });
         let target = over_h2(target(address, "/"), 1);
-        let reading = one(&job(io, target, 1, 1, Stop::Requests(12)));
+        let reading = asks(io, target, 1, 12);
         assert_eq!(reading.errors_all.read, 2, "{:?}", reading.wrong);
-        let found = &reading.wrong[0].found;
-        assert!(found.contains("too many frames"), "{found}");
+        assert_found(&reading, "too many frames");
     }
 }
 
@@ -471,8 +411,7 @@ fn an_answer_to_no_request_ends_the_connection() {
         link.answer(stream + 4, "hello");
     });
     let target = over_h2(target(address, "/"), 1);
-    let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(12)));
+    let reading = asks(IoKind::best(), target, 1, 12);
     assert!(reading.errors_all.read >= 1);
-    let found = &reading.wrong[0].found;
-    assert!(found.contains("idle stream"), "{found}");
+    assert_found(&reading, "idle stream");
 }

@@ -7,43 +7,28 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::support::{BOTH, LONG, job, one, target};
+use crate::support::{BOTH, LONG, asks, assert_found, job, one, target};
 use load::{BodyRule, Expect, Http3, Job, Request, Segment, Stop, Target};
 use net::h3::{ErrorCode, frame, qpack};
 use net::{Datagrams, IoKind, os};
 use origin::{Origin, OriginOptions};
 use quic::{Connection, Dir, Event, Server, ServerLimits, StreamEvent, StreamId, VarInt};
 use readings::{LoadReading, QuicCongestion};
-use tls::{Authority, ClientSettings, KeyType, ServerSettings, ServerTls, Trust};
+use tls::{Authority, ClientSettings, ServerTls, Trust};
 
 fn identities() -> (ServerTls, ClientSettings) {
-    let authority = Authority::new().unwrap();
-    let issued = authority.issue(&["localhost".into()], KeyType::EcdsaP256);
-    let server = ServerSettings {
-        alpn: vec!["h2".into(), "http/1.1".into()],
-        ..ServerSettings::new(issued.unwrap().identity)
-    };
-    let client = ClientSettings {
-        trust: Trust::Authorities(authority.certificate()),
-        alpn: vec!["h3".into()],
-        ..ClientSettings::new("localhost")
-    };
-    (ServerTls::new(&server, "the test").unwrap(), client)
+    let (server, mut client) = testing::tls::localhost(&["h2", "http/1.1"]);
+    client.alpn = vec!["h3".into()];
+    (server, client)
 }
 
 pub fn origin_with(http3: bool, io: IoKind) -> (Origin, ClientSettings) {
     let (tls, client) = identities();
     let origin = Origin::start(&OriginOptions {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        threads: 1,
         io,
-        backlog: 1024,
-        connections: 64,
-        spin: false,
         tls: Some(tls),
-        http2_only: false,
         http3,
-        quic_congestion: None,
+        ..OriginOptions::default()
     });
     (origin.unwrap(), client)
 }
@@ -74,7 +59,7 @@ fn long_bodies_have_the_text_that_http_1_1_has() {
             let path = format!("/bytes/{size}");
             let mut target = over_h3(origin.address(), &path, &client, 2);
             target.requests[0].expect.body = BodyRule::Bytes(body);
-            let reading = one(&job(io, target, 2, 1, Stop::Requests(8)));
+            let reading = asks(io, target, 2, 8);
             no_errors(&reading);
             assert_eq!(reading.requests, 8);
         }
@@ -86,7 +71,7 @@ fn streams_share_connections_and_packets_are_counted() {
     for io in BOTH {
         let (origin, client) = origin_with(true, io);
         let target = over_h3(origin.address(), "/", &client, 8);
-        let reading = one(&job(io, target, 2, 1, Stop::Requests(800)));
+        let reading = asks(io, target, 2, 800);
         no_errors(&reading);
         assert_eq!((reading.requests, reading.connects), (800, 2));
         assert_eq!(reading.streams, Some(8));
@@ -120,7 +105,7 @@ fn long_bodies_are_compared_byte_by_byte() {
         let (origin, client) = origin_with(true, io);
         let mut target = over_h3(origin.address(), "/bytes/300000", &client, 3);
         target.requests[0].expect.body = BodyRule::Same;
-        let reading = one(&job(io, target, 2, 1, Stop::Requests(30)));
+        let reading = asks(io, target, 2, 30);
         no_errors(&reading);
         assert_eq!(reading.requests, 30);
         assert!(reading.bytes_read > 30 * 300_000);
@@ -137,7 +122,7 @@ fn long_requests_are_sent_as_windows_allow() {
     let mut bytes = net::fetch::request("POST", "origin", "/", &fields);
     bytes.extend_from_slice(&body);
     target.requests = vec![Request::new(bytes, Expect::default())];
-    let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(6)));
+    let reading = asks(IoKind::best(), target, 1, 6);
     no_errors(&reading);
     assert_eq!(reading.requests, 6);
 }
@@ -317,7 +302,7 @@ fn rejected_requests_are_sent_again_and_resets_are_errors() {
         _ => good(connection, id),
     });
     let target = fixed(server.address, &client);
-    let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(90)));
+    let reading = asks(IoKind::best(), target, 1, 90);
     assert_eq!(reading.requests + reading.errors.total(), 90);
     assert_eq!(reading.resent, 10, "one of ten that were sent");
     assert_eq!(reading.errors.read, 10, "{:?}", reading.wrong);
@@ -354,7 +339,7 @@ fn a_goaway_loses_no_request() {
         good(connection, id);
     });
     let target = fixed(server.address, &client);
-    let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(100)));
+    let reading = asks(IoKind::best(), target, 1, 100);
     no_errors(&reading);
     assert_eq!(reading.requests, 100);
     assert!(reading.connects >= 9, "{}", reading.connects);
@@ -372,7 +357,7 @@ fn answers_that_are_no_http3_are_errors() {
             stream.finish().unwrap();
         });
         let target = fixed(server.address, &client);
-        let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(2)));
+        let reading = asks(IoKind::best(), target, 1, 2);
         assert_eq!((reading.requests, reading.errors.read), (0, 2), "{bytes:?}");
         assert!(
             reading.wrong[0].expected.contains("HTTP/3"),
@@ -403,7 +388,7 @@ fn an_answer_has_to_have_the_length_that_it_announces() {
             answer(connection, id, fields);
         });
         let target = fixed(server.address, &client);
-        let reading = one(&job(IoKind::best(), target, 1, 1, Stop::Requests(8)));
+        let reading = asks(IoKind::best(), target, 1, 8);
         if told.is_empty() {
             no_errors(&reading);
             continue;
@@ -413,8 +398,7 @@ fn an_answer_has_to_have_the_length_that_it_announces() {
             (0, 8),
             "{reading:?}"
         );
-        let found = &reading.wrong[0].found;
-        assert!(found.contains(told), "{found}");
+        assert_found(&reading, told);
         assert_eq!(reading.connects, 1, "the connection is still good");
     }
 }

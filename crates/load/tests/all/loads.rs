@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{BOTH, job, one, origin, target};
+use crate::support::{BOTH, asks, assert_found, job, one, origin, target};
 use load::{
     BodyRule, Expect, Job, PrepareError, ReferenceError, Segment, StatusRule, Stop, Target,
     Varying, Wait, prepare, run,
 };
 use net::fetch::request;
 use readings::Pacing;
+use testing::serve;
 
 /// Answers that take much of the window come in bursts, as all connections began at once. Those at
 /// the window's edges count with the part of their time that lies inside, so that Little's law
@@ -40,31 +41,12 @@ fn answers_at_the_edges_count_with_their_part() {
     }
 }
 
-/// A server that treats each connection with `each` on a thread of its own.
-fn server(each: impl Fn(std::net::TcpStream) + Send + Sync + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let each = Arc::new(each);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let each = each.clone();
-            std::thread::spawn(move || each(stream));
-        }
-    });
-    address
-}
-
 #[test]
 fn exactly_the_connections_and_requests_asked_for() {
     for io in BOTH {
         let origin = origin();
-        let reading = one(&job(
-            io,
-            target(origin.address(), "/"),
-            41,
-            12,
-            Stop::Requests(10_007),
-        ));
+        let target = target(origin.address(), "/");
+        let reading = one(&job(io, target, 41, 12, Stop::Requests(10_007)));
         std::thread::sleep(Duration::from_millis(120));
         let stats = origin.stats();
         assert_eq!((stats.connections, stats.requests), (41, 10_007));
@@ -136,18 +118,12 @@ fn targets_alternate_and_keep_their_own_readings() {
 fn wrong_answers_are_errors_and_not_requests() {
     for io in BOTH {
         let origin = origin();
-        let bad = one(&job(
-            io,
-            target(origin.address(), "/status/502"),
-            4,
-            1,
-            Stop::Requests(200),
-        ));
+        let bad = asks(io, target(origin.address(), "/status/502"), 4, 200);
         assert_eq!((bad.requests, bad.errors.status), (0, 200));
         assert!(bad.wrong[0].found.contains("502"));
         let mut other = target(origin.address(), "/bytes/14");
         other.requests[0].expect.body = BodyRule::Bytes(Arc::from(&b"Hello, world!"[..]));
-        let bad = one(&job(io, other, 4, 1, Stop::Requests(200)));
+        let bad = asks(io, other, 4, 200);
         assert_eq!((bad.requests, bad.errors.verify), (0, 200));
     }
 }
@@ -168,24 +144,20 @@ fn a_dead_server_is_an_error_and_no_busy_loop() {
             (10..200).contains(&attempts),
             "{attempts} attempts in 300 ms"
         );
-        assert!(
-            reading.wrong[0].found.contains("refused"),
-            "{:?}",
-            reading.wrong
-        );
+        assert_found(&reading, "refused");
     }
 }
 
 #[test]
 fn bodies_that_end_with_the_connection_are_complete() {
     for io in BOTH {
-        let address = server(|mut s| {
+        let address = serve(|mut s| {
             let _ = s.read(&mut [0; 512]);
             let _ = s.write_all(b"HTTP/1.0 200 OK\r\n\r\nall of it");
         });
         let mut target = target(address, "/");
         target.requests[0].expect.body = BodyRule::Bytes(Arc::from(&b"all of it"[..]));
-        let reading = one(&job(io, target, 2, 1, Stop::Requests(20)));
+        let reading = asks(io, target, 2, 20);
         assert_eq!(
             (reading.requests, reading.connects),
             (20, 20),
@@ -199,13 +171,8 @@ fn bodies_that_end_with_the_connection_are_complete() {
 fn a_stop_from_outside_keeps_what_was_measured() {
     for io in BOTH {
         let origin = origin();
-        let job = job(
-            io,
-            target(origin.address(), "/"),
-            4,
-            2,
-            Stop::After(Duration::from_secs(60)),
-        );
+        let target = target(origin.address(), "/");
+        let job = job(io, target, 4, 2, Stop::After(Duration::from_secs(60)));
         let stop = Arc::new(AtomicBool::new(false));
         let start = Instant::now();
         let stop_after_some = |progress| {
@@ -271,13 +238,8 @@ fn two_requests(address: SocketAddr) -> Target {
 fn several_requests_are_sent_by_their_weights() {
     for io in BOTH {
         let origin = origin();
-        let reading = one(&job(
-            io,
-            two_requests(origin.address()),
-            4,
-            2,
-            Stop::Requests(4_000),
-        ));
+        let target = two_requests(origin.address());
+        let reading = one(&job(io, target, 4, 2, Stop::Requests(4_000)));
         let each = &reading.per_request;
         assert_eq!(each[0].name, "GET /");
         assert_eq!(each[1].name, "GET /bytes/2000");
@@ -346,7 +308,7 @@ fn rows_add_up_to_the_reading() {
 /// Reads a PROXY protocol header, then answers as a server would; sends what it read.
 fn behind_proxy(seen: std::sync::mpsc::Sender<SocketAddr>) -> SocketAddr {
     let seen = std::sync::Mutex::new(seen);
-    server(move |mut stream| {
+    serve(move |mut stream| {
         let mut bytes = Vec::new();
         let mut piece = [0; 1024];
         loop {

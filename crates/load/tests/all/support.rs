@@ -210,16 +210,8 @@ impl Drop for Server {
 
 pub fn origin() -> Origin {
     Origin::start(&OriginOptions {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        threads: 1,
-        io: IoKind::best(),
-        backlog: 1024,
         connections: 2048,
-        spin: false,
-        tls: None,
-        http2_only: false,
-        http3: false,
-        quic_congestion: None,
+        ..OriginOptions::default()
     })
     .unwrap()
 }
@@ -247,6 +239,33 @@ pub fn one(job: &Job) -> LoadReading {
     run(job, &Arc::default(), |_| {}).unwrap().remove(0)
 }
 
+/// What so many requests of one thread come to.
+pub fn asks(io: IoKind, target: Target, connections: u32, requests: u64) -> LoadReading {
+    one(&job(io, target, connections, 1, Stop::Requests(requests)))
+}
+
+/// An answer with this status and any body.
+pub fn answered(status: u16) -> Expect {
+    Expect {
+        status: StatusRule::Exactly(status),
+        body: BodyRule::Any,
+    }
+}
+
+/// What every page of the origin answers that has no other content.
+pub fn hello() -> Expect {
+    Expect {
+        body: BodyRule::Bytes(Arc::from(&b"Hello, world!"[..])),
+        ..answered(200)
+    }
+}
+
+/// Asserts that the first wrong answer is told with these words.
+pub fn assert_found(reading: &LoadReading, words: &str) {
+    let found = &reading.wrong[0].found;
+    assert!(found.contains(words), "{found}");
+}
+
 /// Whether this is a process for one test alone; otherwise starts one and waits for it.
 pub fn is_own_process(test: &str) -> bool {
     const ALONE: &str = "WEIGH_TEST_ALONE";
@@ -263,10 +282,7 @@ pub fn is_own_process(test: &str) -> bool {
 /// after the hostile segment.
 pub fn beside(io: IoKind, target: Target, connections: u32, stop: Stop, good: SocketAddr) -> Job {
     let mut beside = get(good).with_connections(2);
-    beside.requests[0].expect = Expect {
-        status: StatusRule::Exactly(200),
-        body: BodyRule::Bytes(Arc::from(&b"Hello, world!"[..])),
-    };
+    beside.requests[0].expect = hello();
     let on_good = |count| Segment::closed(Stop::Requests(count)).on(1, Some(1));
     let mut job = Job::to(target.with_connections(connections))
         .segment(on_good(BESIDE.0))

@@ -1,12 +1,11 @@
 //! Known latencies: the quantiles that a load reports agree with the origin's own record, in every
 //! version of HTTP, with and without TLS.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::http3::origin_with;
-use crate::support::{LONG, job, one, origin, target};
-use load::{BodyRule, Expect, Http2, Http3, Request, StatusRule, Stop, Target};
+use crate::support::{LONG, hello, job, one, origin, target};
+use load::{Http2, Http3, Request, Stop, Target};
 use net::fetch::request;
 use net::{Address, IoKind};
 use origin::Origin;
@@ -64,15 +63,6 @@ fn recorded(origin: &Origin, tls: Option<&ClientSettings>) -> Histogram {
     let address = Address::from(origin.address());
     let answer = fetcher.fetch(&address, b"", LONG, 1 << 24).unwrap();
     Histogram::from_base64(std::str::from_utf8(&answer.body).unwrap()).unwrap()
-}
-
-/// What every page of these tests answers, so that no request is needed before the load to learn
-/// it.
-fn hello() -> Expect {
-    Expect {
-        status: StatusRule::Exactly(200),
-        body: BodyRule::Bytes(Arc::from(&b"Hello, world!"[..])),
-    }
 }
 
 fn no_errors(reading: &LoadReading, protocol: Protocol) {

@@ -22,16 +22,8 @@ fn a_thread_that_ends_is_told_of_and_listens_no_more() {
         }
         for fault in [1, 2] {
             let mut origin = Origin::start(&OriginOptions {
-                listen: "127.0.0.1:0".parse().unwrap(),
-                threads: 1,
                 io,
-                backlog: 16,
-                connections: 16,
-                spin: false,
-                tls: None,
-                http2_only: false,
-                http3: false,
-                quic_congestion: None,
+                ..OriginOptions::default()
             })
             .unwrap();
             assert!(TcpStream::connect(origin.address()).is_ok());

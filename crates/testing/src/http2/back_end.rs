@@ -1,6 +1,6 @@
 //! HTTP/2 servers that can send any frames.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use net::h2::{ErrorCode, Event, FrameReader, frame, hpack};
+
+use super::Windows;
 
 /// Something that the client has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +54,6 @@ pub fn value<'f>(fields: &'f [(String, String)], name: &str) -> &'f str {
     found.map_or("", |(_, value)| value)
 }
 
-/// The window of a stream or connection at its beginning, bytes.
-const WINDOW: i64 = 65_535;
-
 /// A connection from a client.
 pub struct Link {
     pub stream: TcpStream,
@@ -63,8 +62,7 @@ pub struct Link {
     decoder: hpack::Decoder,
     queue: VecDeque<Got>,
     begun: BTreeSet<u32>,
-    /// How much may be sent on each stream, and on the connection (0), where it is known.
-    windows: BTreeMap<u32, i64>,
+    windows: Windows,
     pub answers_pings: bool,
     pub opens_windows: bool,
 }
@@ -81,7 +79,7 @@ impl Link {
             decoder: hpack::Decoder::new(4096, 65_536),
             queue: VecDeque::new(),
             begun: BTreeSet::new(),
-            windows: BTreeMap::new(),
+            windows: Windows::default(),
             answers_pings: true,
             opens_windows: true,
         }
@@ -170,7 +168,7 @@ impl Link {
                     queue.push_back(Got::GoAway(ErrorCode::of(code).unwrap()));
                 }
                 Event::WindowUpdate { stream, increment } => {
-                    *windows.entry(stream).or_insert(WINDOW) += i64::from(increment);
+                    windows.open(stream, increment);
                 }
                 Event::Settings { ack: false, .. } => frame::settings_ack(out),
                 Event::Ping { ack: false, data } if *answers_pings => frame::ping_ack(out, data),
@@ -201,15 +199,11 @@ impl Link {
             .unwrap();
         let mut sent = 0;
         loop {
-            let windows = [0, stream].map(|one| *self.windows.entry(one).or_insert(WINDOW));
-            let count = windows[0].min(windows[1]).clamp(0, 16_384);
+            let count = self.windows.take(stream);
             if count > 0 {
-                self.data(stream, &vec![b'x'; count as usize], false);
+                self.data(stream, &vec![b'x'; count], false);
                 self.flush();
-                for one in [0, stream] {
-                    *self.windows.entry(one).or_insert(WINDOW) -= count;
-                }
-                sent += count as usize;
+                sent += count;
                 continue;
             }
             let mut input = [0; 65_536];

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use net::h2::{ErrorCode, Event, FrameReader, PREFACE, frame, hpack};
 
+use super::Windows;
+
 /// No answer takes as long, unless the other side hangs.
 const LONG: Duration = Duration::from_secs(20);
 
@@ -36,6 +38,7 @@ pub struct Client<S> {
     pub out: Vec<u8>,
     reader: FrameReader,
     decoder: hpack::Decoder,
+    windows: Windows,
     pub responses: BTreeMap<u32, Response>,
     pub gone: Option<(u32, ErrorCode)>,
     pub pings: usize,
@@ -74,6 +77,29 @@ impl Client<TcpStream> {
         stream.set_read_timeout(Some(LONG)).unwrap();
         Self::over(stream, settings)
     }
+
+    /// Sends content until there is so much of it, or the windows have stayed closed for half a
+    /// second. Returns its length.
+    pub fn fill(&mut self, stream: u32, most: usize) -> usize {
+        let quiet = Duration::from_millis(500);
+        self.stream.set_read_timeout(Some(quiet)).unwrap();
+        let (mut sent, mut input) = (0, [0; 65_536]);
+        while sent < most {
+            let count = self.windows.take(stream);
+            if count > 0 {
+                self.data(stream, &vec![b'x'; count], false);
+                sent += count;
+            }
+            self.flush();
+            if count == 0 {
+                match super::read(&mut self.stream, &mut input) {
+                    Ok(n @ 1..) => self.take(&input[..n]),
+                    _ => break,
+                }
+            }
+        }
+        sent
+    }
 }
 
 impl<S: Read + Write> Client<S> {
@@ -86,6 +112,7 @@ impl<S: Read + Write> Client<S> {
             out,
             reader: FrameReader::new(16_384, 65_536),
             decoder: hpack::Decoder::new(4096, 65_536),
+            windows: Windows::default(),
             responses: BTreeMap::new(),
             gone: None,
             pings: 0,
@@ -129,6 +156,11 @@ impl<S: Read + Write> Client<S> {
         self
     }
 
+    /// How much content of a response has come.
+    pub fn received(&self, stream: u32) -> usize {
+        self.responses.get(&stream).map_or(0, |one| one.body.len())
+    }
+
     /// The whole response on a stream.
     pub fn response(&mut self, stream: u32) -> Response {
         let is_over = |client: &Self| {
@@ -154,6 +186,7 @@ impl<S: Read + Write> Client<S> {
             gone,
             pings,
             is_reading,
+            windows,
             ..
         } = self;
         let fed = reader.feed(input, |event| {
@@ -188,6 +221,7 @@ impl<S: Read + Write> Client<S> {
                 Event::GoAway { last_stream, code } => {
                     *gone = Some((last_stream, ErrorCode::of(code).unwrap()));
                 }
+                Event::WindowUpdate { stream, increment } => windows.open(stream, increment),
                 Event::Settings { ack: false, .. } => frame::settings_ack(out),
                 Event::Ping { ack: true, .. } => *pings += 1,
                 Event::Ping { data, .. } => frame::ping_ack(out, data),

@@ -3,6 +3,7 @@
 pub mod back_end;
 pub mod client;
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read};
 
 use net::h2::{H2Error, hpack};
@@ -15,6 +16,29 @@ pub fn read(stream: &mut impl Read, input: &mut [u8]) -> io::Result<usize> {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             result => return result,
         }
+    }
+}
+
+/// How much may be sent on each stream, and on the connection (0), bytes.
+#[derive(Default)]
+struct Windows(BTreeMap<u32, i64>);
+
+impl Windows {
+    fn window(&mut self, stream: u32) -> &mut i64 {
+        self.0.entry(stream).or_insert(65_535)
+    }
+
+    fn open(&mut self, stream: u32, increment: u32) {
+        *self.window(stream) += i64::from(increment);
+    }
+
+    /// Takes room for a frame of content on a stream. Returns its length.
+    fn take(&mut self, stream: u32) -> usize {
+        let count = (*self.window(0)).min(*self.window(stream));
+        let count = count.clamp(0, 16_384);
+        *self.window(0) -= count;
+        *self.window(stream) -= count;
+        count as usize
     }
 }
 

@@ -9,7 +9,7 @@ use net::IoKind;
 
 use super::*;
 use crate::config::Config;
-use crate::config::model::{Backend, Inspect, Service, ServiceKind};
+use crate::config::model::{Backend, Service, ServiceKind};
 use crate::control::Supervisor;
 use crate::engine::Balancer;
 use crate::engine::shared::Fault;
@@ -146,9 +146,7 @@ fn requests_under_way_release_their_back_end_when_a_worker_fails() {
         let address = silent.local_addr().unwrap();
         let mut service = service();
         service.backends = vec![Backend::new("b0", address.into())];
-        service.kind = ServiceKind::Http {
-            inspect: Inspect::EveryMessage,
-        };
+        service.kind = ServiceKind::HTTP;
         let balancer = start(io, service);
         let mut client = connect(&balancer);
         let request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc";

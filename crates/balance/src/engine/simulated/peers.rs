@@ -14,7 +14,7 @@ use net::simulated::{Driver, Fate, Network};
 
 use super::messages::{STRAY, Tag, answer_text, request_text, tags};
 use super::steps::{Answer, Ask, Operation, Step, libc_numbers::EMFILE};
-use crate::config::model::Config;
+use crate::config::model::{Config, ServiceKind};
 use crate::engine::shared::Shared;
 use crate::health::{HealthEvent, State};
 
@@ -321,10 +321,7 @@ impl Peers {
                     parsed: 0,
                     begin: 0,
                     waiting: VecDeque::new(),
-                    is_raw: self.config.services[service].kind
-                        != (crate::config::model::ServiceKind::Http {
-                            inspect: crate::config::model::Inspect::EveryMessage,
-                        }),
+                    is_raw: self.config.services[service].kind != ServiceKind::HTTP,
                 });
             }
         }

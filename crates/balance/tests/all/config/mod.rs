@@ -25,9 +25,10 @@ fn mistakes_of(error: ConfigError, file: &str) -> Vec<String> {
     shown
 }
 
-/// Asserts that one of the mistakes is as expected.
-fn assert_one(found: &[String], expected: impl Fn(&String) -> bool, what: &str) {
-    assert!(found.iter().any(expected), "{what}: {found:#?}");
+/// Asserts that one of the mistakes of a text says this.
+fn assert_said(found: &[String], says: &str, text: &str) {
+    let is_said = found.iter().any(|one| one.contains(says));
+    assert!(is_said, "{text}: {says}: {found:#?}");
 }
 
 /// The rows of a table whose columns are divided by `|`; `\n` stands for a line's end.

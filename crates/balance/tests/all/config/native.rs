@@ -10,7 +10,7 @@ use balance::config::{Syntax, parse_text, write};
 use balance::health::State;
 use balance::{Config, ConfigError};
 
-use super::{assert_one, mistakes_of, rows};
+use super::{assert_said, mistakes_of, rows};
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
     parse_text("balance.toml", text, Syntax::Native).map(|(config, _)| config)
@@ -333,11 +333,7 @@ backends."b c" = "x:1" | a back end cannot be called `b c`
 "#;
     for [line, says] in rows(cases) {
         let found = mistakes(&format!("{service}{line}\n{end}"));
-        assert_one(
-            &found,
-            |one| one.contains(&says),
-            &format!("{line}: {says}"),
-        );
+        assert_said(&found, &says, &line);
     }
     // A whole file, and what is said.
     let cases = r#"
@@ -353,11 +349,7 @@ listen = 'x | is not TOML
 prometheus = "127.0.0.1:1"\n[services.s]\nlisten = "127.0.0.1:1"\nbackends.a = "x:1" | both listen on
 "#;
     for [text, says] in rows(cases) {
-        assert_one(
-            &mistakes(&text),
-            |one| one.contains(&says),
-            &format!("{text}: {says}"),
-        );
+        assert_said(&mistakes(&text), &says, &text);
     }
 }
 

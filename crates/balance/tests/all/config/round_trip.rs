@@ -242,11 +242,11 @@ fn service() -> impl Strategy<Value = Service> {
     )
         .prop_map(|(first, second, third, fourth, fifth, mut backends)| {
             let (listen, kind, dispatch) = first;
-            let every = ServiceKind::Http {
-                inspect: Inspect::EveryMessage,
-            };
             for backend in &mut backends {
-                if kind == every && backend.proxy_protocol_out.is_none() && backend.retries > 50 {
+                if kind == ServiceKind::HTTP
+                    && backend.proxy_protocol_out.is_none()
+                    && backend.retries > 50
+                {
                     backend.http = HttpVersion::Two;
                 }
             }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    ask, connect, dead, echo, echo_on, ends, is_reset, on_both, read, serve, serve_on, service,
-    start, until,
+    ask, clients_now, connect, dead, echo, echo_on, ends, is_reset, on_both, queued_now, read,
+    serve, serve_on, service, start, until,
 };
 use balance::config::model::{Ejection, Queue};
 use balance::engine::events::Event;
@@ -176,7 +176,7 @@ fn clients_queue_for_a_back_end_at_its_limit() {
         assert_eq!(read(&mut first, 1), "a");
         let mut second = connect(&balancer);
         second.write_all(b"held").unwrap();
-        let queued = || state.services[0].queued.load(Ordering::Relaxed);
+        let queued = || queued_now(&balancer);
         until("the second waits", || queued() == 1);
         assert!(ends(&mut connect(&balancer)), "no room for a third");
         assert_eq!(state.services[0].overflowed.get(), 1);
@@ -188,8 +188,9 @@ fn clients_queue_for_a_back_end_at_its_limit() {
         until("the third waits", || queued() == 1);
         third.shutdown(std::net::Shutdown::Both).unwrap();
         drop((second, third));
-        let active = || state.services[0].active.load(Ordering::Relaxed);
-        until("all have gone", || active() == 0 && queued() == 0);
+        until("all have gone", || {
+            clients_now(&balancer) == 0 && queued() == 0
+        });
     });
 }
 
@@ -219,8 +220,7 @@ fn a_service_takes_so_many_clients_and_no_more() {
         held.iter_mut().for_each(|one| drop(read(one, 1)));
         assert!(ends(&mut connect(&balancer)));
         drop(held);
-        let active = || balancer.shared().services[0].active.load(Ordering::Relaxed);
-        until("places are given back", || active() == 0);
+        until("places are given back", || clients_now(&balancer) == 0);
         assert_eq!(ask(&balancer, b""), "a");
     });
 }

@@ -5,7 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::support::{LONG, ask, connect, echo, ends, on_both, read, serve, service, start, until};
+use crate::support::{
+    LONG, ask, clients_now, connect, echo, ends, on_both, read, serve, service, start, until,
+};
 use balance::config::model::ProxyVersion;
 use net::proxy_protocol::{self, Header, Parsed};
 
@@ -96,12 +98,7 @@ fn an_announced_client_is_the_client() {
         });
         // Nobody waits for a header for ever, nor keeps a place by ending at once.
         drop(connect(&balancer));
-        until("places are given back", || {
-            state.services[0]
-                .active
-                .load(std::sync::atomic::Ordering::Relaxed)
-                <= 1
-        });
+        until("places are given back", || clients_now(&balancer) <= 1);
     });
 }
 

@@ -1,15 +1,15 @@
 //! TLS to clients and to back ends.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use balance::config::model::{
-    BackendTls, Check, HttpVersion, HttpVersions, Inspect, ProxyVersion, ServiceKind, ServiceTls,
+    BackendTls, Check, HttpVersion, HttpVersions, ProxyVersion, Service, ServiceKind, ServiceTls,
 };
-use balance::{Balancer, BalancerError, Config};
+use balance::{Balancer, BalancerError};
 use net::IoKind;
 use net::fetch::{Answer, FetchError};
 use tls::{Authority, ClientSettings, ClientTls, Identity, KeyType, Trust};
@@ -50,6 +50,15 @@ impl Certificates {
         self.folder.write(&format!("{name}.pem"), &both)
     }
 
+    /// A back end that has to show a certificate of this name.
+    fn backend(&self, name: &str) -> BackendTls {
+        BackendTls {
+            name: Some(name.into()),
+            ca: Some(self.ca.clone()),
+            insecure: false,
+        }
+    }
+
     fn client(&self, name: &str) -> ClientTls {
         let trust = Trust::Authorities(self.authority.certificate());
         let settings = ClientSettings::new(name);
@@ -69,14 +78,44 @@ fn fetch(to: SocketAddr, client: &ClientTls, path: &str) -> Result<Answer, Fetch
     )
 }
 
-fn http(io: IoKind, back: SocketAddr, change: impl Fn(&mut Config)) -> Balancer {
+fn http(io: IoKind, back: SocketAddr, change: impl Fn(&mut Service)) -> Balancer {
     let mut service = service(&[back]);
-    service.kind = ServiceKind::Http {
-        inspect: Inspect::EveryMessage,
+    service.kind = ServiceKind::HTTP;
+    change(&mut service);
+    Balancer::start(&config(service), io).unwrap()
+}
+
+/// One with this certificate.
+fn secure(io: IoKind, back: SocketAddr, file: &Path) -> Balancer {
+    http(io, back, |service| {
+        service.tls = Some(ServiceTls::new(file.into()))
+    })
+}
+
+/// The same, which offers only these versions.
+fn offering(io: IoKind, back: SocketAddr, file: &Path, one: bool, two: bool) -> Balancer {
+    http(io, back, |service| {
+        service.tls = Some(ServiceTls::new(file.into()));
+        service.offered_versions = Some(HttpVersions { one, two });
+    })
+}
+
+/// A back end whose certificate is not looked at.
+fn unchecked() -> BackendTls {
+    BackendTls {
+        insecure: true,
+        ..BackendTls::default()
+    }
+}
+
+/// Asks the back ends of a service often whether they are well.
+fn check(service: &mut Service) {
+    service.check_interval = Duration::from_millis(20);
+    service.check = Check::Http {
+        path: "/".into(),
+        host: None,
+        status: 200,
     };
-    let mut config = config(service);
-    change(&mut config);
-    Balancer::start(&config, io).unwrap()
 }
 
 #[test]
@@ -96,28 +135,16 @@ fn requests_pass_through_tls_on_both_sides() {
         }
     });
     on_both(|io| {
-        let inner = http(io, back.address, |config| {
-            config.services[0].tls = Some(ServiceTls::new(behind.clone()));
-        });
+        let inner = secure(io, back.address, &behind);
         let outer_of = |version, inner: &Balancer| {
-            http(io, inner.address(), |config| {
-                config.services[0].tls = Some(ServiceTls::new(front.clone()));
-                config.services[0].backends[0].http = version;
-                config.services[0].backends[0].tls = Some(BackendTls {
-                    name: Some("behind".into()),
-                    ca: Some(certificates.ca.clone()),
-                    insecure: false,
-                });
+            http(io, inner.address(), |service| {
+                service.tls = Some(ServiceTls::new(front.clone()));
+                service.backends[0].http = version;
+                service.backends[0].tls = Some(certificates.backend("behind"));
             })
         };
         let outer = outer_of(HttpVersion::One, &inner);
-        let only_two = http(io, back.address, |config| {
-            config.services[0].tls = Some(ServiceTls::new(behind.clone()));
-            config.services[0].offered_versions = Some(HttpVersions {
-                one: false,
-                two: true,
-            });
-        });
+        let only_two = offering(io, back.address, &behind, false, true);
         let client = certificates.client("front");
         let outer_of_two = outer_of(HttpVersion::Two, &only_two);
         for outer in [&outer, &outer_of_two] {
@@ -127,13 +154,7 @@ fn requests_pass_through_tls_on_both_sides() {
             }
         }
         // A back end that does not choose HTTP/2 cannot be reached.
-        let old = http(io, back.address, |config| {
-            config.services[0].tls = Some(ServiceTls::new(behind.clone()));
-            config.services[0].offered_versions = Some(HttpVersions {
-                one: true,
-                two: false,
-            });
-        });
+        let old = offering(io, back.address, &behind, true, false);
         let outer_of_old = outer_of(HttpVersion::Two, &old);
         let answer = fetch(outer_of_old.address(), &client, "/short").unwrap();
         assert_eq!(answer.status, 503);
@@ -157,9 +178,7 @@ fn clients_choose_the_version_of_http_by_alpn() {
         .unwrap()
     };
     on_both(|io| {
-        let balancer = http(io, back.address, |config| {
-            config.services[0].tls = Some(ServiceTls::new(front.clone()));
-        });
+        let balancer = secure(io, back.address, &front);
         let stream = client(&["h2", "http/1.1"])
             .connect(balancer.address())
             .unwrap();
@@ -172,12 +191,7 @@ fn clients_choose_the_version_of_http_by_alpn() {
             assert_eq!((answer.status, &answer.body[..]), (200, &b"one/a"[..]));
         }
         // Where only one is offered, it is chosen.
-        let only = |one, two| {
-            http(io, back.address, |config| {
-                config.services[0].tls = Some(ServiceTls::new(front.clone()));
-                config.services[0].offered_versions = Some(HttpVersions { one, two });
-            })
-        };
+        let only = |one, two| offering(io, back.address, &front, one, two);
         let (old, new) = (only(true, false), only(false, true));
         let both = client(&["h2", "http/1.1"]);
         assert_eq!(fetch(old.address(), &both, "/a").unwrap().status, 200);
@@ -192,22 +206,16 @@ fn a_back_end_with_another_certificate_is_no_back_end() {
     let behind = certificates.file("behind");
     let back = BackEnd::named("one");
     on_both(|io| {
-        let inner = http(io, back.address, |config| {
-            config.services[0].tls = Some(ServiceTls::new(behind.clone()));
-        });
+        let inner = secure(io, back.address, &behind);
         let status = |tls: BackendTls| {
-            let outer = http(io, inner.address(), |config| {
-                config.services[0].backends[0].tls = Some(tls.clone());
+            let outer = http(io, inner.address(), |service| {
+                service.backends[0].tls = Some(tls.clone());
             });
             let request = get("/");
             let answer = net::fetch::fetch(&outer.address().into(), request.as_bytes(), LIMIT, 100);
             answer.unwrap().status
         };
-        let wrong = BackendTls {
-            name: Some("elsewhere".into()),
-            ca: Some(certificates.ca.clone()),
-            insecure: false,
-        };
+        let wrong = certificates.backend("elsewhere");
         assert_eq!(status(wrong.clone()), 503);
         let any = BackendTls {
             insecure: true,
@@ -332,24 +340,12 @@ fn http_checks_of_back_ends_with_tls_do_the_handshake() {
     let status = Arc::new(AtomicU32::new(200));
     let back = control::BackEnd::http(status.clone());
     on_both(|io| {
-        let inner = http(io, back.address, |config| {
-            config.services[0].tls = Some(ServiceTls::new(behind.clone()));
-        });
+        let inner = secure(io, back.address, &behind);
         let checked = |name: &str| {
-            http(io, inner.address(), |config| {
-                let service = &mut config.services[0];
-                service.backends[0].tls = Some(BackendTls {
-                    name: Some(name.into()),
-                    ca: Some(certificates.ca.clone()),
-                    insecure: false,
-                });
-                service.check_interval = Duration::from_millis(20);
+            http(io, inner.address(), |service| {
+                service.backends[0].tls = Some(certificates.backend(name));
                 service.probing.fall = 1;
-                service.check = Check::Http {
-                    path: "/".into(),
-                    host: None,
-                    status: 200,
-                };
+                check(service);
             })
         };
         let (well, other) = (checked("behind"), checked("elsewhere"));
@@ -359,21 +355,10 @@ fn http_checks_of_back_ends_with_tls_do_the_handshake() {
         assert!(usable(&well));
     });
     // A back end that answers wrongly is found.
-    let inner = http(IoKind::Epoll, dead(), |config| {
-        config.services[0].tls = Some(ServiceTls::new(behind.clone()));
-    });
-    let outer = http(IoKind::Epoll, inner.address(), |config| {
-        let service = &mut config.services[0];
-        service.backends[0].tls = Some(BackendTls {
-            insecure: true,
-            ..BackendTls::default()
-        });
-        service.check_interval = Duration::from_millis(20);
-        service.check = Check::Http {
-            path: "/".into(),
-            host: None,
-            status: 200,
-        };
+    let inner = secure(IoKind::Epoll, dead(), &behind);
+    let outer = http(IoKind::Epoll, inner.address(), |service| {
+        service.backends[0].tls = Some(unchecked());
+        check(service);
     });
     until("it is so", || {
         !outer.shared().services[0].backends[0].usable()
@@ -386,8 +371,7 @@ fn a_proxy_announces_clients_before_the_handshake() {
     let certificates = Certificates::new();
     let (front, back) = (certificates.file("front"), BackEnd::named("one"));
     on_both(|io| {
-        let inner = http(io, back.address, |config| {
-            let service = &mut config.services[0];
+        let inner = http(io, back.address, |service| {
             service.tls = Some(ServiceTls::new(front.clone()));
             service.proxy_protocol_in = true;
             service.access.deny = vec!["192.0.2.66".parse().unwrap()];
@@ -422,13 +406,10 @@ fn a_proxy_announces_clients_before_the_handshake() {
             .unwrap();
         until("it is so", || state.denied.get() == 2);
         // Another balancer announces its clients so.
-        let outer = http(io, inner.address(), |config| {
-            let backend = &mut config.services[0].backends[0];
+        let outer = http(io, inner.address(), |service| {
+            let backend = &mut service.backends[0];
             backend.proxy_protocol_out = Some(ProxyVersion::V2);
-            backend.tls = Some(BackendTls {
-                insecure: true,
-                ..BackendTls::default()
-            });
+            backend.tls = Some(unchecked());
         });
         let request = get("/");
         let answer = net::fetch::fetch(&outer.address().into(), request.as_bytes(), LIMIT, 100);

@@ -12,25 +12,13 @@ use crate::support::{LONG, control};
 /// How long the back end takes for a response.
 const SLOW: Duration = Duration::from_millis(60);
 
-fn slow() -> BackEnd {
-    BackEnd::new(|peer, _, _| {
-        while peer.request().is_some() {
-            std::thread::sleep(SLOW);
-            peer.say(ok("hi"));
-        }
-    })
-}
-
 #[test]
 fn requests_are_logged_with_their_duration_and_their_bytes() {
-    let back = slow();
+    let back = BackEnd::slow(SLOW, "hi");
     on_both(|io| {
         let balancer = balancer_with(io, &[back.address], |service| {
             service.access_log = Some("/dev/null".into());
-            service.offered_versions = Some(HttpVersions {
-                one: true,
-                two: true,
-            });
+            service.offered_versions = Some(HttpVersions::BOTH);
         });
         let events = balancer.take_events().unwrap();
         let bytes_of_next = || {
@@ -78,7 +66,7 @@ fn requests_are_logged_with_their_duration_and_their_bytes() {
 
 #[test]
 fn a_request_that_is_refused_counts_as_it_came() {
-    let back = slow();
+    let back = BackEnd::slow(SLOW, "hi");
     on_both(|io| {
         let balancer = balancer_with(io, &[back.address], |service| {
             service.access_log = Some("/dev/null".into());
@@ -105,7 +93,7 @@ fn a_request_that_is_refused_counts_as_it_came() {
 
 #[test]
 fn the_files_have_duration_and_bytes_too() {
-    let back = slow();
+    let back = BackEnd::slow(SLOW, "hi");
     on_both(|io| {
         let running = control::start(
             &format!(

@@ -1,13 +1,11 @@
 //! What the configuration of an HTTP service makes of messages.
 
-use std::sync::atomic::Ordering;
-
 use balance::config::Template;
 use balance::config::model::{
-    Dispatch, EditKind, HashKey, HeaderEdit, Inspect, LogFormat, ProxyVersion, Recipient, Service,
+    Dispatch, EditKind, HashKey, HeaderEdit, Inspect, LogFormat, ProxyVersion, Recipient,
     ServiceKind, StickyCookie,
 };
-use balance::{Balancer, BalancerError, Config};
+use balance::{Balancer, BalancerError};
 
 use crate::support::http::*;
 
@@ -62,18 +60,10 @@ fn edits_that_would_make_messages_ambiguous_are_refused_at_the_start() {
         ("X", "a\r\nContent-Length: 0"),
         ("bad name", "x"),
     ] {
-        let mut service = Service::new("web");
-        service.listen.push("127.0.0.1:0".parse().unwrap());
-        service.kind = ServiceKind::Http {
-            inspect: Inspect::EveryMessage,
-        };
-        let mut backend = balance::config::model::Backend::new("one", dead().into());
-        backend
-            .header_edits
-            .push(edit(Recipient::Server, EditKind::Set, name, value));
-        service.backends.push(backend);
-        let mut config = Config::new();
-        config.services.push(service);
+        let config = http_config(1, &[dead()], |service| {
+            let edit = edit(Recipient::Server, EditKind::Set, name, value);
+            service.backends[0].header_edits.push(edit);
+        });
         let error = Balancer::start(&config, BOTH[1]).err().unwrap();
         assert!(
             matches!(error, BalancerError::Header { .. }),
@@ -191,14 +181,8 @@ fn with_inspection_off_only_the_first_message_is_looked_at() {
                 .collect();
             assert_eq!(marks, [true, false, false, false, false]);
         }
-        let shared = balancer.shared();
         until("the pairs are over", || {
-            let active = |at: usize| {
-                shared.services[0].backends[at]
-                    .active
-                    .load(Ordering::Relaxed)
-            };
-            active(0) + active(1) == 0
+            active_now(&balancer, 0) + active_now(&balancer, 1) == 0
         });
     });
 }

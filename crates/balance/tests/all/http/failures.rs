@@ -38,19 +38,10 @@ fn without_a_back_end_the_answer_is_503_and_the_end() {
     });
 }
 
-/// One that ends each connection when a request has come.
-fn silent() -> BackEnd {
-    BackEnd::new(|peer, _, all| {
-        if let Some(request) = peer.request() {
-            all.note(request);
-        }
-    })
-}
-
 #[test]
 fn a_safe_request_that_got_no_answer_goes_to_another_back_end() {
     on_both(|io| {
-        let (silent, back) = (silent(), BackEnd::named("alive"));
+        let (silent, back) = (BackEnd::silent(), BackEnd::named("alive"));
         let balancer = balancer(io, &[silent.address, back.address]);
         for method in ["GET", "PUT", "DELETE", "OPTIONS"] {
             let before = silent.requests().len();
@@ -70,7 +61,7 @@ fn a_safe_request_that_got_no_answer_goes_to_another_back_end() {
 #[test]
 fn another_request_that_got_no_answer_is_told_so() {
     on_both(|io| {
-        let (silent, back) = (silent(), BackEnd::named("alive"));
+        let (silent, back) = (BackEnd::silent(), BackEnd::named("alive"));
         let balancer = balancer(io, &[silent.address, back.address]);
         let mut statuses = Vec::new();
         for _ in 0..2 {
@@ -87,9 +78,9 @@ fn another_request_that_got_no_answer_is_told_so() {
 #[test]
 fn when_no_back_end_answers_it_is_502() {
     on_both(|io| {
-        let backs = [silent(), silent()];
-        let balancer = balancer(io, &[backs[0].address, backs[1].address]);
-        let mut client = Peer::connect(balancer.address());
+        let backs = [BackEnd::silent(), BackEnd::silent()];
+        let (_balancer, mut client) =
+            balancer_and_client(io, &[backs[0].address, backs[1].address]);
         assert_eq!(client.ask(get("/")).status(), 502);
         let asked: usize = backs.iter().map(|back| back.requests().len()).sum();
         assert_eq!(asked, 2, "each once");
@@ -107,8 +98,7 @@ fn an_answer_that_cannot_be_read_is_502() {
             "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
         ] {
             let back = BackEnd::saying_once(answer);
-            let balancer = balancer(io, &[back.address]);
-            let mut client = Peer::connect(balancer.address());
+            let (balancer, mut client) = balancer_and_client(io, &[back.address]);
             let got = client.ask(get("/"));
             assert_eq!(got.status(), 502, "{answer:?}");
             let shared = balancer.shared();
@@ -123,8 +113,7 @@ fn cut_off(io: IoKind, answer: &'static str) -> (Vec<u8>, bool) {
         peer.request();
         peer.say(answer);
     });
-    let balancer = balancer(io, &[back.address]);
-    let mut client = Peer::connect(balancer.address());
+    let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
     client.say(get("/"));
     client.rest()
 }
@@ -158,8 +147,7 @@ fn a_broken_chunk_is_not_passed_on() {
             peer.say("zz\r\nbad!\r\n0\r\n\r\n");
             let _ = peer.rest();
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         client.say(get("/"));
         let (got, orderly) = client.rest();
         assert!(got.ends_with(b"4\r\ngood\r\n"), "{got:?}");
@@ -170,9 +158,7 @@ fn a_broken_chunk_is_not_passed_on() {
 #[test]
 fn a_back_end_that_does_not_answer_is_504_in_time() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, _| {
-            let _ = peer.rest();
-        });
+        let back = BackEnd::mute();
         let balancer = balancer_with(io, &[back.address], |service| {
             service.timeouts.upstream_answer = Duration::from_millis(300);
         });
@@ -219,13 +205,7 @@ fn a_back_end_that_fails_in_a_row_is_left_out() {
 #[test]
 fn a_back_end_at_its_limit_has_clients_wait_their_turn() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-                std::thread::sleep(Duration::from_millis(20));
-                peer.say(ok("served"));
-            }
-        });
+        let back = BackEnd::slow(Duration::from_millis(20), "served");
         let balancer = balancer_with(io, &[back.address], |service| {
             service.backends[0].connections_max = Some(2);
         });
@@ -254,12 +234,7 @@ fn who_finds_no_place_in_the_queue_or_waits_too_long_is_sent_away() {
         until("the place is taken", || !back.requests().is_empty());
         clients[1].say(get("/"));
         let shared = balancer.shared();
-        until("one waits", || {
-            shared.services[0]
-                .queued
-                .load(std::sync::atomic::Ordering::Relaxed)
-                == 1
-        });
+        until("one waits", || queued_now(&balancer) == 1);
         assert_eq!(clients[2].ask(get("/")).status(), 503);
         assert_eq!(clients[1].answer().unwrap().status(), 503);
         assert_eq!(shared.services[0].overflowed.get(), 2);

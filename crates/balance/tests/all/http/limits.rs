@@ -1,15 +1,8 @@
 //! Clients that are slow, greedy or gone: every wait ends, and what is held is bounded.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use balance::Balancer;
-
 use crate::support::http::*;
-
-fn clients_now(balancer: &Balancer) -> u32 {
-    balancer.shared().services[0].active.load(Ordering::Relaxed)
-}
 
 #[test]
 fn a_head_that_does_not_come_is_waited_for_only_so_long() {
@@ -120,11 +113,8 @@ fn a_client_that_goes_away_in_mid_answer_frees_its_place() {
             client.say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
             until("it is connected", || back.connections() == turn);
         }
-        let shared = balancer.shared();
         until("all places are free", || {
-            let state = &shared.services[0];
-            state.active.load(Ordering::Relaxed) == 0
-                && state.backends[0].active.load(Ordering::Relaxed) == 0
+            clients_now(&balancer) == 0 && active_now(&balancer, 0) == 0
         });
     });
 }
@@ -133,8 +123,7 @@ fn a_client_that_goes_away_in_mid_answer_frees_its_place() {
 fn a_head_beyond_the_bounds_is_refused() {
     on_both(|io| {
         let back = BackEnd::named("a");
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (balancer, mut client) = balancer_and_client(io, &[back.address]);
         client.say("GET / HTTP/1.1\r\nHost: a\r\nX: ");
         client.say(vec![b'x'; 70_000]);
         assert_eq!(client.answer().unwrap().status(), 431);
@@ -159,8 +148,7 @@ fn an_answer_whose_head_has_no_end_is_502() {
             peer.say(vec![b'x'; 70_000]);
             let _ = peer.rest();
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         assert_eq!(client.ask(get("/")).status(), 502);
     });
 }
@@ -175,8 +163,7 @@ fn endless_interim_answers_are_502() {
             }
             let _ = peer.rest();
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         client.say("GET / HTTP/1.0\r\n\r\n");
         // A client of HTTP/1.0 does not see the interim ones.
         assert_eq!(client.answer().unwrap().status(), 502);
@@ -188,8 +175,7 @@ fn who_sends_requests_without_reading_answers_is_not_read_for_ever() {
     on_both(|io| {
         let long = "x".repeat(100_000);
         let back = BackEnd::saying(ok(&long));
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (balancer, mut client) = balancer_and_client(io, &[back.address]);
         client.stream.set_nonblocking(true).unwrap();
         let requests = get("/").repeat(1000);
         let (mut sent, mut quiet) = (0, 0);
@@ -218,8 +204,7 @@ fn who_sends_requests_without_reading_answers_is_not_read_for_ever() {
 fn a_client_that_asks_while_the_balancer_drains_gets_a_last_answer() {
     on_both(|io| {
         let back = BackEnd::saying(ok("one"));
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (balancer, mut client) = balancer_and_client(io, &[back.address]);
         client.ask(get("/"));
         balancer.begin_drain();
         std::thread::sleep(Duration::from_millis(300));
@@ -235,15 +220,8 @@ fn a_client_that_asks_while_the_balancer_drains_gets_a_last_answer() {
 #[test]
 fn draining_ends_connections_behind_their_answers() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, all| {
-            while let Some(request) = peer.request() {
-                all.note(request);
-                std::thread::sleep(Duration::from_millis(100));
-                peer.say(ok("late"));
-            }
-        });
-        let balancer = balancer(io, &[back.address]);
-        let mut idle = Peer::connect(balancer.address());
+        let back = BackEnd::slow(Duration::from_millis(100), "late");
+        let (balancer, mut idle) = balancer_and_client(io, &[back.address]);
         idle.ask(get("/"));
         let mut busy = Peer::connect(balancer.address());
         busy.say(get("/"));

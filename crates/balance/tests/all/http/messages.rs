@@ -8,8 +8,8 @@ use crate::support::http::*;
 fn pipelined_requests_are_served_in_order() {
     on_both(|io| {
         let backs = [BackEnd::named("a"), BackEnd::named("b")];
-        let balancer = balancer(io, &[backs[0].address, backs[1].address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) =
+            balancer_and_client(io, &[backs[0].address, backs[1].address]);
         let mut all = String::new();
         for number in 0..200 {
             all.push_str(&get(&format!("/{number}")));
@@ -33,8 +33,7 @@ fn pipelined_requests_are_served_in_order() {
 fn requests_in_single_bytes_are_understood() {
     on_both(|io| {
         let back = BackEnd::named("a");
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         let request = "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
         for byte in request.bytes() {
             client.say([byte]);
@@ -54,8 +53,7 @@ fn answers_in_single_bytes_are_understood() {
                 }
             }
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         for _ in 0..3 {
             assert_eq!(client.ask(get("/")).text(), "slowly");
         }
@@ -76,8 +74,7 @@ fn big_bodies_go_both_ways_unchanged() {
                 peer.say(request.body);
             }
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         for turn in 0..2 {
             let mut request = Vec::new();
             if turn == 0 {
@@ -120,8 +117,7 @@ fn a_slow_reader_gets_all_of_a_long_answer_and_holds_little() {
                 count.fetch_add(10_000, std::sync::atomic::Ordering::SeqCst);
             }
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         client.say(get("/"));
         client.head().unwrap();
         // Nothing is read until the back end cannot go on; that must be long before the end.
@@ -148,8 +144,7 @@ fn answers_without_bodies() {
                 });
             }
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         for _ in 0..2 {
             client.say("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
             assert!(client.head().unwrap().contains("Content-Length: 50\r\n"));
@@ -167,8 +162,7 @@ fn a_chunked_answer_with_trailers_goes_on_as_it_came() {
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n";
     for io in BOTH {
         let back = BackEnd::saying(ANSWER);
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         for _ in 0..2 {
             client.say(get("/"));
             assert_eq!(client.bytes(ANSWER.len()).unwrap(), ANSWER.as_bytes());
@@ -186,8 +180,7 @@ fn an_old_client_gets_no_chunks_and_the_end_as_end() {
                 peer.say("4\r\ndefg\r\n0\r\n\r\n");
             }
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         client.say("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
         let head = client.head().unwrap();
         assert!(!head.to_lowercase().contains("chunked"), "{head}");
@@ -199,8 +192,7 @@ fn an_old_client_gets_no_chunks_and_the_end_as_end() {
 fn old_clients_keep_their_connection_when_they_ask_for_it() {
     on_both(|io| {
         let back = BackEnd::named("a");
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         for _ in 0..3 {
             let answer = client.ask("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n");
             assert_eq!(answer.values("connection"), ["keep-alive"]);
@@ -240,12 +232,7 @@ fn a_client_that_says_close_is_closed() {
 #[test]
 fn a_client_that_ends_its_side_gets_its_answers_where_half_closing_is_allowed() {
     on_both(|io| {
-        let back = BackEnd::new(|peer, _, _| {
-            while peer.request().is_some() {
-                std::thread::sleep(Duration::from_millis(30));
-                peer.say(ok("late"));
-            }
-        });
+        let back = BackEnd::slow(Duration::from_millis(30), "late");
         let balancer = balancer_with(io, &[back.address], |service| {
             service.half_close = true;
         });
@@ -274,8 +261,7 @@ fn interim_answers_are_passed_on() {
                 }
             }
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         for _ in 0..2 {
             client.say(
                 "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
@@ -298,8 +284,7 @@ fn a_client_that_is_refused_while_it_waits_to_send_is_told_and_closed() {
             peer.say("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno");
             let _ = peer.rest();
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         let answer = client
             .ask("PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 99\r\n\r\n");
         assert_eq!((answer.status(), answer.text()), (413, "no"));
@@ -327,8 +312,7 @@ fn an_upgrade_turns_the_connection_into_bytes() {
                 return;
             }
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         assert_eq!(client.ask(get("/")).text(), "plain");
         client
             .say("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nfirst");

@@ -27,7 +27,7 @@ fn requests_of_all_clients_share_connections() {
             state.service_times.counts().iter().sum::<u64>() == 60
         });
         until("all places are given back", || {
-            state.active.load(std::sync::atomic::Ordering::Relaxed) == 0
+            active_now(&balancer, 0) == 0
         });
     });
 }
@@ -36,8 +36,7 @@ fn requests_of_all_clients_share_connections() {
 fn a_head_that_need_not_change_arrives_as_it_was_sent() {
     on_both(|io| {
         let back = BackEnd::named("one");
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         let head = "GET /x?y=1 HTTP/1.1\r\nhOST:  test\r\nX-Odd:\tvalue \r\nAccept: */*\r\n\r\n";
         for _ in 0..2 {
             client.ask(head);
@@ -87,8 +86,7 @@ fn forgetful() -> BackEnd {
 fn a_safe_request_on_a_stale_connection_is_sent_again_on_a_fresh_one() {
     on_both(|io| {
         let back = forgetful();
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (balancer, mut client) = balancer_and_client(io, &[back.address]);
         for turn in 1..=3 {
             assert_eq!(client.ask(get("/")).text(), "first");
             assert_eq!(back.connections(), turn);
@@ -103,8 +101,7 @@ fn a_safe_request_on_a_stale_connection_is_sent_again_on_a_fresh_one() {
 fn a_request_that_changes_things_is_not_sent_again() {
     on_both(|io| {
         let back = forgetful();
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         assert_eq!(client.ask(get("/")).text(), "first");
         let answer = client.ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");
         assert_eq!(answer.status(), 502);
@@ -116,8 +113,7 @@ fn a_request_that_changes_things_is_not_sent_again() {
 fn a_request_that_changes_things_is_not_risked_on_a_connection_that_was_idle() {
     on_both(|io| {
         let back = forgetful();
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         assert_eq!(client.ask(get("/")).text(), "first");
         // Longer than a connection counts as just used.
         std::thread::sleep(std::time::Duration::from_millis(1100));
@@ -137,8 +133,7 @@ fn a_connection_that_the_back_end_closes_in_the_pool_is_not_used() {
                 peer.say(ok("only"));
             }
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (balancer, mut client) = balancer_and_client(io, &[back.address]);
         assert_eq!(client.ask(get("/")).text(), "only");
         // The end is in the loop's hands at once; wait for a turn of it to have passed.
         let mut other = Peer::connect(balancer.address());
@@ -156,8 +151,7 @@ fn a_back_end_that_says_close_is_believed() {
     on_both(|io| {
         let back =
             BackEnd::saying("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi");
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         for turn in 1..=3 {
             let answer = client.ask(get("/"));
             assert!(answer.values("connection").is_empty(), "{}", answer.head);
@@ -209,8 +203,7 @@ fn several_threads_share_limits_and_each_keeps_its_own_connections() {
 fn a_back_end_that_was_moved_gets_no_more_requests_where_it_was() {
     on_both(|io| {
         let (old, new) = (BackEnd::named("old"), BackEnd::named("new"));
-        let balancer = balancer(io, &[old.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (balancer, mut client) = balancer_and_client(io, &[old.address]);
         assert_eq!(client.ask(get("/")).text(), "old/");
         balancer.shared().services[0].backends[0].move_to(new.address);
         for _ in 0..3 {

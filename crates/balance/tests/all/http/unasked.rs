@@ -143,8 +143,7 @@ fn bytes_in_a_buffer_behind_a_complete_answer_are_nobodys_answer() {
                 peer.say(answer);
             }
         });
-        let balancer = balancer(io, &[back.address]);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = balancer_and_client(io, &[back.address]);
         client.say(get("/1") + &get("/2"));
         for _ in 0..2 {
             let answer = client.answer().unwrap();

@@ -2,7 +2,7 @@
 
 use net::h2::{ErrorCode, frame, hpack};
 
-use crate::http2::clients::clear;
+use crate::http2::clients::{clear, clear_and_client};
 use crate::support::http::{BackEnd, ok};
 use crate::support::{on_both, until};
 use testing::http2::client::{Client, GET, with};
@@ -84,8 +84,7 @@ fn flooded(
     each: impl Fn(&mut Client<std::net::TcpStream>, u32),
 ) -> ErrorCode {
     let back = BackEnd::named("one");
-    let balancer = clear(io, &[back.address]);
-    let mut client = Client::connect(balancer.address());
+    let (balancer, mut client) = clear_and_client(io, &[back.address]);
     client.head(1, &with(&[(":method", "POST")]), false);
     for number in 0..most {
         each(&mut client, number);
@@ -157,8 +156,7 @@ fn more_streams_than_announced_are_refused() {
         }
     });
     on_both(|io| {
-        let balancer = clear(io, &[back.address]);
-        let mut client = Client::connect(balancer.address());
+        let (_balancer, mut client) = clear_and_client(io, &[back.address]);
         for at in 0..130 {
             client.head(1 + 2 * at, &with(&[(":path", "/wait")]), true);
         }

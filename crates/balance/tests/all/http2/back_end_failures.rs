@@ -8,9 +8,9 @@ use std::time::Duration;
 use balance::config::model::Check;
 use net::h2::{ErrorCode, frame};
 
-use crate::http2::back_ends::{clear, two};
+use crate::http2::back_ends::{clear, clear_and_peer, two};
 use crate::support::http::{Peer, balancer_with, get};
-use crate::support::{on_both, until};
+use crate::support::{active_now, on_both, until};
 use testing::http2::back_end::{BackEnd, Got, Link, value};
 use testing::http2::client::{Client, GET, with};
 
@@ -45,8 +45,7 @@ fn only_what_was_not_processed_is_sent_again() {
                 frame::go_away(&mut link.out, stream, ErrorCode::NoError);
                 serve(link, "not reached");
             });
-            let balancer = clear(io, &[back.address]);
-            let mut peer = Peer::connect(balancer.address());
+            let (balancer, mut peer) = clear_and_peer(io, &[back.address]);
             assert_eq!(peer.ask(post("/")).text(), "first of 0");
             let expected = match is_reset {
                 true => "after the reset",
@@ -73,8 +72,7 @@ fn a_back_end_that_refuses_for_ever_is_not_asked_for_ever() {
                 frame::reset(&mut link.out, stream, ErrorCode::RefusedStream);
             }
         });
-        let balancer = clear(io, &[back.address]);
-        let mut peer = Peer::connect(balancer.address());
+        let (_balancer, mut peer) = clear_and_peer(io, &[back.address]);
         assert_eq!(peer.ask(get("/")).status(), 503);
         assert_eq!(asked.load(Ordering::SeqCst), 3);
     });
@@ -96,8 +94,7 @@ fn requests_in_flight_are_answered_after_goaway() {
                 assert!(!matches!(got, Got::Head { .. }), "{got:?}");
             }
         });
-        let balancer = clear(io, &[back.address]);
-        let mut peer = Peer::connect(balancer.address());
+        let (balancer, mut peer) = clear_and_peer(io, &[back.address]);
         let mut other = Peer::connect(balancer.address());
         peer.say(get("/"));
         std::thread::sleep(Duration::from_millis(50));
@@ -123,8 +120,7 @@ fn a_slow_client_gets_all_of_a_response_whose_connection_has_ended() {
             link.flush();
             to.lock().unwrap().send(sent).unwrap();
         });
-        let balancer = clear(io, &[back.address]);
-        let mut peer = Peer::connect(balancer.address());
+        let (_balancer, mut peer) = clear_and_peer(io, &[back.address]);
         peer.say(get("/"));
         let sent = from.recv().unwrap();
         std::thread::sleep(Duration::from_millis(200));
@@ -153,8 +149,7 @@ fn a_connection_that_breaks_fails_its_streams_as_with_http_1() {
                 }
             }
         });
-        let balancer = clear(io, &[back.address]);
-        let mut peer = Peer::connect(balancer.address());
+        let (balancer, mut peer) = clear_and_peer(io, &[back.address]);
         assert_eq!(peer.ask(get("/")).text(), "0");
         // This request is idempotent, so it is sent again.
         assert_eq!(peer.ask(get("/break")).text(), "1");
@@ -173,8 +168,7 @@ fn a_connection_that_breaks_fails_its_streams_as_with_http_1() {
             let _ = link.request();
             assert_eq!(number, 0);
         });
-        let balancer = clear(io, &[back.address]);
-        let mut peer = Peer::connect(balancer.address());
+        let (_balancer, mut peer) = clear_and_peer(io, &[back.address]);
         assert_eq!(peer.ask(post("/")).status(), 502);
     });
 }
@@ -213,19 +207,13 @@ fn resets_pass_both_ways() {
         assert_eq!(reset.value(":status"), "502");
         client.head(5, &GET, true);
         client.flush();
-        let shared = balancer.shared();
-        let active = || {
-            shared.services[0].backends[0]
-                .active
-                .load(Ordering::Relaxed)
-        };
-        until("it is active", || active() == 1);
+        until("it is active", || active_now(&balancer, 0) == 1);
         frame::reset(&mut client.out, 5, ErrorCode::Cancel);
         client.flush();
         until("the back end is told", || {
             resets.lock().unwrap().last().map(|one| one.1) == Some(ErrorCode::Cancel)
         });
-        assert_eq!(active(), 0);
+        assert_eq!(active_now(&balancer, 0), 0);
         assert_eq!(back.connections(), 1);
     });
 }
@@ -374,8 +362,7 @@ fn floods_of_a_back_end_end_its_connection_and_no_other() {
 fn a_back_end_of_another_protocol_cannot_be_reached() {
     on_both(|io| {
         let old = crate::support::http::BackEnd::named("old");
-        let balancer = clear(io, &[old.address]);
-        let mut peer = Peer::connect(balancer.address());
+        let (_balancer, mut peer) = clear_and_peer(io, &[old.address]);
         assert_eq!(peer.ask(get("/")).status(), 503);
         // A back end that never sends anything.
         let silent = crate::support::serve(|stream| {
@@ -404,8 +391,7 @@ fn a_back_end_that_shows_no_sign_of_life_is_left() {
                 }
             }
         });
-        let balancer = clear(io, &[back.address]);
-        let mut peer = Peer::connect(balancer.address());
+        let (_balancer, mut peer) = clear_and_peer(io, &[back.address]);
         assert_eq!(peer.ask(get("/")).text(), "alive");
         // From here on it is silent, while its connection seems open.
         assert_eq!(peer.ask(get("/")).text(), "alive");

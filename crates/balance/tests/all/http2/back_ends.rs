@@ -12,7 +12,7 @@ use net::h2::settings;
 
 use crate::http2::clients::both;
 use crate::support::http::{self, Peer, balancer_with, get};
-use crate::support::{on_both, until};
+use crate::support::{active_now, on_both, queued_now, until};
 use testing::http2::back_end::{BackEnd, Got, value};
 use testing::http2::client::{Client, GET, with};
 
@@ -26,6 +26,12 @@ pub fn two(service: &mut Service) {
 
 pub fn clear(io: IoKind, back_ends: &[SocketAddr]) -> Balancer {
     balancer_with(io, back_ends, two)
+}
+
+pub fn clear_and_peer(io: IoKind, back_ends: &[SocketAddr]) -> (Balancer, Peer) {
+    let balancer = clear(io, back_ends);
+    let peer = Peer::connect(balancer.address());
+    (balancer, peer)
 }
 
 #[test]
@@ -56,9 +62,7 @@ fn requests_of_many_clients_share_a_connection() {
         let state = &shared.services[0].backends[0];
         assert_eq!((state.connections.get(), state.requests.get()), (1, 110));
         assert_eq!(state.response_failures.get(), 0);
-        until("no request is active", || {
-            state.active.load(Ordering::Relaxed) == 0
-        });
+        until("no request is active", || active_now(&balancer, 0) == 0);
     });
 }
 
@@ -86,8 +90,7 @@ fn requests_arrive_with_the_same_meaning() {
                 }
             }
         });
-        let balancer = clear(io, &[back.address]);
-        let mut peer = Peer::connect(balancer.address());
+        let (balancer, mut peer) = clear_and_peer(io, &[back.address]);
         let answer = peer.ask(
             "GET http://b.example/a?b HTTP/1.1\r\nHost: a.example\r\nX-A: b\r\n\
              Connection: upgrade, x-hop\r\nX-Hop: 1\r\nUpgrade: websocket\r\nTE: trailers\r\n\r\n",
@@ -152,8 +155,7 @@ fn responses_of_every_framing_pass() {
                 }
             }
         });
-        let balancer = clear(io, &[back.address]);
-        let mut peer = Peer::connect(balancer.address());
+        let (balancer, mut peer) = clear_and_peer(io, &[back.address]);
         let early = peer.ask(get("/interim"));
         assert_eq!((early.status(), early.values("link")), (103, vec!["</a>"]));
         let last = peer.head().unwrap();
@@ -220,12 +222,7 @@ fn a_slow_client_does_not_stall_others() {
                 let mut client = Client::connect(balancer.address());
                 client.is_reading = false;
                 client.head(1, &with(&[(":path", "/long")]), true);
-                client.until(|client| {
-                    client
-                        .responses
-                        .get(&1)
-                        .is_some_and(|one| one.body.len() > 1000)
-                });
+                client.until(|client| client.received(1) > 1000);
                 client
             })
             .collect();
@@ -242,13 +239,7 @@ fn a_slow_client_does_not_stall_others() {
             net::h2::frame::reset(&mut client.out, 1, net::h2::ErrorCode::Cancel);
             client.flush();
         }
-        let shared = balancer.shared();
-        until("no request is active", || {
-            shared.services[0].backends[0]
-                .active
-                .load(Ordering::Relaxed)
-                == 0
-        });
+        until("no request is active", || active_now(&balancer, 0) == 0);
     });
 }
 
@@ -375,11 +366,8 @@ fn the_limit_of_a_back_end_counts_requests() {
             client.head(stream, &GET, true);
         }
         client.flush();
-        let shared = balancer.shared();
-        let state = &shared.services[0];
         until("two are active and two wait", || {
-            let active = state.backends[0].active.load(Ordering::Relaxed);
-            (active, state.queued.load(Ordering::Relaxed)) == (2, 2)
+            (active_now(&balancer, 0), queued_now(&balancer)) == (2, 2)
         });
         for _ in 0..4 {
             release.send(()).unwrap();

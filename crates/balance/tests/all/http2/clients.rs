@@ -1,6 +1,6 @@
 //! HTTP/2 to clients, HTTP/1.1 to back ends.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use balance::Balancer;
@@ -9,26 +9,28 @@ use net::IoKind;
 use net::h2::{ErrorCode, frame, settings};
 
 use crate::support::http::{BackEnd, Peer, balancer_with, get, ok};
-use crate::support::{on_both, until};
+use crate::support::{active_now, clients_now, on_both, until};
 use testing::http2::client::{Client, GET, with};
 
 pub fn both(service: &mut Service) {
-    service.offered_versions = Some(HttpVersions {
-        one: true,
-        two: true,
-    });
+    service.offered_versions = Some(HttpVersions::BOTH);
 }
 
 pub fn clear(io: IoKind, back_ends: &[SocketAddr]) -> Balancer {
     balancer_with(io, back_ends, both)
 }
 
+pub fn clear_and_client(io: IoKind, back_ends: &[SocketAddr]) -> (Balancer, Client<TcpStream>) {
+    let balancer = clear(io, back_ends);
+    let client = Client::connect(balancer.address());
+    (balancer, client)
+}
+
 #[test]
 fn streams_of_a_connection_go_to_several_back_ends_and_are_counted_as_requests() {
     let (one, two) = (BackEnd::named("one"), BackEnd::named("two"));
     on_both(|io| {
-        let balancer = clear(io, &[one.address, two.address]);
-        let mut client = Client::connect(balancer.address());
+        let (balancer, mut client) = clear_and_client(io, &[one.address, two.address]);
         for stream in [1, 3, 5, 7] {
             client.head(stream, &GET, true);
         }
@@ -49,11 +51,8 @@ fn streams_of_a_connection_go_to_several_back_ends_and_are_counted_as_requests()
         let requests: u64 = state.backends.iter().map(|one| one.requests.get()).sum();
         assert_eq!(requests, 4);
         drop(client);
-        until("it is so", || {
-            let active = |count: &std::sync::atomic::AtomicU32| {
-                count.load(std::sync::atomic::Ordering::Relaxed)
-            };
-            active(&state.active) == 0 && state.backends.iter().all(|one| active(&one.active) == 0)
+        until("all is over", || {
+            clients_now(&balancer) + active_now(&balancer, 0) + active_now(&balancer, 1) == 0
         });
     });
 }
@@ -64,20 +63,13 @@ fn the_same_port_speaks_both_versions() {
     on_both(|io| {
         let balancer = clear(io, &[back.address]);
         // Whatever the pieces are.
-        for pieces in [&[
-            "P",
-            "OST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
-        ][..]]
-        {
-            let mut peer = Peer::connect(balancer.address());
-            for piece in pieces {
-                peer.say(piece);
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            assert_eq!(peer.answer().unwrap().text(), "one/a");
-            // The connection is kept.
-            assert_eq!(peer.ask(get("/b")).text(), "one/b");
-        }
+        let mut peer = Peer::connect(balancer.address());
+        peer.say("P");
+        std::thread::sleep(Duration::from_millis(20));
+        let answer = peer.ask("OST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(answer.text(), "one/a");
+        // The connection is kept.
+        assert_eq!(peer.ask(get("/b")).text(), "one/b");
         let mut client = Client::connect(balancer.address());
         client.head(1, &GET, true);
         let all = std::mem::take(&mut client.out);
@@ -98,8 +90,7 @@ fn the_same_port_speaks_both_versions() {
 fn requests_arrive_as_http_1_with_the_same_meaning() {
     let back = BackEnd::named("one");
     on_both(|io| {
-        let balancer = clear(io, &[back.address]);
-        let mut client = Client::connect(balancer.address());
+        let (_balancer, mut client) = clear_and_client(io, &[back.address]);
         let path = format!("/{io}");
         let mut fields = with(&[(":path", path.as_str()), ("x-a", "b"), ("te", "trailers")]);
         fields.extend([("cookie", "a=1"), ("cookie", "b=2"), ("host", "a.example")]);
@@ -168,8 +159,7 @@ fn responses_of_every_framing_pass() {
         }
     });
     on_both(|io| {
-        let balancer = clear(io, &[back.address]);
-        let mut client = Client::connect(balancer.address());
+        let (_balancer, mut client) = clear_and_client(io, &[back.address]);
         let mut stream = 1;
         let mut ask = |method: &str, path: &str| {
             stream += 2;
@@ -214,18 +204,12 @@ fn a_stream_that_is_not_read_neither_stalls_the_others_nor_piles_up() {
         }
     });
     on_both(|io| {
-        let balancer = clear(io, &[back.address]);
-        let mut client = Client::connect(balancer.address());
+        let (balancer, mut client) = clear_and_client(io, &[back.address]);
         // The connection's window is large, and that of each stream small.
         frame::window_update(&mut client.out, 0, 1 << 30);
         client.is_reading = false;
         client.head(1, &with(&[(":path", "/long")]), true);
-        client.until(|client| {
-            client
-                .responses
-                .get(&1)
-                .is_some_and(|one| one.body.len() == 65_535)
-        });
+        client.until(|client| client.received(1) == 65_535);
         for stream in (3..100).step_by(2) {
             assert_eq!(client.ask(stream, &GET).body, b"short");
         }
@@ -272,8 +256,7 @@ fn a_request_whose_back_end_does_not_read_is_held_within_its_window() {
                 peer.say(ok("done"));
             }
         });
-        let balancer = clear(io, &[back.address]);
-        let mut client = Client::connect(balancer.address());
+        let (balancer, mut client) = clear_and_client(io, &[back.address]);
         let length = long.to_string();
         let fields = with(&[
             (":method", "PUT"),
@@ -281,94 +264,14 @@ fn a_request_whose_back_end_does_not_read_is_held_within_its_window() {
             ("content-length", &length),
         ]);
         client.head(1, &fields, false);
-        // A client that minds the windows, so it is told here how much it may send.
-        let mut credit = net_credit::Credit::new(65_535, 65_535);
-        let mut sent = 0;
-        let mut quiet = false;
-        client.flush();
-        while !quiet {
-            while credit.room() > 0 && sent < long {
-                let count = credit.room().min(16_384).min(long - sent);
-                client.data(1, &vec![0; count], sent + count == long);
-                credit.spend(count);
-                sent += count;
-            }
-            client.flush();
-            client
-                .stream
-                .set_read_timeout(Some(Duration::from_millis(500)))
-                .unwrap();
-            quiet = !credit.read(&mut client.stream);
-        }
+        // As much as its windows allow.
+        let sent = client.fill(1, long);
         assert!(sent < bound, "{sent} bytes were taken");
         // Another stream is served meanwhile.
         let mut other = Client::connect(balancer.address());
         assert_eq!(other.ask(1, &GET).body, b"done");
         go.send(()).unwrap();
     });
-}
-
-mod net_credit {
-    //! The windows of a client that sends.
-
-    use std::io::Read;
-
-    use net::h2::{Event, FrameReader};
-
-    pub struct Credit {
-        connection: usize,
-        stream: usize,
-        reader: FrameReader,
-    }
-
-    impl Credit {
-        pub fn new(connection: usize, stream: usize) -> Self {
-            let reader = FrameReader::new(16_384, 65_536);
-            Self {
-                connection,
-                stream,
-                reader,
-            }
-        }
-
-        pub fn room(&self) -> usize {
-            self.connection.min(self.stream)
-        }
-
-        pub fn spend(&mut self, count: usize) {
-            self.connection -= count;
-            self.stream -= count;
-        }
-
-        /// Reads once; false if nothing comes.
-        pub fn read(&mut self, from: &mut impl Read) -> bool {
-            let mut input = [0; 65_536];
-            let Ok(n @ 1..) = testing::http2::read(from, &mut input) else {
-                return false;
-            };
-            let Self {
-                connection,
-                stream,
-                reader,
-            } = self;
-            let fed = reader.feed(&input[..n], |event| {
-                if let Event::WindowUpdate {
-                    stream: number,
-                    increment,
-                } = event
-                {
-                    *(if number == 0 {
-                        &mut *connection
-                    } else {
-                        &mut *stream
-                    }) += increment as usize;
-                }
-                Ok(())
-            });
-            fed.unwrap();
-            true
-        }
-    }
 }
 
 #[test]
@@ -386,8 +289,7 @@ fn a_reset_cancels_the_request_at_the_back_end() {
         }
     });
     on_both(|io| {
-        let balancer = clear(io, &[back.address]);
-        let mut client = Client::connect(balancer.address());
+        let (balancer, mut client) = clear_and_client(io, &[back.address]);
         client.head(1, &with(&[(":path", "/never")]), true);
         client.flush();
         until("it is so", || {
@@ -416,8 +318,7 @@ fn a_drained_connection_finishes_its_requests() {
                 peer.say(ok("done"));
             }
         });
-        let balancer = clear(io, &[back.address]);
-        let mut client = Client::connect(balancer.address());
+        let (balancer, mut client) = clear_and_client(io, &[back.address]);
         assert_eq!(client.ask(1, &GET).body, b"done");
         client.head(3, &with(&[(":path", "/slow")]), true);
         client.flush();

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use balance::config::model::{Backend, Inspect, Service, ServiceKind};
+use balance::config::model::{Backend, Service, ServiceKind};
 use balance::{Balancer, Config};
 use net::IoKind;
 
-pub use super::{BOTH, LONG, dead, on_both, until};
+pub use super::{BOTH, LONG, active_now, clients_now, dead, on_both, queued_now, until};
 
 /// One end of a connection.
 pub struct Peer {
@@ -271,6 +271,26 @@ impl BackEnd {
         })
     }
 
+    /// One that takes this long for each answer.
+    pub fn slow(time: Duration, body: &'static str) -> BackEnd {
+        BackEnd::new(move |peer, _, all| {
+            while let Some(request) = peer.request() {
+                all.note(request);
+                std::thread::sleep(time);
+                peer.say(ok(body));
+            }
+        })
+    }
+
+    /// One that ends each connection when a request has come.
+    pub fn silent() -> BackEnd {
+        BackEnd::new(|peer, _, all| {
+            if let Some(request) = peer.request() {
+                all.note(request);
+            }
+        })
+    }
+
     pub fn note(&self, request: Message) {
         self.requests.lock().unwrap().push(request);
     }
@@ -300,11 +320,17 @@ pub fn threads_with(
     back_ends: &[SocketAddr],
     change: impl FnOnce(&mut Service),
 ) -> Balancer {
+    Balancer::start(&http_config(threads, back_ends, change), io).unwrap()
+}
+
+pub fn http_config(
+    threads: usize,
+    back_ends: &[SocketAddr],
+    change: impl FnOnce(&mut Service),
+) -> Config {
     let mut service = Service::new("web");
     service.listen.push("127.0.0.1:0".parse().unwrap());
-    service.kind = ServiceKind::Http {
-        inspect: Inspect::EveryMessage,
-    };
+    service.kind = ServiceKind::HTTP;
     service.timeouts.connect = Duration::from_secs(2);
     for (number, address) in back_ends.iter().enumerate() {
         let backend = Backend::new(&format!("back{number}"), (*address).into());
@@ -315,9 +341,16 @@ pub fn threads_with(
     config.threads = threads;
     config.connections_per_thread = 2048;
     config.services.push(service);
-    Balancer::start(&config, io).unwrap()
+    config
 }
 
 pub fn balancer(io: IoKind, back_ends: &[SocketAddr]) -> Balancer {
     balancer_with(io, back_ends, |_| {})
+}
+
+/// The same, and a client of it.
+pub fn balancer_and_client(io: IoKind, back_ends: &[SocketAddr]) -> (Balancer, Peer) {
+    let balancer = balancer(io, back_ends);
+    let client = Peer::connect(balancer.address());
+    (balancer, client)
 }

@@ -5,6 +5,7 @@ pub mod http;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use balance::config::model::{Backend, Service};
@@ -137,6 +138,22 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "never: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// How many clients the first service has.
+pub fn clients_now(balancer: &Balancer) -> u32 {
+    balancer.shared().services[0].active.load(Ordering::Relaxed)
+}
+
+/// How many of them wait for a back end.
+pub fn queued_now(balancer: &Balancer) -> u32 {
+    balancer.shared().services[0].queued.load(Ordering::Relaxed)
+}
+
+/// How many connections or requests a back end of it has.
+pub fn active_now(balancer: &Balancer, backend: usize) -> u32 {
+    let backend = &balancer.shared().services[0].backends[backend];
+    backend.active.load(Ordering::Relaxed)
 }
 
 /// How often each name came.

@@ -342,10 +342,7 @@ impl Session {
     /// When no request was ever sent on it, or there are too many such frames.
     fn late_frame(&mut self, stream: u32) -> Result<(), H2Error> {
         match stream >= self.next || stream.is_multiple_of(2) {
-            true => Err(H2Error {
-                code: ErrorCode::ProtocolError,
-                what: "a frame on an idle stream",
-            }),
+            true => Err(H2Error::protocol("a frame on an idle stream")),
             false => self.count(1),
         }
     }
@@ -353,10 +350,9 @@ impl Session {
     /// Counts frames that carry nothing for a request.
     fn count(&mut self, frames: u32) -> Result<(), H2Error> {
         match self.overhead.add(frames) {
-            true => Err(H2Error {
-                code: ErrorCode::EnhanceYourCalm,
-                what: "too many frames that carry nothing for a request",
-            }),
+            true => Err(H2Error::calm(
+                "too many frames that carry nothing for a request",
+            )),
             false => Ok(()),
         }
     }
@@ -437,10 +433,7 @@ impl Session {
         }
         if !one.has_head && !is_interim {
             if !(200..1000).contains(&status) {
-                return Err(H2Error {
-                    code: ErrorCode::ProtocolError,
-                    what: "an answer has no valid status",
-                });
+                return Err(H2Error::protocol("an answer has no valid status"));
             }
             one.has_head = true;
             let empty = RemainingContent::of_empty(status, one.is_head_request);

@@ -94,7 +94,7 @@ impl H2Error {
         H2Error { code, what }
     }
 
-    pub(super) const fn protocol(what: &'static str) -> Self {
+    pub const fn protocol(what: &'static str) -> Self {
         Self::new(ErrorCode::ProtocolError, what)
     }
 
@@ -106,7 +106,7 @@ impl H2Error {
         Self::new(ErrorCode::CompressionError, what)
     }
 
-    pub(super) const fn calm(what: &'static str) -> Self {
+    pub const fn calm(what: &'static str) -> Self {
         Self::new(ErrorCode::EnhanceYourCalm, what)
     }
 }
