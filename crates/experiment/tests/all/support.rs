@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use experiment::Recipes;
-use experiment::{Experiment, ExperimentError};
+use experiment::{Experiment, ExperimentError, Recipes};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
 /// An experiment without a mistake, small enough to be changed by a test.

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::common::{BackEnd, Turn, far, hosts_or_skip, load_on, skip, spec};
 use hosts::Topology;
-use readings::{Access, HostSpec};
-use readings::{LinkKind, LinkSpec};
+use readings::{Access, HostSpec, LinkKind, LinkSpec};
 
 const URL: &str = "http://server:8080/";
 
