@@ -94,6 +94,18 @@ pub fn assert_shown(name: &str, text: &str) {
     );
 }
 
+/// Fails unless a text is refused as the file of that name in `tests/shown` shows.
+pub fn shown(name: &str, text: &str) {
+    let error = parse(text).expect_err(name);
+    assert_shown(name, &rendered(&error));
+}
+
+/// A text with one piece of it changed.
+pub fn changed(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "there is no {from:?}");
+    text.replacen(from, to, 1)
+}
+
 /// A folder of a test's own, gone when it is dropped.
 pub struct Scratch(PathBuf);
 
