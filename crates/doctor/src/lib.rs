@@ -20,8 +20,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use experiment::Experiment;
-use experiment::Recipes;
+use experiment::{Experiment, Recipes};
 use findings::{cpus, hosted, installed, instructions, network, pauses, resources};
 use machine::Machine;
 pub use missing::missing;

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use experiment::Recipes;
-use experiment::catalogue;
 use experiment::driver::{Driver, ENGINE};
 use experiment::recipe::Recipe;
+use experiment::{Recipes, catalogue};
 
 /// Experiments, recipes and drivers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -6,11 +6,10 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use experiment::Recipes;
-use experiment::catalogue;
 use experiment::describe::{
     DriverDescription, ExperimentDescription, Page, RecipeDescription, book,
 };
+use experiment::{Recipes, catalogue};
 use serde_json::{Map, Value};
 
 /// The tables of fields: their names, and where their objects stand in a schema.

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use readings::{Condition, Journal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use verdict::{Analysis, Bound, Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Verdict};
-use verdict::{t_quantile, t_two_sided_p};
+use verdict::{
+    Analysis, Bound, Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Verdict, t_quantile,
+    t_two_sided_p,
+};
 
 use crate::change::Point;
 use crate::commits::{commits_of, is_built, words};

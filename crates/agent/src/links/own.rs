@@ -2,8 +2,7 @@
 
 use std::io;
 
-use crate::kernel::netlink::route::DEVICE;
-use crate::kernel::netlink::route::Route;
+use crate::kernel::netlink::route::{DEVICE, Route};
 
 /// Sets the host's link up or down. `routed` says that it has the default route, which is lost when
 /// it goes down; the route to its own network comes back by itself.

@@ -4,10 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::kernel::cgroup::Cgroup;
-use crate::kernel::cgroup::cpu_quota;
 use crate::kernel::cgroup::hierarchy::Hierarchy;
-use crate::kernel::cgroup::{processes_in, remove};
+use crate::kernel::cgroup::{Cgroup, cpu_quota, processes_in, remove};
 
 /// A process and its group before.
 struct Moved {

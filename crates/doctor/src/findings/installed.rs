@@ -6,9 +6,8 @@ use std::path::Path;
 
 use crate::missing::missing_commands;
 use crate::{Finding, Level, Topic, sudo};
-use experiment::Experiment;
-use experiment::Recipes;
 use experiment::recipe::Recipe;
+use experiment::{Experiment, Recipes};
 use installed::Availability;
 
 const WHY: &str = "Servers and drivers are started from what is installed; nothing is brought along \

@@ -1,7 +1,6 @@
 //! The kernel's limits on connections.
 
-use crate::machine::Machine;
-use crate::machine::proc;
+use crate::machine::{Machine, proc};
 use crate::needs::Needs;
 use crate::{Finding, Level, Topic, set_sysctl};
 

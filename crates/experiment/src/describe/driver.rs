@@ -7,7 +7,7 @@ use crate::driver::{Driver, ENGINE, LOAD_WORDS, NO_KEEPALIVE};
 use crate::spec::HttpVersion;
 
 /// What a driver's file says, and which settings of the load it supports.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DriverDescription {
     pub name: String,
     /// What it is, in one line.
@@ -52,12 +52,8 @@ impl DriverDescription {
             title: "the built-in engine: closed and open loops that alternate between subjects, \
                     on io_uring or epoll"
                 .to_owned(),
-            homepage: None,
-            packages: Vec::new(),
-            programs: Vec::new(),
             schemes: vec!["http".to_owned(), "https".to_owned()],
             http: HttpVersion::ALL.map(HttpVersion::name).to_vec(),
-            params: Vec::new(),
             load: std::iter::once("connections")
                 .chain(keys())
                 .chain(["curve"])
@@ -68,9 +64,7 @@ impl DriverDescription {
                 })
                 .collect(),
             open_loop: true,
-            connections_max: None,
-            notes: Vec::new(),
-            command: Vec::new(),
+            ..Self::default()
         }
     }
 

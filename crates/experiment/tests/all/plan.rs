@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::support::{GOOD, assert_shown, good, parse, parse_set, recipes};
-use experiment::Experiment;
-use experiment::catalogue;
 use experiment::plan::Plan;
+use experiment::{Experiment, catalogue};
 
 fn orders(plan: &Plan) -> BTreeSet<Vec<(String, bool)>> {
     plan.groups()

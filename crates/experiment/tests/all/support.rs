@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use experiment::Recipes;
-use experiment::{Experiment, ExperimentError};
+use experiment::{Experiment, ExperimentError, Recipes};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
 /// An experiment without a mistake, small enough to be changed by a test.
@@ -93,6 +92,18 @@ pub fn assert_shown(name: &str, text: &str) {
         text, expected,
         "\n{name} is shown differently:\n{text}\nexpected:\n{expected}"
     );
+}
+
+/// Fails unless a text is refused as the file of that name in `tests/shown` shows.
+pub fn shown(name: &str, text: &str) {
+    let error = parse(text).expect_err(name);
+    assert_shown(name, &rendered(&error));
+}
+
+/// A text with one piece of it changed.
+pub fn changed(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "there is no {from:?}");
+    text.replacen(from, to, 1)
 }
 
 /// A folder of a test's own, gone when it is dropped.

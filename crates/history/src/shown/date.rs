@@ -4,15 +4,9 @@ use readings::Utc;
 
 /// Seconds since 1970 as `2026-03-01 10:15`.
 pub fn date(unix_s: u64) -> String {
-    let Utc {
-        year,
-        month,
-        day,
-        hour,
-        minute,
-        ..
-    } = Utc::of(unix_s);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
+    let at = Utc::of(unix_s);
+    let day = format!("{:04}-{:02}-{:02}", at.year, at.month, at.day);
+    format!("{day} {:02}:{:02}", at.hour, at.minute)
 }
 
 #[cfg(test)]

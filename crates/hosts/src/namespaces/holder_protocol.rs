@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::setting::SettingError;
-use readings::HostSpec;
-use readings::{LinkCounters, LinkKind, LinkSpec};
+use readings::{HostSpec, LinkCounters, LinkKind, LinkSpec};
 
 /// An order; each has one answer.
 #[derive(Debug, Serialize, Deserialize)]

@@ -9,8 +9,7 @@ use net::namespace::{self, Namespace};
 use net::tun;
 
 use super::setting::{self, Machine, MakeError};
-use agent::route::DEVICE;
-use agent::route::Route;
+use agent::route::{DEVICE, Route};
 use readings::{Access, HostSpec};
 
 use crate::namespaces::link::router::Addresses;

@@ -13,8 +13,7 @@ use crate::namespaces::link::Link;
 use crate::namespaces::link::router::Addresses;
 use agent::netem;
 use agent::route::{DEVICE, Route};
-use readings::{Access, HostSpec};
-use readings::{LinkKind, LinkSpec};
+use readings::{Access, HostSpec, LinkKind, LinkSpec};
 
 const BRIDGE: &str = "wires";
 

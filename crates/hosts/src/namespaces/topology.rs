@@ -17,10 +17,8 @@ use super::groups::Groups;
 use super::holder_protocol::{HeldHost, HolderAnswer, HolderOrder};
 use super::setting::SettingError;
 use crate::{HOSTS_MAX, addresses};
-use agent::leftovers;
-use agent::{self, Agent, AgentError, ChildGuard};
-use readings::{Access, HostSpec};
-use readings::{LinkCounters, LinkKind, LinkSpec};
+use agent::{self, Agent, AgentError, ChildGuard, leftovers};
+use readings::{Access, HostSpec, LinkCounters, LinkKind, LinkSpec};
 
 /// Time limit of the holder's answers. Creating hosts takes a second or two.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);

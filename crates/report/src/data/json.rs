@@ -141,20 +141,9 @@ mod tests {
         assert_eq!(doc["trials"]["failed"], 1);
         assert_eq!(doc["trials"]["invalid"], 5);
         let c = &doc["comparisons"][0];
-        for key in [
-            "condition",
-            "metric",
-            "subject",
-            "baseline",
-            "ratio",
-            "low",
-            "high",
-            "confidence",
-            "blocks",
-            "matters",
-            "verdict",
-            "sentence",
-        ] {
+        let keys = "condition metric subject baseline ratio low high confidence blocks matters \
+                    verdict sentence";
+        for key in keys.split(' ') {
             assert!(!c[key].is_null(), "no {key} in {c}");
         }
         assert_eq!(c["condition"], object!({"connections": "96"}));

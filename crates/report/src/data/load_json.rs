@@ -119,15 +119,9 @@ mod tests {
         for kind in ["connect", "read", "write", "timeout", "status", "verify"] {
             assert_eq!(doc["errors"][kind], 0);
         }
-        for name in [
-            "latency_us",
-            "service_us",
-            "connect_us",
-            "first_byte_us",
-            "transfer_us",
-            "schedule_lag_us",
-            "receive_lag_us",
-        ] {
+        let names = "latency_us service_us connect_us first_byte_us transfer_us schedule_lag_us \
+                     receive_lag_us";
+        for name in names.split(' ') {
             for key in [
                 "min", "mean", "stdev", "p50", "p75", "p90", "p99", "p99_9", "p99_99", "max",
                 "count",

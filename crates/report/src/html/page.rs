@@ -24,9 +24,7 @@ use crate::html::table::settings_table::side_by_side;
 use crate::html::table::verdicts::verdicts;
 use crate::html::table::{folded, list, section};
 use crate::section::columns::Columns;
-use crate::section::curve_table;
-use crate::section::run;
-use crate::section::settings;
+use crate::section::{curve_table, run, settings};
 
 /// Colours and the parts of pictures.
 pub(crate) const PICTURE_STYLE: &str = include_str!("style/picture.css");

@@ -4,10 +4,9 @@ use readings::text::{counted, grouped, percent, rate};
 use readings::{Histogram, LoadReading, Pacing};
 
 use crate::section::columns::errors;
-use crate::text::idle_streams;
-use crate::text::load_hosts;
 use crate::text::load_parts as parts;
 use crate::text::visible::one_line;
+use crate::text::{idle_streams, load_hosts};
 use readings::text::compact::{bytes, time};
 use verdict::words::{full_queue, late_client, load_flaws, without_pauses};
 

@@ -147,15 +147,9 @@ mod tests {
         };
         let start = StartServer {
             server: "front".into(),
-            dirs: Vec::new(),
             files: vec![file("tls/key.pem"), file("front.conf")],
             command: vec!["front".into(), "/d/front.conf".into()],
-            env: Vec::new(),
-            cwd: None,
-            inherit_env: false,
-            setuid_programs: false,
-            cpus: Vec::new(),
-            logs: Vec::new(),
+            ..StartServer::default()
         };
         let said = configuration(&folder, "front", &start, "");
         let kept = folder.join(FOLDER).join("front");

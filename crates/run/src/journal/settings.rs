@@ -6,8 +6,7 @@ use readings::{Condition, Journal, JournalRow, ServerSettings, SettingsReading, 
 use serde_json::Value;
 
 use super::inventory::version;
-use experiment::Recipes;
-use experiment::ResolvedCondition;
+use experiment::{Recipes, ResolvedCondition};
 
 /// The conditions whose settings were reported.
 #[derive(Default)]

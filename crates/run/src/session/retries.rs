@@ -62,8 +62,7 @@ impl<'a> RetryTracker<'a> {
     pub(crate) fn next_attempt(&self, block: u32, condition: &Condition) -> u32 {
         let rows = self.trials.iter();
         let rows = rows.filter(|t| t.block == block && t.condition == *condition);
-        // Rows of old journals have no number.
-        rows.map(|t| t.attempt.max(1)).max().unwrap_or(0) + 1
+        rows.map(|t| t.attempt).max().unwrap_or(0) + 1
     }
 
     /// What is said of a subject, or the baseline's copy, that has never worked under a condition until

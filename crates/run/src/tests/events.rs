@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::*;
 use agent::wire::Order;
-use readings::EventReading;
 
 const STOPPED: &str = r#"title = "a server is stopped"
 [servers.a]
@@ -74,7 +73,8 @@ fn an_event_that_is_begun_or_undone_late_says_so() {
     for delay in [begun, undone] {
         let script = script();
         script.borrow_mut().order_delay = delay;
-        let event = &events_of(&run(&with_event(event), &script))[0];
+        let ran = run(&with_event(event), &script);
+        let event = &ran.events_made()[0];
         let late_s = event.late_s.unwrap();
         let most = (event.at_s - 0.005).max(event.back_s.unwrap() - 0.012);
         assert!(late_s >= 0.02 && late_s <= most, "{event:?}");
@@ -85,7 +85,8 @@ fn an_event_that_is_begun_or_undone_late_says_so() {
 fn an_event_that_was_not_undone_in_the_window_is_as_late_as_its_end() {
     // The fake load is over long before.
     let event = "server = \"a\"\nwhat = \"stop\"\nuntil = \"800ms\"";
-    let event = &events_of(&run(&with_event(event), &script()))[0];
+    let ran = run(&with_event(event), &script());
+    let event = &ran.events_made()[0];
     let late_s = event.late_s.unwrap();
     assert!(
         (late_s - 0.2).abs() < 1e-6 && event.back_s.is_none(),
@@ -124,7 +125,7 @@ fn a_wait_for_a_server_does_not_delay_other_events() {
         let resumed = log.iter().position(|one| one == "suspend b false");
         let suspended = log.iter().position(|one| one == "suspend b true");
         assert!(suspended.is_some() && suspended < resumed, "{log:?}");
-        let events = events_of(&ran);
+        let events = ran.events_made();
         // It is not ready within the load, but is restored afterwards.
         assert!(
             events[0].back_s.is_none_or(|back_s| back_s > 0.03),
@@ -143,7 +144,8 @@ fn an_event_waits_for_its_own_server_to_start() {
     let stop = "[[events]]\nat = \"8ms\"\nserver = \"a\"\nwhat = \"stop\"";
     let script = script();
     script.borrow_mut().ready_after = Duration::from_millis(12);
-    let events = events_of(&run(&with_event(&format!("{kill}\n{stop}")), &script));
+    let ran = run(&with_event(&format!("{kill}\n{stop}")), &script);
+    let events = ran.events_made();
     let back_s = events[0].back_s.unwrap();
     assert!(events[1].at_s >= back_s && back_s >= 0.018, "{events:?}");
     let late_s = events[1].late_s.unwrap();
@@ -156,7 +158,8 @@ fn an_event_waits_for_its_own_server_to_start() {
     script.borrow_mut().ready_after = Duration::from_millis(40);
     let text = with_event(&format!("{kill}\n{stop}"));
     let text = text.replace("latency_window = \"1s\"", "latency_window = \"25ms\"");
-    let events = events_of(&run(&text, &script));
+    let ran = run(&text, &script);
+    let events = ran.events_made();
     assert!(events[0].back_s.unwrap() >= 0.04, "{events:?}");
     assert!(events[1].late_s.unwrap() >= 0.016, "{events:?}");
 }
@@ -182,27 +185,6 @@ fn with_event(event: &str) -> String {
     STOPPED.replace(old, event)
 }
 
-/// The lines of the log that begin with one of these words.
-fn log_of(script: &SharedScript, words: &[&str]) -> Vec<String> {
-    let log = script.borrow().log.clone();
-    let is_one = |line: &String| words.contains(&line.split(' ').next().unwrap());
-    log.into_iter().filter(is_one).collect()
-}
-
-/// The events of the first trial that was measured.
-fn events_of(ran: &Finished) -> Vec<EventReading> {
-    let found = ran
-        .trials()
-        .into_iter()
-        .find_map(|trial| match trial.outcome {
-            Outcome::Done(reading) => reading.events,
-            Outcome::Failed { .. } => None,
-        });
-    found
-        .unwrap_or_else(|| panic!("{:?}", ran.failures()))
-        .events
-}
-
 const ORIGIN: &str = "[servers.a]\nrecipe = \"origin\"";
 const BALANCE: &str = "[servers.a]\nrecipe = \"balance\"\nupstreams = [\"127.0.0.1:9\"]";
 
@@ -213,7 +195,7 @@ fn a_reload_is_in_effect_when_it_shows_and_is_undone_at_the_end() {
     let event = "server = \"a\"\nwhat = \"reload\"\nparams = { check = true }";
     let text = with_event(event).replace(ORIGIN, BALANCE);
     let ran = run(&text, &script);
-    let event = &events_of(&ran)[0];
+    let event = &ran.events_made()[0];
     assert_eq!((event.what.as_str(), event.back_s), ("reload", None));
     // It was checked twice, 10 ms apart.
     let after_s = event.in_effect_after_s.unwrap();
@@ -230,7 +212,7 @@ fn a_reload_that_does_not_show_has_no_time_and_is_undone_after_a_failed_load() {
     let event = "server = \"a\"\nwhat = \"reload\"";
     let text = with_event(event).replace(ORIGIN, BALANCE);
     let ran = run(&text, &script);
-    assert_eq!(events_of(&ran)[0].in_effect_after_s, None);
+    assert_eq!(ran.events_made()[0].in_effect_after_s, None);
     let script = self::script();
     script.borrow_mut().fails_in_load = Some(1);
     run(&text, &script);
@@ -256,7 +238,7 @@ fn a_rolling_restart_takes_one_server_after_the_other() {
     let load = lines.iter().position(|it| it.starts_with("load")).unwrap();
     let rolled = ["stop b", "start b", "stop a", "start a"];
     assert_eq!(lines[load + 1..load + 5], rolled, "{lines:?}");
-    let events = events_of(&ran);
+    let events = ran.events_made();
     let names: Vec<&str> = events.iter().map(|event| event.server.as_str()).collect();
     assert_eq!(names, ["b", "a"]);
     let (first, second) = (&events[0], &events[1]);
@@ -277,7 +259,7 @@ fn a_rolling_restart_that_has_no_time_says_who_was_left_out() {
         "{:?}",
         ran.events
     );
-    assert_eq!(events_of(&ran).len(), 1);
+    assert_eq!(ran.events_made().len(), 1);
 }
 
 #[test]
@@ -329,7 +311,7 @@ fn a_hosts_link_and_quota_change_and_are_restored() {
             assert_eq!(log[..2], lines, "{:?}", ran.failures());
             assert_eq!(log.len() % 2, 0, "{log:?}");
             if fails.is_none() && event.starts_with("host") {
-                let event = &events_of(&ran)[0];
+                let event = &ran.events_made()[0];
                 assert_eq!(
                     (event.server.as_str(), event.in_rotation_after_s),
                     ("", None)

@@ -1,7 +1,7 @@
 //! Events and the search for bottlenecks where hosts are machines, whose clocks differ.
 
 use super::*;
-use readings::{BottleneckReading, Change, EventReading};
+use readings::{BottleneckReading, Change};
 
 const FAR: &str = r#"title = "a server on another machine"
 [hosts.vm]
@@ -53,35 +53,16 @@ fn apart() -> SharedScript {
     script
 }
 
-fn log_of(script: &SharedScript, word: &str) -> Vec<String> {
-    let log = script.borrow().log.clone();
-    log.into_iter()
-        .filter(|line| line.starts_with(word))
-        .collect()
-}
-
-fn events_of(ran: &Finished) -> Vec<EventReading> {
-    let done = ran
-        .trials()
-        .into_iter()
-        .find_map(|trial| match trial.outcome {
-            Outcome::Done(reading) => reading.events,
-            Outcome::Failed { .. } => None,
-        });
-    done.unwrap_or_else(|| panic!("{:?}", ran.failures()))
-        .events
-}
-
 #[test]
 fn an_event_happens_when_it_is_due_by_the_clock_of_its_machine() {
     let script = apart();
     let ran = run(&format!("{FAR}{EVENT}"), &script);
-    let event = &events_of(&ran)[0];
+    let event = &ran.events_made()[0];
     let back_s = event.back_s.unwrap();
     // Not before it is due; an hour too late would be a clock that was not converted.
     assert!((0.01..60.0).contains(&event.at_s), "{event:?}");
     assert!((0.02..60.0).contains(&back_s), "{event:?}");
-    let lines = log_of(&script, "suspend");
+    let lines = log_of(&script, &["suspend"]);
     assert_eq!(lines[..2], ["suspend a true", "suspend a false"]);
 }
 
@@ -92,7 +73,7 @@ fn servers_whose_processes_stay_are_sampled_on_their_machine() {
         let script = apart();
         let ran = run(&format!("{FAR}{event}"), &script);
         assert_eq!(ran.failures(), [""; 0]);
-        let lines = log_of(&script, "sample");
+        let lines = log_of(&script, &["sample"]);
         assert!(
             !lines.is_empty() && lines.iter().all(|it| it == line),
             "{lines:?}"
@@ -113,7 +94,7 @@ fn a_fault_on_a_machine_is_undone_after_a_failed_load() {
         &format!("{FAR}{}", EVENT.replace("until = \"20ms\"\n", "")),
         &script,
     );
-    let lines = log_of(&script, "suspend");
+    let lines = log_of(&script, &["suspend"]);
     assert_eq!(lines[..2], ["suspend a true", "suspend a false"]);
     assert_eq!(ran.failures()[0], "the load broke off");
 }
@@ -138,7 +119,7 @@ fn the_bottleneck_of_a_server_on_another_machine_is_confirmed() {
     let seen = &reading.probes[0].seen;
     assert_eq!(seen.servers["a"].cpus, 1.0);
     assert_eq!(seen.other_cpus["vm"].len(), 1);
-    let lines = log_of(&script, "quota");
+    let lines = log_of(&script, &["quota"]);
     assert_eq!(lines[..2], ["quota a Some(0.5)", "quota a None"]);
     let found = verdict::bottlenecks(&[&reading]);
     assert_eq!(found[0].server.as_deref(), Some("a"));
@@ -190,12 +171,12 @@ fn events_change_a_link_on_both_of_its_sides_and_restore_it() {
             &script,
         );
         assert_eq!(ran.failures(), [""; 0]);
-        let event = &events_of(&ran)[0];
+        let event = &ran.events_made()[0];
         assert!(
             event.at_s >= 0.01 && event.back_s >= Some(0.02),
             "{event:?}"
         );
-        let lines = log_of(&script, "link");
+        let lines = log_of(&script, &["link"]);
         let expected = [both_ways(changed), both_ways("20 ms, 0")].concat();
         assert_eq!(lines[..4], expected, "{what}");
     }
@@ -219,7 +200,7 @@ fn twice_the_rate_of_a_link_between_machines_is_tried() {
     assert_eq!(twice.count(), 3);
     let told = &readings[0].not_tried;
     assert!(!told.iter().any(|it| it.contains("link")), "{told:?}");
-    let lines = log_of(&script, "link");
+    let lines = log_of(&script, &["link"]);
     let expected = [
         both_ways("0 ms, 0, 16000000 bit/s"),
         both_ways("0 ms, 0, 8000000 bit/s"),

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec, Links, MachineLinks};
-use readings::{FailureCause, Journal, JournalRow, Outcome, Trial};
+use readings::{EventReading, FailureCause, Journal, JournalRow, Outcome, Reading, Trial};
 
 use crate::tests::fake::{FakeHost, FakeLinks, SharedScript};
 use crate::{RunEvent, RunOptions, journal, run_on};
@@ -73,6 +73,25 @@ struct Finished {
 impl Finished {
     fn trials(&self) -> Vec<Trial> {
         self.journal.trials().cloned().collect()
+    }
+
+    /// The trials that were measured, with their readings.
+    fn done(&self) -> Vec<(&Trial, &Reading)> {
+        let trials = self.journal.trials();
+        let done = trials.filter_map(|trial| match &trial.outcome {
+            Outcome::Done(reading) => Some((trial, &**reading)),
+            Outcome::Failed { .. } => None,
+        });
+        done.collect()
+    }
+
+    /// The events of the first trial that was measured.
+    fn events_made(&self) -> &[EventReading] {
+        let all = self.done();
+        let found = all.iter().find_map(|(_, reading)| reading.events.as_ref());
+        &found
+            .unwrap_or_else(|| panic!("{:?}", self.failures()))
+            .events
     }
 
     fn failures(&self) -> Vec<String> {
@@ -152,6 +171,13 @@ fn run(text: &str, script: &SharedScript) -> Finished {
 
 fn script() -> SharedScript {
     SharedScript::default()
+}
+
+/// The lines of the log that begin with one of these words.
+fn log_of(script: &SharedScript, words: &[&str]) -> Vec<String> {
+    let log = script.borrow().log.clone();
+    let is_one = |line: &String| words.contains(&line.split(' ').next().unwrap());
+    log.into_iter().filter(is_one).collect()
 }
 
 #[test]
@@ -301,13 +327,9 @@ fn without_measuring_apart_a_broken_server_is_the_cause_of_its_own_subjects_only
 }
 
 /// The baseline copy's readings.
-fn copies(ran: &Finished) -> Vec<readings::Reading> {
-    let copies = ran.trials().into_iter().filter(|it| it.baseline_copy);
-    let done = copies.filter_map(|it| match it.outcome {
-        Outcome::Done(reading) => Some(*reading),
-        Outcome::Failed { .. } => None,
-    });
-    done.collect()
+fn copies(ran: &Finished) -> Vec<&Reading> {
+    let copies = ran.done().into_iter().filter(|(it, _)| it.baseline_copy);
+    copies.map(|(_, reading)| reading).collect()
 }
 
 #[test]
@@ -315,7 +337,7 @@ fn the_baselines_copy_has_servers_of_its_own() {
     let script = script();
     let ran = run(TWO, &script);
     assert!(copies(&ran).iter().all(|it| it.separate_copy));
-    let named = |it: &readings::Reading| it.servers.iter().all(|s| s.server == "a");
+    let named = |it: &&Reading| it.servers.iter().all(|s| s.server == "a");
     assert!(copies(&ran).iter().all(named));
     let log = &script.borrow().log;
     assert_eq!(log.iter().filter(|it| *it == "start a.copy").count(), 2);

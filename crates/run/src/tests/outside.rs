@@ -5,7 +5,6 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use super::*;
-use readings::Reading;
 
 /// A program that listens on two ports.
 struct Running(Child, [u16; 2]);
@@ -48,17 +47,15 @@ fn front(port: u16, upstreams: &[String]) -> String {
 }
 
 /// The reading of a subject.
-fn reading(ran: &Finished, subject: &str) -> Reading {
-    let of_subject = |one: &Trial| one.subject == subject && !one.baseline_copy;
-    match ran.trials().into_iter().find(of_subject).unwrap().outcome {
-        Outcome::Done(reading) => *reading,
-        Outcome::Failed { reason, .. } => panic!("{reason}"),
-    }
+fn reading<'r>(ran: &'r Finished, subject: &str) -> &'r Reading {
+    let mut all = ran.done().into_iter();
+    let own = all.find(|(one, _)| one.subject == subject && !one.baseline_copy);
+    own.unwrap_or_else(|| panic!("{:?}", ran.failures())).1
 }
 
 fn servers(ran: &Finished, subject: &str) -> Vec<String> {
-    let servers = reading(ran, subject).servers.into_iter();
-    servers.map(|one| one.server).collect()
+    let servers = reading(ran, subject).servers.iter();
+    servers.map(|one| one.server.clone()).collect()
 }
 
 #[test]
@@ -91,8 +88,8 @@ fn an_upstream_that_cannot_be_seen_is_told() {
     let far = "192.0.2.1:9000".to_owned();
     let ran = run(&front(running.1[0], std::slice::from_ref(&far)), &script());
     assert_eq!(servers(&ran, "proxied"), ["front"]);
-    let uncounted = |subject: &str| reading(&ran, subject).uncounted_upstreams;
-    assert_eq!(uncounted("proxied"), BTreeSet::from([far]));
+    let uncounted = |subject: &str| &reading(&ran, subject).uncounted_upstreams;
+    assert_eq!(uncounted("proxied"), &BTreeSet::from([far]));
     assert!(uncounted("direct").is_empty() && uncounted("alone").is_empty());
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agent::wire::LoadOrder;
-use readings::{LoadReading, Outcome, Pacing, Reading};
+use readings::{LoadReading, Outcome, Pacing};
 
-use super::{Finished, run, script};
+use super::{run, script};
 
 /// Two compared loads and one in the background; one block of three trials.
 const LOADS: &str = r#"title = "three loads"
@@ -52,14 +52,6 @@ fn rate_of_path(order: &LoadOrder) -> f64 {
     }
 }
 
-fn readings(ran: &Finished) -> Vec<(String, Reading)> {
-    let done = ran.trials().into_iter().filter_map(|it| match it.outcome {
-        Outcome::Done(reading) => Some((it.subject, *reading)),
-        Outcome::Failed { .. } => None,
-    });
-    done.collect()
-}
-
 fn per_s(load: &Option<LoadReading>) -> f64 {
     load.as_ref().unwrap().requests_per_s().round()
 }
@@ -80,7 +72,7 @@ fn every_load_has_its_own_figures_in_each_trial() {
         loads,
         [("quick", false), ("slow", false), ("download", true)]
     );
-    let readings = readings(&ran);
+    let readings = ran.done();
     assert_eq!(readings.len(), 3);
     for (_, reading) in &readings {
         let (slow, download) = (&reading.beside["slow"], &reading.beside["download"]);
@@ -200,9 +192,9 @@ fn a_subject_without_the_background_load_is_measured_while_that_is_idle() {
     );
     let script = script();
     let ran = run(&text, &script);
-    for (subject, reading) in readings(&ran) {
+    for (trial, reading) in ran.done() {
         let has = reading.beside.contains_key("download");
-        assert_eq!(has, subject == "b", "{subject}");
+        assert_eq!(has, trial.subject == "b", "{}", trial.subject);
         assert!(reading.beside.contains_key("slow"));
     }
     let script = script.borrow();

@@ -2,26 +2,18 @@
 
 use load::{Segment, Target};
 
-use super::{run, script};
+use super::{TWO, run, script};
 
-/// One block of three trials.
-const TWO_PATHS: &str = r#"title = "two paths"
-[servers.a]
-recipe = "origin"
-[servers.b]
-recipe = "origin"
-[subjects]
-a = "http://a/"
-b = "http://b/slow"
-[design]
-blocks = 1
-warmup = "100ms"
-window = "1s"
-latency_window = "0s"
-retries = 0
-apart = "never"
-bottleneck = false
-"#;
+/// One block of three trials, of which `b` asks for another path.
+fn two_paths() -> String {
+    let design = "blocks = 1\nwarmup = \"100ms\"\nwindow = \"1s\"\napart = \"never\"\n";
+    let text = TWO.replace("http://b/", "http://b/slow");
+    let text = text.replace(
+        "blocks = 2\nwarmup = \"10ms\"\nwindow = \"200ms\"\n",
+        design,
+    );
+    text.replace("retries = 1", "retries = 0")
+}
 
 fn is_slow(target: &Target) -> bool {
     target.requests[0].bytes.starts_with(b"GET /slow ")
@@ -32,7 +24,7 @@ fn is_slow(target: &Target) -> bool {
 fn loads(answer_us: fn(usize, &Target) -> u64) -> (Vec<Vec<(Segment, bool)>>, usize) {
     let script = script();
     script.borrow_mut().answer_us = answer_us;
-    let ran = run(TWO_PATHS, &script);
+    let ran = run(&two_paths(), &script);
     assert!(ran.complete && ran.failures().is_empty());
     let script = script.borrow();
     let of_order = |order: &agent::wire::LoadOrder| {

@@ -30,119 +30,45 @@ pub(crate) fn shell_words(line: &str) -> Vec<String> {
 struct Grammar {
     /// One-letter options with a value.
     short: &'static str,
-    /// Long options with a value, when it does not stand after `=`.
-    long: &'static [&'static str],
+    /// Long options with a value, when it does not stand after `=`; spaces part them.
+    long: &'static str,
     /// Long options have one dash only, as Go's.
     one_dash: bool,
 }
 
 fn grammar(tool: Tool) -> Grammar {
-    let (short, long): (_, &[_]) = match tool {
+    let (short, long) = match tool {
         Tool::Wrk | Tool::Wrk2 => (
             "cdtsHR",
-            &[
-                "connections",
-                "duration",
-                "threads",
-                "script",
-                "header",
-                "timeout",
-                "rate",
-            ],
+            "connections duration threads script header timeout rate",
         ),
-        Tool::Ab => ("ncstbBpumvTCHAPXfZgexyzE", &[]),
+        Tool::Ab => ("ncstbBpumvTCHAPXfZgexyzE", ""),
         Tool::Httperf => (
             "",
-            &[
-                "server",
-                "port",
-                "uri",
-                "num-conns",
-                "num-conn",
-                "num-calls",
-                "num-call",
-                "rate",
-                "timeout",
-                "hog",
-                "wsess",
-                "client",
-                "method",
-                "add-header",
-                "http-version",
-            ],
+            "server port uri num-conns num-conn num-calls num-call rate timeout hog wsess \
+             client method add-header http-version",
         ),
         Tool::H2load => (
             "nctimwWHpdrDTNB",
-            &[
-                "requests",
-                "clients",
-                "threads",
-                "rate",
-                "rate-period",
-                "duration",
-                "warm-up-time",
-                "rps",
-                "header",
-                "max-concurrent-streams",
-                "base-uri",
-                "data",
-                "connection-active-timeout",
-                "connection-inactivity-timeout",
-                "npn-list",
-                "alpn-list",
-                "ciphers",
-                "tls13-ciphers",
-                "groups",
-            ],
+            "requests clients threads rate rate-period duration warm-up-time rps header \
+             max-concurrent-streams base-uri data connection-active-timeout \
+             connection-inactivity-timeout npn-list alpn-list ciphers tls13-ciphers groups",
         ),
-        Tool::Hey => (
-            "",
-            &[
-                "n", "c", "q", "z", "o", "m", "H", "t", "A", "d", "D", "T", "a", "x", "U", "host",
-                "cpus",
-            ],
-        ),
+        Tool::Hey => ("", "n c q z o m H t A d D T a x U host cpus"),
         Tool::Oha => (
             "ncpzqmHtAdDTaro",
-            &[
-                "burst-delay",
-                "burst-rate",
-                "max-repeat",
-                "fps",
-                "method",
-                "http-version",
-                "host",
-                "redirect",
-                "connect-to",
-                "output-format",
-                "time-unit",
-                "output",
-                "db-url",
-            ],
+            "burst-delay burst-rate max-repeat fps method http-version host redirect \
+             connect-to output-format time-unit output db-url",
         ),
-        Tool::K6 => (
-            "udiseo",
-            &["vus", "duration", "iterations", "stage", "env", "out"],
-        ),
+        Tool::K6 => ("udiseo", "vus duration iterations stage env out"),
         Tool::Siege => (
             "crtdRmHAfT",
-            &[
-                "concurrent",
-                "reps",
-                "time",
-                "delay",
-                "rc",
-                "mark",
-                "header",
-                "user-agent",
-                "file",
-                "content-type",
-            ],
+            "concurrent reps time delay rc mark header user-agent file content-type",
         ),
         // Its document says all.
-        Tool::Weigh => ("", &[]),
-        Tool::Time => ("fo", &[]),
-        Tool::RedisBenchmark => ("hpsacndkrPtu", &["user", "threads", "dbnum", "pass"]),
+        Tool::Weigh => ("", ""),
+        Tool::Time => ("fo", ""),
+        Tool::RedisBenchmark => ("hpsacndkrPtu", "user threads dbnum pass"),
     };
     Grammar {
         short,
@@ -169,7 +95,7 @@ pub(crate) fn options<'a>(
         if let Some(name) = long {
             match name.split_once('=') {
                 Some((name, value)) => options.push((name, value)),
-                None if grammar.long.contains(&name) => {
+                None if grammar.long.split_whitespace().any(|long| long == name) => {
                     options.push((name, words.next().unwrap_or("")));
                 }
                 None => options.push((name, "")),

@@ -15,12 +15,11 @@
 //! - A status of 400 or more is an error here, as it is with wrk.
 
 use super::Reader;
-use crate::command;
 use crate::mark::Mark;
 use crate::reading::{Figures, set_quantile, sum};
 use crate::text::lines::Line;
 use crate::text::units;
-use crate::{Tool, ToolLatency, ToolReading};
+use crate::{Tool, ToolLatency, ToolReading, command};
 
 pub(super) static READER: Reader = Reader {
     first: "`Total: connections N requests N replies N test-duration T s`",

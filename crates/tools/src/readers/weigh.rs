@@ -14,8 +14,7 @@ use super::{Document, Reader};
 use crate::text::lines::Line;
 use crate::text::units;
 use crate::{ReadError, Tool, ToolLatency, ToolReading};
-use readings::ErrorCounts;
-use readings::Quantiles;
+use readings::{ErrorCounts, Quantiles};
 
 const EXPECTED: &str = "a JSON document with `requests`, `duration_s` and `latency_us`";
 

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doctor::missing;
-use experiment::Experiment;
-use experiment::Recipes;
-use experiment::catalogue;
 use experiment::plan::Plan;
 use experiment::within::Fit;
+use experiment::{Experiment, Recipes, catalogue};
 use readings::Journal;
 use run::{CallGraph, CpuPlacement, MayStop, RunError, RunOptions, default_folder};
 use serde_json::{Value, json};

@@ -34,38 +34,13 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     let place = Place::new();
     let origin = Origin::start(&place);
     let url = format!("{}/delay/constant/5ms", origin.url);
-    let call = |more: &[&str]| {
-        let mut words = vec![
-            "capacity",
-            &url,
-            "--slo",
-            "mean<4s",
-            "--errors",
-            "50%",
-            "--min-achieved",
-            "10%",
-            "--start",
-            "40",
-            "--min",
-            "40",
-            "--max",
-            "40",
-            "--step",
-            "200ms",
-            "--step-max",
-            "200ms",
-            "--warmup",
-            "0ms",
-            "--rounds",
-            "0",
-            "-c",
-            "4",
-            "-q",
-        ];
-        words.extend(more);
-        place.run(&words).expect(0)
+    let call = |more: &str| {
+        let steps = "--start 40 --min 40 --max 40 --step 200ms --step-max 200ms --rounds 0";
+        let limits = "--slo mean<4s --errors 50% --min-achieved 10% --warmup 0ms";
+        let line = format!("capacity {url} {limits} {steps} -c 4 -q {more}");
+        place.run(&line).expect(0)
     };
-    let document = call(&["--format", "json"]).json();
+    let document = call("--format json").json();
     assert_eq!(document["at_least"], true);
     assert_eq!(document["upper_is"], "range");
     assert_eq!(document["lower_per_s"], 40.0);
@@ -74,16 +49,16 @@ fn a_rate_that_holds_at_the_end_of_the_range_is_at_least() {
     assert_eq!(document["conditions"], "errors <= 50% and achieved >= 10%");
     // In so short a step no queue becomes 4 s long.
     assert!(document["undetected_overload"].as_f64().unwrap() > 30.0);
-    let text = call(&[]);
+    let text = call("");
     assert!(text.out.starts_with("Capacity of http://"), "{}", text.out);
     has(&text.out, "Steps of 200 ms");
     has(&text.out, "At least 40.0 requests/s keep mean < 4 s");
     has(&text.out, "p99 against offered requests/s");
     has(&text.out, "3 of 3");
     assert_eq!(text.err, "");
-    let page = call(&["--format", "md"]);
+    let page = call("--format md");
     has(&page.out, "| offered/s | answered/s |");
-    let page = call(&["--format", "html", "-o", "page.html"]);
+    let page = call("--format html -o page.html");
     assert_eq!(page.out, "");
     let html = place.read("page.html");
     assert!(html.starts_with("<!doctype html>") && html.contains("<svg"));

@@ -206,9 +206,7 @@ mod tests {
 
     #[test]
     fn the_kernel_says_the_same_as_its_files() {
-        let Some(mut stats) = opened() else {
-            return;
-        };
+        let Some(mut stats) = opened() else { return };
         let mut shell = shell();
         let pid = shell.pid();
         tell(

@@ -4,8 +4,7 @@ pub(super) mod placeholders;
 pub(super) mod written;
 
 use super::load::background::{self, BACKGROUND};
-use super::load::load_change;
-use super::load::loads;
+use super::load::{load_change, loads};
 use super::names::{LOAD_FACTOR, LOAD_HOST_FACTOR, VARIED_LOAD_KEYS};
 use crate::manifest::{ReadValue as _, Value};
 use crate::recipes::Recipes;

@@ -17,8 +17,7 @@ use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units::{self, shown};
-use readings::LinkSpec;
-use readings::{Access, HostSpec};
+use readings::{Access, HostSpec, LinkSpec};
 
 const KEYS: [&str; 13] = [
     "cpus",

@@ -229,9 +229,7 @@ fn follow<'e>(
 fn ports(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     let mut taken: BTreeMap<u16, &str> = BTreeMap::new();
     for server in &experiment.servers {
-        let Some(port) = server.port else {
-            continue;
-        };
+        let Some(port) = server.port else { continue };
         let place = |name| top.place_of(&["servers", name, "port"]).unwrap_or_default();
         if let Some(first) = taken.get(&port) {
             reader.report(

@@ -3,8 +3,7 @@
 use crate::file::factors::placeholders::placeholders;
 use crate::file::factors::written::{WrittenFactor, factor_names};
 use crate::file::load::background::{self, BACKGROUND};
-use crate::file::load::drivers;
-use crate::file::load::load_change;
+use crate::file::load::{drivers, load_change};
 use crate::file::names::MOST_NAMES;
 use crate::recipes::Recipes;
 use crate::spec::{Choice, LoadChange, Subject, SubjectLoad, Target};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::support::{assert_shown, good, parse, recipes, rendered, scratch};
+use crate::support::{good, parse, recipes, rendered, scratch, shown};
 use experiment::manifest::Value;
 use experiment::recipe::{Behind, ReloadSign, ReloadState, RenderContext, Rendered};
 use experiment::{EventKind, EventTarget, Recipes};
@@ -128,18 +128,18 @@ fn what_an_event_lacks_or_has_too_much_is_shown() {
         ),
     ];
     for (name, event) in mistakes {
-        assert_shown(name, &rendered(&parse(&with(&[&event])).expect_err(name)));
+        shown(name, &with(&[&event]));
     }
 }
 
 #[test]
 fn a_link_or_a_quota_changes_only_where_there_is_one_and_once_at_a_time() {
     let no_link = with(&[SLOW]).replace("link = { rtt = \"2ms\" }\n", "");
-    assert_shown("event-no-link", &rendered(&parse(&no_link).unwrap_err()));
+    shown("event-no-link", &no_link);
     let beside = with(&[SLOW]).replace("host = \"vm\"\nupstreams", "host = \"one\"\nupstreams");
-    assert_shown("event-slow-beside", &rendered(&parse(&beside).unwrap_err()));
+    shown("event-slow-beside", &beside);
     let both = with(&[SLOW, &LOSS.replace("3s", "1500ms")]);
-    assert_shown("event-overlap", &rendered(&parse(&both).unwrap_err()));
+    shown("event-overlap", &both);
     good(parse(&with(&[SLOW, LOSS])));
 }
 
@@ -168,9 +168,6 @@ fn on_machines_events_are_those_that_an_agent_can_do() {
     ] {
         assert!(good(parse(&on_machines(event))).hosts_are_machines());
     }
-    let shown = |name: &str, text: &str| {
-        assert_shown(name, &rendered(&parse(text).expect_err(name)));
-    };
     shown("event-machine-quota", &on_machines(QUOTA));
     let cut = "at = \"1s\"\nserver = \"one\"\nwhat = \"cut\"";
     let host_loss = LOSS.replace("server = \"one\"", "host = \"one\"");
@@ -209,15 +206,7 @@ fn the_servers_that_can_be_reloaded_are_known() {
         .filter(|recipe| recipe.can_reload())
         .map(|recipe| recipe.name.clone())
         .collect();
-    for name in [
-        "apache",
-        "balance",
-        "caddy",
-        "haproxy",
-        "lighttpd",
-        "nginx",
-        "nginx-stream",
-    ] {
+    for name in "apache balance caddy haproxy lighttpd nginx nginx-stream".split(' ') {
         assert!(able.iter().any(|one| one == name), "{name}: {able:?}");
     }
 }

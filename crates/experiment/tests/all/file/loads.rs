@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{assert_shown, good, parse, rendered};
+use crate::support::{changed, good, parse, shown};
 use experiment::{Experiment, HttpVersion, LoadRole, Rate};
 use readings::Condition;
 
@@ -45,13 +45,11 @@ background = ["none", "download"]
 "#;
 
 fn with(from: &str, to: &str) -> String {
-    assert!(LOADS.contains(from), "there is no {from:?}");
-    LOADS.replacen(from, to, 1)
+    changed(LOADS, from, to)
 }
 
-fn shown(name: &str, text: &str) {
-    let error = parse(text).expect_err(name);
-    assert_shown(name, &rendered(&error));
+fn wrong(name: &str, from: &str, to: &str) {
+    shown(name, &with(from, to));
 }
 
 fn condition(page: &str, connections: &str, background: &str) -> Condition {
@@ -155,32 +153,37 @@ fn a_rate_acts_on_the_open_loop_only_unless_it_is_of_a_background_load() {
 
 #[test]
 fn mistakes_in_loads() {
-    shown(
+    wrong(
         "loads-and-load",
-        &with("[factors]", "[load]\nconnections = 2\n[factors]"),
+        "[factors]",
+        "[load]\nconnections = 2\n[factors]",
     );
     shown(
         "loads-none",
         "title = \"x\"\nloads = {}\n[subjects]\na = \"http://h:1/\"\n",
     );
-    shown("loads-unknown-key", &with("timeout", "time_out"));
-    shown(
+    wrong("loads-unknown-key", "timeout", "time_out");
+    wrong(
         "loads-driver",
-        &with("timeout = \"60s\"", "driver = \"wrk\"\ncurve = true"),
+        "timeout = \"60s\"",
+        "driver = \"wrk\"\ncurve = true",
     );
-    shown(
+    wrong(
         "loads-role",
-        &with("role = \"background\"", "role = \"backgound\""),
+        "role = \"background\"",
+        "role = \"backgound\"",
     );
-    shown(
+    wrong(
         "loads-path",
-        &with("path = \"/bytes/100000\"", "path = \"bytes/{size}\""),
+        "path = \"/bytes/100000\"",
+        "path = \"bytes/{size}\"",
     );
-    shown("loads-no-rate", &with("rate = \"20/s\"\n", ""));
-    shown("loads-no-host", &with("host = \"near\"\npath", "path"));
-    shown(
+    wrong("loads-no-rate", "rate = \"20/s\"\n", "");
+    wrong("loads-no-host", "host = \"near\"\npath", "path");
+    wrong(
         "loads-host-unknown",
-        &with("[\"near\", \"far\"]", "[\"near\", \"fra\"]"),
+        "[\"near\", \"far\"]",
+        "[\"near\", \"fra\"]",
     );
     let background = LOADS
         .replace("[loads.quick]", "[loads.quick]\nrole = \"background\"")
@@ -201,43 +204,39 @@ fn mistakes_in_what_several_loads_cannot_be_combined_with() {
         &format!("{LOADS}[design]\nbottleneck = true\n"),
     );
     let own = "proxy = { url = \"http://proxy/\", connections = 3, driver = \"wrk\" }";
-    shown("loads-subject", &with("proxy = \"http://proxy/\"", own));
+    wrong("loads-subject", "proxy = \"http://proxy/\"", own);
     let own = "proxy = { url = \"http://proxy/\", requests_per_connection = 5 }";
-    shown(
-        "loads-subject-requests",
-        &with("proxy = \"http://proxy/\"", own),
-    );
+    wrong("loads-subject-requests", "proxy = \"http://proxy/\"", own);
 }
 
 #[test]
 fn mistakes_in_factors_of_loads() {
-    shown(
+    wrong(
         "loads-factor-which",
-        &with("page =", "connections = [1, 2]\npage ="),
+        "page =",
+        "connections = [1, 2]\npage =",
     );
-    shown(
+    wrong(
         "loads-factor-load",
-        &with("page =", "load = [{ connections = 1 }]\npage ="),
+        "page =",
+        "load = [{ connections = 1 }]\npage =",
     );
-    shown(
-        "loads-factor-key",
-        &with("quick.connections", "quick.conections"),
-    );
-    shown(
+    wrong("loads-factor-key", "quick.connections", "quick.conections");
+    wrong(
         "loads-factor-unknown",
-        &with("quick.connections", "quik.connections"),
+        "quick.connections",
+        "quik.connections",
     );
-    shown(
+    wrong(
         "loads-background-unknown",
-        &with("[\"none\", \"download\"]", "[\"none\", \"dowload\"]"),
+        "[\"none\", \"download\"]",
+        "[\"none\", \"dowload\"]",
     );
-    shown(
+    wrong(
         "loads-background-compared",
-        &with("[\"none\", \"download\"]", "[\"none\", \"slow\"]"),
+        "[\"none\", \"download\"]",
+        "[\"none\", \"slow\"]",
     );
     let twice = "proxy = { url = \"http://proxy/\", background = \"download\" }";
-    shown(
-        "loads-background-twice",
-        &with("proxy = \"http://proxy/\"", twice),
-    );
+    wrong("loads-background-twice", "proxy = \"http://proxy/\"", twice);
 }

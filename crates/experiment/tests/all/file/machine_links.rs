@@ -1,10 +1,6 @@
 //! Links of hosts that are machines, and the mistakes that can be made in them.
 
-use crate::support::{assert_shown, good, parse, rendered};
-
-fn shown(name: &str, text: &str) {
-    assert_shown(name, &rendered(&parse(text).expect_err(name)));
-}
+use crate::support::{changed, good, parse, shown};
 
 /// Machines with links, and no mistake.
 const LINKED: &str = r#"title = "links over ssh"
@@ -37,36 +33,33 @@ host = "client"
 
 #[test]
 fn links_between_machines() {
-    let linked = |from: &str, to: &str| {
-        assert!(LINKED.contains(from), "there is no {from:?}");
-        LINKED.replacen(from, to, 1)
-    };
+    let wrong = |name, from, to| shown(name, &changed(LINKED, from, to));
     let experiment = good(parse(LINKED));
     assert!(experiment.hosts_are_machines() && !experiment.hosts_are_apart());
     let again = good(parse(&experiment.to_toml()));
     assert_eq!(again.hosts, experiment.hosts);
-    shown(
+    wrong(
         "link-machine-jitter",
-        &linked("loss = ", "jitter = \"1ms\", loss = "),
+        "loss = ",
+        "jitter = \"1ms\", loss = ",
     );
-    shown(
-        "link-machine-no-address",
-        &linked("address = \"192.0.2.9\"\n", ""),
-    );
-    shown(
-        "link-machine-one-address",
-        &linked("192.0.2.8", "192.0.2.7"),
-    );
+    wrong("link-machine-no-address", "address = \"192.0.2.9\"\n", "");
+    wrong("link-machine-one-address", "192.0.2.8", "192.0.2.7");
     // The load asks one host, the balancer's host is asked and asks another one.
     let rate = "ssh = \"vm\"\nlink = { rate = \"10Mbit/s\" }\n";
-    shown("link-machine-rate", &linked("ssh = \"vm\"\n", rate));
-    good(parse(&linked(
+    wrong("link-machine-rate", "ssh = \"vm\"\n", rate);
+    good(parse(&changed(
+        LINKED,
         "ssh = \"vm\"\n",
         "ssh = \"vm\"\nlink = {}\n",
     )));
-    shown("link-machine-outside", &linked("127.0.0.1", "192.0.2.66"));
-    good(parse(&linked("127.0.0.1", "192.0.2.7")));
+    wrong("link-machine-outside", "127.0.0.1", "192.0.2.66");
+    good(parse(&changed(LINKED, "127.0.0.1", "192.0.2.7")));
     let nodes = "[hosts.n]\nslurm = { nodes = 12 }\n[servers.one]";
-    shown("link-machine-many", &linked("[servers.one]", nodes));
-    good(parse(&linked("[servers.one]", &nodes.replace("12", "11"))));
+    wrong("link-machine-many", "[servers.one]", nodes);
+    good(parse(&changed(
+        LINKED,
+        "[servers.one]",
+        &nodes.replace("12", "11"),
+    )));
 }

@@ -1,17 +1,17 @@
 //! Every mistake in an experiment file is shown in its place, with what was expected.
 
-use crate::support::{GOOD, assert_shown, good, parse, parse_set, recipes, rendered};
+use crate::support::{
+    GOOD, assert_shown, changed, good, parse, parse_set, recipes, rendered, shown,
+};
 use experiment::Experiment;
 
 /// The good experiment with one piece of text changed.
 fn with(from: &str, to: &str) -> String {
-    assert!(GOOD.contains(from), "the good experiment has no {from:?}");
-    GOOD.replacen(from, to, 1)
+    changed(GOOD, from, to)
 }
 
-fn shown(name: &str, text: &str) {
-    let error = parse(text).expect_err(name);
-    assert_shown(name, &rendered(&error));
+fn wrong(name: &str, from: &str, to: &str) {
+    shown(name, &with(from, to));
 }
 
 #[test]
@@ -32,8 +32,8 @@ fn the_length_of_a_body_is_given_once() {
 
 #[test]
 fn unknown_keys() {
-    shown("unknown-key", &with("blocks = 10", "block = 10"));
-    shown("unknown-table", &with("[design]", "[desing]"));
+    wrong("unknown-key", "blocks = 10", "block = 10");
+    wrong("unknown-table", "[design]", "[desing]");
 }
 
 /// Hosts apart, with two vantage points and no mistake.
@@ -75,28 +75,25 @@ outside = "http://192.0.2.9:80/"
 from = ["client", "here"]
 "#;
 
-fn machines(from: &str, to: &str) -> String {
-    assert!(MACHINES.contains(from), "there is no {from:?}");
-    MACHINES.replacen(from, to, 1)
-}
-
 #[test]
 fn hosts_behind_ssh() {
     let experiment = good(parse(MACHINES));
+    let wrong = |name, from, to| shown(name, &changed(MACHINES, from, to));
     assert!(experiment.hosts_are_machines() && !experiment.hosts_are_apart());
     let behind = |host| experiment.is_elsewhere(Some(host));
     assert_eq!(["vm", "client", "here"].map(behind), [true, true, false]);
     let again = good(parse(&experiment.to_toml()));
     assert_eq!(again.hosts, experiment.hosts);
-    shown("ssh-option", &machines("me@vm1", "-oProxyCommand=x"));
-    shown("ssh-address", &machines("192.0.2.7", "vm1.example"));
-    shown("ssh-no-address", &machines("address = \"192.0.2.7\"\n", ""));
-    shown("ssh-no-host", &machines("host = \"vm\"\n", ""));
-    shown(
+    wrong("ssh-option", "me@vm1", "-oProxyCommand=x");
+    wrong("ssh-address", "192.0.2.7", "vm1.example");
+    wrong("ssh-no-address", "address = \"192.0.2.7\"\n", "");
+    wrong("ssh-no-host", "host = \"vm\"\n", "");
+    wrong(
         "ssh-no-load",
-        &machines("[factors]\nfrom = [\"client\", \"here\"]\n", ""),
+        "[factors]\nfrom = [\"client\", \"here\"]\n",
+        "",
     );
-    let nobody = machines("ssh = \"me@vm1\"\n", "").replace("ssh = \"client\"\n", "");
+    let nobody = changed(MACHINES, "ssh = \"me@vm1\"\n", "").replace("ssh = \"client\"\n", "");
     shown("ssh-nobody", &nobody);
 }
 
@@ -129,6 +126,7 @@ host = "pod"
 #[test]
 fn hosts_behind_other_pipes() {
     let experiment = good(parse(PIPES));
+    let wrong = |name, from, to| shown(name, &changed(PIPES, from, to));
     assert!(experiment.hosts_are_machines() && !experiment.hosts_are_apart());
     let names: Vec<&str> = experiment
         .hosts
@@ -143,37 +141,27 @@ fn hosts_behind_other_pipes() {
     assert_eq!(cpus.count(), 2);
     let again = good(parse(&experiment.to_toml()));
     assert_eq!(again.hosts, experiment.hosts);
-    let pipes = |from: &str, to: &str| {
-        assert!(PIPES.contains(from), "there is no {from:?}");
-        PIPES.replacen(from, to, 1)
-    };
-    let both = pipes("address =", "ssh = \"vm1\"\naddress =");
+    let both = changed(PIPES, "address =", "ssh = \"vm1\"\naddress =");
     shown("pipe-two-ways", &both);
-    let none = pipes(
+    let none = changed(
+        PIPES,
         "[\"kubectl\", \"exec\", \"-i\", \"pod-1\", \"--\", \"weigh\", \"agent\"]",
         "[]",
     );
     shown("pipe-no-command", &none);
-    shown("pipe-no-image", &pipes("image = \"weigh\", ", ""));
-    shown("pipe-nodes", &pipes("nodes = 2", "nodes = 0"));
-    shown(
-        "pipe-option",
-        &pipes("\"bench\", options", "\"-bench\", options"),
-    );
-    shown("pipe-same-name", &pipes("[hosts.box]", "[hosts.n2]"));
-    shown("pipe-unknown-key", &pipes("replicas", "replica"));
-    shown("pipe-with-quota", &pipes("cpus = [0, 1]", "quota = 0.5"));
-    shown("pipe-undefined", &pipes("host = \"n1\"", "host = \"n3\""));
-}
-
-fn apart(from: &str, to: &str) -> String {
-    assert!(APART.contains(from), "there is no {from:?}");
-    APART.replacen(from, to, 1)
+    wrong("pipe-no-image", "image = \"weigh\", ", "");
+    wrong("pipe-nodes", "nodes = 2", "nodes = 0");
+    wrong("pipe-option", "\"bench\", options", "\"-bench\", options");
+    wrong("pipe-same-name", "[hosts.box]", "[hosts.n2]");
+    wrong("pipe-unknown-key", "replicas", "replica");
+    wrong("pipe-with-quota", "cpus = [0, 1]", "quota = 0.5");
+    wrong("pipe-undefined", "host = \"n1\"", "host = \"n3\"");
 }
 
 #[test]
 fn hosts() {
     let experiment = good(parse(APART));
+    let wrong = |name, from, to| shown(name, &changed(APART, from, to));
     assert!(experiment.hosts_are_apart());
     assert!(!good(parse(GOOD)).hosts_are_apart());
     for condition in experiment.conditions() {
@@ -182,33 +170,31 @@ fn hosts() {
     }
     let again = good(parse(&experiment.to_toml()));
     assert_eq!(again.hosts, experiment.hosts);
-    shown("host-link-key", &apart("jitter", "jiter"));
-    shown("host-link-jitter", &apart("100us", "1ms"));
-    shown("host-link-rate", &apart("1Gbit/s", "1GB/s"));
-    shown("host-link-no-unit", &apart("\"0.4ms\"", "0.4"));
-    shown("host-quota", &apart("0.5", "0.01"));
-    shown("host-access", &apart("external", "extern"));
-    shown("host-setting", &apart("net.core", "core"));
-    shown("host-of-no-name", &apart("[hosts.vm]", "[hosts.localhost]"));
-    shown("host-ssh", &apart("quota = 0.5", "ssh = \"vm1\""));
-    shown("host-vantage", &apart("\"far\"]", "\"fare\"]"));
-    shown("host-none-for-server", &apart("host = \"vm\"\n", ""));
-    shown(
-        "host-none-for-load",
-        &apart("from = [\"near\", \"far\"]", ""),
-    );
-    shown("host-outside", &apart("//backend/", "//127.0.0.1:80/"));
+    wrong("host-link-key", "jitter", "jiter");
+    wrong("host-link-jitter", "100us", "1ms");
+    wrong("host-link-rate", "1Gbit/s", "1GB/s");
+    wrong("host-link-no-unit", "\"0.4ms\"", "0.4");
+    wrong("host-quota", "0.5", "0.01");
+    wrong("host-access", "external", "extern");
+    wrong("host-setting", "net.core", "core");
+    wrong("host-of-no-name", "[hosts.vm]", "[hosts.localhost]");
+    wrong("host-ssh", "quota = 0.5", "ssh = \"vm1\"");
+    wrong("host-vantage", "\"far\"]", "\"fare\"]");
+    wrong("host-none-for-server", "host = \"vm\"\n", "");
+    wrong("host-none-for-load", "from = [\"near\", \"far\"]", "");
+    wrong("host-outside", "//backend/", "//127.0.0.1:80/");
 }
 
 #[test]
 fn units() {
-    shown("unit-unknown", &with("\"10s\"", "\"10 parsecs\""));
-    shown("unit-missing", &with("\"10s\"", "10"));
-    shown("unit-x", &with("\"10s\"", "\"10x\""));
-    shown("share-without-percent", &with("\"3%\"", "0.03"));
-    shown(
+    wrong("unit-unknown", "\"10s\"", "\"10 parsecs\"");
+    wrong("unit-missing", "\"10s\"", "10");
+    wrong("unit-x", "\"10s\"", "\"10x\"");
+    wrong("share-without-percent", "\"3%\"", "0.03");
+    wrong(
         "rate-without-unit",
-        &with("[design]", "[load]\nrate = \"2000\"\n[design]"),
+        "[design]",
+        "[load]\nrate = \"2000\"\n[design]",
     );
 }
 
@@ -236,26 +222,18 @@ fn curves() {
 
 #[test]
 fn names_that_nothing_has() {
-    shown(
-        "server-undefined-in-url",
-        &with("http://proxy/", "http://prox/"),
-    );
-    shown(
+    wrong("server-undefined-in-url", "http://proxy/", "http://prox/");
+    wrong(
         "server-undefined-in-upstreams",
-        &with("[\"backend\"]", "[\"back\"]"),
+        "[\"backend\"]",
+        "[\"back\"]",
     );
-    shown("host-undefined", &with("host = \"vm\"", "host = \"wm\""));
-    shown("recipe-unknown", &with("\"lighttpd\"", "\"lightppd\""));
-    shown("baseline-unknown", &with("\"direct\"", "\"dierct\""));
-    shown("factor-unknown", &with("connections =", "conections ="));
-    shown(
-        "factor-of-no-server",
-        &with("connections =", "prxy.workers ="),
-    );
-    shown(
-        "placeholder-unknown",
-        &with("backend/cgi", "backend/{size}/cgi"),
-    );
+    wrong("host-undefined", "host = \"vm\"", "host = \"wm\"");
+    wrong("recipe-unknown", "\"lighttpd\"", "\"lightppd\"");
+    wrong("baseline-unknown", "\"direct\"", "\"dierct\"");
+    wrong("factor-unknown", "connections =", "conections =");
+    wrong("factor-of-no-server", "connections =", "prxy.workers =");
+    wrong("placeholder-unknown", "backend/cgi", "backend/{size}/cgi");
 }
 
 #[test]
@@ -280,22 +258,18 @@ a = "http://a/"
 
 #[test]
 fn parameters() {
-    shown(
-        "parameter-unknown",
-        &with("mpm = \"event\"", "mmp = \"event\""),
-    );
-    shown(
-        "parameter-type",
-        &with("mpm = \"event\"", "keepalive = \"yes\""),
-    );
-    shown(
+    wrong("parameter-unknown", "mpm = \"event\"", "mmp = \"event\"");
+    wrong("parameter-type", "mpm = \"event\"", "keepalive = \"yes\"");
+    wrong(
         "parameter-range",
-        &with("mpm = \"event\"", "listen_backlog = 70000"),
+        "mpm = \"event\"",
+        "listen_backlog = 70000",
     );
-    shown("parameter-word", &with("mpm = \"event\"", "mpm = \"evnt\""));
-    shown(
+    wrong("parameter-word", "mpm = \"event\"", "mpm = \"evnt\"");
+    wrong(
         "parameter-level",
-        &with("connections = [96", "proxy.workers = [-1"),
+        "connections = [96",
+        "proxy.workers = [-1",
     );
     shown(
         "upstreams-too-many",
@@ -309,25 +283,24 @@ fn parameters() {
 fn subjects() {
     shown("subjects-none", "title = \"t\"\n");
     shown("subjects-empty", "title = \"t\"\n[subjects]\n");
-    shown(
-        "subjects-twice",
-        &with("lighttpd = \"http", "direct = \"http"),
-    );
-    shown("subject-https", &with("http://proxy/", "https://proxy/"));
-    shown("subject-no-url", &with("http://proxy/", "proxy/"));
-    shown(
+    wrong("subjects-twice", "lighttpd = \"http", "direct = \"http");
+    wrong("subject-https", "http://proxy/", "https://proxy/");
+    wrong("subject-no-url", "http://proxy/", "proxy/");
+    wrong(
         "subject-port-out-of-range",
-        &with("http://proxy/", "http://127.0.0.1:70000/"),
+        "http://proxy/",
+        "http://127.0.0.1:70000/",
     );
-    shown(
+    wrong(
         "subject-fragment",
-        &with("second.pl\"\nlighttpd", "second.pl#top\"\nlighttpd"),
+        "second.pl\"\nlighttpd",
+        "second.pl#top\"\nlighttpd",
     );
 }
 
 #[test]
 fn ports() {
-    shown("port-out-of-range", &with("host = \"vm\"", "port = 65536"));
+    wrong("port-out-of-range", "host = \"vm\"", "port = 65536");
     let text =
         with("host = \"vm\"", "port = 8080").replace("upstreams =", "port = 8080\nupstreams =");
     shown("port-twice", &text);
@@ -335,9 +308,9 @@ fn ports() {
 
 #[test]
 fn factors() {
-    shown("factor-empty", &with("[96, 400]", "[]"));
-    shown("factor-level-twice", &with("[96, 400]", "[96, 96]"));
-    shown("factor-level-type", &with("[96, 400]", "[96, \"many\"]"));
+    wrong("factor-empty", "[96, 400]", "[]");
+    wrong("factor-level-twice", "[96, 400]", "[96, 96]");
+    wrong("factor-level-type", "[96, 400]", "[96, \"many\"]");
     shown(
         "factor-quick",
         &format!("{GOOD}[quick.factors]\nconnections = [97]\n"),
@@ -365,8 +338,8 @@ fn factors() {
 fn files_that_are_no_experiment() {
     shown("empty", "");
     shown("only-a-comment", "# nothing\n\n");
-    shown("no-toml", &with("blocks = 10", "blocks = ten"));
-    shown("unclosed", &with("\"3%\"", "\"3%"));
+    wrong("no-toml", "blocks = 10", "blocks = ten");
+    wrong("unclosed", "\"3%\"", "\"3%");
 }
 
 #[test]
@@ -472,14 +445,10 @@ latency_window = "4s"
 subjects = ["direct"]
 "#;
 
-fn events(from: &str, to: &str) -> String {
-    assert!(EVENTS.contains(from), "there is no {from:?}");
-    EVENTS.replacen(from, to, 1)
-}
-
 #[test]
 fn what_happens_to_servers() {
     let experiment = good(parse(EVENTS));
+    let wrong = |name, from, to| shown(name, &changed(EVENTS, from, to));
     assert!(experiment.design.window.is_zero() && !experiment.design.bottleneck);
     let faults: Vec<&str> = experiment
         .conditions()
@@ -491,38 +460,17 @@ fn what_happens_to_servers() {
     assert_eq!(good(parse(&experiment.to_toml())).events, experiment.events);
     let quick = good(Experiment::parse("x.toml", EVENTS, &[], true, recipes()));
     assert_eq!(quick.subjects.len(), 1);
-    shown(
-        "event-server",
-        &events("server = \"two\"", "server = \"tow\""),
-    );
-    shown(
-        "event-what",
-        &events("what = \"{fault}\"", "what = \"kil\""),
-    );
-    shown(
-        "event-level",
-        &events("\"kill\", \"cut\"", "\"kill\", \"freeze\""),
-    );
-    shown("event-factor", &events("{fault}", "{falt}"));
-    shown("event-missing", &events("what = \"{fault}\"\n", ""));
-    shown("event-beyond", &events("at = \"1s\"", "at = \"5s\""));
-    shown(
-        "event-until",
-        &events("until = \"3s\"", "until = \"500ms\""),
-    );
-    shown(
-        "event-until-beyond",
-        &events("until = \"3s\"", "until = \"6s\""),
-    );
-    shown(
-        "event-window",
-        &events("blocks = 3", "blocks = 3\nwindow = \"2s\""),
-    );
-    shown("event-rate", &events("rate = \"500/s\"\n", ""));
-    shown(
-        "event-quick-subject",
-        &events("[\"direct\"]", "[\"direkt\"]"),
-    );
+    wrong("event-server", "server = \"two\"", "server = \"tow\"");
+    wrong("event-what", "what = \"{fault}\"", "what = \"kil\"");
+    wrong("event-level", "\"kill\", \"cut\"", "\"kill\", \"freeze\"");
+    wrong("event-factor", "{fault}", "{falt}");
+    wrong("event-missing", "what = \"{fault}\"\n", "");
+    wrong("event-beyond", "at = \"1s\"", "at = \"5s\"");
+    wrong("event-until", "until = \"3s\"", "until = \"500ms\"");
+    wrong("event-until-beyond", "until = \"3s\"", "until = \"6s\"");
+    wrong("event-window", "blocks = 3", "blocks = 3\nwindow = \"2s\"");
+    wrong("event-rate", "rate = \"500/s\"\n", "");
+    wrong("event-quick-subject", "[\"direct\"]", "[\"direkt\"]");
     // The link of a host can be cut where nothing else hangs on it.
     let beside = EVENTS.replacen("host = \"vm\"", "host = \"two\"", 1);
     shown("event-cut-beside", &beside);

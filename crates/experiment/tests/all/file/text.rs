@@ -1,8 +1,7 @@
 //! Reading an experiment never panics, and what is written out reads back the same.
 
 use crate::support::{GOOD, good, parse, parse_set, recipes};
-use experiment::catalogue;
-use experiment::{CurveSpec, Experiment, Rate, SliceLength};
+use experiment::{CurveSpec, Experiment, Rate, SliceLength, catalogue};
 use proptest::prelude::*;
 
 fn comes_back(experiment: &Experiment) -> String {

@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use crate::support::{good, parse, parse_set, recipes, rendered, scratch};
-use experiment::Experiment;
-use experiment::Recipes;
-use experiment::catalogue;
 use experiment::driver::Drivers;
+use experiment::{Experiment, Recipes, catalogue};
 
 fn document(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -6,8 +6,7 @@ use verdict::{Analysis, Distribution};
 
 use crate::html::picture::axis::{Scale, quantile_ticks, time_ticks};
 use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
-use readings::text::compact::ends_kept;
-use readings::text::compact::time;
+use readings::text::compact::{ends_kept, time};
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 70.0;

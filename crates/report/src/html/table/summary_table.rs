@@ -7,8 +7,7 @@ use readings::{Condition, RunHeader};
 use verdict::{Analysis, Comparison, Metric, SubjectRow};
 
 use crate::html::picture::svg::escaped;
-use crate::html::table::proof;
-use crate::html::table::{boxed, folded};
+use crate::html::table::{boxed, folded, proof};
 use readings::text::compact::three_digits;
 use verdict::words::{self, change_of, verdict_word};
 

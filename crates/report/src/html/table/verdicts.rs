@@ -3,8 +3,7 @@
 use verdict::{Analysis, Comparison, Verdict};
 
 use crate::html::picture::svg::{escaped, prose};
-use crate::html::table::folded;
-use crate::html::table::proof;
+use crate::html::table::{folded, proof};
 use readings::text::counted;
 use verdict::words;
 

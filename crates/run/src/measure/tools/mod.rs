@@ -9,8 +9,7 @@ use readings::{DriverRun, LoadReading, Outcome, Pacing};
 
 use self::trial::{ToolRun, ToolTrial};
 use super::rate::choose_rate;
-use super::schedule;
-use super::{Ending, Findings, GroupSetup};
+use super::{Ending, Findings, GroupSetup, schedule};
 use crate::RunEvent;
 use crate::context::Context;
 use agent::AgentError;

@@ -174,28 +174,9 @@ mod tests {
             lines[4],
             "  clients: 1 now, 40 in all, refused by all back ends: 4"
         );
-        let words = |line: &str| {
-            line.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            words(lines[6]),
-            [
-                "one",
-                "127.0.0.1:80",
-                "down,",
-                "draining",
-                "1",
-                "20",
-                "3",
-                "2.00KB",
-                "5B",
-                "412us",
-                "412us",
-                "-"
-            ]
-        );
+        let words: Vec<&str> = lines[6].split_whitespace().collect();
+        let expected = "one 127.0.0.1:80 down, draining 1 20 3 2.00KB 5B 412us 412us -";
+        assert_eq!(words.join(" "), expected);
         assert_eq!(lines[6].find("127"), lines[7].find("127"));
     }
 }

@@ -5,7 +5,9 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Answering, Done, LIMIT, Place, Running, TERM, has, program, skip, wait_until};
+use crate::common::{
+    Answering, Done, LIMIT, Place, Running, TERM, has, program, skip, wait_until, words,
+};
 
 /// Enough for the first event loop on io_uring, and not for four.
 const LOCKED: &str = "--memlock=400000:400000";
@@ -13,7 +15,7 @@ const LOCKED: &str = "--memlock=400000:400000";
 const DROPPED: &str = "-ipc_lock,-sys_resource";
 
 /// The program under a limit that holds for root as well; `None` if the limit cannot be set.
-fn limited(place: &Place, limit: &str, arguments: &[&str]) -> Option<Command> {
+fn limited(place: &Place, limit: &str, line: &str) -> Option<Command> {
     let mut command = Command::new("setpriv");
     if net::os::is_root() {
         command.args(["--bounding-set", DROPPED, "--inh-caps", DROPPED]);
@@ -26,7 +28,7 @@ fn limited(place: &Place, limit: &str, arguments: &[&str]) -> Option<Command> {
         skip("setpriv and prlimit cannot limit a program here");
         return None;
     }
-    command.arg(program()).args(arguments);
+    command.arg(program()).args(words(line));
     Some(command)
 }
 
@@ -51,13 +53,13 @@ fn epoll_takes_the_place_of_an_io_uring_without_locked_memory() {
             back_end.address
         ),
     );
-    let origin = ["origin", "--listen", "127.0.0.1:0", "--threads", "4"];
+    let origin = "origin --listen 127.0.0.1:0 --threads 4";
     let note = "weigh: io_uring cannot lock enough memory, so epoll is used";
-    for (arguments, said) in [
-        (&origin[..], "(epoll, threads: 4)"),
-        (&["balance", "b.toml"][..], "balancer: epoll, threads: 4"),
+    for (line, said) in [
+        (origin, "(epoll, threads: 4)"),
+        ("balance b.toml", "balancer: epoll, threads: 4"),
     ] {
-        let Some(command) = limited(&place, LOCKED, arguments) else {
+        let Some(command) = limited(&place, LOCKED, line) else {
             return;
         };
         let mut running = place.start_command(command);
@@ -65,18 +67,7 @@ fn epoll_takes_the_place_of_an_io_uring_without_locked_memory() {
         assert!(running.errors().contains(note), "{}", running.errors());
         stopped(running);
     }
-    let load = [
-        "load",
-        &url,
-        "--threads",
-        "4",
-        "--connections",
-        "4",
-        "--duration",
-        "300ms",
-        "--format",
-        "json",
-    ];
+    let load = format!("load {url} --threads 4 --connections 4 --duration 300ms --format json");
     let Some(command) = limited(&place, LOCKED, &load) else {
         return;
     };
@@ -85,8 +76,7 @@ fn epoll_takes_the_place_of_an_io_uring_without_locked_memory() {
     assert_eq!(done.json()["client"]["io"], "epoll");
 
     // With `--io uring` there is no fallback.
-    let asked = [&origin[..], &["--io", "uring"]].concat();
-    let Some(command) = limited(&place, LOCKED, &asked) else {
+    let Some(command) = limited(&place, LOCKED, &format!("{origin} --io uring")) else {
         return;
     };
     let done = place.start_command(command).end().expect(1);
@@ -125,8 +115,8 @@ fn a_balancer_without_descriptors_says_so_waits_and_goes_on() {
 fn goes_on_with(place: &Place, io: &str, limit: u32) {
     let socket = format!("{io}-{limit}.sock");
     let limit = format!("--nofile={limit}:{limit}");
-    let arguments = ["balance", "b.toml", "--io", io, "--socket", &socket];
-    let Some(command) = limited(place, &limit, &arguments) else {
+    let line = format!("balance b.toml --io {io} --socket {socket}");
+    let Some(command) = limited(place, &limit, &line) else {
         return;
     };
     let mut running = place.start_command(command);

@@ -40,22 +40,8 @@ pub fn write_light_proxy_cost(place: &Place) -> &'static str {
     NAME
 }
 
-/// The arguments that run `x.toml` with the recipes in `recipes`, into a folder.
-pub const fn run_into(folder: &str) -> [&str; 8] {
-    [
-        "run",
-        "x.toml",
-        "--recipes",
-        "recipes",
-        "--format",
-        "json",
-        "--out",
-        folder,
-    ]
-}
-
-/// [`run_into`] the folder `r`.
-pub const RUN: [&str; 8] = run_into("r");
+/// Runs `x.toml` with the recipes in `recipes`, into the folder `r`.
+pub const RUN: &str = "run x.toml --recipes recipes --format json --out r";
 
 /// The arguments that run an experiment with other values for some keys, into a folder.
 pub fn run_with<'a>(experiment: &'a str, sets: &[&'a str], folder: &'a str) -> Vec<&'a str> {

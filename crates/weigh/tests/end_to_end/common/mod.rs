@@ -15,6 +15,7 @@ mod upstream;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -25,8 +26,8 @@ use serde_json::Value;
 
 pub use command_line::{CommandLine, words};
 pub use experiments::{
-    DELAYED_PAGE, RUN, can_run, only_blocks_failed, proxy_and_backend, quickly, replaced, run_into,
-    run_with, write_light_proxy_cost,
+    DELAYED_PAGE, RUN, can_run, only_blocks_failed, proxy_and_backend, quickly, replaced, run_with,
+    write_light_proxy_cost,
 };
 pub use left::{alive, control_groups, descendants, devices, groups_of_hosts, with_text};
 pub use loads::{histogram, load, measured, no_errors, number, sum};
@@ -140,6 +141,13 @@ impl Place {
         path
     }
 
+    /// Writes a script that can be run.
+    pub fn write_script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.write(name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
     /// The text of a file.
     #[track_caller]
     pub fn read(&self, name: &str) -> String {
@@ -202,6 +210,14 @@ impl Place {
         };
         command.args(line.words());
         self.settle(&mut command);
+        command
+    }
+
+    /// The same, finding the programs in this place's `bin` before others.
+    pub fn weigh_with_bin(&self, line: &(impl CommandLine + ?Sized)) -> Command {
+        let mut command = self.weigh(line);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.path("bin").display()));
         command
     }
 

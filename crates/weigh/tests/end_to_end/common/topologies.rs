@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hosts::{Topology, TopologyError, TopologyOptions};
-use readings::HostSpec;
-use readings::{LinkKind, LinkSpec};
+use readings::{HostSpec, LinkKind, LinkSpec};
 use serde_json::Value;
 
 use super::skip;

@@ -64,7 +64,7 @@ fn commands_are_started_afresh_and_counted() {
 #[test]
 fn a_command_runs_in_the_callers_folder_and_has_one_of_its_own() {
     let place = Place::new();
-    place.write(
+    place.write_script(
         "bin/start",
         &format!(
             "#!/bin/sh\necho \"$MINE $PWD\" >\"$1/said\"; cat \"$1/said\"\n\
@@ -72,8 +72,6 @@ fn a_command_runs_in_the_callers_folder_and_has_one_of_its_own() {
             env!("CARGO_BIN_EXE_weigh")
         ),
     );
-    let mode: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(place.path("bin/start"), mode).unwrap();
     let subject = |name: &str| format!("{name}=MINE='a b' PORT={{port}} bin/start {{dir}}");
     let (a, b) = (subject("a"), subject("b"));
     let done = compare(&place, &[&a, &b], &["--path", "bytes/9"], "r");

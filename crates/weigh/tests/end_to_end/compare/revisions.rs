@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{CommandLine, Done, Place, Running, array, has, trials};
+use crate::common::{CommandLine, Done, Place, Running, array, has, trials, words};
 use crate::compare::own_servers::{all_measured, comparison, of_metric, there};
 
 const BUILD: &str = "rustc server.rs -o server";
@@ -195,30 +195,11 @@ fn a_bisection_names_the_slow_commit() {
     let repository = Repository::new(&place, &commits);
     git(&repository.folder, &["bisect", "start", "HEAD", "good"]);
     let program = env!("CARGO_BIN_EXE_weigh");
-    let step = [
-        program,
-        "bisect",
-        "--good",
-        "good",
-        "--build",
-        BUILD,
-        "--start",
-        START,
-        "-c",
-        "4",
-        "--metric",
-        "cpu",
-        "--more-than",
-        "60%",
-        "--window",
-        "300ms",
-        "--within",
-        "40s",
-        "--out",
-        "../steps",
-    ];
+    let line = "bisect --good good -c 4 --metric cpu --more-than 60% --window 300ms --within 40s";
+    let own = ["--build", BUILD, "--start", START, "--out", "../steps"];
     let mut command = Command::new("git");
-    command.args(["bisect", "run"]).args(step);
+    command.args(["bisect", "run", program]);
+    command.args(words(line)).args(own);
     place.settle(&mut command);
     command.current_dir(&repository.folder);
     let done = place.start_command(command).end().expect(0);

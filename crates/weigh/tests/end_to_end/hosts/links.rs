@@ -3,10 +3,9 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use crate::common::{BackEnd, Turn, far, hosts_or_skip, load_on, skip, spec};
+use crate::common::{BackEnd, Turn, far, hosts_or_skip, load_on, skip, spec, words};
 use hosts::Topology;
-use readings::{Access, HostSpec};
-use readings::{LinkKind, LinkSpec};
+use readings::{Access, HostSpec, LinkKind, LinkSpec};
 
 const URL: &str = "http://server:8080/";
 
@@ -28,18 +27,8 @@ fn kernel_has_netem() -> bool {
 
 /// The least time to connect, ms, at 1000 connections a second.
 fn connect_ms(topology: &Topology, host: &str) -> f64 {
-    let words = [
-        URL,
-        "--rate",
-        "1000",
-        "--no-keepalive",
-        "-c",
-        "100",
-        "-d",
-        "1s",
-        "--wait",
-        "sleep",
-    ];
+    let options = "--rate 1000 --no-keepalive -c 100 -d 1s --wait sleep";
+    let words = [&[URL][..], &words(options)].concat();
     let document = load_on(topology, host, &words);
     document["connect_us"]["min"].as_f64().unwrap() / 1e3
 }

@@ -2,7 +2,6 @@
 //! been seen to do. No figure may be wrong, and each fault is noticed and named.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -59,8 +58,7 @@ impl StandIn {
                 script.display(),
                 folder.display()
             );
-            let program = place.write(&format!("bin/{engine}"), &text);
-            fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+            place.write_script(&format!("bin/{engine}"), &text);
         }
         Some(Self { place })
     }
@@ -76,10 +74,7 @@ impl StandIn {
     }
 
     fn weigh(&self, line: &(impl CommandLine + ?Sized)) -> Command {
-        let mut command = self.place.weigh(line);
-        let path = std::env::var("PATH").unwrap_or_default();
-        let bin = self.place.path("bin");
-        command.env("PATH", format!("{}:{path}", bin.display()));
+        let mut command = self.place.weigh_with_bin(line);
         command.env("WEIGH_HEARTBEAT_LIMIT_S", SILENCE_S);
         command.env("XDG_CACHE_HOME", self.place.path("cache"));
         command

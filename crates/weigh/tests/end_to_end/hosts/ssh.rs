@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -112,10 +111,7 @@ impl Network {
 
     /// A call of the program that finds the test's `ssh`.
     fn weigh(&self, line: &(impl CommandLine + ?Sized)) -> Command {
-        let mut command = self.place.weigh(line);
-        let path = std::env::var("PATH").unwrap_or_default();
-        let bin = self.place.path("bin");
-        command.env("PATH", format!("{}:{path}", bin.display()));
+        let mut command = self.place.weigh_with_bin(line);
         self.put_on(DESK, &mut command);
         command
     }
@@ -190,8 +186,7 @@ impl Sshd {
             config.display()
         );
         if !ssh.exists() {
-            place.write("bin/ssh", &script);
-            fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+            place.write_script("bin/ssh", &script);
         }
         let child = daemon(network, name, &dir.join("sshd_config"));
         let sshd = Self { child, temp, cache };
@@ -384,9 +379,12 @@ fn hosts_behind_ssh_make_the_same_trials() {
     assert!([0, 4].contains(&network.run(call).status));
     assert_eq!(fs::metadata(&command).unwrap().modified().unwrap(), age);
     make_one_load(&network);
-    assert!(vm.left().is_empty(), "{:?}", vm.left());
-    assert!(client.left().is_empty(), "{:?}", client.left());
-    assert!(place.left().is_empty(), "{:?}", place.left());
+    nothing_is_left(place, &[vm, client]);
+}
+
+fn nothing_is_left(place: &Place, machines: &[Sshd]) {
+    let left = machines.iter().map(Sshd::left).chain([place.left()]);
+    assert_eq!(left.flatten().collect::<Vec<_>>(), [""; 0]);
 }
 
 /// Has both machines and this one put one load on a back end here.
@@ -437,10 +435,7 @@ fn cut(host: &str, victim: impl Fn(u32, &Sshd) -> i32) {
     assert_eq!(trials.len(), 9);
     let lost = format!("lost the agent: host `{host}`");
     only_blocks_failed(&trials, |block| block == 2, &[&lost]);
-    for machine in &machines {
-        assert!(machine.left().is_empty(), "{:?}", machine.left());
-    }
-    assert!(place.left().is_empty(), "{:?}", place.left());
+    nothing_is_left(place, &machines);
     network.run("run --resume r --format json").none_failed();
 }
 
@@ -515,10 +510,7 @@ fn events_and_bottlenecks_of_servers_behind_ssh() {
             assert!(server["cpus"].as_f64() > Some(0.0), "{probe}");
         }
     }
-    for machine in &machines {
-        assert!(machine.left().is_empty(), "{:?}", machine.left());
-    }
-    assert!(place.left().is_empty(), "{:?}", place.left());
+    nothing_is_left(place, &machines);
 }
 
 #[test]
@@ -528,17 +520,14 @@ fn a_machine_that_cannot_be_used_is_named_with_the_reason() {
     };
     let place = &network.place;
     let tools = place.path("tools");
-    place.write(
+    place.write_script(
         "tools/uname",
         "#!/bin/sh\n[ \"$1\" = -s ] && echo Linux || echo s390y\n",
     );
-    place.write(
+    place.write_script(
         "sums/sha256sum",
         &format!("#!/bin/sh\necho {}\n", "0".repeat(64)),
     );
-    for file in ["tools/uname", "sums/sha256sum"] {
-        fs::set_permissions(place.path(file), fs::Permissions::from_mode(0o755)).unwrap();
-    }
     let first = |tools: &Path| {
         format!(
             "ForceCommand PATH={}:$PATH; eval \"$SSH_ORIGINAL_COMMAND\"",

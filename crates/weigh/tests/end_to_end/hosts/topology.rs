@@ -13,8 +13,7 @@ use crate::common::{
     hosts_or_skip, load_on, run_on, skip, spec, wait_until,
 };
 use agent::wire::{Answer, Order, StartServer};
-use readings::HostSpec;
-use readings::LinkSpec;
+use readings::{HostSpec, LinkSpec};
 
 /// Set for a copy of this program that builds hosts and waits to be killed.
 const BUILDER: &str = "WEIGH_TEST_BUILDER";

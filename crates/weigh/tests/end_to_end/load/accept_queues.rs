@@ -32,7 +32,7 @@ fn a_run_names_the_full_queue_of_the_subject_whose_requests_failed_and_of_no_oth
          [design]\nblocks = 1\nwarmup = \"100ms\"\nwindow = \"1s\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
-    place.run(&RUN);
+    place.run(RUN);
     let mut named = 0;
     for trial in trials(&place.path("r")) {
         let load = &trial["outcome"]["done"]["throughput"];

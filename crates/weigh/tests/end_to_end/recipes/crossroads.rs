@@ -184,7 +184,7 @@ fn where_it_is_missing_its_two_programs_are_named_and_no_package() {
 /// Programs of the names of the real ones that take the words of its manual and go into the
 /// background as it does. What they run there is the built-in balancer. The words go to
 /// `told/words`.
-fn stand_in(place: &Place) -> PathBuf {
+fn stand_in(place: &Place) {
     let weigh = env!("CARGO_BIN_EXE_weigh");
     let told = place.path("told");
     let words = place.write("told/words", "");
@@ -201,10 +201,8 @@ fn stand_in(place: &Place) -> PathBuf {
     );
     let daemon = format!("#!/bin/sh\nexec '{weigh}' balance \"$1\"\n");
     for (name, script) in BOTH.into_iter().zip([start, daemon]) {
-        let path = place.write(&format!("bin/{name}"), &script);
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        place.write_script(&format!("bin/{name}"), &script);
     }
-    place.path("bin")
 }
 
 /// Whether control groups can be made here.
@@ -222,11 +220,9 @@ fn control_groups() -> bool {
 #[test]
 fn what_it_starts_in_the_background_is_counted_and_stopped() {
     let place = Place::new();
-    let bin = stand_in(&place);
+    stand_in(&place);
     place.experiment(EXPERIMENT);
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let mut command = place.weigh("run x.toml --out r --format json");
-    command.env("PATH", &path);
+    let command = place.weigh_with_bin("run x.toml --out r --format json");
     let done = place.start_command(command).end();
     if !control_groups() {
         done.says(&["only a control group finds it again"]);
@@ -257,15 +253,13 @@ fn what_it_starts_in_the_background_is_counted_and_stopped() {
 #[test]
 fn a_start_that_fails_is_told_with_its_reason() {
     let place = Place::new();
-    let bin = stand_in(&place);
+    stand_in(&place);
     place.experiment(EXPERIMENT);
     if !control_groups() {
         return;
     }
     let wrong = "servers.balancer.with.crossroads=\"service s { prt LISTEN_PORT; }\"";
-    let mut command = place.weigh(&format!("run x.toml --out r --set '{wrong}'"));
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    command.env("PATH", path);
+    let command = place.weigh_with_bin(&format!("run x.toml --out r --set '{wrong}'"));
     let done = place.start_command(command).end();
     assert_ne!(done.status, 0);
     done.says(&["`balancer` ended by itself", "did you mean `port`"]);

@@ -34,20 +34,11 @@ fn experiment(place: &Place, subjects: &str, load: &str, design: &str) {
     );
 }
 
-const CALL: [&str; 8] = [
-    "run",
-    "x.toml",
-    "--drivers",
-    "drivers",
-    "--out",
-    "r",
-    "--format",
-    "json",
-];
+const CALL: &str = "run x.toml --drivers drivers --out r --format json";
 
 fn run(place: &Place) -> crate::common::Done {
     fs::create_dir_all(place.path("drivers")).unwrap();
-    let done = place.run(&CALL);
+    let done = place.run(CALL);
     assert!(place.left().is_empty(), "{:?}", place.left());
     done
 }
@@ -415,7 +406,7 @@ fn hanging(place: &Place) -> crate::common::Running<'_> {
         "hangs",
         "setsid sleep 1000 &\ntrap '' TERM INT\necho > ../../hangs\nsleep 1000\n",
     );
-    let mut running = place.start(&CALL);
+    let mut running = place.start(CALL);
     // Its folder is the agent's, and that one's the place's.
     let mark = place.temp().join("hangs");
     running.until("its driver hangs", || mark.exists());

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{KILL, Place, RUN, array, has, journal, quickly, run_into, trials};
+use crate::common::{KILL, Place, RUN, array, has, journal, quickly, trials};
 use serde_json::Value;
 
 const SETS: [&str; 4] = [
@@ -22,7 +22,7 @@ fn pages_of_any_size_are_measured() {
          [subjects]\nx = \"http://o/bytes/{bytes}\"\n\
          [factors]\nbytes = [100, 2000000]\n[load]\nconnections = 4\n",
     );
-    let document = place.run(&RUN).none_failed();
+    let document = place.run(RUN).none_failed();
     assert_eq!(array(&document["table"]).len(), 2, "{document}");
 }
 
@@ -77,11 +77,11 @@ fn each_way_in_which_a_server_is_set_is_kept_once() {
         assert_eq!(conditions(&servers["b"]).len(), 4, "{servers}");
         assert!(servers["b"].get("otherwise").is_none(), "{servers}");
     };
-    place.run(&run_into("r")).result();
+    place.run(RUN).result();
     whole(&look("r"));
     // A run that goes on adds what it has not seen, and keeps what it has.
-    let one_block = ["--set", "design.blocks=1"];
-    let mut running = place.start(&[&run_into("half")[..], &one_block].concat());
+    let half = RUN.replace("--out r", "--out half --set design.blocks=1");
+    let mut running = place.start(&half);
     let folder = place.path("half");
     running.until("a condition was measured", || {
         folder.join("hosts.json").exists()

@@ -75,7 +75,7 @@ fn what_failed_once_is_made_again_in_its_block_and_all_rows_are_kept() {
         )
     };
     place.write("x.toml", &experiment(2));
-    let done = place.run(&RUN);
+    let done = place.run(RUN);
     let document = done.result();
     has(&done.err, "the condition is repeated (2 retries left");
     assert_eq!(document["trials"]["failed"], 0);
@@ -93,7 +93,7 @@ fn what_failed_once_is_made_again_in_its_block_and_all_rows_are_kept() {
     fs::remove_file(&flag).unwrap();
     fs::remove_dir_all(place.path("r")).unwrap();
     place.write("x.toml", &experiment(0));
-    let document = place.run(&RUN).json();
+    let document = place.run(RUN).json();
     assert_eq!(document["trials"]["failed"], 3);
     assert_eq!(trials(&place.path("r")).len(), 6);
     assert!(place.left().is_empty(), "{:?}", place.left());
@@ -116,7 +116,7 @@ fn two(place: &Place, apart: &str, command: &str) -> (serde_json::Value, Vec<Str
              [design]\nblocks = 1\nretries = 0\napart = \"{apart}\"\n{QUICK}"
         ),
     );
-    let document = place.run(&RUN).json();
+    let document = place.run(RUN).json();
     assert!(place.left().is_empty(), "{:?}", place.left());
     fs::remove_dir_all(place.path("r")).unwrap();
     let warnings = array(&document["warnings"])
@@ -166,7 +166,7 @@ fn what_has_failed_is_made_again_even_where_nothing_is_left_to_settle() {
         ),
     );
     // Nothing is left to compare after the first block.
-    let document = place.run(&RUN).expect(1).json();
+    let document = place.run(RUN).expect(1).json();
     assert_eq!(document["trials"]["done"], 0, "{document}");
     assert_eq!(document["trials"]["failed"], 3, "{document}");
     place.write("home/up", "");

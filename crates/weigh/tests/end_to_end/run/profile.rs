@@ -114,15 +114,7 @@ fn samples(folded: &str, function: &str) -> (u64, u64) {
     found
 }
 
-const CALL: [&str; 7] = [
-    "run",
-    "x.toml",
-    "--recipes",
-    "recipes",
-    "--profile",
-    "--out",
-    "r",
-];
+const CALL: &str = "run x.toml --recipes recipes --profile --out r";
 
 #[test]
 fn a_planted_function_stands_in_the_difference_to_the_baseline() {
@@ -131,7 +123,7 @@ fn a_planted_function_stands_in_the_difference_to_the_baseline() {
         return skip("perf is not installed or not allowed");
     }
     // A single block decides nothing.
-    let end = place.run(&CALL);
+    let end = place.run(CALL);
     let read = |name: &str| {
         let path = place.path(&format!("r/profile/{name}"));
         fs::read_to_string(path).unwrap_or_else(|e| panic!("{name}: {e}\n{}", end.err))
@@ -155,7 +147,7 @@ fn a_planted_function_stands_in_the_difference_to_the_baseline() {
 #[test]
 fn without_perf_one_line_says_so_and_the_run_goes_on() {
     let Some(place) = place() else { return };
-    let mut command = place.weigh(&CALL);
+    let mut command = place.weigh(CALL);
     command.env("PATH", place.path("nothing-here"));
     let end = place.start_command(command).end();
     let journal = place.read("r/journal.jsonl");

@@ -136,7 +136,7 @@ fn a_run_that_waits_for_a_server_can_be_stopped_at_once() {
         "title = \"x\"\n[servers.a]\nrecipe = \"sleepy\"\n[subjects]\nx = \"http://a/\"\n\
          y = \"http://a/y\"\n",
     );
-    let mut running = place.start(&RUN);
+    let mut running = place.start(RUN);
     let pid = running.pid();
     running.until("the server is up", || {
         descendants(pid)

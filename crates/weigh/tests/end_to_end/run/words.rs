@@ -149,15 +149,8 @@ fn a_program_that_is_not_installed_is_named_with_the_command_that_installs_it() 
         "absent.toml",
         &GOOD.replace("\"origin\"\n[servers.b", "\"absent\"\n[servers.b"),
     );
-    let run = [
-        "run",
-        "absent.toml",
-        "--recipes",
-        "recipes",
-        "--out",
-        "never",
-    ];
-    let done = place.run(&run).expect(2);
+    let run = "run absent.toml --recipes recipes --out never";
+    let done = place.run(run).expect(2);
     done.says(&[
         "weigh-absent-d is not installed",
         "apt-get install",

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use crate::common::{Done, Origin, Place, array};
+use crate::common::{Done, Origin, Place, array, words};
 use serde_json::Value;
 
 /// A report of wrk runs: from far away and from next door, two rounds each.
@@ -105,15 +105,7 @@ fn the_table_and_the_sentences_are_for_people_too() {
     let text = place.run("read report.txt").expect(0);
     let lines: Vec<&str> = text.out.lines().collect();
     assert_eq!(lines[0], "4 readings");
-    for word in [
-        "tool",
-        "conns",
-        "threads",
-        "requests/s",
-        "mean",
-        "max",
-        "errors",
-    ] {
+    for word in words("tool conns threads requests/s mean max errors") {
         assert!(text.out.contains(word), "no {word} in\n{}", text.out);
     }
     assert!(
@@ -201,18 +193,7 @@ fn a_text_without_outputs_is_told_what_was_looked_for() {
     place.write("prose.txt", "It felt faster than before.\n");
     let done = place.run("read prose.txt").expect(2);
     done.says(&["prose.txt", "no output of a known tool"]);
-    for tool in [
-        "wrk",
-        "ab",
-        "httperf",
-        "h2load",
-        "hey",
-        "oha",
-        "k6",
-        "redis-benchmark",
-        "siege",
-        "time",
-    ] {
+    for tool in words("wrk ab httperf h2load hey oha k6 redis-benchmark siege time") {
         done.says(&[&format!("{tool}: `")]);
     }
     assert_eq!(done.out, "");

@@ -116,23 +116,10 @@ fn schemas_are_printed_and_a_real_result_fits() {
             "{of}"
         );
     }
-    let call = [
-        "run",
-        write_light_proxy_cost(&place),
-        "--quick",
-        "--out",
-        "r",
-        "--format",
-        "json",
-        "--set",
-        "design.blocks=2",
-        "--set",
-        "design.window=0.4s",
-        "--set",
-        "design.latency_window=0.3s",
-    ];
+    let name = write_light_proxy_cost(&place);
+    let sets = "--set design.blocks=2 --set design.window=0.4s --set design.latency_window=0.3s";
     // Valid or not, it is a result.
-    let end = place.run(&call);
+    let end = place.run(&format!("run {name} --quick --out r --format json {sets}"));
     let result: serde_json::Value = serde_json::from_str(&end.out).unwrap();
     let schema_of_results = schema("result");
     let errors: Vec<String> = schema_of_results

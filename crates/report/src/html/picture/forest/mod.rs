@@ -51,6 +51,7 @@ struct Plot<'a> {
 }
 
 /// A row of an interval plot.
+#[derive(Default)]
 struct Row<'a> {
     name: &'a str,
     /// The link to the figures behind it.
@@ -86,14 +87,9 @@ impl<'a> Row<'a> {
                 Verdict::Invalid => "v-invalid",
             },
             series: 1,
-            estimate: None,
-            interval: None,
-            is_censored: (false, false),
-            matters: None,
-            blocks: Vec::new(),
-            figure: None,
             tone: c.verdict.word(),
             word: verdict_word(c),
+            ..Self::default()
         }
     }
 
@@ -101,18 +97,12 @@ impl<'a> Row<'a> {
     fn of_noise(floor: &'a NoiseFloor) -> Self {
         Self {
             name: "noise floor",
-            proof: None,
             place: condition(&floor.condition),
             class: "v-noise",
             series: 3,
-            estimate: None,
-            interval: None,
-            is_censored: (false, false),
-            matters: None,
-            blocks: Vec::new(),
-            figure: None,
             tone: "noise",
             word: "baseline against itself".to_owned(),
+            ..Self::default()
         }
     }
 

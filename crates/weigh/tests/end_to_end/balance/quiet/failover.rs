@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::common::{
     Done, KILL, LIMIT, Place, Running, command_on, free_port, hosts_or_skip, measured, run_on,
-    skip, spec, sum, wait_until,
+    skip, spec, sum, wait_until, words,
 };
 
 const STOP: i32 = 19;
@@ -106,23 +106,10 @@ impl<'p> Scene<'p> {
         // Longer than it takes to send a request that nobody answers to another back end.
         let timeout = if self.kind == "http" { "5s" } else { "1s" };
         let url = format!("http://{}/", self.address);
-        let words = [
-            "load",
-            &url,
-            "--no-keepalive",
-            "-c",
-            "2000",
-            "--stages",
-            stages,
-            "--timeout",
-            timeout,
-            "--format",
-            "json",
-            "--expect-status",
-            "200",
-        ];
+        let how = format!("-c 2000 --stages {stages} --timeout {timeout} --expect-status 200");
+        let line = format!("load {url} --no-keepalive --format json {how}");
         let before = self.total();
-        let mut load = on(self.place, at, &words);
+        let mut load = on(self.place, at, &words(&line));
         load.until("it is under way", || self.total() > before + RATE / 4);
         treat();
         // A busy machine makes such a load late; that is said, and not what is asked here.

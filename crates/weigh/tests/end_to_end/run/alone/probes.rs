@@ -329,7 +329,7 @@ fn a_server_that_was_started_again_while_it_was_measured_makes_its_trial_invalid
         design("200ms", "2s")
     );
     place.write("x.toml", &text);
-    let mut run = place.start(&RUN);
+    let mut run = place.start(RUN);
     let origin = " origin --listen";
     let of_server = || {
         let all = with_text(&place.temp().display().to_string());

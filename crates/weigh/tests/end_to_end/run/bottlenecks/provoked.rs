@@ -20,7 +20,7 @@ const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"200ms\"\nwindow = \"200ms
 fn bottlenecks(place: &Place, text: &str) -> Vec<Value> {
     std::fs::create_dir_all(place.path("recipes")).unwrap();
     place.write("x.toml", &format!("title = \"t\"\n{text}{DESIGN}"));
-    let document = place.run(&RUN).result();
+    let document = place.run(RUN).result();
     let found = array(&document["bottlenecks"]).clone();
     assert!(!found.is_empty(), "{document}");
     let page = place.read("r/report.html");

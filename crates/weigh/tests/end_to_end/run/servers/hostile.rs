@@ -423,7 +423,7 @@ fn a_server_has_a_short_environment_and_gains_no_privileges() {
 fn files_that_were_open_when_weigh_was_started_are_not_the_servers() {
     let place = Place::new();
     let open = place.write("open", SECRET);
-    let program = place.write(
+    let program = place.write_script(
         "start",
         &format!(
             "#!/bin/sh\nexec 7<>{}\nexec {} \"$@\"\n",
@@ -431,7 +431,6 @@ fn files_that_were_open_when_weigh_was_started_are_not_the_servers() {
             env!("CARGO_BIN_EXE_weigh")
         ),
     );
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let Some(mut scene) = Scene::with(&program) else {
         return;
     };

@@ -26,7 +26,7 @@ fn run(place: &Place, more: &str) -> (i32, String, Value) {
              [subjects]\ngood = \"http://good/\"\nodd = \"http://odd/\"\n\
              [load]\nconnections = 4\n{more}\n"
     ));
-    let done = place.run(&RUN);
+    let done = place.run(RUN);
     let document = done.result();
     assert!(place.left().is_empty(), "{:?}", place.left());
     (done.status, done.err, document)
@@ -130,7 +130,7 @@ fn a_server_that_dies_under_load_fails_its_block_with_its_last_output() {
          timeout = \"1s\"\n\
          [design]\nblocks = 1\nwarmup = \"1s\"\nwindow = \"1s\"\nlatency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
     );
-    let done = place.run(&RUN);
+    let done = place.run(RUN);
     let document = done.expect(1).result();
     let reason = reason(&document);
     assert!(

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Place, array, has, run_into};
+use crate::common::{Place, RUN, array, has};
 
 const DESIGN: &str = "[design]\nblocks = 1\nwarmup = \"50ms\"\nwindow = \"100ms\"\n\
     latency_window = \"0s\"\nretries = 0\nbottleneck = false\n";
@@ -38,7 +38,9 @@ fn recipes_with_different_workers_are_warned_of_and_with_equal_ones_are_not() {
              baseline = \"x\"\n"
         );
         place.write("x.toml", &text);
-        let document = place.run(&run_into(folder)).result();
+        let document = place
+            .run(&RUN.replace("--out r", &format!("--out {folder}")))
+            .result();
         let warnings = array(&document["warnings"]).iter();
         let about: Vec<String> = warnings
             .filter_map(|one| one.as_str())
