@@ -4,11 +4,6 @@
 //! reading a long journal takes nearly all of its time here.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-pub mod hlog;
-mod quantiles;
-
-pub use quantiles::Quantiles;
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -19,13 +14,10 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use serde::{Deserialize, Serialize};
 
-<<<<<<<< HEAD:crates/readings/src/histogram/mod.rs
-========
 mod quantiles;
 
 pub use quantiles::Quantiles;
 
->>>>>>>> house-build:crates/histogram/src/lib.rs
 /// A latency histogram in nanoseconds: HdrHistogram, three significant digits, 1 ns to 1 h.
 ///
 /// It serializes as the text that other HdrHistogram tools read: V2, compressed, base64.

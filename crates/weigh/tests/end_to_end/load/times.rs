@@ -32,7 +32,7 @@ fn what_holds_the_load_up_is_told_apart_from_what_the_server_took() {
     let place = Place::new();
     let origin = Origin::start(&place);
     let kernel = held_up(&place, &origin, "kernel");
-    let program = held_up(&place, &origin, "program");
+    let program = held_up(&place, &origin, "userspace");
     let p90 = |document: &serde_json::Value, name: &str| number(&document[name]["p90"]);
     let (own, seen) = (p90(&kernel, "service_us"), p90(&program, "service_us"));
     assert!(own >= 20_000.0, "{own}");
