@@ -36,8 +36,3 @@ pub use crate::summary::words::run::{probes, rate_choice, stage};
 pub use crate::trial::flaw::words::{flaw, flaws, full_queue, reason, trial_flaw};
 pub use crate::trial::lag::words::late_client;
 pub use crate::trial::pauses::words::without_pauses;
-
-/// [`flaws`] of a load.
-pub fn load_flaws(load: &readings::LoadReading) -> Vec<String> {
-    flaws(&crate::load_flaws(load))
-}

@@ -1,9 +1,10 @@
 //! One load as JSON.
 
-use readings::{LoadReading, Pacing, Quantiles};
+use readings::{Pacing, Quantiles};
 use serde_json::{Map, Value, json as object};
 
-use verdict::words::load_flaws;
+use verdict::JudgedLoad;
+use verdict::words::flaws;
 
 /// One load as the JSON document of `weigh load --format json`.
 ///
@@ -12,7 +13,8 @@ use verdict::words::load_flaws;
 /// `service_us` from the time that it was sent; they differ in an open loop only.
 /// `latency_us_unresolved` names the quantiles that too few answers stand behind, and `problems`
 /// says why the load cannot be used, if it cannot.
-pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
+pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
+    let reading = load.reading;
     let response = reading.response.quantiles();
     let own = object!({
         "requests": reading.requests,
@@ -66,7 +68,7 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
         },
         "receive_lag_us": reading.receive_lag.quantiles(),
         "offered": reading.offered,
-        "overload": verdict::overload(reading).map(|overload| object!({
+        "overload": load.overload.as_ref().map(|overload| object!({
             "carried_per_s": overload.carried_per_s,
             "offered_per_s": overload.offered_per_s,
             "backlog_end": overload.backlog_end,
@@ -82,7 +84,7 @@ pub fn load_json(reading: &LoadReading, extra: Map<String, Value>) -> Value {
         "rows_left_out": reading.rows_left_out,
         "wrong": reading.wrong,
         "accept_queues": reading.accept_queues,
-        "problems": load_flaws(reading),
+        "problems": flaws(&load.flaws),
         "histogram": reading.response.to_base64(),
     });
     let mut document = extra;
@@ -112,7 +114,7 @@ mod tests {
         let mut extra = Map::new();
         extra.insert("url".into(), "http://127.0.0.1/".into());
         extra.insert("requests".into(), "nonsense".into());
-        let doc = load_json(&reading, extra);
+        let doc = load_json(&JudgedLoad::of(&reading), extra);
         assert_eq!(doc["url"], "http://127.0.0.1/");
         assert_eq!(doc["requests"], 20_000);
         assert_eq!(doc["requests_per_s"], 2_000.0);

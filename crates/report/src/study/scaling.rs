@@ -12,7 +12,7 @@ use crate::text::load_hosts::{made_by, names};
 use crate::text::plot::Plot;
 use readings::text::compact::time;
 use readings::text::once;
-use verdict::words::{self, flaw, load_flaws};
+use verdict::words::{self, flaw};
 
 /// What `weigh capacity --concurrency` found.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub fn scaling_json(view: &ScalingView<'_>) -> Value {
             "errors": s.load.errors,
             "latency_us": s.load.response.quantiles(),
             "client": s.load.client,
-            "problems": load_flaws(&s.load),
+            "problems": words::flaws(&s.flaws()),
         })
     };
     let level = |l: &Level| {

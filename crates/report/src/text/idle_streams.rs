@@ -66,7 +66,7 @@ mod tests {
         ] {
             assert!(note.contains(part), "no {part:?} in {note}");
         }
-        let text = load_terminal(&limited, "http://h/", &[]);
+        let text = load_terminal(&verdict::JudgedLoad::of(&limited), "http://h/", &[]);
         assert!(
             text.contains("queueing, some 200 streams over the throughput"),
             "{text}"

@@ -8,7 +8,8 @@ use crate::text::load_parts as parts;
 use crate::text::visible::one_line;
 use crate::text::{idle_streams, load_hosts};
 use readings::text::compact::{bytes, time};
-use verdict::words::{full_queue, late_client, load_flaws, without_pauses};
+use verdict::JudgedLoad;
+use verdict::words::{flaws, full_queue, late_client, without_pauses};
 
 const QUANTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
@@ -27,10 +28,12 @@ const WAITED: f64 = 0.01;
 /// behind carry a `?`. What makes the figures less than they seem is said below them: a busy
 /// client, errors, and in a closed loop that latency under saturation is queueing. `more` are notes of
 /// the caller.
-pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> String {
+pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> String {
+    let reading = load.reading;
+    let reasons = flaws(&load.flaws);
     let mut out = format!("{} measured @ {url}\n", seconds(reading.duration_s));
     out.push_str(&format!("  {}\n", how(reading)));
-    out.push_str(&latencies(reading));
+    out.push_str(&latencies(load));
     out.push_str(&format!(
         "  {} in {}, {} read\n",
         requests(reading),
@@ -52,19 +55,17 @@ pub fn load_terminal(reading: &LoadReading, url: &str, more: &[String]) -> Strin
     out.push_str(&parts::fairness(reading));
     out.push_str(&load_hosts::table(reading));
     out.push_str(&client(reading));
-    for note in more.iter().chain(&notes(reading)) {
+    for note in more.iter().chain(&notes(load, &reasons)) {
         out.push_str(&format!("  Note: {}\n", one_line(note)));
     }
-    if let Some(late) = verdict::late_at(reading, 0.99)
-        && verdict::late_at(reading, 0.5).is_none()
-    {
+    if let Some(late) = &load.late_tail {
         out.push_str(&format!(
             "  Note: {}; do not read the tail as the server's\n",
-            late_client(&late)
+            late_client(late)
         ));
     }
-    for reason in load_flaws(reading) {
-        out.push_str(&format!("  Invalid: {}\n", one_line(&reason)));
+    for reason in &reasons {
+        out.push_str(&format!("  Invalid: {}\n", one_line(reason)));
     }
     out.push_str(&format!(
         "Requests/sec: {:>10.2}\n",
@@ -127,12 +128,13 @@ fn how(reading: &LoadReading) -> String {
     format!("{threads} and {connections}{hosts}, {pacing}{io}")
 }
 
-fn latencies(reading: &LoadReading) -> String {
+fn latencies(load: &JudgedLoad<'_>) -> String {
+    let reading = load.reading;
     let mut rows: Vec<(&str, &Histogram)> = Vec::new();
     match reading.pacing {
         Pacing::Closed => rows.push(("Latency", &reading.response)),
         Pacing::Open { .. } => {
-            rows.push((rows_first(reading), &reading.response));
+            rows.push((rows_first(load), &reading.response));
             rows.push(("Service (from sent)", &reading.service));
             rows.push(("Client's lag, to send", &reading.schedule_lag));
         }
@@ -144,7 +146,7 @@ fn latencies(reading: &LoadReading) -> String {
         rows.push(("TLS handshake", &tls.handshake));
         rows.push(("TLS handshake, resumed", &tls.resumed_handshake));
     }
-    rows.retain(|(name, h)| h.count() > 0 || *name == rows_first(reading));
+    rows.retain(|(name, h)| h.count() > 0 || *name == rows_first(load));
     let wide = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = format!("  {:wide$}", "");
     for name in ["mean", "stdev"]
@@ -199,10 +201,10 @@ fn requests(reading: &LoadReading) -> String {
     }
 }
 
-fn rows_first(reading: &LoadReading) -> &'static str {
-    match reading.pacing {
+fn rows_first(load: &JudgedLoad<'_>) -> &'static str {
+    match load.reading.pacing {
         Pacing::Closed => "Latency",
-        Pacing::Open { .. } if verdict::overload(reading).is_some() => "Response, of a backlog",
+        Pacing::Open { .. } if load.overload.is_some() => "Response, of a backlog",
         Pacing::Open { .. } => "Response (from due)",
     }
 }
@@ -248,7 +250,8 @@ fn client(reading: &LoadReading) -> String {
     )
 }
 
-fn notes(reading: &LoadReading) -> Vec<String> {
+fn notes(load: &JudgedLoad<'_>, reasons: &[String]) -> Vec<String> {
+    let reading = load.reading;
     let mut notes = Vec::new();
     let closed = reading.pacing == Pacing::Closed;
     if closed && reading.client.saturated {
@@ -276,7 +279,7 @@ fn notes(reading: &LoadReading) -> Vec<String> {
         ));
     }
     if let Pacing::Open { rate_per_s } = reading.pacing
-        && verdict::overload(reading).is_none()
+        && load.overload.is_none()
         && reading.answered_per_s() < 0.95 * rate_per_s
     {
         notes.push(format!(
@@ -286,22 +289,22 @@ fn notes(reading: &LoadReading) -> Vec<String> {
             rate(rate_per_s)
         ));
     }
-    if let Some(found) = verdict::without_pauses(reading) {
-        notes.push(without_pauses(&found));
+    if let Some(found) = &load.without_pauses {
+        notes.push(without_pauses(found));
     }
     if reading.errors.total() > 0 {
         notes.push("the latency figures leave out requests that failed".to_owned());
     }
-    notes.extend(full_queues(reading));
+    notes.extend(full_queues(reading, reasons));
     notes
 }
 
 /// The accept queues that were full, where no reason against the load names them.
-fn full_queues(reading: &LoadReading) -> Option<String> {
+fn full_queues(reading: &LoadReading, reasons: &[String]) -> Option<String> {
     let queues: Vec<String> = reading.accept_queues.iter().map(full_queue).collect();
     let queues = queues.join("; ");
     let is_named = |reason: &String| reason.contains(&queues);
-    (!queues.is_empty() && !load_flaws(reading).iter().any(is_named)).then(|| {
+    (!queues.is_empty() && !reasons.iter().any(is_named)).then(|| {
         format!(
             "{queues}; a SYN that finds its queue full is dropped, and sent again a second or more \
              later"
@@ -318,7 +321,7 @@ mod tests {
     #[test]
     fn a_closed_loop_looks_as_wrk_users_expect() {
         let text = load_terminal(
-            &load(20_000.0, 4_800.0, None),
+            &JudgedLoad::of(&load(20_000.0, 4_800.0, None)),
             "http://127.0.0.1:8080/",
             &[],
         );
@@ -341,7 +344,7 @@ mod tests {
     fn an_open_loop_shows_response_and_service() {
         let mut reading = load(1_200.0, 400.0, Some(2_000.0));
         reading.schedule_lag.record_ns(5_000);
-        let text = load_terminal(&reading, "http://h/", &[]);
+        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
         for part in [
             "open loop at 2,000 requests/s",
             "  Response (from due)",
@@ -357,13 +360,16 @@ mod tests {
     #[test]
     fn the_latency_of_an_overload_is_labelled() {
         let mut reading = load(2_000.0, 400.0, Some(2_000.0));
-        assert!(load_terminal(&reading, "http://h/", &[]).contains("Response (from due)"));
+        assert!(
+            load_terminal(&JudgedLoad::of(&reading), "http://h/", &[])
+                .contains("Response (from due)")
+        );
         reading.offered = Some(readings::Offered {
             due: 20_000,
             answered_within: 10_000,
             backlog: [0, 2_500, 5_000, 7_500, 10_000],
         });
-        let text = load_terminal(&reading, "http://h/", &[]);
+        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
         assert!(text.contains("  Response, of a backlog"), "{text}");
         assert!(
             text.contains("it carries about 1,000/s, was offered 2,000/s"),
@@ -372,7 +378,7 @@ mod tests {
         assert!(text.contains("  20,000 requests due in 10.00s, "), "{text}");
         assert!(text.contains("Requests/sec:    1000.00\n"), "{text}");
         reading.requests = 12_000;
-        let text = load_terminal(&reading, "http://h/", &[]);
+        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
         let part = "  12,000 answers to 20,000 requests due in 10.00s, ";
         assert!(text.contains(part), "{text}");
     }
@@ -395,7 +401,7 @@ mod tests {
             },
             ..readings::ClientPauses::default()
         });
-        let text = load_terminal(&reading, "http://h/", &[]);
+        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
         let told = "p99 without the 12% of the open loop that hold or follow a pause of the \
                     client's CPU: 450us";
         assert!(text.contains(told), "{text}");
@@ -404,10 +410,11 @@ mod tests {
     #[test]
     fn a_busy_client_is_told() {
         let mut reading = load(20_000.0, 4_800.0, None);
-        assert!(!load_terminal(&reading, "http://h/", &[]).contains("at least"));
+        assert!(!load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]).contains("at least"));
         reading.client.saturated = true;
         assert!(
-            load_terminal(&reading, "http://h/", &[]).contains("this throughput is a lower bound")
+            load_terminal(&JudgedLoad::of(&reading), "http://h/", &[])
+                .contains("this throughput is a lower bound")
         );
     }
 
@@ -415,14 +422,14 @@ mod tests {
     fn streams_are_those_of_their_version_and_queue_like_connections() {
         let mut reading = load(20_000.0, 4_800.0, None);
         (reading.connections, reading.streams) = (4, Some(32));
-        let text = load_terminal(&reading, "http://h/", &[]);
+        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
         assert!(
             text.contains("4 connections of 32 HTTP/2 streams"),
             "{text}"
         );
         assert!(text.contains("128 streams over the throughput"), "{text}");
         reading.quic = Some(readings::QuicReading::default());
-        let text = load_terminal(&reading, "http://h/", &[]);
+        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
         assert!(
             text.contains("4 connections of 32 HTTP/3 streams"),
             "{text}"
@@ -433,7 +440,7 @@ mod tests {
     fn failures_are_counted_once_and_those_in_the_measured_time_are_told_apart() {
         let mut reading = load(100.0, 400.0, None);
         let line = |reading: &LoadReading| {
-            let text = load_terminal(reading, "http://h/", &[]);
+            let text = load_terminal(&JudgedLoad::of(reading), "http://h/", &[]);
             let mut lines = text.lines().filter(|line| line.starts_with("  Errors"));
             lines.next().map(str::to_owned)
         };
@@ -446,7 +453,7 @@ mod tests {
         reading.errors.timeout = 2;
         let text = line(&reading).unwrap();
         assert_eq!(text, "  Errors: 94 timeout; 2 of them in the measured time");
-        let reason = &load_flaws(&reading)[0];
+        let reason = &flaws(&JudgedLoad::of(&reading).flaws)[0];
         assert!(reason.contains("(94 timeout)"), "the same count: {reason}");
         reading.errors.timeout = 94;
         assert_eq!(line(&reading).unwrap(), "  Errors: 94 timeout");
@@ -459,7 +466,7 @@ mod tests {
             status: 502,
             count: 31_204,
         }];
-        let text = load_terminal(&reading, "http://h/", &[]);
+        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
         for part in [
             "  Errors: 31,204 status\n",
             "  Statuses: 502 x 31,204\n",

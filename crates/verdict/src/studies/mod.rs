@@ -5,6 +5,7 @@ pub mod capacity;
 pub(crate) mod curve;
 pub mod diagnose;
 pub(crate) mod gates;
+pub(crate) mod load;
 pub mod plan;
 pub mod scaling;
 pub(crate) mod shift;

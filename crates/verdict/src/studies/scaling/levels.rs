@@ -18,6 +18,13 @@ pub struct LevelStep {
     pub load: LoadReading,
 }
 
+impl LevelStep {
+    /// Why it cannot be used; empty when it can.
+    pub fn flaws(&self) -> Vec<Flaw> {
+        load_flaws(&self.load)
+    }
+}
+
 /// All rounds of one concurrency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Level {

@@ -9,6 +9,7 @@ use load::{Arrivals, Expect, Job, Segment, Stop, Target, TimestampSource, Wait};
 use net::Address;
 use readings::{LoadReading, Pacing};
 use serde_json::{Map, Value, json};
+use verdict::JudgedLoad;
 
 use crate::cli::{self, Format, LoadArgs};
 use crate::failure::Failure;
@@ -48,7 +49,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
         // Stopped in the ramp-up.
         signals.go_on()?;
     }
-    let flaws = verdict::load_flaws(&reading);
+    let judged = JudgedLoad::of(&reading);
     let mut notes = made.notes;
     if reading.requests_all == 0 {
         notes.clear();
@@ -61,19 +62,19 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));
-            print_json(&report::load_json(&reading, extra));
+            print_json(&report::load_json(&judged, extra));
         }
         Format::Text => {
             if signals.stopped() {
                 print_text("It was stopped; this is what was measured until then.\n\n");
             }
-            print_text(&report::load_terminal(&reading, &shown, &notes));
+            print_text(&report::load_terminal(&judged, &shown, &notes));
         }
     }
     if let Some(status) = signals.status() {
         return Ok(status);
     }
-    Ok(if flaws.is_empty() { 0 } else { INVALID })
+    Ok(if judged.flaws.is_empty() { 0 } else { INVALID })
 }
 
 /// A load that was made.
