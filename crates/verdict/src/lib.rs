@@ -15,7 +15,7 @@ mod metric;
 mod rules;
 pub mod simulate;
 mod stats;
-mod studies;
+pub mod studies;
 mod summary;
 mod trial;
 pub mod words;

@@ -8,16 +8,16 @@ use std::sync::mpsc::Sender;
 use net::{ConnId, Event, Io, IoOptions, os};
 use readings::Pacing;
 
-mod answers;
 mod backlog;
 mod failures;
-mod finish;
 mod late;
-mod links;
+mod multiplexed;
+mod on_event;
 mod open_loop;
 mod request_picker;
 mod requests;
 mod segment;
+mod segment_end;
 #[cfg(test)]
 mod tests;
 
@@ -32,7 +32,7 @@ use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::progress::{LoadError, Message, Progress};
 use crate::record::Recorder;
 use late::LateSegment;
-use links::{LINK, Link, QuicLinks, StreamEnd};
+use multiplexed::{LINK, Link, QuicLinks, StreamEnd};
 use request_picker::RequestPicker;
 use segment::SegmentRun;
 
@@ -143,7 +143,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
                 }
             }
         }
-        let (links, link_of) = links::links(&job, &conns_of);
+        let (links, link_of) = multiplexed::links(&job, &conns_of);
         Self {
             io,
             clock,

@@ -1,4 +1,4 @@
-//! How each metric is taken from a trial.
+//! How each metric is taken from a trial; quantiles of latency are in `of_trial`.
 
 use readings::{EVENT_ROW_MS, EventsReading, InstructionScope, LoadReading, Reading};
 

@@ -3,6 +3,7 @@
 pub(crate) mod words;
 
 pub(crate) mod figures;
+pub(crate) mod of_trial;
 mod rows;
 
 use readings::{EventsReading, GateMetric, InstructionScope, LoadReading, Reading};

@@ -66,7 +66,7 @@ pub(super) struct Row {
     pub gate: Option<GateMetric>,
     /// The head of its column in the table of figures, where no other column there has it.
     pub column: Option<&'static str>,
-    /// Quantiles and events have ways of their own.
+    /// Absent for quantiles, which `of_trial` takes from the histogram, and for events.
     pub figure: Option<Figure>,
 }
 

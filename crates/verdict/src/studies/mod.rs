@@ -2,10 +2,10 @@
 
 pub mod bottleneck;
 pub mod capacity;
-pub(crate) mod curve;
+pub mod curve;
 pub mod diagnose;
-pub(crate) mod gates;
-pub(crate) mod load;
+pub mod gates;
+pub mod load;
 pub mod plan;
 pub mod scaling;
-pub(crate) mod shift;
+pub mod shift;

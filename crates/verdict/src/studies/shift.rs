@@ -12,7 +12,7 @@ use readings::Condition;
 use serde::Serialize;
 
 use crate::Rules;
-use crate::comparison::pairs::datum::resolves;
+use crate::metric::of_trial::resolves;
 use crate::stats::sample::Sample;
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::lag::late_at;

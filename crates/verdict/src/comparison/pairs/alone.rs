@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::datum::{Datum, datum, load_of, offered};
+use crate::metric::of_trial::{Datum, datum, load_of, offered};
 use crate::stats::sample::Sample;
 use crate::trial::cells::{Attempts, Cell};
 use crate::{Metric, Reason};

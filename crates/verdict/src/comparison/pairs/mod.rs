@@ -1,7 +1,6 @@
 //! Pairs of subject and baseline, block by block.
 
 mod alone;
-pub(crate) mod datum;
 pub(crate) mod others;
 mod pooled;
 pub(crate) mod pooling;
@@ -11,9 +10,9 @@ pub(crate) use alone::Alone;
 use readings::{EventsReading, LoadReading, Slice};
 
 use crate::comparison::events::{self, Noticed};
-use crate::comparison::pairs::datum::{Datum, datum, label, load_of, offered};
 use crate::comparison::record::ratio::BlockRatio;
 use crate::metric::Value;
+use crate::metric::of_trial::{Datum, datum, label, load_of, offered};
 use crate::stats::sample::Sample;
 use crate::stats::steady::{SteadyState, steady_state};
 use crate::trial::cells::{Attempts, Cell};

@@ -7,7 +7,7 @@
 use readings::Condition;
 
 use crate::comparison::pairs::Pairs;
-use crate::comparison::pairs::datum::is_measured;
+use crate::metric::of_trial::is_measured;
 use crate::trial::cells::Cells;
 use crate::trial::loops::Loop;
 use crate::{Metric, Starts};

@@ -4,7 +4,7 @@
 //! may be full because of too many clients. So each suspicion is tested where possible: a short load
 //! changes one thing, and the change that moves the throughput names the bottleneck.
 
-pub(crate) mod words;
+pub mod words;
 
 mod effects;
 mod evidence;

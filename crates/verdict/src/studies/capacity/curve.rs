@@ -4,8 +4,8 @@ use readings::LoadReading;
 use serde::Serialize;
 
 use super::{Capacity, Judgement, Objective, Quantity};
-use crate::comparison::pairs::datum::resolves;
 use crate::late_at;
+use crate::metric::of_trial::resolves;
 
 /// One trial: a rate that was offered, and its outcome.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@
 //! that did not, a *lower* rate that failed counts more than a higher one that held, and trials are
 //! repeated where it matters, at the bounds.
 
-pub(crate) mod words;
+pub mod words;
 
 mod curve;
 mod estimate;

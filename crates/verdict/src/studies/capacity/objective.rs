@@ -4,7 +4,7 @@ use std::fmt;
 
 use readings::{LoadReading, Pacing};
 
-use crate::comparison::pairs::datum::enough;
+use crate::metric::of_trial::enough;
 use crate::trial::overload::overload;
 use crate::{LateClient, late_at};
 use readings::text::{fraction, number, rate};

@@ -4,7 +4,7 @@
 //! evidence here too: a band is the t interval of the logarithms of the blocks' quantiles. A point
 //! beyond what the subject carried has no latency: it is overloaded.
 
-pub(crate) mod words;
+pub mod words;
 
 mod bounds;
 mod contrast;

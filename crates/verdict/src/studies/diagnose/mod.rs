@@ -7,7 +7,7 @@
 //! RFC 6298 for the steps in which a SYN is sent again (1 s, then twice as long each time, so that
 //! a connection opens 1, 3 or 7 s late).
 
-pub(crate) mod words;
+pub mod words;
 
 mod between;
 mod finding;

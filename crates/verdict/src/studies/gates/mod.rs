@@ -12,7 +12,7 @@
 //!
 //! What withholds a verdict also withholds the outcome of a gate.
 
-pub(crate) mod words;
+pub mod words;
 
 mod capacity;
 mod evidence;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::blocks::{Goal, Spread};
 use super::slice_length::ShorterSlices;
 use super::{Components, PlanRow, of_block, reading};
-use crate::comparison::pairs::datum::would_resolve;
+use crate::metric::of_trial::would_resolve;
 use crate::trial::loops::Loop;
 use crate::{Metric, Rules};
 

@@ -24,7 +24,7 @@
 //! What teachers should know about the bootstrap, The American Statistician 69 (2015), for the
 //! expanded percentiles.
 
-pub(crate) mod words;
+pub mod words;
 
 mod closed_loop;
 mod fit;

@@ -13,7 +13,7 @@ pub use events::EventsRow;
 
 use crate::Metric;
 use crate::Starts;
-use crate::comparison::pairs::datum::{enough, resolves, value};
+use crate::metric::of_trial::{enough, resolves, value};
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::lag::late_at;
 use crate::trial::loops::Loop;

@@ -1,4 +1,5 @@
-//! What one trial has to say on one metric.
+//! What one trial has to say on one metric: whether it can be used, and its value. Quantiles of
+//! latency are taken here, all other figures by the function of their row.
 
 use readings::{LoadReading, Outcome, Pacing, Quantiles, Reading};
 
@@ -9,7 +10,7 @@ use crate::trial::others;
 use crate::{Flaw, Metric, Reason, TrialFlaw};
 
 /// What one trial has to say on one metric.
-pub(super) enum Datum {
+pub(crate) enum Datum {
     Value(Value),
     /// The load was not part of the trial.
     NotMeasured,
@@ -19,7 +20,7 @@ pub(super) enum Datum {
     Unresolved,
 }
 
-pub(super) fn offered(load: &LoadReading) -> Option<f64> {
+pub(crate) fn offered(load: &LoadReading) -> Option<f64> {
     match load.pacing {
         Pacing::Closed => None,
         Pacing::Open { rate_per_s } => Some(rate_per_s),
@@ -27,7 +28,7 @@ pub(super) fn offered(load: &LoadReading) -> Option<f64> {
 }
 
 /// The load that a metric is about. An outside driver may report latency of its closed loop.
-pub(super) fn load_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
+pub(crate) fn load_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
     match is_open_loop(cell, metric) {
         false => cell.throughput(),
         true => cell.latency(),
@@ -40,7 +41,7 @@ fn is_open_loop(cell: &Cell<'_>, metric: Metric) -> bool {
     metric.is_of_open_loop() && !(metric.quantile().is_some() && closed)
 }
 
-pub(super) fn label(cell: &Cell<'_>) -> Option<String> {
+pub(crate) fn label(cell: &Cell<'_>) -> Option<String> {
     Some(cell.reading()?.driver.as_ref()?.label())
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn enough(count: u64, quantile: f64) -> bool {
     count_alone.resolves(quantile)
 }
 
-pub(super) fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
+pub(crate) fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
     let reading = match &cell.trial.outcome {
         Outcome::Failed { reason, .. } => return Datum::Unusable(Reason::Failed(reason.clone())),
         Outcome::Done(reading) => reading,

@@ -4,7 +4,7 @@ use net::Io;
 use readings::Slice;
 
 use super::ROW_WORK_NS;
-use super::links;
+use super::multiplexed;
 use super::segment::SegmentRun;
 use crate::exchange::Kind;
 use crate::pacing::Pacer;
@@ -107,7 +107,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             tls.wire_bytes_read += packets.bytes_received;
             tls.wire_bytes_sent += packets.bytes_sent;
             if let Some(quic) = &mut recorder.quic {
-                links::add_packets(quic, &packets);
+                multiplexed::add_packets(quic, &packets);
                 let connections = worker.job.quic_connections();
                 quic.window_bytes = quic::client_window(connections).into();
             }
