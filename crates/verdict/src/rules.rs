@@ -1,4 +1,4 @@
-//! The rules of a run's decisions: what matters, errors, looks.
+//! The rules of a run's decisions: the margin, errors, looks.
 
 use readings::RunHeader;
 use serde::Serialize;

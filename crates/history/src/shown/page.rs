@@ -109,7 +109,7 @@ fn picture(number: usize, series: &Series) -> String {
         shown.iter().copied().fold(f64::INFINITY, f64::min),
         shown.iter().copied().fold(f64::NEG_INFINITY, f64::max),
     );
-    // Half of what matters at least, and some of the intervals.
+    // Half of the margin at least, and some of the intervals.
     let room = (0.25 * (high - low)).max(series.matters.ln_1p());
     let (low, high) = (low - room, high + room);
     let y = Scale::new(low, high, BOTTOM, TOP);

@@ -130,7 +130,7 @@ fn version(run: &SeriesRun, c: &SeriesChange) -> String {
     }
 }
 
-/// The newest runs as bars. The range is at least what matters, so that noise is not magnified.
+/// The newest runs as bars. The range is at least the margin, so that noise is not magnified.
 fn sparkline(series: &Series, width: usize) -> String {
     let logs: Vec<f64> = series.runs.iter().map(|r| r.figure.log_ratio).collect();
     let is_used = |at: usize| series.runs[at].figure.unused.is_none();

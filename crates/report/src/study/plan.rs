@@ -28,7 +28,7 @@ pub fn plan_terminal(header: &RunHeader, advice: &PlanAdvice, width: usize) -> S
         out.push_str(&wrapped("- ", &words::which(row), 2, width));
         for target in &row.targets {
             let mark = if target.is_matters {
-                ", what matters"
+                ", the margin"
             } else {
                 ""
             };
@@ -113,7 +113,7 @@ mod tests {
         assert!(needed.contains("range"), "{needed}");
         let text = plan_terminal(header, &advice, 400);
         let (md, json) = (plan_markdown(header, &advice), plan_json(header, &advice));
-        for words in [&needed, &words::which(row), "matters", "standard deviation"] {
+        for words in [&needed, &words::which(row), "the margin", "standard deviation"] {
             assert!(text.contains(words), "no {words} in {text}");
         }
         assert!(md.contains(&needed) && md.contains("| 1% | 3% |"), "{md}");

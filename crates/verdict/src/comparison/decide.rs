@@ -162,7 +162,7 @@ mod tests {
     fn a_subject_against_itself_is_rarely_called_different() {
         let false_calls = share(0.0, 0.03, 10, DIFFERENT);
         assert!(false_calls <= 0.05, "{false_calls}");
-        // With less noise than what matters it is called the same, most of the time.
+        // With less noise than the margin it is called the same, most of the time.
         let same = share(0.0, 0.01, 10, &[Verdict::Same]);
         assert!(same > 0.92, "{same}");
     }
@@ -278,7 +278,7 @@ mod tests {
             logs[at] = by;
             Sample::of(&logs).unwrap()
         };
-        // The mean of -3.6% is beyond what matters, and so would be its t interval were it narrower:
+        // The mean of -3.6% is beyond the margin, and so would be its t interval were it narrower:
         // nine blocks say -1.5%.
         let mut s = wild(4, -0.2, -0.015);
         s.correlation = 0.0;

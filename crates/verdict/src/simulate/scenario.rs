@@ -93,7 +93,7 @@ pub struct BadStarts {
 
 impl Scenario {
     /// A baseline and one subject of the given speed under one condition: throughput only, noise
-    /// of 3% between blocks, up to 30 blocks, and 3% is what matters.
+    /// of 3% between blocks, up to 30 blocks, and 3% is the margin.
     pub fn of(speed: f64) -> Self {
         Self {
             speeds: vec![speed],

@@ -16,7 +16,7 @@ fn at_least(rate: f64, experiments: u32) -> f64 {
     rate - 3.1 * (rate * (1.0 - rate) / f64::from(experiments)).sqrt()
 }
 
-/// Subjects that are alike, so noisy that what matters holds no false call back.
+/// Subjects that are alike, so noisy that the margin holds no false call back.
 fn alike() -> Scenario {
     let mut scenario = Scenario::of(1.0);
     scenario.noise.between = 0.15;

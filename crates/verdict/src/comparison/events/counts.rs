@@ -404,7 +404,7 @@ mod tests {
         let (verdict, notes) = decided(&counts(&blocks, 400_000));
         assert_eq!(verdict, Verdict::Same);
         assert_eq!(notes, [Note::SmallerThanMatters]);
-        // 0.01% against 0.1%: as large as what matters, and never the same.
+        // 0.01% against 0.1%: as large as the margin, and never the same.
         let blocks = [(20, 2), (22, 2), (18, 3), (21, 1), (19, 2)];
         assert_eq!(decided(&counts(&blocks, 20_000)).0, Verdict::Inconclusive);
     }

@@ -132,7 +132,7 @@ mod tests {
         let same = times(&[(0.1, 0.1); 3]);
         let (low, high) = same.interval(0.95);
         assert!(low <= -0.1 && high >= 0.1, "{low} {high}");
-        // Within two rows, which is what matters for so short a time.
+        // Within two rows, which is the margin for so short a time.
         assert_eq!(verdict(&same), Verdict::Same);
     }
 

@@ -12,7 +12,7 @@ use crate::{Metric, NoiseFloor, Rules};
 /// From fewer blocks than this, the spread is too uncertain.
 const BLOCKS_MIN: usize = 5;
 
-/// A noise floor that will still be wider than what matters after the run's last block.
+/// A noise floor that will still be wider than the margin after the run's last block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outlook {
     /// The noise floor so far.
@@ -26,7 +26,7 @@ pub struct Outlook {
 }
 
 /// Forecasts the noise floors of throughput and median latency after the last block. Returns the
-/// widest, if it is wider than what matters; `None` with fewer than five blocks and after the last
+/// widest, if it is wider than the margin; `None` with fewer than five blocks and after the last
 /// one. The remaining blocks are assumed to have the spread of the blocks so far.
 pub fn outlook(header: &RunHeader, trials: &[Trial]) -> Option<Outlook> {
     if let Some((header, trials)) = trials_by_load(header, trials) {

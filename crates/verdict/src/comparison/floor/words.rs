@@ -9,7 +9,7 @@ use crate::comparison::words::noise_floor;
 pub fn outlook(outlook: &Outlook) -> String {
     let wide = (outlook.half_width.exp() - 1.0) * 100.0;
     format!(
-        "{}; after all {} blocks its interval will still be about ±{}, so differences near what matters \
+        "{}; after all {} blocks its interval will still be about ±{}, so differences near the margin \
          ({}) will stay inconclusive: a quieter machine, longer windows or more blocks would help, \
          and `weigh plan` says how many",
         noise_floor(&outlook.floor).trim_end_matches('.'),

@@ -23,9 +23,9 @@ use crate::{FEWEST_BLOCKS, Metric, Rules, Verdict};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dependence {
-    /// It differs between the levels by more than what matters.
+    /// It differs between the levels by more than the margin.
     Differs,
-    /// It is the same, within what matters.
+    /// It is the same, within the margin.
     Same,
     /// The blocks do not settle it.
     Inconclusive,

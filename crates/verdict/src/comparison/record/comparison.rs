@@ -42,10 +42,10 @@ pub struct Comparison {
     pub baseline_value: Option<f64>,
     /// The same of the subject.
     pub subject_value: Option<f64>,
-    /// Whether the whole interval lies beyond what matters, in the direction of a verdict 'faster' or
+    /// Whether the whole interval lies beyond the margin, in the direction of a verdict 'faster' or
     /// 'slower': the difference surely matters.
     pub surely: bool,
-    /// The probability that the difference, in the direction of the estimate, exceeds what matters.
+    /// The probability that the difference, in the direction of the estimate, exceeds the margin.
     pub p_beyond_matters: Option<f64>,
     /// The Hodges-Lehmann estimate with its interval of the same confidence, which a few wild blocks
     /// move little. Both ends are absent where so few blocks allow no such interval.

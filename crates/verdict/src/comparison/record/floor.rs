@@ -39,7 +39,7 @@ pub struct NoiseFloor {
 }
 
 impl NoiseFloor {
-    /// Whether the baseline differs from itself by more than what matters: its interval excludes
+    /// Whether the baseline differs from itself by more than the margin: its interval excludes
     /// zero and its estimate lies beyond `matters`. Nothing else of the run can then be trusted
     /// to be free of the same bias.
     pub fn is_biased(&self, matters: f64) -> bool {
@@ -64,7 +64,7 @@ impl NoiseFloor {
             .fold(self.ratio.ln().abs(), f64::max)
     }
 
-    /// Whether the interval reaches further than what matters on either side of its estimate.
+    /// Whether the interval reaches further than the margin on either side of its estimate.
     pub(crate) fn is_wide(&self, matters: f64) -> bool {
         let width = self.low.zip(self.high).map(|(low, high)| (high / low).ln());
         width.is_some_and(|width| width / 2.0 > matters.max(0.0).ln_1p())

@@ -5,14 +5,14 @@ use crate::{CpusOfOthers, LagRemedy, NoiseFloor, Reason, Starts, Verdict};
 /// What qualifies a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
-    /// The interval excludes zero and lies within what matters.
+    /// The interval excludes zero and lies within the margin.
     SmallerThanMatters,
     /// A difference on its own, but not after the correction for so many comparisons.
     NotAmong {
         /// The comparisons of the run.
         comparisons: usize,
     },
-    /// The interval excludes zero and may reach beyond what matters.
+    /// The interval excludes zero and may reach beyond the margin.
     MayMatter,
     /// A new run of so many blocks would likely settle it.
     MoreBlocks {
@@ -53,7 +53,7 @@ pub enum Note {
         /// What the t interval alone would give.
         verdict: Verdict,
     },
-    /// More blocks would not settle it: the difference is about as large as what matters.
+    /// More blocks would not settle it: the difference is about as large as the margin.
     AsLargeAsMatters,
     /// More blocks would not settle it: the blocks differ too much.
     TooNoisy,

@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The subject is better than the baseline by more than what matters.
+    /// The subject is better than the baseline by more than the margin.
     Faster,
-    /// The subject is worse than the baseline by more than what matters.
+    /// The subject is worse than the baseline by more than the margin.
     Slower,
     /// There is no difference that matters.
     Same,

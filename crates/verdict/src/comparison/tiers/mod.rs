@@ -71,14 +71,14 @@ pub struct SubjectPair {
     pub p_value: Option<f64>,
     /// The p value after Holm's correction over all pairs of the run.
     pub p_adjusted: Option<f64>,
-    /// Whether they differ by more than what matters, beyond chance.
+    /// Whether they differ by more than the margin, beyond chance.
     pub told_apart: bool,
     /// Why they are not told apart, where the interval alone would tell them apart.
     pub withheld: Option<PairWithheld>,
 }
 
 /// Why two subjects are not told apart although the interval of their ratio excludes one and the
-/// ratio is beyond what matters.
+/// ratio is beyond the margin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairWithheld {

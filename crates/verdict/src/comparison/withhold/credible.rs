@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn no_blocks_are_forecast_where_the_noise_floor_stays_as_wide() {
-        // The difference is near what matters, and the floor would still be wider after the forecast.
+        // The difference is near the margin, and the floor would still be wider after the forecast.
         let notes = notes_of(&with_wide_floor(0.985));
         let Some(Note::BlocksAlone { floor, others }) = notes.last() else {
             panic!("{notes:?}");

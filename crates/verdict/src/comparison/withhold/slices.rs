@@ -90,7 +90,7 @@ impl SliceBias {
         })
     }
 
-    /// Whether it is there, and larger than what matters.
+    /// Whether it is there, and larger than the margin.
     pub(crate) fn matters(&self, rules: &Rules) -> bool {
         self.is_sure && self.log_bias.abs() > rules.delta()
     }
@@ -206,7 +206,7 @@ mod tests {
     fn short_slices_that_say_something_else_are_told() {
         assert!(warned(0.08));
         assert!(!warned(0.0));
-        // Smaller than what matters.
+        // Smaller than the margin.
         assert!(!warned(0.015));
     }
 }

@@ -16,11 +16,11 @@ pub fn notes(notes: &[Note]) -> Option<String> {
 
 fn note(note: &Note) -> String {
     match note {
-        Note::SmallerThanMatters => "measurable, but smaller than what matters".to_owned(),
+        Note::SmallerThanMatters => "measurable, but smaller than the margin".to_owned(),
         Note::NotAmong { comparisons } => {
             format!("significant alone, but not after the correction for {comparisons} comparisons")
         }
-        Note::MayMatter => "measurable, but perhaps more than what matters".to_owned(),
+        Note::MayMatter => "measurable, but perhaps more than the margin".to_owned(),
         Note::MoreBlocks { total, low, high } => {
             let high = match high {
                 Some(high) => grouped(*high as u64),
@@ -36,7 +36,7 @@ fn note(note: &Note) -> String {
         }
         Note::AsLargeAsMatters => format!(
             "even a new run of {} would probably not settle it: the difference is about as large \
-             as what matters",
+             as the margin",
             counted(MOST_BLOCKS_ADVISED, "block")
         ),
         Note::TooNoisy => format!(

@@ -112,7 +112,7 @@ fn no_difference_that_matters() {
          +0.4% [-0.9%, +1.7%], over 10 blocks."
     );
     c.notes = vec![Note::SmallerThanMatters];
-    assert!(said(&c).ends_with("blocks; measurable, but smaller than what matters."));
+    assert!(said(&c).ends_with("blocks; measurable, but smaller than the margin."));
 }
 
 #[test]

@@ -239,7 +239,7 @@ impl GateData<'_, '_> {
         }
     }
 
-    /// If the client's lag is larger than what matters, an outcome stands only if the service
+    /// If the client's lag is larger than the margin, an outcome stands only if the service
     /// times, which do not include the lag, lead to the same.
     fn client_lag(&self, test: &mut BoundTest, metric: Metric, pairs: &Pairs, share: f64) {
         if metric.quantile().is_none() || pairs.lag_share <= self.rules.matters {

@@ -26,7 +26,7 @@ use crate::trial::cells::Cells;
 use crate::{Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Rules, latest};
 pub(crate) use blocks::Spread;
 
-/// The differences that are planned for, besides what matters.
+/// The differences that are planned for, besides the margin.
 const DIFFERENCES: [f64; 3] = [0.01, 0.03, 0.10];
 
 /// What a pilot says of a longer run.

@@ -57,7 +57,7 @@ pub enum Remedy {
         /// Share of the variance.
         share: f64,
     },
-    /// Other windows of the metric's loop would settle what matters in less time.
+    /// Other windows of the metric's loop would settle the margin in less time.
     Windows {
         metric: Metric,
         subject: String,
@@ -70,7 +70,7 @@ pub enum Remedy {
         time_s: f64,
         present_time_s: f64,
     },
-    /// Shorter slices of the closed loop would settle what matters in less time, by an estimate.
+    /// Shorter slices of the closed loop would settle the margin in less time, by an estimate.
     ShorterSlices {
         metric: Metric,
         subject: String,
@@ -212,7 +212,7 @@ impl<'r> Windows<'r> {
         quantiles.all(|q| self.loads.iter().all(|load| would_resolve(load, *q, times)))
     }
 
-    /// The blocks that settle what matters if the variance of slices changes by this factor.
+    /// The blocks that settle the margin if the variance of slices changes by this factor.
     fn blocks(&self, rules: &Rules, comparisons: usize, factor: f64) -> Option<u32> {
         let spread = self.row.spread?;
         let slices = spread.components.slices?;

@@ -180,7 +180,7 @@ pub fn remedy(remedy: &Remedy) -> String {
             time_s,
             present_time_s,
         } => format!(
-            "{} of {} s instead of {} s: {} settle what matters for {subject}'s {} in {} instead of {}",
+            "{} of {} s instead of {} s: {} settle a difference of the margin for {subject}'s {} in {} instead of {}",
             windows(*metric),
             number(*better_window_s, 1, false),
             number(*window_s, 1, false),
@@ -201,7 +201,7 @@ pub fn remedy(remedy: &Remedy) -> String {
         } => format!(
             "shorter slices, design.slice = \"{:.0}ms\" instead of {:.0}ms: by an estimate, {} of the \
              variance within blocks of {subject}'s {} is drift of the machine from one subject's slice \
-             to the other's, and {} would then settle what matters in {} instead of {}; a pilot with \
+             to the other's, and {} would then settle it in {} instead of {}; a pilot with \
              such slices shows whether that holds",
             shorter_slice_s * 1e3,
             slice_s * 1e3,
@@ -249,7 +249,7 @@ mod tests {
         };
         assert_eq!(
             remedy(&windows),
-            "open-loop windows of 20.0 s instead of 10.0 s: 12 blocks settle what matters \
+            "open-loop windows of 20.0 s instead of 10.0 s: 12 blocks settle a difference of the margin \
              for balance's 99th percentile of latency in 10 min instead of 20 min"
         );
         let slices = Remedy::ShorterSlices {

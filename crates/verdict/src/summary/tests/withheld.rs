@@ -274,7 +274,7 @@ fn a_lag_that_hides_a_difference_makes_nothing_the_same() {
     };
     assert!((share - 0.78).abs() < 0.02 && (ratio - 1.08).abs() < 0.005);
     assert_eq!(blocks(90.0, [25.0, 25.0]).verdict, Verdict::Same);
-    // A lag that is small against what matters hides nothing.
+    // A lag that is small against the margin hides nothing.
     assert_eq!(blocks(1.0, [115.0, 117.0]).verdict, Verdict::Same);
 }
 

@@ -40,7 +40,7 @@ pub enum Warning {
         /// Where; empty for all conditions.
         conditions: Vec<Condition>,
     },
-    /// The baseline differs from itself by more than what matters.
+    /// The baseline differs from itself by more than the margin.
     BiasedBaseline {
         /// How it differs.
         floor: NoiseFloor,
@@ -67,7 +67,7 @@ pub enum Warning {
         lag1: f64,
         blocks: usize,
     },
-    /// The slices shift a throughput ratio by more than what matters.
+    /// The slices shift a throughput ratio by more than the margin.
     SliceLength {
         /// The subject.
         at: Place,
@@ -76,7 +76,7 @@ pub enum Warning {
         ratio: f64,
         blocks: usize,
     },
-    /// The baseline's difference from itself is known too poorly to tell what matters.
+    /// The baseline's difference from itself is known too poorly to tell the margin.
     WideFloor {
         /// How it differs.
         floor: NoiseFloor,

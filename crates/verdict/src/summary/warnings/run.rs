@@ -90,7 +90,7 @@ pub(crate) fn warnings(
 /// Fewer blocks than this say nothing on how they follow each other.
 const FEWEST_IN_A_ROW: usize = 8;
 
-/// Floors of throughput and median latency that are wider than what matters: more precise verdicts
+/// Floors of throughput and median latency that are wider than the margin: more precise verdicts
 /// than that are not to be had here in as many blocks.
 fn is_too_wide(rules: &Rules, floor: &NoiseFloor) -> bool {
     matches!(floor.metric, Metric::RequestsPerS | Metric::LatencyUsP50)
@@ -280,7 +280,7 @@ fn other_programs(cells: &Cells<'_>, comparisons: &[Comparison]) -> Option<Warni
     })
 }
 
-/// The warning where the slices shift the throughput ratio by more than what matters.
+/// The warning where the slices shift the throughput ratio by more than the margin.
 fn depends_on_length(
     rules: &Rules,
     cells: &Cells<'_>,

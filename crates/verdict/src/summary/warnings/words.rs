@@ -21,7 +21,7 @@ pub fn warning(warning: &Warning) -> String {
         Warning::Recorded { text, trials: 1 } => text.clone(),
         Warning::Recorded { text, trials } => format!("{text} (in {trials} trials)"),
         Warning::BiasedBaseline { floor, matters } => format!(
-            "{}: more than what matters ({}), so differences of this size mean nothing here",
+            "{}: more than the margin ({}), so differences of this size mean nothing here",
             noise_floor(floor).trim_end_matches('.'),
             fraction(*matters)
         ),
@@ -66,7 +66,7 @@ pub fn warning(warning: &Warning) -> String {
             counted(*blocks, "block")
         ),
         Warning::WideFloor { floor, matters } => format!(
-            "{}: wider than what matters ({}), so smaller differences are hard to tell here; more \
+            "{}: wider than the margin ({}), so smaller differences are hard to tell here; more \
              blocks, or a quieter machine, would narrow it",
             noise_floor(floor).trim_end_matches('.'),
             fraction(*matters)

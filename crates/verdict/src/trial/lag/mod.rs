@@ -48,7 +48,7 @@ pub struct LateClient {
 /// that quantile the client's lag is above 100 us and above a tenth of the latency.
 ///
 /// Lag that only the far tail has, as when the machine stops the client for a moment, spoils the
-/// tail's quantiles and not the median. Smaller lag is held against what matters where verdicts
+/// tail's quantiles and not the median. Smaller lag is held against the margin where verdicts
 /// fall.
 pub fn late_at(load: &LoadReading, quantile: f64) -> Option<LateClient> {
     late_beside(load, quantile, None)
