@@ -113,7 +113,12 @@ mod tests {
         assert!(needed.contains("range"), "{needed}");
         let text = plan_terminal(header, &advice, 400);
         let (md, json) = (plan_markdown(header, &advice), plan_json(header, &advice));
-        for words in [&needed, &words::which(row), "the margin", "standard deviation"] {
+        for words in [
+            &needed,
+            &words::which(row),
+            "the margin",
+            "standard deviation",
+        ] {
             assert!(text.contains(words), "no {words} in {text}");
         }
         assert!(md.contains(&needed) && md.contains("| 1% | 3% |"), "{md}");
