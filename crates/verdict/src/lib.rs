@@ -53,6 +53,7 @@ pub use studies::{bottleneck, capacity, diagnose, plan};
 pub use summary::congestion::{CongestionSummary, Transport};
 pub use summary::place::Place;
 pub use summary::probes::ProbesCost;
+pub use summary::ranking::{Ranked, Ranking};
 pub use summary::settings::{SettingDifference, SettingValue, SideBySide};
 pub use summary::stage::Stage;
 pub use summary::table::{EventsRow, SubjectRow};

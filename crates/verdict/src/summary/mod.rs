@@ -5,6 +5,7 @@ pub(crate) mod words;
 pub(crate) mod congestion;
 pub(crate) mod place;
 pub(crate) mod probes;
+pub(crate) mod ranking;
 pub(crate) mod settings;
 pub(crate) mod stage;
 pub(crate) mod table;
@@ -28,6 +29,7 @@ use crate::studies::gates::{self, GateResult};
 use crate::studies::shift::shifts;
 use crate::summary::congestion::CongestionSummary;
 use crate::summary::probes::ProbesCost;
+use crate::summary::ranking::{Ranking, rankings};
 use crate::summary::settings::SideBySide;
 use crate::summary::table::table;
 use crate::summary::tls::TlsSummary;
@@ -50,6 +52,8 @@ pub struct Analysis {
     pub gates: Vec<GateResult>,
     /// The subjects in tiers, where there are three or more; only in the analysis of a journal.
     pub tiers: Vec<Tiers>,
+    /// The subjects by their figures; only in the analysis of a journal.
+    pub rankings: Vec<Ranking>,
     /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
     pub interactions: Vec<Interaction>,
     /// The baseline against itself.
@@ -131,6 +135,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
     let mut analysis = analyse_cells(&rules, &cells);
     analysis.gates = gates::judge(&rules, &cells, &header.gates, &analysis.noise_floor);
     analysis.tiers = tiers(&rules, &cells, &analysis.comparisons, &analysis.noise_floor);
+    analysis.rankings = rankings(&analysis.comparisons, &analysis.tiers);
     analysis.interactions = interactions(&rules, &cells);
     let background = Cells::of_background(header, journal.trials());
     analysis.table.extend(table(&background));
@@ -191,6 +196,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         comparisons,
         gates: Vec::new(),
         tiers: Vec::new(),
+        rankings: Vec::new(),
         interactions: Vec::new(),
         shifts: shifts(rules, cells),
         pauses: pauses::by_block(cells),

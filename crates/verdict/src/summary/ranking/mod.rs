@@ -1,0 +1,135 @@
+//! The ranking: what most readers came for.
+//!
+//! Subjects by their figures, the best first, each with the places that the evidence leaves it: those
+//! told apart from it bound its place from above and from below.
+
+use readings::Condition;
+use serde::Serialize;
+
+use crate::comparison::tiers::Tiers;
+use crate::{Bound, Comparison, Metric, Verdict};
+
+/// The subjects of a condition by one metric.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ranking {
+    pub condition: Condition,
+    pub metric: Metric,
+    /// The open loop's rate, where it was the same in all blocks.
+    pub rate_per_s: Option<f64>,
+    /// The best first. Those without a figure are not in it.
+    pub rows: Vec<Ranked>,
+}
+
+/// A subject in a ranking.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ranked {
+    pub subject: String,
+    pub is_baseline: bool,
+    /// Geometric mean over the blocks used, in the metric's unit.
+    pub value: f64,
+    /// The interval of the ratio to the baseline, times the baseline's value; absent for the baseline
+    /// and where there is no interval.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    /// Which end alone is known: the client limits the figure.
+    pub bound: Option<Bound>,
+    /// The best place that the evidence leaves open, from 1, and the worst.
+    pub places: (usize, usize),
+    /// Subject over baseline; absent for the baseline.
+    pub ratio: Option<f64>,
+    /// Against the baseline; absent for the baseline.
+    pub verdict: Option<Verdict>,
+    pub surely: bool,
+}
+
+/// The rankings of all conditions and metrics with two figures or more, in the order of the
+/// comparisons.
+pub(crate) fn rankings(comparisons: &[Comparison], tiers: &[Tiers]) -> Vec<Ranking> {
+    let mut questions: Vec<(&Condition, Metric)> = Vec::new();
+    for comparison in comparisons.iter().filter(|c| !c.metric.is_of_events()) {
+        let question = (&comparison.condition, comparison.metric);
+        if !questions.contains(&question) {
+            questions.push(question);
+        }
+    }
+    let of_question = |(condition, metric): (&Condition, Metric)| {
+        let is_its = |c: &&Comparison| (&c.condition, c.metric) == (condition, metric);
+        let its: Vec<&Comparison> = comparisons.iter().filter(is_its).collect();
+        let mut tiers = tiers.iter();
+        let tiers = tiers.find(|t| (&t.condition, t.metric) == (condition, metric));
+        ranking(&its, tiers)
+    };
+    questions.into_iter().filter_map(of_question).collect()
+}
+
+fn ranking(comparisons: &[&Comparison], tiers: Option<&Tiers>) -> Option<Ranking> {
+    let first = comparisons.first()?;
+    let baseline = comparisons.iter().find_map(|c| c.baseline_value)?;
+    let mut rows = vec![Ranked {
+        subject: first.baseline.clone(),
+        is_baseline: true,
+        value: baseline,
+        low: None,
+        high: None,
+        bound: None,
+        places: (1, 1),
+        ratio: None,
+        verdict: None,
+        surely: false,
+    }];
+    for comparison in comparisons {
+        // The ratio is of the blocks that both have; the baseline has one value for all.
+        let Some(ratio) = comparison.ratio else {
+            continue;
+        };
+        rows.push(Ranked {
+            subject: comparison.subject.clone(),
+            is_baseline: false,
+            value: baseline * ratio,
+            low: comparison.low.map(|low| low * baseline),
+            high: comparison.high.map(|high| high * baseline),
+            bound: comparison.bound,
+            places: (1, 1),
+            ratio: Some(ratio),
+            verdict: Some(comparison.verdict),
+            surely: comparison.surely,
+        });
+    }
+    let sign = if first.metric.higher_is_better() {
+        -1.0
+    } else {
+        1.0
+    };
+    rows.sort_by(|a, b| (sign * a.value).total_cmp(&(sign * b.value)));
+    let names: Vec<&str> = rows.iter().map(|row| row.subject.as_str()).collect();
+    let places: Vec<(usize, usize)> = (0..rows.len())
+        .map(|at| {
+            let beats = |a: usize, b: usize| is_better(names[a], names[b], comparisons, tiers);
+            let better = (0..rows.len()).filter(|other| beats(*other, at)).count();
+            let worse = (0..rows.len()).filter(|other| beats(at, *other)).count();
+            (1 + better, rows.len() - worse)
+        })
+        .collect();
+    for (row, places) in rows.iter_mut().zip(places) {
+        row.places = places;
+    }
+    (rows.len() > 1).then(|| Ranking {
+        condition: first.condition.clone(),
+        metric: first.metric,
+        rate_per_s: first.rate_per_s,
+        rows,
+    })
+}
+
+/// Whether the first is told apart from the second and the better of both.
+fn is_better(a: &str, b: &str, comparisons: &[&Comparison], tiers: Option<&Tiers>) -> bool {
+    if let Some(tiers) = tiers {
+        let mut pairs = tiers.pairs.iter();
+        return pairs.any(|pair| pair.told_apart && pair.first == a && pair.second == b);
+    }
+    comparisons.iter().any(|c| match c.verdict {
+        Verdict::Faster => c.subject == a && c.baseline == b,
+        Verdict::Slower => c.subject == b && c.baseline == a,
+        Verdict::Same | Verdict::Inconclusive | Verdict::Invalid => false,
+    })
+}
