@@ -27,6 +27,16 @@ fn main() {
         show(&name, &simulate(&scenario, experiments, seed));
     }
     println!(
+        "\npower: six subjects, four conditions, so many blocks; found among 5 with the baseline, in percent\n\
+         {:<44} {:>6} {:>6} {:>6} {:>6} {:>6} | {:>5} {:>6} {:>6} {:>6}",
+        "blocks and noise", "1.1", "1.25", "1.5", "2", "3", "false", "pairs", "x2", "apart"
+    );
+    for (seed, (name, scenario)) in (1..).zip(powers()) {
+        if name.contains(&part) {
+            show_power(&name, &simulate(&scenario, experiments / 6, seed));
+        }
+    }
+    println!(
         "\nthe nominal level of Pocock's boundary, 2.21% at each of three looks, instead of 1.67%"
     );
     let rules = Rules {
@@ -49,7 +59,7 @@ fn show(name: &str, tally: &Tally) {
     let percent = |share: f64| format!("{:.1}", share * 100.0);
     println!(
         "{name:<58} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}",
-        percent(tally.false_difference()),
+        percent(tally.false_in_question()),
         percent(if last.speed == 1.0 { 0.0 } else { last.found() }),
         percent(last.same()),
         percent(f64::from(last.inconclusive) / f64::from(last.comparisons)),
@@ -57,6 +67,55 @@ fn show(name: &str, tally: &Tally) {
         percent(last.plain_coverage()),
         tally.mean_blocks()
     );
+}
+
+/// The share found of each gap, and how often equal ones were called different.
+fn show_power(name: &str, tally: &Tally) {
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    let of = |part: u32, all: u32| percent(f64::from(part) / f64::from(all.max(1)));
+    let found: Vec<String> = tally
+        .subjects
+        .iter()
+        .map(|one| match one.speed == 1.0 {
+            true => String::new(),
+            false => format!("{:>6}", percent(one.found())),
+        })
+        .collect();
+    println!(
+        "{name:<44} {} | {:>5} {:>6} {:>6} {:>6}",
+        found.join(" "),
+        percent(tally.false_in_question()),
+        of(tally.questions_with_false_pair, tally.questions),
+        percent(tally.false_difference()),
+        of(tally.pairs_of_twofold_found, tally.pairs_of_twofold),
+    );
+}
+
+/// Six subjects under four conditions: gaps, and none.
+fn powers() -> Vec<(String, Scenario)> {
+    let mut all = Vec::new();
+    for blocks in [3, 5, 10] {
+        for between in [0.03, 0.12] {
+            let of = |speeds: Vec<f64>, carried: f64| Scenario {
+                speeds,
+                conditions: 4,
+                blocks,
+                pairs: true,
+                noise: Noise {
+                    between,
+                    carried,
+                    ..Scenario::of(1.0).noise
+                },
+                ..Scenario::of(1.0)
+            };
+            let name = |what: &str| format!("{blocks} blocks, noise {}%, {what}", between * 100.0);
+            let gaps = vec![1.1, 1.25, 1.5, 2.0, 3.0];
+            all.push((name("gaps"), of(gaps, 0.0)));
+            all.push((name("equal"), of(vec![1.0; 5], 0.0)));
+            all.push((name("equal, 0.5 carried"), of(vec![1.0; 5], 0.5)));
+        }
+    }
+    all
 }
 
 fn scenarios() -> Vec<(String, Scenario)> {

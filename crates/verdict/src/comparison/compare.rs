@@ -5,12 +5,11 @@ use readings::Condition;
 use crate::comparison::draft::{Case, Draft, Run};
 use crate::comparison::events;
 use crate::comparison::pairs::Pairs;
-use crate::comparison::pairs::others::{cpus_of_others, floor_sd, widened_sample};
 use crate::comparison::pairs::pooling::{Pool, is_declared, pool_of};
 use crate::comparison::withhold;
-use crate::stats::family::{Test, Undecidable, family};
-use crate::trial::cells::{Cell, Cells};
-use crate::{Bound, Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Robust, Rules, Verdict};
+use crate::stats::family::{Test, Together, family};
+use crate::trial::cells::Cell;
+use crate::{Bound, Comparison, FEWEST_BLOCKS, Metric, Robust, Verdict};
 
 /// A comparison that was left out because its quantile has too few requests behind it.
 pub(crate) struct Unresolved {
@@ -21,12 +20,16 @@ pub(crate) struct Unresolved {
 }
 
 /// All comparisons of a run, and those that were left out as unresolved.
-pub(crate) fn comparisons(
-    rules: &Rules,
-    cells: &Cells<'_>,
-    floors: &[NoiseFloor],
-) -> (Vec<Comparison>, Vec<Unresolved>) {
-    let mut drafts = Vec::new();
+///
+/// A question is one metric under one condition; its comparisons are a family.
+pub(crate) fn comparisons(run: &Run<'_, '_>) -> (Vec<Comparison>, Vec<Unresolved>) {
+    let Run {
+        rules,
+        cells,
+        spreads,
+        ..
+    } = *run;
+    let mut comparisons = Vec::new();
     let mut unresolved = Vec::new();
     for condition in &cells.conditions {
         for metric in Metric::ALL {
@@ -36,9 +39,7 @@ pub(crate) fn comparisons(
             if !is_declared(cells, &pool, metric, &rules.baseline) {
                 continue;
             }
-            let others = cpus_of_others(cells, pool.members.iter().copied());
-            let baseline = rules.baseline.as_str();
-            let floor_sd = others.and_then(|_| floor_sd(cells, &pool, metric, baseline));
+            let mut drafts = Vec::new();
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
                 let pairs = pool.pairs(cells, metric, (subject, false), (&rules.baseline, false));
                 if is_left_out(cells, &pool, metric, subject, &pairs) {
@@ -53,10 +54,9 @@ pub(crate) fn comparisons(
                     });
                     continue;
                 }
-                let sample = widened_sample(&pairs, others, floor_sd);
                 drafts.push(Draft {
-                    sample,
-                    others,
+                    sample: spreads.sample(metric, &pool.condition, &pairs),
+                    others: spreads.others(metric, &pool.condition),
                     condition: pool.condition.clone(),
                     metric,
                     subject,
@@ -66,22 +66,17 @@ pub(crate) fn comparisons(
                     baseline_starts: pool.starts(cells, &rules.baseline),
                 });
             }
+            let tests = family(drafts, Draft::p_value, Together::Any);
+            comparisons.extend(tests.into_iter().map(|test| finish(run, test)));
         }
     }
-    let run = Run {
-        rules,
-        cells,
-        floors,
-    };
-    let tests = family(drafts, Draft::p_value, Undecidable::Counts);
-    let comparisons = tests.into_iter().map(|test| finish(&run, test)).collect();
     (comparisons, unresolved)
 }
 
 /// Whether a metric was not measured of a subject: its driver does not report it, or servers were
 /// not sampled in a single block.
 fn is_left_out(
-    cells: &Cells<'_>,
+    cells: &crate::trial::cells::Cells<'_>,
     pool: &Pool<'_>,
     metric: Metric,
     subject: &str,
@@ -112,6 +107,7 @@ fn finish(run: &Run<'_, '_>, test: Test<Draft<'_>>) -> Comparison {
     };
     let decision = withhold::revised(&case, first);
     let bound = withhold::bound(&test.draft).filter(|_| usable);
+    let is_surely = withhold::is_surely(&case);
     let Draft {
         condition,
         metric,
@@ -131,7 +127,7 @@ fn finish(run: &Run<'_, '_>, test: Test<Draft<'_>>) -> Comparison {
         .and_then(|s| s.interval(confidence));
     let delta = rules.delta();
     let differs = matches!(decision.verdict, Verdict::Faster | Verdict::Slower);
-    let surely = differs && interval.is_some_and(|(low, high)| low > delta || high < -delta);
+    let surely = differs && is_surely;
     let robust = sample.filter(|s| s.blocks >= FEWEST_BLOCKS).map(|s| {
         let (estimate, interval) = s.robust(confidence);
         Robust {

@@ -4,11 +4,12 @@ use readings::Condition;
 
 use crate::comparison::decide::{Decision, decide};
 use crate::comparison::events;
-use crate::comparison::pairs::others::{FEWEST_BLOCKS_BESIDE_OTHERS, are_too_few};
+use crate::comparison::floor::noise_floor;
+use crate::comparison::pairs::spread::Spreads;
 use crate::comparison::pairs::{Pairs, Whose};
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
-use crate::{CpusOfOthers, FEWEST_BLOCKS, Metric, NoiseFloor, Note, Rules, Starts, Verdict};
+use crate::{CpusOfOthers, Metric, NoiseFloor, Note, Rules, Starts, Verdict};
 
 /// A comparison before it is decided.
 pub(crate) struct Draft<'a> {
@@ -26,10 +27,28 @@ pub(crate) struct Draft<'a> {
 }
 
 /// What all comparisons of a run rest on.
+#[derive(Clone, Copy)]
 pub(crate) struct Run<'r, 'a> {
     pub rules: &'r Rules,
     pub cells: &'r Cells<'a>,
     pub floors: &'r [NoiseFloor],
+    pub spreads: &'r Spreads,
+}
+
+/// Does something with all that the comparisons of a run rest on.
+pub(crate) fn in_run<T>(
+    rules: &Rules,
+    cells: &Cells<'_>,
+    use_it: impl FnOnce(&Run<'_, '_>) -> T,
+) -> T {
+    let spreads = Spreads::of(rules, cells);
+    let floors = noise_floor(rules, cells, &spreads);
+    use_it(&Run {
+        rules,
+        cells,
+        floors: &floors,
+        spreads: &spreads,
+    })
 }
 
 /// What decides a comparison.
@@ -60,17 +79,9 @@ fn is_invalid(pairs: &Pairs) -> bool {
     pairs.unusable * 2 > pairs.tried
 }
 
-/// The p value, where the comparison may be decided at all.
-pub(crate) fn p_value(pairs: &Pairs) -> Option<f64> {
-    p_of_sample(pairs, &pairs.sample()?, None)
-}
-
-fn p_of_sample(pairs: &Pairs, sample: &Sample, others: Option<CpusOfOthers>) -> Option<f64> {
-    let too_few = sample.blocks < FEWEST_BLOCKS || are_too_few(sample.blocks, others);
-    if is_invalid(pairs) || too_few {
-        return None;
-    }
-    sample.p_value()
+/// The p value of pairs with this sample, where they may be decided at all.
+pub(crate) fn p_value(pairs: &Pairs, sample: &Sample) -> Option<f64> {
+    sample.p_value().filter(|_| !is_invalid(pairs))
 }
 
 impl Draft<'_> {
@@ -78,7 +89,7 @@ impl Draft<'_> {
         match &self.events {
             Some(_) if is_invalid(&self.pairs) => None,
             Some(events) => events.p_value(),
-            None => p_of_sample(&self.pairs, self.sample.as_ref()?, self.others),
+            None => p_value(&self.pairs, self.sample.as_ref()?),
         }
     }
 
@@ -87,7 +98,7 @@ impl Draft<'_> {
         if is_invalid(&self.pairs) {
             return invalid(&self.pairs, self.subject, &rules.baseline);
         }
-        let too_few = || too_few(&self.pairs, self.others);
+        let too_few = || too_few(&self.pairs);
         let Some(p) = p_adjusted else {
             return too_few();
         };
@@ -119,15 +130,9 @@ fn invalid(pairs: &Pairs, subject: &str, baseline: &str) -> Decision {
     }
 }
 
-fn too_few(pairs: &Pairs, others: Option<CpusOfOthers>) -> Decision {
-    let blocks = pairs.ratios.len();
-    let note = match (pairs.tried, others) {
-        (0, _) => Note::NothingMeasured,
-        (_, Some(others)) if blocks >= FEWEST_BLOCKS => Note::TooFewBesideOthers {
-            usable: blocks,
-            needed: FEWEST_BLOCKS_BESIDE_OTHERS,
-            others,
-        },
+fn too_few(pairs: &Pairs) -> Decision {
+    let note = match pairs.tried {
+        0 => Note::NothingMeasured,
         _ => Note::TooFewBlocks {
             usable: pairs.ratios.len(),
             reason: pairs.reason.as_ref().map(|(_, reason)| reason.clone()),

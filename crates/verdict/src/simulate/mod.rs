@@ -14,7 +14,10 @@ mod tally;
 pub use scenario::{BadStarts, Drift, Noise, Outliers, Scenario, Shape};
 pub use tally::{SubjectTally, Tally};
 
-use crate::{Rules, analyse_with, settled};
+use crate::comparison::draft::in_run;
+use crate::comparison::tiers::tiers;
+use crate::trial::cells::Cells;
+use crate::{Analysis, Rules, Tiers, analyse_with, settled};
 use model::Model;
 
 /// Carries a scenario out so many times and counts the verdicts that it ends with.
@@ -36,12 +39,21 @@ pub fn simulate_with(rules: &Rules, scenario: &Scenario, experiments: u32, seed:
             }
             let analysis = analyse_with(rules, &model.header, model.rows());
             if settled(&analysis) || rules.looks.next_look(block).is_none() {
+                let mut analysis = analysis;
+                if scenario.pairs {
+                    analysis.tiers = pairs(rules, &model, &analysis);
+                }
                 tally.count(&analysis);
                 break;
             }
         }
     }
     tally
+}
+
+fn pairs(rules: &Rules, model: &Model, analysis: &Analysis) -> Vec<Tiers> {
+    let cells = Cells::of(&model.header, model.rows());
+    in_run(rules, &cells, |run| tiers(run, &analysis.comparisons))
 }
 
 #[cfg(test)]

@@ -79,6 +79,7 @@ impl Model {
                         baseline_copy: is_baseline_copy,
                         attempt: 1,
                         outcome: Outcome::Done(Box::new(Reading {
+                            separate_copy: true,
                             throughput: Some(load(Pacing::Closed)),
                             latency: scenario.latency.then(|| {
                                 load(Pacing::Open {

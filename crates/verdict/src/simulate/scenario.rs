@@ -25,6 +25,8 @@ pub struct Scenario {
     /// The most requests per second that the client can make, over what the baseline answers; beyond
     /// it the client is saturated.
     pub client: Option<f64>,
+    /// Whether all pairs of subjects are judged at the end, and not only those with the baseline.
+    pub pairs: bool,
     /// The step to which latencies are rounded, over the baseline's median.
     pub latency_step: Option<f64>,
 }
@@ -112,6 +114,7 @@ impl Scenario {
             outliers: None,
             bad_starts: None,
             client: None,
+            pairs: false,
             latency_step: None,
         }
     }

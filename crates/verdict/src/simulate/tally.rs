@@ -1,9 +1,11 @@
 //! How often the verdicts on a scenario were right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use readings::Condition;
 
 use super::scenario::Scenario;
-use crate::{Analysis, Comparison, Verdict};
+use crate::{Analysis, Comparison, Metric, Tiers, Verdict};
 
 /// What the experiments of a scenario came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +15,15 @@ pub struct Tally {
     /// Experiments in which any subject was falsely called faster or slower: one that is as fast
     /// as the baseline, or one that differs the other way.
     pub with_false_difference: u32,
+    /// Questions over all experiments: a metric under a condition.
+    pub questions: u32,
+    /// Those with any false difference.
+    pub questions_with_false: u32,
+    /// Those in which any pair of equal subjects was told apart, and the pairs that truly differ by
+    /// at least a factor of two, with how many of them were told apart; only where pairs are judged.
+    pub questions_with_false_pair: u32,
+    pub pairs_of_twofold: u32,
+    pub pairs_of_twofold_found: u32,
     /// Experiments whose noise floor was called biased.
     pub with_biased_floor: u32,
     /// The comparisons, by subject, over all conditions and metrics.
@@ -62,6 +73,11 @@ impl Tally {
         Self {
             experiments: 0,
             with_false_difference: 0,
+            questions: 0,
+            questions_with_false: 0,
+            questions_with_false_pair: 0,
+            pairs_of_twofold: 0,
+            pairs_of_twofold_found: 0,
             with_biased_floor: 0,
             subjects: scenario.speeds.iter().map(subject).collect(),
             ended_after: BTreeMap::new(),
@@ -74,21 +90,54 @@ impl Tally {
             .ended_after
             .entry(analysis.stage.blocks_done)
             .or_default() += 1;
-        let mut any_false = false;
+        let mut wrong: BTreeSet<(&Condition, Metric)> = BTreeSet::new();
+        let mut questions: BTreeSet<(&Condition, Metric)> = BTreeSet::new();
         for comparison in &analysis.comparisons {
-            let subject = comparison.subject.rsplit('-').next();
-            let subject = subject.and_then(|n| n.parse::<usize>().ok()).unwrap_or(0);
+            let question = (&comparison.condition, comparison.metric);
+            questions.insert(question);
+            let subject = number(&comparison.subject);
             // Comparisons are of the subjects that the scenario's header named, from 1.
             let Some(tally) = self.subjects.get_mut(subject.wrapping_sub(1)) else {
                 continue;
             };
-            any_false |= tally.count(comparison);
+            if tally.count(comparison) {
+                wrong.insert(question);
+            }
         }
-        self.with_false_difference += u32::from(any_false);
+        self.with_false_difference += u32::from(!wrong.is_empty());
+        self.questions += questions.len() as u32;
+        self.questions_with_false += wrong.len() as u32;
+        for tiers in &analysis.tiers {
+            self.count_pairs(tiers);
+        }
         let biased = |f: &crate::NoiseFloor| {
             f.is_biased(analysis.comparisons.first().map_or(0.0, |c| c.matters))
         };
         self.with_biased_floor += u32::from(analysis.noise_floor.iter().any(biased));
+    }
+
+    fn count_pairs(&mut self, tiers: &Tiers) {
+        let speed = |name: &str| match number(name) {
+            0 => 1.0,
+            subject => self.subjects[subject - 1].speed,
+        };
+        let (mut wrong, mut twofold, mut found) = (false, 0, 0);
+        for pair in &tiers.pairs {
+            let truth = speed(&pair.first) / speed(&pair.second);
+            wrong |= pair.told_apart && truth <= 1.0;
+            if truth.max(1.0 / truth) > 1.999 {
+                twofold += 1;
+                found += u32::from(pair.told_apart && truth > 1.0);
+            }
+        }
+        self.questions_with_false_pair += u32::from(wrong);
+        self.pairs_of_twofold += twofold;
+        self.pairs_of_twofold_found += found;
+    }
+
+    /// The share of questions with any false 'faster' or 'slower'.
+    pub fn false_in_question(&self) -> f64 {
+        share(self.questions_with_false, self.questions)
     }
 
     /// The share of experiments with any false 'faster' or 'slower'.
@@ -166,6 +215,12 @@ impl SubjectTally {
     pub fn plain_coverage(&self) -> f64 {
         share(self.covered_plainly, self.comparisons)
     }
+}
+
+/// The number of a subject; 0 for the baseline.
+fn number(subject: &str) -> usize {
+    let last = subject.rsplit('-').next();
+    last.and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 fn share(part: u32, whole: u32) -> f64 {

@@ -17,8 +17,9 @@ use crate::stats::steady::lag1;
 
 /// The correlation that is assumed before any block was seen.
 const PRIOR: f64 = 0.4;
-/// The weight of that assumption, in blocks.
+/// The weight of that assumption, in blocks, and where blocks of several comparisons speak.
 const PRIOR_BLOCKS: f64 = 8.0;
+const PRIOR_BLOCKS_SHARED: f64 = 16.0;
 /// Fewer blocks say nothing on how they follow each other, and neither do blocks that differ by less
 /// than this.
 const FEWEST: usize = 5;
@@ -28,15 +29,56 @@ const MOST: f64 = 0.9;
 /// The correlation of neighbouring blocks that an interval over these log ratios, in the order of
 /// their blocks, allows for: 0 to 0.9.
 pub(crate) fn correlation(log_ratios: &[f64]) -> f64 {
+    drawn_to(PRIOR, log_ratios)
+}
+
+/// The same beside comparisons whose blocks are correlated by `shared`: no less than they.
+pub(crate) fn correlation_beside(log_ratios: &[f64], shared: f64) -> f64 {
+    drawn_to(shared, log_ratios).max(shared)
+}
+
+fn drawn_to(prior: f64, log_ratios: &[f64]) -> f64 {
     let n = log_ratios.len() as f64;
-    let differ = log_ratios
-        .iter()
-        .any(|x| (x - log_ratios[0]).abs() > FINEST);
-    let seen = lag1(log_ratios).filter(|_| log_ratios.len() >= FEWEST && differ);
-    // The expectation of r is rho - (1 + 4 rho) / n.
-    let unbiased = seen.map_or(0.0, |r| ((n * r + 1.0) / (n - 4.0)).clamp(-MOST, MOST));
-    let drawn = (n * unbiased + PRIOR_BLOCKS * PRIOR) / (n + PRIOR_BLOCKS);
+    let unbiased = seen(log_ratios).map_or(0.0, |r| without_bias(r, n));
+    let drawn = (n * unbiased + PRIOR_BLOCKS * prior) / (n + PRIOR_BLOCKS);
     drawn.clamp(0.0, MOST)
+}
+
+/// The correlation that blocks show; nothing where they are too few or all alike.
+fn seen(log_ratios: &[f64]) -> Option<f64> {
+    let mut all = log_ratios.iter();
+    let differ = all.any(|x| (x - log_ratios[0]).abs() > FINEST);
+    lag1(log_ratios).filter(|_| log_ratios.len() >= FEWEST && differ)
+}
+
+/// The expectation of r is rho - (1 + 4 rho) / n.
+fn without_bias(r: f64, n: f64) -> f64 {
+    ((n * r + 1.0) / (n - 4.0)).clamp(-MOST, MOST)
+}
+
+/// The correlation of neighbouring blocks over several comparisons, which are worth so many that are
+/// independent. Few blocks hardly tell correlations apart: of `n` blocks `r` moves by 1 - 4/n where
+/// the truth moves by 1, and its evidence weighs by the square of that.
+pub(crate) fn shared_correlation<'s>(
+    comparisons: impl Iterator<Item = &'s [f64]>,
+    worth: f64,
+) -> f64 {
+    let (mut sum, mut blocks, mut count) = (0.0, 0.0, 0.0);
+    for log_ratios in comparisons {
+        if let Some(r) = seen(log_ratios) {
+            sum += r;
+            blocks += log_ratios.len() as f64;
+            count += 1.0;
+        }
+    }
+    if count == 0.0 {
+        return PRIOR;
+    }
+    let n = blocks / count;
+    let weight = worth * n * (1.0 - 4.0 / n).powi(2);
+    let unbiased = without_bias(sum / count, n);
+    let drawn = weight * unbiased + PRIOR_BLOCKS_SHARED * PRIOR;
+    (drawn / (weight + PRIOR_BLOCKS_SHARED)).clamp(0.0, MOST)
 }
 
 /// The correlation that an interval over so many blocks allows for on average where there is none.
@@ -49,8 +91,7 @@ pub(crate) fn correlation_of_independent(blocks: usize) -> f64 {
 pub(crate) struct Widening {
     /// The variance of the mean over what the sample's variance says it is.
     pub variance: f64,
-    /// The degrees of freedom that are left.
-    pub degrees: f64,
+    inflation: f64,
 }
 
 impl Widening {
@@ -64,8 +105,13 @@ impl Widening {
         Self {
             // Blocks that are alike also differ less than blocks at large do.
             variance: inflation * (n - 1.0) / (n - inflation),
-            degrees: ((n - 1.0) / inflation).max(1.0),
+            inflation,
         }
+    }
+
+    /// What is left of so many degrees of freedom.
+    pub fn degrees(&self, of: f64) -> f64 {
+        (of / self.inflation).max(1.0)
     }
 }
 
@@ -108,10 +154,10 @@ mod tests {
     #[test]
     fn a_worked_example_of_the_widening() {
         let free = Widening::of(10, 0.0);
-        assert_eq!((free.variance, free.degrees), (1.0, 9.0));
+        assert_eq!((free.variance, free.degrees(9.0)), (1.0, 9.0));
         // Three blocks at 0.5: 1 + 2 (2/3 * 0.5 + 1/3 * 0.25) = 1.8333; 1.8333 * 2 / 1.1667.
         let three = Widening::of(3, 0.5);
         assert!((three.variance - 3.142_857).abs() < 1e-5, "{three:?}");
-        assert!((three.degrees - 1.090_909).abs() < 1e-5, "{three:?}");
+        assert!((three.degrees(2.0) - 1.090_909).abs() < 1e-5, "{three:?}");
     }
 }

@@ -84,7 +84,8 @@ pub(crate) fn fewest_blocks(least: usize, enough: impl Fn(usize) -> bool) -> Opt
 /// is approximated by a shifted central one; new blocks are taken to correlate as the sample does.
 fn chance(sample: &Sample, sd: f64, blocks: usize, aim: Aim) -> f64 {
     let Aim { delta, alpha, .. } = aim;
-    let degrees = Widening::of(blocks, sample.correlation).degrees;
+    let degrees = blocks as f64 - 1.0 + sample.shared_degrees;
+    let degrees = Widening::of(blocks, sample.correlation).degrees(degrees);
     let error = error_of_mean(sd, blocks, sample.correlation);
     let size = sample.mean.abs();
     if size > delta {

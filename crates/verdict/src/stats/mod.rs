@@ -4,7 +4,9 @@
 pub(crate) mod dependence;
 pub(crate) mod family;
 pub(crate) mod forecast;
+pub(crate) mod gamma;
 pub(crate) mod looks;
+pub(crate) mod moderation;
 pub(crate) mod normal;
 pub(crate) mod robust;
 pub(crate) mod sample;

@@ -24,6 +24,8 @@ pub(crate) struct Sample {
     pub correlation: f64,
     /// Their skewness; 0 where they are all alike.
     pub skewness: f64,
+    /// Degrees of freedom of `sd` beyond its own blocks': those of the comparisons beside it.
+    pub shared_degrees: f64,
     /// Half of the step in which the figures were reported, in log units.
     resolution: f64,
     log_ratios: Vec<f64>,
@@ -61,6 +63,7 @@ impl Sample {
             sd,
             correlation: correlation(log_ratios),
             skewness,
+            shared_degrees: 0.0,
             resolution: 0.0,
             log_ratios: log_ratios.to_vec(),
         })
@@ -79,7 +82,13 @@ impl Sample {
 
     /// Degrees of freedom, after what the blocks' dependence costs.
     pub fn degrees(&self) -> f64 {
-        self.widening().degrees
+        self.widening()
+            .degrees(self.blocks as f64 - 1.0 + self.shared_degrees)
+    }
+
+    /// The log ratios, in the order of their blocks.
+    pub fn log_ratios(&self) -> &[f64] {
+        &self.log_ratios
     }
 
     fn standard_error(&self) -> f64 {

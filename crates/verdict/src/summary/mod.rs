@@ -20,7 +20,7 @@ use readings::{
 use serde::Serialize;
 
 use crate::comparison::compare::comparisons;
-use crate::comparison::floor::noise_floor;
+use crate::comparison::draft::{Run, in_run};
 use crate::comparison::interactions::interactions;
 use crate::comparison::tiers::tiers;
 use crate::studies::bottleneck::{Finding, bottlenecks};
@@ -132,9 +132,12 @@ pub fn analyse(journal: &Journal) -> Analysis {
     let header = &journal.header;
     let rules = Rules::of(header);
     let cells = Cells::of(header, journal.trials());
-    let mut analysis = analyse_cells(&rules, &cells);
-    analysis.gates = gates::judge(&rules, &cells, &header.gates, &analysis.noise_floor);
-    analysis.tiers = tiers(&rules, &cells, &analysis.comparisons, &analysis.noise_floor);
+    let mut analysis = in_run(&rules, &cells, |run| {
+        let mut analysis = analyse_cells(run);
+        analysis.gates = gates::judge(run, &header.gates);
+        analysis.tiers = tiers(run, &analysis.comparisons);
+        analysis
+    });
     analysis.rankings = rankings(&analysis.comparisons, &analysis.tiers);
     analysis.interactions = interactions(&rules, &cells);
     let background = Cells::of_background(header, journal.trials());
@@ -176,17 +179,19 @@ pub fn analyse_with<'a>(
     trials: impl IntoIterator<Item = &'a Trial>,
 ) -> Analysis {
     let cells = Cells::of(header, trials);
-    let mut analysis = analyse_cells(rules, &cells);
-    analysis.gates = gates::judge(rules, &cells, &header.gates, &analysis.noise_floor);
-    analysis
+    in_run(rules, &cells, |run| {
+        let mut analysis = analyse_cells(run);
+        analysis.gates = gates::judge(run, &header.gates);
+        analysis
+    })
 }
 
 /// All but what only the whole journal tells, and what neither the stopping rule nor simulations
 /// need.
-fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
-    let noise_floor = noise_floor(rules, cells);
-    let (comparisons, unresolved) = comparisons(rules, cells, &noise_floor);
-    let mut told = warnings::run::warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
+fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
+    let (rules, cells, floors) = (run.rules, run.cells, run.floors);
+    let (comparisons, unresolved) = comparisons(run);
+    let mut told = warnings::run::warnings(rules, cells, &comparisons, floors, &unresolved);
     let tls = tls::summaries(cells);
     told.extend(warnings::tls::warnings(&tls));
     let failures = failures(cells);
@@ -206,7 +211,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         failures,
         invalid: invalid(cells),
         warnings: told,
-        noise_floor,
+        noise_floor: floors.to_vec(),
         bottlenecks: Vec::new(),
         rates: Vec::new(),
         curves: Vec::new(),

@@ -6,11 +6,12 @@ pub(crate) mod outlook;
 
 use crate::comparison::events;
 use crate::comparison::pairs::pooling::pool_of;
+use crate::comparison::pairs::spread::{Spreads, is_separate};
 use crate::trial::cells::Cells;
 use crate::{FEWEST_BLOCKS, Metric, NoiseFloor, Rules};
 
 /// The noise floor of every condition and metric that the baseline's second copy was measured for.
-pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
+pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>, spreads: &Spreads) -> Vec<NoiseFloor> {
     let mut floors = Vec::new();
     for place in &cells.conditions {
         let of_drivers = cells.drivers_differ(place);
@@ -21,7 +22,8 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
             };
             let baseline = rules.baseline.as_str();
             let pairs = pool.pairs(cells, metric, (baseline, true), (baseline, false));
-            let Some(sample) = pairs.sample().filter(|_| pairs.unresolved == 0) else {
+            let sample = spreads.sample(metric, &pool.condition, &pairs);
+            let Some(sample) = sample.filter(|_| pairs.unresolved == 0) else {
                 continue;
             };
             let interval = sample
@@ -29,11 +31,7 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>) -> Vec<NoiseFloor> {
                 .filter(|_| sample.blocks >= FEWEST_BLOCKS)
                 .map(|(low, high)| (low.exp(), high.exp()));
             let ratio = sample.mean.exp();
-            let copies = pool.members.iter();
-            let copies = copies.flat_map(|c| cells.of_subject(c, baseline, true).into_values());
-            let separate = copies
-                .filter_map(|cell| cell.reading())
-                .all(|reading| reading.separate_copy);
+            let separate = is_separate(cells, &pool, baseline);
             let of_events = events::Evidence::of(metric, &pairs.events);
             let of_events = of_events.map(|events| events.figures(rules));
             let figures = of_events.unwrap_or_default();

@@ -3,6 +3,7 @@
 use readings::{RunHeader, Trial, trials_by_load};
 
 use crate::comparison::floor::noise_floor;
+use crate::comparison::pairs::spread::Spreads;
 use crate::stats::dependence::Widening;
 use crate::stats::sample::{Sample, error_of_mean};
 use crate::stats::student::t_quantile;
@@ -34,19 +35,22 @@ pub fn outlook(header: &RunHeader, trials: &[Trial]) -> Option<Outlook> {
     }
     let rules = Rules::of(header);
     let cells = Cells::of(header, trials);
-    let wide = noise_floor(&rules, &cells).into_iter().filter_map(|floor| {
-        let judged = matches!(floor.metric, Metric::RequestsPerS | Metric::LatencyUsP50);
-        if !judged || floor.blocks < BLOCKS_MIN || floor.blocks >= header.blocks as usize {
-            return None;
-        }
-        let half_width = half_width_after(&floor, &rules, header.blocks as usize)?;
-        (half_width > rules.matters.max(0.0).ln_1p()).then_some(Outlook {
-            floor,
-            blocks_planned: header.blocks,
-            half_width,
-            matters: rules.matters,
-        })
-    });
+    let spreads = Spreads::of(&rules, &cells);
+    let wide = noise_floor(&rules, &cells, &spreads)
+        .into_iter()
+        .filter_map(|floor| {
+            let judged = matches!(floor.metric, Metric::RequestsPerS | Metric::LatencyUsP50);
+            if !judged || floor.blocks < BLOCKS_MIN || floor.blocks >= header.blocks as usize {
+                return None;
+            }
+            let half_width = half_width_after(&floor, &rules, header.blocks as usize)?;
+            (half_width > rules.matters.max(0.0).ln_1p()).then_some(Outlook {
+                floor,
+                blocks_planned: header.blocks,
+                half_width,
+                matters: rules.matters,
+            })
+        });
     wide.max_by(|a, b| a.half_width.total_cmp(&b.half_width))
 }
 
@@ -54,7 +58,7 @@ pub fn outlook(header: &RunHeader, trials: &[Trial]) -> Option<Outlook> {
 pub(crate) fn half_width_after(floor: &NoiseFloor, rules: &Rules, blocks: usize) -> Option<f64> {
     let log_ratios: Vec<f64> = floor.by_block.iter().map(|one| one.ratio.ln()).collect();
     let sample = Sample::of(&log_ratios)?;
-    let degrees = Widening::of(blocks, sample.correlation).degrees;
+    let degrees = Widening::of(blocks, sample.correlation).degrees(blocks as f64 - 1.0);
     let t = t_quantile(0.5 + rules.look_confidence() / 2.0, degrees);
     Some(t * error_of_mean(sample.sd, blocks, sample.correlation))
 }

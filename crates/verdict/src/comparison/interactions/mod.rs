@@ -7,6 +7,8 @@
 
 pub(crate) mod words;
 
+use std::collections::BTreeMap;
+
 use readings::Condition;
 use serde::Serialize;
 
@@ -14,7 +16,7 @@ use crate::comparison::decide::decide;
 use crate::comparison::draft::p_value;
 use crate::comparison::pairs::Pairs;
 use crate::comparison::pairs::pooling::{Pool, is_declared, pools};
-use crate::stats::family::{Test, Undecidable, family};
+use crate::stats::family::{Test, Together, family};
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
 use crate::{FEWEST_BLOCKS, Metric, Rules, Verdict};
@@ -86,10 +88,16 @@ struct Draft {
     sample: Sample,
 }
 
-/// All interactions with at least [`FEWEST_BLOCKS`] usable blocks. Events have none.
+/// All interactions with at least [`FEWEST_BLOCKS`] usable blocks. Events have none. Whether a metric
+/// depends on a factor is one question.
 pub(crate) fn interactions(rules: &Rules, cells: &Cells<'_>) -> Vec<Interaction> {
-    let mut drafts = Vec::new();
-    for metric in Metric::ALL.into_iter().filter(|m| !m.is_of_events()) {
+    let mut questions: BTreeMap<(usize, String), Vec<Draft>> = BTreeMap::new();
+    for (place, metric) in Metric::ALL
+        .into_iter()
+        .enumerate()
+        .into_iter()
+        .filter(|(_, m)| !m.is_of_events())
+    {
         let mut pools = pools(cells, metric);
         pools.retain(|pool| is_declared(cells, pool, metric, &rules.baseline));
         if pools.len() < 2 {
@@ -102,16 +110,19 @@ pub(crate) fn interactions(rules: &Rules, cells: &Cells<'_>) -> Vec<Interaction>
                 .iter()
                 .map(|pool| pool.pairs(cells, metric, (subject, false), (&rules.baseline, false)))
                 .collect();
-            for (place, reference, factor) in &contrasts {
-                let pairs = (&costs[*place], &costs[*reference]);
+            for (level, reference, factor) in &contrasts {
+                let pairs = (&costs[*level], &costs[*reference]);
                 let about = (metric, subject.as_str(), *factor);
-                let places = (&pools[*place].condition, &pools[*reference].condition);
-                drafts.extend(draft(rules, about, places, pairs));
+                let places = (&pools[*level].condition, &pools[*reference].condition);
+                let question = questions.entry((place, (*factor).to_owned())).or_default();
+                question.extend(draft(rules, about, places, pairs));
             }
         }
     }
-    let tests = family(drafts, |d| d.found.p_value, Undecidable::Counts);
-    tests.into_iter().map(|test| finish(rules, test)).collect()
+    let tests = questions
+        .into_values()
+        .flat_map(|drafts| family(drafts, |d| d.found.p_value, Together::Any));
+    tests.map(|test| finish(rules, test)).collect()
 }
 
 /// Each condition with the first one that differs from it in one factor only, by their places, and
@@ -147,7 +158,8 @@ fn draft(
         return None;
     }
     // Each of the two levels has to allow a comparison of its own.
-    p_value(ours).zip(p_value(theirs))?;
+    let p = |pairs: &Pairs| p_value(pairs, &pairs.sample()?);
+    p(ours).zip(p(theirs))?;
     let mut logs = Vec::new();
     let (mut at_level, mut at_reference) = (0.0, 0.0);
     for one in &ours.ratios {

@@ -4,6 +4,7 @@ mod alone;
 pub(crate) mod others;
 mod pooled;
 pub(crate) mod pooling;
+pub(crate) mod spread;
 
 pub(crate) use alone::Alone;
 

@@ -207,13 +207,11 @@ mod tests {
         let median = median.filter(|c| c.metric == Metric::LatencyUsP50);
         assert_eq!(median.count(), 4);
 
-        // As four comparisons they weaken each other until nothing is found.
+        // Where the factor may act on it, each level is a question.
         let (header, trials) = journal(&[]);
         let analysis = analyse(&header, &trials);
         let repeated = throughput(&analysis);
         assert_eq!(repeated.len(), 4);
-        let undecided = |c: &&crate::Comparison| c.verdict == Verdict::Inconclusive;
-        assert!(repeated.iter().all(undecided));
     }
 
     #[test]

@@ -77,13 +77,6 @@ pub enum Note {
         /// The first reason why another cannot.
         reason: Option<Reason>,
     },
-    /// Fewer blocks than a decision needs beside other programs that take CPU time.
-    TooFewBesideOthers {
-        /// Blocks that can be used.
-        usable: usize,
-        needed: usize,
-        others: CpusOfOthers,
-    },
     /// The client was the bottleneck for one subject, or for both where none is named.
     ClientLimits(Option<String>),
     /// Starts of these subjects that failed through their own doing.

@@ -1,6 +1,6 @@
 //! Tiers: which subjects can be told apart, all pairs considered.
 //!
-//! Holm's procedure goes over all pairs of the run, those of every condition and metric. Tiers are
+//! All pairs of a question, one metric under one condition, are a family. Tiers are
 //! the largest sets of subjects of which no two are told apart, found by insert and absorb (Piepho
 //! 2004, the compact letter display): all subjects start in one set, each pair that is told apart
 //! splits the sets that hold both, and a set inside another is dropped. Sets may overlap. A subject
@@ -12,11 +12,12 @@ use readings::Condition;
 use serde::Serialize;
 
 use crate::comparison::decide::decide;
-use crate::comparison::draft::p_value;
+use crate::comparison::draft::{Run, p_value};
 use crate::comparison::pairs::Pairs;
 use crate::comparison::pairs::pooling::{Pool, is_declared, pools};
-use crate::stats::family::{Undecidable, family};
-use crate::trial::cells::{Cell, Cells};
+use crate::stats::family::{Together, family};
+use crate::stats::sample::Sample;
+use crate::trial::cells::Cell;
 use crate::{Comparison, Metric, NoiseFloor, Note, Rules, Verdict};
 
 /// Fewer subjects have no tiers.
@@ -43,8 +44,6 @@ pub struct Tiers {
     pub left_out: Vec<String>,
     /// All pairs of the subjects in tiers.
     pub pairs: Vec<SubjectPair>,
-    /// The pairs of all conditions and metrics, over which Holm's procedure goes.
-    pub pairs_of_run: usize,
 }
 
 /// A subject and its tiers.
@@ -69,7 +68,7 @@ pub struct SubjectPair {
     /// Blocks used.
     pub blocks: usize,
     pub p_value: Option<f64>,
-    /// The p value after Holm's correction over all pairs of the run.
+    /// The p value after the correction over all pairs of the question.
     pub p_adjusted: Option<f64>,
     /// Whether they differ by more than the margin, beyond chance.
     pub told_apart: bool,
@@ -82,7 +81,7 @@ pub struct SubjectPair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairWithheld {
-    /// The correction for all pairs of the run.
+    /// The correction for all pairs of the question.
     Correction,
     /// The robust companion disagrees, or the blocks are too skewed.
     Blocks,
@@ -99,6 +98,8 @@ struct Pair {
     first: usize,
     second: usize,
     pairs: Pairs,
+    /// Only where the two may be told apart at all.
+    sample: Option<Sample>,
     p: Option<f64>,
 }
 
@@ -114,40 +115,36 @@ struct Draft<'a> {
 /// counts have no ratio of their own.
 ///
 /// Where a comparison with the baseline was withheld, the two are not told apart here either.
-pub(crate) fn tiers(
-    rules: &Rules,
-    cells: &Cells<'_>,
-    comparisons: &[Comparison],
-    floors: &[NoiseFloor],
-) -> Vec<Tiers> {
+pub(crate) fn tiers(run: &Run<'_, '_>, comparisons: &[Comparison]) -> Vec<Tiers> {
+    let (rules, cells) = (run.rules, run.cells);
     let metrics = Metric::ALL.into_iter().filter(|m| !m.is_of_events());
     let mut drafts: Vec<Draft<'_>> = Vec::new();
     for metric in metrics {
         for pool in pools(cells, metric) {
             if is_declared(cells, &pool, metric, &rules.baseline) {
-                drafts.extend(Draft::of(cells, &pool, metric));
+                drafts.extend(Draft::of(run, &pool, metric));
             }
         }
     }
-    let all = drafts.iter().flat_map(|draft| &draft.pairs);
-    let p_values: Vec<Option<f64>> = all.map(|pair| pair.p).collect();
-    let tests = family(p_values, |p| *p, Undecidable::Counts);
-    let pair_rules = PairRules {
-        rules,
-        comparisons,
-        floors,
-        pairs: tests.len(),
-    };
-    let mut adjusted = tests.iter().map(|test| test.p_adjusted);
     let of_draft = |draft: Draft<'_>| {
-        let adjusted: Vec<Option<f64>> = adjusted.by_ref().take(draft.pairs.len()).collect();
+        let pair_rules = PairRules {
+            rules,
+            comparisons,
+            floors: run.floors,
+            pairs: draft.pairs.len(),
+        };
+        let p_values: Vec<Option<f64>> = draft.pairs.iter().map(|pair| pair.p).collect();
+        let together = Together::PairsOf(draft.subjects.len());
+        let tests = family(p_values, |p| *p, together);
+        let adjusted: Vec<Option<f64>> = tests.iter().map(|test| test.p_adjusted).collect();
         draft.finish(&pair_rules, &adjusted)
     };
     drafts.into_iter().filter_map(of_draft).collect()
 }
 
 impl<'a> Draft<'a> {
-    fn of(cells: &'a Cells<'_>, pool: &Pool<'_>, metric: Metric) -> Option<Self> {
+    fn of(run: &Run<'a, '_>, pool: &Pool<'_>, metric: Metric) -> Option<Self> {
+        let cells = run.cells;
         let was_tried = |subject: &&String| {
             let is_its = |cell: &Cell<'_>| cell.trial.subject == **subject;
             let mut members = pool.members.iter();
@@ -167,11 +164,14 @@ impl<'a> Draft<'a> {
             for second in first + 1..subjects.len() {
                 let of = |place: usize| (subjects[place], false);
                 let found = pool.pairs(cells, metric, of(first), of(second));
-                let p = p_value(&found).filter(|_| found.unresolved == 0);
+                let sample = run.spreads.sample(metric, &pool.condition, &found);
+                let sample = sample.filter(|_| found.unresolved == 0);
+                let p = sample.as_ref().and_then(|sample| p_value(&found, sample));
                 pairs.push(Pair {
                     first,
                     second,
                     pairs: found,
+                    sample: sample.filter(|_| p.is_some()),
                     p,
                 });
             }
@@ -217,7 +217,10 @@ impl<'a> Draft<'a> {
         };
         let mut scores = vec![(0.0, 0usize); self.subjects.len()];
         for pair in self.pairs.iter().filter(|pair| pair.p.is_some()) {
-            let mean = pair.pairs.sample().map_or(0.0, |sample| sign * sample.mean);
+            let mean = pair
+                .sample
+                .as_ref()
+                .map_or(0.0, |sample| sign * sample.mean);
             for (place, gain) in [(pair.first, mean), (pair.second, -mean)] {
                 scores[place].0 += gain;
                 scores[place].1 += 1;
@@ -243,12 +246,10 @@ impl<'a> Draft<'a> {
             if told_apart {
                 apart.push((a.min(b), a.max(b)));
             }
-            let sample = pair.pairs.sample().filter(|_| pair.p.is_some());
+            let sample = pair.sample.as_ref();
             // First over second, with the better one first.
             let ratio = |log: f64| if a < b { log.exp() } else { (-log).exp() };
-            let interval = sample
-                .as_ref()
-                .and_then(|s| s.interval(pair_rules.rules.look_confidence()));
+            let interval = sample.and_then(|s| s.interval(pair_rules.rules.look_confidence()));
             let interval = interval.map(|(low, high)| (ratio(low), ratio(high)));
             found.push((
                 (a.min(b), a.max(b)),
@@ -291,7 +292,6 @@ impl<'a> Draft<'a> {
             condition: self.condition,
             metric: self.metric,
             left_out: self.left_out,
-            pairs_of_run: pair_rules.pairs,
         })
     }
 }
@@ -301,7 +301,7 @@ struct PairRules<'a> {
     rules: &'a Rules,
     comparisons: &'a [Comparison],
     floors: &'a [NoiseFloor],
-    /// All pairs of the run.
+    /// All pairs of the question.
     pairs: usize,
 }
 
@@ -309,11 +309,11 @@ impl PairRules<'_> {
     /// Whether two subjects are told apart; and if their interval alone would tell them apart, why
     /// not.
     fn judge(&self, draft: &Draft<'_>, pair: &Pair, adjusted: f64) -> (bool, Option<PairWithheld>) {
-        let Some(sample) = pair.pairs.sample().filter(|_| pair.p.is_some()) else {
+        let Some(sample) = &pair.sample else {
             return (false, None);
         };
         let higher = draft.metric.higher_is_better();
-        let decision = decide(&sample, self.rules, adjusted, self.pairs, higher);
+        let decision = decide(sample, self.rules, adjusted, self.pairs, higher);
         // A figure that the client limited is a lower bound: the other one can only be the worse.
         let limited = match draft.metric == Metric::RequestsPerS && !pair.pairs.drivers_differ() {
             true => pair.pairs.client_limited,

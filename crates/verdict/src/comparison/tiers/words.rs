@@ -57,7 +57,7 @@ pub fn tiers(found: &Tiers) -> String {
     text + "."
 }
 
-/// `; significant alone, but not after the correction for all 15 pairs of the run: haproxy against
+/// `; significant alone, but not after the correction for 4 pairs: haproxy against
 /// nginx (4 times [3, 6])`; nothing without such pairs.
 fn withheld(found: &Tiers, reason: PairWithheld) -> String {
     let pairs = found.pairs.iter();
@@ -67,8 +67,8 @@ fn withheld(found: &Tiers, reason: PairWithheld) -> String {
     }
     let why = match reason {
         PairWithheld::Correction => format!(
-            "significant alone, but not after the correction for all {} of the run",
-            counted(found.pairs_of_run, "pair")
+            "significant alone, but not after the correction for {}",
+            counted(found.pairs.len(), "pair")
         ),
         PairWithheld::Blocks => {
             "significant, but withheld because blocks are skewed or a few of them decide".to_owned()
@@ -136,7 +136,6 @@ mod tests {
             subjects,
             left_out: owned(left_out),
             pairs: vec![pair; 6],
-            pairs_of_run: 15,
         }
     }
 
@@ -174,7 +173,7 @@ mod tests {
         let text = tiers(&one);
         let pair = "nginx against Apache (4 times [3, 6])";
         let expected = format!(
-            "; significant alone, but not after the correction for all 15 pairs of the run: \
+            "; significant alone, but not after the correction for 4 pairs: \
              {pair}, {pair}, {pair}; withheld because the client limited the one that seems \
              slower: {pair} (all 4 pairs)."
         );

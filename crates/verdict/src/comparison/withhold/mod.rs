@@ -11,7 +11,8 @@ use crate::comparison::draft::{Case, Draft};
 use crate::comparison::events;
 use crate::comparison::pairs::Pairs;
 use crate::comparison::withhold::slices::SliceBias;
-use crate::{Bound, LagRemedy, Metric, Note, Verdict};
+use crate::stats::sample::Sample;
+use crate::{Bound, LagRemedy, Metric, NoiseFloor, Note, Verdict};
 
 /// The rules, in the order in which they apply; each sees what the ones before it left.
 const RULES: [fn(&Case<'_>, &mut Decision); 7] = [
@@ -30,6 +31,38 @@ pub(crate) fn revised(case: &Case<'_>, mut decision: Decision) -> Decision {
         rule(case, &mut decision);
     }
     decision
+}
+
+/// Whether a difference surely exceeds the margin: seen from the margin, it passes all that it passed
+/// seen from zero. A gate at the margin then agrees.
+pub(crate) fn is_surely(case: &Case<'_>) -> bool {
+    let (draft, rules) = (case.draft, case.rules);
+    let (Some(sample), Some(log_ratio)) = (&draft.sample, case.log_ratio()) else {
+        return false;
+    };
+    let (sign, alpha) = (log_ratio.signum(), rules.look_alpha());
+    let is_beyond = |sample: &Sample| {
+        let excess = sample.seen_from(sign * rules.delta(), sign);
+        let (_, robust) = excess.robust(1.0 - alpha);
+        excess.p_above_zero().is_some_and(|p| p < alpha / 2.0)
+            && robust.is_none_or(|(low, _)| low > 0.0)
+            && excess.differs_in_spite_of_skewness(alpha)
+    };
+    let excess = log_ratio.abs() - rules.delta();
+    let is_noise = |floor: &NoiseFloor| floor.is_biased(rules.matters) && excess <= floor.size();
+    let is_biased = |bias: SliceBias| {
+        bias.matters(rules) && sign * (log_ratio - bias.log_bias) <= rules.delta()
+    };
+    let lags = draft.metric.quantile().is_some() && draft.pairs.lag_share > rules.matters;
+    let service = || case.run.spreads.service_sample(draft.metric, &draft.pairs);
+    let slices = || {
+        let subject = draft.subject;
+        SliceBias::of(rules, case.run.cells, &draft.condition, subject, 1)
+    };
+    is_beyond(sample)
+        && !case.floor().is_some_and(is_noise)
+        && (!lags || service().is_some_and(|service| is_beyond(&service)))
+        && (draft.metric != Metric::RequestsPerS || !slices().is_some_and(is_biased))
 }
 
 fn is_decided(decision: &Decision) -> bool {
@@ -111,7 +144,7 @@ fn client_lag(case: &Case<'_>, decision: &mut Decision) {
     if !is_latency || !is_decided(decision) || pairs.lag_share <= rules.matters {
         return;
     }
-    let service = pairs.service_sample();
+    let service = case.run.spreads.service_sample(case.draft.metric, pairs);
     let same = service.as_ref().is_some_and(|service| {
         let of_service = decide(service, rules, p_adjusted, case.comparisons, false);
         of_service.verdict == decision.verdict

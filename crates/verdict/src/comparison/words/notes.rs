@@ -5,7 +5,7 @@ use readings::text::{change, counted, fraction, grouped, number, percent};
 
 use crate::metric::words::shown_change;
 use crate::trial::flaw::words::{reason, reason_or_none};
-use crate::trial::lag::words::{others, others_end, remedy};
+use crate::trial::lag::words::{others_end, remedy};
 use readings::text::joined;
 
 /// What qualifies a verdict, as part of a sentence; nothing without notes.
@@ -119,15 +119,6 @@ fn note(note: &Note) -> String {
                  measured"
             )
         }
-        Note::TooFewBesideOthers {
-            usable,
-            needed,
-            others: taken,
-        } => format!(
-            "{}; with that disturbance {} decide nothing, {needed} may",
-            others(taken),
-            counted(*usable, "block")
-        ),
         Note::FailedStarts(sides) => joined(sides, |(subject, starts)| {
             format!(
                 "{} of {} of {subject} failed ({})",

@@ -48,7 +48,6 @@ pub fn judge_capacity_gates(gates: &[Gate], target: &str, capacity: &Capacity) -
             confidence: 0.95,
             blocks: 0,
             p_breach: None,
-            p_breach_adjusted: None,
             p_pass: None,
             needed: None,
             rate_per_s: None,

@@ -5,21 +5,18 @@ use readings::{Condition, Gate, GateBound, GateMetric};
 use super::failures;
 use super::outcome::{GateOutcome, GateReason};
 use super::tests_of_bound::{BoundSpread, BoundTest, MarginOverBound, Withheld};
-use crate::comparison::pairs::others::{
-    FEWEST_BLOCKS_BESIDE_OTHERS, are_too_few, cpus_of_others, floor_sd, widened_sample,
-};
+use crate::comparison::draft::Run;
 use crate::comparison::pairs::pooling::{Pool, is_declared, pool_of};
 use crate::comparison::pairs::{Alone, Pairs};
 use crate::comparison::withhold::slices::SliceBias;
 use crate::stats::sample::Sample;
-use crate::trial::cells::Cells;
-use crate::{CpusOfOthers, FEWEST_BLOCKS, Metric, NoiseFloor, Reason, Rules};
+use crate::trial::cells::Cell;
+use crate::trial::overload::{Overload, overload};
+use crate::{FEWEST_BLOCKS, Metric, NoiseFloor, Reason};
 
 /// What all gates of a run are judged with.
 pub(super) struct GateData<'r, 'c> {
-    pub rules: &'r Rules,
-    pub cells: &'r Cells<'c>,
-    pub floors: &'r [NoiseFloor],
+    pub run: &'r Run<'r, 'c>,
     /// The error rate of one look, one-sided.
     pub alpha: f64,
 }
@@ -59,8 +56,8 @@ impl GateData<'_, '_> {
                 self.of_failures(condition, subject, bound)
             }
             (_, Some(metric), bound) => {
-                let pool = pool_of(self.cells, condition, metric)?;
-                if !is_declared(self.cells, &pool, metric, &self.rules.baseline) {
+                let pool = pool_of(self.run.cells, condition, metric)?;
+                if !is_declared(self.run.cells, &pool, metric, &self.run.rules.baseline) {
                     return None;
                 }
                 match bound {
@@ -73,8 +70,13 @@ impl GateData<'_, '_> {
     }
 
     fn of_failures(&self, condition: &Condition, subject: &str, bound: f64) -> Option<Found> {
-        let blocks = failures::by_block(self.cells, condition, subject);
-        if self.cells.of_subject(condition, subject, false).is_empty() {
+        let blocks = failures::by_block(self.run.cells, condition, subject);
+        if self
+            .run
+            .cells
+            .of_subject(condition, subject, false)
+            .is_empty()
+        {
             return None;
         }
         let place = Place {
@@ -100,7 +102,7 @@ impl GateData<'_, '_> {
         subject: &str,
         share: f64,
     ) -> Option<Found> {
-        let (cells, baseline) = (self.cells, self.rules.baseline.as_str());
+        let (cells, baseline) = (self.run.cells, self.run.rules.baseline.as_str());
         let pairs = pool.pairs(cells, metric, (subject, false), (baseline, false));
         // What is no cost counts as tried where a server did not start.
         if pairs.tried == 0 {
@@ -117,15 +119,23 @@ impl GateData<'_, '_> {
             unresolved: pairs.unresolved,
             reason: pairs.reason.as_ref().map(|(_, reason)| reason.clone()),
         };
-        let others = cpus_of_others(cells, pool.members.iter().copied());
-        let floor_sd = others.and_then(|_| floor_sd(cells, pool, metric, baseline));
-        let sample = widened_sample(&pairs, others, floor_sd);
-        let test = tried.enough(sample, others).and_then(|sample| {
+        if let Some(overloaded) = self.overloaded(pool, metric, subject)
+            && self.overloaded(pool, metric, baseline).is_none()
+        {
+            return Some((place, Err(Box::new((GateOutcome::Breached, overloaded)))));
+        }
+        let sample = self.run.spreads.sample(metric, &pool.condition, &pairs);
+        let test = tried.enough(sample).and_then(|sample| {
             if share <= -1.0 || !share.is_finite() {
                 return not_judged(GateReason::NotMeasured);
             }
             let margin = MarginOverBound::of(&sample, share.ln_1p(), metric.higher_is_better());
             let mut test = bound_test(&sample, &margin, self.alpha, |log| log.exp_m1())?;
+            let is_worse = (share <= 0.0) == metric.higher_is_better() || share == 0.0;
+            if is_worse && sample.p_value().is_none_or(|p| p >= self.alpha) {
+                let no_change = || unsettled(GateReason::NoChange);
+                test.not_breached.get_or_insert_with(no_change);
+            }
             self.censor(&mut test, metric, &pairs, subject)?;
             self.hold_against_run(&mut test, &margin, pool, metric, subject, &sample);
             self.client_lag(&mut test, metric, &pairs, share);
@@ -143,7 +153,11 @@ impl GateData<'_, '_> {
         value: f64,
     ) -> Option<Found> {
         let attempts = pool.members.iter();
-        let attempts = attempts.map(|c| self.cells.attempts(metric.load_loop(), c, subject, false));
+        let attempts = attempts.map(|c| {
+            self.run
+                .cells
+                .attempts(metric.load_loop(), c, subject, false)
+        });
         let alone = Alone::of(metric, attempts);
         if alone.tried == 0 {
             return None;
@@ -159,8 +173,10 @@ impl GateData<'_, '_> {
             unresolved: alone.unresolved,
             reason: alone.reason.clone(),
         };
-        let others = cpus_of_others(self.cells, pool.members.iter().copied());
-        let test = tried.enough(alone.sample(), others).and_then(|sample| {
+        if let Some(overloaded) = self.overloaded(pool, metric, subject) {
+            return Some((place, Err(Box::new((GateOutcome::Breached, overloaded)))));
+        }
+        let test = tried.enough(alone.sample()).and_then(|sample| {
             if value <= 0.0 || !value.is_finite() {
                 return not_judged(GateReason::NotMeasured);
             }
@@ -194,7 +210,7 @@ impl GateData<'_, '_> {
         match pairs.client_limited {
             (0, 0) => {}
             (0, _) => {
-                test.not_passed = limited(&self.rules.baseline);
+                test.not_passed = limited(&self.run.rules.baseline);
                 test.low = None;
             }
             (_, 0) => {
@@ -219,8 +235,8 @@ impl GateData<'_, '_> {
     ) {
         let distance = margin.sample.mean;
         let here = |f: &&NoiseFloor| f.condition == pool.condition && f.metric == metric;
-        if let Some(floor) = self.floors.iter().find(here)
-            && floor.is_biased(self.rules.matters)
+        if let Some(floor) = self.run.floors.iter().find(here)
+            && floor.is_biased(self.run.rules.matters)
             && distance.abs() <= floor.size()
         {
             withhold_both(test, &GateReason::WithinFloor(floor.clone()));
@@ -228,8 +244,8 @@ impl GateData<'_, '_> {
         if metric != Metric::RequestsPerS {
             return;
         }
-        let bias = SliceBias::of(self.rules, self.cells, &pool.condition, subject, 1);
-        if let Some(bias) = bias.filter(|bias| bias.matters(self.rules)) {
+        let bias = SliceBias::of(self.run.rules, self.run.cells, &pool.condition, subject, 1);
+        if let Some(bias) = bias.filter(|bias| bias.matters(self.run.rules)) {
             let corrected = sample.mean - bias.log_bias;
             let sign = if metric.higher_is_better() { 1.0 } else { -1.0 };
             let bound = sample.mean - sign * distance;
@@ -242,10 +258,10 @@ impl GateData<'_, '_> {
     /// If the client's lag is larger than the margin, an outcome stands only if the service
     /// times, which do not include the lag, lead to the same.
     fn client_lag(&self, test: &mut BoundTest, metric: Metric, pairs: &Pairs, share: f64) {
-        if metric.quantile().is_none() || pairs.lag_share <= self.rules.matters {
+        if metric.quantile().is_none() || pairs.lag_share <= self.run.rules.matters {
             return;
         }
-        let service = pairs.service_sample();
+        let service = self.run.spreads.service_sample(metric, pairs);
         let service = service.map(|sample| {
             let margin = MarginOverBound::of(&sample, share.ln_1p(), metric.higher_is_better());
             (margin.p_breach(), margin.p_pass())
@@ -261,8 +277,38 @@ impl GateData<'_, '_> {
         }
     }
 
+    /// Whether a subject was overloaded at the rate of a latency, in more than half of at least three
+    /// blocks.
+    fn overloaded(&self, pool: &Pool<'_>, metric: Metric, subject: &str) -> Option<GateReason> {
+        metric.quantile()?;
+        let cells = self.run.cells;
+        let members = pool.members.iter();
+        let attempts = members.flat_map(|c| cells.attempts(metric.load_loop(), c, subject, false));
+        let (mut tried, mut overloads) = (0, Vec::new());
+        for (_, attempts) in attempts {
+            let of = |cell: &&Cell<'_>| overload(cell.latency()?);
+            tried += 1;
+            overloads.extend(attempts.last().and_then(of));
+        }
+        let blocks = overloads.len();
+        if blocks < FEWEST_BLOCKS || blocks * 2 <= tried {
+            return None;
+        }
+        let mean = |of: &dyn Fn(&Overload) -> Option<f64>| {
+            let logs: Vec<f64> = overloads.iter().filter_map(of).map(f64::ln).collect();
+            Some(Sample::of(&logs)?.mean.exp())
+        };
+        Some(GateReason::Overloaded {
+            subject: subject.to_owned(),
+            blocks,
+            tried,
+            offered_per_s: mean(&|one| Some(one.offered_per_s))?,
+            carried_per_s: mean(&|one| one.carried_per_s),
+        })
+    }
+
     /// Withholds a pass if too many starts failed: they do not show that a subject is within its
-    /// bound.
+    /// bound. In a gate on a change it withholds a breach if the baseline's failed.
     fn failed_starts(
         &self,
         test: &mut BoundTest,
@@ -270,12 +316,16 @@ impl GateData<'_, '_> {
         subject: &str,
         is_relative: bool,
     ) {
-        let ours = pool.starts(self.cells, subject);
-        let theirs = pool.starts(self.cells, &self.rules.baseline);
+        let ours = pool.starts(self.run.cells, subject);
+        let theirs = pool.starts(self.run.cells, &self.run.rules.baseline);
         let fail = match is_relative {
             true => ours.exceed(&theirs),
             false => ours.failed * 2 > ours.all,
         };
+        if is_relative && theirs.exceed(&ours) {
+            let reason = GateReason::FailedStarts(self.run.rules.baseline.clone(), theirs);
+            test.not_breached = Some((GateOutcome::NotJudged, reason));
+        }
         if fail {
             let reason = GateReason::FailedStarts(subject.to_owned(), ours);
             test.not_passed = Some((GateOutcome::NotJudged, reason));
@@ -337,11 +387,7 @@ struct Tried {
 
 impl Tried {
     /// The sample, if it has enough blocks.
-    fn enough(
-        self,
-        sample: Option<Sample>,
-        others: Option<CpusOfOthers>,
-    ) -> Result<Sample, Untested> {
+    fn enough(self, sample: Option<Sample>) -> Result<Sample, Untested> {
         if self.unusable * 2 > self.tried {
             return not_judged(GateReason::Unusable {
                 blocks: self.unusable,
@@ -358,14 +404,6 @@ impl Tried {
         if sample.blocks < FEWEST_BLOCKS {
             return Err(Box::new(unsettled(too_few(sample.blocks))));
         }
-        match others {
-            Some(taken) if are_too_few(sample.blocks, others) => {
-                Err(Box::new(unsettled(GateReason::OtherPrograms {
-                    cpus: taken.cpus,
-                    needed: FEWEST_BLOCKS_BESIDE_OTHERS,
-                })))
-            }
-            _ => Ok(sample),
-        }
+        Ok(sample)
     }
 }

@@ -4,13 +4,13 @@
 //! if the figure is surely beyond the bound, and *passed* if it is surely within (a test of
 //! non-inferiority). Otherwise it is unsettled.
 //!
-//! Breaches are corrected by Holm's procedure over all gates of the run: if all figures lie exactly
-//! at their bounds, the probability of any breach is at most the run's error rate. Passing needs no
-//! correction: a run passes only if every gate does, and such an intersection-union test has the
-//! error rate of a single gate (Berger: Multiparameter hypothesis testing and acceptance sampling,
-//! Technometrics 24, 1982).
+//! Each gate is a question of its own and is judged alone: a figure exactly at its bound breaches it at
+//! most at the run's error rate, and where nothing has changed it lies a whole bound away. A run passes
+//! only if every gate does, and such an intersection-union test has the error rate of a single gate
+//! (Berger: Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 1982).
 //!
-//! What withholds a verdict also withholds the outcome of a gate.
+//! Gate and verdict of a figure rest on the same sample, and what withholds the one withholds the
+//! other. A latency at a rate that the subject cannot carry breaches its gate.
 
 pub mod words;
 
@@ -22,16 +22,16 @@ mod tests_of_bound;
 
 use readings::{Condition, Gate, GateBound, RunHeader, Trial};
 
-use crate::stats::family::{Test, Undecidable, family};
+use crate::Rules;
+use crate::comparison::draft::{Run, in_run};
 use crate::studies::plan::{self, Needed};
 use crate::trial::cells::Cells;
-use crate::{NoiseFloor, Rules};
 pub use capacity::judge_capacity_gates;
 use evidence::{GateData, Place, Untested};
 pub use outcome::{GateOutcome, GateReason, GateResult};
 use tests_of_bound::BoundTest;
 
-/// A gate for one subject and condition, before the correction over all gates.
+/// A gate for one subject and condition, before it is judged.
 struct Draft<'g> {
     gate: &'g Gate,
     condition: Condition,
@@ -49,23 +49,16 @@ pub fn judge_gates<'a>(
     trials: impl IntoIterator<Item = &'a Trial>,
 ) -> Vec<GateResult> {
     let cells = Cells::of(header, trials);
-    let floors = crate::comparison::floor::noise_floor(rules, &cells);
-    judge(rules, &cells, gates, &floors)
+    in_run(rules, &cells, |run| judge(run, gates))
 }
 
-pub(crate) fn judge(
-    rules: &Rules,
-    cells: &Cells<'_>,
-    gates: &[Gate],
-    floors: &[NoiseFloor],
-) -> Vec<GateResult> {
+pub(crate) fn judge(run: &Run<'_, '_>, gates: &[Gate]) -> Vec<GateResult> {
     if gates.is_empty() {
         return Vec::new();
     }
+    let (rules, cells) = (run.rules, run.cells);
     let data = GateData {
-        rules,
-        cells,
-        floors,
+        run,
         alpha: rules.look_alpha(),
     };
     let drafts: Vec<Draft<'_>> = gates.iter().flat_map(|gate| drafts(&data, gate)).collect();
@@ -73,25 +66,19 @@ pub(crate) fn judge(
     decide(rules, drafts, plan::block_s(&trials))
 }
 
-/// Decides all gates of a run together.
 fn decide(rules: &Rules, drafts: Vec<Draft<'_>>, block_s: Option<f64>) -> Vec<GateResult> {
-    let p_breach = |draft: &Draft<'_>| Some(draft.test.as_ref().ok()?.p_breach);
-    let tests = family(drafts, p_breach, Undecidable::IsLeftOut);
-    let finish = |test: Test<Draft<'_>>| {
-        let (p_adjusted, of) = (test.p_adjusted, test.of);
-        test.draft.finish(rules, p_adjusted, of, block_s)
-    };
-    tests.into_iter().map(finish).collect()
+    let finish = |draft: Draft<'_>| draft.finish(rules, block_s);
+    drafts.into_iter().map(finish).collect()
 }
 
 /// One for each subject and condition that the gate holds for.
 fn drafts<'g>(data: &GateData<'_, '_>, gate: &'g Gate) -> Vec<Draft<'g>> {
-    let cells = data.cells;
+    let cells = data.run.cells;
     let is_relative = matches!(gate.bound, GateBound::Relative(_));
     let is_alone = cells.subjects.len() == 1 && !is_relative;
     let is_meant = |name: &&String| match &gate.subject {
         Some(subject) => *subject == **name,
-        None => **name != data.rules.baseline || is_alone,
+        None => **name != data.run.rules.baseline || is_alone,
     };
     let subjects: Vec<&String> = cells.subjects.iter().filter(is_meant).collect();
     let mut all = Vec::new();
@@ -131,13 +118,7 @@ fn drafts<'g>(data: &GateData<'_, '_>, gate: &'g Gate) -> Vec<Draft<'g>> {
 }
 
 impl Draft<'_> {
-    fn finish(
-        self,
-        rules: &Rules,
-        p_adjusted: Option<f64>,
-        tests: usize,
-        block_s: Option<f64>,
-    ) -> GateResult {
+    fn finish(self, rules: &Rules, block_s: Option<f64>) -> GateResult {
         let alpha = rules.look_alpha();
         let (bound, is_relative) = match self.gate.bound {
             GateBound::Relative(share) => (share, true),
@@ -159,7 +140,6 @@ impl Draft<'_> {
             confidence: 1.0 - 2.0 * alpha,
             blocks: self.blocks,
             p_breach: None,
-            p_breach_adjusted: p_adjusted,
             p_pass: None,
             needed: None,
             rate_per_s: self.rate_per_s,
@@ -168,9 +148,7 @@ impl Draft<'_> {
             Ok(test) => test,
             Err(untested) => {
                 let (outcome, reason) = *untested;
-                if let GateReason::TooFewBlocks { needed, .. }
-                | GateReason::OtherPrograms { needed, .. } = reason
-                {
+                if let GateReason::TooFewBlocks { needed, .. } = reason {
                     result.needed = Some(at_least(needed, block_s));
                 }
                 (result.outcome, result.reason) = (outcome, Some(reason));
@@ -179,16 +157,13 @@ impl Draft<'_> {
         };
         (result.value, result.low, result.high) = (Some(test.value), test.low, test.high);
         (result.p_breach, result.p_pass) = (Some(test.p_breach), Some(test.p_pass));
-        let is_breached = p_adjusted.is_some_and(|p| p < alpha);
-        let (outcome, withheld) = if is_breached {
+        let (outcome, withheld) = if test.p_breach < alpha {
             (GateOutcome::Breached, test.not_breached)
         } else if test.p_pass < alpha {
             (GateOutcome::Passed, test.not_passed)
         } else {
-            let alone = test.p_breach < alpha;
-            let reason = alone.then_some((GateOutcome::Unsettled, GateReason::NotAmong(tests)));
-            result.needed = test.spread.needed(alpha, tests, block_s);
-            (GateOutcome::Unsettled, reason)
+            result.needed = test.spread.needed(alpha, block_s);
+            (GateOutcome::Unsettled, None)
         };
         result.outcome = outcome;
         if let Some((outcome, reason)) = withheld {

@@ -49,11 +49,17 @@ pub enum GateReason {
         usable: usize,
         needed: usize,
     },
-    /// Other programs used so many CPUs that more blocks are needed.
-    OtherPrograms {
-        cpus: f64,
-        needed: usize,
+    /// At the rate of the latency the subject was overloaded, in so many of the blocks tried: breached.
+    Overloaded {
+        subject: String,
+        blocks: usize,
+        tried: usize,
+        offered_per_s: f64,
+        /// Good answers per second, as far as that is known.
+        carried_per_s: Option<f64>,
     },
+    /// The interval of the change holds zero.
+    NoChange,
     /// The client was the bottleneck for this subject, or for both.
     ClientLimits(Option<String>),
     /// A subject's starts failed more often than the baseline's or, in a gate on the subject alone,
@@ -69,8 +75,6 @@ pub enum GateReason {
     FewBlocksDecide,
     /// The blocks are too skewed for the t test.
     Skewed,
-    /// Breached on its own, but not after the correction for this many tests.
-    NotAmong(usize),
 }
 
 /// A gate, judged for one subject under one condition.
@@ -102,8 +106,6 @@ pub struct GateResult {
     pub blocks: usize,
     /// One-sided p value of 'not worse than the bound'.
     pub p_breach: Option<f64>,
-    /// The same after Holm's correction over the run's gates.
-    pub p_breach_adjusted: Option<f64>,
     /// One-sided p value of 'not better than the bound'.
     pub p_pass: Option<f64>,
     /// The blocks that would settle an unsettled gate nine times in ten if the truth is what was

@@ -33,15 +33,10 @@ pub(super) struct BoundSpread {
 
 impl BoundSpread {
     /// The blocks that settle the gate nine times in ten if the measured distance is the true one.
-    pub fn needed(&self, alpha: f64, tests: usize, block_s: Option<f64>) -> Option<Needed> {
+    pub fn needed(&self, alpha: f64, block_s: Option<f64>) -> Option<Needed> {
         if self.sd.is_nan() || self.degrees < 1.0 {
             return None;
         }
-        let alpha = match self.distance < 0.0 {
-            // The strictest p value that Holm's procedure may ask for.
-            true => alpha / tests.max(1) as f64,
-            false => alpha,
-        };
         let spread = Spread::new(self.sd, self.degrees);
         let mut needed = one_sided_needed(&spread, self.distance.abs(), alpha, block_s)?;
         let more = u32::try_from(self.blocks + 1).unwrap_or(u32::MAX);

@@ -98,7 +98,7 @@ pub fn why(result: &GateResult) -> Option<String> {
             Some("a longer search, with more --rounds, would narrow the interval".to_owned())
         }
         (Some(needed), _) => Some(would_settle(needed)),
-        (None, None | Some(GateReason::NotAmong(_))) => Some(format!(
+        (None, None | Some(GateReason::NoChange)) => Some(format!(
             "more than {MOST_BLOCKS} blocks would be needed: the figure is too near the bound for \
              the noise here"
         )),
@@ -138,11 +138,23 @@ fn reason(why: &GateReason) -> String {
             "{} can be used, and a gate needs at least {needed}",
             counted(*usable, "block")
         ),
-        GateReason::OtherPrograms { cpus, needed } => format!(
-            "other programs and the hypervisor took {} CPUs during the measurement; a gate then \
-             needs {needed} blocks",
-            number(*cpus, 1, false)
-        ),
+        GateReason::Overloaded {
+            subject,
+            blocks,
+            tried,
+            offered_per_s,
+            carried_per_s,
+        } => {
+            let carried = carried_per_s.map_or_else(String::new, |carried| {
+                format!(", and carries about {}", rate(carried))
+            });
+            format!(
+                "{subject} was overloaded in {blocks} of {}: it was offered {}{carried}",
+                counted(*tried, "block"),
+                rate(*offered_per_s)
+            )
+        }
+        GateReason::NoChange => "the interval of the change holds zero".to_owned(),
         GateReason::ClientLimits(None) => {
             "the client was the bottleneck for both, so their throughput cannot be compared; give \
              it more CPUs, or use a gate on cpu"
@@ -179,9 +191,6 @@ fn reason(why: &GateReason) -> String {
         }
         GateReason::Skewed => {
             "the t test alone would settle it, but the blocks are too skewed for it".to_owned()
-        }
-        GateReason::NotAmong(tests) => {
-            format!("breached alone, but not after the correction for {tests} tests")
         }
     }
 }

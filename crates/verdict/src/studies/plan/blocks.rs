@@ -80,7 +80,7 @@ impl Goal {
         let count = f64::from(blocks);
         // Intervals allow for a correlation, also where there is none.
         let widening = Widening::of(blocks as usize, correlation_of_independent(blocks as usize));
-        let degrees = widening.degrees;
+        let degrees = widening.degrees(count - 1.0);
         Try {
             delta: self.delta,
             root: (count / widening.variance).sqrt(),

@@ -21,7 +21,7 @@ pub use components::Components;
 pub use remedy::{Dominant, Remedy};
 
 use crate::comparison::compare::comparisons;
-use crate::comparison::floor::noise_floor;
+use crate::comparison::draft::in_run;
 use crate::trial::cells::Cells;
 use crate::{Comparison, FEWEST_BLOCKS, Metric, NoiseFloor, Rules, latest};
 pub(crate) use blocks::Spread;
@@ -113,8 +113,9 @@ pub fn plan(journal: &Journal, estimated_block_s: Option<f64>) -> PlanAdvice {
     let block_s = measured_s.or(estimated_block_s);
     let rules = Rules::of(header);
     let cells = Cells::of(header, journal.trials());
-    let floors = noise_floor(&rules, &cells);
-    let (compared, _) = comparisons(&rules, &cells, &floors);
+    let (floors, compared) = in_run(&rules, &cells, |run| {
+        (run.floors.to_vec(), comparisons(run).0)
+    });
     let count = compared.len();
     let rows: Vec<PlanRow> = compared
         .iter()

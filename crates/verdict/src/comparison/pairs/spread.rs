@@ -1,0 +1,145 @@
+//! How far blocks of a run differ: what its comparisons share, and what other programs add.
+//!
+//! A program that takes a CPU in bursts disturbs blocks in a way that few of them do not show: the
+//! spread of three to five ratios can be small by luck. So beside such programs the spread counts as
+//! no smaller than that of the noise floor, and no smaller than what the slices imply.
+
+use readings::Condition;
+
+use crate::comparison::pairs::Pairs;
+use crate::comparison::pairs::others::cpus_of_others;
+use crate::comparison::pairs::pooling::{Pool, is_declared, pools};
+use crate::stats::moderation::{Group, Member, Shared};
+use crate::stats::sample::Sample;
+use crate::trial::cells::Cells;
+use crate::{CpusOfOthers, Metric, Rules};
+
+/// The spread of every metric's blocks.
+pub(crate) struct Spreads(Vec<Spread>);
+
+struct Spread {
+    metric: Metric,
+    shared: Option<Shared>,
+    /// The conditions under which other programs took more than on a quiet machine.
+    beside: Vec<Beside>,
+}
+
+struct Beside {
+    condition: Condition,
+    others: CpusOfOthers,
+    floor_sd: Option<f64>,
+}
+
+impl Spreads {
+    pub fn of(rules: &Rules, cells: &Cells<'_>) -> Self {
+        let metrics = Metric::ALL.into_iter().filter(|m| !m.is_of_events());
+        Self(metrics.map(|m| Spread::of(rules, cells, m)).collect())
+    }
+
+    fn spread(&self, metric: Metric) -> Option<&Spread> {
+        self.0.iter().find(|spread| spread.metric == metric)
+    }
+
+    fn beside(&self, metric: Metric, condition: &Condition) -> Option<&Beside> {
+        let mut beside = self.spread(metric)?.beside.iter();
+        beside.find(|beside| beside.condition == *condition)
+    }
+
+    /// What other programs took under a condition, if it is more than on a quiet machine.
+    pub fn others(&self, metric: Metric, condition: &Condition) -> Option<CpusOfOthers> {
+        Some(self.beside(metric, condition)?.others)
+    }
+
+    /// The log ratios of pairs under a condition, with the spread that they may be taken to have.
+    pub fn sample(&self, metric: Metric, condition: &Condition, pairs: &Pairs) -> Option<Sample> {
+        let own = pairs.sample()?;
+        let mut sample = self.moderated(metric, &own, pairs);
+        if let Some(beside) = self.beside(metric, condition) {
+            let least = [beside.floor_sd, pairs.sd_of_slices()];
+            sample.sd = least.into_iter().flatten().fold(sample.sd, f64::max);
+        }
+        Some(sample)
+    }
+
+    /// Service times differ from block to block as the latencies do that hold them.
+    pub fn service_sample(&self, metric: Metric, pairs: &Pairs) -> Option<Sample> {
+        Some(self.moderated(metric, &pairs.service_sample()?, pairs))
+    }
+
+    fn moderated(&self, metric: Metric, sample: &Sample, pairs: &Pairs) -> Sample {
+        let shared = self.spread(metric).and_then(|spread| spread.shared);
+        shared.map_or_else(
+            || sample.clone(),
+            |shared| shared.moderated(sample, variance_of_slices(pairs)),
+        )
+    }
+}
+
+impl Spread {
+    fn of(rules: &Rules, cells: &Cells<'_>, metric: Metric) -> Self {
+        let (mut groups, mut beside) = (Vec::new(), Vec::new());
+        for pool in pools(cells, metric) {
+            if !is_declared(cells, &pool, metric, &rules.baseline) {
+                continue;
+            }
+            let baseline = rules.baseline.as_str();
+            let copies = pool.pairs(cells, metric, (baseline, true), (baseline, false));
+            if let Some(others) = cpus_of_others(cells, pool.members.iter().copied()) {
+                beside.push(Beside {
+                    condition: pool.condition.clone(),
+                    others,
+                    floor_sd: copies.sample().map(|sample| sample.sd),
+                });
+            }
+            let copies = is_separate(cells, &pool, baseline).then_some(copies);
+            groups.push(group(cells, &pool, metric, baseline, copies));
+        }
+        Self {
+            metric,
+            shared: Shared::of(&groups),
+            beside,
+        }
+    }
+}
+
+/// Each subject against the baseline and against the next one: enough to estimate the spread from,
+/// and no more than twice the comparisons.
+fn group(
+    cells: &Cells<'_>,
+    pool: &Pool<'_>,
+    metric: Metric,
+    baseline: &str,
+    copies: Option<Pairs>,
+) -> Group {
+    let subjects: Vec<&str> = cells.subjects.iter().map(|s| &**s).collect();
+    let compared: Vec<&str> = subjects.into_iter().filter(|s| *s != baseline).collect();
+    let with_baseline = compared.iter().map(|subject| (*subject, baseline));
+    let neighbours = compared.windows(2).map(|two| (two[1], two[0]));
+    let of = |(a, b): (&str, &str)| member(&pool.pairs(cells, metric, (a, false), (b, false)));
+    let mut members: Vec<Member> = with_baseline.filter_map(of).collect();
+    let copy: Vec<Member> = copies.iter().filter_map(member).collect();
+    let arms = members.len() + copy.len() + 1;
+    members.extend(copy);
+    members.extend(neighbours.filter_map(of));
+    Group { arms, members }
+}
+
+fn member(pairs: &Pairs) -> Option<Member> {
+    let sample = pairs.sample().filter(|_| pairs.unresolved == 0)?;
+    Some(Member {
+        of_slices: variance_of_slices(pairs),
+        sample,
+    })
+}
+
+fn variance_of_slices(pairs: &Pairs) -> Option<f64> {
+    pairs.sd_of_slices().map(|sd| sd * sd)
+}
+
+/// Whether the baseline's second copy had servers of its own: only then do its blocks differ as those
+/// of two subjects do.
+pub(crate) fn is_separate(cells: &Cells<'_>, pool: &Pool<'_>, baseline: &str) -> bool {
+    let copies = pool.members.iter();
+    let mut copies = copies.flat_map(|c| cells.of_subject(c, baseline, true).into_values());
+    copies.all(|cell| cell.reading().is_none_or(|reading| reading.separate_copy))
+}
