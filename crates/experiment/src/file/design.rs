@@ -8,6 +8,7 @@ use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::Tree;
 use config::units;
+use readings::GateMetric;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -19,10 +20,24 @@ pub(super) fn design(reader: &mut Reader, top: &Section<'_>, first_subject: &str
         return design;
     };
     let mut known = QUICK_KEYS.to_vec();
-    known.push("baseline");
+    known.extend(["baseline", "primary"]);
     section.only(reader, &known);
     if let Some(baseline) = section.text(reader, "baseline") {
         design.baseline = baseline;
+    }
+    for (word, place) in section.texts(reader, "primary").unwrap_or_default() {
+        let mut metrics = GateMetric::of_runs();
+        match metrics.find(|metric| metric.name() == word) {
+            Some(metric) => design.primary.push(metric),
+            None => {
+                let words: Vec<&str> = GateMetric::of_runs().map(GateMetric::name).collect();
+                reader.report(Problem::at(
+                    place,
+                    format!("`{word}` is no metric"),
+                    format!("expected one of {}", words.join(", ")),
+                ));
+            }
+        }
     }
     let events = top.table.get("events").is_some();
     design_values(reader, &section, &mut design, events);

@@ -373,6 +373,10 @@ fn design(design: &Design) -> Table {
     table.put("max_error", share_text(design.max_error));
     table.put_some("within", design.within.map(duration_text));
     table.put_some("matters_latency", design.matters_latency.map(duration_text));
+    if !design.primary.is_empty() {
+        let names: Vec<&str> = design.primary.iter().map(|metric| metric.name()).collect();
+        table.put("primary", names);
+    }
     table.put("retries", design.retries);
     let apart = match design.apart {
         Apart::Auto => "auto",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use readings::{Gate, HostSpec, HttpVersion};
+use readings::{Gate, GateMetric, HostSpec, HttpVersion};
 
 use super::event::{Event, ParamValue};
 use super::load::{Choice, LoadChange, LoadSpec, NamedLoad};
@@ -257,6 +257,9 @@ pub struct Design {
     pub matters_failures: f64,
     /// The smallest difference of a latency that matters, whatever its share.
     pub matters_latency: Option<Duration>,
+    /// The metrics that the run is about; the first come first in results, and the run goes on until
+    /// they are settled. Empty: all.
+    pub primary: Vec<GateMetric>,
     /// The share of requests that may fail, as a fraction; beyond it a trial is invalid.
     pub max_error: f64,
     /// How often a condition of a block is repeated after invalid trials.
@@ -293,6 +296,7 @@ impl Design {
             matters: 0.03,
             matters_failures: 0.001,
             matters_latency: None,
+            primary: Vec::new(),
             max_error: 0.01,
             retries: 2,
             apart: Apart::Auto,

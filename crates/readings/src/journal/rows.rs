@@ -8,8 +8,8 @@ use super::curve::{CurveChoice, CurvePoint};
 use super::events::EventsReading;
 use super::settings::SettingsReading;
 use crate::{
-    BottleneckReading, Condition, DriverReading, Gate, InstructionsReading, LoadReading,
-    SystemMetrics,
+    BottleneckReading, Condition, DriverReading, Gate, GateMetric, InstructionsReading,
+    LoadReading, SystemMetrics,
 };
 
 /// A line of a run's journal.
@@ -72,6 +72,9 @@ pub struct RunHeader {
     /// whatever its share. Absent where none was declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matters_ms: Option<f64>,
+    /// The metrics that the run is about, the first of which comes first; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub primary: Vec<GateMetric>,
     /// The share of requests that may fail on the way before a trial is invalid, as a fraction.
     pub max_error: f64,
     /// Seconds since 1970 when the run began.
@@ -113,6 +116,7 @@ impl Default for RunHeader {
             matters: 0.03,
             matters_failures: 0.001,
             matters_ms: None,
+            primary: Vec::new(),
             max_error: 0.01,
             started_unix_s: 0,
             published: Vec::new(),

@@ -54,6 +54,7 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError>
             .design
             .matters_latency
             .map(|time| time.as_secs_f64() * 1e3),
+        primary: experiment.design.primary.clone(),
         max_error: experiment.design.max_error,
         published: experiment
             .published

@@ -15,7 +15,8 @@ pub(crate) mod warnings;
 use std::collections::{BTreeMap, BTreeSet};
 
 use readings::{
-    Condition, Journal, Outcome, Placement, RateChoice, RunHeader, Trial, trials_by_load,
+    Condition, GateMetric, Journal, Outcome, Placement, RateChoice, RunHeader, Trial,
+    trials_by_load,
 };
 use serde::Serialize;
 
@@ -46,6 +47,8 @@ use crate::{
 pub struct Analysis {
     /// Where in its looks the run stands.
     pub stage: Stage,
+    /// The metrics that the run is about; empty: all.
+    pub primary: Vec<GateMetric>,
     /// Every subject against the baseline: by condition, then metric, then subject, as declared.
     pub comparisons: Vec<Comparison>,
     /// The gates, judged; in the order of the header, then by condition and subject.
@@ -134,11 +137,12 @@ pub fn analyse(journal: &Journal) -> Analysis {
     let cells = Cells::of(header, journal.trials());
     let mut analysis = in_run(&rules, &cells, |run| {
         let mut analysis = analyse_cells(run);
+        analysis.primary = header.primary.clone();
         analysis.gates = gates::judge(run, &header.gates);
         analysis.tiers = tiers(run, &analysis.comparisons);
         analysis
     });
-    analysis.rankings = rankings(&analysis.comparisons, &analysis.tiers);
+    analysis.rankings = rankings(&analysis.comparisons, &analysis.tiers, &header.primary);
     analysis.interactions = interactions(&rules, &cells);
     let background = Cells::of_background(header, journal.trials());
     analysis.table.extend(table(&background));
@@ -181,6 +185,7 @@ pub fn analyse_with<'a>(
     let cells = Cells::of(header, trials);
     in_run(rules, &cells, |run| {
         let mut analysis = analyse_cells(run);
+        analysis.primary = header.primary.clone();
         analysis.gates = gates::judge(run, &header.gates);
         analysis
     })
@@ -198,6 +203,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {
         stage: Stage::of(rules, cells),
+        primary: Vec::new(),
         comparisons,
         gates: Vec::new(),
         tiers: Vec::new(),
@@ -245,9 +251,17 @@ pub fn at_a_look(header: &RunHeader, trials: &[Trial]) -> Option<Analysis> {
 /// Whether a run may stop here: it stands at one of its looks, and every comparison is settled.
 ///
 /// Faster, slower and the same are settled. So is a comparison without a single usable block, since
-/// more blocks promise nothing. What servers cost is not waited for. A run with nothing to compare
-/// does not stop early. A run with gates is settled when they are: it was asked for them.
+/// more blocks promise nothing. Where the run declares its primary metrics, only these are waited for;
+/// what servers cost is not, unless it is one of them. A run with nothing to compare does not stop early. A run with gates is settled when they are: it was asked for them.
 pub fn settled(analysis: &Analysis) -> bool {
+    let primary = &analysis.primary;
+    let is_waited_for = |c: &&Comparison| match primary.is_empty() {
+        true => !c.metric.is_cost(),
+        false => c
+            .metric
+            .gate()
+            .is_some_and(|metric| primary.contains(&metric)),
+    };
     if !analysis.gates.is_empty() {
         return analysis.stage.look.is_some() && gates::are_settled(&analysis.gates);
     }
@@ -256,7 +270,7 @@ pub fn settled(analysis: &Analysis) -> bool {
         && analysis
             .comparisons
             .iter()
-            .filter(|c| !c.metric.is_cost())
+            .filter(is_waited_for)
             .all(|c| match c.verdict {
                 Verdict::Faster | Verdict::Slower | Verdict::Same => true,
                 Verdict::Inconclusive => false,

@@ -195,6 +195,8 @@ pub(crate) fn are_settled(gates: &[GateResult]) -> bool {
 }
 
 #[cfg(test)]
+mod agreement_tests;
+#[cfg(test)]
 mod simulated_tests;
 #[cfg(test)]
 mod tests;

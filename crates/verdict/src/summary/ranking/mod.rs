@@ -3,7 +3,7 @@
 //! Subjects by their figures, the best first, each with the places that the evidence leaves it: those
 //! told apart from it bound its place from above and from below.
 
-use readings::Condition;
+use readings::{Condition, GateMetric};
 use serde::Serialize;
 
 use crate::comparison::tiers::Tiers;
@@ -42,9 +42,13 @@ pub struct Ranked {
     pub surely: bool,
 }
 
-/// The rankings of all conditions and metrics with two figures or more, in the order of the
-/// comparisons.
-pub(crate) fn rankings(comparisons: &[Comparison], tiers: &[Tiers]) -> Vec<Ranking> {
+/// The rankings of all conditions and metrics with two figures or more: those of `primary` metrics
+/// first, and each in the order of the comparisons.
+pub(crate) fn rankings(
+    comparisons: &[Comparison],
+    tiers: &[Tiers],
+    primary: &[GateMetric],
+) -> Vec<Ranking> {
     let mut questions: Vec<(&Condition, Metric)> = Vec::new();
     for comparison in comparisons.iter().filter(|c| !c.metric.is_of_events()) {
         let question = (&comparison.condition, comparison.metric);
@@ -59,6 +63,8 @@ pub(crate) fn rankings(comparisons: &[Comparison], tiers: &[Tiers]) -> Vec<Ranki
         let tiers = tiers.find(|t| (&t.condition, t.metric) == (condition, metric));
         ranking(&its, tiers)
     };
+    let is_of = |metric: Metric| primary.iter().position(|one| metric.gate() == Some(*one));
+    questions.sort_by_key(|(_, metric)| is_of(*metric).unwrap_or(primary.len()));
     questions.into_iter().filter_map(of_question).collect()
 }
 
