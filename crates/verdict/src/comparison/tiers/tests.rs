@@ -69,40 +69,6 @@ fn tiers_overlap_where_neighbours_are_not_told_apart() {
 }
 
 #[test]
-fn a_pair_that_only_the_correction_leaves_together_says_so() {
-    // In three blocks nginx differs much from block to block, and so all are taken to.
-    let mut header = header(3);
-    header.subjects = NAMES[..3].iter().map(|n| (*n).to_owned()).collect();
-    let rates = [
-        ("direct", [10_000.0, 10_000.0, 10_000.0]),
-        ("nginx", [7_000.0, 9_100.0, 10_500.0]),
-        ("haproxy", [6_600.0, 6_600.0, 6_750.0]),
-    ];
-    let mut trials = Vec::new();
-    for (name, rates) in rates {
-        for (block, rate) in (1..).zip(rates) {
-            trials.push(trial(block, name, false, done(Some(closed(rate)), None)));
-        }
-    }
-    let tiers = &found(header, trials)[0];
-    assert_eq!(tiers.pairs.len(), 3);
-    let withheld: Vec<_> = tiers.pairs.iter().map(|one| one.withheld).collect();
-    assert_eq!(tiers.tiers.len(), 2, "{tiers:?}");
-    for pair in &tiers.pairs {
-        let alone = pair.low.is_some_and(|low| low > 1.0);
-        assert_eq!(
-            pair.withheld.is_some(),
-            alone && !pair.told_apart,
-            "{pair:?}"
-        );
-    }
-    assert!(
-        withheld.contains(&Some(PairWithheld::Correction)),
-        "{tiers:?}"
-    );
-}
-
-#[test]
 fn equal_subjects_are_rarely_split() {
     let mut random = Normal::with_seed(20_261_122);
     let (mut split, runs) = (0, 60);

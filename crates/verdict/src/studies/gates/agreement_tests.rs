@@ -81,7 +81,7 @@ fn no_journal_has_a_gate_that_contradicts_the_verdict_of_its_figure() {
     let mut random = fastrand::Rng::with_seed(20_261_127);
     let mut normal = Normal::with_seed(39);
     let mut outcomes = std::collections::BTreeMap::new();
-    for run in 0..1_500 {
+    for run in 0..600 {
         let trials = journal(&mut random, &mut normal);
         let bound = -[0.0, 0.01, MATTERS, 0.05, 0.1][random.usize(..5)];
         let blocks = trials.iter().map(|trial| trial.block).max().unwrap();
@@ -108,7 +108,7 @@ fn no_journal_has_a_gate_that_contradicts_the_verdict_of_its_figure() {
         "not judged Invalid",
     ] {
         assert!(
-            outcomes.get(pair).is_some_and(|count| *count > 20),
+            outcomes.get(pair).is_some_and(|count| *count > 5),
             "{outcomes:?}"
         );
     }
