@@ -88,7 +88,13 @@ pub struct Figure {
     pub subject: String,
     /// Mean over blocks of the log of subject over baseline.
     pub log_ratio: f64,
+    /// The standard error that the interval of the verdict implies, which allows for dependent
+    /// blocks, other programs and steps.
     pub standard_error: f64,
+    /// The same from the spread of the blocks alone, their standard deviation over the root of
+    /// their number. Entries of early versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_error_of_blocks: Option<f64>,
     pub degrees: f64,
     pub blocks: usize,
     /// The baseline's copy over the baseline.
@@ -116,8 +122,21 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FloorFigure {
     pub log_ratio: f64,
+    /// From the spread of the blocks alone.
     pub standard_error: f64,
     pub degrees: f64,
+    /// The ends of the report's interval, as log ratios. Entries of early versions lack them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<(f64, f64)>,
+}
+
+impl FloorFigure {
+    /// The ends of the interval of the log ratio, as the run's report has them.
+    pub fn interval(&self) -> (f64, f64) {
+        let half = t_quantile(0.975, self.degrees) * self.standard_error;
+        self.ends
+            .unwrap_or((self.log_ratio - half, self.log_ratio + half))
+    }
 }
 
 impl Figure {
@@ -130,9 +149,14 @@ impl Figure {
         let bias = bias.map_or(0.0, |floor| floor.log_ratio);
         Point {
             value: self.log_ratio,
-            standard_error: self.standard_error.hypot(bias),
+            standard_error: self.error_of_blocks().hypot(bias),
             degrees: self.degrees,
         }
+    }
+
+    /// The standard error from the spread of the blocks alone, as far as the entry has it.
+    pub fn error_of_blocks(&self) -> f64 {
+        self.standard_error_of_blocks.unwrap_or(self.standard_error)
     }
 
     /// The ends of the 95% interval of the log ratio.
@@ -213,6 +237,13 @@ impl RunEntry {
             sentence: first_sentence(journal, &analysis),
             figures,
         }
+    }
+
+    /// Whether it has all that this version records; otherwise its journal is read again, if that
+    /// is still there.
+    pub(crate) fn is_current(&self) -> bool {
+        let mut figures = self.figures.iter();
+        figures.all(|figure| figure.standard_error_of_blocks.is_some())
     }
 
     /// The name of this version for people: label and commits of the subjects, or else the short
@@ -296,7 +327,6 @@ fn figures(analysis: &Analysis) -> Vec<Figure> {
 pub(crate) fn figure(c: &Comparison, floors: &[NoiseFloor]) -> Option<Figure> {
     let ratios: Vec<f64> = c.by_block.iter().map(|block| block.ratio).collect();
     let (log_ratio, own, degrees) = mean_of(&ratios)?;
-    // The verdict's interval also allows for dependent blocks, other programs and steps.
     let shown = c.interval().map_or(0.0, |(low, high)| {
         (high / low).ln() / 2.0 / t_quantile(0.5 + c.confidence / 2.0, degrees)
     });
@@ -311,6 +341,7 @@ pub(crate) fn figure(c: &Comparison, floors: &[NoiseFloor]) -> Option<Figure> {
                 log_ratio: rounded(log_ratio),
                 standard_error: rounded(standard_error),
                 degrees,
+                ends: ends(f.low, f.high),
             })
         });
     let is_at_least = c.bound == Some(Bound::AtLeast);
@@ -328,6 +359,7 @@ pub(crate) fn figure(c: &Comparison, floors: &[NoiseFloor]) -> Option<Figure> {
         subject: c.subject.clone(),
         log_ratio: rounded(log_ratio),
         standard_error: rounded(standard_error),
+        standard_error_of_blocks: Some(rounded(own)),
         degrees,
         blocks: ratios.len(),
         noise_floor: floor,
@@ -343,6 +375,12 @@ pub(crate) fn figure(c: &Comparison, floors: &[NoiseFloor]) -> Option<Figure> {
 /// The number rounded to ten digits, so that it is the same when read back from the index.
 fn rounded(number: f64) -> f64 {
     format!("{number:.9e}").parse().unwrap_or(number)
+}
+
+/// The logs of the ends of an interval that has both.
+fn ends(low: Option<f64>, high: Option<f64>) -> Option<(f64, f64)> {
+    let log = |end: f64| rounded(end.ln());
+    low.map(log).zip(high.map(log))
 }
 
 /// Whether the client limited both sides. Such a comparison has neither a bound nor an interval.

@@ -49,7 +49,7 @@ pub struct Updated {
     pub index: Index,
     /// Runs that were added.
     pub added: usize,
-    /// Runs whose journal had changed since they were indexed.
+    /// Runs whose journal had changed since they were indexed, or that an early version indexed.
     pub renewed: usize,
     /// What was skipped or could not be written, in sentences.
     pub problems: Vec<String>,
@@ -91,7 +91,7 @@ pub fn update(folder: &Path, rebuild: bool) -> Result<Updated, StoreError> {
             }
         };
         let known = updated.index.get(&name);
-        if known.is_some_and(|known| known.journal == stamp) {
+        if known.is_some_and(|known| known.journal == stamp && known.is_current()) {
             continue;
         }
         match entry(&run, &name) {

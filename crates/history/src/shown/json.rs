@@ -74,9 +74,15 @@ fn series(series: &Series) -> Value {
 fn run(run: &SeriesRun) -> Value {
     let figure = &run.figure;
     let (low, high) = figure.interval();
-    let floor = figure.noise_floor.map(
-        |floor| json!({"ratio": floor.log_ratio.exp(), "log_standard_error": floor.standard_error}),
-    );
+    let floor = figure.noise_floor.map(|floor| {
+        let (low, high) = floor.interval();
+        json!({
+            "ratio": floor.log_ratio.exp(),
+            "low": low.exp(),
+            "high": high.exp(),
+            "log_standard_error": floor.standard_error,
+        })
+    });
     json!({
         "run": run.number,
         "folder": run.folder,
@@ -88,7 +94,7 @@ fn run(run: &SeriesRun) -> Value {
         "ratio": figure.log_ratio.exp(),
         "low": low.exp(),
         "high": high.exp(),
-        "log_standard_error": figure.standard_error,
+        "log_standard_error": figure.error_of_blocks(),
         "blocks": figure.blocks,
         "noise_floor": floor,
         "unused": figure.unused,
@@ -132,7 +138,7 @@ pub fn csv(history: &History) -> String {
                 figure.log_ratio.exp().to_string(),
                 low.exp().to_string(),
                 high.exp().to_string(),
-                figure.standard_error.to_string(),
+                figure.error_of_blocks().to_string(),
                 figure.blocks.to_string(),
                 number(figure.noise_floor.map(|floor| floor.log_ratio.exp())),
                 field(figure.unused.as_deref().unwrap_or_default()),

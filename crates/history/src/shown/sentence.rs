@@ -38,9 +38,8 @@ pub(crate) fn newest(series: &Series) -> Option<String> {
     let (low, high) = figure.interval();
     let ratio = change(figure.log_ratio.exp(), Some((low.exp(), high.exp())));
     let floor = figure.noise_floor.map_or(String::new(), |floor| {
-        let half = verdict::t_quantile(0.975, floor.degrees) * floor.standard_error;
-        let ends = (floor.log_ratio - half, floor.log_ratio + half);
-        let text = change(floor.log_ratio.exp(), Some((ends.0.exp(), ends.1.exp())));
+        let (low, high) = floor.interval();
+        let text = change(floor.log_ratio.exp(), Some((low.exp(), high.exp())));
         format!("; noise floor {text}")
     });
     Some(format!("run {}: {ratio}{floor}", run.number))

@@ -50,6 +50,60 @@ fn an_index_grows_with_its_runs_and_a_rebuilt_one_is_the_same() {
 }
 
 #[test]
+fn intervals_are_those_of_the_report_and_the_search_has_the_spread_of_the_blocks() {
+    let place = Folder::new("intervals");
+    let folder = place.0.join("r");
+    write_run(&folder, &rows(header(5), &SHARES, 1e4), "6.1", 64);
+    let updated = update(&place.0, false).unwrap();
+    let figure = &updated.index.runs()[0].figures[0];
+    let analysis = verdict::analyse(&load(&folder).unwrap().journal);
+    let is_same = |metric: verdict::Metric| metric.name() == figure.metric;
+    let comparison = analysis.comparisons.iter().find(|c| is_same(c.metric));
+    let floor = analysis.noise_floor.iter().find(|f| is_same(f.metric));
+    let (comparison, floor) = (comparison.unwrap(), floor.unwrap());
+    let near = |(low, high): (f64, f64), of: (f64, f64)| {
+        (low - of.0.ln()).abs() < 1e-8 && (high - of.1.ln()).abs() < 1e-8
+    };
+    assert!(near(figure.interval(), comparison.interval().unwrap()));
+    let shown = figure.noise_floor.unwrap().interval();
+    assert!(near(shown, (floor.low.unwrap(), floor.high.unwrap())));
+    let logs = SHARES.map(f64::ln);
+    let mean = logs.iter().sum::<f64>() / 4.0;
+    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    let plain = (squares / 3.0 / 4.0).sqrt();
+    let point = figure.point();
+    assert!(
+        (point.standard_error / plain - 1.0).abs() < 0.01,
+        "{point:?} {plain}"
+    );
+    // What the verdict allows for beside that.
+    assert!(figure.standard_error > 1.3 * plain, "{figure:?}");
+}
+
+#[test]
+fn a_run_of_an_early_index_is_read_again_while_its_journal_is_there() {
+    let place = Folder::new("early");
+    let folder = place.0.join("r");
+    write_run(&folder, &rows(header(5), &SHARES, 1e4), "6.1", 64);
+    let now = update(&place.0, false).unwrap().index.runs()[0].clone();
+    let mut early = now.clone();
+    for figure in &mut early.figures {
+        figure.standard_error_of_blocks = None;
+        figure.noise_floor.as_mut().unwrap().ends = None;
+    }
+    fs::write(place.0.join(INDEX_NAME), history::line(&early)).unwrap();
+    let updated = update(&place.0, false).unwrap();
+    assert_eq!((updated.added, updated.renewed), (0, 1));
+    assert_eq!(*updated.index.runs()[0], now);
+    // Without the journal, the error that it has is used.
+    fs::write(place.0.join(INDEX_NAME), history::line(&early)).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    let kept = update(&place.0, false).unwrap();
+    let figure = &kept.index.runs()[0].figures[0];
+    assert_eq!(figure.point().standard_error, figure.standard_error);
+}
+
+#[test]
 fn a_journal_that_grew_is_read_again() {
     let place = Folder::new("grew");
     let all = rows(header(5), &SHARES, 1e4);

@@ -9,3 +9,4 @@ mod made;
 mod pairs;
 mod rates;
 mod series;
+mod simulate;

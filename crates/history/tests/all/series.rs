@@ -1,9 +1,10 @@
 //! Series: breaks, families, filters and forms.
 
+use history::change::LEVEL;
 use history::{Filters, RunEntry, csv, history, json, openmetrics, terminal};
 
 use crate::made::{entry, figure};
-use crate::rates::{Random, run};
+use crate::simulate::{Random, run};
 
 /// Sixty runs; `level` gives the log ratio of each.
 fn runs(seed: u64, se: f64, level: impl Fn(u64) -> f64) -> Vec<RunEntry> {
@@ -150,7 +151,7 @@ fn many_series_share_one_error_budget() {
             }
         }
         let history = history(&entries, &Filters::default());
-        assert!((history.series[0].level * series as f64 - 0.005).abs() < 1e-12);
+        assert!((history.series[0].level * series as f64 - LEVEL).abs() < 1e-12);
         let mut changes = history.series.iter().flat_map(|s| &s.changes);
         families_with_an_alarm += u32::from(changes.any(|c| c.change.confirmed));
     }
