@@ -12,7 +12,7 @@ fn steady(random: &mut Random, se: f64, between: f64) -> Vec<history::change::Po
 /// number of its series.
 #[test]
 fn series_without_a_change_rarely_have_an_alarm() {
-    let series = 500;
+    let series = 250;
     let plain = alarms(series, LEVEL, |r| steady(r, 0.01, 0.0));
     println!("without a change, end, any time, possible: {plain:?}");
     let between = alarms(series, LEVEL, |r| steady(r, 0.005, 0.01));
