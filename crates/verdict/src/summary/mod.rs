@@ -189,6 +189,8 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
     let mut told = warnings::run::warnings(rules, cells, &comparisons, &noise_floor, &unresolved);
     let tls = tls::summaries(cells);
     told.extend(warnings::tls::warnings(&tls));
+    let table = table(cells);
+    told.extend(warnings::connections::warnings(&table));
     let failures = failures(cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {
@@ -200,7 +202,7 @@ fn analyse_cells(rules: &Rules, cells: &Cells<'_>) -> Analysis {
         interactions: Vec::new(),
         shifts: shifts(rules, cells),
         pauses: pauses::by_block(cells),
-        table: table(cells),
+        table,
         trials_done: cells.counted_trials().count() - trials_failed,
         trials_failed,
         failures,
