@@ -78,7 +78,6 @@ pub(crate) fn section(table: &[SubjectRow]) -> Option<Section<'static>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use testing::journals::journal;
     use verdict::analyse;
 
