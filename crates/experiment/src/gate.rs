@@ -266,6 +266,22 @@ mod tests {
         assert_eq!(capacity.bound, Absolute(5000.0));
     }
 
+    /// A bound can be copied from a result.
+    #[test]
+    fn a_size_that_is_shown_is_read_as_the_same_size() {
+        use readings::text::compact::{SIZES, bytes};
+        let read = SIZES.iter().filter(|(of, _)| *of <= 1e9);
+        for (of, unit) in read.clone() {
+            assert_eq!(config::units::size(&format!("1{unit}")), Ok(*of as u64));
+        }
+        assert_eq!(read.count(), 4);
+        for (size, shown) in [(25_500_000.0, "25.5MB"), (1_540.0, "1.54kB"), (7.0, "7B")] {
+            assert_eq!(bytes(size), shown);
+            let gate = parsed(&format!("memory < {shown}"));
+            assert_eq!(gate.1, GateBound::Absolute(size));
+        }
+    }
+
     #[test]
     fn a_wrong_gate_says_where_and_what_was_expected() {
         for (text, at, part) in [

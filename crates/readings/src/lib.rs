@@ -38,7 +38,7 @@ pub use load::{
     StageReading, StatusCount, ThreadReading, TlsReading, Wrong, WrongKind, is_same_congestion,
 };
 pub use machine::{
-    Access, BottleneckReading, BottleneckSample, Change, ContainerSource, CpuSample,
+    Access, BottleneckReading, BottleneckSample, CPU_TICK_S, Change, ContainerSource, CpuSample,
     DirectionCounters, HostSpec, InstructionScope, InstructionsReading, InterfaceMetrics,
     KernelSample, Kubernetes, LinkCounters, LinkKind, LinkSpec, MachineMetrics, Member,
     NetworkMetrics, Nomad, PACKET_BYTES_MAX, Podman, PortsSample, Probe, Reach, ServerMetrics,

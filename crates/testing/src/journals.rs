@@ -133,6 +133,7 @@ pub fn trials() -> Vec<Trial> {
                 servers: vec![ServerReading {
                     server: "origin".into(),
                     cpu_s: 2.0,
+                    ..ServerReading::default()
                 }],
                 upstream_connections_per_request: Some(0.002),
                 probed: Some(probed(share < 0.9)),

@@ -56,7 +56,7 @@ pub use summary::probes::ProbesCost;
 pub use summary::ranking::{Ranked, Ranking};
 pub use summary::settings::{SettingDifference, SettingValue, SideBySide};
 pub use summary::stage::Stage;
-pub use summary::table::{EventsRow, SubjectRow};
+pub use summary::table::{EventsRow, ServerRow, SubjectRow};
 pub use summary::tls::TlsSummary;
 pub use summary::warnings::Warning;
 pub use summary::{

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// USER_HZ, on every Linux that Rust supports.
-pub(crate) const TICKS_PER_S: f64 = 100.0;
+pub(crate) const TICKS_PER_S: f64 = 1.0 / readings::CPU_TICK_S;
 pub(crate) const TICK_NS: u64 = 10_000_000;
 
 /// Usage of a thread since it began, or of several together.
@@ -180,15 +180,54 @@ pub(crate) fn schedstat(pid: i32, tid: i32) -> Option<(u64, u64)> {
     Some((figures.next()?.parse().ok()?, figures.next()?.parse().ok()?))
 }
 
+/// CPU time of processes so far, and how exact it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct CpuUsed {
+    pub(crate) s: f64,
+    /// Whether it is counted in ticks.
+    pub(crate) in_ticks: bool,
+    /// Page faults of children that were waited for: where they grow, the time of these children
+    /// was added, in ticks.
+    pub(crate) faults_of_children: u64,
+}
+
+impl CpuUsed {
+    pub(crate) fn exactly(s: f64) -> Self {
+        Self {
+            s,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            s: self.s + other.s,
+            in_ticks: self.in_ticks || other.in_ticks,
+            faults_of_children: self.faults_of_children + other.faults_of_children,
+        }
+    }
+}
+
 /// CPU time of a process: its live threads to the nanosecond, its ended children by the tick. Where
 /// threads have ended, all of its own time is by the tick.
-pub(crate) fn process_cpu_s(pid: i32) -> f64 {
+pub(crate) fn process_cpu(pid: i32) -> CpuUsed {
     let threads = threads_of(pid).into_iter();
     let on_cpu_ns = threads.filter_map(|tid| Some(schedstat(pid, tid)?.0));
     let live_s = on_cpu_ns.sum::<u64>() as f64 / 1e9;
     let fields = stat_fields(pid).unwrap_or_default();
-    let ticks_s = |n: usize| (field(&fields, n) + field(&fields, n + 1)) as f64 / TICKS_PER_S;
-    live_s.max(ticks_s(14)) + ticks_s(16)
+    let both = |n: usize, next: usize| field(&fields, n) + field(&fields, next);
+    let ticks_s = |n: usize| both(n, n + 1) as f64 / TICKS_PER_S;
+    CpuUsed {
+        s: live_s.max(ticks_s(14)) + ticks_s(16),
+        // They were read a moment later than the threads, which may have run meanwhile.
+        in_ticks: ticks_s(14) > live_s + 1.0 / TICKS_PER_S,
+        faults_of_children: both(11, 13),
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn process_cpu_s(pid: i32) -> f64 {
+    process_cpu(pid).s
 }
 
 /// The most memory that a process has held since its program began. `None` when it has ended.

@@ -6,6 +6,7 @@ use readings::{AcceptQueue, SocketMetrics};
 
 use crate::kernel::clock::{monotonic_ns, wall_ns};
 use crate::kernel::namespace::Namespace;
+use crate::kernel::proc_files::CpuUsed;
 use crate::sampling::network::accept_queues::AcceptQueueCounter;
 use crate::sampling::network::counters::NetworkCounters;
 use crate::sampling::scheduling::Scheduling;
@@ -41,7 +42,7 @@ pub(crate) struct Sample {
     /// Connections accepted so far, all namespaces together.
     pub(crate) accepted: Option<u64>,
     /// CPU time of each server so far.
-    pub(crate) cpu_s: Option<Vec<f64>>,
+    pub(crate) cpu: Option<Vec<CpuUsed>>,
     pub(crate) gauges: Option<Gauges>,
     pub(crate) counters: Option<Box<Counters>>,
     pub(crate) scheduling: Option<Box<Scheduling>>,
@@ -91,7 +92,7 @@ impl Gauges {
 impl Sample {
     pub(crate) fn is_empty(&self) -> bool {
         self.accepted.is_none()
-            && self.cpu_s.is_none()
+            && self.cpu.is_none()
             && self.gauges.is_none()
             && self.scheduling.is_none()
     }
@@ -160,7 +161,7 @@ impl SampleReader {
         };
         let namespaces = &self.system.namespaces;
         if parts.cpu {
-            sample.cpu_s = Some(self.watched().map(Watched::cpu_s).collect());
+            sample.cpu = Some(self.watched().map(Watched::cpu).collect());
         }
         if parts.accepted {
             sample.accepted = namespaces.iter().map(Namespace::accepted).sum();

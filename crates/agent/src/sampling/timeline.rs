@@ -4,7 +4,7 @@
 //! the same machine, or samples before and after it: then CPU time and accepted connections are
 //! interpolated, and other counters are taken from the nearest sample.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use readings::{AcceptQueue, BottleneckSample, SystemMetrics};
@@ -95,6 +95,7 @@ impl Timeline {
     pub(crate) fn cut(&self, spans: Spans) -> Measured {
         Measured {
             cpu_s: self.cpu_s(&spans.windows),
+            cpu_in_ticks: self.in_ticks(),
             accepted: self.accepted(&spans.segments),
             metrics: self.metrics(&spans.sampled),
             accept_queues: self.accept_queues.clone(),
@@ -125,7 +126,7 @@ impl Timeline {
 
     fn scheduling_between(&self, first: &Sample, last: &Sample) -> Option<BottleneckSample> {
         let (then, now) = (first.scheduling.as_deref()?, last.scheduling.as_deref()?);
-        let cpu_s = |sample: &Sample, at: usize| Some(*sample.cpu_s.as_ref()?.get(at)?);
+        let cpu_s = |sample: &Sample, at: usize| Some(sample.cpu.as_ref()?.get(at)?.s);
         let mut servers = Vec::new();
         for (at, name) in self.servers.iter().enumerate() {
             let used = cpu_s(last, at).zip(cpu_s(first, at));
@@ -139,9 +140,29 @@ impl Timeline {
         let servers = self.servers.iter().enumerate();
         servers
             .filter_map(|(at, name)| {
-                let used = self.sum(windows, |sample| sample.cpu_s.as_ref()?.get(at).copied())?;
+                let used = self.sum(windows, |sample| Some(sample.cpu.as_ref()?.get(at)?.s))?;
                 Some((name.clone(), used.max(0.0)))
             })
+            .collect()
+    }
+
+    /// The servers whose CPU time was counted in ticks: in a sample, or since children of theirs ended
+    /// between the first and the last.
+    fn in_ticks(&self) -> BTreeSet<String> {
+        let servers = self.servers.iter().enumerate();
+        let is_it = |(at, _): &(usize, &String)| {
+            let mut used = self
+                .samples
+                .iter()
+                .filter_map(|one| one.cpu.as_ref()?.get(*at));
+            let Some(first) = used.clone().next() else {
+                return false;
+            };
+            used.any(|now| now.in_ticks || now.faults_of_children != first.faults_of_children)
+        };
+        servers
+            .filter(is_it)
+            .map(|(_, name)| name.clone())
             .collect()
     }
 
@@ -256,13 +277,14 @@ fn merge(earlier: &mut Sample, later: &mut Sample) {
     (earlier.counters, earlier.scheduling) = (None, None);
     match (earlier.gauges.take(), &mut later.gauges) {
         (Some(gauges), Some(later)) => later.raise(&gauges),
-        _ => (earlier.cpu_s, earlier.accepted) = (None, None),
+        _ => (earlier.cpu, earlier.accepted) = (None, None),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::proc_files::CpuUsed;
     use crate::sampling::network::counters::NetworkCounters;
     use crate::sampling::sample::Counters;
     use crate::sampling::server::counters::ServerCounters;
@@ -287,7 +309,7 @@ mod tests {
     fn bare(at_ns: i64, cpu_s: f64, accepted: u64) -> Sample {
         Sample {
             at_ns,
-            cpu_s: Some(vec![cpu_s]),
+            cpu: Some(vec![CpuUsed::exactly(cpu_s)]),
             accepted: Some(accepted),
             ..Sample::default()
         }
@@ -354,6 +376,27 @@ mod tests {
     }
 
     #[test]
+    fn a_server_whose_children_or_threads_ended_is_counted_in_ticks() {
+        let of = |seen: &[(bool, u64)]| {
+            let samples = (0..)
+                .zip(seen)
+                .map(|(at, (in_ticks, faults_of_children))| Sample {
+                    cpu: Some(vec![CpuUsed {
+                        s: at as f64,
+                        in_ticks: *in_ticks,
+                        faults_of_children: *faults_of_children,
+                    }]),
+                    ..bare(at, 0.0, 0)
+                });
+            !timeline(samples).in_ticks().is_empty()
+        };
+        // Children that ended before the load were counted in both samples.
+        assert!(!of(&[(false, 7), (false, 7)]));
+        assert!(of(&[(false, 7), (false, 7), (false, 8)]));
+        assert!(of(&[(false, 0), (true, 0)]));
+    }
+
+    #[test]
     fn what_no_sample_has_is_unknown() {
         let spans = Spans::of_one(window(10, 20), true);
         let of = |samples: Vec<Sample>| timeline(samples).cut(spans.clone());
@@ -397,7 +440,7 @@ mod tests {
         let mut timeline = timeline([edge(full(0, 1, 0))]);
         for at in 1..=many {
             let mut sample = full(at, at as u64 % 2, at as u64);
-            sample.cpu_s = Some(vec![at as f64]);
+            sample.cpu = Some(vec![CpuUsed::exactly(at as f64)]);
             assert_eq!(timeline.append(sample), None);
         }
         let before = timeline.metrics(&[window(0, many)]).unwrap();
@@ -406,7 +449,7 @@ mod tests {
         let after = timeline.metrics(&[window(0, many)]).unwrap();
         assert_eq!(before, after);
         // Their CPU time stays; the last, which had none, is the only one without.
-        let with_cpu = timeline.samples.iter().filter(|one| one.cpu_s.is_some());
+        let with_cpu = timeline.samples.iter().filter(|one| one.cpu.is_some());
         assert_eq!(with_cpu.count(), many as usize);
         assert_eq!(timeline.cpu_s(&[window(3, 4)])["a"], 1.0);
         // Samples of two windows are not merged.

@@ -285,6 +285,9 @@ pub struct ServerReading {
     pub server: String,
     /// CPU time of its process tree during this subject's measured windows of the closed loop.
     pub cpu_s: f64,
+    /// The step in which it was counted, s; 0 where that is less than a microsecond.
+    #[serde(default, skip_serializing_if = "crate::sums::is_zero")]
+    pub cpu_step_s: f64,
 }
 
 /// One of a run's loads.

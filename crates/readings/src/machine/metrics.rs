@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::sums::add_count;
 
+/// The kernel's tick, in which it tells the CPU time of children and threads that have ended, and of
+/// groups of version 1, s: USER_HZ is 100 on every Linux that Rust supports.
+pub const CPU_TICK_S: f64 = 0.01;
 /// How many of a server's threads are kept.
 const BUSIEST: usize = 16;
 
@@ -43,6 +46,9 @@ pub struct ServerMetrics {
     pub user_s: f64,
     /// CPU time in the kernel, s.
     pub system_s: f64,
+    /// The step in which both were counted, s; 0 where that is less than a microsecond.
+    #[serde(default, skip_serializing_if = "crate::sums::is_zero")]
+    pub cpu_step_s: f64,
     /// Voluntary context switches.
     pub switches_voluntary: u64,
     /// Involuntary context switches.
@@ -222,6 +228,7 @@ impl ServerMetrics {
     fn add(&mut self, other: &ServerMetrics) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
+        self.cpu_step_s = self.cpu_step_s.max(other.cpu_step_s);
         add_count(&mut self.switches_voluntary, other.switches_voluntary);
         add_count(&mut self.switches_involuntary, other.switches_involuntary);
         add_count(&mut self.faults_minor, other.faults_minor);

@@ -15,6 +15,6 @@ pub use host::{
 };
 pub use instructions::{InstructionScope, InstructionsReading};
 pub use metrics::{
-    InterfaceMetrics, MachineMetrics, NetworkMetrics, ServerMetrics, SocketMetrics, SystemMetrics,
-    ThreadMetrics,
+    CPU_TICK_S, InterfaceMetrics, MachineMetrics, NetworkMetrics, ServerMetrics, SocketMetrics,
+    SystemMetrics, ThreadMetrics,
 };

@@ -14,22 +14,30 @@ pub fn time(us: f64) -> String {
     format!("{}{unit}", three_digits(value))
 }
 
-/// A size as `812B`, `23.4KB`, `1.02GB`: powers of 1024 with the letters that wrk uses.
+/// A size as `812B`, `23.4kB`, `1.02GB`: three significant digits, in the units of [`SIZES`].
 pub fn bytes(count: f64) -> String {
-    let mut value = count;
-    let mut unit = "B";
-    for next in ["KB", "MB", "GB", "TB", "PB"] {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
+    let (of, unit) = size_unit(count);
+    match of {
+        1.0 => format!("{count:.0}{unit}"),
+        of => format!("{}{unit}", three_digits(count / of)),
     }
-    if unit == "B" {
-        format!("{value:.0}B")
-    } else {
-        format!("{value:.2}{unit}")
-    }
+}
+
+/// The units in which sizes are shown, the largest first, with their bytes: powers of 1000, as
+/// settings and gates read them.
+pub const SIZES: [(f64, &str); 6] = [
+    (1e15, "PB"),
+    (1e12, "TB"),
+    (1e9, "GB"),
+    (1e6, "MB"),
+    (1e3, "kB"),
+    (1.0, "B"),
+];
+
+/// The largest unit of which a size has at least one, rounded to three digits, and its bytes.
+pub fn size_unit(bytes: f64) -> (f64, &'static str) {
+    let reaches = |(of, _): &(f64, &str)| bytes >= 0.9995 * of;
+    SIZES.into_iter().find(reaches).unwrap_or((1.0, "B"))
 }
 
 /// A number with three significant digits, none of them after a point from 100 up.
@@ -113,10 +121,19 @@ mod tests {
     }
 
     #[test]
-    fn sizes_count_in_1024() {
-        assert_eq!(bytes(812.0), "812B");
-        assert_eq!(bytes(1536.0), "1.50KB");
-        assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3.00MB");
+    fn sizes_count_in_1000_as_their_units_are_defined() {
+        for (count, text) in [
+            (0.0, "0B"),
+            (812.0, "812B"),
+            (999.0, "999B"),
+            (999.7, "1.00kB"),
+            (1_536.0, "1.54kB"),
+            (999_700.0, "1.00MB"),
+            (25_489_408.0, "25.5MB"),
+            (2e18, "2000PB"),
+        ] {
+            assert_eq!(bytes(count), text);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A run's trials as CSV.
 
 use readings::{
-    DriverReading, Journal, LOAD_KEY, LoadReading, Outcome, ServerMetrics, SystemMetrics,
+    DriverReading, Journal, LOAD_KEY, LoadReading, Outcome, Reading, ServerMetrics, SystemMetrics,
 };
 use verdict::{Analysis, JudgedTrial, judged_trials};
 
@@ -39,8 +39,16 @@ pub fn csv(journal: &Journal, analysis: &Analysis) -> String {
          latency_us_p99_9,latency_us_max,errors,client_cpu_s,client_saturated,driver,driver_max_rss_bytes,\
          server_cpu_user_s,server_cpu_system_s,server_switches_voluntary,\
          server_switches_involuntary,server_faults_minor,server_faults_major,\
-         server_rss_bytes_max,probed_requests,problem\n",
+         server_rss_bytes_max,probed_requests",
     );
+    let names = server_names(&rows);
+    for name in &names {
+        for figure in ["cpu_s", "rss_bytes_max"] {
+            out.push_str(&format!(",{}", field(&format!("server_{figure}:{name}"))));
+        }
+    }
+    out.push_str(",problem\n");
+    let no_servers = ",".repeat(2 * names.len());
     for JudgedTrial { trial, judgement } in rows {
         let mut start = format!(
             "{},{},{},{}",
@@ -56,7 +64,10 @@ pub fn csv(journal: &Journal, analysis: &Analysis) -> String {
         match &trial.outcome {
             Outcome::Failed { .. } if !judgement.counts => {}
             Outcome::Failed { reason, .. } => {
-                out.push_str(&format!("{start},,,,,,,,,,,,,,,,,,,,,,{}\n", field(reason)));
+                out.push_str(&format!(
+                    "{start},,,,,,,,,,,,,,,,,,,,,{no_servers},{}\n",
+                    field(reason)
+                ));
             }
             Outcome::Done(reading) => {
                 let loads = [
@@ -81,7 +92,7 @@ pub fn csv(journal: &Journal, analysis: &Analysis) -> String {
                     let driver = reading.driver.as_ref();
                     let problems: Vec<String> = judged.flaws.iter().map(trial_flaw).collect();
                     out.push_str(&format!(
-                        "{start},{name},{},{},{},{p50},{p99},{p99_9},{max},{},{},{},{},{},{},{}\n",
+                        "{start},{name},{},{},{},{p50},{p99},{p99_9},{max},{},{},{},{},{},{}{},{}\n",
                         load.requests,
                         load.duration_s,
                         load.requests_per_s(),
@@ -91,6 +102,7 @@ pub fn csv(journal: &Journal, analysis: &Analysis) -> String {
                         field(&driver.map_or_else(String::new, DriverReading::label)),
                         number(driver.and_then(|d| d.max_rss_bytes()).map(|b| b as f64)),
                         servers(probed.as_ref()),
+                        each_server(&names, reading, name == "closed", probed.as_ref()),
                         field(&problems.join("; "))
                     ));
                 }
@@ -138,6 +150,40 @@ fn servers(probed: Option<&SystemMetrics>) -> String {
         count(|s| s.rss_bytes_max),
         probed.requests
     )
+}
+
+/// The names of all servers, in the order in which they first come.
+fn server_names(rows: &[JudgedTrial<'_>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let readings = rows.iter().filter_map(|one| one.trial.reading());
+    for server in readings.flat_map(|reading| &reading.servers) {
+        if !names.contains(&server.server) {
+            names.push(server.server.clone());
+        }
+    }
+    names
+}
+
+/// CPU time and memory of each server, with a comma before each; empty where it is not on the path.
+/// The time is that of the load's measured windows in a closed loop, of the sampled ones otherwise.
+fn each_server(
+    names: &[String],
+    reading: &Reading,
+    is_closed: bool,
+    probed: Option<&SystemMetrics>,
+) -> String {
+    let mut out = String::new();
+    for name in names {
+        let seen = probed.and_then(|probed| probed.servers.get(name));
+        let in_windows = reading.servers.iter().find(|one| one.server == *name);
+        let cpu_s = match is_closed {
+            true => in_windows.map(|one| one.cpu_s),
+            false => seen.map(|seen| seen.user_s + seen.system_s),
+        };
+        let memory = seen.map(|seen| seen.rss_bytes_max as f64);
+        out.push_str(&format!(",{},{}", number(cpu_s), number(memory)));
+    }
+    out
 }
 
 fn number(value: Option<f64>) -> String {

@@ -83,7 +83,7 @@ fn measured_on(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> Stri
     text + "."
 }
 
-/// `vm (AMD EPYC, 2 CPUs, 23.5GB, Linux 6.18)`.
+/// `vm (AMD EPYC, 2 CPUs, 25.3GB, Linux 6.18)`.
 fn machine(one: &MachineFacts) -> String {
     let parts = [
         one.cpu.clone(),
@@ -132,7 +132,9 @@ fn gravity(warning: &Warning) -> u8 {
         Warning::BiasedBaseline { .. } => 0,
         Warning::RateNotKept { .. } => 1,
         Warning::OtherPrograms { .. } => 2,
-        Warning::TlsDiffers { .. } | Warning::CongestionDiffers { .. } => 3,
+        Warning::TlsDiffers { .. }
+        | Warning::CongestionDiffers { .. }
+        | Warning::ConnectionsDiffer { .. } => 3,
         Warning::Settings { .. } => 4,
         Warning::AtLeast { .. } => 5,
         Warning::Errors { .. } => 6,

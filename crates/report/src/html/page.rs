@@ -62,6 +62,7 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
             &forests(analysis, header.matters),
         ),
         of("figures"),
+        of("servers"),
         section("blocks", "Block by block", &blocks),
         section(
             "curves",

@@ -4,7 +4,7 @@ use readings::ErrorCounts;
 use readings::text::{condition, grouped, number, percent, rate};
 use verdict::{EventsRow, Metric, Starts, SubjectRow, words};
 
-use readings::text::compact::{bytes, three_digits, time};
+use readings::text::compact::{three_digits, time};
 
 /// The table of subjects as text: a head and rows, only the columns that hold anything.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ type Cell = fn(&SubjectRow) -> Option<String>;
 pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
 /// The columns of what is no metric, or of a metric for each server.
-const ALL: [(&str, bool, Cell); 25] = [
+const ALL: [(&str, bool, Cell); 23] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -74,17 +74,9 @@ const ALL: [(&str, bool, Cell); 25] = [
         r.upstream_connections_per_request
             .map(|v| format!("{v:.3}"))
     }),
-    ("CPU us/req", false, |r| {
-        let each = r.server_cpu_us_per_request.iter();
-        by_server(each.map(|(name, us)| (name, three_digits(*us))))
-    }),
-    (USER_SYSTEM, false, |r| {
-        let system = &r.server_cpu_system_us_per_request;
-        let user = r.server_cpu_user_us_per_request.iter();
-        by_server(user.filter_map(|(name, user)| {
-            let both = (three_digits(*user), three_digits(*system.get(name)?));
-            Some((name, format!("{}+{}", both.0, both.1)))
-        }))
+    (RECONNECTS, true, |r| {
+        let share = r.reconnects_per_request.filter(|share| *share >= 0.0005);
+        share.map(|share| format!("{share:.3}"))
     }),
     (INSTRUCTIONS, false, |r| {
         let each = r.server_instructions_per_request.iter();
@@ -101,10 +93,6 @@ const ALL: [(&str, bool, Cell); 25] = [
     (FAULTS, false, |r| {
         let each = r.server_faults_per_request.iter();
         by_server(each.map(|(name, count)| (name, three_digits(*count))))
-    }),
-    (MEMORY, false, |r| {
-        let each = r.server_rss_bytes_max.iter();
-        by_server(each.map(|(name, most)| (name, bytes(*most as f64))))
     }),
     ("client", true, |r| {
         r.client_cpu.map(|share| percent(share * 100.0, 0, false))
@@ -139,25 +127,20 @@ fn after(seconds: Option<f64>, not: usize, all: usize) -> String {
     }
 }
 
-const USER_SYSTEM: &str = "user+system us/req";
+const RECONNECTS: &str = "reconnects/req";
 const INSTRUCTIONS: &str = "instructions/req";
 const USER_INSTRUCTIONS: &str = "user instructions/req";
 const SWITCHES: &str = "switches/req";
 const FAULTS: &str = "faults/req";
-const MEMORY: &str = "server memory";
 /// Columns that a terminal has room for only where they tell subjects apart, the most telling
 /// first; and what they add up to over a row's servers.
-pub(crate) const WHERE_THEY_DIFFER: [(&str, Figure); 6] = [
+pub(crate) const WHERE_THEY_DIFFER: [(&str, Figure); 4] = [
     (SWITCHES, |r| r.server_switches_per_request.values().sum()),
-    (USER_SYSTEM, |r| r.server_cpu_us_per_request.values().sum()),
     (INSTRUCTIONS, |r| {
         r.server_instructions_per_request.values().sum()
     }),
     (USER_INSTRUCTIONS, |r| {
         r.server_user_instructions_per_request.values().sum()
-    }),
-    (MEMORY, |r| {
-        r.server_rss_bytes_max.values().map(|b| *b as f64).sum()
     }),
     (FAULTS, |r| r.server_faults_per_request.values().sum()),
 ];
@@ -234,10 +217,9 @@ pub(crate) fn legend(columns: &Columns) -> String {
             "upstream/req",
             "connections that were opened behind the subject, per request",
         ),
-        ("CPU us/req", "CPU time of each server per request"),
         (
-            USER_SYSTEM,
-            "the same in the server's own code and in the kernel",
+            RECONNECTS,
+            "connections that the load opened beyond the first ones, per request",
         ),
         (
             INSTRUCTIONS,
@@ -249,10 +231,6 @@ pub(crate) fn legend(columns: &Columns) -> String {
         ),
         (SWITCHES, "context switches of each server per request"),
         (FAULTS, "page faults of each server per request"),
-        (
-            MEMORY,
-            "the most resident memory of each server; what its processes share counts for each",
-        ),
         (
             STARTS,
             "starts that failed because of the subject, out of all starts, repeated ones included, that \

@@ -5,6 +5,7 @@ pub(crate) mod columns;
 pub(crate) mod curve_table;
 pub(crate) mod document;
 pub(crate) mod run;
+pub(crate) mod servers;
 pub(crate) mod settings;
 pub(crate) mod tiers;
 

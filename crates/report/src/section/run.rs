@@ -5,7 +5,7 @@ use readings::text::condition;
 use verdict::{Analysis, Comparison, InvalidTrial, LatencyCurves, NoiseFloor, words};
 
 use super::columns::{Columns, legend};
-use super::{Part, Section, curve_table, settings, tiers};
+use super::{Part, Section, curve_table, servers, settings, tiers};
 
 /// Every section after the verdicts, in the order of a report; those without content are left out.
 ///
@@ -17,6 +17,7 @@ pub(crate) fn sections(
 ) -> Vec<Section<'static>> {
     let mut all = vec![in_tiers(analysis)];
     all.push(figures.and_then(|(title, columns)| figures_of(analysis, title, columns)));
+    all.push(servers::section(&analysis.table));
     all.extend(analysis.curves.iter().map(against_rate));
     all.extend([
         Section::list(

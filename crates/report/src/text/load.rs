@@ -331,13 +331,13 @@ mod tests {
                mean     stdev       p50       p75       p90       p99     p99.9       max
   Latency    5.66ms    4.48ms    4.85ms    5.12ms    5.27ms    9.60ms   48.0ms?    48.0ms
   ? fewer than 100 answers lie beyond it
-  200,000 requests in 10.00s, 38.15MB read
+  200,000 requests in 10.00s, 40.0MB read
   Client: 4.00s of CPU, its threads busy 40%
 ";
         let (figures, rest) = text.split_at(text.find("  Note").unwrap());
         assert_eq!(figures, expected);
         assert!(rest.contains("queueing, 96 connections over the throughput (4.80ms)"));
-        assert!(text.ends_with("Requests/sec:   20000.00\nTransfer/sec:     3.81MB\n"));
+        assert!(text.ends_with("Requests/sec:   20000.00\nTransfer/sec:     4.00MB\n"));
     }
 
     #[test]

@@ -289,7 +289,7 @@ mod tests {
         }
         let text = crawl_terminal(&passes, "http://h/", 12, 2_048, &["it broke".to_owned()]);
         assert!(
-            text.starts_with("12 pages below http://h/, 2.00KB in all"),
+            text.starts_with("12 pages below http://h/, 2.05kB in all"),
             "{text}"
         );
         assert!(

@@ -122,6 +122,7 @@ fn reading(number: u32, subject: u32, random: &mut Random) -> Reading {
         servers: vec![ServerReading {
             server: "origin".into(),
             cpu_s: 2.0,
+            ..ServerReading::default()
         }],
         probed: Some(probed.clone()),
         latency_probed: Some(probed),

@@ -1,8 +1,6 @@
 //! Loads by the engine: all servers are up, and the load, or several loads together, alternate
 //! between the subjects in slices.
 
-use std::collections::BTreeMap;
-
 use readings::{BesideReading, LoadReading, Reading, ServerReading};
 
 use super::rate::choose_rate;
@@ -204,13 +202,22 @@ fn readings(resolved: &ResolvedCondition, loads: &Loads, measured: &Loops) -> Ve
     all
 }
 
+/// What a server did in the closed loop.
+pub(super) fn server_reading(server: &str, measured: Option<&agent::Measured>) -> ServerReading {
+    let cpu_s = measured.and_then(|all| all.cpu_s.get(server));
+    let in_ticks = measured.is_some_and(|all| all.cpu_in_ticks.contains(server));
+    ServerReading {
+        server: original(server).to_owned(),
+        cpu_s: cpu_s.copied().unwrap_or(0.0),
+        cpu_step_s: if in_ticks { readings::CPU_TICK_S } else { 0.0 },
+    }
+}
+
 /// The reading of one subject, from closed and open loop.
 fn reading(number: usize, one: &ReadySubject, closed: &Loaded, open: Option<&Loaded>) -> Reading {
     let throughput = load_of(number, one, closed);
     let latency = open.and_then(|open| load_of(number, one, open));
-    let empty = BTreeMap::new();
     let measured = closed.measured.get(number);
-    let cpu = measured.map_or(&empty, |measured| &measured.cpu_s);
     let upstream_connections_per_request = throughput.as_ref().and_then(|load| {
         let accepted = measured?.accepted?;
         let answered = load.requests_all + load.errors_all.wrong_answers();
@@ -221,10 +228,7 @@ fn reading(number: usize, one: &ReadySubject, closed: &Loaded, open: Option<&Loa
             .subject
             .through
             .iter()
-            .map(|server| ServerReading {
-                server: original(server).to_owned(),
-                cpu_s: cpu.get(server).copied().unwrap_or(0.0),
-            })
+            .map(|server| server_reading(server, measured))
             .collect(),
         throughput,
         latency,

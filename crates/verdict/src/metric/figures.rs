@@ -5,48 +5,121 @@ use readings::{EVENT_ROW_MS, EventsReading, InstructionScope, LoadReading, Readi
 /// A figure and how exact it can be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Value {
+    /// More than zero: where nothing was counted it is half a step.
     pub value: f64,
     /// Half of the step in which it can be told, in its unit.
     pub half_step: f64,
+    /// What was counted, zero included, where that is done in steps that fall by chance.
+    counted: Option<f64>,
+}
+
+/// Fewer half steps than this are few.
+const COARSE: f64 = 10.0;
+/// Half a step in log units, where a figure may be as good as zero.
+const UNBOUNDED: f64 = 15.0;
+
+impl Value {
+    pub(super) fn rounded(value: f64, half_step: f64) -> Self {
+        Self {
+            value,
+            half_step,
+            counted: None,
+        }
+    }
+
+    /// What was counted in steps that fall by chance. Without one it is censored: less than a step.
+    pub(super) fn of_steps(counted: f64, half_step: f64) -> Self {
+        Self {
+            value: if counted > 0.0 { counted } else { half_step },
+            half_step,
+            counted: Some(counted),
+        }
+    }
+
+    /// The figure that sums are made of.
+    pub fn counted(self) -> f64 {
+        self.counted.unwrap_or(self.value)
+    }
+
+    /// Whether so few steps were counted that the logarithm says little.
+    pub fn is_coarse(self) -> bool {
+        self.counted
+            .is_some_and(|counted| counted < COARSE * self.half_step)
+    }
+
+    /// Half of the step in log units: the larger of both directions.
+    pub fn half_log(self) -> f64 {
+        half_log(self.counted(), self.half_step)
+    }
+}
+
+/// By how much half a step can shift the logarithm of a figure.
+pub(crate) fn half_log(value: f64, half_step: f64) -> f64 {
+    match half_step < value {
+        true => -(-half_step / value).ln_1p(),
+        false => UNBOUNDED,
+    }
+}
+
+/// The mean of a subject's figures as comparisons take it: geometric, unless steps are coarse.
+pub(crate) fn mean(values: &[Value]) -> Option<f64> {
+    let count = values.len() as f64;
+    let sum_of = |one: fn(&Value) -> f64| values.iter().map(one).sum::<f64>() / count;
+    (!values.is_empty()).then(|| match values.iter().any(|value| value.is_coarse()) {
+        true => sum_of(|value| value.counted()),
+        false => sum_of(|value| value.value.ln()).exp(),
+    })
 }
 
 /// Half of the step in which memory is counted: a page of 4 KiB.
 const PAGE_HALF_BYTES: f64 = 2048.0;
-/// Half of the step in which the kernel accounts CPU time, where it does not do so exactly.
-const TICK_HALF_US: f64 = 0.5;
+/// Half of the step in which CPU time is counted where that is not done in ticks, us.
+const CPU_HALF_US: f64 = 0.5;
 
 pub(super) fn exact(value: f64) -> Option<Value> {
-    Some(Value {
-        value,
-        half_step: 0.0,
-    })
+    Some(Value::rounded(value, 0.0))
 }
 
 pub(super) fn requests_per_s(_: &Reading, load: &LoadReading) -> Option<Value> {
-    Some(Value {
-        value: load.requests_per_s(),
-        half_step: 0.5 / load.duration_s.max(f64::MIN_POSITIVE),
-    })
+    let half_step = 0.5 / load.duration_s.max(f64::MIN_POSITIVE);
+    Some(Value::rounded(load.requests_per_s(), half_step))
 }
 
 pub(super) fn cpu_per_request(reading: &Reading, load: &LoadReading) -> Option<Value> {
-    let cpu_s = reading.servers.iter().map(|server| server.cpu_s).sum();
-    cpu_of_one_load(reading, cpu_s, load.weighted_requests())
+    let servers = reading.servers.iter();
+    let servers = servers.map(|server| (server.cpu_s, server.cpu_step_s));
+    cpu_of_one_load(reading, servers, load.weighted_requests())
+}
+
+/// That of the server that the load addresses, where others stand behind it.
+pub(super) fn first_server_cpu_per_request(reading: &Reading, load: &LoadReading) -> Option<Value> {
+    let [first, _, ..] = reading.servers.as_slice() else {
+        return None;
+    };
+    let first = (first.cpu_s, first.cpu_step_s);
+    cpu_of_one_load(reading, std::iter::once(first), load.weighted_requests())
 }
 
 pub(super) fn cpu_per_request_at_rate(reading: &Reading, _: &LoadReading) -> Option<Value> {
     let seen = reading.latency_probed.as_ref()?;
     let servers = seen.servers.values();
-    let cpu_s = servers.map(|server| server.user_s + server.system_s).sum();
-    cpu_of_one_load(reading, cpu_s, seen.requests as f64)
+    let servers = servers.map(|server| (server.user_s + server.system_s, server.cpu_step_s));
+    cpu_of_one_load(reading, servers, seen.requests as f64)
 }
 
-/// CPU time cannot be attributed to one of several loads.
-fn cpu_of_one_load(reading: &Reading, cpu_s: f64, requests: f64) -> Option<Value> {
-    let is_alone = reading.beside.is_empty();
-    (is_alone && cpu_s > 0.0 && requests > 0.0).then(|| Value {
-        value: cpu_s * 1e6 / requests,
-        half_step: TICK_HALF_US / requests,
+/// The CPU time of servers, each with the step in which it was counted, s. It cannot be attributed
+/// to one of several loads.
+fn cpu_of_one_load(
+    reading: &Reading,
+    servers: impl Iterator<Item = (f64, f64)>,
+    requests: f64,
+) -> Option<Value> {
+    let (cpu_s, step_s) = servers.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let is_told = reading.beside.is_empty() && requests > 0.0 && (cpu_s > 0.0 || step_s > 0.0);
+    let (value, half_step_us) = (cpu_s * 1e6 / requests, step_s * 1e6 / 2.0);
+    is_told.then(|| match step_s > 0.0 {
+        true => Value::of_steps(value, half_step_us / requests),
+        false => Value::rounded(value, CPU_HALF_US / requests),
     })
 }
 
@@ -62,10 +135,8 @@ pub(super) fn user_instructions(reading: &Reading, _: &LoadReading) -> Option<Va
 fn instructions_in(reading: &Reading, scope: InstructionScope) -> Option<Value> {
     let counted = reading.instructions.as_ref();
     let counted = counted.filter(|counted| counted.scope == scope)?;
-    Some(Value {
-        value: counted.per_request()?,
-        half_step: 0.5 / counted.requests as f64,
-    })
+    let half_step = 0.5 / counted.requests as f64;
+    Some(Value::rounded(counted.per_request()?, half_step))
 }
 
 /// The most resident memory of the servers of a trial together, over both loads.
@@ -76,10 +147,7 @@ pub(super) fn memory(reading: &Reading, _: &LoadReading) -> Option<Value> {
         servers.map(|server| server.rss_bytes_max).sum()
     });
     let bytes = sums.max().filter(|bytes| *bytes > 0)?;
-    Some(Value {
-        value: bytes as f64,
-        half_step: PAGE_HALF_BYTES,
-    })
+    Some(Value::rounded(bytes as f64, PAGE_HALF_BYTES))
 }
 
 pub(super) fn driver_cpu_per_request(reading: &Reading, _: &LoadReading) -> Option<Value> {

@@ -101,9 +101,9 @@ pub(crate) fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
 }
 
 /// What a trial has to say on a metric, in the metric's unit, if it can be used.
-pub(crate) fn value(cell: &Cell<'_>, metric: Metric) -> Option<f64> {
+pub(crate) fn value(cell: &Cell<'_>, metric: Metric) -> Option<Value> {
     match datum(cell, metric) {
-        Datum::Value(found) => Some(found.value),
+        Datum::Value(found) => Some(found),
         _ => None,
     }
 }
@@ -133,7 +133,7 @@ fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Valu
             return Err(Datum::Unresolved);
         }
         let half_step = driver.latency_step_us.unwrap_or(0.0) / 2.0;
-        return Ok(Some(Value { value, half_step }));
+        return Ok(Some(Value::rounded(value, half_step)));
     }
     if !resolves(load, q) {
         return Err(Datum::Unresolved);
@@ -143,10 +143,7 @@ fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Valu
         return Err(Datum::Unusable(flaw.into()));
     }
     let value = load.response.quantile_us(q);
-    Ok(Some(Value {
-        value,
-        half_step: value * HISTOGRAM_HALF_STEP,
-    }))
+    Ok(Some(Value::rounded(value, value * HISTOGRAM_HALF_STEP)))
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ metrics! {
     /// microseconds; less is better.
     ServerCpuUsPerRequest {
         name: "server_cpu_us_per_request",
-        words: "servers' CPU time per request",
+        words: "CPU time per request of all servers",
         unit: Unit::UsPerRequest,
         of: Of::Servers,
         loops: Loops::Closed,
@@ -148,7 +148,7 @@ metrics! {
     /// more for each than a saturated one.
     ServerCpuUsPerRequestAtRate {
         name: "server_cpu_us_per_request_at_rate",
-        words: "servers' CPU time per request at that rate",
+        words: "CPU time per request of all servers at that rate",
         unit: Unit::UsPerRequest,
         of: Of::Servers,
         loops: Loops::Open,
@@ -156,6 +156,19 @@ metrics! {
         gate: Some(GateMetric::CpuAtRate),
         column: None,
         figure: Some(figures::cpu_per_request_at_rate),
+    }
+    /// CPU time of the server that the load addresses per good answer of the closed loop,
+    /// microseconds, where other servers stand behind it; less is better.
+    FirstServerCpuUsPerRequest {
+        name: "first_server_cpu_us_per_request",
+        words: "CPU time per request of the first server",
+        unit: Unit::UsPerRequest,
+        of: Of::Servers,
+        loops: Loops::Closed,
+        rank: 9,
+        gate: None,
+        column: None,
+        figure: Some(figures::first_server_cpu_per_request),
     }
     /// Instructions that all servers on the subject's path retired per good answer of a closed loop,
     /// in their own code and in the kernel; less is better. Only where the kernel counts them.
@@ -187,7 +200,7 @@ metrics! {
     /// better.
     ServerRssBytesMax {
         name: "server_rss_bytes_max",
-        words: "servers' peak memory",
+        words: "peak memory of all servers",
         unit: Unit::Bytes,
         of: Of::Servers,
         loops: Loops::Both,
@@ -267,7 +280,7 @@ metrics! {
         unit: Unit::S,
         of: Of::EventTime(EventTime::LONGEST_RESPONSE),
         loops: Loops::Open,
-        rank: 9,
+        rank: 15,
         gate: None,
         column: None,
         figure: None,

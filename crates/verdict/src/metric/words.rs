@@ -88,22 +88,17 @@ pub struct Absolute {
 pub fn absolute(metric: Metric, baseline: f64, subject: f64) -> Option<Absolute> {
     let largest = baseline.max(subject);
     let name = metric.name();
-    let units: &[(f64, &'static str)] = if name.split('_').any(|word| word == "us") {
-        // From 0.1 ms on, milliseconds.
-        &[(1e6, "s"), (1e2, "ms"), (0.0, "us")]
+    let (scale, unit) = if name.split('_').any(|word| word == "us") {
+        match largest {
+            us if us >= 1e6 => (1e6, "s"),
+            // From 0.1 ms on, milliseconds.
+            us if us >= 1e2 => (1e3, "ms"),
+            _ => (1.0, "us"),
+        }
     } else if name.ends_with("_bytes") {
-        &[(1024.0 * 1024.0, "MB"), (1024.0, "KB"), (0.0, "B")]
+        compact::size_unit(largest)
     } else {
         return None;
-    };
-    let from = units.iter().find(|(from, _)| largest >= *from);
-    let unit = from.map(|(_, unit)| *unit)?;
-    let scale = match unit {
-        "ms" => 1e3,
-        "s" => 1e6,
-        "KB" => 1024.0,
-        "MB" => 1024.0 * 1024.0,
-        _ => 1.0,
     };
     let (a, b) = (baseline / scale, subject / scale);
     if !(a > 0.0 && b > 0.0 && a.is_finite() && b.is_finite()) {
@@ -198,7 +193,7 @@ mod tests {
         assert_eq!(absolute(Metric::RequestsPerS, 1.0, 2.0), None);
         assert_eq!(absolute(Metric::FullRateAfterS, 1.0, 2.0), None);
         let memory = absolute(Metric::DriverMaxRssBytes, 8.0e6, 16.0e6).unwrap();
-        assert_eq!(memory.difference, "+7.6 MB");
+        assert_eq!(memory.difference, "+8.0 MB");
     }
 
     #[test]
@@ -212,7 +207,7 @@ mod tests {
                 7_584.0,
                 "7,584/request",
             ),
-            (Metric::DriverMaxRssBytes, 1_536.0, "1.50KB"),
+            (Metric::DriverMaxRssBytes, 1_536.0, "1.54kB"),
             (Metric::FailedShare, 0.001_25, "0.12%"),
             (Metric::LongestSilenceS, 0.0, "0 s"),
             (Metric::LongestSilenceS, 0.0185, "18.5 ms"),

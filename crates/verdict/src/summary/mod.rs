@@ -199,6 +199,8 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
     let mut told = warnings::run::warnings(rules, cells, &comparisons, floors, &unresolved);
     let tls = tls::summaries(cells);
     told.extend(warnings::tls::warnings(&tls));
+    let table = table(cells);
+    told.extend(warnings::connections::warnings(&table));
     let failures = failures(cells);
     let trials_failed = failures.iter().map(|f| f.count).sum();
     Analysis {
@@ -211,7 +213,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         interactions: Vec::new(),
         shifts: shifts(rules, cells),
         pauses: pauses::by_block(cells),
-        table: table(cells),
+        table,
         trials_done: cells.counted_trials().count() - trials_failed,
         trials_failed,
         failures,

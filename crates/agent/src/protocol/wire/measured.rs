@@ -1,6 +1,6 @@
 //! When something was measured, and what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use readings::{AcceptQueue, SystemMetrics};
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,9 @@ pub struct Measured {
     pub spans: Spans,
     /// CPU time of each watched server, s.
     pub cpu_s: BTreeMap<String, f64>,
+    /// The servers of these whose CPU time was counted in ticks.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub cpu_in_ticks: BTreeSet<String>,
     /// Connections that the sampled machines accepted; `None` where that cannot be read.
     pub accepted: Option<u64>,
     /// `None` where sampling would have cost too much.

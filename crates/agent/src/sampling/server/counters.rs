@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use readings::{ServerMetrics, ThreadMetrics};
+use readings::{CPU_TICK_S, ServerMetrics, ThreadMetrics};
 
 use crate::kernel::netlink::taskstats::ThreadExit;
 use crate::kernel::proc_files::{
@@ -30,6 +30,8 @@ pub(crate) struct ServerCounters {
     ended: bool,
     restarted: bool,
     children_uncounted: bool,
+    /// Whether its CPU time is told in ticks.
+    in_ticks: bool,
 }
 
 /// Reads a server's counters, and keeps them growing where processes and threads end.
@@ -111,6 +113,7 @@ impl ServerCounterReader {
         }
         let group = watched.group().and_then(group_time);
         now.group = group.filter(|group| !(by_thread && group.in_ticks));
+        now.in_ticks = now.group.map_or(!by_thread, |group| group.in_ticks);
         if !self.begun && group.is_none() {
             self.children_uncounted = processes.iter().any(|p| ignores_sigchld(p.pid));
         }
@@ -180,9 +183,12 @@ impl ServerCounters {
             ),
             _ => (s(usage.user_ns), s(usage.system_ns)),
         };
+        // What the kernel does itself has no processes, and no time of its own.
+        let is_in_ticks = self.in_ticks && self.processes.max(before.processes) > 0;
         let mut seen = ServerMetrics {
             user_s,
             system_s,
+            cpu_step_s: if is_in_ticks { CPU_TICK_S } else { 0.0 },
             switches_voluntary: usage.switches_voluntary,
             switches_involuntary: usage.switches_involuntary,
             faults_minor: usage.faults_minor,
@@ -325,6 +331,24 @@ mod tests {
         let time_ns = |usage: ThreadUsage| usage.user_ns + usage.system_ns;
         assert!(time_ns(of_children) > 100_000 * CHILDREN, "{exits:?}");
         assert!(time_ns(all) > time_ns(of_children), "{all:?}");
+    }
+
+    #[test]
+    fn time_is_told_in_ticks_where_nothing_more_exact_is_known() {
+        let mut shell = shell();
+        let watched = Watched::Processes(vec![shell.pid()]);
+        let before = watched.cpu();
+        tell(&mut shell, "sleep 0");
+        let after = watched.cpu();
+        assert!(after.faults_of_children > before.faults_of_children);
+        let mut reader = reader();
+        let first = reader.read(&watched, None);
+        let seen = reader.read(&watched, None).since(&first);
+        assert_eq!(seen.cpu_step_s, CPU_TICK_S);
+        let nothing = Watched::Processes(Vec::new());
+        let first = reader.read(&nothing, None);
+        let seen = reader.read(&nothing, None).since(&first);
+        assert_eq!(seen.cpu_step_s, 0.0, "there is none");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::kernel::cgroup::{Cgroup, CpuTime, processes_in};
-use crate::kernel::proc_files::{process_cpu_s, tree};
+use crate::kernel::proc_files::{CpuUsed, process_cpu, tree};
 use crate::protocol::wire::OtherServer;
 
 /// Servers by name.
@@ -63,9 +63,17 @@ impl Watched {
 
     /// CPU time since its start, s.
     pub(crate) fn cpu_s(&self) -> f64 {
+        self.cpu().s
+    }
+
+    /// CPU time since its start; that of a group is exact in both versions of control groups.
+    pub(crate) fn cpu(&self) -> CpuUsed {
         match self {
-            Watched::Group { time, .. } => time.read_s().unwrap_or(0.0),
-            Watched::Processes(pids) => pids.iter().map(|&pid| process_cpu_s(pid)).sum(),
+            Watched::Group { time, .. } => CpuUsed::exactly(time.read_s().unwrap_or(0.0)),
+            Watched::Processes(pids) => pids
+                .iter()
+                .map(|&pid| process_cpu(pid))
+                .fold(CpuUsed::default(), CpuUsed::plus),
         }
     }
 }

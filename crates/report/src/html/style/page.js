@@ -44,7 +44,7 @@
   follow();
 
   // Tables are sorted by a column: numbers with their unit, text by its letters.
-  const units = { us: 1e-6, ms: 1e-3, s: 1, B: 1, KB: 1024, MB: 1048576, GB: 1073741824 };
+  const units = { us: 1e-6, ms: 1e-3, s: 1, B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 };
   const value = text => {
     const found = /^[^\d+-]{0,4}([+-]?[\d,]*\.?\d+)\s*([a-zA-Z]*)/.exec(text.trim());
     return found ? parseFloat(found[1].replace(/,/g, '')) * (units[found[2]] || 1) : NaN;

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use readings::{
     ClientReading, Condition, DriverReading, DriverRun, ErrorCounts, LoadReading, Outcome, Pacing,
-    Reading, ServerReading, Slice, SystemMetrics, ThreadReading, at_condition,
+    Reading, Slice, SystemMetrics, ThreadReading, at_condition,
 };
 
 use super::output::{output_tail, shell, shortened};
 use crate::measure::schedule::ANSWERS_PER_RUN_MIN;
+use crate::measure::slices::server_reading;
 use crate::measure::upstream_connections::may_be_opened;
 use crate::testbed::ReadySubject;
-use crate::testbed::copies::{of_path, original};
+use crate::testbed::copies::of_path;
 use agent::wire::{DriveEnd, Driven};
 use experiment::driver::{Driver, read_driver_output};
 use experiment::{LoadSpec, ResolvedCondition};
@@ -35,7 +36,7 @@ pub(super) struct ToolTrial<'a> {
     pub(super) runs: Vec<DriverRun>,
     pub(super) slices: Vec<(Pacing, Slice)>,
     pub(super) bytes_read: u64,
-    pub(super) servers_cpu_s: BTreeMap<String, f64>,
+    pub(super) closed_measured: agent::Measured,
     pub(super) accepted: Option<u64>,
     /// Samples during the closed loop's runs, and the open loop's.
     pub(super) probed: [Option<SystemMetrics>; 2],
@@ -69,7 +70,7 @@ impl<'a> ToolTrial<'a> {
             runs: Vec::new(),
             slices: Vec::new(),
             bytes_read: 0,
-            servers_cpu_s: BTreeMap::new(),
+            closed_measured: agent::Measured::default(),
             accepted: Some(0),
             probed: [None, None],
             files: BTreeMap::new(),
@@ -163,9 +164,11 @@ impl<'a> ToolTrial<'a> {
             self.probed[of_loop].get_or_insert_default().add(&seen);
         }
         if run.pacing == Pacing::Closed {
-            for (server, cpu_s) in &driven.measured.cpu_s {
-                *self.servers_cpu_s.entry(server.clone()).or_insert(0.0) += cpu_s;
+            let (sum, one) = (&mut self.closed_measured, &driven.measured);
+            for (server, cpu_s) in &one.cpu_s {
+                *sum.cpu_s.entry(server.clone()).or_insert(0.0) += cpu_s;
             }
+            sum.cpu_in_ticks.extend(one.cpu_in_ticks.iter().cloned());
             self.accepted = self
                 .accepted
                 .zip(driven.measured.accepted)
@@ -322,10 +325,7 @@ impl<'a> ToolTrial<'a> {
             latency: open.map(|pacing| self.load(pacing, load, cpus)),
             servers: through
                 .iter()
-                .map(|server| ServerReading {
-                    server: original(server).to_owned(),
-                    cpu_s: self.servers_cpu_s.get(server).copied().unwrap_or(0.0),
-                })
+                .map(|server| server_reading(server, Some(&self.closed_measured)))
                 .collect(),
             upstream_connections_per_request: upstream,
             uncounted_upstreams: self.ready.outside.uncounted.clone(),

@@ -61,8 +61,7 @@ impl Alone {
             }
             Datum::Value(value) => {
                 self.logs.entry(block).or_default().push(value.value.ln());
-                let half_step = -(-value.half_step / value.value).ln_1p();
-                self.half_step = self.half_step.max(half_step);
+                self.half_step = self.half_step.max(value.half_log());
                 let load = load_of(cell, metric);
                 self.client_limited += usize::from(load.is_some_and(|load| load.client.saturated));
                 rates.extend(load.and_then(offered));

@@ -1,6 +1,7 @@
 //! Pairs of subject and baseline, block by block.
 
 mod alone;
+mod counted;
 pub(crate) mod others;
 mod pooled;
 pub(crate) mod pooling;
@@ -12,7 +13,6 @@ use readings::{EventsReading, LoadReading, Slice};
 
 use crate::comparison::events::{self, Noticed};
 use crate::comparison::record::ratio::BlockRatio;
-use crate::metric::Value;
 use crate::metric::of_trial::{Datum, datum, label, load_of, offered};
 use crate::stats::sample::Sample;
 use crate::stats::steady::{SteadyState, steady_state};
@@ -59,6 +59,8 @@ pub(crate) struct Pairs {
     slices_variance: (f64, usize),
     /// By how much the steps of the figures can shift a log ratio: the mean over blocks.
     half_steps: f64,
+    /// The figures as they were counted.
+    counted: counted::Counted,
     subject_logs: f64,
     baseline_logs: f64,
 }
@@ -153,9 +155,8 @@ impl Pairs {
         self.events.extend(events);
         self.subject_logs += a.value.ln();
         self.baseline_logs += b.value.ln();
-        // The larger of both directions.
-        let shift = |v: Value| -(-v.half_step / v.value).ln_1p();
-        self.half_steps += shift(a) + shift(b);
+        self.half_steps += a.half_log() + b.half_log();
+        self.counted.add(block, [a, b]);
         if metric == Metric::RequestsPerS {
             let unsettled = is_unsettled(cell_slices(ours), cell_slices(theirs));
             self.unsettled += usize::from(unsettled);
@@ -218,6 +219,9 @@ impl Pairs {
 
     /// The log ratios, summarised, with the steps of the figures.
     pub fn sample(&self) -> Option<Sample> {
+        if let Some(sample) = self.counted.sample() {
+            return Some(sample);
+        }
         let logs: Vec<f64> = self.ratios.iter().map(|r| r.ratio.ln()).collect();
         Some(Sample::of(&logs)?.with_resolution(self.half_steps))
     }
@@ -233,8 +237,12 @@ impl Pairs {
         Some(Sample::of(&self.service_logs)?.with_resolution(self.half_steps))
     }
 
-    /// Geometric means over the blocks used: subject, baseline.
+    /// Geometric means over the blocks used, or means where figures are counted in coarse steps:
+    /// subject, baseline.
     pub fn values(&self) -> Option<(f64, f64)> {
+        if let Some(means) = self.counted.means() {
+            return Some(means);
+        }
         let n = self.ratios.len() as f64;
         (n > 0.0).then(|| {
             (

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Pairs;
+use super::counted::Counted;
 use crate::comparison::record::ratio::BlockRatio;
 
 impl Pairs {
@@ -33,6 +34,7 @@ impl Pairs {
         let half_steps = all.iter().map(|pairs| pairs.half_steps).fold(0.0, f64::max);
         Pairs {
             half_steps,
+            counted: Counted::pooled(all.iter().map(|pairs| &pairs.counted)),
             tried,
             unusable: tried - by_block.len() - unresolved.min(tried - by_block.len()),
             unresolved,

@@ -218,7 +218,7 @@ fn cpu_time_and_memory_are_surely_more_or_less() {
     let cheaper = [0.87, 0.86, 0.88];
     let memory = said(Metric::ServerRssBytesMax, Verdict::Faster, cheaper, None);
     assert!(
-        memory.contains(" off the servers' peak memory "),
+        memory.contains(" off the peak memory of all servers "),
         "{memory}"
     );
     assert!(memory.ends_with("over 10 blocks; surely less."), "{memory}");
@@ -324,7 +324,7 @@ fn no_sentence_of_any_metric_says_the_rate_twice() {
         [1.091, 1.080, 1.102],
     );
     c.rate_per_s = Some(8_300.0);
-    let told = "servers' CPU time per request at 8,300 requests/s: ";
+    let told = "CPU time per request of all servers at 8,300 requests/s: ";
     assert!(said(&c).contains(told), "{}", said(&c));
 }
 

@@ -1,6 +1,7 @@
 //! A subject's figures over its valid trials.
 
 mod events;
+mod servers;
 
 use std::collections::BTreeMap;
 
@@ -10,9 +11,11 @@ use readings::{
 use serde::Serialize;
 
 pub use events::EventsRow;
+pub use servers::ServerRow;
 
 use crate::Metric;
 use crate::Starts;
+use crate::metric::figures::mean as mean_of_values;
 use crate::metric::of_trial::{enough, resolves, value};
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::lag::late_at;
@@ -43,6 +46,11 @@ pub struct SubjectRow {
     pub errors: ErrorCounts,
     /// Mean number of connections to upstreams per request, where it could be counted.
     pub upstream_connections_per_request: Option<f64>,
+    /// Mean number of connections per answer of the closed loop that the load opened beyond those
+    /// that it began with: near one where the subject closes each after its answer.
+    pub reconnects_per_request: Option<f64>,
+    /// Each server of the path, the one that the load addresses first.
+    pub servers: Vec<ServerRow>,
     /// Mean CPU time of each server per request of the closed loop, in microseconds.
     pub server_cpu_us_per_request: BTreeMap<String, f64>,
     /// The user part of it, in microseconds.
@@ -152,6 +160,9 @@ fn row(
         .filter(|c| c.throughput().is_some())
         .filter_map(|c| c.reading()?.driver.as_ref())
         .collect();
+    // Outside drivers do not tell.
+    let told = closed.iter().filter(|_| drivers.is_empty());
+    let reconnects: Vec<f64> = told.filter_map(|load| reconnects(load)).collect();
     let resolved = match drivers.as_slice() {
         [] => open.iter().all(|l| resolves(l, 0.99)),
         some => some.iter().all(|d| enough(d.latency_requests(), 0.99)),
@@ -178,7 +189,7 @@ fn row(
         });
         parts.collect()
     };
-    SubjectRow {
+    let mut row = SubjectRow {
         condition: condition.clone(),
         subject: subject.to_owned(),
         trials: counted.iter().filter(|c| c.reading().is_some()).count(),
@@ -193,6 +204,8 @@ fn row(
         latency_us_p99: latency(0.99).filter(|_| resolved),
         errors,
         upstream_connections_per_request: mean(&upstream),
+        reconnects_per_request: mean(&reconnects),
+        servers: Vec::new(),
         server_cpu_user_us_per_request: part(|share| share),
         server_cpu_system_us_per_request: part(|share| 1.0 - share),
         server_cpu_us_per_request: cpu,
@@ -218,7 +231,20 @@ fn row(
         figures: figures(trials_of),
         events: EventsRow::of(trials),
         probed: probed(trials),
+    };
+    let mut readings = counted.iter().filter_map(|c| c.reading());
+    if let Some(reading) = readings.find(|reading| !reading.servers.is_empty()) {
+        let names = reading.servers.iter().map(|one| one.server.clone());
+        row.servers = servers::of_row(&row, &names.collect::<Vec<_>>());
     }
+    row
+}
+
+/// Connections per answer beyond the first ones.
+fn reconnects(load: &LoadReading) -> Option<f64> {
+    let answers = load.requests_all + load.errors_all.wrong_answers();
+    let more = load.connects.checked_sub(load.connections)?;
+    (answers > 0).then(|| more as f64 / answers as f64)
 }
 
 fn probed(trials: &[&Cell<'_>]) -> Option<SystemMetrics> {
@@ -304,7 +330,7 @@ fn figures(of: &Trials<'_, '_>) -> BTreeMap<Metric, f64> {
             Loop::Open => &of.open,
         };
         let values = trials.iter().filter_map(|cell| value(cell, metric));
-        Some((metric, geometric_mean(values)?))
+        Some((metric, mean_of_values(&values.collect::<Vec<_>>())?))
     };
     metrics.filter_map(figure).collect()
 }
@@ -379,6 +405,7 @@ mod tests {
             reading.servers = vec![ServerReading {
                 server: "origin".into(),
                 cpu_s,
+                ..ServerReading::default()
             }];
             reading.upstream_connections_per_request = Some(cpu_s);
             let seen = ServerMetrics {
@@ -422,6 +449,42 @@ mod tests {
         assert_eq!(row.upstream_connections_per_request, Some(1.25));
         assert!((row.client_cpu.unwrap() - 0.4).abs() < 1e-9);
         assert!(!row.at_least);
+    }
+
+    /// Half of the answers of one trial are wrong, and its server holds fifty times the memory.
+    #[test]
+    fn memory_in_the_table_and_in_its_comparison_is_of_the_same_trials() {
+        let mut trials = Vec::new();
+        for block in 1..=4_u32 {
+            for (subject, bytes) in [("direct", 8_000_000), ("balance", 20_000_000)] {
+                let is_bad = block == 4 && subject == "balance";
+                let mut load = closed(1_000.0);
+                if is_bad {
+                    load.errors_all.status = 10_000;
+                }
+                let mut outcome = done(Some(load), None);
+                if let Outcome::Done(reading) = &mut outcome {
+                    let seen = ServerMetrics {
+                        rss_bytes_max: bytes * u64::from(block) * if is_bad { 50 } else { 1 },
+                        ..ServerMetrics::default()
+                    };
+                    reading.probed = Some(SystemMetrics {
+                        servers: [(subject.to_owned(), seen)].into(),
+                        ..SystemMetrics::default()
+                    });
+                }
+                trials.push(trial(block, subject, false, outcome));
+            }
+        }
+        let analysis = crate::fixtures::analyse(&header(4), &trials);
+        let mut compared = analysis.comparisons.iter();
+        let compared = compared.find(|c| c.metric == Metric::ServerRssBytesMax);
+        let row = analysis.table.iter().find(|row| row.subject == "balance");
+        let of_table = row.unwrap().server_rss_bytes_max["balance"] as f64;
+        // The geometric mean of one, two and three times 20 MB.
+        assert!((of_table / (20e6 * 6_f64.powf(1.0 / 3.0)) - 1.0).abs() < 1e-6);
+        assert!((compared.unwrap().subject_value.unwrap() / of_table - 1.0).abs() < 1e-6);
+        assert!((row.unwrap().figures[&Metric::ServerRssBytesMax] / of_table - 1.0).abs() < 1e-6);
     }
 
     #[test]

@@ -294,6 +294,7 @@ fn servers_are_compared_by_cpu_time_and_memory() {
             reading.servers = vec![ServerReading {
                 server: "origin".into(),
                 cpu_s,
+                ..ServerReading::default()
             }];
         }
     }
@@ -351,6 +352,7 @@ fn cpu_time_is_shared_among_answers_by_the_part_of_their_time_inside_the_slices(
             reading.servers = vec![ServerReading {
                 server: "origin".into(),
                 cpu_s: 5.0 * (1.0 + 1e-4 * (i % 4) as f64),
+                ..ServerReading::default()
             }];
         }
     }

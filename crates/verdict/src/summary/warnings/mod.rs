@@ -3,6 +3,7 @@
 pub(crate) mod words;
 
 pub(crate) mod congestion;
+pub(crate) mod connections;
 pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod tls;
@@ -32,6 +33,15 @@ pub enum Warning {
         other: String,
         /// What the sessions of the two negotiated.
         agreed: [readings::Negotiated; 2],
+    },
+    /// Subjects under one condition close connections unequally often.
+    ConnectionsDiffer {
+        /// The subject with the most new connections per request.
+        at: Place,
+        /// The one with the fewest.
+        other: String,
+        /// New connections per request of the two.
+        per_request: [f64; 2],
     },
     /// Subjects do not have the same congestion control.
     CongestionDiffers {

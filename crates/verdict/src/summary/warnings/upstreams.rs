@@ -74,6 +74,7 @@ mod tests {
                 servers: vec![ServerReading {
                     server: subject.to_owned(),
                     cpu_s: us * jitter * 1e-6 * load.requests as f64,
+                    ..ServerReading::default()
                 }],
                 throughput: Some(load),
                 uncounted_upstreams: uncounted.iter().map(|one| one.to_string()).collect(),

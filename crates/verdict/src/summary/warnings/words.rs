@@ -184,6 +184,21 @@ pub fn warning(warning: &Warning) -> String {
             name(at),
             counted(*blocks, "block")
         ),
+        Warning::ConnectionsDiffer {
+            at,
+            other,
+            per_request: [most, least],
+        } => format!(
+            "{} closes connections: {} new ones per request, against {} of {other}; what opening \
+             them costs is part of its figures",
+            name(at),
+            number(*most, 3, false),
+            if *least < 0.0005 {
+                "0".to_owned()
+            } else {
+                number(*least, 3, false)
+            },
+        ),
         Warning::UncountedCpu(servers) => format!(
             "CPU time of {} may be incomplete: processes that ignore SIGCHLD are not charged \
              with the CPU time of their children, and there is no control group. Root has one; an \

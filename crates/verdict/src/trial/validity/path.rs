@@ -125,7 +125,11 @@ mod tests {
             seen.servers.insert(server.to_owned(), metrics);
             let server = server.to_owned();
             let cpu_s = 0.0;
-            reading.servers.push(ServerReading { server, cpu_s });
+            reading.servers.push(ServerReading {
+                server,
+                cpu_s,
+                ..ServerReading::default()
+            });
         }
         for server in ["one", "two"] {
             let front = "caddy".to_owned();

@@ -175,7 +175,7 @@ mod tests {
             "  clients: 1 now, 40 in all, refused by all back ends: 4"
         );
         let words: Vec<&str> = lines[6].split_whitespace().collect();
-        let expected = "one 127.0.0.1:80 down, draining 1 20 3 2.00KB 5B 412us 412us -";
+        let expected = "one 127.0.0.1:80 down, draining 1 20 3 2.05kB 5B 412us 412us -";
         assert_eq!(words.join(" "), expected);
         assert_eq!(lines[6].find("127"), lines[7].find("127"));
     }
