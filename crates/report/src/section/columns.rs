@@ -111,7 +111,7 @@ const ALL: [(&str, bool, Cell); 25] = [
     }),
 ];
 
-const STARTS: &str = "failed starts";
+const STARTS: &str = "failed trials";
 const FAILED: &str = "failed";
 const FULL_RATE: &str = "full rate after";
 const SILENCE: &str = "longest silence";
@@ -255,7 +255,7 @@ pub(crate) fn legend(columns: &Columns) -> String {
         ),
         (
             STARTS,
-            "starts that failed because of the subject, out of all starts, repeated ones included, that \
+            "trials that failed because of the subject, out of all trials, repeated ones included, that \
              machine and client did not spoil",
         ),
         ("client", "share of a core that a client thread used"),
