@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use readings::{
     ClientReading, Condition, CurveChoice, CurvePoint, Histogram, Journal, JournalRow, LoadReading,
-    Outcome, Pacing, Reading, RunHeader, ServerMetrics, ServerReading, SystemMetrics,
+    Offered, Outcome, Pacing, Reading, RunHeader, ServerMetrics, ServerReading, SystemMetrics,
     ThreadReading, Trial, Wrong, WrongKind,
 };
 
@@ -185,10 +185,12 @@ pub fn curve_journal() -> Journal {
                     answered: (rate * 2.0) as u64,
                     ..CurvePoint::default()
                 };
-                point.answered_within = point.due;
-                if rate > capacity {
-                    point.answered_within = (capacity * 1.8) as u64;
-                }
+                let waiting = (2.0 * (rate - capacity).max(0.0)) as u64;
+                point.offered = Some(Offered {
+                    due: point.due,
+                    answered_within: point.due - waiting,
+                    backlog: [1, 2, 3, 4, 5].map(|quarter| waiting * quarter / 4),
+                });
                 let mean_us = 1e6 / (capacity * 1.02 - rate).max(100.0);
                 for i in 0..2_000 {
                     let us = -mean_us * (1.0 - (f64::from(i) + 0.5) / 2_000.0).ln() + delay_us;

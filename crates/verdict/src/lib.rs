@@ -43,7 +43,7 @@ pub use stats::student::{t_quantile, t_two_sided_p};
 pub use studies::bottleneck::{Bottleneck, Effect, Evidence, Finding, Standing, bottlenecks};
 pub use studies::curve::{
     BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, PointFlaw,
-    SubjectCurve,
+    SubjectCurve, settling_requests,
 };
 pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
 pub use studies::load::JudgedLoad;
@@ -72,7 +72,7 @@ pub use trial::lag::{LagRemedy, LateClient, late_at};
 pub use trial::lasting::is_lasting;
 pub use trial::loops::Loop;
 pub use trial::others::CpusOfOthers;
-pub use trial::overload::{Overload, overload};
+pub use trial::overload::{Overload, OverloadedBlocks, overload, overloaded_blocks};
 pub use trial::pauses::{BlockPauses, WithoutPauses, without_pauses};
 pub use trial::starts::Starts;
 pub use trial::validity::load_flaws;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Condition, Histogram, LoadReading, Pacing};
+use crate::{Answered, Condition, Histogram, LoadReading, Offered, Pacing};
 
 /// One point of a curve: an open loop with Poisson arrivals, in several slices. Of the load it has
 /// what the curve needs, since a journal has a hundred points for each trial of another load.
@@ -21,14 +21,21 @@ pub struct CurvePoint {
     pub ramp_up_s: f64,
     /// How many windows.
     pub slices: u32,
+    /// Connections that carried the load.
+    #[serde(default)]
+    pub connections: u64,
     /// Requests that became due in the windows.
     pub due: u64,
     /// Good answers to those, whenever they came.
     pub answered: u64,
-    /// Good answers to those that came before their window's end.
-    pub answered_within: u64,
     /// Failures of those.
     pub failed: u64,
+    /// What was offered and answered in the windows, and the backlog at their quarters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered: Option<Offered>,
+    /// The good answers by when they came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<Answered>,
     /// Complete answer from the intended time, ns, of the good answers.
     pub response: Histogram,
     /// The median of how late the client handled a due request, us.
@@ -40,9 +47,8 @@ pub struct CurvePoint {
 }
 
 impl CurvePoint {
-    /// The point that an open loop measured; `answered_within` of its requests were answered in
-    /// their windows.
-    pub fn of(load: &LoadReading, ramp_up_s: f64, answered_within: u64) -> Self {
+    /// The point that an open loop measured, with this ramp-up before its windows, all together.
+    pub fn of(load: &LoadReading, ramp_up_s: f64) -> Self {
         let rate_per_s = match load.pacing {
             Pacing::Open { rate_per_s } => rate_per_s,
             Pacing::Closed => 0.0,
@@ -54,22 +60,17 @@ impl CurvePoint {
             ramp_up_s,
             duration_s: load.duration_s,
             slices: load.slices.len() as u32,
+            connections: load.connections,
             due: load.requests.saturating_add(failed),
             answered: load.requests,
-            answered_within,
             failed,
+            offered: load.offered,
+            arrived: load.answered(),
             response: load.response.clone(),
             lag_us_p50: load.schedule_lag.quantile_us(0.5),
             lag_us_p99: load.schedule_lag.quantile_us(0.99),
             client_saturated: load.client.saturated,
         }
-    }
-
-    /// Requests that became due and had no good answer at the end of their window.
-    pub fn backlog(&self) -> u64 {
-        self.due
-            .saturating_sub(self.answered_within)
-            .saturating_sub(self.failed)
     }
 }
 

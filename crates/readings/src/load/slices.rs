@@ -21,7 +21,7 @@ pub struct Answered {
 /// One stretch of load on one subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
-    /// Start of the measured part, since the start of the load.
+    /// Start of the measured part, since the start of this slice's load: the length of its ramp-up.
     pub start_s: f64,
     /// Length of the measured part (edges cut off).
     pub duration_s: f64,

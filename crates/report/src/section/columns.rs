@@ -99,7 +99,7 @@ const ALL: [(&str, bool, Cell); 23] = [
     }),
 ];
 
-const STARTS: &str = "failed starts";
+const STARTS: &str = "failed trials";
 const FAILED: &str = "failed";
 const FULL_RATE: &str = "full rate after";
 const SILENCE: &str = "longest silence";
@@ -233,7 +233,7 @@ pub(crate) fn legend(columns: &Columns) -> String {
         (FAULTS, "page faults of each server per request"),
         (
             STARTS,
-            "starts that failed because of the subject, out of all starts, repeated ones included, that \
+            "trials that failed because of the subject, out of all trials, repeated ones included, that \
              machine and client did not spoil",
         ),
         ("client", "share of a core that a client thread used"),

@@ -45,7 +45,10 @@ pub(crate) fn table(curves: &LatencyCurves) -> Columns {
         }
         let state = state(row);
         for (number, (quantile, _)) in quantiles.iter().enumerate() {
-            let shown = row.latency(*quantile).map(latency);
+            let shown = row.latency(*quantile).map(|one| match row.settled {
+                true => latency(one),
+                false => format!("{} +", latency(one)),
+            });
             let instead = state.clone().filter(|_| number == 0);
             cells.push(shown.or(instead).unwrap_or_else(|| "-".to_owned()));
         }
@@ -108,8 +111,8 @@ pub(crate) fn bounds(curves: &LatencyCurves) -> Option<Columns> {
             bounds.map(|bound| match bound.map(|bound| (bound, bound.passes)) {
                 None => "-".to_owned(),
                 Some((bound, Passes::Within)) => verdict::words::rate_with_interval(bound),
-                Some((bound, Passes::BelowLowest)) => format!("< {}/s", rate(bound.rate_per_s)),
-                Some((bound, Passes::BeyondHighest)) => format!("> {}/s", rate(bound.rate_per_s)),
+                Some((bound, Passes::AtMost)) => format!("<= {}/s", rate(bound.rate_per_s)),
+                Some((bound, Passes::AtLeast)) => format!(">= {}/s", rate(bound.rate_per_s)),
             }),
         );
         cells

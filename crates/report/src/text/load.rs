@@ -372,7 +372,7 @@ mod tests {
         let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
         assert!(text.contains("  Response, of a backlog"), "{text}");
         assert!(
-            text.contains("it carries about 1,000/s, was offered 2,000/s"),
+            text.contains("of 2,000/s offered it answered about 1,000/s"),
             "{text}"
         );
         assert!(text.contains("  20,000 requests due in 10.00s, "), "{text}");

@@ -12,7 +12,6 @@ use crate::context::Context;
 use crate::context::segments::segment;
 use crate::testbed::ReadySubject;
 use agent::AgentError;
-use agent::wire::Loaded;
 use experiment::ResolvedCondition;
 use experiment::plan::Group;
 
@@ -32,6 +31,9 @@ const SLICES: f64 = 10.0;
 const SLICE_MIN_MS: f64 = 100.0;
 /// Median response times per slice.
 const ANSWERS_PER_SLICE: f64 = 25.0;
+/// Slices are longer than queues take to settle by what one subject carries in the first block, as the
+/// other blocks differ from it.
+const SETTLING_RESERVE: f64 = 1.5;
 /// The ramp-up as a share of the window: a queue near capacity takes long to reach its length.
 const RAMP_UP_SHARE: f64 = 0.25;
 
@@ -119,15 +121,20 @@ pub(super) fn measure(
         cx.phase(&format!("latency at {}", point.words()));
         let targets: Vec<ReadySubject> = numbers.iter().map(|n| ready[*n].clone()).collect();
         let window = cx.options.experiment.design.curve_window;
-        let segments = slices(&rates, window, slow_ms, random);
+        let settling = numbers.iter().zip(&rates).map(|(number, rate)| {
+            let capacities = &choice.capacities_per_s;
+            let capacity = capacities.get(&ready[*number].planned.subject);
+            capacity.map_or(0.0, |capacity| settling_ms(*rate, *capacity))
+        });
+        let least_ms = settling.fold(SLICE_MIN_MS.max(ANSWERS_PER_SLICE * slow_ms), f64::max);
+        let segments = slices(&rates, window, least_ms, random);
         let salt = random.u64(..);
-        let loaded = cx.load_poisson(resolved, &targets, segments.clone(), salt)?;
-        let within = answered_within(&segments, &loaded);
-        for ((number, load), within) in numbers.iter().zip(&loaded.readings).zip(within) {
+        let loaded = cx.load_poisson(resolved, &targets, segments, salt)?;
+        for (number, load) in numbers.iter().zip(&loaded.readings) {
             let ramp_up_s = load.duration_s * RAMP_UP_SHARE;
             curves[*number].push(CurvePoint {
                 share: point.share(),
-                ..CurvePoint::of(load, ramp_up_s, within)
+                ..CurvePoint::of(load, ramp_up_s)
             });
         }
     }
@@ -193,16 +200,24 @@ fn chosen(slowest: f64, fastest: f64, client: f64) -> Vec<f64> {
     rates
 }
 
+/// How long a slice has to be for the queue to settle; 0 where it never does.
+fn settling_ms(rate_per_s: f64, capacity_per_s: f64) -> f64 {
+    let requests = verdict::settling_requests(rate_per_s / capacity_per_s);
+    match requests.is_finite() {
+        true => SETTLING_RESERVE * requests / rate_per_s * 1e3,
+        false => 0.0,
+    }
+}
+
 /// Rounds of slices, each with every target once in random order.
 fn slices(
     rates: &[f64],
     window: Duration,
-    median_ms: f64,
+    least_ms: f64,
     random: &mut fastrand::Rng,
 ) -> Vec<Segment> {
     let window_ms = window.as_secs_f64() * 1e3;
-    let wanted = SLICE_MIN_MS.max(ANSWERS_PER_SLICE * median_ms);
-    let count = (window_ms / wanted).floor().clamp(2.0, SLICES);
+    let count = (window_ms / least_ms).floor().clamp(2.0, SLICES);
     let slice_ms = window_ms / count;
     let ramp_up_ms = slice_ms * RAMP_UP_SHARE;
     let mut order: Vec<usize> = (0..rates.len()).collect();
@@ -220,63 +235,9 @@ fn slices(
     segments
 }
 
-/// How many of each target's requests were answered before the end of their window.
-///
-/// A segment ends with its last answer, so the time from the end of a window to the next segment is
-/// what the backlog took. Where `n` requests of ramp-up and window took `t` until the window's end
-/// and `d` more, `n d / (t + d)` were left at the window's end.
-fn answered_within(segments: &[Segment], loaded: &Loaded) -> Vec<u64> {
-    let mut next_of = vec![0; loaded.readings.len()];
-    let mut windows: Vec<(usize, f64, f64, f64)> = Vec::new();
-    for segment in segments {
-        let Some(load) = loaded.readings.get(segment.target) else {
-            continue;
-        };
-        let number = next_of[segment.target];
-        next_of[segment.target] += 1;
-        if let Some(slice) = load.slices.get(number) {
-            let ramp_up_s = segment.ramp_up.as_secs_f64();
-            let begins = slice.start_s - ramp_up_s;
-            let due = (slice.requests + slice.errors) as f64;
-            windows.push((
-                segment.target,
-                begins,
-                slice.start_s + slice.duration_s,
-                due,
-            ));
-        }
-    }
-    let mut left = vec![0.0; loaded.readings.len()];
-    let mut known = vec![0.0; loaded.readings.len()];
-    for pair in windows.windows(2) {
-        let (target, begins, ends, due) = pair[0];
-        let (took, more) = (ends - begins, (pair[1].1 - ends).max(0.0));
-        if took > 0.0 {
-            left[target] += due * more / (took + more);
-            known[target] += due;
-        }
-    }
-    // Nothing follows the last slice. From an empty queue the latency grows evenly, and its mean is
-    // little less than what the backlog takes; in equilibrium they are alike.
-    if let Some((target, begins, ends, due)) = windows.last().copied() {
-        let more = loaded.readings[target].response.quantiles().mean / 1e6;
-        if ends > begins {
-            left[target] += due * more / (ends - begins + more);
-            known[target] += due;
-        }
-    }
-    let each = loaded.readings.iter().zip(left.iter().zip(&known));
-    each.map(|(load, (left, known))| {
-        let share = if *known > 0.0 { left / known } else { 0.0 };
-        (load.requests as f64 * (1.0 - share.min(1.0))).round() as u64
-    })
-    .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use readings::Slice;
 
     #[test]
     fn rates_cover_the_slowest_and_the_fastest_subject() {
@@ -318,41 +279,21 @@ mod tests {
     fn slices_alternate_and_fill_the_window() {
         let mut random = fastrand::Rng::with_seed(1);
         let window = Duration::from_secs(2);
-        let segments = slices(&[100.0, 200.0], window, 1.0, &mut random);
+        let segments = slices(&[100.0, 200.0], window, 100.0, &mut random);
         assert_eq!(segments.len(), 20);
         for round in segments.chunks(2) {
             assert_ne!(round[0].target, round[1].target);
         }
-        let slow = slices(&[100.0], window, 40.0, &mut random);
-        assert_eq!(slow.len(), 2, "slices of 25 answers");
+        let slow = slices(&[100.0], window, 1_000.0, &mut random);
+        assert_eq!(slow.len(), 2);
     }
 
     #[test]
-    fn the_time_that_a_backlog_takes_says_how_large_it_was() {
-        let rates = [2000.0, 100.0];
-        let mut random = fastrand::Rng::with_seed(1);
-        let segments = slices(&rates, Duration::from_secs(1), 1.0, &mut random);
-        // Target 0 carries 1,000/s: what comes in 125 ms takes 250 ms.
-        let mut loaded = Loaded {
-            readings: vec![LoadReading::default(); 2],
-            ..Loaded::default()
-        };
-        let mut now = 0.0;
-        for segment in &segments {
-            let requests = (rates[segment.target] * 0.1) as u64;
-            let load = &mut loaded.readings[segment.target];
-            load.requests += requests;
-            load.slices.push(Slice {
-                start_s: now + 0.025,
-                duration_s: 0.1,
-                requests,
-                ..Slice::default()
-            });
-            now += if segment.target == 0 { 0.25 } else { 0.125 };
-        }
-        let within = answered_within(&segments, &loaded);
-        // Half of 2,000, and all of 100; the last slice has no latencies here.
-        assert!((1000..=1100).contains(&within[0]), "{within:?}");
-        assert_eq!(within[1], 100);
+    fn slices_near_the_capacity_are_longer() {
+        // By M/M/1 at half of 10,000/s a queue forgets its start in 6 requests, at 95% in 1,480.
+        assert!(settling_ms(5_000.0, 10_000.0) < 10.0);
+        let near = settling_ms(9_500.0, 10_000.0);
+        assert!((1_000.0..1_300.0).contains(&near), "{near} ms");
+        assert_eq!(settling_ms(14_000.0, 10_000.0), 0.0, "it never does");
     }
 }

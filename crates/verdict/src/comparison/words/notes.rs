@@ -123,7 +123,7 @@ fn note(note: &Note) -> String {
             format!(
                 "{} of {} of {subject} failed ({})",
                 starts.failed,
-                counted(starts.all, "start"),
+                counted(starts.all, "trial"),
                 reason_or_none(starts.reason.as_ref())
             )
         }),

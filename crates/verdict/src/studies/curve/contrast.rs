@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{BLOCKS_MIN, CONFIDENCE, Column, Observed, QUANTILES};
+use super::{BLOCKS_MIN, CONFIDENCE, Column, HALF_STEP, Observed, QUANTILES, Seen};
+use crate::stats::family::{Undecidable, family};
 use crate::stats::sample::Sample;
 
 /// Two subjects at one quantile, over the rates that both are offered.
@@ -17,8 +18,8 @@ pub struct Contrast {
     pub crossings: Vec<Crossing>,
 }
 
-/// Which of two subjects has the lower latency at a rate. The error rate is shared among the rates,
-/// so that all of them hold together.
+/// Which of two subjects has the lower latency at a rate. All pairs, quantiles and rates of a condition
+/// are one family, so that all that is called lower holds together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lower {
@@ -61,47 +62,67 @@ impl Contrast {
     }
 }
 
-/// Every two subjects at every quantile that both have.
-pub(super) fn contrasts(observed: &[Observed]) -> Vec<Contrast> {
-    let mut found = Vec::new();
-    for (number, quantile) in QUANTILES.into_iter().enumerate() {
-        for (at, one) in observed.iter().enumerate() {
-            for other in &observed[at + 1..] {
-                found.extend(contrast(number, quantile, one, other));
-            }
-        }
-    }
-    found
-}
-
-/// A rate with the difference of the logarithms over the blocks.
+/// Two subjects at a quantile and a rate.
 struct At {
+    /// Where they stand among the contrasts.
+    contrast: usize,
     rate_per_s: f64,
+    /// The one that is lower, if a difference is settled.
     lower: Lower,
+    /// Of 'neither is lower'; absent where that cannot be tested.
+    p: Option<f64>,
+    /// The mean difference of the logarithms; absent where one of both is overloaded.
     mean: Option<f64>,
 }
 
-fn contrast(number: usize, quantile: f64, a: &Observed, b: &Observed) -> Option<Contrast> {
-    let shared = a.rates.iter().map(|column| column.rate_per_s);
-    let shared = shared.chain(b.rates.iter().map(|column| column.rate_per_s));
-    let mut rates: Vec<f64> = shared.collect();
+/// Every two subjects at every quantile that both have.
+pub(super) fn contrasts(observed: &[Observed]) -> Vec<Contrast> {
+    let mut questions = Vec::new();
+    let mut each: Vec<At> = Vec::new();
+    for (number, quantile) in QUANTILES.into_iter().enumerate() {
+        for (place, one) in observed.iter().enumerate() {
+            for other in &observed[place + 1..] {
+                let found = over_rates(questions.len(), number, one, other);
+                if found.iter().any(|at| at.mean.is_some()) {
+                    questions.push((quantile, one, other));
+                    each.extend(found);
+                }
+            }
+        }
+    }
+    let tests = family(each, |at| at.p, Undecidable::IsLeftOut);
+    let mut of_each: Vec<Vec<At>> = questions.iter().map(|_| Vec::new()).collect();
+    for test in tests {
+        let mut at = test.draft;
+        if test.p_adjusted.is_none_or(|p| p >= 1.0 - CONFIDENCE) {
+            at.lower = Lower::Unsettled;
+        }
+        of_each[at.contrast].push(at);
+    }
+    let all = questions.into_iter().zip(of_each);
+    all.map(|((quantile, one, other), each)| contrast(quantile, one, other, &each))
+        .collect()
+}
+
+fn over_rates(contrast: usize, number: usize, a: &Observed, b: &Observed) -> Vec<At> {
+    let shared = a.rates.iter().chain(&b.rates);
+    let mut rates: Vec<f64> = shared.map(|column| column.rate_per_s).collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup_by(|one, other| super::close(*one, *other));
-    let confidence = 1.0 - (1.0 - CONFIDENCE) / rates.len().max(1) as f64;
-    let each: Vec<At> = rates
-        .into_iter()
-        .filter_map(|rate_per_s| {
-            let (lower, mean) = at(number, rate_per_s, a, b, confidence)?;
-            Some(At {
-                rate_per_s,
-                lower,
-                mean,
-            })
+    let each = rates.into_iter().filter_map(|rate_per_s| {
+        let (lower, p, mean) = at(number, rate_per_s, a, b)?;
+        Some(At {
+            contrast,
+            rate_per_s,
+            lower,
+            p,
+            mean,
         })
-        .collect();
-    if !each.iter().any(|one| one.mean.is_some()) {
-        return None;
-    }
+    });
+    each.collect()
+}
+
+fn contrast(quantile: f64, a: &Observed, b: &Observed, each: &[At]) -> Contrast {
     let mut crossings = Vec::new();
     let mut last: Option<usize> = None;
     for (now, one) in each.iter().enumerate() {
@@ -122,55 +143,49 @@ fn contrast(number: usize, quantile: f64, a: &Observed, b: &Observed) -> Option<
         }
         last = Some(now);
     }
-    Some(Contrast {
+    Contrast {
         quantile,
         subject: a.subject.clone(),
         other: b.subject.clone(),
         rates: each.iter().map(|one| (one.rate_per_s, one.lower)).collect(),
         crossings,
-    })
+    }
 }
 
-/// Which is lower at a rate, and the mean difference; nothing where it was not measured.
+/// Which is lower at a rate, the p value of that, and the mean difference; nothing where it was not
+/// measured.
 fn at(
     number: usize,
     rate_per_s: f64,
     a: &Observed,
     b: &Observed,
-    confidence: f64,
-) -> Option<(Lower, Option<f64>)> {
-    let (is_over_a, is_over_b) = (overload(a, rate_per_s), overload(b, rate_per_s));
+) -> Option<(Lower, Option<f64>, Option<f64>)> {
     let values = |one: &Observed| one.at(rate_per_s).map(|column| column.values(number));
-    match (is_over_a, is_over_b) {
+    let has = |one: &Observed| values(one).is_some_and(|values| values.len() >= BLOCKS_MIN);
+    match (overload(a, rate_per_s), overload(b, rate_per_s)) {
         (Overload::None, Overload::None) => {}
-        (Overload::All, Overload::None) => {
-            let has = values(b).is_some_and(|values| values.len() >= BLOCKS_MIN);
-            return has.then_some((Lower::Other, None));
-        }
-        (Overload::None, Overload::All) => {
-            let has = values(a).is_some_and(|values| values.len() >= BLOCKS_MIN);
-            return has.then_some((Lower::Subject, None));
-        }
-        _ => return Some((Lower::Unsettled, None)),
+        (Overload::All(p), Overload::None) => return has(b).then_some((Lower::Other, p, None)),
+        (Overload::None, Overload::All(p)) => return has(a).then_some((Lower::Subject, p, None)),
+        _ => return Some((Lower::Unsettled, None, None)),
     }
     let (ours, theirs) = (values(a)?, values(b)?);
     let pairs = ours
         .iter()
         .filter_map(|(block, us)| Some((us / theirs.get(block)?).ln()));
     let logs: Vec<f64> = pairs.collect();
-    let mean = Sample::of(&logs)?.mean;
-    let lower = match super::interval(&logs, confidence) {
-        Some((_, high)) if high < 1.0 => Lower::Subject,
-        Some((low, _)) if low > 1.0 => Lower::Other,
-        _ => Lower::Unsettled,
+    let sample = Sample::of(&logs)?.with_resolution(HALF_STEP);
+    let lower = match sample.mean < 0.0 {
+        true => Lower::Subject,
+        false => Lower::Other,
     };
-    Some((lower, Some(mean)))
+    Some((lower, sample.p_value(), Some(sample.mean)))
 }
 
 enum Overload {
     None,
     Some,
-    All,
+    /// In all blocks, with the p value of 'it carries what it is offered'.
+    All(Option<f64>),
 }
 
 /// Whether a subject is overloaded at a rate. A rate that it is no longer offered, above one at
@@ -178,7 +193,7 @@ enum Overload {
 fn overload(one: &Observed, rate_per_s: f64) -> Overload {
     let usable = |column: &Column| {
         let all = column.by_block.values();
-        all.filter(|seen| !matches!(seen, super::Seen::Unusable(_)))
+        all.filter(|seen| !matches!(seen, Seen::Unusable(_)))
             .count()
     };
     let is_all = |column: &Column| {
@@ -186,16 +201,22 @@ fn overload(one: &Observed, rate_per_s: f64) -> Overload {
     };
     match one.at(rate_per_s) {
         Some(column) if column.overloaded() == 0 => Overload::None,
-        Some(column) if is_all(column) => Overload::All,
+        Some(column) if is_all(column) => Overload::All(p_overloaded(column)),
         Some(_) => Overload::Some,
         None => {
-            let mut below = one.rates.iter().filter(|c| c.rate_per_s < rate_per_s);
-            match below.any(is_all) {
-                true => Overload::All,
-                false => Overload::None,
-            }
+            let mut below = one.rates.iter().rev();
+            let below = below.find(|c| c.rate_per_s < rate_per_s && is_all(c));
+            below.map_or(Overload::None, |column| Overload::All(p_overloaded(column)))
         }
     }
+}
+
+/// By the shares of the offered rate that were carried. Near what a subject carries, chance decides in
+/// which blocks it is overloaded.
+fn p_overloaded(column: &Column) -> Option<f64> {
+    let shares = column.carried().map(|log| log - column.rate_per_s.ln());
+    let sample = Sample::of(&shares.collect::<Vec<f64>>())?;
+    sample.p_value().filter(|_| sample.mean < 0.0)
 }
 
 /// Where the mean difference changes its sign, linear over the logarithm of the rate.

@@ -16,7 +16,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, CurveChoice, CurvePoint, RunHeader};
+use readings::{Condition, CurveChoice, CurvePoint, LoadReading, RunHeader};
 use serde::{Serialize, Serializer};
 
 use crate::stats::sample::Sample;
@@ -33,6 +33,12 @@ const CONFIDENCE: f64 = 0.95;
 const BLOCKS_MIN: usize = 3;
 /// Half of a histogram's step, as a fraction: no interval is narrower.
 const HALF_STEP: f64 = 0.0005;
+/// A slice is long enough for a queue to settle from so many of its relaxation times on ...
+const SETTLINGS: f64 = 5.0;
+/// ... and the window of a point if it holds so many such slices: quantiles of few relaxation times are
+/// too low even in equilibrium. Both come from simulation: of M/M/1, in slices that begin empty, the bands
+/// of p99 hold the truth from there on.
+const SLICES_MIN: f64 = 10.0;
 /// Bounds of the 99th percentile where the journal names none, us.
 const BOUNDS_US: [f64; 4] = [1e3, 5e3, 10e3, 50e3];
 
@@ -51,6 +57,20 @@ pub struct LatencyCurves {
     pub subjects: Vec<SubjectCurve>,
     /// Every two subjects at every quantile: which of them is lower, and where they cross.
     pub contrasts: Vec<Contrast>,
+}
+
+/// Requests of a slice, its ramp-up left out, after which the queue of a server that is offered this
+/// share of what it carries has settled; infinite from all of it on.
+///
+/// The relaxation time of M/M/1 is 1 / (capacity (1 - sqrt(share))^2); near the capacity other queues
+/// with one service time's variance take as many requests.
+///
+/// Source: J. W. Cohen, The Single Server Queue (1982), II.2.
+pub fn settling_requests(share: f64) -> f64 {
+    match share < 1.0 {
+        true => SETTLINGS * share / (1.0 - share.max(0.0).sqrt()).powi(2),
+        false => f64::INFINITY,
+    }
 }
 
 /// One subject's curve.
@@ -76,6 +96,7 @@ struct Level {
     rate_per_s: f64,
     us: Option<f64>,
     carried_per_s: Option<f64>,
+    settled: bool,
 }
 
 /// One subject at one rate, over the blocks.
@@ -96,6 +117,11 @@ pub struct CurveRow {
     pub reason: Option<PointFlaw>,
     /// What was carried in the overloaded blocks: geometric mean, requests per second.
     pub carried_per_s: Option<f64>,
+    /// Whether slices were long enough for the subject's queue to settle, by the share of its closed
+    /// loop's throughput that the rate is; otherwise the latency is too low.
+    pub settled: bool,
+    /// The window of a point that would be long enough, s; absent where it settled.
+    pub settles_in_s: Option<f64>,
     /// The response latency by quantile, in microseconds; none with an overloaded block.
     pub latency_us: Vec<Estimate>,
     /// Its ratio to the baseline's at the same rate; none for the baseline and at shares.
@@ -137,6 +163,11 @@ struct Column {
     rate_per_s: f64,
     share: Option<f64>,
     by_block: BTreeMap<u32, Seen>,
+    /// The requests of a slice in the last block.
+    requests_per_slice: f64,
+    slices: u32,
+    /// How many it takes for the queue to settle; absent where no closed loop says what the subject carries.
+    settling_requests: Option<f64>,
 }
 
 /// The curves of every condition that has any.
@@ -193,10 +224,13 @@ impl Observed {
             rates: Vec::new(),
             shares: Vec::new(),
         };
+        let mut carried: Vec<f64> = Vec::new();
         for (block, cell) in trials {
             let Some(reading) = cell.reading() else {
                 continue;
             };
+            let throughput = reading.throughput.as_ref().map(LoadReading::requests_per_s);
+            carried.extend(throughput.filter(|per_s| *per_s > 0.0).map(f64::ln));
             // What spoils a whole trial stands at both of its loads.
             let spoilt = cell.throughput_flaws.iter();
             let mut spoilt = spoilt.filter(|flaw| cell.latency_flaws.contains(flaw));
@@ -206,11 +240,19 @@ impl Observed {
                     Some(flaw) => Seen::Unusable(PointFlaw::Trial(Box::new(flaw.clone()))),
                     None => judge(point, max_error),
                 };
-                found.column(point).by_block.insert(*block, seen);
+                let column = found.column(point);
+                column.by_block.insert(*block, seen);
+                column.slices = point.slices.max(1);
+                column.requests_per_slice = point.due as f64 / f64::from(column.slices);
             }
         }
+        let capacity_per_s = Sample::of(&carried).map(|logs| logs.mean.exp());
         for columns in [&mut found.rates, &mut found.shares] {
             columns.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+            for column in columns {
+                let share = capacity_per_s.map(|capacity| column.rate_per_s / capacity);
+                column.settling_requests = share.map(settling_requests);
+            }
         }
         found
     }
@@ -229,6 +271,9 @@ impl Observed {
                 rate_per_s: rate,
                 share,
                 by_block: BTreeMap::new(),
+                requests_per_slice: 0.0,
+                slices: 1,
+                settling_requests: None,
             });
         }
         &mut columns[at]
@@ -258,13 +303,14 @@ impl Observed {
                     },
                 };
                 let carried_per_s = match seen {
-                    Seen::Overloaded { carried_per_s } => Some(*carried_per_s),
+                    Seen::Overloaded { carried_per_s } => *carried_per_s,
                     _ => None,
                 };
                 blocks.entry(*block).or_default().push(Level {
                     rate_per_s: column.rate_per_s,
                     us,
                     carried_per_s,
+                    settled: column.settled(),
                 });
             }
         }
@@ -315,6 +361,27 @@ impl Column {
         }
     }
 
+    /// The logarithms of what was carried in overloaded blocks.
+    fn carried(&self) -> impl Iterator<Item = f64> {
+        self.by_block.values().filter_map(|seen| match seen {
+            Seen::Overloaded { carried_per_s } => Some((*carried_per_s)?.ln()),
+            _ => None,
+        })
+    }
+
+    fn settled(&self) -> bool {
+        let wanted = self.settling_requests.unwrap_or(0.0);
+        let slices = f64::from(self.slices);
+        self.requests_per_slice >= wanted && self.requests_per_slice * slices >= SLICES_MIN * wanted
+    }
+
+    /// The window that would be long enough; none where that is known of no length.
+    fn settles_in_s(&self) -> Option<f64> {
+        let wanted = self.settling_requests.filter(|wanted| wanted.is_finite())?;
+        let window_s = SLICES_MIN * wanted / self.rate_per_s;
+        (!self.settled() && self.overloaded() == 0).then_some(window_s)
+    }
+
     fn overloaded(&self) -> usize {
         let each = self.by_block.values();
         each.filter(|seen| matches!(seen, Seen::Overloaded { .. }))
@@ -328,14 +395,7 @@ impl Column {
         });
         let reason = reasons.next().cloned();
         let unusable = reason.as_ref().map_or(0, |_| 1 + reasons.count());
-        let carried: Vec<f64> = self
-            .by_block
-            .values()
-            .filter_map(|seen| match seen {
-                Seen::Overloaded { carried_per_s } => Some(carried_per_s.ln()),
-                _ => None,
-            })
-            .collect();
+        let carried: Vec<f64> = self.carried().collect();
         let (mut latency_us, mut ratio) = (Vec::new(), Vec::new());
         for (number, quantile) in QUANTILES.into_iter().enumerate() {
             let own = self.values(number);
@@ -354,10 +414,12 @@ impl Column {
             rate_per_s: self.rate_per_s,
             share: self.share,
             blocks: self.by_block.len() - unusable,
-            overloaded: carried.len(),
+            overloaded: self.overloaded(),
             unusable,
             reason,
             carried_per_s: Sample::of(&carried).map(|logs| logs.mean.exp()),
+            settled: self.settled(),
+            settles_in_s: self.settles_in_s(),
             latency_us,
             ratio,
         }

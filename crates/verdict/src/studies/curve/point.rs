@@ -3,6 +3,7 @@
 use readings::CurvePoint;
 
 use crate::TrialFlaw;
+use crate::trial::overload::overload_of_point;
 
 /// The quantiles of a curve.
 pub(super) const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
@@ -12,14 +13,6 @@ const BEYOND_MIN: f64 = 20.0;
 /// The client's lag that is always accepted, us, and as a share of the judged quantile.
 const LAG_US: f64 = 100.0;
 const LAG_SHARE: f64 = 0.1;
-/// A point is overloaded if the backlog at the ends of the windows exceeds this share of the
-/// requests due ...
-const BACKLOG_SHARE_MAX: f64 = 0.1;
-/// ... or this share and this multiple of what is in flight by Little's law: in equilibrium the two
-/// are equal, with a growing queue the backlog is up to twice as large.
-const BACKLOG_SHARE: f64 = 0.03;
-const BACKLOG_OVER_LITTLE: f64 = 1.4;
-
 /// What one block shows at one rate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Seen {
@@ -27,8 +20,8 @@ pub(super) enum Seen {
     Latency([Option<f64>; 3]),
     /// More was offered than carried.
     Overloaded {
-        /// Requests carried per second.
-        carried_per_s: f64,
+        /// Good answers per second while requests waited; `None` where it is not known.
+        carried_per_s: Option<f64>,
     },
     /// It cannot be used.
     Unusable(PointFlaw),
@@ -70,8 +63,10 @@ pub(super) fn judge(point: &CurvePoint, max_error: f64) -> Seen {
             latency_us: quantiles.p50,
         });
     }
-    if let Some(carried_per_s) = overload(point, quantiles.mean) {
-        return Seen::Overloaded { carried_per_s };
+    if let Some(found) = overload_of_point(point) {
+        return Seen::Overloaded {
+            carried_per_s: found.carried_per_s,
+        };
     }
     if point.failed as f64 > max_error * point.due as f64 || point.answered == 0 {
         return Seen::Unusable(PointFlaw::Failed {
@@ -89,33 +84,28 @@ pub(super) fn judge(point: &CurvePoint, max_error: f64) -> Seen {
     Seen::Latency(us)
 }
 
-/// The rate that was carried, where more was offered.
-fn overload(point: &CurvePoint, mean_us: f64) -> Option<f64> {
-    let (due, backlog) = (point.due as f64, point.backlog() as f64);
-    let windows = f64::from(point.slices.max(1));
-    let in_flight = windows * due / point.duration_s * mean_us / 1e6;
-    let share = backlog / due;
-    let is_over = share > BACKLOG_SHARE_MAX
-        || share > BACKLOG_SHARE && backlog > BACKLOG_OVER_LITTLE * in_flight;
-    let carried = due / point.duration_s - backlog / (point.duration_s + point.ramp_up_s);
-    // Nothing but failures is no rate to draw anything from.
-    is_over.then(|| carried.max(0.01))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use readings::Offered;
 
-    fn point(rate_per_s: f64, us: f64) -> CurvePoint {
+    /// Two seconds in ten slices, of which so many requests wait at the end, as many more with each
+    /// quarter.
+    fn point(rate_per_s: f64, us: f64, waiting: u64) -> CurvePoint {
         let due = (rate_per_s * 2.0) as u64;
         let mut point = CurvePoint {
             rate_per_s,
             duration_s: 2.0,
             ramp_up_s: 0.5,
             slices: 10,
+            connections: 16,
             due,
             answered: due,
-            answered_within: due - (rate_per_s * 10.0 * us / 1e6) as u64,
+            offered: Some(Offered {
+                due,
+                answered_within: due - waiting,
+                backlog: [0, 1, 2, 3, 4].map(|quarter| waiting * quarter / 4),
+            }),
             ..CurvePoint::default()
         };
         point.response.record_many_ns((us * 1e3) as u64, due);
@@ -123,32 +113,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_flight_is_no_overload_and_a_growing_backlog_is() {
-        let well = judge(&point(2000.0, 400.0), 0.01);
+    fn a_growing_backlog_is_an_overload() {
+        let well = judge(&point(2000.0, 400.0, 8), 0.01);
         assert!(
             matches!(well, Seen::Latency([Some(_), Some(_), None])),
             "{well:?}"
         );
-        // A fifth of the window in flight would be a figure of the window's length.
-        let slow = judge(&point(2000.0, 40_000.0), 0.01);
-        assert!(matches!(slow, Seen::Overloaded { .. }), "{slow:?}");
-        // 10% more than is carried: the backlog grows by a tenth of the window.
-        let mut over = point(2200.0, 15_000.0);
-        over.answered_within = over.due - 500;
-        match judge(&over, 0.01) {
-            Seen::Overloaded { carried_per_s } => {
-                assert!((carried_per_s - 2000.0).abs() < 1.0, "{carried_per_s}");
-            }
-            other => panic!("{other:?}"),
-        }
+        let over = judge(&point(2200.0, 15_000.0, 500), 0.01);
+        let carried_per_s = Some(1950.0);
+        assert_eq!(over, Seen::Overloaded { carried_per_s });
     }
 
     #[test]
     fn a_late_client_makes_no_latency() {
-        let mut late = point(2000.0, 400.0);
+        let mut late = point(2000.0, 400.0, 0);
         late.lag_us_p50 = 150.0;
         assert!(matches!(judge(&late, 0.01), Seen::Unusable(_)));
-        let mut tail = point(20_000.0, 400.0);
+        let mut tail = point(20_000.0, 400.0, 0);
         tail.lag_us_p99 = 150.0;
         let seen = judge(&tail, 0.01);
         assert!(
@@ -159,11 +140,11 @@ mod tests {
 
     #[test]
     fn failures_spoil_a_point_unless_it_is_overloaded() {
-        let mut failed = point(2000.0, 400.0);
+        let mut failed = point(2000.0, 400.0, 0);
         failed.failed = 100;
-        failed.answered_within -= 100;
         assert!(matches!(judge(&failed, 0.01), Seen::Unusable(_)));
-        failed.answered_within -= 1000;
-        assert!(matches!(judge(&failed, 0.01), Seen::Overloaded { .. }));
+        let mut waiting = point(2000.0, 400.0, 1000);
+        waiting.failed = 100;
+        assert!(matches!(judge(&waiting, 0.01), Seen::Overloaded { .. }));
     }
 }

@@ -1,8 +1,8 @@
 //! Journals of queues whose latencies are known: M/M/1 and M/D/1, with a delay beside.
 
-use readings::{CurvePoint, Outcome, Reading, RunHeader, Trial};
+use readings::{CurvePoint, Offered, Outcome, Reading, RunHeader, Trial};
 
-use super::{Cells, LatencyCurves, curves};
+use super::{Cells, LatencyCurves, curves, settling_requests};
 use crate::fixtures::{Normal, closed, condition, header, trial};
 
 /// How long a request is served.
@@ -70,44 +70,55 @@ impl Queue {
         }
     }
 
-    /// A point of `requests`: ten windows of one stretch in equilibrium, or, beyond capacity, ten
-    /// windows that each begin empty.
+    /// A point of about so many requests, in slices as a run makes them: each begins with an empty
+    /// queue, and has a ramp-up of a quarter of its length.
     pub(super) fn point(&self, rate: f64, requests: u64, random: &mut fastrand::Rng) -> CurvePoint {
+        let settling = settling_requests(rate / self.capacity_per_s);
+        let slices = (requests as f64 / (1.5 * settling))
+            .floor()
+            .clamp(2.0, 10.0);
+        let slices = match settling.is_finite() {
+            true => slices as u32,
+            false => 10,
+        };
         let duration_s = requests as f64 / rate;
+        let window_s = duration_s / f64::from(slices);
+        let ramp_up_s = window_s / 4.0;
         let mut point = CurvePoint {
             rate_per_s: rate,
             duration_s,
-            slices: 10,
+            ramp_up_s: ramp_up_s * f64::from(slices),
+            slices,
+            connections: 16,
             ..CurvePoint::default()
         };
-        let window_s = duration_s / 10.0;
-        let (mut now, mut free_at, mut last) = (0.0, 0.0, 0.0);
-        if rate < self.capacity_per_s {
-            // Long enough for the queue to forget that it began empty.
-            let rho = rate / self.capacity_per_s;
-            let settle_s = 20.0 / (self.capacity_per_s * (1.0 - rho.sqrt()).powi(2));
-            now = -settle_s;
-            free_at = now;
+        let mut sum = Offered::default();
+        for _ in 0..slices {
+            let mut offered = Offered::default();
+            let (mut now, mut free_at) = (0.0, 0.0);
+            loop {
+                now += exponential(random) / rate;
+                if now >= ramp_up_s + window_s {
+                    break;
+                }
+                free_at = f64::max(now, free_at) + self.service_s(random);
+                let answered = free_at + self.delay_us / 1e6;
+                for (quarter, waiting) in offered.backlog.iter_mut().enumerate() {
+                    let mark = ramp_up_s + window_s * quarter as f64 / 4.0;
+                    *waiting += u64::from(now <= mark && answered > mark);
+                }
+                let is_within = (ramp_up_s..ramp_up_s + window_s).contains(&answered);
+                offered.answered_within += u64::from(is_within);
+                if now >= ramp_up_s {
+                    offered.due += 1;
+                    point.response.record_ns(((answered - now) * 1e9) as u64);
+                }
+            }
+            sum.add(&offered);
         }
-        loop {
-            now += exponential(random) / rate;
-            if now >= duration_s {
-                break;
-            }
-            let window = (now / window_s).floor();
-            if rate >= self.capacity_per_s && window > last {
-                (free_at, last) = (now, window);
-            }
-            free_at = f64::max(now, free_at) + self.service_s(random);
-            if now < 0.0 {
-                continue;
-            }
-            let s = free_at - now + self.delay_us / 1e6;
-            point.due += 1;
-            point.answered += 1;
-            point.answered_within += u64::from(now + s < (window + 1.0) * window_s);
-            point.response.record_ns((s * 1e9) as u64);
-        }
+        point.due = sum.due;
+        point.answered = sum.due;
+        point.offered = Some(sum);
         point
     }
 }

@@ -23,12 +23,9 @@ pub fn curves(curves: &LatencyCurves) -> Vec<String> {
             .iter()
             .filter_map(|one| overloaded(one, &place)),
     );
-    said.extend(
-        curves
-            .subjects
-            .iter()
-            .filter_map(|one| unusable(one, &place)),
-    );
+    let subjects = || curves.subjects.iter();
+    said.extend(subjects().filter_map(|one| unsettled(one, &place)));
+    said.extend(subjects().filter_map(|one| unusable(one, &place)));
     said.extend(client(curves, &place));
     said
 }
@@ -57,14 +54,8 @@ fn bound(curves: &LatencyCurves, bound_us: f64, place: &str) -> Option<String> {
         };
         match bound.passes {
             Passes::Within => format!("{lead} at {}", rate_with_interval(bound)),
-            Passes::BelowLowest => format!(
-                "{lead} below {}/s, the lowest rate measured",
-                rate(bound.rate_per_s)
-            ),
-            Passes::BeyondHighest => format!(
-                "{lead} beyond {}/s, the highest rate measured",
-                rate(bound.rate_per_s)
-            ),
+            Passes::AtMost => format!("{lead} at {}/s at most", rate(bound.rate_per_s)),
+            Passes::AtLeast => format!("{lead} at {}/s at least", rate(bound.rate_per_s)),
         }
     });
     let parts: Vec<String> = parts.collect();
@@ -127,17 +118,21 @@ fn contrast(contrast: &Contrast, place: &str) -> Option<String> {
         let (first, last) = (settled.first()?, settled.last()?);
         return Some(match settled.len() == contrast.rates.len() {
             true => format!(
-                "{name}'s {what} is lower than {other}'s at every rate from {} to {}/s{place}.",
-                rate(*first),
-                rate(*last)
+                "{name}'s {what} is lower than {other}'s at {}{place}.",
+                match settled.len() {
+                    1 => format!("the one rate that both were offered, {}/s", rate(*first)),
+                    _ => format!("every rate from {} to {}/s", rate(*first), rate(*last)),
+                }
             ),
             false => format!(
-                "{name}'s {what} is lower than {other}'s at {} of {} rates{place} ({} to {}/s); at the \
-                 others that is not settled.",
+                "{name}'s {what} is lower than {other}'s at {} of {} rates{place} ({}/s); at the others \
+                 that is not settled.",
                 settled.len(),
                 contrast.rates.len(),
-                rate(*first),
-                rate(*last)
+                match settled.len() {
+                    1 => rate(*first),
+                    _ => format!("{} to {}", rate(*first), rate(*last)),
+                }
             ),
         });
     }
@@ -163,18 +158,37 @@ fn contrast(contrast: &Contrast, place: &str) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}{place}.", parts.join("; then ")))
 }
 
-/// Up to where a subject carried what it was offered.
+/// The first rate that was more than a subject carried.
 fn overloaded(subject: &SubjectCurve, place: &str) -> Option<String> {
     let rows = || subject.rates.iter();
     let first = rows().find(|row| row.overloaded > 0)?;
-    let carried = first.carried_per_s?;
+    let answered = first.carried_per_s;
+    let answered =
+        answered.map(|per_s| format!("; it answered about {}/s of them", rounded(per_s)));
     Some(format!(
-        "{} carries about {}/s, and was overloaded at {}/s in {} of {}{place}: no latency there.",
+        "{} was overloaded at {}/s in {} of {}{place}{}; no latency there.",
         subject.subject,
-        rounded(carried),
         rate(first.rate_per_s),
         first.overloaded,
-        counted(first.blocks, "block")
+        counted(first.blocks, "block"),
+        answered.unwrap_or_default()
+    ))
+}
+
+/// Points whose slices were too short for the queue to settle.
+fn unsettled(subject: &SubjectCurve, place: &str) -> Option<String> {
+    let rows = || subject.rates.iter().chain(&subject.shares);
+    let short = rows().filter(|row| !row.settled && !row.latency_us.is_empty());
+    let first = short.min_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))?;
+    let longer = first.settles_in_s.map(|s| {
+        let window = time((s * 10.0).ceil() * 1e5);
+        format!("; curve_window = \"{window}\" would be long enough at that rate")
+    });
+    Some(format!(
+        "{}'s latency is too low from {}/s on{place}: its queue does not settle within a slice{}.",
+        subject.subject,
+        rate(first.rate_per_s),
+        longer.unwrap_or_default()
     ))
 }
 
@@ -213,7 +227,8 @@ fn client(curves: &LatencyCurves, place: &str) -> Option<String> {
 pub fn curve_legend(curves: &LatencyCurves) -> String {
     format!(
         "open loop with Poisson arrivals; geometric mean over {} with {} intervals at each rate; \
-         [?]: an interval that spans more than a factor of ten",
+         [?]: an interval that spans more than a factor of ten; +: too low, as the queue does not settle \
+         within a slice",
         counted(curves.blocks, "block"),
         fraction(curves.confidence)
     )
@@ -232,7 +247,7 @@ pub fn curve_point(subject: &str, row: &CurveRow) -> String {
     if row.overloaded > 0 {
         let carried = row
             .carried_per_s
-            .map(|carried| format!(", carries {}/s", rounded(carried)));
+            .map(|carried| format!(", answered {}/s", rounded(carried)));
         return format!(
             "{subject} at {place}: overloaded{}",
             carried.unwrap_or_default()
@@ -294,7 +309,7 @@ mod tests {
         assert!(has("nginx's p99 passes 5 ms at 9,"), "{said:?}");
         assert!(
             said.iter()
-                .any(|text| text.contains(", haproxy's beyond 18,000/s, the highest")),
+                .any(|text| text.contains(", haproxy's at 18,000/s at least")),
             "{said:?}"
         );
         assert!(
@@ -303,7 +318,10 @@ mod tests {
             ),
             "{said:?}"
         );
-        assert!(has("nginx carries about 9,"), "{said:?}");
+        assert!(
+            has("nginx was overloaded at 12,000/s in 4 of 4 blocks; it answered about 10,000/s"),
+            "{said:?}"
+        );
         assert!(has("rates beyond 12,300/s were left out"), "{said:?}");
     }
 }

@@ -11,7 +11,7 @@ use crate::comparison::pairs::{Alone, Pairs};
 use crate::comparison::withhold::slices::SliceBias;
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cell;
-use crate::trial::overload::{Overload, overload};
+use crate::trial::overload::overloaded_blocks;
 use crate::{FEWEST_BLOCKS, Metric, NoiseFloor, Reason};
 
 /// What all gates of a run are judged with.
@@ -283,27 +283,16 @@ impl GateData<'_, '_> {
         metric.quantile()?;
         let cells = self.run.cells;
         let members = pool.members.iter();
-        let attempts = members.flat_map(|c| cells.attempts(metric.load_loop(), c, subject, false));
-        let (mut tried, mut overloads) = (0, Vec::new());
-        for (_, attempts) in attempts {
-            let of = |cell: &&Cell<'_>| overload(cell.latency()?);
-            tried += 1;
-            overloads.extend(attempts.last().and_then(of));
-        }
-        let blocks = overloads.len();
-        if blocks < FEWEST_BLOCKS || blocks * 2 <= tried {
-            return None;
-        }
-        let mean = |of: &dyn Fn(&Overload) -> Option<f64>| {
-            let logs: Vec<f64> = overloads.iter().filter_map(of).map(f64::ln).collect();
-            Some(Sample::of(&logs)?.mean.exp())
-        };
-        Some(GateReason::Overloaded {
+        let judged = members.flat_map(|c| cells.judged(metric.load_loop(), c, subject, false));
+        let judged: Vec<Cell<'_>> = judged.map(|(_, cell)| cell.clone()).collect();
+        let found = overloaded_blocks(judged.iter().filter_map(Cell::latency))?;
+        let is_most = found.overloaded >= FEWEST_BLOCKS && found.overloaded * 2 > found.blocks;
+        is_most.then(|| GateReason::Overloaded {
             subject: subject.to_owned(),
-            blocks,
-            tried,
-            offered_per_s: mean(&|one| Some(one.offered_per_s))?,
-            carried_per_s: mean(&|one| one.carried_per_s),
+            blocks: found.overloaded,
+            tried: found.blocks,
+            offered_per_s: found.offered_per_s,
+            carried_per_s: found.carried_per_s,
         })
     }
 

@@ -169,7 +169,7 @@ fn reason(why: &GateReason) -> String {
         GateReason::FailedStarts(subject, starts) => format!(
             "{} of {} of {subject} failed ({})",
             starts.failed,
-            counted(starts.all, "start"),
+            counted(starts.all, "trial"),
             reason_or_none(starts.reason.as_ref())
         ),
         GateReason::WithinFloor(floor) => format!(

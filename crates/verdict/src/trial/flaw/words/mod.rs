@@ -273,14 +273,14 @@ fn overload(found: &Overload) -> String {
     let stage = found
         .stage
         .map_or_else(String::new, |stage| format!(" in stage {}", stage + 1));
-    let carried = found
-        .carried_per_s
-        .map(|per_s| format!("carries about {}/s, ", rate(per_s)));
+    let offered = rate(found.offered_per_s);
+    let answered = match found.carried_per_s {
+        Some(per_s) => format!("of {offered}/s offered it answered about {}/s", rate(per_s)),
+        None => format!("it was offered {offered}/s"),
+    };
     format!(
-        "it was overloaded{stage}: it {}was offered {}/s, and {} requests waited at the end; the \
-         latency is that of the backlog, and grows with the length of the load",
-        carried.unwrap_or_default(),
-        rate(found.offered_per_s),
+        "it was overloaded{stage}: {answered}, and {} requests waited at the end; the latency is that of \
+         the backlog, and grows with the length of the load",
         grouped(found.backlog_end)
     )
 }

@@ -240,16 +240,16 @@ fn an_overload_says_what_was_carried_where_that_is_known() {
         backlog_end: 10_000,
         stage: None,
     };
-    let end = "was offered 2,000/s, and 10,000 requests waited at the end; the latency is that of \
+    let end = "and 10,000 requests waited at the end; the latency is that of \
                the backlog, and grows with the length of the load";
     assert_eq!(
         flaw(&Flaw::Overload(found)),
-        format!("it was overloaded: it carries about 1,000/s, {end}")
+        format!("it was overloaded: of 2,000/s offered it answered about 1,000/s, {end}")
     );
     (found.carried_per_s, found.stage) = (None, Some(1));
     assert_eq!(
         flaw(&Flaw::Overload(found)),
-        format!("it was overloaded in stage 2: it {end}")
+        format!("it was overloaded in stage 2: it was offered 2,000/s, {end}")
     );
 }
 
