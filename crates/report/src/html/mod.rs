@@ -5,6 +5,7 @@ mod first_screen;
 mod page;
 pub(crate) mod picture;
 pub(crate) mod section;
+mod sweep;
 pub(crate) mod table;
 
 /// What pages beside that of a run are drawn with.
@@ -17,4 +18,4 @@ pub mod drawing {
 pub use page::html;
 pub use picture::latency::curve_svg;
 pub(crate) use picture::svg::escaped;
-pub use picture::sweep::{capacity_html, scaling_html};
+pub use sweep::{capacity_html, scaling_html};
