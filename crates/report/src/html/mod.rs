@@ -17,5 +17,8 @@ pub mod drawing {
 
 pub use page::html;
 pub use picture::latency::curve_svg;
+#[cfg(feature = "full")]
+pub use picture::ranking::ranking_png;
+pub use picture::ranking::ranking_svg;
 pub(crate) use picture::svg::escaped;
 pub use sweep::{capacity_html, scaling_html};

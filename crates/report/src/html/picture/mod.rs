@@ -8,5 +8,6 @@ pub(crate) mod forest;
 pub(crate) mod latency;
 pub(crate) mod over_time;
 pub(crate) mod panels;
+pub(crate) mod ranking;
 pub(crate) mod svg;
 pub(crate) mod topology;
