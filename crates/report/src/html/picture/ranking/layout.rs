@@ -1,23 +1,23 @@
 //! Where everything stands.
 
-use verdict::{Bound, Metric, Unit};
+use verdict::Bound;
 
 use super::canvas::{DOT, Drawing, Element, Ink, Inked, THEN};
-use super::content::{Band, Content, Panel, Row, range};
+use super::content::{Band, Content, Panel, Row};
+use super::grid::{GAP, Grid, OPEN, Scale, ticks};
 use super::measure::Font;
-use crate::html::picture::axis::{Tick, time_ticks};
 use crate::html::picture::svg::Anchor;
 
 /// How large a picture is.
 #[derive(Debug)]
 pub(super) struct Format {
     /// The whole width with one to four columns.
-    widths: &'static [f64],
+    pub widths: &'static [f64],
     margin: f64,
     /// Whether title and source are in the picture.
     stands_alone: bool,
     /// The font of names and figures.
-    size: f64,
+    pub size: f64,
 }
 
 impl Format {
@@ -44,20 +44,10 @@ impl Format {
     };
 }
 
-/// Between columns, between a bar and its figure, between a name and its bar.
+/// Between columns.
 const GUTTER: f64 = 36.0;
-const GAP: f64 = 8.0;
 /// The height of a line, in font sizes.
 const LINE: f64 = 1.4;
-/// How long the open end of an interval is.
-const OPEN: f64 = 18.0;
-/// Panels from this width on say how each subject differs.
-const WITH_CHANGES: f64 = 560.0;
-/// The share of a panel that names may take; where they need more and the panel is narrow, they
-/// stand above their bars.
-const NAMES_MAX: f64 = 0.34;
-const NARROW: f64 = 400.0;
-
 /// The picture in a format.
 pub(super) fn laid_out(content: &Content<'_>, format: &Format) -> Drawing {
     let columns = |band: &Band<'_>| band.columns.clamp(1, format.widths.len());
@@ -141,116 +131,6 @@ pub(super) fn laid_out(content: &Content<'_>, format: &Format) -> Drawing {
 
 fn panel_width(inner: f64, columns: usize) -> f64 {
     (inner - GUTTER * (columns - 1) as f64) / columns as f64
-}
-
-/// What the rows of one scale have in common.
-#[derive(Debug)]
-struct Grid {
-    /// From the panel's left side to the names, and to the bars.
-    names: f64,
-    bars: f64,
-    names_above: bool,
-    with_changes: bool,
-    scale: Scale,
-    /// The largest value.
-    most: f64,
-    row: f64,
-    bar: f64,
-}
-
-/// Maps a value to the distance from the left end of the bars.
-#[derive(Debug)]
-enum Scale {
-    Linear { per_unit: f64 },
-    Logarithmic { low: f64, per_unit: f64, to: f64 },
-}
-
-impl Scale {
-    fn place(&self, value: f64) -> f64 {
-        match self {
-            Scale::Linear { per_unit } => value * per_unit,
-            Scale::Logarithmic { low, per_unit, .. } => (value / low).ln().max(0.0) * per_unit,
-        }
-    }
-}
-
-impl Grid {
-    fn of(panels: &[&Panel<'_>], width: f64, format: &Format) -> Self {
-        let is_logarithmic = panels.iter().any(|panel| panel.is_logarithmic);
-        let rows: Vec<&Row<'_>> = panels.iter().flat_map(|panel| &panel.rows).collect();
-        let names = Font::plain(format.size);
-        let places = Font::plain(format.size - 2.0);
-        let widest = |widths: &mut dyn Iterator<Item = f64>| widths.fold(0.0, f64::max);
-        let place = widest(&mut rows.iter().map(|row| places.width(&row.place))) + GAP;
-        let name = widest(&mut rows.iter().map(|row| names.width(row.subject)));
-        let names_above = width < NARROW && format.widths.len() == 1 && name > NAMES_MAX * width;
-        let bars = match names_above {
-            true => place,
-            false => place + name.min(NAMES_MAX * width) + GAP,
-        };
-        let room = width - bars;
-        let with_changes = width >= WITH_CHANGES
-            && widest(&mut rows.iter().map(|row| label(row, true, format))) < 0.5 * room;
-        let (most, least) = range(rows.iter().map(|row| row.value));
-        let dot = if is_logarithmic { DOT } else { 0.0 };
-        let label = |row: &Row<'_>| dot + GAP + label(row, with_changes, format);
-        let end = |row: &Row<'_>| row.ends(most).1.unwrap_or(row.value).max(row.value);
-        let open = |row: &Row<'_>| match row.is_at_least() || row.goes_on(most) {
-            true => OPEN,
-            false => 0.0,
-        };
-        let scale = match is_logarithmic {
-            false => {
-                let each = rows
-                    .iter()
-                    .map(|row| (room - label(row) - open(row)) / end(row));
-                Scale::Linear {
-                    per_unit: each.fold(f64::INFINITY, f64::min).clamp(0.0, 1e12),
-                }
-            }
-            true => {
-                let low = rows
-                    .iter()
-                    .filter_map(|row| row.low)
-                    .filter(|low| *low > 0.0);
-                let low = low.fold(least, f64::min).max(least / 3.0) / 1.3;
-                let each = rows
-                    .iter()
-                    .map(|row| (room - label(row) - open(row)) / (end(row) / low).ln());
-                let per_unit = each.fold(f64::INFINITY, f64::min).max(0.0);
-                let to = widest(&mut rows.iter().map(|row| end(row)));
-                Scale::Logarithmic { low, per_unit, to }
-            }
-        };
-        let longest = panels.iter().map(|panel| panel.rows.len()).max();
-        let (row, bar) = match longest.unwrap_or(0) {
-            0..=15 => (2.0 * format.size, 1.2 * format.size),
-            _ => (1.6 * format.size, 1.0 * format.size),
-        };
-        Self {
-            names: place,
-            bars,
-            names_above,
-            with_changes,
-            scale,
-            most,
-            row: if names_above {
-                row + 0.9 * format.size
-            } else {
-                row
-            },
-            bar: if names_above { 0.9 * format.size } else { bar },
-        }
-    }
-}
-
-/// The width of a row's figure, with what stands behind it.
-fn label(row: &Row<'_>, with_change: bool, format: &Format) -> f64 {
-    let change = row.change.as_ref().filter(|_| with_change);
-    let change = change.map_or(0.0, |text| {
-        THEN + Font::plain(format.size - 1.0).width(text)
-    });
-    Font::bold(format.size).width(&row.figure) + change
 }
 
 /// Draws from the top to the bottom.
@@ -440,20 +320,4 @@ impl Pen {
         self.lines(Ink::Text, 1.6, &lines);
         to
     }
-}
-
-/// The decades of a logarithmic scale.
-fn ticks(metric: Metric, low: f64, to: f64) -> Vec<Tick> {
-    if matches!(metric.unit(), Unit::Us | Unit::UsPerRequest) {
-        let ticks = time_ticks(low.log10(), to.log10().max(low.log10() + 2.6));
-        let ticks = ticks
-            .into_iter()
-            .map(|(value, text)| (10.0_f64.powf(value), text));
-        return ticks.filter(|(value, _)| *value <= to).collect();
-    }
-    let decades = low.log10().ceil() as i32..=to.log10().floor() as i32;
-    let decades = decades.map(|decade| 10.0_f64.powi(decade));
-    decades
-        .map(|value| (value, verdict::words::value(metric, value)))
-        .collect()
 }

@@ -3,10 +3,12 @@
 
 mod canvas;
 mod content;
+mod grid;
 mod layout;
 #[cfg(test)]
 mod made;
 mod measure;
+mod panels;
 #[cfg(feature = "full")]
 mod pixels;
 mod words;
