@@ -17,7 +17,9 @@ pub use data::json::json;
 pub use data::junit::junit;
 pub use data::load_json::load_json;
 pub use facts::{MachineFacts, Profile, RunFacts, TopologyFacts, TopologyServer, TopologySubject};
-pub use html::{capacity_html, curve_svg, drawing, html, scaling_html};
+#[cfg(feature = "full")]
+pub use html::ranking_png;
+pub use html::{capacity_html, curve_svg, drawing, html, ranking_svg, scaling_html};
 pub use markdown::markdown;
 pub use markdown::pull_request::{PullRequest, pull_request};
 pub use study::capacity::{capacity_json, capacity_markdown, capacity_terminal};

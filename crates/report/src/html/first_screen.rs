@@ -4,6 +4,7 @@ use readings::Journal;
 use readings::text::{counted, grouped, listed};
 use verdict::{Analysis, Warning};
 
+use crate::html::picture::ranking::rankings;
 use crate::html::picture::svg::{escaped, prose};
 use crate::html::table::summary_table::tables;
 use crate::section::run::capitalised;
@@ -14,7 +15,8 @@ use verdict::words;
 /// The most caveats on the first screen.
 const CAVEATS_MAX: usize = 3;
 
-/// Title, question, a table for each condition, the machine, the caveats and what follows.
+/// Title, question, the ranking as a picture, what follows, the caveats, a table for each condition and
+/// the machine.
 pub(crate) fn first_screen(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String {
     let header = &journal.header;
     let mut out = format!("<h1>{}</h1>\n", escaped(&header.title));
@@ -26,20 +28,21 @@ pub(crate) fn first_screen(journal: &Journal, analysis: &Analysis, facts: &RunFa
             escaped(question)
         ));
     }
-    out.push_str(&tables(analysis, header));
+    out.push_str(&rankings(header, analysis));
+    if let Some(text) = words::closing(analysis) {
+        out.push_str(&format!("<p class=\"closing\">{}</p>\n", prose(&text)));
+    }
     if analysis.comparisons.is_empty() {
         for text in words::uncompared(analysis) {
             out.push_str(&format!("<p>{}</p>\n", prose(&text)));
         }
     }
+    out.push_str(&caveats(analysis));
+    out.push_str(&tables(analysis, header));
     out.push_str(&format!(
         "<p class=\"sub\">{}</p>\n",
         escaped(&measured_on(journal, analysis, facts))
     ));
-    out.push_str(&caveats(analysis));
-    if let Some(text) = words::closing(analysis) {
-        out.push_str(&format!("<p class=\"closing\">{}</p>\n", prose(&text)));
-    }
     format!("<section id=\"result\">\n{out}</section>\n")
 }
 

@@ -5,6 +5,7 @@ mod first_screen;
 mod page;
 pub(crate) mod picture;
 pub(crate) mod section;
+mod sweep;
 pub(crate) mod table;
 
 /// What pages beside that of a run are drawn with.
@@ -16,5 +17,8 @@ pub mod drawing {
 
 pub use page::html;
 pub use picture::latency::curve_svg;
+#[cfg(feature = "full")]
+pub use picture::ranking::ranking_png;
+pub use picture::ranking::ranking_svg;
 pub(crate) use picture::svg::escaped;
-pub use picture::sweep::{capacity_html, scaling_html};
+pub use sweep::{capacity_html, scaling_html};

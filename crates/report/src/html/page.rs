@@ -7,13 +7,13 @@ use verdict::Analysis;
 use crate::RunFacts;
 use crate::html::data::data;
 use crate::html::first_screen::first_screen;
-use crate::html::picture::blocks::panels;
 use crate::html::picture::curves::curves;
 use crate::html::picture::event_rows::event_rows;
 use crate::html::picture::forest::forests;
 use crate::html::picture::latency::latency;
 use crate::html::picture::over_time::over_time;
-use crate::html::picture::shift::shifts;
+use crate::html::picture::panels::blocks::panels;
+use crate::html::picture::panels::shift::shifts;
 use crate::html::picture::svg::escaped;
 use crate::html::picture::topology::topology;
 use crate::html::section as generic;
@@ -247,6 +247,10 @@ mod tests {
         let page = html(&journal, &analyse(&journal), &facts);
         let from = page.find("<section id=\"result\">").unwrap();
         let first = &page[from..page.find("<section id=\"verdicts\">").unwrap()];
+        // The picture, what follows from it, the tables.
+        let at = |text: &str| first.find(text).unwrap();
+        assert!(at("<figure class=\"ranking\">") < at("class=\"closing\""));
+        assert!(at("class=\"closing\"") < at("<table"));
         for text in [
             "What does &lt;it&gt; cost?",
             "14 November 2023, 22:13 UTC, on vm (A CPU, 2 CPUs, Linux 6.18)",
@@ -299,9 +303,9 @@ mod tests {
     fn every_picture_is_there_and_says_what_it_shows() {
         let page = page();
         let count = |what: &str| page.matches(what).count();
-        // Blocks of throughput, median and p99, one set of curves, one shift function; the loads
-        // of this journal have no slices to draw over time.
-        assert_eq!(count("<desc id="), 5);
+        // The ranking for wide and for narrow windows, blocks of throughput, median and p99, one set
+        // of curves, one shift function; the loads of this journal have no slices to draw over time.
+        assert_eq!(count("<desc id="), 7);
         assert_eq!(count("<svg "), count("</svg>"));
         assert!(page.contains("aria-label=\"balance connections=96: -31"));
         assert!(page.contains("balance, block 3: "));

@@ -67,7 +67,7 @@ const MISFITS: &str = r#"(() => {
     if (lines.pop() || lines.includes(false)) found.push('lines between cells: ' + named(row));
   }
   for (const figure of document.querySelectorAll('figure')) {
-    if (!figure.querySelector('.mark, .curve, .whisker, .box, .rows .fig')) found.push('empty: ' + named(figure));
+    if (!figure.querySelector('.mark, .curve, .whisker, .box, .rows .fig, path')) found.push('empty: ' + named(figure));
   }
   return found.slice(0, 8);
 })()"#;
@@ -178,6 +178,26 @@ fn nothing_is_cut_off_overlaps_or_is_empty_at_any_width() {
             browser.value("document.getElementById('folds').click()");
             fits(&mut browser, &format!("{name} at {width} px, all open"));
         }
+    }
+    assert_eq!(browser.complaints(), [""; 0]);
+}
+
+#[test]
+fn the_picture_of_a_ranking_fits_its_file() {
+    if !is_here() {
+        return;
+    }
+    let folder = Folder::new("report-picture");
+    let mut browser = Browser::start(&folder.0);
+    let (journal, _) = hostile();
+    let one = Journal::parse(&MadeUp::of(60).text()).unwrap();
+    for (name, journal) in [("hostile", journal), ("one", one)] {
+        let analysis = verdict::analyse(&journal);
+        let svg = report::ranking_svg(&journal.header, &analysis).unwrap();
+        let page = format!("<!doctype html><body style=\"margin: 0\"><figure>{svg}</figure>");
+        let url = folder.page(&format!("{name}.html"), &page);
+        browser.open(&url, 1_500, 900);
+        fits(&mut browser, name);
     }
     assert_eq!(browser.complaints(), [""; 0]);
 }

@@ -248,6 +248,14 @@ pub struct ReportArgs {
     /// Where to write it [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Write the ranking of the subjects as one picture, and nothing else: `.svg`, or `.png` in a
+    /// build with the feature `full`.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["other", "format", "output", "gates", "unsettled", "markdown", "junit"],
+    )]
+    pub picture: Option<PathBuf>,
     /// Use the rows of a damaged journal that are whole, and say what was left out.
     #[arg(long)]
     pub salvage: bool,

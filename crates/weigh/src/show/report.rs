@@ -1,12 +1,14 @@
 //! `weigh report`.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::ValueEnum as _;
 use clap::builder::PossibleValue;
 use history::store;
-use readings::Journal;
+use readings::{Journal, RunHeader};
 use run::journal::{self, JournalError};
+use verdict::Analysis;
 
 use crate::cli::{ReportArgs, ReportFormat};
 use crate::failure::Failure;
@@ -21,6 +23,9 @@ const NOT_COMPARABLE: u8 = 2;
 pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     if let Some(other) = &args.other {
         return report_pair(args, other);
+    }
+    if let Some(file) = &args.picture {
+        return picture(args, file);
     }
     let format = args.format.to_possible_value();
     let format = format.filter(|_| args.format != ReportFormat::Text && args.output.is_none());
@@ -65,6 +70,49 @@ fn write(args: &ReportArgs, text: &str) -> Result<(), Failure> {
             .map_err(|e| Failure::words(format!("cannot write {}: {e}", path.display())))?,
     }
     Ok(())
+}
+
+/// Writes the ranking as a picture.
+fn picture(args: &ReportArgs, file: &Path) -> Result<u8, Failure> {
+    let kind = file.extension().map(|kind| kind.to_ascii_lowercase());
+    let is_png = match kind.as_deref().and_then(OsStr::to_str) {
+        Some("svg") => false,
+        Some("png") if cfg!(feature = "full") => true,
+        Some("png") => {
+            return Err(Failure::words(
+                "--picture: this build of weigh draws no PNG: write a file that ends in .svg, or \
+                 build with `cargo build --release --features full`",
+            ));
+        }
+        _ => {
+            return Err(Failure::words(format!(
+                "--picture: expected a file that ends in .svg or .png, found {}",
+                file.display()
+            )));
+        }
+    };
+    let journal = read(args)?;
+    let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
+    let bytes = match is_png {
+        true => png(header, analysis),
+        false => report::ranking_svg(header, analysis).map(String::into_bytes),
+    };
+    let bytes = bytes.ok_or_else(|| {
+        Failure::words("--picture: nothing can be ranked: expected two subjects with a figure")
+    })?;
+    std::fs::write(file, bytes)
+        .map_err(|e| Failure::words(format!("cannot write {}: {e}", file.display())))?;
+    Ok(0)
+}
+
+#[cfg(feature = "full")]
+fn png(header: &RunHeader, analysis: &Analysis) -> Option<Vec<u8>> {
+    report::ranking_png(header, analysis)
+}
+
+#[cfg(not(feature = "full"))]
+fn png(_: &RunHeader, _: &Analysis) -> Option<Vec<u8>> {
+    None
 }
 
 /// Shows two runs beside each other.

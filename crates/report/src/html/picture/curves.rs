@@ -2,7 +2,7 @@
 
 use readings::Condition;
 use readings::text::condition;
-use verdict::{Analysis, Distribution};
+use verdict::{Analysis, Distribution, SubjectRow};
 
 use crate::html::picture::axis::{Scale, quantile_ticks, time_ticks};
 use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
@@ -13,16 +13,16 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 740.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 300.0;
-/// How many answers must lie beyond a quantile for it to be drawn as a full line.
+/// How many answers must lie beyond a quantile for it to be drawn.
 const RESOLVED: u64 = 100;
+/// The place of the 98th percentile, where a curve ends whose 99th is not resolved.
+const P98: f64 = 1.698_97;
 
 struct Curve<'a> {
     name: &'a str,
     colour: usize,
     /// (-log10(1 - quantile), log10 us) up to where the quantiles are resolved.
-    full: Vec<(f64, f64)>,
-    /// The points from there to the largest value.
-    thin: Vec<(f64, f64)>,
+    points: Vec<(f64, f64)>,
     summary: String,
 }
 
@@ -39,7 +39,21 @@ pub(crate) fn curves(analysis: &Analysis, subjects: &[String]) -> String {
         let all = analysis.distributions.iter();
         let here: Vec<&Distribution> = all.filter(|one| one.condition == *place).collect();
         let colour = |one: &Distribution| subjects.iter().position(|s| *s == one.subject);
-        let curves = here.iter().filter_map(|one| curve(one, colour(one)?));
+        let has_p99 = |one: &Distribution| {
+            let mut rows = analysis.table.iter();
+            let is_its = |row: &&SubjectRow| row.condition == *place && row.subject == one.subject;
+            rows.find(is_its)
+                .is_some_and(|row| row.latency_us_p99.is_some())
+        };
+        let curves = here.iter().filter_map(|one| {
+            // No further than the table goes, which has latencies of open loops.
+            let is_short = one.is_of_open_loop && !has_p99(one);
+            curve(
+                one,
+                colour(one)?,
+                if is_short { P98 } else { f64::INFINITY },
+            )
+        });
         let curves: Vec<Curve<'_>> = curves.collect();
         let how = match here.iter().any(|one| one.is_of_open_loop) {
             true => "open loop, all subjects at the same rate",
@@ -50,7 +64,8 @@ pub(crate) fn curves(analysis: &Analysis, subjects: &[String]) -> String {
     .collect()
 }
 
-fn curve(of: &Distribution, colour: usize) -> Option<Curve<'_>> {
+/// The curve ends at the place `last` at the latest.
+fn curve(of: &Distribution, colour: usize, last: f64) -> Option<Curve<'_>> {
     let (name, histogram) = (of.subject.as_str(), &of.response);
     let count = histogram.count();
     let buckets = histogram.buckets_us();
@@ -61,8 +76,8 @@ fn curve(of: &Distribution, colour: usize) -> Option<Curve<'_>> {
     };
     let place = |beyond: f64| (-(beyond / count as f64).log10()).min(end);
     // Up to here enough answers lie beyond.
-    let resolved = place(RESOLVED.min(count) as f64);
-    let (mut full, mut thin) = (Vec::new(), Vec::new());
+    let resolved = place(RESOLVED.min(count) as f64).min(last);
+    let mut points = Vec::new();
     let (mut below, mut from) = (0, 0.0);
     for (us, in_bucket) in &buckets {
         below += in_bucket;
@@ -70,26 +85,21 @@ fn curve(of: &Distribution, colour: usize) -> Option<Curve<'_>> {
         let to = place((count.saturating_sub(below) as f64).max(0.5));
         let height = us.log10();
         // A step, as in the quantiles of a histogram: a slope would invent values in between.
-        if from < resolved {
-            full.extend([(from, height), (to.min(resolved), height)]);
-        }
-        if to > resolved.max(from) {
-            thin.extend([(from.max(resolved), height), (to, height)]);
-        }
+        points.extend([(from, height), (to.min(resolved), height)]);
         from = to;
-        if to >= end {
+        if to >= resolved {
             break;
         }
     }
-    let told = [(0.5, "median"), (0.99, "p99"), (1.0, "max")];
-    let told = told.iter().filter(|(quantile, _)| *quantile <= of.up_to);
+    let told = [(0.5, "median"), (0.99, "p99")];
+    let told = told.into_iter();
+    let told = told.filter(|(quantile, _)| -f64::log10(1.0 - quantile) <= resolved + 1e-9);
     let told =
-        told.map(|(quantile, word)| format!("{word} {}", time(histogram.quantile_us(*quantile))));
-    Some(Curve {
+        told.map(|(quantile, word)| format!("{word} {}", time(histogram.quantile_us(quantile))));
+    (resolved > 0.0).then(|| Curve {
         name,
         colour,
-        full: thinned(full),
-        thin: thinned(thin),
+        points: thinned(points),
         summary: format!("{name}: {}", told.collect::<Vec<_>>().join(", ")),
     })
 }
@@ -110,7 +120,7 @@ fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 }
 
 fn drawn(number: usize, place: &Condition, curves: &[Curve<'_>], how: &str) -> Option<String> {
-    let points = || curves.iter().flat_map(|c| c.full.iter().chain(&c.thin));
+    let points = || curves.iter().flat_map(|c| &c.points);
     let right = points().map(|p| p.0).reduce(f64::max)?;
     let low = points().map(|p| p.1).fold(f64::INFINITY, f64::min) - 0.05;
     let high = points().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max) + 0.05;
@@ -141,20 +151,11 @@ fn drawn(number: usize, place: &Condition, curves: &[Curve<'_>], how: &str) -> O
     }
     let mut labels: Vec<(f64, &Curve<'_>)> = Vec::new();
     for c in curves {
-        let placed = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-            points
-                .iter()
-                .map(|p| (x.place(p.0), y.place(p.1)))
-                .collect()
-        };
+        let points = c.points.iter().map(|p| (x.place(p.0), y.place(p.1)));
+        let points: Vec<(f64, f64)> = points.collect();
         let class = format!("curve l{} d{}", c.colour % 8, c.colour % 4);
-        picture.polyline(&class, &placed(&c.full));
-        picture.polyline(&format!("{class} thin"), &placed(&c.thin));
-        let end = c
-            .thin
-            .last()
-            .or(c.full.last())
-            .map_or(BOTTOM, |p| y.place(p.1));
+        picture.polyline(&class, &points);
+        let end = points.last().map_or(BOTTOM, |point| point.1);
         labels.push((end, c));
     }
     // Names are at the ends of the curves, pushed apart if they would overlap.
@@ -172,7 +173,7 @@ fn drawn(number: usize, place: &Condition, curves: &[Curve<'_>], how: &str) -> O
     Some(format!(
         "<figure class=\"wide\"><figcaption>{}</figcaption>\n{}{}</figure>\n",
         escaped(&format!(
-            "{title} ({how}; faint where fewer than {RESOLVED} answers lie beyond)"
+            "{title} ({how}; as far as {RESOLVED} answers or more lie beyond)"
         )),
         picture.finish(height),
         legend(curves.iter().map(|c| (c.name, Some(c.colour))))
@@ -196,32 +197,31 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_faint_from_where_fewer_than_a_hundred_answers_lie_beyond() {
+    fn a_curve_ends_where_fewer_than_a_hundred_answers_lie_beyond() {
         let mut histogram = Histogram::new();
         for i in 0..10_000 {
             histogram.record_ns(if i < 9_950 { 100_000 } else { 1_000_000 });
         }
         let of = of(histogram, 1.0);
-        let curve = curve(&of, 0).unwrap();
+        let drawn = curve(&of, 0, f64::INFINITY).unwrap();
         // 100 of 10,000 lie beyond the 99th percentile, whose place is 2.
-        let last = curve.full.last().unwrap();
+        let last = drawn.points.last().unwrap();
         assert!(
             (last.0 - 2.0).abs() < 1e-9 && (last.1 - 2.0).abs() < 0.001,
             "{last:?}"
         );
-        let end = curve.thin.last().unwrap();
-        assert!((end.0 - 20_000_f64.log10()).abs() < 1e-9, "{end:?}");
-        assert!((end.1 - 3.0).abs() < 0.001, "{end:?}");
+        assert_eq!(drawn.summary, "direct: median 100us, p99 100us");
+        // Where the table does not resolve p99, its picture does not show it.
+        let short = curve(&of, 0, P98).unwrap();
+        assert_eq!(short.summary, "direct: median 100us");
     }
 
     #[test]
-    fn few_answers_make_a_faint_curve_and_none_make_none() {
+    fn few_answers_make_no_curve() {
         let mut histogram = Histogram::new();
-        assert!(curve(&of(histogram.clone(), 1.0), 0).is_none());
+        assert!(curve(&of(histogram.clone(), 1.0), 0, f64::INFINITY).is_none());
         histogram.record_ns(5_000);
-        let of = of(histogram, 1.0);
-        let curve = curve(&of, 0).unwrap();
-        assert!(curve.full.is_empty() && curve.thin.len() == 2);
+        assert!(curve(&of(histogram, 1.0), 0, f64::INFINITY).is_none());
     }
 
     #[test]
@@ -231,14 +231,8 @@ mod tests {
             histogram.record_ns(i * 1_000);
         }
         let of = of(histogram, 0.9);
-        let curve = curve(&of, 0).unwrap();
-        assert!((curve.full.last().unwrap().0 - 1.0).abs() < 1e-9);
-        assert!(curve.thin.is_empty(), "{:?}", curve.thin);
-        assert!(
-            curve.summary.starts_with("direct: median 5.00ms"),
-            "{}",
-            curve.summary
-        );
-        assert!(!curve.summary.contains("p99"), "{}", curve.summary);
+        let curve = curve(&of, 0, f64::INFINITY).unwrap();
+        assert!((curve.points.last().unwrap().0 - 1.0).abs() < 1e-9);
+        assert_eq!(curve.summary, "direct: median 5.00ms");
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn prose(text: &str) -> String {
 }
 
 /// The position of a text relative to its point.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Anchor {
     Start,
     Middle,

@@ -4,6 +4,7 @@ mod foreign_words;
 mod gates;
 mod history;
 mod list;
+mod picture;
 mod read;
 mod shells;
 mod unwritten;

@@ -5,7 +5,7 @@ use readings::text::{condition, counted, fraction};
 use verdict::{Analysis, BlockPauses, BlockRatio, Metric};
 
 use crate::html::picture::axis::{Scale, ratio_ticks};
-use crate::html::picture::panel::{BOTTOM, LEFT, RIGHT, TOP, WIDTH};
+use crate::html::picture::panels::{BOTTOM, LEFT, RIGHT, TOP, WIDTH};
 use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
 use readings::text::compact::time;
 

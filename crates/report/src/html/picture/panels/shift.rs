@@ -1,24 +1,43 @@
 //! The shift function: how much a subject's latency differs, quantile by quantile.
 
 use readings::text::{change, condition, number};
-use verdict::{Analysis, Shift, ShiftAt};
+use verdict::{Analysis, Shift, ShiftAt, SubjectRow};
 
 use crate::html::picture::axis::{Scale, ratio_ticks};
-use crate::html::picture::panel::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
+use crate::html::picture::panels::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
 use crate::html::picture::svg::{Anchor, Picture, escaped};
 
 /// One picture for each subject and condition.
 pub(crate) fn shifts(analysis: &Analysis) -> String {
-    let drawn = analysis.shifts.iter().enumerate();
-    let drawn: String = drawn.map(|(i, shift)| picture(i, shift)).collect();
+    let drawn = analysis
+        .shifts
+        .iter()
+        .enumerate()
+        .filter_map(|(number, shift)| {
+            let at: Vec<ShiftAt> = told(analysis, shift).copied().collect();
+            (!at.is_empty()).then(|| picture(number, shift, &at))
+        });
+    let drawn: String = drawn.collect();
     if drawn.is_empty() {
         return drawn;
     }
     format!("<div class=\"panels\">{drawn}</div>\n")
 }
 
-fn picture(index: usize, shift: &Shift) -> String {
-    let at = &shift.quantiles;
+/// The quantiles as far as the table of figures has those of both sides.
+fn told<'a>(analysis: &Analysis, shift: &'a Shift) -> impl Iterator<Item = &'a ShiftAt> {
+    let has_p99 = |subject: &str| {
+        let mut rows = analysis.table.iter();
+        let is_its = |row: &&SubjectRow| row.condition == shift.condition && row.subject == subject;
+        rows.find(is_its)
+            .is_none_or(|row| row.latency_us_p99.is_some())
+    };
+    let both = has_p99(&shift.subject) && has_p99(&shift.baseline);
+    let all = shift.quantiles.iter();
+    all.filter(move |at| both || at.quantile < 0.99)
+}
+
+fn picture(index: usize, shift: &Shift, at: &[ShiftAt]) -> String {
     let low = at.iter().map(|q| q.low.ln()).fold(0.0, f64::min);
     let high = at.iter().map(|q| q.high.ln()).fold(0.0, f64::max);
     // An interval far beyond the estimates would shrink them to dots.
@@ -99,6 +118,14 @@ mod tests {
         assert!(page.contains(">p50<"));
         assert!(page.contains("Latency of &lt;balance&gt; against direct"));
         assert!(!page.contains("NaN"));
+        // What the table does not resolve is not drawn.
+        analysis.shifts[0].condition = analysis.table[0].condition.clone();
+        analysis.shifts[0].subject = "balance".to_owned();
+        for row in &mut analysis.table {
+            row.latency_us_p99 = None;
+        }
+        let page = shifts(&analysis);
+        assert!(page.contains(">p50<") && !page.contains("p99.9"), "{page}");
         analysis.shifts.clear();
         assert_eq!(shifts(&analysis), "");
     }

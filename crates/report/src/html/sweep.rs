@@ -25,6 +25,8 @@ struct Dot {
     x: f64,
     y: (f64, f64, f64),
     series: usize,
+    /// Whether too few answers stand behind it.
+    is_doubtful: bool,
     hint: String,
 }
 
@@ -70,7 +72,8 @@ impl Chart<'_> {
             let (low, middle, high) = dot.y;
             let class = format!("whisker c{}", dot.series);
             picture.line(&class, (at, y.place(low)), (at, y.place(high)));
-            let class = format!("mark c{}", dot.series);
+            let open = if dot.is_doubtful { " open" } else { "" };
+            let class = format!("mark{open} c{}", dot.series);
             picture.mark(dot.series, &class, (at, y.place(middle)), &dot.hint);
         }
         format!(
@@ -129,11 +132,13 @@ fn latency_chart<'a>(view: &CapacityView<'a>) -> Option<Chart<'a>> {
                 'x' => 1,
                 _ => 3,
             },
+            is_doubtful: !q.resolved,
             hint: format!(
-                "{}/s: {} {}, {} of {} held",
+                "{}/s: {} {}{}, {} of {} held",
                 rate(p.rate_per_s),
                 quantile_name(q.quantile),
                 time(s.middle),
+                if q.resolved { "" } else { "?" },
                 p.held,
                 p.held + p.missed + p.unusable
             ),
@@ -142,8 +147,8 @@ fn latency_chart<'a>(view: &CapacityView<'a>) -> Option<Chart<'a>> {
     Some(Chart {
         title: "Latency against offered rate",
         caption: "Latency against offered requests/s: the objective's highest quantile, middle and \
-                  spread of the trials. Circles held, squares did not, diamonds say nothing; the \
-                  line is the objective.",
+                  spread of the trials. Circles held, squares did not, diamonds say nothing; open \
+                  marks rest on too few answers; the line is the objective.",
         x: (Scale::new(0.0, most, LEFT, RIGHT), rate_ticks(0.0, most)),
         y: (Scale::new(low, high, BOTTOM, TOP), time_ticks(low, high)),
         level,
@@ -178,6 +183,7 @@ fn throughput_chart<'a>(view: &ScalingView<'a>) -> Option<Chart<'a>> {
         x: at(l),
         y: (s.low, s.middle, s.high),
         series: if l.at_least { 2 } else { 0 },
+        is_doubtful: false,
         hint: format!(
             "{} connections: {}{} requests/s",
             grouped(u64::from(l.connections)),

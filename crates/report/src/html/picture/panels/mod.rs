@@ -1,5 +1,8 @@
 //! Panels side by side.
 
+pub(crate) mod blocks;
+pub(crate) mod shift;
+
 /// The size of a panel and of the field inside its axes, in pixels.
 pub(super) const WIDTH: f64 = 440.0;
 pub(super) const HEIGHT: f64 = 236.0;
