@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{BLOCKS_MIN, CONFIDENCE, Column, HALF_STEP, Observed, QUANTILES, Seen};
-use crate::stats::family::{Undecidable, family};
+use crate::stats::family::{Together, family};
 use crate::stats::sample::Sample;
 
 /// Two subjects at one quantile, over the rates that both are offered.
@@ -90,11 +90,14 @@ pub(super) fn contrasts(observed: &[Observed]) -> Vec<Contrast> {
             }
         }
     }
-    let tests = family(each, |at| at.p, Undecidable::IsLeftOut);
+    // Where one is overloaded there is nothing to test, by the plan of the run and not by chance.
+    let known: Vec<f64> = each.iter().filter_map(|at| at.p).collect();
+    let mut tests = family(known, |p| Some(*p), Together::Any).into_iter();
     let mut of_each: Vec<Vec<At>> = questions.iter().map(|_| Vec::new()).collect();
-    for test in tests {
-        let mut at = test.draft;
-        if test.p_adjusted.is_none_or(|p| p >= 1.0 - CONFIDENCE) {
+    for mut at in each {
+        let test = at.p.and_then(|_| tests.next());
+        let p_adjusted = test.and_then(|test| test.p_adjusted);
+        if p_adjusted.is_none_or(|p| p >= 1.0 - CONFIDENCE) {
             at.lower = Lower::Unsettled;
         }
         of_each[at.contrast].push(at);

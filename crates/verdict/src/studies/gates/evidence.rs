@@ -10,7 +10,6 @@ use crate::comparison::pairs::pooling::{Pool, is_declared, pool_of};
 use crate::comparison::pairs::{Alone, Pairs};
 use crate::comparison::withhold::slices::SliceBias;
 use crate::stats::sample::Sample;
-use crate::trial::cells::Cell;
 use crate::trial::overload::overloaded_blocks;
 use crate::{FEWEST_BLOCKS, Metric, NoiseFloor, Reason};
 
@@ -284,8 +283,8 @@ impl GateData<'_, '_> {
         let cells = self.run.cells;
         let members = pool.members.iter();
         let judged = members.flat_map(|c| cells.judged(metric.load_loop(), c, subject, false));
-        let judged: Vec<Cell<'_>> = judged.map(|(_, cell)| cell.clone()).collect();
-        let found = overloaded_blocks(judged.iter().filter_map(Cell::latency))?;
+        let loads = judged.filter_map(|(_, cell)| cell.reading()?.latency.as_ref());
+        let found = overloaded_blocks(loads)?;
         let is_most = found.overloaded >= FEWEST_BLOCKS && found.overloaded * 2 > found.blocks;
         is_most.then(|| GateReason::Overloaded {
             subject: subject.to_owned(),
