@@ -131,9 +131,8 @@ impl GateData<'_, '_> {
             let margin = MarginOverBound::of(&sample, share.ln_1p(), metric.higher_is_better());
             let mut test = bound_test(&sample, &margin, self.alpha, |log| log.exp_m1())?;
             let is_worse = (share <= 0.0) == metric.higher_is_better() || share == 0.0;
-            if is_worse && sample.p_value().is_none_or(|p| p >= self.alpha) {
-                let no_change = || unsettled(GateReason::NoChange);
-                test.not_breached.get_or_insert_with(no_change);
+            if is_worse && let Some(reason) = no_difference(&sample, self.alpha) {
+                test.not_breached.get_or_insert_with(|| unsettled(reason));
             }
             self.censor(&mut test, metric, &pairs, subject)?;
             self.hold_against_run(&mut test, &margin, pool, metric, subject, &sample);
@@ -318,6 +317,20 @@ impl GateData<'_, '_> {
             let reason = GateReason::FailedStarts(subject.to_owned(), ours);
             test.not_passed = Some((GateOutcome::NotJudged, reason));
         }
+    }
+}
+
+/// Why a sample shows no difference at all, as a verdict would say.
+fn no_difference(sample: &Sample, alpha: f64) -> Option<GateReason> {
+    let (_, robust) = sample.robust(1.0 - alpha);
+    if sample.p_value().is_none_or(|p| p >= alpha) {
+        Some(GateReason::NoChange)
+    } else if robust.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0) {
+        Some(GateReason::FewBlocksDecide)
+    } else if !sample.differs_in_spite_of_skewness(alpha) {
+        Some(GateReason::Skewed)
+    } else {
+        None
     }
 }
 
