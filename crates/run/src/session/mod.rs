@@ -4,8 +4,12 @@ mod agenda;
 mod deadline;
 mod machines;
 mod records;
+mod replan;
 mod resume;
 mod retries;
+mod unusable;
+
+pub use replan::{decides, smallest_decided};
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -209,6 +213,7 @@ impl<'a> Session<'a> {
             emit: &mut *self.records.emit,
             configurations: BTreeMap::new(),
             driver_versions: &machines.driver_versions,
+            windows: self.agenda.windows,
             curve: None,
             needed: NeededTimes::default(),
             authority: &machines.authority,
