@@ -27,9 +27,11 @@ pub enum RunEvent {
     /// A group starts.
     GroupBegins {
         block: u32,
-        /// Blocks of the run.
+        /// Blocks of the run, as it is planned now.
         blocks: u32,
         condition: Condition,
+        /// Groups that are left, this one included.
+        left: usize,
     },
     /// The current activity, such as "starting servers".
     Phase {

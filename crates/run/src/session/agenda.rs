@@ -69,6 +69,12 @@ impl<'a> Agenda<'a> {
         agenda
     }
 
+    /// Blocks of the run, without those for which there is no time.
+    pub(super) fn blocks(&self) -> u32 {
+        let all = self.options.experiment.design.blocks;
+        self.dropped.first().map_or(all, |(block, _)| *block - 1)
+    }
+
     /// Whether the groups that are left need not be measured. An earlier part of the run may have
     /// measured the next group with a failed trial: then it is measured again in any case.
     fn is_settled(&self) -> bool {

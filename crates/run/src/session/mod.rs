@@ -163,8 +163,9 @@ impl<'a> Session<'a> {
         let (block, group) = self.agenda.queue.pop_front()?;
         (self.records.emit)(RunEvent::GroupBegins {
             block,
-            blocks: self.options.experiment.design.blocks,
+            blocks: self.agenda.blocks(),
             condition: group.condition.clone(),
+            left: self.agenda.queue.len() + 1,
         });
         Some((block, group))
     }

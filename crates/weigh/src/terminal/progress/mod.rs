@@ -81,7 +81,9 @@ impl Progress {
                 block,
                 blocks,
                 condition,
+                left,
             } => {
+                self.to_go.groups = *left;
                 let condition: Vec<String> =
                     condition.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 self.step = format!("block {block}/{blocks} {}", condition.join(" "));
@@ -129,7 +131,6 @@ impl Progress {
             RunEvent::Warning { text } => self.line(&format!("warning: {text}")),
             RunEvent::Decides(decides) => self.line(&report::decides(decides)),
             RunEvent::Unusable { trials, again } => {
-                self.to_go.groups += again;
                 self.line(&unusable_words(trials, *again));
             }
             RunEvent::GroupEnds => {
@@ -138,7 +139,6 @@ impl Progress {
                 self.show("");
             }
             RunEvent::Retry { reasons, left } => {
-                self.to_go.groups += 1;
                 for reason in reasons {
                     self.line(&retry_words(reason));
                 }
