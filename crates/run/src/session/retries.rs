@@ -104,7 +104,7 @@ impl<'a> RetryTracker<'a> {
 
     /// How much the blocks so far vary; nothing of fewer than two.
     pub(crate) fn noise(&self) -> Option<Noise> {
-        Noise::of(&self.header, &self.trials)
+        Noise::of(&self.header, &self.trials).map(Noise::beside_assumed)
     }
 
     /// Why a subject cannot be used in a block, if another attempt may be better: no attempt of it was

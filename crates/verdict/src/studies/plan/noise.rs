@@ -18,6 +18,8 @@ const ASSUMED_SLICES: f64 = 0.04;
 /// The correlation of the variances of two log ratios that share their baseline: the square of that of
 /// the log ratios, a half.
 const SHARED_BASELINE: f64 = 0.25;
+/// What is assumed weighs as much as so many degrees of freedom beside a few blocks.
+const ASSUMED_DEGREES: f64 = 2.0;
 /// Fewer blocks have no spread.
 const BLOCKS_MIN: usize = 2;
 
@@ -93,6 +95,21 @@ impl Noise {
         }
         let blocks = cells.blocks().0;
         pool(pooled.into_values(), NoiseFrom::Pilot { blocks })
+    }
+
+    /// Drawn towards what is assumed: two blocks alone estimate a deviation within a factor of ten.
+    pub fn beside_assumed(self) -> Self {
+        let own = self.degrees.unwrap_or(0.0);
+        let assumed = Self::assumed();
+        let mean = |own_variance: f64, assumed: f64| {
+            (own * own_variance + ASSUMED_DEGREES * assumed) / (own + ASSUMED_DEGREES)
+        };
+        Self {
+            starts: mean(self.starts, assumed.starts),
+            slices_of_second: mean(self.slices_of_second, assumed.slices_of_second),
+            degrees: Some(own + ASSUMED_DEGREES),
+            from: self.from,
+        }
     }
 
     /// The mean of several runs, each weighed by its degrees of freedom; nothing of none.

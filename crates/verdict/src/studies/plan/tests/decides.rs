@@ -101,6 +101,16 @@ fn starts_and_slices_of_a_run_are_told_apart() {
     assert!((noise.sd(40.0).powi(2) - (noise.starts + 1e-4)).abs() < 2e-5);
     assert_eq!(noise.degrees, Some(199.0));
     assert_eq!(noise.from, NoiseFrom::Pilot { blocks: 200 });
+    // Many blocks hardly move towards what is assumed, and two do.
+    let many = noise.beside_assumed();
+    assert!((many.starts / noise.starts - 1.0).abs() < 0.02, "{many:?}");
+    let two = Noise {
+        degrees: Some(2.0),
+        ..noise
+    };
+    let middle = f64::midpoint(two.starts, Noise::assumed().starts);
+    assert!((two.beside_assumed().starts - middle).abs() < 1e-12);
+    assert_eq!(two.beside_assumed().degrees, Some(4.0));
     assert_eq!(Noise::of(&header(1), &trials(truth, 1, &mut random)), None);
 }
 
