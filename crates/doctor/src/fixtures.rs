@@ -58,6 +58,7 @@ pub(crate) fn good() -> Machine {
 pub(crate) fn needs() -> Needs {
     Needs {
         connections: Some(192),
+        of_one_subject: 64,
         load_cpus: vec![3],
         server_cpus: vec![0, 1, 2],
         ..Needs::default()

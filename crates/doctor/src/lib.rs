@@ -157,6 +157,9 @@ pub struct Finding {
     /// The command that fixes it, to be pasted into a shell; it holds until the machine reboots.
     /// Absent where nothing needs fixing, or no command can.
     pub mend: Option<String>,
+    /// Of a blocker, whether a run would surely fail; otherwise some of its servers may work.
+    #[serde(skip)]
+    pub is_certain: bool,
 }
 
 impl Finding {
@@ -174,6 +177,7 @@ impl Finding {
             wanted: wanted.into(),
             why: why.into(),
             mend: None,
+            is_certain: false,
         }
     }
 
@@ -221,6 +225,22 @@ impl Examination {
 /// Drivers are asked for their versions; `weigh` is the running program.
 pub fn examine(experiment: Option<&Experiment>, recipes: &Recipes, weigh: &Path) -> Examination {
     judge(&Machine::read(), experiment, recipes, weigh)
+}
+
+/// The limits of this machine that an experiment would meet, of the blockers that [`examine`] finds:
+/// what is asked before a run. It takes no time worth mentioning. What is missing, and CPUs that do not
+/// exist, a run reports by itself. Nothing of other machines.
+pub fn blockers(experiment: &Experiment) -> Vec<Finding> {
+    if experiment.hosts_are_machines() {
+        return Vec::new();
+    }
+    let machine = Machine::read_limits();
+    let needs = Needs::of(experiment, &machine.cpus);
+    let mut findings = resources::findings(&machine, &needs);
+    findings.extend(network::findings(&machine, &needs));
+    // Those of namespaces are reported by the run.
+    findings.retain(|one| one.level == Level::Blocker && one.topic != Topic::Namespaces);
+    findings
 }
 
 fn judge(

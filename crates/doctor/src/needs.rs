@@ -1,6 +1,6 @@
 //! What an experiment asks of the machine.
 
-use experiment::{Experiment, LoadSpec};
+use experiment::{Apart, Experiment, LoadSpec};
 
 /// What an experiment asks of the machine; the default is what is wanted without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -8,6 +8,8 @@ pub(super) struct Needs {
     /// Connections that may be open at once, over all subjects; without an experiment none are
     /// known, and general limits apply.
     pub connections: Option<u64>,
+    /// Of these, the ones to one subject.
+    pub of_one_subject: u64,
     /// CPUs that the experiment names and this process may not use: the host, and the CPU.
     pub absent_cpus: Vec<(String, u32)>,
     /// CPUs of the load; empty where they are not known.
@@ -36,7 +38,10 @@ impl Needs {
             .max()
             .unwrap_or(LoadSpec::default().connections);
         // Every subject is up at the same time, and the baseline twice.
-        let loads = experiment.subjects.len() as u64 + 1;
+        let loads = match experiment.design.apart {
+            Apart::Always => 1,
+            Apart::Auto | Apart::Never => experiment.subjects.len() as u64 + 1,
+        };
         let absent_cpus = experiment
             .hosts
             .iter()
@@ -51,6 +56,7 @@ impl Needs {
         };
         Self {
             connections: Some(u64::from(most) * loads),
+            of_one_subject: u64::from(most),
             absent_cpus,
             load_cpus,
             server_cpus,
@@ -144,7 +150,7 @@ mod tests {
             )),
             &[0, 1],
         );
-        assert_eq!(needs.connections, Some(800));
+        assert_eq!((needs.connections, needs.of_one_subject), (Some(800), 400));
         let needs = Needs::of(&experiment(&format!("{SERVER}{SUBJECT}")), &[0, 1]);
         assert_eq!(needs.connections, Some(128));
     }

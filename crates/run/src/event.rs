@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use readings::{Condition, RateChoice, Trial};
-use verdict::{Outlook, TrialFlaw};
+use verdict::TrialFlaw;
+use verdict::plan::Decides;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEvent {
@@ -26,9 +27,11 @@ pub enum RunEvent {
     /// A group starts.
     GroupBegins {
         block: u32,
-        /// Blocks of the run.
+        /// Blocks of the run, as it is planned now.
         blocks: u32,
         condition: Condition,
+        /// Groups that are left, this one included.
+        left: usize,
     },
     /// The current activity, such as "starting servers".
     Phase {
@@ -78,8 +81,15 @@ pub enum RunEvent {
         /// Blocks planned.
         blocks: u32,
     },
-    /// What the run will not be able to tell; said at most once.
-    Outlook(Box<Outlook>),
+    /// What the run can decide, by its blocks so far; said at most once, and after each change of the
+    /// plan.
+    Decides(Decides),
+    /// Trials that cannot be used after the last block.
+    Unusable {
+        trials: Vec<UnusableTrial>,
+        /// Groups that are measured again for it; 0 if none is.
+        again: usize,
+    },
     /// The rate of the open loops was chosen.
     RateChosen(RateChoice),
     /// What the run is waiting for, or does instead; of no interest once it is over.
@@ -99,6 +109,15 @@ pub enum RunEvent {
 pub struct RetryReason {
     /// The trial's number.
     pub trial: u32,
+    pub subject: String,
+    pub why: WhyRetry,
+}
+
+/// A subject that cannot be used in a block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnusableTrial {
+    pub block: u32,
+    pub condition: Condition,
     pub subject: String,
     pub why: WhyRetry,
 }

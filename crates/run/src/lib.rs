@@ -26,12 +26,14 @@ use builds::Builds;
 use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsError, HostsSpec};
 use readings::{RunHeader, Trial};
+use verdict::plan::Noise;
 
 pub use agent::wire::CallGraph;
 pub use error::RunError;
-pub use event::{RetryReason, RunEvent, WhyRetry};
+pub use event::{RetryReason, RunEvent, UnusableTrial, WhyRetry};
 pub use fleet::{Fleet, FleetLoad};
 pub use journal::folder::{default_folder, replace_file};
+pub use session::{decides, smallest_decided};
 pub use testbed::cpu_placement::{CpuPlacement, PlacementError};
 
 use session::Session;
@@ -59,6 +61,8 @@ pub struct RunOptions<'a> {
     pub may_stop: &'a MayStop<'a>,
     /// Whether servers are profiled after the last block, and how.
     pub profile: Option<CallGraph>,
+    /// How much blocks vary here, by what is known before the run.
+    pub noise: Noise,
     /// What the user calls a new run.
     pub label: Option<&'a str>,
     /// The commit that a new run is about.

@@ -24,7 +24,6 @@ pub mod words;
 mod fixtures;
 
 pub use comparison::events::{FailureScenario, FailureTally, simulate_failures};
-pub use comparison::floor::outlook::{Outlook, outlook};
 pub use comparison::interactions::{Dependence, Interaction, Level};
 pub use comparison::record::comparison::Comparison;
 pub use comparison::record::floor::NoiseFloor;

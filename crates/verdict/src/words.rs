@@ -2,7 +2,6 @@
 //!
 //! Nothing that detects or decides calls these: the sentences follow from the values.
 
-pub use crate::comparison::floor::words::outlook;
 pub use crate::comparison::interactions::words::{interaction, interactions, interactions_rest};
 pub use crate::comparison::tiers::words::tiers;
 pub use crate::comparison::words::events::{

@@ -15,6 +15,9 @@ const SOMAXCONN_USUAL: u64 = 4096;
 /// The range that Linux starts with, and how many ports are in it, rounded down.
 const PORT_RANGE_USUAL: &str = "32768 60999";
 const PORTS_USUAL: u64 = 28_000;
+/// The widest range of ports that are not reserved for servers, and how many ports are in it.
+const PORT_RANGE_WIDEST: &str = "1024 65535";
+const PORTS_WIDEST: u64 = 64_512;
 /// How long a closed connection keeps its port, s.
 const TIME_WAIT_S: u64 = 60;
 /// As many connections as two addresses can have between one port and all others.
@@ -105,25 +108,36 @@ fn syn_backlog(machine: &Machine, needs: &Needs) -> Option<Finding> {
     at_least(machine, needs, Topic::SynBacklog, SYN_BACKLOG, wish, why)
 }
 
+/// The ports that outgoing connections to one address and port can have, one each.
 fn local_ports(machine: &Machine, needs: &Needs) -> Option<Finding> {
     let (low, high) = proc::range(&machine.sysctls.text(PORT_RANGE)?)?;
     let ports = (high + 1).saturating_sub(low);
-    let level = match needs.connections {
-        Some(connections) if connections > ports => Level::Blocker,
-        _ if ports < PORTS_USUAL => Level::Warning,
-        _ => Level::Fine,
+    // Proxies may share what stands behind them.
+    let wanted = PORTS_USUAL.max(needs.connections.unwrap_or(0));
+    let level = match needs.of_one_subject > ports {
+        true => Level::Blocker,
+        false if ports < wanted => Level::Warning,
+        false => Level::Fine,
     };
-    let finding = Finding::new(
+    let mut finding = Finding::new(
         Topic::LocalPorts,
         level,
         format!("{PORT_RANGE} is {low} to {high}: {ports} ports"),
-        format!("at least {PORTS_USUAL} ports"),
-        "Each connection to one address and port takes one, also those from a proxy to what \
-         stands behind it; a closed one is kept for a minute.",
+        format!("at least {wanted} ports"),
+        "Each connection to one address and port takes one, also those from proxies to what \
+         stands behind them; a closed one is kept for a minute.",
     );
+    finding.is_certain = level == Level::Blocker;
+    let range = match wanted <= PORTS_USUAL {
+        true => PORT_RANGE_USUAL,
+        false => PORT_RANGE_WIDEST,
+    };
+    // Of more ports than there are, no range is enough.
+    let helps = wanted <= PORTS_WIDEST;
     Some(match level {
         Level::Fine => finding,
-        _ => finding.mend(set_sysctl(machine.root, PORT_RANGE, PORT_RANGE_USUAL)),
+        _ if !helps => finding,
+        _ => finding.mend(set_sysctl(machine.root, PORT_RANGE, range)),
     })
 }
 
@@ -353,9 +367,33 @@ mod tests {
             finding.mend.unwrap(),
             "sudo sysctl -w 'net.ipv4.ip_local_port_range=32768 60999'"
         );
-        needs.connections = Some(1001);
+        needs.of_one_subject = 1001;
         let finding = on(Topic::LocalPorts, &findings(&machine, &needs));
-        assert_eq!(finding.level, Level::Blocker);
+        assert_eq!((finding.level, finding.is_certain), (Level::Blocker, true));
+    }
+
+    #[test]
+    fn the_ports_that_are_wanted_are_more_than_there_are_and_so_are_those_of_the_command() {
+        let machine = good();
+        let of = |connections, of_one_subject| {
+            let needs = Needs {
+                connections: Some(connections),
+                of_one_subject,
+                ..needs()
+            };
+            on(Topic::LocalPorts, &findings(&machine, &needs))
+        };
+        assert_eq!(of(28_232, 28_232).level, Level::Fine);
+        // To different ports, and maybe to one behind them.
+        let finding = of(30_000, 10_000);
+        assert_eq!((finding.level, finding.is_certain), (Level::Warning, false));
+        assert_eq!(finding.wanted, "at least 30000 ports");
+        let command = "sysctl -w 'net.ipv4.ip_local_port_range=1024 65535'";
+        assert_eq!(finding.mend.as_deref(), Some(command));
+        let finding = of(58_000, 29_000);
+        assert_eq!((finding.level, finding.is_certain), (Level::Blocker, true));
+        assert_eq!(finding.mend.as_deref(), Some(command));
+        assert_eq!(of(140_000, 70_000).mend, None, "no range has so many");
     }
 
     #[test]

@@ -143,9 +143,9 @@ fn event_loop(machine: &Machine) -> Finding {
 fn open_files(machine: &Machine, needs: &Needs) -> Option<Finding> {
     let (soft, hard) = machine.open_files?;
     let topic = Topic::OpenFiles;
-    // A proxy has two sockets for each connection.
+    // The load keeps the connections to all subjects open. A proxy has two sockets for each of its own.
     let wanted = needs.connections.map_or(OPEN_FILES, |connections| {
-        2 * connections + OPEN_FILES_BESIDE
+        connections.max(2 * needs.of_one_subject) + OPEN_FILES_BESIDE
     });
     let ceiling = machine.sysctls.number("fs.nr_open");
     let reach = if machine.may_raise_limits {
@@ -186,7 +186,9 @@ fn open_files(machine: &Machine, needs: &Needs) -> Option<Finding> {
         "{}prlimit --pid $$ --nofile={goal}:{goal}",
         sudo(machine.root)
     ));
-    Some(Finding::new(topic, level, found, wanted_text, why).mend(mend))
+    let mut finding = Finding::new(topic, level, found, wanted_text, why).mend(mend);
+    finding.is_certain = needs.connections.is_some_and(|all| reach <= all);
+    Some(finding)
 }
 
 fn namespaces(machine: &Machine, needs: &Needs) -> Finding {
@@ -332,12 +334,18 @@ mod tests {
         machine.may_raise_limits = false;
         machine.open_files = Some((1024, 4096));
         let mut needs = needs();
-        needs.connections = Some(1920);
+        (needs.connections, needs.of_one_subject) = (Some(3840), 1920);
         let finding = on(Topic::OpenFiles, &findings(&machine, &needs));
         assert_eq!(finding.level, Level::Fine, "{finding:?}");
-        needs.connections = Some(1921);
+        // A proxy has two sockets for each of its connections.
+        needs.of_one_subject = 1921;
         let finding = on(Topic::OpenFiles, &findings(&machine, &needs));
-        assert_eq!(finding.level, Level::Blocker);
+        assert_eq!((finding.level, finding.is_certain), (Level::Blocker, false));
+        assert_eq!(finding.wanted, "at least 4098");
+        // The load could not open all of its own.
+        needs.connections = Some(4096);
+        let certain = on(Topic::OpenFiles, &findings(&machine, &needs));
+        assert!(certain.is_certain);
         assert_eq!(
             finding.mend.unwrap(),
             "sudo prlimit --pid $$ --nofile=65536:65536"

@@ -107,6 +107,18 @@ impl Sysctls {
 impl Machine {
     /// Reads this machine. Takes a little more than a second, and changes nothing.
     pub fn read() -> Self {
+        let limits = Self::read_limits();
+        Self {
+            // The second look keeps CPUs busy, which the first would see.
+            activity: Activity::measure(),
+            pauses: Pauses::measure(&limits.cpus),
+            instructions: Some(agent::instructions::scope()),
+            ..limits
+        }
+    }
+
+    /// Reads what stands in files.
+    pub fn read_limits() -> Self {
         let cpus = net::os::allowed_cpus().unwrap_or_default();
         let status = text("/proc/self/status").unwrap_or_default();
         let capabilities = proc::capabilities(&status).unwrap_or(0);
@@ -125,12 +137,8 @@ impl Machine {
             runner: Runner::of(|name| std::env::var(name).ok()),
             is_virtual: text("/proc/cpuinfo").is_some_and(|text| proc::is_virtual(&text)),
             load_average: text("/proc/loadavg").and_then(|text| proc::load_average(&text)),
-            // The second look keeps CPUs busy, which the first would see.
-            activity: Activity::measure(),
-            pauses: Pauses::measure(&cpus),
             memory: text("/proc/meminfo").and_then(|text| proc::memory(&text)),
             clock: clock(),
-            instructions: Some(agent::instructions::scope()),
             open_files: text("/proc/self/limits").and_then(|text| proc::open_files(&text)),
             may_raise_limits: has(CAP_SYS_RESOURCE),
             may_make_namespaces: Path::new("/proc/self/ns/net").exists()
@@ -138,6 +146,7 @@ impl Machine {
             has_tun: Path::new("/dev/net/tun").exists(),
             sysctls,
             cpus,
+            ..Self::default()
         }
     }
 }

@@ -58,8 +58,21 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
         true => Duration::ZERO,
         false => Duration::from_millis(100),
     };
-    if let Some(window) = section.duration(reader, "window", shortest..=DAY) {
-        design.window = window;
+    match section.entry("window") {
+        Some((entry, path)) if !events && is_zero(&entry.node.tree) => {
+            let place = entry.node.place;
+            reader.report(
+                Problem::at(place, format!("`{path}` is zero"), "expected 100ms or more").help(
+                    "only an experiment with events has no closed loop; where latency alone is of \
+                     interest, write window = \"300ms\" and give the rate in [load]",
+                ),
+            );
+        }
+        _ => {
+            if let Some(window) = section.duration(reader, "window", shortest..=DAY) {
+                design.window = window;
+            }
+        }
     }
     if let Some(window) = section.duration(reader, "latency_window", Duration::ZERO..=DAY) {
         design.latency_window = window;
@@ -141,6 +154,11 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
             .help("shorten the slice, lengthen the window, or write slice = \"auto\""),
         );
     }
+}
+
+/// Whether a duration says zero.
+fn is_zero(tree: &Tree) -> bool {
+    matches!(tree, Tree::Text(text) if units::duration(text).is_ok_and(|time| time.is_zero()))
 }
 
 /// Checks `[quick]` also without `--quick`.

@@ -9,6 +9,7 @@ use readings::{Gate, GateMetric, HostSpec, HttpVersion};
 use super::event::{Event, ParamValue};
 use super::load::{Choice, LoadChange, LoadSpec, NamedLoad};
 use crate::manifest::Value;
+use crate::plan::within::Windows;
 
 /// An experiment. Every name that it uses is defined in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -282,12 +283,15 @@ pub enum Apart {
 }
 
 impl Design {
+    /// The warm-up where the experiment does not say.
+    pub(crate) const WARMUP: Duration = Duration::from_secs(2);
+
     /// The defaults.
     pub fn with_baseline(baseline: &str) -> Self {
         Self {
             baseline: baseline.to_owned(),
             blocks: 30,
-            warmup: Duration::from_secs(2),
+            warmup: Self::WARMUP,
             window: Duration::from_secs(10),
             latency_window: Duration::from_secs(5),
             curve_window: Duration::from_secs(2),
@@ -302,6 +306,13 @@ impl Design {
             apart: Apart::Auto,
             bottleneck: true,
         }
+    }
+
+    /// Takes other windows.
+    pub(crate) fn set_windows(&mut self, windows: Windows) {
+        self.window = windows.closed;
+        self.latency_window = windows.open;
+        self.slice = windows.slice;
     }
 }
 

@@ -18,6 +18,7 @@ use crate::testbed::Testbed;
 use crate::testbed::authority::RunAuthority;
 use crate::testbed::chosen_addresses::{ChosenAddresses, Unresolved};
 use crate::{CpuPlacement, RunEvent, RunOptions};
+use experiment::within::Windows;
 use experiment::{HttpVersion, ResolvedCondition, SubjectSpec, Target};
 
 pub(crate) struct Context<'a> {
@@ -31,6 +32,8 @@ pub(crate) struct Context<'a> {
     /// Configuration of each started server, for `hosts.json`.
     pub(crate) configurations: BTreeMap<String, Value>,
     pub(crate) driver_versions: &'a BTreeMap<String, Option<String>>,
+    /// The measured times of a trial: those of the design, or shorter ones that fit into the time.
+    pub(crate) windows: Windows,
     /// The rates of the condition's curve, once they are chosen.
     pub(crate) curve: Option<CurveChoice>,
     /// What loads that begin at the same time needed so far.

@@ -48,7 +48,7 @@ impl GroupSetup<'_> {
     fn latency_window(&self, cx: &Context<'_>) -> Duration {
         match self.wanted.closed_only {
             true => Duration::ZERO,
-            false => cx.options.experiment.design.latency_window,
+            false => cx.windows.open,
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn measure(
     found: &mut Findings,
 ) -> Result<Ending, AgentError> {
     let ready = setup.ready;
-    let design = &cx.options.experiment.design;
+    let (design, windows) = (&cx.options.experiment.design, cx.windows);
     let loads = Loads::of(setup.resolved, ready);
     cx.phase("warming up");
     let warm = loads.warm_up(cx, schedule::warm_up(ready.len(), design.warmup))?;
@@ -58,7 +58,7 @@ pub(crate) fn measure(
         // may make one of them slower.
         medians_ms.fill(slowest_ms.max(beside_ms));
     }
-    let slices = schedule::throughput(&medians_ms, design.window, design.slice, random);
+    let slices = schedule::throughput(&medians_ms, windows.closed, windows.slice, random);
     warn_of_slow(cx, ready, &medians_ms, &slices.apart, found);
     cx.phase(match loads.are_several {
         true => "throughput of several loads",
@@ -115,8 +115,8 @@ fn warm_up_slow(
     warm: &Loaded,
     medians_ms: &mut [f64],
 ) -> Result<(), AgentError> {
-    let design = &cx.options.experiment.design;
-    let mut slow = schedule::apart(medians_ms, design.window, design.slice);
+    let (design, windows) = (&cx.options.experiment.design, cx.windows);
+    let mut slow = schedule::apart(medians_ms, windows.closed, windows.slice);
     // Without answers there is nothing that becomes quicker.
     let has_answers = |reading: &LoadReading| reading.response.count() > 0;
     slow.retain(|&target| warm.readings.get(target).is_some_and(has_answers));
@@ -134,7 +134,7 @@ fn warm_up_slow(
         for &target in &slow {
             medians_ms[target] = again_ms[target];
         }
-        let apart = schedule::apart(medians_ms, design.window, design.slice);
+        let apart = schedule::apart(medians_ms, windows.closed, windows.slice);
         slow.retain(|target| apart.contains(target));
     }
     Ok(())

@@ -7,17 +7,26 @@ use readings::{Condition, CurveChoice, RunHeader};
 use crate::session::deadline::Deadline;
 use crate::session::resume::EarlierResults;
 use crate::session::retries::RetryTracker;
+use crate::session::unusable::Again;
 use crate::{RunEvent, RunOptions};
 use experiment::plan::{Group, Plan, PlannedTrial};
+use experiment::within::Windows;
 
 pub(super) struct Agenda<'a> {
-    options: &'a RunOptions<'a>,
+    pub(super) options: &'a RunOptions<'a>,
     /// The groups left to measure, with their blocks.
     pub(super) queue: VecDeque<(u32, Group)>,
     pub(super) rates: BTreeMap<Condition, f64>,
     pub(super) curves: BTreeMap<Condition, CurveChoice>,
     pub(super) retries: RetryTracker<'a>,
     pub(super) deadline: Deadline,
+    /// Groups of later blocks for which there is no time.
+    pub(super) dropped: Vec<(u32, Group)>,
+    /// The measured times of the trials that are left.
+    pub(super) windows: Windows,
+    /// The groups that were measured, with their blocks.
+    pub(super) measured: Vec<(u32, Group)>,
+    pub(super) again: Again,
     /// Subjects whose bottlenecks an earlier part of the run has searched, by condition.
     searched: Vec<(Condition, String)>,
     /// Subjects that never worked, by condition.
@@ -45,6 +54,10 @@ impl<'a> Agenda<'a> {
             curves: earlier.curves,
             retries: RetryTracker::of(options.may_stop, header, earlier.trials),
             deadline: Deadline::of(within.filter(|_| !options.resume)),
+            dropped: Vec::new(),
+            windows: Windows::of(&options.experiment.design),
+            measured: Vec::new(),
+            again: Again::default(),
             searched: earlier.bottlenecks,
             left_out: Vec::new(),
             nothing_left: false,
@@ -54,6 +67,12 @@ impl<'a> Agenda<'a> {
             agenda.queue.clear();
         }
         agenda
+    }
+
+    /// Blocks of the run, without those for which there is no time.
+    pub(super) fn blocks(&self) -> u32 {
+        let all = self.options.experiment.design.blocks;
+        self.dropped.first().map_or(all, |(block, _)| *block - 1)
     }
 
     /// Whether the groups that are left need not be measured. An earlier part of the run may have
@@ -69,17 +88,31 @@ impl<'a> Agenda<'a> {
         let design = &self.options.experiment.design;
         let mut events = Vec::new();
         self.deadline.attempt_ends(&group.condition);
-        let retry = self.retries.retry(block, group, design.retries);
+        // After the last block, what is measured again has a count of its own.
+        let retries = if self.again.was_told {
+            0
+        } else {
+            design.retries
+        };
+        let retry = self.retries.retry(block, group, retries);
         // Asked only for a retry, as it counts those for which there is no time.
         let retry = retry.filter(|_| self.deadline.allows_retry(group, &self.queue));
         if let Some((reasons, left)) = retry {
             events.push(RunEvent::Retry { reasons, left });
             self.queue.push_front((block, group.clone()));
         } else {
+            let is_it = |(b, one): &(u32, Group)| *b == block && one.condition == group.condition;
+            if !self.measured.iter().any(is_it) {
+                self.measured.push((block, group.clone()));
+            }
             events.extend(self.leave_out(block, group));
         }
-        if self.queue.front().is_some_and(|(next, _)| *next != block) {
+        let mut later = self.queue.iter().chain(&self.dropped);
+        if later.next().is_some_and(|(next, _)| *next != block) {
             events.extend(self.block_ends(block));
+        }
+        if self.queue.is_empty() {
+            events.extend(self.measure_again());
         }
         if self.queue.is_empty() {
             events.extend(self.deadline.left_out().map(warning));
@@ -87,19 +120,22 @@ impl<'a> Agenda<'a> {
         events
     }
 
-    fn block_ends(&mut self, block: u32) -> Option<RunEvent> {
+    fn block_ends(&mut self, block: u32) -> Vec<RunEvent> {
         let blocks = self.options.experiment.design.blocks;
         if self.is_settled() {
             self.queue.clear();
-            return Some(RunEvent::Settled { block, blocks });
+            self.dropped.clear();
+            return vec![RunEvent::Settled { block, blocks }];
         }
+        let mut events = self.replan(block);
         if let Some(why) = self.deadline.next_block(&self.queue, blocks) {
             self.queue.clear();
-            return Some(warning(why));
+            self.dropped.clear();
+            events.push(warning(why));
+        } else if events.is_empty() {
+            events.extend(self.pilot(block));
         }
-        // Not recorded: the result says what the noise floor was in the end.
-        let outlook = self.retries.outlook()?;
-        Some(RunEvent::Outlook(Box::new(outlook)))
+        events
     }
 
     /// Leaves subjects that have never worked out of the blocks that follow, and a condition in
@@ -129,13 +165,15 @@ impl<'a> Agenda<'a> {
         let has_baseline = left.iter().any(|one| one.subject == *baseline);
         let is_left = has_baseline && (left.len() > 1 || gone.is_empty());
         let mut is_affected = false;
-        for (_, later) in &mut self.queue {
+        for (_, later) in self.queue.iter_mut().chain(&mut self.dropped) {
             if later.condition == *condition {
                 is_affected = true;
                 later.trials.retain(|one| is_left && !is_left_out(one));
             }
         }
-        self.queue.retain(|(_, later)| !later.trials.is_empty());
+        let is_left_over = |(_, later): &(u32, Group)| !later.trials.is_empty();
+        self.queue.retain(is_left_over);
+        self.dropped.retain(is_left_over);
         if !is_affected {
             return Vec::new();
         }
@@ -182,6 +220,6 @@ impl<'a> Agenda<'a> {
     }
 }
 
-fn warning(text: String) -> RunEvent {
+pub(super) fn warning(text: String) -> RunEvent {
     RunEvent::Warning { text }
 }

@@ -4,8 +4,12 @@ mod agenda;
 mod deadline;
 mod machines;
 mod records;
+mod replan;
 mod resume;
 mod retries;
+mod unusable;
+
+pub use replan::{decides, smallest_decided};
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -159,8 +163,9 @@ impl<'a> Session<'a> {
         let (block, group) = self.agenda.queue.pop_front()?;
         (self.records.emit)(RunEvent::GroupBegins {
             block,
-            blocks: self.options.experiment.design.blocks,
+            blocks: self.agenda.blocks(),
             condition: group.condition.clone(),
+            left: self.agenda.queue.len() + 1,
         });
         Some((block, group))
     }
@@ -209,6 +214,7 @@ impl<'a> Session<'a> {
             emit: &mut *self.records.emit,
             configurations: BTreeMap::new(),
             driver_versions: &machines.driver_versions,
+            windows: self.agenda.windows,
             curve: None,
             needed: NeededTimes::default(),
             authority: &machines.authority,

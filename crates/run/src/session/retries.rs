@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use readings::{Condition, FailureCause, Outcome, RunHeader, Trial};
-use verdict::Outlook;
+use verdict::plan::Noise;
 
 use crate::{MayStop, RetryReason, WhyRetry};
 use experiment::plan::{Group, PlannedTrial};
@@ -22,7 +22,6 @@ pub(crate) struct RetryTracker<'a> {
     given_up: Vec<(Condition, String)>,
     /// Trials of the last group that failed for a reason that would be found again.
     lasting: Vec<PlannedTrial>,
-    outlook_was_told: bool,
 }
 
 impl<'a> RetryTracker<'a> {
@@ -34,7 +33,6 @@ impl<'a> RetryTracker<'a> {
             attempts: BTreeMap::new(),
             given_up: Vec::new(),
             lasting: Vec::new(),
-            outlook_was_told: false,
         }
     }
 
@@ -104,14 +102,36 @@ impl<'a> RetryTracker<'a> {
         (self.may_stop)(&self.header, &self.trials)
     }
 
-    /// What the run will not be able to tell; returned at most once.
-    pub(crate) fn outlook(&mut self) -> Option<Outlook> {
-        if self.outlook_was_told {
-            return None;
+    /// How much the blocks so far vary; nothing of fewer than two.
+    pub(crate) fn noise(&self) -> Option<Noise> {
+        Noise::of(&self.header, &self.trials).map(Noise::beside_assumed)
+    }
+
+    /// Why a subject cannot be used in a block, if another attempt may be better: no attempt of it was
+    /// good, none would fail again, and it was good in another block.
+    pub(crate) fn unusable(
+        &self,
+        block: u32,
+        condition: &Condition,
+        planned: &PlannedTrial,
+    ) -> Option<WhyRetry> {
+        let is_of = |trial: &&Trial| {
+            trial.condition == *condition
+                && trial.subject == planned.subject
+                && trial.baseline_copy == planned.baseline_copy
+        };
+        let all: Vec<&Trial> = self.trials.iter().filter(is_of).collect();
+        let mut why = None;
+        for (at, trial) in all.iter().enumerate() {
+            match (self.fault(trial), trial.block == block) {
+                (None, true) => return None,
+                (Some(_), true) if self.is_lasting(&all[..at], trial) => return None,
+                (Some(fault), true) => why = Some(fault),
+                (_, false) => {}
+            }
         }
-        let outlook = verdict::outlook(&self.header, &self.trials);
-        self.outlook_was_told = outlook.is_some();
-        outlook
+        let was_good = |one: &&Trial| one.block != block && self.fault(one).is_none();
+        why.filter(|_| all.into_iter().any(|one| was_good(&one)))
     }
 
     /// The seed of a group's random choices; each attempt has its own.

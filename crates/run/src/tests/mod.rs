@@ -24,6 +24,7 @@ mod outside;
 mod several;
 mod several_hosts;
 mod time_budget;
+mod unusable;
 mod warm_up;
 
 /// Two servers side by side; two blocks of three trials, as the baseline `a` is measured twice.
@@ -145,6 +146,7 @@ fn run_in(folder: &Path, text: &str, script: &SharedScript, resume: bool) -> Fin
         weigh: Path::new("/fake/weigh"),
         may_stop: &|_, _| false,
         profile: None,
+        noise: verdict::plan::Noise::assumed(),
         label: None,
         revision: None,
     };

@@ -15,7 +15,7 @@ pub const MOST_BLOCKS_ADVISED: usize = 1000;
 pub const FORECAST_CONFIDENCE: f64 = 0.8;
 
 /// The probability with which the advised run settles the comparison.
-const POWER: f64 = 0.8;
+pub(crate) const POWER: f64 = 0.8;
 
 /// What a new run has to show, and how sure it has to be.
 #[derive(Clone, Copy, Debug)]

@@ -11,11 +11,10 @@ use verdict::{Analysis, Comparison, Metric, Verdict};
 
 use crate::cli::{BisectArgs, BisectMetric, Format, GateArgs, OwnFolders};
 use crate::failure::Failure;
+use crate::measure::before::Before;
 use crate::measure::own_servers::{OwnServers, SubjectValue};
 use crate::measure::revision;
-use crate::measure::run::{
-    Wanted, carry_out_until, fit_into, fit_words, note_counters, write_summaries,
-};
+use crate::measure::run::{Wanted, carry_out_until, note_counters, write_summaries};
 use crate::recipes::recipes;
 use crate::terminal::output::print_text;
 
@@ -53,14 +52,12 @@ fn measured(args: &BisectArgs) -> Result<u8, Failure> {
     let recipes = recipes(&OwnFolders::default())?;
     let mut experiment = experiment(args, &recipes)?;
     note_counters(&mut experiment);
-    if let Some(within) = args.within {
-        let fit = fit_into(&mut experiment, within, None)?;
-        eprintln!("weigh: {}", fit_words(&fit));
-    }
     let folder = match &args.out {
         Some(out) => step_folder(out, revision::short_commit("").as_deref()),
         None => default_folder("bisect"),
     };
+    let before = Before::of(&mut experiment, args.within, None, &folder)?;
+    before.say()?;
     let rule = Decision {
         metrics: args
             .metric
@@ -72,6 +69,7 @@ fn measured(args: &BisectArgs) -> Result<u8, Failure> {
         &Wanted {
             experiment: &experiment,
             recipes: &recipes,
+            noise: before.noise,
             seed: args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
             folder: folder.clone(),
             resume: false,

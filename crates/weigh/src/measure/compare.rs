@@ -5,9 +5,10 @@ use run::default_folder;
 
 use crate::cli::{CompareArgs, HttpVersion, OwnFolders};
 use crate::failure::Failure;
+use crate::measure::before::Before;
 use crate::measure::builds::clean;
 use crate::measure::own_servers::{OwnServers, SubjectValue, refuse_unused};
-use crate::measure::run::{Wanted, fit_into, fit_words, measure, note_counters};
+use crate::measure::run::{Wanted, measure, note_counters};
 use crate::recipes::recipes;
 use crate::units;
 
@@ -23,19 +24,19 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let mut experiment = experiment(args, &recipes)?;
     crate::show::gates::add(&mut experiment, &args.gates, args.format)?;
     note_counters(&mut experiment);
-    if let Some(within) = args.within {
-        let fit = fit_into(&mut experiment, within, args.bottleneck)?;
-        eprintln!("weigh: {}", fit_words(&fit));
-    }
+    let folder = args
+        .out
+        .clone()
+        .unwrap_or_else(|| default_folder("compare"));
+    let before = Before::of(&mut experiment, args.within, args.bottleneck, &folder)?;
+    before.say()?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
     measure(&Wanted {
         experiment: &experiment,
         recipes: &recipes,
+        noise: before.noise,
         seed,
-        folder: args
-            .out
-            .clone()
-            .unwrap_or_else(|| default_folder("compare")),
+        folder,
         resume: false,
         format: args.format,
         cache: args.own.cache.as_deref(),

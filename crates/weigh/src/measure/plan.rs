@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use experiment::catalogue;
 use experiment::plan::Plan;
 use run::default_folder;
+use verdict::plan::Noise;
 
 use crate::cli::{GateArgs, PILOT_BLOCKS, PlanArgs, PlanFormat};
 use crate::failure::Failure;
@@ -40,6 +41,7 @@ pub fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let stopped = carry_out(&Wanted {
         experiment: &experiment,
         recipes: &recipes,
+        noise: Noise::assumed(),
         seed: args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32)),
         folder: folder.clone(),
         resume: false,

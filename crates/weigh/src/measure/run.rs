@@ -1,27 +1,25 @@
 //! `weigh run`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use doctor::missing;
-use experiment::plan::Plan;
-use experiment::within::Fit;
 use experiment::{Experiment, Recipes, catalogue};
 use readings::Journal;
-use run::{CallGraph, CpuPlacement, MayStop, RunError, RunOptions, default_folder};
-use serde_json::{Value, json};
-use verdict::{Analysis, Looks, Metric, Verdict};
+use run::{CallGraph, MayStop, RunError, RunOptions, default_folder};
+use verdict::plan::Noise;
+use verdict::{Analysis, Metric, Verdict};
 
 use crate::cli::{Format, GateArgs, PlanArgs, RunArgs};
 use crate::failure::Failure;
+use crate::measure::before::Before;
 use crate::measure::builds::prepare;
+use crate::measure::dry_run::dry_run;
 use crate::measure::plan::plan;
 use crate::measure::revision::revision;
 use crate::recipes::{own_program, recipes};
 use crate::show::gates;
 use crate::show::run_facts::run_facts;
 use crate::signals::Signals;
-use crate::terminal::output::{colour, json_text, print_coloured, print_json, print_text, width};
+use crate::terminal::output::{colour, json_text, print_coloured, print_json, width};
 use crate::terminal::progress::Progress;
 
 /// Exit status when nothing could be measured.
@@ -43,6 +41,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         return measure(&Wanted {
             experiment: &experiment,
             recipes: &recipes,
+            noise: Noise::assumed(),
             seed: 0,
             folder: folder.clone(),
             resume: true,
@@ -73,25 +72,22 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     gates::add(&mut experiment, &args.gates, args.format)?;
     note_counters(&mut experiment);
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    let folder = args
+        .out
+        .clone()
+        .unwrap_or_else(|| default_folder(&experiment.name));
     let within = args.within.or(experiment.design.within);
-    let fit = match within {
-        Some(within) => Some(fit_into(&mut experiment, within, args.bottleneck)?),
-        None => None,
-    };
+    let before = Before::of(&mut experiment, within, args.bottleneck, &folder)?;
     if args.dry_run {
-        return dry_run(&experiment, &recipes, seed, fit, args.format);
+        return dry_run(&experiment, &recipes, seed, &before, args.format);
     }
-    if let Some(fit) = fit {
-        eprintln!("weigh: {}", fit_words(&fit));
-    }
+    before.say()?;
     measure(&Wanted {
         experiment: &experiment,
         recipes: &recipes,
+        noise: before.noise,
         seed,
-        folder: args
-            .out
-            .clone()
-            .unwrap_or_else(|| default_folder(&experiment.name)),
+        folder,
         resume: false,
         format: args.format,
         cache: args.cache.as_deref(),
@@ -126,127 +122,13 @@ pub fn note_counters(experiment: &mut Experiment) {
     experiment.counts_instructions = agent::instructions::scope().is_ok();
 }
 
-/// Chooses blocks and windows that fit into a time.
-pub fn fit_into(
-    experiment: &mut Experiment,
-    within: Duration,
-    bottleneck: Option<bool>,
-) -> Result<Fit, Failure> {
-    let kept_search = bottleneck == Some(true);
-    experiment.fit(within, kept_search).map_err(Failure::words)
-}
-
-/// What was chosen, in a line.
-pub fn fit_words(fit: &Fit) -> String {
-    let s = |time: Duration| time.as_secs_f64();
-    let latency = match fit.latency_window.is_zero() {
-        true => String::new(),
-        false => format!(" and {:.1} s of latency", s(fit.latency_window)),
-    };
-    let without = match fit.without_bottlenecks {
-        true => "; no search for bottlenecks",
-        false => "",
-    };
-    format!(
-        "within {:.0} s: {} blocks, {:.1} s of throughput{latency} per subject and block, about \
-         {:.0} s{without}",
-        s(fit.within),
-        fit.blocks,
-        s(fit.window),
-        s(fit.estimated)
-    )
-}
-
-fn dry_run(
-    experiment: &Experiment,
-    recipes: &Recipes,
-    seed: u64,
-    fit: Option<Fit>,
-    format: Format,
-) -> Result<u8, Failure> {
-    let plan = Plan::new(experiment, seed);
-    let mut missing = missing(experiment, recipes);
-    if experiment.hosts_are_apart() {
-        missing.extend(hosts::lacking(&experiment.hosts));
-    }
-    let placement = CpuPlacement::of(experiment);
-    missing.extend(placement.err().map(|why| why.to_string()));
-    match format {
-        Format::Text => {
-            let fit = fit.map_or(String::new(), |fit| fit_words(&fit) + "\n\n");
-            print_text(&(fit + &plan.describe(&missing) + &notes(experiment, recipes)));
-        }
-        Format::Json => print_json(&json!({
-            "title": plan.title,
-            "seed": plan.seed,
-            "estimated_s": (plan.estimated + plan.searches).as_secs_f64(),
-            "is_least": plan.is_least,
-            "within": fit.map(|fit| json!({
-                "within_s": fit.within.as_secs_f64(),
-                "blocks": fit.blocks,
-                "window_s": fit.window.as_secs_f64(),
-                "latency_window_s": fit.latency_window.as_secs_f64(),
-                "without_bottlenecks": fit.without_bottlenecks,
-                "sentence": fit_words(&fit),
-            })),
-            "gates": experiment.gates.iter().map(readings::Gate::full_text).collect::<Vec<_>>(),
-            "missing": missing,
-            "drivers": plan.drivers.iter().map(|driver| json!({
-                "driver": driver.name,
-                "label": driver.label,
-                "subjects": if driver.subjects.is_empty() {
-                    experiment.subjects.iter().map(|s| s.name.clone()).collect()
-                } else {
-                    driver.subjects.clone()
-                },
-                "notes": recipes.driver(&driver.name).map_or(&[][..], |d| &d.notes),
-            })).collect::<Vec<Value>>(),
-            "trials": plan.groups().flat_map(|(block, group)| {
-                group.trials.iter().map(move |planned| json!({
-                    "trial": planned.trial,
-                    "block": block,
-                    "condition": group.condition,
-                    "subject": planned.subject,
-                    "baseline_copy": planned.baseline_copy,
-                }))
-            }).collect::<Vec<Value>>(),
-        })),
-    }
-    Ok(0)
-}
-
-/// Notes on the drivers of an experiment, to be known before their figures are used.
-fn notes(experiment: &Experiment, recipes: &Recipes) -> String {
-    let mut text = String::new();
-    let looks = Looks::of(experiment.design.blocks);
-    if !looks.is_fixed() {
-        let after: Vec<String> = looks.blocks().iter().map(u32::to_string).collect();
-        text.push_str(&format!(
-            "\nit looks at its data after {} blocks, and ends when everything is settled\n",
-            after.join(", ")
-        ));
-    }
-    if !experiment.gates.is_empty() {
-        let gates = experiment.gates.iter().map(readings::Gate::full_text);
-        let gates: Vec<String> = gates.collect();
-        text.push_str(&format!("\ngates: {}\n", gates.join(", ")));
-    }
-    for driver in recipes.drivers_of(experiment) {
-        if !driver.notes.is_empty() {
-            text.push_str(&format!("\nabout the driver {}:\n", driver.name));
-        }
-        for note in &driver.notes {
-            text.push_str(&format!("  {note}\n"));
-        }
-    }
-    text
-}
-
 /// What to run, and how to show its result.
 pub struct Wanted<'a> {
     pub experiment: &'a Experiment,
     /// The recipes that it may use.
     pub recipes: &'a Recipes,
+    /// How much blocks vary here, by what is known.
+    pub noise: Noise,
     /// The seed; ignored by a resumed run, which has its own.
     pub seed: u64,
     /// The run's folder.
@@ -330,6 +212,7 @@ pub fn carry_out_until(wanted: &Wanted<'_>, may_stop: &MayStop<'_>) -> Result<Op
         weigh: &weigh,
         may_stop,
         profile: wanted.profile,
+        noise: wanted.noise,
         label: wanted.label,
         revision: revision.as_deref(),
     };

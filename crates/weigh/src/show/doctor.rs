@@ -58,6 +58,20 @@ fn text(examination: &Examination) -> String {
     out
 }
 
+/// A finding in a line, for the start of a run.
+pub fn line(finding: &Finding) -> String {
+    let fix = match &finding.mend {
+        Some(command) => format!("; fix it with: {}", plain(command)),
+        None => String::new(),
+    };
+    format!(
+        "{}: {}, wanted: {}{fix}",
+        finding.topic.words(),
+        plain(&finding.found),
+        plain(&finding.wanted)
+    )
+}
+
 fn problem(finding: &Finding, out: &mut String) {
     const INDENT: &str = "         ";
     out.push_str(&format!(
@@ -153,6 +167,7 @@ mod tests {
                   and that shows up as latency."
                 .into(),
             mend: mend.map(str::to_owned),
+            is_certain: false,
         }
     }
 

@@ -85,7 +85,7 @@ fn measure_runs(
     found: &mut Findings,
 ) -> Result<(), AgentError> {
     let (resolved, group) = (setup.resolved, setup.group);
-    let design = &cx.options.experiment.design;
+    let (design, windows) = (&cx.options.experiment.design, cx.windows);
     let warmup_s = schedule::outside_warm_up_s(design.warmup);
     cx.phase("warming up");
     let mut slowest_s: f64 = 0.0;
@@ -95,7 +95,7 @@ fn measure_runs(
         }
     }
     cx.phase("throughput");
-    let (count, seconds) = schedule::outside_runs(design.window, design.slice, slowest_s);
+    let (count, seconds) = schedule::outside_runs(windows.closed, windows.slice, slowest_s);
     let closed = (Pacing::Closed, count, seconds, warmup_s);
     rounds(cx, resolved, tool_trials, closed, random)?;
     if cx.block == 1 && !cx.stopped() {
@@ -122,7 +122,7 @@ fn measure_runs(
     });
     if let Some(rate_per_s) = rate {
         cx.phase(&format!("latency at {rate_per_s} requests/s"));
-        let (count, seconds) = schedule::outside_runs(window, design.slice, slowest_s);
+        let (count, seconds) = schedule::outside_runs(window, windows.slice, slowest_s);
         let open = (Pacing::Open { rate_per_s }, count, seconds, warmup_s);
         rounds(cx, resolved, tool_trials, open, random)?;
     }

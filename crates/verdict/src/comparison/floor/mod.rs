@@ -1,12 +1,11 @@
 //! The noise floor: the baseline against itself.
 
-pub(crate) mod words;
-
-pub(crate) mod outlook;
-
 use crate::comparison::events;
 use crate::comparison::pairs::pooling::pool_of;
 use crate::comparison::pairs::spread::{Spreads, is_separate};
+use crate::stats::dependence::Widening;
+use crate::stats::sample::{Sample, error_of_mean};
+use crate::stats::student::t_quantile;
 use crate::trial::cells::Cells;
 use crate::{FEWEST_BLOCKS, Metric, NoiseFloor, Rules};
 
@@ -55,4 +54,13 @@ pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>, spreads: &Spreads) -
         }
     }
     floors
+}
+
+/// Half the width of the floor's interval after `blocks` blocks, as a log ratio.
+pub(crate) fn half_width_after(floor: &NoiseFloor, rules: &Rules, blocks: usize) -> Option<f64> {
+    let log_ratios: Vec<f64> = floor.by_block.iter().map(|one| one.ratio.ln()).collect();
+    let sample = Sample::of(&log_ratios)?;
+    let degrees = Widening::of(blocks, sample.correlation).degrees(blocks as f64 - 1.0);
+    let t = t_quantile(0.5 + rules.look_confidence() / 2.0, degrees);
+    Some(t * error_of_mean(sample.sd, blocks, sample.correlation))
 }

@@ -7,7 +7,7 @@
 use crate::Note;
 use crate::comparison::decide::Decision;
 use crate::comparison::draft::Case;
-use crate::comparison::floor::outlook::half_width_after;
+use crate::comparison::floor::half_width_after;
 
 /// A forecast whose range goes beyond this many blocks is of no use: nobody makes such a run.
 const MOST_BLOCKS_CREDIBLE: usize = 300;

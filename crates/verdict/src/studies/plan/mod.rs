@@ -8,6 +8,8 @@ pub mod words;
 
 mod blocks;
 mod components;
+mod decides;
+mod noise;
 mod remedy;
 mod slice_length;
 mod within;
@@ -18,6 +20,8 @@ use readings::{Condition, Journal, Outcome, Reading, RunHeader, Trial};
 use serde::Serialize;
 
 pub use components::Components;
+pub use decides::{Decides, PlannedRun};
+pub use noise::{Noise, NoiseFrom};
 pub use remedy::{Dominant, Remedy};
 
 use crate::comparison::compare::comparisons;

@@ -1,5 +1,6 @@
 //! Pilots whose variance components are known.
 
+mod decides;
 mod latency;
 mod slice_length;
 

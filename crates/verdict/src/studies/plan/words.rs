@@ -1,7 +1,10 @@
 //! What a pilot says of a longer run, in sentences.
 
 use crate::Metric;
-use crate::plan::{Dominant, MOST_BLOCKS, Needed, PlanAdvice, PlanRow, PlanSpread, Remedy, Target};
+use crate::plan::{
+    Decides, Dominant, MOST_BLOCKS, Needed, NoiseFrom, PlanAdvice, PlanRow, PlanSpread, Remedy,
+    Target,
+};
 use readings::text::{counted, fraction, number, percent};
 
 use readings::at_condition as at;
@@ -13,6 +16,67 @@ pub fn rough(s: f64) -> String {
         s if s < 5400.0 => format!("{:.0} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     }
+}
+
+/// What a planned run decides, as `5 blocks of 2 s decide differences of throughput from about 8%`.
+pub fn decides(decides: &Decides) -> String {
+    let run = format!(
+        "{} of {} s",
+        counted(decides.blocks as usize, "block"),
+        fraction_free(decides.window_s)
+    );
+    let verb = if decides.blocks == 1 {
+        "decides"
+    } else {
+        "decide"
+    };
+    let what = decides.metric.words();
+    let by = by(decides);
+    match decides.difference {
+        Some(one) if one < 1.0 => format!(
+            "{run} {verb} differences of {what} from about {}{by}",
+            percent(two_digits(one * 100.0), usize::from(one < 0.1), false)
+        ),
+        Some(one) => format!(
+            "{run} {verb} differences of {what} from about {} times{by}",
+            number(one + 1.0, 1, false)
+        ),
+        None => format!("{run} {verb} no difference of {what}{by}"),
+    }
+}
+
+/// What a forecast rests on.
+fn by(decides: &Decides) -> String {
+    let sd = percent(decides.sd * 100.0, usize::from(decides.sd < 0.1), false);
+    match decides.from {
+        NoiseFrom::Assumed => {
+            format!(", if the ratio varies by {sd} from block to block; two blocks will tell")
+        }
+        NoiseFrom::Pilot { blocks } => {
+            format!(", by the first {}", counted(blocks as usize, "block"))
+        }
+        NoiseFrom::FormerRuns { runs, are_same } => format!(
+            ", by {} {}here",
+            counted(runs, "former run"),
+            if are_same {
+                "of it "
+            } else {
+                "of other experiments "
+            }
+        ),
+    }
+}
+
+/// A number of at most two decimals, without needless ones.
+fn fraction_free(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// About a figure, in two digits.
+fn two_digits(value: f64) -> f64 {
+    let unit = 10f64.powf(value.max(1e-9).log10().floor() - 1.0);
+    (value / unit).round() * unit
 }
 
 /// What was measured, and what the figures mean.
@@ -217,6 +281,40 @@ pub fn remedy(remedy: &Remedy) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_run_decides_is_one_line_with_what_it_rests_on() {
+        let said = |difference, from| {
+            decides(&Decides {
+                blocks: 3,
+                window_s: 0.3,
+                metric: Metric::RequestsPerS,
+                difference,
+                sd: 0.05,
+                from,
+            })
+        };
+        assert_eq!(
+            said(Some(0.4123), NoiseFrom::Assumed),
+            "3 blocks of 0.3 s decide differences of throughput from about 41%, if the ratio varies by \
+             5.0% from block to block; two blocks will tell"
+        );
+        assert_eq!(
+            said(Some(0.0468), NoiseFrom::Pilot { blocks: 2 }),
+            "3 blocks of 0.3 s decide differences of throughput from about 4.7%, by the first 2 blocks"
+        );
+        let former = |are_same| NoiseFrom::FormerRuns { runs: 1, are_same };
+        assert_eq!(
+            said(Some(1.5), former(true)),
+            "3 blocks of 0.3 s decide differences of throughput from about 2.5 times, by 1 former run of \
+             it here"
+        );
+        assert_eq!(
+            said(None, former(false)),
+            "3 blocks of 0.3 s decide no difference of throughput, by 1 former run of other experiments \
+             here"
+        );
+    }
 
     #[test]
     fn a_remedy_names_the_metric_and_its_windows() {

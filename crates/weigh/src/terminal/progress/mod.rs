@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readings::Outcome;
-use readings::text::rate;
-use run::{RetryReason, RunEvent, WhyRetry};
+use readings::text::{listed, rate};
+use run::{RetryReason, RunEvent, UnusableTrial, WhyRetry};
 use verdict::Looks;
 
 mod to_go;
@@ -81,7 +81,9 @@ impl Progress {
                 block,
                 blocks,
                 condition,
+                left,
             } => {
+                self.to_go.groups = *left;
                 let condition: Vec<String> =
                     condition.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 self.step = format!("block {block}/{blocks} {}", condition.join(" "));
@@ -127,8 +129,9 @@ impl Progress {
             }
             RunEvent::Note { text } => self.line(text),
             RunEvent::Warning { text } => self.line(&format!("warning: {text}")),
-            RunEvent::Outlook(outlook) => {
-                self.line(&format!("warning: {}", report::outlook(outlook)));
+            RunEvent::Decides(decides) => self.line(&report::decides(decides)),
+            RunEvent::Unusable { trials, again } => {
+                self.line(&unusable_words(trials, *again));
             }
             RunEvent::GroupEnds => {
                 let elapsed_s = self.started.elapsed().as_secs_f64();
@@ -136,7 +139,6 @@ impl Progress {
                 self.show("");
             }
             RunEvent::Retry { reasons, left } => {
-                self.to_go.groups += 1;
                 for reason in reasons {
                     self.line(&retry_words(reason));
                 }
@@ -197,12 +199,47 @@ impl Progress {
 }
 
 fn retry_words(reason: &RetryReason) -> String {
-    let why = match &reason.why {
+    let why = why_words(&reason.why);
+    format!("trial {}, {}: {why}", reason.trial, reason.subject)
+}
+
+fn why_words(why: &WhyRetry) -> String {
+    match why {
         WhyRetry::Failed(why) => why.clone(),
         WhyRetry::Flawed(flaws) => {
             let flaws: Vec<String> = flaws.iter().map(report::trial_flaw).collect();
             flaws.join("; ")
         }
+    }
+}
+
+/// Which blocks cannot be used and why, in a line: the blocks of each subject together, with the reason
+/// of the last.
+fn unusable_words(trials: &[UnusableTrial], again: usize) -> String {
+    let mut all: Vec<(String, Vec<String>, String)> = Vec::new();
+    for one in trials {
+        let condition: Vec<String> = one
+            .condition
+            .iter()
+            .map(|(k, v)| format!(" {k}={v}"))
+            .collect();
+        let who = format!("{}{}", one.subject, condition.join(""));
+        let at = all.iter().position(|(known, ..)| *known == who);
+        let at = at.unwrap_or_else(|| {
+            all.push((who, Vec::new(), String::new()));
+            all.len() - 1
+        });
+        all[at].1.push(one.block.to_string());
+        all[at].2 = why_words(&one.why);
+    }
+    let all = all.into_iter().map(|(who, blocks, why)| {
+        let plural = if blocks.len() == 1 { "" } else { "s" };
+        format!("block{plural} {} of {who} ({why})", listed(&blocks))
+    });
+    let all: Vec<String> = all.collect();
+    let then = match again {
+        0 => "",
+        _ => "; they are measured again",
     };
-    format!("trial {}, {}: {why}", reason.trial, reason.subject)
+    format!("not usable: {}{then}", all.join(", "))
 }

@@ -112,6 +112,27 @@ fn a_dry_run_prints_the_plan_and_starts_and_writes_nothing() {
 }
 
 #[test]
+fn what_the_plan_decides_and_the_limits_that_it_exceeds_are_said_before_it_starts() {
+    let place = Place::new();
+    let plan = place.run("run proxy-cost --quick --dry-run").expect(0).out;
+    has(&plan, " decide differences of throughput from about ");
+    let call = "run proxy-cost --quick --within 90s --dry-run --format json";
+    let document = place.run(call).expect(0).json();
+    let difference = document["decides"]["difference"].as_f64().unwrap();
+    assert!(difference > 0.0, "{document}");
+    assert!(document["within"]["blocks"].as_u64().unwrap() >= 3);
+    assert_eq!(document["blockers"], serde_json::json!([]));
+    // More than there are ports.
+    let call = "run proxy-cost --quick --set load.connections=70000 --out never";
+    let said = "warning: local ports: ";
+    has(&place.run(&format!("{call} --dry-run")).expect(0).out, said);
+    let refused = place.run(call).expect(1).err;
+    has(&refused, said);
+    has(&refused, "this experiment cannot run here");
+    assert!(place.names().is_empty(), "{:?}", place.names());
+}
+
+#[test]
 fn a_dry_run_names_a_cpu_that_does_not_exist() {
     let place = Place::new();
     place.write(
