@@ -7,7 +7,7 @@ use report::{MachineFacts, RunFacts, TopologyFacts, TopologyServer, TopologySubj
 use serde_json::{Value, json};
 
 use super::chromium::{Browser, is_here};
-use super::made_up::MadeUp;
+use testing::made_up::MadeUp;
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);

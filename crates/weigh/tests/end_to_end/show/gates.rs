@@ -76,11 +76,14 @@ fn a_breached_gate_ends_with_3_and_stands_in_every_form() {
     );
 
     // Shown again it is no judgement, unless a gate is given.
-    let shown = flat(&place.run("report r").expect(0).out);
+    let shown = flat(&place.run("report r --verbose").expect(0).out);
     assert!(shown.starts_with("Gates breached"), "{shown}");
+    let answer = place.run("report r").expect(0).out;
+    let gate = |line: &&str| line.starts_with("breached ") || line.starts_with("passed ");
+    assert_eq!(answer.lines().filter(gate).count(), 2, "{answer}");
     place.run("report r --unsettled pass").expect(3);
     let kept = place
-        .run("report r --gate 'head: throughput > -99%'")
+        .run("report r --verbose --gate 'head: throughput > -99%'")
         .expect(0);
     assert!(
         flat(&kept.out).starts_with("Gates passed head: throughput > -99%"),
