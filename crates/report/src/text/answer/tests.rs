@@ -14,6 +14,11 @@ fn question_ranking_sentence_caveats_and_the_rest_follow_each_other() {
     assert_eq!(lines[0], "What a <balancer> costs");
     assert_eq!(lines[1], "6 of 6 blocks");
     assert_eq!(lines[3], "Throughput at connections=96; latency at 2,000/s");
+    const WORDS: [&str; 9] = [
+        "value", "95%", "interval", "against", "direct", "p50", "p99", "CPU", "us/req",
+    ];
+    let words =
+        |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
     assert!(
         lines[4].starts_with("  #  subject  ")
             && words(lines[4]).ends_with(&WORDS.map(str::to_owned))

@@ -339,6 +339,7 @@ fn of_several_under_several(analysis: &Analysis, metric: Metric, all: &[&Ranking
 mod tests {
     use super::*;
     use crate::analyse;
+    use crate::summary::ranking::rankings;
     use testing::journals::journal;
     use testing::made_up::MadeUp;
 
@@ -378,38 +379,44 @@ mod tests {
         );
     }
 
+    /// Tells apart the pairs of which this holds, and no others.
+    fn tell_apart(analysis: &mut Analysis, is_apart: impl Fn(&SubjectPair) -> bool) {
+        for pair in analysis.tiers.iter_mut().flat_map(|one| &mut one.pairs) {
+            pair.told_apart = is_apart(pair);
+        }
+        analysis.rankings = rankings(&analysis.comparisons, &analysis.tiers);
+    }
+
     #[test]
     fn of_several_it_is_said_who_is_first_and_last() {
         let mut analysis = made_up(&["direct", "a", "b", "c"], 1);
+        tell_apart(&mut analysis, |_| true);
         let text = answer(&analysis).unwrap();
         assert!(
             text.starts_with("direct is first in throughput at connections=8, c is last, by "),
             "{text}"
         );
         assert!(text.ends_with(" All are told apart."), "{text}");
-        let tiers = &mut analysis.tiers[0];
-        for pair in &mut tiers.pairs {
-            pair.told_apart = [&pair.first, &pair.second].contains(&&"c".to_owned());
-        }
-        analysis.rankings =
-            crate::summary::ranking::rankings(&analysis.comparisons, &analysis.tiers);
-        let text = answer(&analysis).unwrap();
+        tell_apart(&mut analysis, |pair| pair.second == "c");
         assert_eq!(
-            text,
+            answer(&analysis).unwrap(),
             "direct or a or b is first in throughput at connections=8, c is last. Not told apart: \
              direct, a and b."
         );
-        let places: Vec<String> = analysis.rankings[0]
-            .rows
-            .iter()
-            .map(|r| place(r.places))
-            .collect();
+        let rows = analysis.rankings[0].rows.iter();
+        let places: Vec<String> = rows.map(|row| place(row.places)).collect();
         assert_eq!(places, ["1-3", "1-3", "1-3", "4"]);
-        let several = answer(&made_up(&["direct", "a", "b", "c"], 3)).unwrap();
-        assert!(
-            several.starts_with("In throughput, direct is first under all 3 conditions; c is last"),
-            "{several}"
+        tell_apart(&mut analysis, |_| false);
+        assert_eq!(
+            answer(&analysis).unwrap(),
+            "No subject is told apart from another in throughput at connections=8."
         );
+        let mut several = made_up(&["direct", "a", "b", "c"], 3);
+        tell_apart(&mut several, |_| true);
+        let text = answer(&several).unwrap();
+        let expected =
+            "In throughput, direct is first under all 3 conditions; c is last under all 3";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]
