@@ -154,9 +154,9 @@ fn without_ranking(analysis: &Analysis, width: usize, paint: &Paint, room: usize
         }
         out.push_str(&sentence(c, width, paint));
     }
-    let columns = Columns::of(&analysis.table);
-    let table = grid(&columns, width);
-    if table.lines().count() <= room.max(4) {
+    let has_events = analysis.comparisons.iter().any(|c| c.metric.is_of_events());
+    let table = grid(&Columns::of(&analysis.table), width);
+    if !has_events && table.lines().count() <= room.max(4) {
         out.push_str(&table);
     }
     out

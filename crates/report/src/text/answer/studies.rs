@@ -3,15 +3,18 @@
 use verdict::{Analysis, Comparison, GateOutcome, GateResult, Verdict, words};
 
 use super::sentence;
+use crate::section::columns::Columns;
 use crate::section::run::by_metric;
 use crate::study::gates::colour_code;
-use crate::text::grid::wrapped;
+use crate::text::grid::{grid, wrapped};
 use crate::text::run::Paint;
 use crate::text::visible::one_line;
 use readings::at_condition as at;
 use readings::text::compact::shortened;
 use readings::text::counted;
 
+/// The most lines of a table.
+const TABLE_MAX: usize = 12;
 /// The most sentences of a study.
 const SENTENCES_MAX: usize = 4;
 
@@ -49,36 +52,30 @@ pub(super) fn sentences(analysis: &Analysis, width: usize, paint: &Paint) -> Str
     out
 }
 
-/// The differences around events, and how many comparisons found none.
+/// What events did to each subject, the differences between them, and how many comparisons found
+/// none.
 fn events(analysis: &Analysis, width: usize, paint: &Paint) -> String {
     let all: Vec<&Comparison> = by_metric(analysis)
         .into_iter()
         .filter(|c| c.metric.is_of_events())
         .collect();
-    let differs = |c: &&&Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
-    let shown: Vec<&&Comparison> = match all.iter().filter(differs).count() {
-        0 => all.iter().take(SENTENCES_MAX).collect(),
-        _ => all.iter().filter(differs).take(SENTENCES_MAX).collect(),
-    };
-    let mut out: String = shown.iter().map(|c| sentence(c, width, paint)).collect();
-    let others = all.len() - shown.len();
-    if others > 0 {
-        let differing = all
-            .iter()
-            .filter(differs)
-            .count()
-            .saturating_sub(shown.len());
-        let text = match differing {
-            0 => format!(
-                "{} found no difference.",
-                counted(others, "other comparison")
-            ),
-            some => format!(
-                "Of {}, {some} found a difference.",
-                counted(others, "other comparison")
-            ),
-        };
-        out.push_str(&wrapped("  ", &text, 2, width));
+    if all.is_empty() {
+        return String::new();
     }
+    let table = grid(&Columns::of(&analysis.table), width);
+    let mut out = match table.lines().count() <= TABLE_MAX {
+        true => table,
+        false => String::new(),
+    };
+    let differs = |c: &&&Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
+    let differing = all.iter().filter(differs).count();
+    let shown = all.iter().filter(differs).take(SENTENCES_MAX);
+    out.extend(shown.map(|c| sentence(c, width, paint)));
+    let of = counted(all.len(), "comparison");
+    let text = match differing {
+        0 => format!("None of {of} found a difference."),
+        some => format!("Of {of}, {some} found a difference."),
+    };
+    out.push_str(&wrapped("", &text, 0, width));
     out
 }

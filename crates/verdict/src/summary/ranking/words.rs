@@ -164,7 +164,7 @@ fn of_two_under_several(analysis: &Analysis, metric: Metric, subject: &str) -> O
         .iter()
         .filter_map(|(verdicts, word)| match count(verdicts) {
             0 => None,
-            n if n == all.len() => Some(format!("{word} under all {conditions}")),
+            n if n == all.len() => Some(format!("{word} under {}", each(all.len()))),
             n => Some(format!("{word} under {n} of {conditions}")),
         });
     Some(format!(
@@ -175,6 +175,14 @@ fn of_two_under_several(analysis: &Analysis, metric: Metric, subject: &str) -> O
         metric.words(),
         verdicts.collect::<Vec<_>>().join(", ")
     ))
+}
+
+/// `both conditions`, `all 4 conditions`.
+fn each(conditions: usize) -> String {
+    match conditions {
+        2 => "both conditions".to_owned(),
+        more => format!("all {}", counted(more, "condition")),
+    }
 }
 
 /// The pairs of a ranking's subjects that are not told apart; `None` where not all pairs were
@@ -289,7 +297,7 @@ fn of_several_under_several(analysis: &Analysis, metric: Metric, all: &[&Ranking
         [(name, count), rest @ ..] => {
             let others: usize = rest.iter().map(|(_, count)| count).sum();
             let under = match *count == all.len() {
-                true => format!("under all {conditions}"),
+                true => format!("under {}", each(all.len())),
                 false => format!("under {count} of {conditions}"),
             };
             let others = match (others, rest) {

@@ -64,7 +64,7 @@ pub fn widening(all: &[Warning]) -> Option<String> {
         let cause = match one {
             Warning::OtherPrograms { others, .. } => others_took(others),
             Warning::WideFloor { floor, .. } => {
-                format!("the baseline differs from itself by {}", floor_words(floor))
+                format!("the baseline against itself is {}", floor_words(floor))
             }
             Warning::DependentBlocks { .. } => "blocks depend on the blocks before".to_owned(),
             Warning::Unresolved { metric, .. } => {
