@@ -121,7 +121,7 @@ pub struct CompareArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Print everything in the text: each comparison, all figures and warnings.
+    /// Print everything in the text: each comparison, all figures and caveats.
     #[arg(long)]
     pub verbose: bool,
 }

@@ -203,7 +203,7 @@ pub struct RunArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Print everything in the text: each comparison, all figures and warnings.
+    /// Print everything in the text: each comparison, all figures and caveats.
     #[arg(long)]
     pub verbose: bool,
 }
@@ -254,7 +254,7 @@ pub struct ReportArgs {
     /// Use the rows of a damaged journal that are whole, and say what was left out.
     #[arg(long)]
     pub salvage: bool,
-    /// Print everything in the text: each comparison, all figures and warnings.
+    /// Print everything in the text: each comparison, all figures and caveats.
     #[arg(long, conflicts_with = "other")]
     pub verbose: bool,
     #[command(flatten)]

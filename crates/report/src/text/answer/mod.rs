@@ -226,7 +226,10 @@ fn lost(analysis: &Analysis) -> Option<String> {
     });
     let invalid = (invalid > 0).then(|| {
         let verb = if invalid == 1 { "is" } else { "are" };
-        format!("{} {verb} invalid", counted(invalid, "trial"))
+        let reasons = analysis.invalid.iter().flat_map(|trial| &trial.reasons);
+        let why = reasons.map(words::trial_flaw).next();
+        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+        format!("{} {verb} invalid{why}", counted(invalid, "trial"))
     });
     let parts: Vec<String> = [failed, invalid].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))

@@ -26,9 +26,9 @@ pub(super) fn gates(all: &[GateResult], width: usize, paint: &Paint) -> String {
             true => gate.name.clone(),
             false => format!("{}: {}", gate.name, gate.gate),
         };
-        let mut text = format!("{name}{}", at(&gate.condition));
+        let mut text = format!("{name}{}: {}", at(&gate.condition), gate.subject);
         if let Some(measured) = words::gate_measured(gate) {
-            text.push_str(&format!(": {measured}"));
+            text.push_str(&format!(" {measured}"));
         }
         if gate.outcome != GateOutcome::Passed
             && let Some(why) = words::gate_why(gate)

@@ -43,7 +43,7 @@ fn question_ranking_sentence_caveats_and_the_rest_follow_each_other() {
     let below = lines[9..].join(" ");
     let in_order = [
         "Not ranked: lighttpd at connections=96: 6 of 6 blocks cannot be used; ",
-        "1 trial failed (lighttpd: did not become ready within 10 s); 5 trials are invalid.",
+        "1 trial failed (lighttpd: did not become ready within 10 s); 5 trials are invalid (throughput: 31,204 of",
         "Everything: weigh report weigh-runs/7 --verbose; pictures: report.html there.",
     ];
     let mut from = 0;
@@ -102,12 +102,15 @@ fn gates_have_a_line_each_and_curves_their_sentences() {
     let text = terminal(&journal, &analysis, 100, false, None);
     let lines: Vec<&str> = text.lines().skip(2).take(5).collect();
     assert!(
-        lines[0]
-            .starts_with("breached   speed: balance: throughput > -3% at connections=96: -31.0% ["),
+        lines[0].starts_with(
+            "breached   speed: balance: throughput > -3% at connections=96: balance -31.0% ["
+        ),
         "{text}"
     );
     assert!(
-        lines[2].starts_with("not judged lighttpd: throughput > -3% at connections=96; 6 of 6"),
+        lines[2].starts_with(
+            "not judged lighttpd: throughput > -3% at connections=96: lighttpd; 6 of 6"
+        ),
         "{text}"
     );
     assert!(
