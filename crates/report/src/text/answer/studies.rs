@@ -73,7 +73,11 @@ fn events(analysis: &Analysis, width: usize, paint: &Paint) -> String {
     out.extend(shown.map(|c| sentence(c, width, paint)));
     let of = counted(all.len(), "comparison");
     let text = match differing {
-        0 => format!("None of {of} found a difference."),
+        0 => {
+            let why = all.first().and_then(|c| words::notes(&c.notes));
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            format!("None of {of} found a difference{why}.")
+        }
         some => format!("Of {of}, {some} found a difference."),
     };
     out.push_str(&wrapped("", &text, 0, width));
