@@ -21,7 +21,7 @@ fn answer(subjects: u32, conditions: u32, lost_every: u32) -> String {
 #[test]
 fn an_answer_keeps_to_its_lines_and_to_the_width() {
     for (subjects, most) in [
-        (2, [16, 20, 40]),
+        (2, [20, 40, 40]),
         (6, [20, 40, 40]),
         (8, [20, 40, 40]),
         (30, [60; 3]),
@@ -29,6 +29,11 @@ fn an_answer_keeps_to_its_lines_and_to_the_width() {
         for (conditions, most) in [1, 2, 4].into_iter().zip(most) {
             for lost_every in [0, 7] {
                 let text = answer(subjects, conditions, lost_every);
+                // Without a loss two subjects have about ten lines.
+                let most = match (subjects, conditions, lost_every) {
+                    (2, 1, 0) => 15,
+                    _ => most,
+                };
                 let about = format!("{subjects} subjects, {conditions} conditions\n{text}");
                 assert!(
                     text.lines().count() <= most,

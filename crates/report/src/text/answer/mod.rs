@@ -22,6 +22,8 @@ use readings::text::compact::shortened;
 const LINES: (usize, usize, usize) = (20, 40, 60);
 /// From this number of subjects on, the longest limit holds.
 const MANY_SUBJECTS: usize = 9;
+/// The most comparisons that have a sentence where nothing is ranked.
+const SENTENCES_MAX: usize = 4;
 /// The most caveats.
 const CAVEATS_MAX: usize = 3;
 /// Lines that caveats and the rest always have.
@@ -144,15 +146,17 @@ fn without_ranking(analysis: &Analysis, width: usize, paint: &Paint, room: usize
             out.push_str(&wrapped("", &text, 2, width));
         }
     }
+    // Of events the studies tell; and what spoilt the first metric, mostly spoilt the others.
     let compared = by_metric(analysis).into_iter();
-    let mut metric = None;
-    // Of events the studies tell.
-    for c in compared.filter(|c| !c.metric.is_of_events()) {
-        // What spoilt the first metric, mostly spoilt the others.
-        if *metric.get_or_insert(c.metric) != c.metric {
-            break;
-        }
+    let mut compared = compared.filter(|c| !c.metric.is_of_events()).peekable();
+    let first = compared.peek().map(|c| c.metric);
+    let of_first: Vec<&Comparison> = compared.filter(|c| Some(c.metric) == first).collect();
+    for c in of_first.iter().take(SENTENCES_MAX) {
         out.push_str(&sentence(c, width, paint));
+    }
+    if of_first.len() > SENTENCES_MAX {
+        let of = counted(of_first.len(), "comparison");
+        out.push_str(&format!("  None of {of} has a ratio.\n"));
     }
     let has_events = analysis.comparisons.iter().any(|c| c.metric.is_of_events());
     let table = grid(&Columns::of(&analysis.table), width);

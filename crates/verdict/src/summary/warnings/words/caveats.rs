@@ -225,15 +225,15 @@ mod tests {
         let all = [
             unresolved("a", "8", 3),
             unresolved("b", "8", 3),
-            unresolved("a", "16", 3),
             unresolved("b", "16", 3),
+            unresolved("a", "16", 3),
             unresolved("c", "16", 2),
         ];
         let said = warnings(&all);
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(
             said[0].starts_with(
-                "the 99th percentile of latency of a and b at connections=8; connections=16 is \
+                "the 99th percentile of latency of a and b at connections=16; connections=8 is \
                  unresolved"
             ),
             "{said:?}"

@@ -19,6 +19,9 @@ pub(crate) fn places(all: &[&Place]) -> String {
             None => subjects.push((&one.subject, vec![&one.condition])),
         }
     }
+    for (_, conditions) in &mut subjects {
+        conditions.sort_unstable();
+    }
     let first = subjects.first().map(|(_, conditions)| conditions.clone());
     let are_alike = subjects
         .iter()
