@@ -13,7 +13,8 @@ pub fn journal(data: &[u8]) {
     let document = report::json(header, &analysis).to_string();
     assert!(serde_json::from_str::<serde_json::Value>(&document).is_ok());
     for width in [20, 100] {
-        assert!(!report::terminal(header, &analysis, width, true, None).is_empty());
+        assert!(!report::terminal(&journal, &analysis, width, true, None).is_empty());
+        assert!(!report::verbose(header, &analysis, width, true, None).is_empty());
     }
     assert!(!report::markdown(header, &analysis).is_empty());
     let facts = report::RunFacts::default();

@@ -12,10 +12,7 @@ use std::time::Instant;
 use readings::Journal;
 use verdict::analyse;
 
-#[path = "../tests/all/made_up.rs"]
-mod made_up;
-
-use made_up::MadeUp;
+use testing::made_up::MadeUp;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -43,7 +40,7 @@ fn time(trials: u32) {
     let (_, json_ms) = timed(|| report::json(header, &analysis).to_string());
     let (page, html_ms) = timed(|| report::html(&journal, &analysis, &report::RunFacts::default()));
     let (_, csv_ms) = timed(|| report::csv(&journal, &analysis));
-    let (_, terminal_ms) = timed(|| report::terminal(header, &analysis, 100, false, None));
+    let (_, terminal_ms) = timed(|| report::verbose(header, &analysis, 100, false, None));
     print(
         format!(
             "{trials:7} {read_ms:8.1} {analyse_ms:8.1} {json_ms:8.1} {html_ms:8.1} {csv_ms:8.1} \

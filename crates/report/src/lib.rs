@@ -27,10 +27,11 @@ pub use study::gates::{gates_json, gates_markdown, gates_terminal};
 pub use study::plan::{plan_json, plan_markdown, plan_terminal};
 pub use study::read::{Read, read_json, read_markdown, read_terminal};
 pub use study::scaling::{ScalingView, scaling_json, scaling_markdown, scaling_terminal};
+pub use text::answer::terminal;
 pub use text::idle_streams::idle_streams;
 pub use text::load::load_terminal;
 pub use text::load_parts::{crawl_terminal, load_row};
-pub use text::run::terminal;
+pub use text::run::verbose;
 pub use text::visible::{one_line, visible, visible_in_colour, visible_json};
 
 pub use readings::text::compact::{bytes, time};

@@ -52,12 +52,14 @@ pub use studies::{bottleneck, capacity, diagnose, plan};
 pub use summary::congestion::{CongestionSummary, Transport};
 pub use summary::place::Place;
 pub use summary::probes::ProbesCost;
-pub use summary::ranking::{Ranked, Ranking};
+pub use summary::ranking::{Ranked, Ranking, primary};
 pub use summary::settings::{SettingDifference, SettingValue, SideBySide};
 pub use summary::stage::Stage;
 pub use summary::table::{EventsRow, ServerRow, SubjectRow};
 pub use summary::tls::TlsSummary;
 pub use summary::warnings::Warning;
+pub use summary::warnings::effect::{WarningEffect, with_effect};
+pub use summary::warnings::run::is_of_handshakes;
 pub use summary::{
     Analysis, FailureCount, InvalidTrial, analyse, analyse_with, at_a_look, may_stop, settled,
 };

@@ -25,12 +25,14 @@ pub use crate::studies::gates::words::{
 pub use crate::studies::plan::words as plan;
 pub use crate::studies::scaling::words::{no_fit, scaling};
 pub use crate::summary::congestion::words::congestion;
+pub use crate::summary::ranking::words::{place, rate_of, short, unplaced};
 pub use crate::summary::settings::words as settings;
 pub use crate::summary::tls::words::tls;
-pub use crate::summary::warnings::words::warning;
+pub use crate::summary::warnings::words::caveats::{caveats, widening};
+pub use crate::summary::warnings::words::{warning, warnings};
 pub use crate::summary::words::closing;
 pub use crate::summary::words::events::uncompared;
-pub use crate::summary::words::placement::placement;
+pub use crate::summary::words::placement::{placement, placement_in_short};
 pub use crate::summary::words::run::{probes, rate_choice, stage};
 pub use crate::trial::flaw::words::{flaw, flaws, full_queue, reason, trial_flaw};
 pub use crate::trial::lag::words::late_client;

@@ -141,8 +141,8 @@ pub fn header(text: &str) -> Result<(String, String), String> {
     for own in ["Content-Length", "Transfer-Encoding"] {
         if name.eq_ignore_ascii_case(own) {
             return Err(format!(
-                "{own} cannot be given: with `weigh load`, --body FILE gives the length of the body, \
-                 which is 0 with --body /dev/null"
+                "{own} cannot be given: with `weigh load`, --body gives the length of the body, which \
+                 is 0 with --body ''"
             ));
         }
     }

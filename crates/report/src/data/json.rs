@@ -10,7 +10,7 @@ use verdict::words;
 /// A run's result as one JSON document: the text of `summary.json`.
 ///
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `gates`, `comparisons` (ratios
-/// are subject over baseline; figures that do not exist are `null`), `tiers`, `interactions`,
+/// are subject over baseline; figures that do not exist are `null`), `tiers`, `rankings`, `interactions`,
 /// `noise_floor`, `shifts` (the latency quantile by quantile), `pauses` (of the client, by
 /// block), `table`, `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
@@ -67,6 +67,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "gates": crate::study::gates::gates_json(&analysis.gates),
         "comparisons": comparisons.collect::<Value>(),
         "tiers": tiers.collect::<Value>(),
+        "rankings": analysis.rankings,
         "interactions": interactions.collect::<Value>(),
         "noise_floor": floors.collect::<Value>(),
         "shifts": analysis.shifts,
@@ -152,6 +153,12 @@ mod tests {
         let (ratio, low, high) = (&c["ratio"], &c["low"], &c["high"]);
         assert!(low.as_f64() < ratio.as_f64() && ratio.as_f64() < high.as_f64());
         assert!(ratio.as_f64().unwrap() < 1.0, "subject over baseline");
+
+        let ranking = &doc["rankings"][0];
+        assert_eq!(ranking["metric"], "requests_per_s");
+        assert_eq!(ranking["rows"][0]["subject"], "direct");
+        assert_eq!(ranking["rows"][1]["places"], object!([2, 2]));
+        assert_eq!(ranking["rows"][1]["ratio"], *ratio);
 
         let invalid = &doc["comparisons"][1];
         assert_eq!(invalid["verdict"], "invalid");

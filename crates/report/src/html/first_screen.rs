@@ -2,7 +2,7 @@
 
 use readings::Journal;
 use readings::text::{counted, grouped, listed};
-use verdict::{Analysis, Warning};
+use verdict::Analysis;
 
 use crate::html::picture::ranking::rankings;
 use crate::html::picture::svg::{escaped, prose};
@@ -102,53 +102,17 @@ fn machine(one: &MachineFacts) -> String {
     }
 }
 
-/// The warnings that change how to read the result, the most serious first.
+/// What changes the answer, the gravest first, and what widens intervals.
 fn caveats(analysis: &Analysis) -> String {
-    let mut sorted: Vec<&Warning> = analysis.warnings.iter().collect();
-    sorted.sort_by_key(|warning| gravity(warning));
-    let shown = sorted.iter().take(CAVEATS_MAX);
-    let shown: String = shown
-        .map(|warning| {
-            format!(
-                "<li>{}</li>\n",
-                prose(&capitalised(&words::warning(warning)))
-            )
-        })
+    let mut all = words::caveats(&analysis.warnings);
+    all.truncate(CAVEATS_MAX);
+    all.extend(words::widening(&analysis.warnings));
+    let items: String = all
+        .iter()
+        .map(|text| format!("<li>{}</li>\n", prose(&capitalised(text))))
         .collect();
-    if shown.is_empty() {
-        return String::new();
-    }
-    let rest = sorted.len().saturating_sub(CAVEATS_MAX);
-    let more = match rest {
-        0 => String::new(),
-        rest => format!(
-            "<li><a href=\"#warnings\">{}</a></li>\n",
-            counted(rest, "more warning")
-        ),
-    };
-    format!("<ul class=\"caveats\">\n{shown}{more}</ul>\n")
-}
-
-/// The rank of a warning among the caveats.
-fn gravity(warning: &Warning) -> u8 {
-    match warning {
-        Warning::BiasedBaseline { .. } => 0,
-        Warning::RateNotKept { .. } => 1,
-        Warning::OtherPrograms { .. } => 2,
-        Warning::TlsDiffers { .. }
-        | Warning::CongestionDiffers { .. }
-        | Warning::ConnectionsDiffer { .. } => 3,
-        Warning::Settings { .. } => 4,
-        Warning::AtLeast { .. } => 5,
-        Warning::Errors { .. } => 6,
-        Warning::Unsettled { .. } | Warning::SliceLength { .. } => 7,
-        Warning::Recorded { .. } => 8,
-        Warning::DependentBlocks { .. } => 9,
-        Warning::ClientPauses { .. } => 10,
-        Warning::LostSyns { .. } | Warning::IdleConnections { .. } => 11,
-        Warning::WideFloor { .. } => 12,
-        Warning::UncountedCpu(_) | Warning::UncountedUpstreams { .. } => 13,
-        Warning::Unresolved { .. } => 14,
-        Warning::SteadyStateUnchecked { .. } => 15,
+    match items.is_empty() {
+        true => items,
+        false => format!("<ul class=\"caveats\">\n{items}</ul>\n"),
     }
 }

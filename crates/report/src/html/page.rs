@@ -23,7 +23,7 @@ use crate::html::table::proof::proofs;
 use crate::html::table::settings_table::side_by_side;
 use crate::html::table::verdicts::verdicts;
 use crate::html::table::{folded, list, section};
-use crate::section::columns::Columns;
+use crate::section::columns::Figures;
 use crate::section::{curve_table, run, settings};
 
 /// Colours and the parts of pictures.
@@ -148,16 +148,16 @@ fn against_rate(analysis: &Analysis, subjects: &[String]) -> String {
     each.collect()
 }
 
-/// The table of figures, without a condition that is the same in every row.
-fn figures(analysis: &Analysis) -> Option<(String, Columns)> {
+/// The figures, without a condition that is the same in every row.
+fn figures(analysis: &Analysis) -> Option<(String, Figures)> {
     let first = &analysis.table.first()?.condition;
-    let columns = Columns::of(&analysis.table);
+    let figures = Figures::of(&analysis.table);
     let is_one = analysis.table.iter().all(|row| row.condition == *first);
-    let columns = match is_one {
-        true => columns.without("condition"),
-        false => columns,
+    let figures = match is_one {
+        true => figures.without_condition(),
+        false => figures,
     };
-    Some(("Figures".to_owned(), columns))
+    Some(("Figures".to_owned(), figures))
 }
 
 /// The failed and the invalid trials, folded.
@@ -259,7 +259,7 @@ mod tests {
             "<span class=\"v\">20,000/s</span><span class=\"d\">baseline</span>",
             "href=\"#proof-0\">surely slower</a>",
             "median latency at 2,000/s",
-            "Against direct, balance is worse in throughput",
+            "balance costs 31.0% of the throughput [",
         ] {
             assert!(first.contains(text), "no {text} in {first}");
         }

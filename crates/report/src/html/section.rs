@@ -25,6 +25,7 @@ pub(crate) fn part(part: &Part<'_>) -> String {
                 .map(|text| format!("<p class=\"sub\">{}</p>\n", escaped(text)))
                 .collect()
         }
+        Part::Folded(summary, items) => folded(summary, &list(items.iter().cloned())),
         Part::Table(columns, label) => table(columns, label),
         Part::Points(columns, _) => folded("All points", &table(columns, "all points")),
         Part::Legend(text) => format!("<p class=\"sub\">({})</p>\n", escaped(text)),

@@ -7,7 +7,7 @@ use readings::RunHeader;
 use readings::text::{counted, fraction};
 use verdict::Analysis;
 
-use crate::section::columns::Columns;
+use crate::section::columns::{Columns, Figures};
 use crate::section::run::{after_word, by_metric, sections, stage};
 use crate::text::visible::visible;
 use section::section;
@@ -32,8 +32,8 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
     if let Some(text) = words::placement(&analysis.placements) {
         out.push_str(&format!("\n{}\n", escaped(&text)));
     }
-    let figures = (!analysis.table.is_empty()).then(|| Columns::of(&analysis.table));
-    let figures = figures.map(|columns| ("Figures".to_owned(), columns));
+    let figures = (!analysis.table.is_empty()).then(|| Figures::of(&analysis.table));
+    let figures = figures.map(|figures| ("Figures".to_owned(), figures));
     for one in sections(header, analysis, figures) {
         out.push_str(&section(&one));
     }

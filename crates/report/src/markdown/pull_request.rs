@@ -5,13 +5,13 @@ use readings::text::{condition, counted, rate, time};
 use verdict::{Analysis, Comparison, Metric};
 
 use crate::markdown::{escaped, table};
-use crate::section::columns::{Columns, legend};
+use crate::section::columns::{Columns, Figures, legend};
 use crate::section::run::{by_metric, stage};
 use crate::study::gates;
 use readings::text::compact::bytes;
 use verdict::words;
 
-/// The most warnings outside the fold.
+/// The most caveats outside the fold.
 const MOST_CAVEATS: usize = 3;
 
 /// What a comment is made from.
@@ -54,8 +54,12 @@ pub fn pull_request(view: &PullRequest<'_>) -> String {
     };
     out.push_str(&folded("In sentences", &listed(sentences.into_iter())));
     if !analysis.table.is_empty() {
-        let columns = Columns::of(&analysis.table);
-        let text = format!("{}\n({})\n", table(&columns), escaped(&legend(&columns)));
+        let figures = Figures::of(&analysis.table);
+        let mut text = table(&figures.subjects);
+        if !figures.servers.rows.is_empty() {
+            text.push_str(&format!("\n{}", table(&figures.servers)));
+        }
+        text.push_str(&format!("\n({})\n", escaped(&legend(&figures))));
         out.push_str(&folded("All figures", &text));
     }
     out.push_str(&folded(
@@ -168,28 +172,26 @@ fn shown(metric: Metric, value: f64) -> String {
     }
 }
 
-/// The first warnings, which a reader should not have to unfold.
+/// What changes the answer, and what widens intervals; the sentences are below.
 fn caveats(analysis: &Analysis) -> String {
-    let texts = analysis.warnings.iter().take(MOST_CAVEATS);
-    let texts = listed(texts.map(words::warning));
-    let rest = analysis.warnings.len().saturating_sub(MOST_CAVEATS);
-    match (texts.is_empty(), rest) {
-        (true, _) => String::new(),
-        (false, 0) => format!("\n**Caveats**\n\n{texts}"),
-        (false, rest) => format!("\n**Caveats**\n\n{texts}- and {rest} more, below\n"),
+    let mut all = words::caveats(&analysis.warnings);
+    all.truncate(MOST_CAVEATS);
+    all.extend(words::widening(&analysis.warnings));
+    match all.is_empty() {
+        true => String::new(),
+        false => format!("\n**Caveats**\n\n{}", listed(all.into_iter())),
     }
 }
 
 fn doubts(analysis: &Analysis) -> String {
     let floors = analysis.noise_floor.iter().map(words::noise_floor);
-    let rest = analysis.warnings.iter().skip(MOST_CAVEATS);
     let failures = analysis.failures.iter();
     let failures =
         failures.map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason));
     let limits = analysis.bottlenecks.iter().map(words::finding);
     listed(
         floors
-            .chain(rest.map(words::warning))
+            .chain(words::warnings(&analysis.warnings))
             .chain(limits)
             .chain(failures),
     )

@@ -19,7 +19,7 @@ pub(crate) fn parts(all: &[Part<'_>]) -> String {
 
 fn rendered(part: &Part<'_>) -> String {
     match part {
-        Part::List(items) | Part::Notes(items) | Part::Named(items) => {
+        Part::List(items) | Part::Notes(items) | Part::Folded(_, items) | Part::Named(items) => {
             let items = items.iter().map(|item| format!("- {}\n", escaped(item)));
             items.collect()
         }

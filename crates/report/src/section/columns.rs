@@ -2,9 +2,9 @@
 
 use readings::ErrorCounts;
 use readings::text::{condition, grouped, number, percent, rate};
-use verdict::{EventsRow, Metric, Starts, SubjectRow, words};
+use verdict::{EventsRow, Metric, ServerRow, Starts, SubjectRow, words};
 
-use readings::text::compact::{three_digits, time};
+use readings::text::compact::{bytes, three_digits, time};
 
 /// The table of subjects as text: a head and rows, only the columns that hold anything.
 #[derive(Clone)]
@@ -16,11 +16,9 @@ pub(crate) struct Columns {
 }
 
 type Cell = fn(&SubjectRow) -> Option<String>;
-/// A figure of a row.
-pub(crate) type Figure = fn(&SubjectRow) -> f64;
 
 /// The columns of what is no metric, or of a metric for each server.
-const ALL: [(&str, bool, Cell); 23] = [
+const ALL: [(&str, bool, Cell); 19] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -78,22 +76,6 @@ const ALL: [(&str, bool, Cell); 23] = [
         let share = r.reconnects_per_request.filter(|share| *share >= 0.0005);
         share.map(|share| format!("{share:.3}"))
     }),
-    (INSTRUCTIONS, false, |r| {
-        let each = r.server_instructions_per_request.iter();
-        by_server(each.map(|(name, count)| (name, rate(*count))))
-    }),
-    (USER_INSTRUCTIONS, false, |r| {
-        let each = r.server_user_instructions_per_request.iter();
-        by_server(each.map(|(name, count)| (name, rate(*count))))
-    }),
-    (SWITCHES, false, |r| {
-        let each = r.server_switches_per_request.iter();
-        by_server(each.map(|(name, count)| (name, three_digits(*count))))
-    }),
-    (FAULTS, false, |r| {
-        let each = r.server_faults_per_request.iter();
-        by_server(each.map(|(name, count)| (name, three_digits(*count))))
-    }),
     ("client", true, |r| {
         r.client_cpu.map(|share| percent(share * 100.0, 0, false))
     }),
@@ -132,35 +114,95 @@ const INSTRUCTIONS: &str = "instructions/req";
 const USER_INSTRUCTIONS: &str = "user instructions/req";
 const SWITCHES: &str = "switches/req";
 const FAULTS: &str = "faults/req";
-/// Columns that a terminal has room for only where they tell subjects apart, the most telling
-/// first; and what they add up to over a row's servers.
-pub(crate) const WHERE_THEY_DIFFER: [(&str, Figure); 4] = [
-    (SWITCHES, |r| r.server_switches_per_request.values().sum()),
-    (INSTRUCTIONS, |r| {
-        r.server_instructions_per_request.values().sum()
+const USER_SYSTEM: &str = "user+system us/req";
+const MEMORY: &str = "peak memory";
+const PER_CORE: &str = "requests/core";
+/// A figure of a server in a row, by its name.
+type ServerCell = fn(&SubjectRow, &str) -> Option<String>;
+
+/// What is known of each server.
+const OF_SERVERS: [(&str, ServerCell); 9] = [
+    ("first", |r, server| {
+        own(r, server)?.first.then(|| "yes".to_owned())
     }),
-    (USER_INSTRUCTIONS, |r| {
-        r.server_user_instructions_per_request.values().sum()
+    ("CPU us/req", |r, server| {
+        let us = r.server_cpu_us_per_request.get(server)?;
+        Some(three_digits(*us))
     }),
-    (FAULTS, |r| r.server_faults_per_request.values().sum()),
+    (PER_CORE, |r, server| {
+        own(r, server)?.requests_per_core.map(rate)
+    }),
+    (USER_SYSTEM, |r, server| {
+        let user = r.server_cpu_user_us_per_request.get(server)?;
+        let system = r.server_cpu_system_us_per_request.get(server)?;
+        Some(format!("{}+{}", three_digits(*user), three_digits(*system)))
+    }),
+    (INSTRUCTIONS, |r, server| {
+        r.server_instructions_per_request
+            .get(server)
+            .map(|count| rate(*count))
+    }),
+    (USER_INSTRUCTIONS, |r, server| {
+        let counts = &r.server_user_instructions_per_request;
+        counts.get(server).map(|count| rate(*count))
+    }),
+    (SWITCHES, |r, server| {
+        let count = r.server_switches_per_request.get(server)?;
+        Some(three_digits(*count))
+    }),
+    (FAULTS, |r, server| {
+        let count = r.server_faults_per_request.get(server)?;
+        Some(three_digits(*count))
+    }),
+    (MEMORY, |r, server| {
+        let most = r.server_rss_bytes_max.get(server)?;
+        Some(bytes(*most as f64))
+    }),
 ];
 
-/// `origin 1.2, proxy 3.4`; nothing without servers.
-fn by_server<'r>(each: impl Iterator<Item = (&'r String, String)>) -> Option<String> {
-    let each: Vec<String> = each.map(|(name, text)| format!("{name} {text}")).collect();
-    (!each.is_empty()).then(|| each.join(", "))
+/// The servers of a row: those of the path in its order, then others by name.
+fn servers(row: &SubjectRow) -> Vec<&String> {
+    let mut all: Vec<&String> = row.servers.iter().map(|one| &one.server).collect();
+    let times = row.server_cpu_us_per_request.keys();
+    let memory = row.server_rss_bytes_max.keys();
+    let instructions = row.server_instructions_per_request.keys();
+    let user = row.server_user_instructions_per_request.keys();
+    for name in times.chain(memory).chain(instructions).chain(user) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
 }
 
-/// Subjects differ in a figure when the largest is so many times the smallest.
-const DIFFER: f64 = 1.1;
+/// What is known of a server by itself.
+fn own<'r>(row: &'r SubjectRow, server: &str) -> Option<&'r ServerRow> {
+    row.servers.iter().find(|one| one.server == server)
+}
 
-/// Whether subjects under the same condition differ in a figure; one without it does not count.
-pub(crate) fn differ(table: &[SubjectRow], figure: Figure) -> bool {
-    table.iter().any(|one| {
-        let others = table.iter().filter(|row| row.condition == one.condition);
-        let mut others = others.map(figure).filter(|other| *other > 0.0);
-        others.any(|other| figure(one) > DIFFER * other)
-    })
+/// The figures of subjects, and of their servers.
+#[derive(Clone)]
+pub(crate) struct Figures {
+    pub subjects: Columns,
+    /// A row for each server of each subject; without a row where nothing is known of any.
+    pub servers: Columns,
+}
+
+impl Figures {
+    pub fn of(table: &[SubjectRow]) -> Self {
+        Self {
+            subjects: Columns::of(table),
+            servers: Columns::of_servers(table),
+        }
+    }
+
+    /// Without the column of the condition.
+    pub fn without_condition(self) -> Self {
+        Self {
+            subjects: self.subjects.without("condition"),
+            servers: self.servers.without("condition"),
+        }
+    }
 }
 
 impl Columns {
@@ -196,6 +238,33 @@ impl Columns {
         columns
     }
 
+    /// A row for each server of each subject.
+    fn of_servers(table: &[SubjectRow]) -> Self {
+        let rows: Vec<(&SubjectRow, &String)> = table
+            .iter()
+            .flat_map(|row| servers(row).into_iter().map(move |server| (row, server)))
+            .collect();
+        let mut columns = Columns {
+            head: Vec::new(),
+            rows: vec![Vec::new(); rows.len()],
+            numeric: Vec::new(),
+        };
+        let conditions = rows.iter().map(|(row, _)| {
+            let text = condition(&row.condition);
+            (!text.is_empty()).then_some(text)
+        });
+        columns.add("condition", false, conditions.collect());
+        let subjects = rows.iter().map(|(row, _)| Some(row.subject.clone()));
+        columns.add("subject", false, subjects.collect());
+        let names = rows.iter().map(|(_, server)| Some((*server).clone()));
+        columns.add("server", false, names.collect());
+        for (name, cell) in OF_SERVERS {
+            let cells = rows.iter().map(|(row, server)| cell(row, server));
+            columns.add(name, true, cells.collect());
+        }
+        columns
+    }
+
     /// A column with a cell for each row; nothing where no row has anything for it.
     pub fn add(&mut self, name: &str, numeric: bool, cells: Vec<Option<String>>) {
         if cells.iter().all(Option::is_none) {
@@ -210,7 +279,8 @@ impl Columns {
 }
 
 /// What the heads that are short for something stand for, as far as they are there.
-pub(crate) fn legend(columns: &Columns) -> String {
+pub(crate) fn legend(figures: &Figures) -> String {
+    let heads = || figures.subjects.head.iter().chain(&figures.servers.head);
     let known = [
         ("offered/s", "requests/s at which p50 and p99 were measured"),
         (
@@ -229,6 +299,8 @@ pub(crate) fn legend(columns: &Columns) -> String {
             USER_INSTRUCTIONS,
             "instructions that each server retired per request in its own code",
         ),
+        ("first", "the load addresses it"),
+        (PER_CORE, "requests for each second of its CPU time"),
         (SWITCHES, "context switches of each server per request"),
         (FAULTS, "page faults of each server per request"),
         (
@@ -269,7 +341,7 @@ pub(crate) fn legend(columns: &Columns) -> String {
     ];
     let mut parts = vec!["geometric means over the valid trials".to_owned()];
     for (head, meaning) in known {
-        if columns.head.iter().any(|h| h == head) {
+        if heads().any(|h| h == head) {
             parts.push(format!("{head}: {meaning}"));
         }
     }

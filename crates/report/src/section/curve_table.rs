@@ -163,7 +163,7 @@ mod tests {
             svg.starts_with("<svg xmlns=") && svg.contains("--s0:"),
             "{svg}"
         );
-        let text = crate::terminal(&journal.header, &analysis, 120, false, None);
+        let text = crate::verbose(&journal.header, &analysis, 120, false, None);
         assert!(text.contains("Latency against offered rate\n"), "{text}");
         assert!(text.contains("overloaded"), "{text}");
         let summary = crate::markdown(&journal.header, &analysis);

@@ -5,7 +5,6 @@ pub(crate) mod columns;
 pub(crate) mod curve_table;
 pub(crate) mod document;
 pub(crate) mod run;
-pub(crate) mod servers;
 pub(crate) mod settings;
 pub(crate) mod tiers;
 
@@ -25,6 +24,8 @@ pub(crate) enum Part<'a> {
     List(Vec<String>),
     /// Sentences on what stands before them.
     Notes(Vec<String>),
+    /// Sentences below a summary, folded on a page.
+    Folded(&'static str, Vec<String>),
     /// Lines of which a terminal names the first few.
     Named(Vec<String>),
     /// A table, with what a screen reader calls it.
@@ -48,7 +49,10 @@ impl<'a> Part<'a> {
 
     fn is_empty(&self) -> bool {
         match self {
-            Part::List(items) | Part::Notes(items) | Part::Named(items) => items.is_empty(),
+            Part::List(items)
+            | Part::Notes(items)
+            | Part::Folded(_, items)
+            | Part::Named(items) => items.is_empty(),
             Part::Table(columns, _) | Part::Points(columns, _) => columns.rows.is_empty(),
             Part::Long(part) => part.is_empty(),
             Part::Legend(_) | Part::Lead(_) | Part::Drawing(..) => false,

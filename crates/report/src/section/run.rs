@@ -2,10 +2,13 @@
 
 use readings::RunHeader;
 use readings::text::condition;
-use verdict::{Analysis, Comparison, InvalidTrial, LatencyCurves, NoiseFloor, words};
+use verdict::{
+    Analysis, Comparison, InvalidTrial, LatencyCurves, NoiseFloor, WarningEffect, with_effect,
+    words,
+};
 
-use super::columns::{Columns, legend};
-use super::{Part, Section, curve_table, servers, settings, tiers};
+use super::columns::{Columns, Figures, legend};
+use super::{Part, Section, curve_table, settings, tiers};
 
 /// Every section after the verdicts, in the order of a report; those without content are left out.
 ///
@@ -13,11 +16,10 @@ use super::{Part, Section, curve_table, servers, settings, tiers};
 pub(crate) fn sections(
     header: &RunHeader,
     analysis: &Analysis,
-    figures: Option<(String, Columns)>,
+    figures: Option<(String, Figures)>,
 ) -> Vec<Section<'static>> {
     let mut all = vec![in_tiers(analysis)];
-    all.push(figures.and_then(|(title, columns)| figures_of(analysis, title, columns)));
-    all.push(servers::section(&analysis.table));
+    all.push(figures.and_then(|(title, figures)| figures_of(analysis, title, figures)));
     all.extend(analysis.curves.iter().map(against_rate));
     all.extend([
         Section::list(
@@ -37,11 +39,7 @@ pub(crate) fn sections(
         ),
         side_by_side(analysis),
         published(header),
-        Section::list(
-            "warnings",
-            "Warnings",
-            analysis.warnings.iter().map(words::warning),
-        ),
+        warnings(analysis),
         Section::of(
             "invalid",
             "Invalid trials",
@@ -56,6 +54,16 @@ pub(crate) fn sections(
         ),
     ]);
     all.into_iter().flatten().collect()
+}
+
+/// What changes the reading and what widens intervals, then the rest.
+fn warnings(analysis: &Analysis) -> Option<Section<'static>> {
+    let with = |effect| words::warnings(with_effect(&analysis.warnings, effect));
+    let mut told = with(WarningEffect::ChangesAnswer);
+    told.extend(with(WarningEffect::WidensInterval));
+    let rest = with(WarningEffect::ForCompleteness);
+    let parts = vec![Part::List(told), Part::Folded("For completeness", rest)];
+    Section::of("warnings", "Warnings", parts)
 }
 
 /// The section with this anchor.
@@ -75,19 +83,17 @@ fn in_tiers(analysis: &Analysis) -> Option<Section<'static>> {
     Section::of("tiers", tiers::TITLE, parts)
 }
 
-fn figures_of(analysis: &Analysis, title: String, columns: Columns) -> Option<Section<'static>> {
+fn figures_of(analysis: &Analysis, title: String, figures: Figures) -> Option<Section<'static>> {
     let rates = analysis.rates.iter().map(words::rate_choice);
     let notes = rates
         .chain(analysis.tls.iter().map(words::tls))
         .chain(words::congestion(&analysis.congestion))
         .chain(analysis.probes.iter().map(words::probes));
-    let legend = Part::Legend(legend(&columns));
-    let table = Part::Table(columns, "figures");
-    Section::of(
-        "figures",
-        title,
-        vec![table, legend, Part::Notes(notes.collect())],
-    )
+    let legend = Part::Legend(legend(&figures));
+    let subjects = Part::Table(figures.subjects, "figures");
+    let servers = Part::Table(figures.servers, "servers");
+    let notes = Part::Notes(notes.collect());
+    Section::of("figures", title, vec![subjects, servers, legend, notes])
 }
 
 /// Latency over the offered rate.

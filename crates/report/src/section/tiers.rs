@@ -1,31 +1,30 @@
-//! Tiers as a table.
+//! Subjects by place, as a table.
 
 use readings::text::condition;
 use verdict::Tiers;
+use verdict::words::place;
 
 use crate::section::columns::Columns;
 
-pub(crate) const TITLE: &str = "Tiers";
-pub(crate) const LEGEND: &str = "no two subjects of a tier are told apart, all pairs of the run \
-                                 considered; a subject in two tiers is told apart from nobody in \
-                                 either; the order inside of a tier means nothing";
+pub(crate) const TITLE: &str = "Places";
+pub(crate) const LEGEND: &str = "the best and the worst place that the evidence leaves to a subject, \
+                                 all pairs of the run considered";
 
-/// A row for each subject of each condition and metric, the best tier first.
+/// A row for each subject of each condition and metric, the best first.
 pub(crate) fn table(all: &[Tiers]) -> Columns {
     let mut rows = Vec::new();
     for one in all {
-        for member in &one.subjects {
-            let numbers: Vec<String> = member.tiers.iter().map(usize::to_string).collect();
+        for (subject, places) in one.places() {
             rows.push(vec![
                 condition(&one.condition),
                 one.metric.words().to_owned(),
-                numbers.join(", "),
-                member.subject.clone(),
+                place(places),
+                subject.to_owned(),
             ]);
         }
     }
     let columns = Columns {
-        head: ["condition", "metric", "tier", "subject"]
+        head: ["condition", "metric", "place", "subject"]
             .map(str::to_owned)
             .to_vec(),
         numeric: vec![false; 4],
@@ -39,7 +38,7 @@ pub(crate) fn table(all: &[Tiers]) -> Columns {
 
 #[cfg(test)]
 mod tests {
-    use crate::{html, json, markdown, terminal};
+    use crate::{html, json, markdown, verbose};
     use readings::{Condition, Journal, JournalRow, Outcome, Trial};
     use testing::journals::{header, load, trials};
     use verdict::analyse;
@@ -76,22 +75,22 @@ mod tests {
         let journal = journal();
         let analysis = analyse(&journal);
         let tiers = [
-            "throughput at connections=16, in tiers: 1. lighttpd, direct (not told apart); 2. balance",
-            "throughput at connections=96, in tiers: 1. direct; 2. ",
+            "throughput at connections=16, by place: 1-2 lighttpd, 1-2 direct, 3 balance",
+            "throughput at connections=96, by place: 1 direct, 2-3 ",
         ];
         let interactions = [
             "lighttpd costs 31",
             "of 6 interactions (a subject's ratio at a level of a factor over that at the first level",
             "1 with a difference, 5 the same within 3%.",
         ];
-        let text = terminal(&journal.header, &analysis, 400, false, None);
+        let text = verbose(&journal.header, &analysis, 400, false, None);
         for part in tiers.iter().chain(&interactions) {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
-        assert!(text.contains("\nTiers\n  throughput") && text.contains("\nInteractions\n  lig"));
+        assert!(text.contains("\nPlaces\n  throughput") && text.contains("\nInteractions\n  lig"));
         let text = markdown(&journal.header, &analysis);
         for part in [
-            "## Tiers\n\n- throughput",
+            "## Places\n\n- throughput",
             "| connections=96 | throughput | 1 | direct |",
             "## Interactions",
         ] {
@@ -99,7 +98,7 @@ mod tests {
         }
         let page = html(&journal, &analysis, &crate::RunFacts::default());
         for part in [
-            "<h2>Tiers</h2>",
+            "<h2>Places</h2>",
             "<td>throughput</td><td>1</td><td>direct</td>",
             "<h2>Interactions</h2>",
         ] {

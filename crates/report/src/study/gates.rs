@@ -22,7 +22,7 @@ pub(crate) fn fails(result: &GateResult, unsettled_fails: bool) -> bool {
     }
 }
 
-fn colour_code(outcome: GateOutcome) -> &'static str {
+pub(crate) fn colour_code(outcome: GateOutcome) -> &'static str {
     match outcome {
         GateOutcome::Passed => "32;1",
         GateOutcome::Breached => "31;1",

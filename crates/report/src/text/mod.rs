@@ -1,5 +1,6 @@
 //! Results for a terminal.
 
+pub(crate) mod answer;
 pub(crate) mod grid;
 pub(crate) mod idle_streams;
 pub(crate) mod load;

@@ -1,21 +1,21 @@
-//! A run's result as terminal text.
+//! All of a run's result as terminal text.
 
 use readings::RunHeader;
 use readings::text::{condition, counted, fraction};
-use verdict::{Analysis, SubjectRow, Verdict, words};
+use verdict::{Analysis, Verdict, words};
 
-use crate::section::columns::{Columns, WHERE_THEY_DIFFER, differ};
+use crate::section::columns::Figures;
 use crate::section::run::{by_metric, sections, stage};
-use crate::text::grid::{grid, wrapped};
+use crate::text::grid::wrapped;
 use crate::text::section::{self, Lists};
 use crate::text::visible::one_line;
 
-/// A run's result for a terminal of `width` columns: the sentences first, then the figures.
+/// All of a run's result for a terminal of `width` columns: the sentences first, then the figures.
 ///
 /// `colour` adds ANSI colours to the marks before the sentences and to the headings; every mark is
 /// a character of its own, so nothing is lost without them. `folder` is named as the place where
-/// everything is kept.
-pub fn terminal(
+/// everything is kept. The answer alone is [`terminal`](crate::terminal)'s.
+pub fn verbose(
     header: &RunHeader,
     analysis: &Analysis,
     width: usize,
@@ -43,7 +43,7 @@ pub fn terminal(
     if let Some(text) = words::placement(&analysis.placements) {
         out.push_str(&wrapped("  ", &text, 4, width));
     }
-    for section in sections(header, analysis, figures(analysis, width)) {
+    for section in sections(header, analysis, figures(analysis)) {
         let parts = section::parts(&section.parts, width, Lists::Indented);
         if parts.is_empty() {
             continue;
@@ -61,45 +61,16 @@ pub fn terminal(
     out
 }
 
-/// The table with its heading, in which a condition stands that is the same in every row.
-fn figures(analysis: &Analysis, width: usize) -> Option<(String, Columns)> {
+/// The heading of the figures, with a condition that is the same in every row, and their rows.
+fn figures(analysis: &Analysis) -> Option<(String, Figures)> {
     let place = &analysis.table.first()?.condition;
-    let mut columns = Columns::of(&analysis.table);
+    let mut figures = Figures::of(&analysis.table);
     let mut title = "Figures".to_owned();
     if !place.is_empty() && analysis.table.iter().all(|row| row.condition == *place) {
         title.push_str(&format!(" at {}", condition(place)));
-        columns = columns.without("condition");
+        figures = figures.without_condition();
     }
-    Some((title, compact(columns, &analysis.table, width)))
-}
-
-/// Without the columns that tell no subjects apart, or that would need further lines.
-fn compact(all: Columns, table: &[SubjectRow], width: usize) -> Columns {
-    let names = WHERE_THEY_DIFFER.map(|(name, _)| name);
-    let without = |kept: &[&str]| {
-        let mut columns = all.clone();
-        for name in names.iter().filter(|name| !kept.contains(name)) {
-            columns = columns.without(name);
-        }
-        columns
-    };
-    let lines = |columns: &Columns| grid(columns, width).lines().count();
-    let mut kept = Vec::new();
-    let mut columns = without(&kept);
-    for (name, figure) in WHERE_THEY_DIFFER {
-        if !differ(table, figure) {
-            continue;
-        }
-        kept.push(name);
-        let more = without(&kept);
-        let is_wrapped = lines(&columns) > columns.rows.len() + 1;
-        if is_wrapped || lines(&more) > lines(&columns) {
-            kept.pop();
-        } else {
-            columns = more;
-        }
-    }
-    columns
+    Some((title, figures))
 }
 
 /// What a figure is worth, in one line.
@@ -119,7 +90,7 @@ fn closing(header: &RunHeader, analysis: &Analysis, folder: Option<&str>) -> Str
     text
 }
 
-fn mark(verdict: Verdict) -> (&'static str, &'static str) {
+pub(crate) fn mark(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
         Verdict::Faster => ("+", "32;1"),
         Verdict::Slower => ("-", "31;1"),
@@ -161,7 +132,7 @@ mod tests {
 
     fn shown(width: usize, colour: bool) -> String {
         let journal = journal();
-        terminal(
+        verbose(
             &journal.header,
             &analyse(&journal),
             width,
@@ -206,16 +177,36 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_did_stands_there_where_subjects_differ_and_there_is_room() {
-        let wide = shown(400, false);
-        assert!(wide.contains("switches/req"), "{wide}");
-        assert!(wide.contains("balance 1.50, origin 0.25"), "{wide}");
-        assert!(!wide.contains("faults/req"), "alike for all:\n{wide}");
+    fn what_servers_did_stands_in_a_row_for_each() {
+        let text = shown(100, false);
+        let words =
+            |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+        let is_head = |line: &str| words(line).get(1).is_some_and(|word| word == "server");
+        let mut rows = text.lines().skip_while(|line| !is_head(line));
+        let head = words(rows.next().unwrap());
         assert!(
-            wide.contains("sampled 7.0 times a second of measured time, which took 0.50% of"),
-            "{wide}"
+            head.ends_with(&["peak".to_owned(), "memory".to_owned()]),
+            "{text}"
         );
-        assert!(!shown(100, false).contains("switches/req"));
+        let rows: Vec<Vec<String>> = rows.take(3).map(words).collect();
+        let names: Vec<&[String]> = rows.iter().map(|row| &row[..2]).collect();
+        assert_eq!(
+            names,
+            [
+                ["direct", "origin"],
+                ["balance", "balance"],
+                ["balance", "origin"]
+            ]
+        );
+        assert!(rows[1].contains(&"1.50".to_owned()), "{text}");
+        assert!(rows[2].contains(&"0.25".to_owned()), "{text}");
+        assert!(
+            text.contains("sampled 7.0 times a second of measured time, which took 0.50% of"),
+            "{text}"
+        );
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line:?}");
+        }
     }
 
     #[test]
@@ -247,11 +238,11 @@ mod tests {
         }
         journal.header.conditions = vec![[("c".to_owned(), bad.to_owned())].into()];
         let analysis = analyse(&journal);
-        let plain = terminal(&journal.header, &analysis, 200, false, None);
+        let plain = verbose(&journal.header, &analysis, 200, false, None);
         assert!(!plain.contains('\x1b'), "{plain:?}");
         assert!(plain.contains("b\u{241b}[30;40m"), "{plain}");
         assert!(!plain.contains("\n+ faster"), "{plain}");
-        let coloured = terminal(&journal.header, &analysis, 200, true, None);
+        let coloured = verbose(&journal.header, &analysis, 200, true, None);
         let foreign = ["\x1b[30", "\x1b[31m", "\n+ faster"];
         assert!(
             !foreign.iter().any(|it| coloured.contains(it)),

@@ -40,7 +40,9 @@ fn rendered(part: &Part<'_>, width: usize, lists: Lists, is_first: bool) -> Stri
         false => format!("\n{text}"),
     };
     match part {
-        Part::List(items) | Part::Notes(items) => items.iter().map(item).collect(),
+        Part::List(items) | Part::Notes(items) | Part::Folded(_, items) => {
+            items.iter().map(item).collect()
+        }
         Part::Named(items) => {
             let more = items.len().saturating_sub(NAMED_MAX);
             let named: String = items.iter().take(NAMED_MAX).map(item).collect();

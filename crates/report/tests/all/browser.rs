@@ -7,7 +7,7 @@ use report::{MachineFacts, RunFacts, TopologyFacts, TopologyServer, TopologySubj
 use serde_json::{Value, json};
 
 use super::chromium::{Browser, is_here};
-use super::made_up::MadeUp;
+use testing::made_up::MadeUp;
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);
@@ -218,7 +218,7 @@ fn a_reader_sorts_folds_follows_a_proof_and_downloads_the_data() {
     let column = "(() => { const head = [...document.querySelectorAll('#figures thead th')]
         .find(th => th.textContent.startsWith('requests/s'));
       head.querySelector('button').click();
-      return [...document.querySelectorAll('#figures tbody tr')]
+      return [...head.closest('table').querySelectorAll('tbody tr')]
         .map(row => parseFloat(row.cells[head.cellIndex].textContent.replace(/[^0-9.]/g, ''))); })()";
     let sorted = |value: Value, is_up: bool| {
         let figures: Vec<f64> = serde_json::from_value(value).unwrap();

@@ -6,7 +6,7 @@ mod browser;
 mod chromium;
 mod corpus;
 mod judged;
-mod made_up;
+mod line_limits;
 mod old_journals;
 mod schemas;
 mod size;

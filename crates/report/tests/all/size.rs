@@ -3,7 +3,7 @@
 use readings::Journal;
 use report::RunFacts;
 
-use super::made_up::MadeUp;
+use testing::made_up::MadeUp;
 
 fn page(trials: u32) -> String {
     let journal = Journal::parse(&MadeUp::of(trials).text()).unwrap();

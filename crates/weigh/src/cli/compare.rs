@@ -121,6 +121,9 @@ pub struct CompareArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// Print everything in the text: each comparison, all figures and caveats.
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 /// Whether all answers of a subject have the same body.

@@ -1,5 +1,6 @@
 //! The command line of `weigh load`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -132,9 +133,10 @@ pub struct RequestArgs {
     /// The method.
     #[arg(short, long, default_value = "GET")]
     pub method: String,
-    /// A file whose content is sent as the body.
-    #[arg(long, value_name = "FILE")]
-    pub body: Option<PathBuf>,
+    /// The body: @FILE sends the content of a file, anything else is sent as it stands. The path of a
+    /// file that exists may go without its @.
+    #[arg(long, value_name = "TEXT|@FILE", allow_hyphen_values = true)]
+    pub body: Option<OsString>,
 }
 
 /// The longest waits.

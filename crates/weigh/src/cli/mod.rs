@@ -203,6 +203,9 @@ pub struct RunArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// Print everything in the text: each comparison, all figures and caveats.
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 /// How a profile finds the callers of a function.
@@ -259,6 +262,9 @@ pub struct ReportArgs {
     /// Use the rows of a damaged journal that are whole, and say what was left out.
     #[arg(long)]
     pub salvage: bool,
+    /// Print everything in the text: each comparison, all figures and caveats.
+    #[arg(long, conflicts_with = "other")]
+    pub verbose: bool,
     #[command(flatten)]
     pub gates: GateArgs,
 }

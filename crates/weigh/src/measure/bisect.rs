@@ -74,6 +74,7 @@ fn measured(args: &BisectArgs) -> Result<u8, Failure> {
             folder: folder.clone(),
             resume: false,
             format: Format::Text,
+            verbose: false,
             cache: args.own.cache.as_deref(),
             profile: None,
             gates: &GateArgs::default(),

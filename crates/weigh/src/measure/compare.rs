@@ -39,6 +39,7 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         folder,
         resume: false,
         format: args.format,
+        verbose: args.verbose,
         cache: args.own.cache.as_deref(),
         profile: args.profile.map(Into::into),
         gates: &args.gates,

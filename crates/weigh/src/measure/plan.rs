@@ -46,6 +46,7 @@ pub fn plan(args: &PlanArgs) -> Result<u8, Failure> {
         folder: folder.clone(),
         resume: false,
         format: crate::cli::Format::Text,
+        verbose: false,
         cache: None,
         profile: None,
         gates: &GateArgs::default(),

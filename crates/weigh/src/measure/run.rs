@@ -46,6 +46,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
             folder: folder.clone(),
             resume: true,
             format: args.format,
+            verbose: args.verbose,
             cache: args.cache.as_deref(),
             profile: args.profile.map(Into::into),
             gates: &args.gates,
@@ -90,6 +91,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         folder,
         resume: false,
         format: args.format,
+        verbose: args.verbose,
         cache: args.cache.as_deref(),
         profile: args.profile.map(Into::into),
         gates: &args.gates,
@@ -137,6 +139,8 @@ pub struct Wanted<'a> {
     pub resume: bool,
     /// How the result is printed.
     pub format: Format,
+    /// Whether the text has everything.
+    pub verbose: bool,
     /// The cache of revisions, where the user says so.
     pub cache: Option<&'a Path>,
     /// Whether servers are profiled after the last block, and how.
@@ -155,7 +159,7 @@ pub fn measure(wanted: &Wanted<'_>) -> Result<u8, Failure> {
     }
     let before = journal_bytes(&wanted.folder);
     let stopped = carry_out(wanted).inspect_err(|_| say_what_is_kept(&wanted.folder, before))?;
-    let status = show(&wanted.folder, wanted.recipes, wanted.format, wanted.gates)?;
+    let status = show(wanted)?;
     if let Some(status) = stopped {
         eprintln!(
             "weigh: stopped; what was measured is kept; continue with: weigh run --resume {}",
@@ -234,27 +238,24 @@ pub fn carry_out_until(wanted: &Wanted<'_>, may_stop: &MayStop<'_>) -> Result<Op
 }
 
 /// Writes the summaries and prints the result; returns the exit status.
-fn show(
-    folder: &Path,
-    recipes: &Recipes,
-    format: Format,
-    gate_args: &GateArgs,
-) -> Result<u8, Failure> {
+fn show(wanted: &Wanted<'_>) -> Result<u8, Failure> {
+    let (folder, gate_args) = (wanted.folder.as_path(), wanted.gates);
     let journal = run::journal::read(folder).map_err(Failure::words)?;
     let (header, analysis) = (&journal.header, &verdict::analyse(&journal));
-    let unwritten = write_summaries(folder, recipes, &journal, analysis);
-    match format {
+    let unwritten = write_summaries(folder, wanted.recipes, &journal, analysis);
+    match wanted.format {
         _ if !gate_args.printed().is_empty() => {}
         Format::Json => print_json(&report::json(header, analysis)),
+        Format::Text if wanted.verbose => {
+            let page = folder.join("report.html").display().to_string();
+            let page = unwritten.is_none().then_some(page.as_str());
+            let text = report::verbose(header, analysis, width(), colour(), page);
+            print_coloured(&text);
+        }
         Format::Text => {
-            let place = folder.join("report.html").display().to_string();
-            print_coloured(&report::terminal(
-                header,
-                analysis,
-                width(),
-                colour(),
-                unwritten.is_none().then_some(place.as_str()),
-            ));
+            let name = folder.display().to_string();
+            let text = report::terminal(&journal, analysis, width(), colour(), Some(&name));
+            print_coloured(&text);
         }
     }
     gates::write(gate_args, header, analysis, folder)?;

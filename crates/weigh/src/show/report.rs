@@ -39,7 +39,11 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let text = match args.format {
         ReportFormat::Text => {
             let coloured = colour() && args.output.is_none();
-            report::terminal(header, analysis, width(), coloured, None)
+            let name = args.folder.display().to_string();
+            match args.verbose {
+                true => report::verbose(header, analysis, width(), coloured, None),
+                false => report::terminal(&journal, analysis, width(), coloured, Some(&name)),
+            }
         }
         ReportFormat::Html => report::html(&journal, analysis, &stored_run_facts(&args.folder)),
         ReportFormat::Md => report::markdown(header, analysis),

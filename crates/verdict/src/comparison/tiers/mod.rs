@@ -46,6 +46,21 @@ pub struct Tiers {
     pub pairs: Vec<SubjectPair>,
 }
 
+impl Tiers {
+    /// The subjects by their estimates, the best first, each with the best and the worst place that
+    /// the pairs leave open, from 1.
+    pub fn places(&self) -> Vec<(&str, (usize, usize))> {
+        let told = || self.pairs.iter().filter(|pair| pair.told_apart);
+        let of = |name: &str| {
+            let better = told().filter(|pair| pair.second == name).count();
+            let worse = told().filter(|pair| pair.first == name).count();
+            (1 + better, self.subjects.len() - worse)
+        };
+        let names = self.subjects.iter().map(|one| one.subject.as_str());
+        names.map(|name| (name, of(name))).collect()
+    }
+}
+
 /// A subject and its tiers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TierMember {

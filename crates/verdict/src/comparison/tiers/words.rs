@@ -1,44 +1,39 @@
-//! Tiers, in a sentence.
+//! Subjects by place, in a sentence.
 
 use crate::{PairWithheld, SubjectPair, Tiers};
-use readings::text::{counted, listed};
+use readings::text::counted;
 
 use crate::metric::words::metric_words;
 use crate::metric::words::shown_change;
+use crate::summary::ranking::words::place;
 use readings::at_condition as at;
 use readings::text::joined;
 
 /// The most pairs that are given with their figures for one reason.
 const PAIRS_SHOWN: usize = 3;
 
-/// `throughput, in tiers: 1. nginx; 2. HAProxy, balance (not told apart); 3. Apache.`
+/// `throughput, by place: 1 nginx, 2-3 HAProxy, 2-3 balance, 4 Apache.`
 pub fn tiers(found: &Tiers) -> String {
     let mut text = format!(
         "{}{}",
         metric_words(found.metric, &found.condition, None),
         at(&found.condition)
     );
-    match found.tiers.as_slice() {
-        [one] => text.push_str(&format!(
-            ": no subject is told apart from another ({})",
-            one.join(", ")
-        )),
-        several => {
-            let tier = |(number, subjects): (usize, &Vec<String>)| match subjects.len() {
-                1 => format!("{number}. {}", subjects[0]),
-                _ => format!("{number}. {} (not told apart)", subjects.join(", ")),
-            };
-            let all: Vec<String> = (1..).zip(several).map(tier).collect();
-            text.push_str(&format!(", in tiers: {}", all.join("; ")));
-        }
-    }
-    let overlapping = found.subjects.iter().filter(|one| one.tiers.len() > 1);
-    for one in overlapping {
-        let numbers: Vec<String> = one.tiers.iter().map(usize::to_string).collect();
+    let places: Vec<(usize, usize)> = found.places().into_iter().map(|(_, at)| at).collect();
+    let all = (1, found.subjects.len());
+    if !places.is_empty() && places.iter().all(|one| *one == all) {
+        let names = found.subjects.iter().map(|one| one.subject.clone());
+        let names: Vec<String> = names.collect();
         text.push_str(&format!(
-            "; {} is in tiers {}: different from no subject there",
-            one.subject,
-            listed(&numbers)
+            ": no subject is told apart from another ({})",
+            names.join(", ")
+        ));
+    } else {
+        let each = found.places().into_iter();
+        let each = each.map(|(subject, at)| format!("{} {subject}", place(at)));
+        text.push_str(&format!(
+            ", by place: {}",
+            each.collect::<Vec<_>>().join(", ")
         ));
     }
     for reason in [
@@ -103,79 +98,78 @@ mod tests {
     use crate::{Metric, SubjectPair, TierMember};
     use readings::Condition;
 
-    fn found(tiers: &[&[&str]], left_out: &[&str]) -> Tiers {
+    /// Subjects, the best first, of which these pairs are told apart.
+    fn found(subjects: &[&str], apart: &[(&str, &str)], left_out: &[&str]) -> Tiers {
         let owned = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        let mut subjects: Vec<TierMember> = Vec::new();
-        for (number, names) in (1..).zip(tiers) {
-            for name in *names {
-                match subjects.iter_mut().find(|one| one.subject == *name) {
-                    Some(one) => one.tiers.push(number),
-                    None => subjects.push(TierMember {
-                        subject: (*name).to_owned(),
-                        tiers: vec![number],
-                    }),
-                }
-            }
+        let mut pairs = Vec::new();
+        for (at, first) in subjects.iter().enumerate() {
+            pairs.extend(subjects[at + 1..].iter().map(|second| SubjectPair {
+                first: (*first).to_owned(),
+                second: (*second).to_owned(),
+                ratio: None,
+                low: None,
+                high: None,
+                blocks: 0,
+                p_value: None,
+                p_adjusted: None,
+                told_apart: apart.contains(&(first, second)),
+                withheld: None,
+            }));
         }
-        let pair = SubjectPair {
-            first: "nginx".into(),
-            second: "Apache".into(),
-            ratio: None,
-            low: None,
-            high: None,
-            blocks: 0,
-            p_value: None,
-            p_adjusted: None,
-            told_apart: true,
-            withheld: None,
+        let member = |name: &&str| TierMember {
+            subject: (*name).to_owned(),
+            tiers: Vec::new(),
         };
         Tiers {
             condition: Condition::from([("connections".to_owned(), "96".to_owned())]),
             metric: Metric::RequestsPerS,
-            tiers: tiers.iter().map(|names| owned(names)).collect(),
-            subjects,
+            tiers: Vec::new(),
+            subjects: subjects.iter().map(member).collect(),
             left_out: owned(left_out),
-            pairs: vec![pair; 6],
+            pairs,
         }
     }
 
     #[test]
-    fn a_tier_says_that_its_subjects_are_not_told_apart() {
+    fn a_place_is_as_wide_as_the_evidence_leaves_it() {
+        let apart = [
+            ("nginx", "HAProxy"),
+            ("nginx", "balance"),
+            ("nginx", "Apache"),
+            ("HAProxy", "Apache"),
+        ];
         assert_eq!(
             tiers(&found(
-                &[&["nginx"], &["HAProxy", "balance"], &["Apache"]],
+                &["nginx", "HAProxy", "balance", "Apache"],
+                &apart,
                 &[]
             )),
-            "throughput at connections=96, in tiers: 1. nginx; 2. HAProxy, balance (not told \
-             apart); 3. Apache (all 6 pairs)."
+            "throughput at connections=96, by place: 1 nginx, 2-3 HAProxy, 2-4 balance, 3-4 Apache \
+             (all 6 pairs)."
         );
         assert_eq!(
-            tiers(&found(&[&["nginx", "HAProxy"]], &["lighttpd"])),
+            tiers(&found(&["nginx", "HAProxy"], &[], &["lighttpd"])),
             "throughput at connections=96: no subject is told apart from another (nginx, HAProxy); \
-             not placed: lighttpd (all 6 pairs)."
+             not placed: lighttpd (all 1 pair)."
         );
-        let overlapping = tiers(&found(
-            &[&["nginx", "HAProxy"], &["HAProxy", "Apache"]],
-            &[],
-        ));
-        let expected = "; HAProxy is in tiers 1 and 2: different from no subject there (all";
-        assert!(overlapping.contains(expected), "{overlapping}");
     }
+
     #[test]
     fn a_large_difference_that_is_not_told_apart_has_its_reason() {
-        let mut one = found(&[&["nginx", "Apache"], &["Apache", "HAProxy"]], &[]);
+        let mut one = found(&["nginx", "Apache", "HAProxy", "squid"], &[], &[]);
         one.pairs.truncate(4);
         for pair in &mut one.pairs {
             (pair.ratio, pair.low, pair.high) = (Some(3.974), Some(2.618), Some(6.034));
-            (pair.told_apart, pair.withheld) = (false, Some(PairWithheld::Correction));
+            pair.withheld = Some(PairWithheld::Correction);
         }
         one.pairs[3].withheld = Some(PairWithheld::ClientLimit);
         let text = tiers(&one);
-        let pair = "nginx against Apache (4 times [3, 6])";
+        let of = "(4 times [3, 6])";
         let expected = format!(
             "; significant alone, but not after the correction for 4 pairs: \
-             {pair}, {pair}, {pair}; withheld because the client limited the one that seems \
-             slower: {pair} (all 4 pairs)."
+             nginx against Apache {of}, nginx against HAProxy {of}, nginx against squid {of}; \
+             withheld because the client limited the one that seems slower: Apache against HAProxy \
+             {of} (all 4 pairs)."
         );
         assert!(text.ends_with(&expected), "{text}");
         for pair in &mut one.pairs {

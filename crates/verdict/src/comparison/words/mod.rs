@@ -87,7 +87,7 @@ pub fn placement_clause(placement: Option<&str>) -> String {
     placement.map_or_else(String::new, |text| format!(" ({text})"))
 }
 /// Whether a difference surely matters, or how probably.
-fn how_sure(c: &Comparison) -> Option<String> {
+pub(crate) fn how_sure(c: &Comparison) -> Option<String> {
     let differs = matches!(c.verdict, Verdict::Faster | Verdict::Slower);
     if c.surely {
         return Some(format!("surely {}", direction(c)));
@@ -204,7 +204,7 @@ fn both_values(c: &Comparison) -> String {
 
 /// The difference in words that fit its direction: times and sizes as values, then relative;
 /// throughput with the interval in the same direction.
-fn difference(c: &Comparison) -> String {
+pub(crate) fn difference(c: &Comparison) -> String {
     if let Some(bound) = c.bound {
         return bounded(c, bound);
     }

@@ -3,11 +3,13 @@
 //! Subjects by their figures, the best first, each with the places that the evidence leaves it: those
 //! told apart from it bound its place from above and from below.
 
+pub(crate) mod words;
+
 use readings::{Condition, GateMetric};
 use serde::Serialize;
 
 use crate::comparison::tiers::Tiers;
-use crate::{Bound, Comparison, Metric, Verdict};
+use crate::{Analysis, Bound, Comparison, Metric, Verdict};
 
 /// The subjects of a condition by one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,7 +33,8 @@ pub struct Ranked {
     /// and where there is no interval.
     pub low: Option<f64>,
     pub high: Option<f64>,
-    /// Which end alone is known: the client limits the figure.
+    /// Which end alone is known: the client was the bottleneck. `AtLeast`: for this subject, whose
+    /// figure is a lower bound. `AtMost`: for the baseline, so that the ratio is an upper bound.
     pub bound: Option<Bound>,
     /// The best place that the evidence leaves open, from 1, and the worst.
     pub places: (usize, usize),
@@ -40,6 +43,16 @@ pub struct Ranked {
     /// Against the baseline; absent for the baseline.
     pub verdict: Option<Verdict>,
     pub surely: bool,
+}
+
+/// The metric that the answer is about: the first that the run declared primary and that was ranked,
+/// or else throughput where it was ranked, or else the first that was.
+pub fn primary(analysis: &Analysis) -> Option<Metric> {
+    let first = analysis.rankings.first()?.metric;
+    let is_declared =
+        |metric: &Metric| metric.gate().is_some_and(|m| analysis.primary.contains(&m));
+    let least = analysis.rankings.iter().map(|one| one.metric).min();
+    Some(first).filter(is_declared).or(least)
 }
 
 /// The rankings of all conditions and metrics with two figures or more: those of `primary` metrics
@@ -71,13 +84,14 @@ pub(crate) fn rankings(
 fn ranking(comparisons: &[&Comparison], tiers: Option<&Tiers>) -> Option<Ranking> {
     let first = comparisons.first()?;
     let baseline = comparisons.iter().find_map(|c| c.baseline_value)?;
+    let is_limited = comparisons.iter().any(|c| c.bound == Some(Bound::AtMost));
     let mut rows = vec![Ranked {
         subject: first.baseline.clone(),
         is_baseline: true,
         value: baseline,
         low: None,
         high: None,
-        bound: None,
+        bound: is_limited.then_some(Bound::AtLeast),
         places: (1, 1),
         ratio: None,
         verdict: None,

@@ -4,6 +4,7 @@ pub(crate) mod words;
 
 pub(crate) mod congestion;
 pub(crate) mod connections;
+pub(crate) mod effect;
 pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod tls;
@@ -129,6 +130,11 @@ pub enum Warning {
         failed: u64,
         requests: u64,
     },
+    /// Answers were upgrades to another protocol, after which the load ends the connection.
+    Handshakes {
+        /// The subject.
+        at: Place,
+    },
     /// By Little's law connections were idle.
     IdleConnections {
         /// The subject.
@@ -178,4 +184,34 @@ pub enum Warning {
         /// Where; empty when everywhere.
         conditions: Vec<Condition>,
     },
+}
+
+impl Warning {
+    /// The subject and condition that it is about, where it is about one.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Warning::TlsDiffers { at, .. }
+            | Warning::Unsettled { at, .. }
+            | Warning::DependentBlocks { at, .. }
+            | Warning::SliceLength { at, .. }
+            | Warning::AtLeast { at, .. }
+            | Warning::RateNotKept { at, .. }
+            | Warning::Errors { at, .. }
+            | Warning::IdleConnections { at, .. }
+            | Warning::LostSyns { at, .. }
+            | Warning::ClientPauses { at, .. }
+            | Warning::ConnectionsDiffer { at, .. }
+            | Warning::Handshakes { at }
+            | Warning::Unresolved { at, .. } => Some(at),
+            Warning::Recorded { .. }
+            | Warning::CongestionDiffers { .. }
+            | Warning::BiasedBaseline { .. }
+            | Warning::WideFloor { .. }
+            | Warning::OtherPrograms { .. }
+            | Warning::SteadyStateUnchecked { .. }
+            | Warning::UncountedCpu(_)
+            | Warning::UncountedUpstreams { .. }
+            | Warning::Settings { .. } => None,
+        }
+    }
 }

@@ -68,6 +68,7 @@ pub(crate) fn warnings(
             found.extend(rate_not_kept(&at, &trials));
             found.extend(client_pauses(&at, &trials));
             found.extend(errors(&at, &trials));
+            found.extend(handshakes(&at, &trials));
             found.extend(idle_connections(&at, &trials));
             found.extend(lost_syns(&at, &trials));
         }
@@ -179,6 +180,26 @@ fn rate_not_kept(at: &Place, trials: &[&Cell<'_>]) -> Option<Warning> {
         answered_per_s,
         offered_per_s,
     })
+}
+
+/// The status of an upgrade to another protocol (RFC 9110, 15.2.2).
+const UPGRADED: u16 = 101;
+
+/// Whether the answers of a load were upgrades to another protocol. The load measures their handshakes
+/// and none of what may follow on the connections.
+pub fn is_of_handshakes(load: &LoadReading) -> bool {
+    let answers: u64 = load.statuses.iter().map(|one| one.count).sum();
+    let upgrades = load.statuses.iter().filter(|one| one.status == UPGRADED);
+    let upgrades: u64 = upgrades.map(|one| one.count).sum();
+    2 * upgrades > answers
+}
+
+fn handshakes(at: &Place, trials: &[&Cell<'_>]) -> Option<Warning> {
+    let loads = trials.iter().flat_map(|c| [c.throughput(), c.latency()]);
+    let mut loads = loads.flatten();
+    loads
+        .any(is_of_handshakes)
+        .then(|| Warning::Handshakes { at: at.clone() })
 }
 
 /// Connections that are busy for less than this share of the time stood still.
@@ -317,7 +338,27 @@ fn uncounted(cells: &Cells<'_>) -> Option<Warning> {
 mod tests {
     use super::*;
     use crate::fixtures::{closed, done, header, trial};
-    use readings::{Outcome, ServerMetrics, SystemMetrics};
+    use readings::{Outcome, ServerMetrics, StatusCount, SystemMetrics};
+
+    #[test]
+    fn a_load_of_upgrades_is_known() {
+        let of = |statuses: &[(u16, u64)]| {
+            let mut load = closed(1000.0);
+            let statuses = statuses.iter();
+            load.statuses = statuses
+                .map(|(status, count)| StatusCount {
+                    status: *status,
+                    count: *count,
+                })
+                .collect();
+            let trials = [trial(1, "direct", false, done(Some(load), None))];
+            let analysis = crate::fixtures::analyse(&header(1), &trials);
+            let is_it = |one: &Warning| matches!(one, Warning::Handshakes { .. });
+            analysis.warnings.iter().any(is_it)
+        };
+        assert!(of(&[(101, 900), (503, 100)]));
+        assert!(!of(&[(200, 900), (101, 100)]) && !of(&[]));
+    }
 
     #[test]
     fn a_server_of_which_cpu_time_may_be_missing_is_named() {

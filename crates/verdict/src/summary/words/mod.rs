@@ -4,15 +4,20 @@ pub(crate) mod events;
 pub(crate) mod placement;
 pub(crate) mod run;
 
+use crate::summary::ranking::words::answer;
 use crate::{Analysis, Comparison, Metric, Verdict};
 use readings::text::{counted, listed};
 
 /// The most subjects that are named one by one.
 const NAMED_MAX: usize = 4;
 
-/// The conclusion from all comparisons: what is better, worse and the same for each subject. `None`
-/// without comparisons.
+/// The answer, in a sentence or two; where nothing can be ranked, what is better, worse and the same
+/// for each subject. `None` without comparisons.
 pub fn closing(analysis: &Analysis) -> Option<String> {
+    answer(analysis).or_else(|| by_verdict(analysis))
+}
+
+fn by_verdict(analysis: &Analysis) -> Option<String> {
     let first = analysis.comparisons.first()?;
     let mut subjects: Vec<&str> = Vec::new();
     for c in &analysis.comparisons {
@@ -100,7 +105,7 @@ mod tests {
     #[test]
     fn each_subject_has_its_better_and_worse() {
         let mut analysis = analyse(&journal());
-        let text = closing(&analysis).unwrap();
+        let text = by_verdict(&analysis).unwrap();
         assert!(
             text.starts_with("Against direct, balance is worse in throughput, median latency, "),
             "{text}"
@@ -115,12 +120,13 @@ mod tests {
             c.subject = format!("s{number}");
             analysis.comparisons.push(c);
         }
-        let text = closing(&analysis).unwrap();
+        let text = by_verdict(&analysis).unwrap();
         assert!(
             text.starts_with("Of ") && text.contains(" of 6 subjects with direct: "),
             "{text}"
         );
         analysis.comparisons.clear();
+        analysis.rankings.clear();
         assert_eq!(closing(&analysis), None);
     }
 }

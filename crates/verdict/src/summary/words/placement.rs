@@ -1,8 +1,9 @@
 //! Which CPUs client and servers had, in a sentence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use readings::Placement;
+use readings::text::counted;
 
 /// Placements that are named one by one.
 const NAMED_MAX: usize = 2;
@@ -24,6 +25,25 @@ pub fn placement(all: &[Placement]) -> Option<String> {
             Some(format!("by block, {shown}{more}"))
         }
     }
+}
+
+/// The same in one line: CPUs that were drawn for each block are only counted.
+pub fn placement_in_short(all: &[Placement]) -> Option<String> {
+    let (first, rest) = all.split_first()?;
+    if rest.iter().all(|other| other == first) {
+        return Some(one(first));
+    }
+    let client = first.client_cpus.len();
+    let servers: BTreeSet<u32> = first.server_cpus.values().flatten().copied().collect();
+    let cpus = |count: usize| match count {
+        0 => "any CPU".to_owned(),
+        count => counted(count, "CPU"),
+    };
+    Some(format!(
+        "client on {}, servers on {}, drawn for each block",
+        cpus(client),
+        cpus(servers.len())
+    ))
 }
 
 fn one(placement: &Placement) -> String {
@@ -80,6 +100,12 @@ mod tests {
         let expected =
             "by block, client on CPU 0; servers on CPU 1, or client on CPU 1; servers on CPU 0";
         assert_eq!(drawn.as_deref(), Some(expected));
+        let both = [first.clone(), placed(1, &[("go", 0), ("nginx", 0)])];
+        assert_eq!(
+            placement_in_short(&both).as_deref(),
+            Some("client on 1 CPU, servers on 1 CPU, drawn for each block")
+        );
+        assert_eq!(placement_in_short(&both[..1]), told(&both[..1]));
         let apart = told(&[placed(0, &[("go", 1), ("nginx", 2)])]);
         assert_eq!(
             apart.as_deref(),

@@ -18,6 +18,7 @@ use crate::terminal::output::{note_fallback, print_json, print_text};
 use crate::units;
 use target::Called;
 
+mod body;
 pub mod changing;
 mod crawl;
 mod empty_page;
@@ -25,6 +26,7 @@ pub mod fit;
 pub mod hosts;
 mod redirects;
 pub mod target;
+mod upgrades;
 mod watch;
 
 /// Exit status when it was measured, but is invalid.
@@ -54,6 +56,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     if reading.requests_all == 0 {
         notes.clear();
     }
+    notes.extend(upgrades::note(&reading).map(str::to_owned));
     notes.extend(report::idle_streams(&reading));
     notes.extend(changing::note(std::iter::once(&reading)).map(str::to_owned));
     match args.output.format {

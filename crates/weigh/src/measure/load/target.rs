@@ -338,11 +338,11 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         }],
         (None, None) => return Err(Failure::words("expected a URL, or --urls FILE")),
     };
-    let body = match &args.request.body {
-        None => Vec::new(),
-        Some(file) => std::fs::read(file)
-            .map_err(|e| Failure::words(format!("--body {}: {e}", file.display())))?,
-    };
+    let body = args
+        .request
+        .body
+        .as_deref()
+        .map_or(Ok(Vec::new()), super::body::body)?;
     let first = &wanted[0].url;
     let url = match &args.url {
         Some(url) if wanted.len() == 1 => url.clone(),

@@ -67,11 +67,11 @@ fn headers_do_not_say_twice_what_a_request_may_say_once() {
         };
         refuses(
             &["--body", "body", "-H", "content-length: 3"],
-            &["Content-Length", "--body FILE gives the length"],
+            &["Content-Length", "--body gives the length"],
         );
         refuses(
             &["-m", "POST", "-H", "Transfer-Encoding: chunked"],
-            &["Transfer-Encoding", "--body FILE"],
+            &["Transfer-Encoding", "--body gives"],
         );
         refuses(
             &["-H", "Host: a", "-H", "host: b"],
@@ -95,7 +95,11 @@ fn values_that_no_load_can_have_are_refused_as_words() {
         ("--stages 10s", "10s@2000"),
         ("--stages 1s@0,2s@0-0", "no request becomes due"),
         ("--io kqueue", "kqueue"),
-        ("--body absent", "--body absent"),
+        ("--body @absent", "--body @absent: No such file"),
+        (
+            "--body absent.json",
+            "no such file; --body @absent.json names a file",
+        ),
         ("--cpus 0,9999", "--cpus 9999: no thread"),
         ("--crawl --cpus 999", "--cpus 999: no thread"),
     ] {

@@ -131,7 +131,7 @@ fn a_result_says_where_http3_and_tcp_have_other_congestion_control() {
         );
     }
     // It shows with the settings, and between the sentences on the loads.
-    let shown = place.run("report load.quic_congestion=auto").out;
+    let shown = place.run("report load.quic_congestion=auto --verbose").out;
     let sentence = format!("http3: QUIC, congestion control {like_tcp} at both ends");
     has(&shown, &sentence);
     let done = place.run("run x.toml --set load.quic_congestion=bbr --set subjects.http3.http=2");

@@ -284,7 +284,7 @@ fn an_experiment_over_tls_shows_what_was_agreed_on_and_keeps_no_key() {
         assert_eq!(one["negotiated"]["key"], "ecdsa-p256", "{one}");
         assert!(number(&one["handshakes"]) > 10.0, "{one}");
     }
-    let text = flat(&place.run("report r").expect(0).out);
+    let text = flat(&place.run("report r --verbose").expect(0).out);
     has(
         &text,
         "balanced: TLS 1.3, TLS_AES_128_GCM_SHA256, x25519, ecdsa-p256",

@@ -29,7 +29,7 @@ fn a_curve_of_the_built_in_servers_stands_in_every_form_of_the_report() {
     }
     let page = place.read("r/report.html");
     has(&page, "Latency against offered rate");
-    let text = flat(&place.run("report r").expect(0).out);
+    let text = flat(&place.run("report r --verbose").expect(0).out);
     has(&text, "offered/s");
     has(&text, "Poisson arrivals");
     let summary = place.read("r/summary.md");

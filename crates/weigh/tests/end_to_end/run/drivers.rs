@@ -122,7 +122,7 @@ fn one_block(place: &Place, driver: &str, load: &str, words: &[&str]) -> Value {
     let clock = format!("latency by `{driver}` is measured by its own clock");
     let said = |w: &&Value| w.as_str().unwrap().starts_with(&clock);
     assert_eq!(warnings.iter().filter(said).count(), 1, "{warnings:?}");
-    let report = place.run("report r").expect(0).out;
+    let report = place.run("report r --verbose").expect(0).out;
     for part in ["driver us/req", "driver memory", driver] {
         assert!(report.contains(part), "no {part} in\n{report}");
     }

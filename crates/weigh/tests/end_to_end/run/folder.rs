@@ -208,7 +208,7 @@ fn a_run_leaves_all_that_is_needed_to_judge_it() {
     // Each trial has a closed and an open loop.
     assert_eq!(csv.lines().count(), 1 + 2 * 9, "{csv}");
     assert!(csv.starts_with("trial,block,subject,"));
-    let text = place.run("report r").expect(0).out;
+    let text = place.run("report r --verbose").expect(0).out;
     let sentence = document["comparisons"][0]["sentence"].as_str().unwrap();
     let start: Vec<&str> = sentence.split_whitespace().take(3).collect();
     has(&text, &start.join(" "));

@@ -38,7 +38,7 @@ fn a_run_ends_at_the_first_look_at_which_everything_is_settled() {
         let text = fs::read_to_string(folder.join(name)).unwrap();
         assert!(text.contains(&sentence), "{name}");
     }
-    let text = crate::common::flat(&place.run("report r").expect(0).out);
+    let text = crate::common::flat(&place.run("report r --verbose").expect(0).out);
     has(&text, &sentence);
 
     // Cut off right after its tenth block, it looks before it goes on, and ends.

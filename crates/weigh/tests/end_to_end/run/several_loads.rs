@@ -96,7 +96,7 @@ fn each_load_has_its_own_throughput_and_latency_in_every_form_of_the_report() {
     let journal = place.read("r/journal.jsonl");
     has(&journal, r#""name":"beside","background":true"#);
     let shown = |form: &str| {
-        let report = place.run(&format!("report r --format {form}"));
+        let report = place.run(&format!("report r --verbose --format {form}"));
         flat(&report.expect(0).out)
     };
     for form in ["text", "md", "html"] {

@@ -52,6 +52,8 @@ fn words_of_others_reach_no_terminal_and_no_spreadsheet() {
         // The same holds for the file.
         assert!(!text.contains(acts), "{format}: {text:?}");
     }
+    let all = place.run("report r --verbose").expect(0).out;
+    assert!(!all.contains(acts), "{all:?}");
     let csv = place.run("report r --format csv").expect(0).out;
     has(&csv, ",\"'-c\u{241b}]0;x");
     has(&csv, ",'=HYPERLINK(1),");
@@ -90,7 +92,7 @@ fn a_damaged_journal_is_salvaged() {
     fs::write(&file, bytes).unwrap();
     let done = place.run("report r").expect(2);
     done.says(&["journal.jsonl: line 3", "weigh report --salvage r"]);
-    let done = place.run("report --salvage r").expect(0);
+    let done = place.run("report --salvage r --verbose").expect(0);
     has(&done.err, "1 of 4 lines");
     assert!(
         flat(&done.out).contains("line 3 of the journal is damaged"),

@@ -1,6 +1,9 @@
 //! What a reader should know before trusting a result, in sentences.
 
-use crate::{SettingDifference, Warning};
+pub(crate) mod caveats;
+pub(crate) mod places;
+
+use crate::{Place, SettingDifference, Warning};
 use readings::Condition;
 use readings::text::{condition, counted, fraction, grouped, number, percent, rate};
 
@@ -11,12 +14,35 @@ use crate::summary::place::words::place;
 use crate::summary::settings::words::setting as setting_words;
 use crate::trial::lag::words::{END_OTHERS, others};
 use crate::trial::pauses::words::without_pauses;
-use readings::at_condition as at;
 use readings::text::joined;
 
 /// What a reader should know before trusting a result.
 pub fn warning(warning: &Warning) -> String {
-    let name = place;
+    worded(warning, &place)
+}
+
+/// The same of all, each sentence once for all places that it is true of.
+pub fn warnings<'w>(all: impl IntoIterator<Item = &'w Warning>) -> Vec<String> {
+    // Where the places of a sentence stand.
+    const HERE: &str = "\u{1}";
+    let mut found: Vec<(String, &Warning, Vec<&Place>)> = Vec::new();
+    for one in all {
+        let text = worded(one, &|_| HERE.to_owned());
+        let at = one.place();
+        match found.iter_mut().find(|(known, ..)| *known == text) {
+            Some((.., places)) => places.extend(at),
+            None => found.push((text, one, at.into_iter().collect())),
+        }
+    }
+    let said = found.into_iter().map(|(text, one, all)| match all.len() {
+        0 | 1 => warning(one),
+        _ => text.replace(HERE, &places::places(&all)),
+    });
+    said.collect()
+}
+
+/// The sentence, with this name of its place.
+fn worded(warning: &Warning, name: &dyn Fn(&Place) -> String) -> String {
     match warning {
         Warning::Recorded { text, trials: 1 } => text.clone(),
         Warning::Recorded { text, trials } => format!("{text} (in {trials} trials)"),
@@ -37,18 +63,17 @@ pub fn warning(warning: &Warning) -> String {
             counted(*blocks, "block")
         ),
         Warning::DependentBlocks {
-            at: place,
+            at,
             baseline,
             metric,
             lag1,
             blocks,
         } => format!(
-            "the blocks' ratios of {} to {baseline}, {}{}, correlate with those of the blocks before \
+            "the blocks' ratios of {} to {baseline}, {}, correlate with those of the blocks before \
              (lag-1 autocorrelation {} over {}): they are not independent, and the interval was \
              widened for it",
-            place.subject,
-            metric_words(*metric, &place.condition, None),
-            at(&place.condition),
+            name(at),
+            metric_words(*metric, &at.condition, None),
             number(*lag1, 2, false),
             counted(*blocks, "block")
         ),
@@ -124,6 +149,11 @@ pub fn warning(warning: &Warning) -> String {
             "{} of {} requests to {} failed: the latency figures leave them out",
             grouped(*failed),
             grouped(*requests),
+            name(at)
+        ),
+        Warning::Handshakes { at } => format!(
+            "the answers of {} were upgrades (status 101), after which the connection is closed: \
+             throughput and latency are those of handshakes, not of messages",
             name(at)
         ),
         Warning::IdleConnections {

@@ -1,0 +1,146 @@
+//! Many subjects under several conditions: a row for each subject, a column for each condition.
+
+use std::collections::BTreeMap;
+
+use readings::Condition;
+use readings::text::compact::ends_kept;
+use verdict::{Analysis, Bound, Metric, Ranking, words};
+
+use super::ranks::{BESIDE, NAME_MAX, of_metric};
+use crate::section::columns::Columns;
+use crate::section::run::capitalised;
+use crate::text::grid::grid;
+
+/// Characters of the head of a column.
+const HEAD_MAX: usize = 14;
+
+/// A grid for each metric, the first one whatever its length, the others as far as there is room.
+pub(super) fn grids(analysis: &Analysis, first: Metric, width: usize, room: usize) -> String {
+    let order = order(&of_metric(analysis, first));
+    let mut out = String::new();
+    let mut left_out = Vec::new();
+    let metrics = BESIDE.into_iter().filter(|metric| *metric != first);
+    for metric in [first].into_iter().chain(metrics) {
+        let all = of_metric(analysis, metric);
+        if all.is_empty() {
+            continue;
+        }
+        let room = room.saturating_sub(out.lines().count() + 1);
+        let of_metric = of(&all, &order, width, room.max(order.len() + 2));
+        let fits = of_metric.lines().count() <= room && left_out.is_empty();
+        match metric == first || fits {
+            true => out.push_str(&of_metric),
+            false => left_out.push(words::short(metric)),
+        }
+    }
+    if !left_out.is_empty() {
+        out.push_str(&format!("(--verbose has {} too)\n", left_out.join(", ")));
+    }
+    out
+}
+
+/// Subjects by their geometric mean over conditions, the best first.
+fn order(all: &[&Ranking]) -> Vec<String> {
+    let mut logs: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
+    for row in all.iter().flat_map(|one| &one.rows) {
+        let sum = logs.entry(&row.subject).or_default();
+        sum.0 += row.value.ln();
+        sum.1 += 1;
+    }
+    let higher = all.first().is_some_and(|one| one.metric.higher_is_better());
+    let sign = if higher { -1.0 } else { 1.0 };
+    let mut names: Vec<(&str, f64)> = logs
+        .into_iter()
+        .map(|(name, (sum, count))| (name, sign * sum / count as f64))
+        .collect();
+    names.sort_by(|a, b| a.1.total_cmp(&b.1));
+    names.into_iter().map(|(name, _)| name.to_owned()).collect()
+}
+
+/// A metric's grid in at most so many lines. Conditions that do not fit are counted.
+fn of(all: &[&Ranking], order: &[String], width: usize, room: usize) -> String {
+    let Some(first) = all.first() else {
+        return String::new();
+    };
+    let (common, varied) = factors(all);
+    let mut lead = capitalised(first.metric.words());
+    let rate =
+        words::rate_of(first).filter(|_| all.iter().all(|o| o.rate_per_s == first.rate_per_s));
+    if let Some(rate) = rate {
+        lead.push_str(&format!(" {rate}"));
+    }
+    if !common.is_empty() {
+        lead.push_str(&format!(" at {}", readings::text::condition(&common)));
+    }
+    if !varied.is_empty() {
+        lead.push_str(&format!(", by {}", varied.join(", ")));
+    }
+    let mut out = format!("{}\n", ends_kept(&lead, width));
+    let mut from = 0;
+    while from < all.len() {
+        let mut count = all.len() - from;
+        // As many columns as fit beside each other.
+        let mut band = band(&all[from..], order, &varied);
+        while count > 1 && grid(&band, width).lines().count() > order.len() + 1 {
+            count -= 1;
+            band = self::band(&all[from..from + count], order, &varied);
+        }
+        let text = grid(&band, width);
+        if from > 0 && out.lines().count() + text.lines().count() > room {
+            out.push_str(&format!(
+                "({} more of {} conditions: --verbose)\n",
+                all.len() - from,
+                all.len()
+            ));
+            break;
+        }
+        out.push_str(&text);
+        from += count;
+    }
+    out
+}
+
+/// The factors that all conditions have alike, and the names of the others.
+fn factors(all: &[&Ranking]) -> (Condition, Vec<String>) {
+    let mut common = all
+        .first()
+        .map(|one| one.condition.clone())
+        .unwrap_or_default();
+    let names: Vec<String> = common.keys().cloned().collect();
+    common.retain(|name, level| all.iter().all(|one| one.condition.get(name) == Some(level)));
+    let varied = names.into_iter().filter(|name| !common.contains_key(name));
+    let varied = varied.collect();
+    (common, varied)
+}
+
+fn band(all: &[&Ranking], order: &[String], varied: &[String]) -> Columns {
+    let mut columns = Columns {
+        head: Vec::new(),
+        rows: vec![Vec::new(); order.len()],
+        numeric: Vec::new(),
+    };
+    let names = order.iter().map(|name| Some(ends_kept(name, NAME_MAX)));
+    columns.add("subject", false, names.collect());
+    for one in all {
+        let levels = varied.iter().filter_map(|name| one.condition.get(name));
+        let levels: Vec<&str> = levels.map(String::as_str).collect();
+        let head = ends_kept(&levels.join(", "), HEAD_MAX);
+        let row = |name: &String| one.rows.iter().find(|row| row.subject == *name);
+        let values = order.iter().map(|name| {
+            let row = row(name)?;
+            let at_least = match row.bound {
+                Some(Bound::AtLeast) => ">",
+                _ => "",
+            };
+            Some(format!("{at_least}{}", words::cell(one.metric, row.value)))
+        });
+        let values: Vec<Option<String>> = values.collect();
+        let places = order
+            .iter()
+            .map(|name| Some(words::place(row(name)?.places)));
+        let places: Vec<Option<String>> = places.collect();
+        columns.add(&head, true, values);
+        columns.add("#", true, places);
+    }
+    columns
+}

@@ -1,0 +1,85 @@
+//! What studies other than the ranking say in the answer.
+
+use verdict::{Analysis, Comparison, GateOutcome, GateResult, Verdict, words};
+
+use super::sentence;
+use crate::section::columns::Columns;
+use crate::section::run::by_metric;
+use crate::study::gates::colour_code;
+use crate::text::grid::{grid, wrapped};
+use crate::text::run::Paint;
+use crate::text::visible::one_line;
+use readings::at_condition as at;
+use readings::text::compact::shortened;
+use readings::text::counted;
+
+/// The most lines of a table.
+const TABLE_MAX: usize = 12;
+/// The most sentences of a study.
+const SENTENCES_MAX: usize = 4;
+
+/// A line for each gate: its outcome, and its figure or why it has none.
+pub(super) fn gates(all: &[GateResult], width: usize, paint: &Paint) -> String {
+    let lines = all.iter().map(|gate| {
+        let word = format!("{:<10}", gate.outcome.words());
+        let name = match gate.name.contains(&gate.gate) {
+            true => gate.name.clone(),
+            false => format!("{}: {}", gate.name, gate.gate),
+        };
+        let mut text = format!("{name}{}: {}", at(&gate.condition), gate.subject);
+        if let Some(measured) = words::gate_measured(gate) {
+            text.push_str(&format!(" {measured}"));
+        }
+        if gate.outcome != GateOutcome::Passed
+            && let Some(why) = words::gate_why(gate)
+        {
+            text.push_str(&format!("; {why}"));
+        }
+        let text = shortened(&one_line(&text), width.saturating_sub(11));
+        format!("{} {text}\n", paint.with(colour_code(gate.outcome), &word))
+    });
+    lines.collect()
+}
+
+/// What events did, and latency against the offered rate.
+pub(super) fn sentences(analysis: &Analysis, width: usize, paint: &Paint) -> String {
+    let mut out = events(analysis, width, paint);
+    for curves in &analysis.curves {
+        for text in words::curves(curves).iter().take(SENTENCES_MAX) {
+            out.push_str(&wrapped("", text, 2, width));
+        }
+    }
+    out
+}
+
+/// What events did to each subject, the differences between them, and how many comparisons found
+/// none.
+fn events(analysis: &Analysis, width: usize, paint: &Paint) -> String {
+    let all: Vec<&Comparison> = by_metric(analysis)
+        .into_iter()
+        .filter(|c| c.metric.is_of_events())
+        .collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let table = grid(&Columns::of(&analysis.table), width);
+    let mut out = match table.lines().count() <= TABLE_MAX {
+        true => table,
+        false => String::new(),
+    };
+    let differs = |c: &&&Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
+    let differing = all.iter().filter(differs).count();
+    let shown = all.iter().filter(differs).take(SENTENCES_MAX);
+    out.extend(shown.map(|c| sentence(c, width, paint)));
+    let of = counted(all.len(), "comparison");
+    let text = match differing {
+        0 => {
+            let why = all.first().and_then(|c| words::notes(&c.notes));
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            format!("None of {of} found a difference{why}.")
+        }
+        some => format!("Of {of}, {some} found a difference."),
+    };
+    out.push_str(&wrapped("", &text, 0, width));
+    out
+}

@@ -1,0 +1,131 @@
+use super::*;
+use testing::journals::{curve_journal, journal};
+use testing::made_up::MadeUp;
+use verdict::analyse;
+
+fn shown(journal: &Journal) -> String {
+    terminal(journal, &analyse(journal), 100, false, Some("weigh-runs/7"))
+}
+
+#[test]
+fn question_ranking_sentence_caveats_and_the_rest_follow_each_other() {
+    let text = shown(&journal());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "What a <balancer> costs");
+    assert_eq!(lines[1], "6 of 6 blocks");
+    assert_eq!(lines[3], "Throughput at connections=96; latency at 2,000/s");
+    const WORDS: [&str; 9] = [
+        "value", "95%", "interval", "against", "direct", "p50", "p99", "CPU", "us/req",
+    ];
+    let words =
+        |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+    assert!(
+        lines[4].starts_with("  #  subject  ")
+            && words(lines[4]).ends_with(&WORDS.map(str::to_owned))
+    );
+    assert!(lines[5].starts_with("  1  direct   ████████"), "{text}");
+    assert!(
+        words(lines[5])
+            .ends_with(&["20,000/s", "-", "baseline", "404us", "800us", "10.0"].map(str::to_owned)),
+        "{text}"
+    );
+    assert!(lines[6].starts_with("  2  balance  ██████████  "), "{text}");
+    assert!(
+        lines[6].contains("13,800/s  [13,") && lines[6].contains("-31.0%"),
+        "{text}"
+    );
+    assert_eq!(lines[7], "");
+    assert!(
+        lines[8].starts_with("balance costs 31.0% of the throughput ["),
+        "{text}"
+    );
+    assert!(lines[8].contains("surely slower. Its p50 "), "{text}");
+    let below = lines[9..].join(" ");
+    let in_order = [
+        "Not ranked: lighttpd at connections=96: 6 of 6 blocks cannot be used; ",
+        "1 trial failed (lighttpd: did not become ready within 10 s); 5 trials are invalid (throughput:",
+        "Everything: weigh report weigh-runs/7 --verbose; pictures: report.html there.",
+    ];
+    let mut from = 0;
+    for part in in_order {
+        let at = below[from..]
+            .find(part)
+            .unwrap_or_else(|| panic!("no {part:?} in\n{text}"));
+        from += at;
+    }
+    assert!(lines.len() <= 15, "{} lines\n{text}", lines.len());
+}
+
+#[test]
+fn several_conditions_are_a_grid_with_places() {
+    let made = MadeUp {
+        conditions: 4,
+        ..MadeUp::of(5 * 4 * 5)
+    };
+    let text = shown(&made.journal());
+    let grid = text.find("Throughput, by connections\n").unwrap();
+    let head = text[grid..].lines().nth(1).unwrap();
+    let heads: Vec<&str> = head.split_whitespace().collect();
+    assert_eq!(
+        heads,
+        ["subject", "8", "#", "16", "#", "32", "#", "64", "#"]
+    );
+    let first = text[grid..].lines().nth(2).unwrap();
+    assert!(
+        first.starts_with("  direct") && first.ends_with("  1"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\nMedian latency at 5,000/s, by connections\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("In throughput, direct is first under "),
+        "{text}"
+    );
+}
+
+#[test]
+fn names_of_others_make_no_lines_and_colours_go_without_a_terminal() {
+    let mut journal = journal();
+    journal.header.title = "a\x1b[31m\nb".into();
+    let text = shown(&journal);
+    assert!(text.starts_with("a\u{241b}[31m\u{240a}b\n"), "{text}");
+    assert!(!text.contains('\x1b'));
+    let coloured = terminal(&journal, &analyse(&journal), 100, true, None);
+    assert!(coloured.starts_with("\x1b[1ma\u{241b}[31m"), "{coloured:?}");
+}
+
+#[test]
+fn gates_have_a_line_each_and_curves_their_sentences() {
+    let (journal, analysis) = crate::study::gates::tests::gated();
+    let text = terminal(&journal, &analysis, 100, false, None);
+    let lines: Vec<&str> = text.lines().skip(2).take(5).collect();
+    assert!(
+        lines[0].starts_with(
+            "breached   speed: balance: throughput > -3% at connections=96: balance -31.0% ["
+        ),
+        "{text}"
+    );
+    assert!(
+        lines[2].starts_with(
+            "not judged lighttpd: throughput > -3% at connections=96: lighttpd; 6 of 6"
+        ),
+        "{text}"
+    );
+    assert!(
+        lines.iter().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    let text = shown(&curve_journal());
+    assert!(
+        text.contains("passes 1 ms at") && !text.contains("offered/s"),
+        "{text}"
+    );
+}
+
+#[test]
+fn times_are_as_long_as_they_are_said() {
+    let said: Vec<String> = [48.2, 89.0, 95.0, 7_500.0].map(long_time).to_vec();
+    assert_eq!(said, ["48 s", "89 s", "2 min", "2 h 5 min"]);
+}

@@ -1,0 +1,290 @@
+//! The warnings that change the reading, each kind once and in a line.
+
+use std::mem::discriminant;
+
+use readings::text::{fraction, grouped, listed, number, percent, rate};
+
+use super::places::places;
+use super::setting_words;
+use crate::metric::words::shown_change;
+use crate::summary::ranking::words::short;
+use crate::trial::lag::words::others as others_took;
+use crate::{NoiseFloor, Place, Warning, WarningEffect, with_effect};
+use readings::text::compact::time;
+use readings::text::joined;
+
+/// What changes the answer: a line for each kind, the gravest first, each for all subjects that it is
+/// true of.
+pub fn caveats(all: &[Warning]) -> Vec<String> {
+    let mut kinds: Vec<Vec<&Warning>> = Vec::new();
+    for one in with_effect(all, WarningEffect::ChangesAnswer) {
+        let is_its = |kind: &&mut Vec<&Warning>| {
+            let is_recorded = matches!(one, Warning::Recorded { .. });
+            !is_recorded && discriminant(kind[0]) == discriminant(one)
+        };
+        match kinds.iter_mut().find(is_its) {
+            Some(kind) => kind.push(one),
+            None => kinds.push(vec![one]),
+        }
+    }
+    for kind in &mut kinds {
+        kind.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    }
+    kinds.iter().filter_map(|kind| caveat(kind)).collect()
+}
+
+/// How grave it is among others of its kind.
+fn size(warning: &Warning) -> f64 {
+    match warning {
+        Warning::RateNotKept {
+            answered_per_s,
+            offered_per_s,
+            ..
+        } => -answered_per_s / offered_per_s,
+        Warning::Errors {
+            failed, requests, ..
+        } => *failed as f64 / *requests as f64,
+        Warning::LostSyns {
+            late, connections, ..
+        } => *late as f64 / *connections as f64,
+        Warning::SliceLength { ratio, .. } => ratio.ln().abs(),
+        Warning::IdleConnections {
+            busy, connections, ..
+        } => -busy / *connections as f64,
+        Warning::BiasedBaseline { floor, .. } => floor.ratio.ln().abs(),
+        Warning::ClientPauses { found, .. } => found.p99_us,
+        _ => 0.0,
+    }
+}
+
+/// What widens intervals, in one line; `None` where nothing does.
+pub fn widening(all: &[Warning]) -> Option<String> {
+    let mut causes: Vec<String> = Vec::new();
+    for one in with_effect(all, WarningEffect::WidensInterval) {
+        let cause = match one {
+            Warning::OtherPrograms { others, .. } => others_took(others),
+            Warning::WideFloor { floor, .. } => {
+                format!("the baseline against itself is {}", floor_words(floor))
+            }
+            Warning::DependentBlocks { .. } => "blocks depend on the blocks before".to_owned(),
+            Warning::Unresolved { metric, .. } => {
+                format!("too few answers for {}", short(*metric))
+            }
+            _ => continue,
+        };
+        // The widest floor is enough.
+        let is_floor = matches!(one, Warning::WideFloor { .. });
+        let has_floor = causes.iter().any(|cause| cause.starts_with("the baseline"));
+        if !causes.contains(&cause) && !(is_floor && has_floor) {
+            causes.push(cause);
+        }
+    }
+    (!causes.is_empty()).then(|| {
+        format!(
+            "Intervals are wider than they could be: {}.",
+            listed(&causes)
+        )
+    })
+}
+
+fn floor_words(floor: &NoiseFloor) -> String {
+    let change = shown_change(floor.ratio, floor.low.zip(floor.high));
+    format!("{change} in {}", short(floor.metric))
+}
+
+/// A kind of warning in a line, by its first.
+fn caveat(kind: &[&Warning]) -> Option<String> {
+    let at: Vec<&Place> = kind.iter().filter_map(|one| one.place()).collect();
+    let at = places(&at);
+    let up_to = |several: &str| match kind.len() {
+        1 => String::new(),
+        _ => several.to_owned(),
+    };
+    Some(match kind.first()? {
+        Warning::Recorded { .. } => super::warning(kind[0]),
+        Warning::BiasedBaseline { floor, matters } => format!(
+            "{} differs from itself by {}, more than the margin ({}): so may everything else.",
+            floor.baseline,
+            floor_words(floor),
+            fraction(*matters)
+        ),
+        Warning::RateNotKept {
+            answered_per_s,
+            offered_per_s,
+            ..
+        } => format!(
+            "{at} answered {}{} of {} requests/s: the latency is that of an overload.",
+            up_to("as few as "),
+            rate(*answered_per_s),
+            rate(*offered_per_s)
+        ),
+        Warning::TlsDiffers { other, .. } => {
+            format!("{at} and {other} do not use the same TLS, which is a part of the difference.")
+        }
+        Warning::ConnectionsDiffer {
+            other, per_request, ..
+        } => format!(
+            "{at} opened {}{} new connections per request, {other} fewer: opening them is a part of \
+             the difference.",
+            up_to("up to "),
+            number(per_request[0], 3, false)
+        ),
+        Warning::CongestionDiffers { sides, .. } => format!(
+            "{} and {} do not use the same congestion control, which may be a part of the difference.",
+            sides[0].at.subject, sides[1].at.subject
+        ),
+        Warning::Settings { .. } => {
+            let each = kind.iter().filter_map(|one| match one {
+                Warning::Settings { difference, .. } => {
+                    let values = joined(&difference.values, |one| {
+                        format!("{} of {}", one.value, one.subjects.join(", "))
+                    });
+                    Some(format!("{} ({values})", setting_words(&difference.setting)))
+                }
+                _ => None,
+            });
+            format!(
+                "The servers differ in settings that change results a lot: {}.",
+                listed(&each.collect::<Vec<_>>())
+            )
+        }
+        Warning::AtLeast { .. } => {
+            format!("The client was the bottleneck for {at}: at least that throughput.")
+        }
+        Warning::Errors {
+            failed, requests, ..
+        } => format!(
+            "{}{} of {} requests to {at} failed; the latency leaves them out.",
+            up_to("Up to "),
+            grouped(*failed),
+            grouped(*requests)
+        ),
+        Warning::Unsettled { .. } => {
+            format!("{at} had no steady state: a longer warm-up or window is needed.")
+        }
+        Warning::SliceLength { ratio, .. } => format!(
+            "The length of slices changes the throughput of {at} by {}{}: lengthen design.slice.",
+            up_to("up to "),
+            percent((1.0 / ratio - 1.0) * 100.0, 1, true)
+        ),
+        Warning::Handshakes { .. } => {
+            format!("The answers of {at} were upgrades: these are handshakes, not messages.")
+        }
+        Warning::IdleConnections {
+            busy, connections, ..
+        } => format!(
+            "The connections of {at} stood still for {}{} of the time.",
+            up_to("up to "),
+            percent((1.0 - busy / *connections as f64) * 100.0, 0, false)
+        ),
+        Warning::LostSyns {
+            late, connections, ..
+        } => format!(
+            "{}{} of {} connections to {at} lost their first SYN.",
+            up_to("Up to "),
+            grouped(*late),
+            grouped(*connections)
+        ),
+        Warning::ClientPauses { found, .. } => match found.p99_us_without {
+            Some(without) => format!(
+                "The client's CPU paused: without that p99 of {at} is {}, not {}.",
+                time(without),
+                time(found.p99_us)
+            ),
+            None => format!("The client's CPU paused so often that p99 of {at} is its own."),
+        },
+        Warning::UncountedCpu(servers) => format!(
+            "CPU time of {} may be incomplete (root, or a control group, has all of it).",
+            joined(servers, |name| format!("`{name}`"))
+        ),
+        Warning::DependentBlocks { .. }
+        | Warning::WideFloor { .. }
+        | Warning::OtherPrograms { .. }
+        | Warning::SteadyStateUnchecked { .. }
+        | Warning::Unresolved { .. }
+        | Warning::UncountedUpstreams { .. } => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::warnings::words::warnings;
+    use crate::{CpusOfOthers, Metric};
+    use readings::Condition;
+
+    fn place(subject: &str, level: &str) -> Place {
+        Place {
+            subject: subject.into(),
+            condition: Condition::from([("connections".to_owned(), level.to_owned())]),
+        }
+    }
+
+    fn unresolved(subject: &str, level: &str, blocks: usize) -> Warning {
+        Warning::Unresolved {
+            at: place(subject, level),
+            metric: Metric::LatencyUsP99,
+            blocks,
+        }
+    }
+
+    #[test]
+    fn what_is_true_of_several_is_said_once() {
+        let all = [
+            unresolved("a", "8", 3),
+            unresolved("b", "8", 3),
+            unresolved("b", "16", 3),
+            unresolved("a", "16", 3),
+            unresolved("c", "16", 2),
+        ];
+        let said = warnings(&all);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(
+            said[0].starts_with(
+                "the 99th percentile of latency of a and b at connections=16; connections=8 is \
+                 unresolved"
+            ),
+            "{said:?}"
+        );
+        assert!(
+            said[1].contains(" of c at connections=16 is unresolved"),
+            "{said:?}"
+        );
+        assert_eq!(
+            widening(&all).unwrap(),
+            "Intervals are wider than they could be: too few answers for p99."
+        );
+        assert!(caveats(&all).is_empty());
+    }
+
+    #[test]
+    fn sixty_of_a_kind_are_one_line() {
+        let many = |number: usize| Warning::RateNotKept {
+            at: place(&format!("s{number}"), "8"),
+            answered_per_s: 3_000.0 + number as f64,
+            offered_per_s: 5_000.0,
+        };
+        let all: Vec<Warning> = (0..60).map(many).collect();
+        assert_eq!(
+            caveats(&all),
+            [
+                "60 subjects at connections=8 answered as few as 3,000 of 5,000 requests/s: the \
+                 latency is that of an overload."
+            ]
+        );
+        assert_eq!(widening(&all), None);
+        let others = CpusOfOthers {
+            cpus: 0.5,
+            of_cpus: 2,
+        };
+        let busy = [Warning::OtherPrograms {
+            others,
+            least_difference: None,
+        }];
+        assert_eq!(
+            widening(&busy).unwrap(),
+            "Intervals are wider than they could be: other programs and the hypervisor took 0.5 of \
+             the machine's 2 CPUs."
+        );
+    }
+}
