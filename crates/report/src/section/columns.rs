@@ -114,17 +114,14 @@ const INSTRUCTIONS: &str = "instructions/req";
 const USER_INSTRUCTIONS: &str = "user instructions/req";
 const SWITCHES: &str = "switches/req";
 const FAULTS: &str = "faults/req";
-const USER_SYSTEM: &str = "user+system us/req";
+const USER_SYSTEM: &str = "user+system";
 const MEMORY: &str = "peak memory";
 const PER_CORE: &str = "requests/core";
 /// A figure of a server in a row, by its name.
 type ServerCell = fn(&SubjectRow, &str) -> Option<String>;
 
 /// What is known of each server.
-const OF_SERVERS: [(&str, ServerCell); 9] = [
-    ("first", |r, server| {
-        own(r, server)?.first.then(|| "yes".to_owned())
-    }),
+const OF_SERVERS: [(&str, ServerCell); 8] = [
     ("CPU us/req", |r, server| {
         let us = r.server_cpu_us_per_request.get(server)?;
         Some(three_digits(*us))
@@ -299,7 +296,7 @@ pub(crate) fn legend(figures: &Figures) -> String {
             USER_INSTRUCTIONS,
             "instructions that each server retired per request in its own code",
         ),
-        ("first", "the load addresses it"),
+        ("server", "the load addresses the first of each subject"),
         (PER_CORE, "requests for each second of its CPU time"),
         (SWITCHES, "context switches of each server per request"),
         (FAULTS, "page faults of each server per request"),

@@ -194,8 +194,8 @@ mod tests {
             names,
             [
                 ["direct", "origin"],
-                ["balance", "balance"],
-                ["balance", "origin"]
+                ["balance", "origin"],
+                ["balance", "balance"]
             ]
         );
         assert!(rows[1].contains(&"1.50".to_owned()), "{text}");

@@ -9,4 +9,5 @@ mod judged;
 mod line_limits;
 mod old_journals;
 mod schemas;
+mod servers;
 mod size;
