@@ -13,12 +13,13 @@ use experiment::{Recipes, catalogue};
 use serde_json::{Map, Value};
 
 /// The tables of fields: their names, and where their objects stand in a schema.
-const TABLES: [(&str, &str, &str); 9] = [
+const TABLES: [(&str, &str, &str); 10] = [
     ("reading", "journal", "/$defs/reading"),
     ("samples", "journal", "/$defs/samples"),
     ("load-reading", "journal", "/$defs/load"),
     ("result", "result", ""),
     ("comparison", "result", "/properties/comparisons/items"),
+    ("level", "result", "/properties/levels/items"),
     ("tiers", "result", "/properties/tiers/items"),
     ("interaction", "result", "/properties/interactions/items"),
     ("bottleneck", "result", "/properties/bottlenecks/items"),

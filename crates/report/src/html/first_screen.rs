@@ -27,7 +27,7 @@ pub(crate) fn first_screen(journal: &Journal, analysis: &Analysis, facts: &RunFa
         ));
     }
     out.push_str(&tables(analysis, header));
-    if analysis.comparisons.is_empty() {
+    if analysis.all_comparisons().next().is_none() {
         for text in words::uncompared(analysis) {
             out.push_str(&format!("<p>{}</p>\n", prose(&text)));
         }

@@ -6,6 +6,7 @@ mod browser;
 mod chromium;
 mod corpus;
 mod judged;
+mod levels;
 mod made_up;
 mod old_journals;
 mod schemas;

@@ -190,6 +190,7 @@ fn dry_run(
                 "sentence": fit_words(&fit),
             })),
             "gates": experiment.gates.iter().map(readings::Gate::full_text).collect::<Vec<_>>(),
+            "compared": plan.compared,
             "missing": missing,
             "drivers": plan.drivers.iter().map(|driver| json!({
                 "driver": driver.name,
