@@ -1,6 +1,6 @@
 //! What a run will compare, in words.
 
-use crate::spec::{Experiment, Factor};
+use crate::spec::{Experiment, Factor, Rate};
 
 /// What will be compared, each in a phrase; empty if nothing will be.
 ///
@@ -16,13 +16,23 @@ pub(crate) fn compared(experiment: &Experiment) -> Vec<String> {
             names.filter(|name| *name != design.baseline).collect(),
         ),
     };
+    let has_own_rates = experiment.load.rate == Rate::Auto
+        && !design.latency_window.is_zero()
+        && experiment
+            .factors
+            .iter()
+            .all(|factor| factor.name != "rate");
+    let without = match has_own_rates {
+        true => " (not by latency: each condition has a rate of its own, unless [load] has one)",
+        false => "",
+    };
     let of_levels = |factor: &Factor| {
         let named = design.reference.get(&factor.name);
         let is_asked = experiment.subjects.len() == 1 || named.is_some();
         let first = factor.levels.first().map(|level| &level.text);
         (is_asked && factor.levels.len() > 1).then(|| {
             format!(
-                "the levels of {} of {}, against {}",
+                "the levels of {} of {}, against {}{without}",
                 factor.name,
                 subjects.join(", "),
                 named.or(first).map_or("", |level| level)

@@ -146,7 +146,7 @@ fn the_catalogue_takes_as_long_as_it_says() {
 
 /// A server behind one subject, with factors.
 const ONE_SUBJECT: &str = "title = \"t\"\n[servers.front]\nrecipe = \"balance\"\nupstreams = [\"back\"]\n\
-     [servers.back]\nrecipe = \"origin\"\n[subjects]\na = \"http://front/\"\n";
+     [servers.back]\nrecipe = \"origin\"\n[load]\nrate = 50\n[subjects]\na = \"http://front/\"\n";
 
 #[test]
 fn the_plan_says_what_will_be_compared() {
@@ -162,6 +162,11 @@ fn the_plan_says_what_will_be_compared() {
     let first = "\ncompared: the levels of back.threads of a, against 1; the levels of connections \
                  of a, against 16\n";
     assert!(of(factors).contains(first), "{}", of(factors));
+    let text = format!("{ONE_SUBJECT}{factors}").replace("rate = 50", "");
+    let auto = Plan::new(&good(parse(&text)), 1).compared;
+    assert!(auto[0].ends_with(
+        "against 1 (not by latency: each condition has a rate of its own, unless [load] has one)"
+    ));
     let named = format!("{factors}[design]\nreference = {{ back.threads = 2 }}\n");
     assert!(
         of(&named).contains("of back.threads of a, against 2;"),

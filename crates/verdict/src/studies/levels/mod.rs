@@ -12,6 +12,8 @@
 //! - Each condition of a block is repeated on its own. Of a block's attempts at a level the one that
 //!   counts is paired; the others count as starts only.
 //!
+//! What the open loop measures is compared only where its rate was the same, or is the factor.
+//!
 //! With one subject the levels of every factor are compared, with several those of the factors whose
 //! reference level is declared: whether what subjects cost depends on a factor, interactions say.
 
@@ -21,6 +23,7 @@ use serde::Serialize;
 use crate::comparison::compare::comparisons;
 use crate::comparison::draft::in_run;
 use crate::comparison::tiers::tiers;
+use crate::metric::of_trial::offered;
 use crate::summary::ranking::rankings;
 use crate::trial::cells::Cells;
 use crate::{Comparison, Ranking, Rules};
@@ -113,7 +116,8 @@ impl Question<'_> {
                 conditions.push(others);
             }
         }
-        let of_open_loop = |factor: &str| cells.open_loop_factors.iter().any(|one| one == factor);
+        let mut of_rate = cells.open_loop_factors.iter();
+        let is_of_rate = of_rate.any(|one| one == self.factor);
         let header = RunHeader {
             baseline: baseline.clone(),
             subjects: self.levels.iter().map(|(_, name)| name.clone()).collect(),
@@ -127,10 +131,11 @@ impl Question<'_> {
         let cells = Cells::of(&header, &trials).not_in_turns();
         let (compared, ranked) = in_run(&rules, &cells, |run| {
             let (mut compared, _) = comparisons(run);
-            // What the closed loop measures cannot differ between them.
-            let acts =
-                |one: &Comparison| !(of_open_loop(self.factor) && one.metric.is_of_closed_loop());
-            compared.retain(acts);
+            compared.retain(|one| match is_of_rate {
+                // What the closed loop measures cannot differ between them.
+                true => !one.metric.is_of_closed_loop(),
+                false => !one.metric.is_of_open_loop() || is_at_one_rate(&trials, one),
+            });
             let ranked = rankings(&compared, &tiers(run, &compared));
             (compared, ranked)
         });
@@ -174,6 +179,24 @@ impl Question<'_> {
         }
         Some(trial)
     }
+}
+
+/// Whether two levels had the same rate in the open loop. Where it is chosen for each condition, a
+/// level that carries more has to carry more, and latencies say nothing of it.
+fn is_at_one_rate(trials: &[Trial], one: &Comparison) -> bool {
+    let is_its = |trial: &&Trial| {
+        let condition = &one.condition;
+        let mut named = trial.condition.iter();
+        [&one.subject, &one.baseline].contains(&&trial.subject)
+            && condition
+                .keys()
+                .all(|factor| trial.condition.contains_key(factor))
+            && named.all(|(factor, level)| condition.get(factor).is_none_or(|own| own == level))
+    };
+    let rates = trials.iter().filter(is_its);
+    let mut rates = rates.filter_map(|trial| offered(trial.reading()?.latency.as_ref()?));
+    let first = rates.next();
+    first.is_none_or(|first| rates.all(|rate| (rate / first - 1.0).abs() < 0.005))
 }
 
 #[cfg(test)]

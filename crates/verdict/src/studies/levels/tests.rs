@@ -243,6 +243,25 @@ fn the_rate_of_the_open_loop_is_compared_by_latency_only() {
 }
 
 #[test]
+fn latencies_at_rates_of_their_own_are_not_compared() {
+    let header = run(3, &["0", "32"], &[96]);
+    let compared = |rates: [f64; 2]| {
+        let mut trials = Vec::new();
+        for block in 1..=3 {
+            for (condition, rate) in header.conditions.iter().zip(rates) {
+                let outcome = done(Some(closed(9_000.0)), Some(open(rate, 400.0)));
+                trials.push(row(block, condition, "nginx", false, outcome));
+            }
+        }
+        let levels = analyse(&header, &trials).levels;
+        let metrics = levels.iter().map(|one| one.comparison.metric);
+        metrics.collect::<Vec<_>>()
+    };
+    assert_eq!(compared([1_000.0, 2_000.0]), [Metric::RequestsPerS]);
+    assert!(compared([1_000.0, 1_000.0]).contains(&Metric::LatencyUsP50));
+}
+
+#[test]
 fn a_level_that_was_repeated_alone_still_has_its_block() {
     let header = run(3, &["0", "32"], &[96]);
     let mut random = Normal::with_seed(24);
