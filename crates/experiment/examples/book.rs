@@ -19,6 +19,7 @@ const TABLES: [(&str, &str, &str); 10] = [
     ("load-reading", "journal", "/$defs/load"),
     ("result", "result", ""),
     ("comparison", "result", "/properties/comparisons/items"),
+    ("level", "result", "/properties/levels/items"),
     ("tiers", "result", "/properties/tiers/items"),
     ("rankings", "result", "/properties/rankings/items"),
     ("interaction", "result", "/properties/interactions/items"),

@@ -45,6 +45,7 @@ pub use studies::curve::{
     SubjectCurve, settling_requests,
 };
 pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
+pub use studies::levels::LevelComparison;
 pub use studies::load::JudgedLoad;
 pub use studies::scaling as usl;
 pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};

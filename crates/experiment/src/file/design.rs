@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use super::factors::written::level_text;
 use super::names::QUICK_KEYS;
-use crate::spec::{Apart, Design, SliceLength};
+use crate::spec::{Apart, Design, Experiment, SliceLength};
+use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
-use config::tree::Tree;
-use config::units;
+use config::tree::{Entry, Tree};
+use config::units::{self, shown};
 use readings::GateMetric;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -20,7 +22,7 @@ pub(super) fn design(reader: &mut Reader, top: &Section<'_>, first_subject: &str
         return design;
     };
     let mut known = QUICK_KEYS.to_vec();
-    known.extend(["baseline", "primary"]);
+    known.extend(["baseline", "primary", "reference"]);
     section.only(reader, &known);
     if let Some(baseline) = section.text(reader, "baseline") {
         design.baseline = baseline;
@@ -39,9 +41,60 @@ pub(super) fn design(reader: &mut Reader, top: &Section<'_>, first_subject: &str
             }
         }
     }
+    if let Some(reference) = section.section(reader, "reference") {
+        let entries = reference.table.entries.iter();
+        let level = |entry: &Entry| (entry.name.clone(), level_text(&entry.node));
+        design.reference = entries.map(level).collect();
+    }
     let events = top.table.get("events").is_some();
     design_values(reader, &section, &mut design, events);
     design
+}
+
+/// Checks that `reference` names levels of factors.
+pub(super) fn check_reference(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+    for (name, level) in &experiment.design.reference {
+        let place = top
+            .place_of(&["design", "reference", name])
+            .unwrap_or_default();
+        let mut factors = experiment.factors.iter();
+        let Some(factor) = factors.find(|factor| factor.name == *name) else {
+            let names = experiment.factors.iter().map(|factor| factor.name.as_str());
+            reader.report(
+                Problem::at(
+                    place,
+                    format!(
+                        "`design.reference` names an unknown factor: `{}`",
+                        shown(name)
+                    ),
+                    "not in [factors]",
+                )
+                .help(suggestion(name, "factors", names)),
+            );
+            continue;
+        };
+        if !factor.levels.iter().any(|one| one.text == *level) {
+            let levels = factor
+                .levels
+                .iter()
+                .map(|one| format!("`{}`", shown(&one.text)));
+            reader.report(
+                Problem::at(
+                    place,
+                    format!(
+                        "`{}` is no level of the factor `{}`",
+                        shown(level),
+                        shown(name)
+                    ),
+                    "expected one of its levels",
+                )
+                .help(format!(
+                    "its levels are {}",
+                    levels.collect::<Vec<_>>().join(", ")
+                )),
+            );
+        }
+    }
 }
 
 /// The keys that `[design]` and `[quick]` share. With `events` there is no closed loop, whose

@@ -359,6 +359,8 @@ fn expect(expect: &Expect) -> Table {
 fn design(design: &Design) -> Table {
     let mut table = Table::new();
     table.put("baseline", design.baseline.as_str());
+    let reference = design.reference.iter();
+    table.put_table("reference", reference.map(|(f, level)| (f, level.as_str())));
     table.put("blocks", design.blocks);
     table.put("warmup", duration_text(design.warmup));
     table.put("window", duration_text(design.window));

@@ -2,6 +2,7 @@
 
 mod estimate;
 pub mod within;
+mod words;
 
 pub use estimate::SEARCH;
 
@@ -40,6 +41,8 @@ pub struct Plan {
     /// Whether the estimate is a lower limit, as with several loads: the time between their slices
     /// depends on how long answers take.
     pub is_least: bool,
+    /// What will be compared, each in a phrase; empty if nothing will be.
+    pub compared: Vec<String>,
     /// What makes the load: each driver with its parameters, and the subjects that it is for.
     pub drivers: Vec<DriverUse>,
 }
@@ -127,6 +130,7 @@ impl Plan {
                 .saturating_mul(experiment.design.blocks),
             searches: experiment.searches_time(),
             is_least: experiment.has_loads_together(),
+            compared: words::compared(experiment),
             drivers: drivers(experiment),
         }
     }
@@ -173,6 +177,7 @@ impl Plan {
                 self.unused_servers.join(", ")
             ));
         }
+        out.push_str(&words::compared_line(&self.compared));
         for driver in &self.drivers {
             let of = match driver.subjects.as_slice() {
                 [] => String::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use readings::{Gate, GateMetric, HostSpec, HttpVersion};
+use readings::{Condition, Gate, GateMetric, HostSpec, HttpVersion};
 
 use super::event::{Event, ParamValue};
 use super::load::{Choice, LoadChange, LoadSpec, NamedLoad};
@@ -236,6 +236,8 @@ pub enum BodyCheck {
 pub struct Design {
     /// The subject that the others are compared with.
     pub baseline: String,
+    /// By factor, the level that its others are compared with, where that is not the first.
+    pub reference: Condition,
     /// Number of blocks; each starts all servers afresh.
     pub blocks: u32,
     /// Load before measuring, per subject and block.
@@ -290,6 +292,7 @@ impl Design {
     pub fn with_baseline(baseline: &str) -> Self {
         Self {
             baseline: baseline.to_owned(),
+            reference: Condition::new(),
             blocks: 30,
             warmup: Self::WARMUP,
             window: Duration::from_secs(10),

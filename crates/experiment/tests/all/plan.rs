@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{GOOD, assert_shown, good, parse, parse_set, recipes};
+use crate::support::{GOOD, assert_shown, good, parse, parse_set, recipes, rendered};
 use experiment::plan::Plan;
 use experiment::{Experiment, catalogue};
 
@@ -142,4 +142,74 @@ fn the_catalogue_takes_as_long_as_it_says() {
     assert!((900..1800).contains(&estimate("proxy-cost", false)));
     assert!((60..120).contains(&estimate("lighttpd-proxy", true)));
     assert!((2700..7200).contains(&estimate("lighttpd-proxy", false)));
+}
+
+/// A server behind one subject, with factors.
+const ONE_SUBJECT: &str = "title = \"t\"\n[servers.front]\nrecipe = \"balance\"\nupstreams = [\"back\"]\n\
+     [servers.back]\nrecipe = \"origin\"\n[load]\nrate = 50\n[subjects]\na = \"http://front/\"\n";
+
+#[test]
+fn the_plan_says_what_will_be_compared() {
+    let of = |more: &str| {
+        let text = format!("{ONE_SUBJECT}{more}");
+        Plan::new(&good(parse(&text)), 1).describe(&[])
+    };
+    let nothing = "\nnothing is compared: there is one subject, and no factor with two levels\n";
+    for one in ["", "[factors]\nconnections = [16]\n"] {
+        assert!(of(one).contains(nothing), "{}", of(one));
+    }
+    let factors = "[factors]\nback.threads = [1, 2]\nconnections = [16, 64]\n";
+    let first = "\ncompared: the levels of back.threads of a, against 1; the levels of connections \
+                 of a, against 16\n";
+    assert!(of(factors).contains(first), "{}", of(factors));
+    let text = format!("{ONE_SUBJECT}{factors}").replace("rate = 50", "");
+    let auto = Plan::new(&good(parse(&text)), 1).compared;
+    assert!(auto[0].ends_with(
+        "against 1 (not by latency: each condition has a rate of its own, unless [load] has one)"
+    ));
+    let named = format!("{factors}[design]\nreference = {{ back.threads = 2 }}\n");
+    assert!(
+        of(&named).contains("of back.threads of a, against 2;"),
+        "{}",
+        of(&named)
+    );
+    let two = format!("b = \"http://back/\"\n{named}");
+    let both = "\ncompared: b, against a; the levels of back.threads of each subject, against 2\n";
+    assert!(of(&two).contains(both), "{}", of(&two));
+}
+
+#[test]
+fn a_reference_is_a_level_of_a_factor_and_is_written_again() {
+    let text = |reference: &str| {
+        format!(
+            "{ONE_SUBJECT}[factors]\nback.threads = [1, 2]\n[design]\nreference = {{ {reference} }}\n"
+        )
+    };
+    for reference in ["back.threads = 2", "\"back.threads\" = \"2\""] {
+        let experiment = good(parse(&text(reference)));
+        assert_eq!(experiment.design.reference["back.threads"], "2");
+        let again = good(parse(&experiment.to_toml()));
+        assert_eq!(again.design.reference, experiment.design.reference);
+    }
+    for (reference, said) in [
+        (
+            "back.thread = 2",
+            [
+                "`design.reference` names an unknown factor: `back.thread`",
+                "did you mean `back.threads`?",
+            ],
+        ),
+        (
+            "back.threads = 4",
+            [
+                "`4` is no level of the factor `back.threads`",
+                "its levels are `1`, `2`",
+            ],
+        ),
+    ] {
+        let shown = rendered(&parse(&text(reference)).unwrap_err());
+        for part in said.into_iter().chain([reference]) {
+            assert!(shown.contains(part), "no {part:?} in\n{shown}");
+        }
+    }
 }

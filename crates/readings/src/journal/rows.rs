@@ -85,6 +85,9 @@ pub struct RunHeader {
     /// cannot differ between their levels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_loop_factors: Vec<String>,
+    /// The levels that the others of their factor are compared with, as declared: by factor.
+    #[serde(default, skip_serializing_if = "Condition::is_empty")]
+    pub reference: Condition,
     /// The loads, if several are made at the same time. The fields of a [`Reading`] are those of
     /// the first compared one; the others are in [`Reading::beside`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -121,6 +124,7 @@ impl Default for RunHeader {
             started_unix_s: 0,
             published: Vec::new(),
             open_loop_factors: Vec::new(),
+            reference: Condition::new(),
             loads: Vec::new(),
             gates: Vec::new(),
             label: None,

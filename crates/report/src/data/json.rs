@@ -3,21 +3,22 @@
 use readings::RunHeader;
 use serde::Serialize;
 use serde_json::{Value, json as object};
-use verdict::{Analysis, LatencyCurves, Starts};
+use verdict::{Analysis, Comparison, LatencyCurves, Starts};
 
 use verdict::words;
 
 /// A run's result as one JSON document: the text of `summary.json`.
 ///
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `gates`, `comparisons` (ratios
-/// are subject over baseline; figures that do not exist are `null`), `tiers`, `rankings`, `interactions`,
+/// are subject over baseline; figures that do not exist are `null`), `levels` (of factors, against
+/// each other), `tiers`, `rankings`, `interactions`,
 /// `noise_floor`, `shifts` (the latency quantile by quantile), `pauses` (of the client, by
 /// block), `table`, `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let placement = words::placement(&analysis.placements);
-    let comparisons = analysis.comparisons.iter().map(|c| {
+    let comparison = |c: &Comparison| {
         let note = words::notes(&c.notes);
         with(
             c,
@@ -31,7 +32,10 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
                 ),
             ],
         )
-    });
+    };
+    let comparisons = analysis.comparisons.iter().map(comparison);
+    let levels = analysis.levels.iter();
+    let levels = levels.map(|one| with(one, &[("comparison", comparison(&one.comparison))]));
     let floors = analysis.noise_floor.iter();
     let floors = floors.map(|floor| with_sentence(floor, words::noise_floor(floor)));
     let tiers = analysis.tiers.iter();
@@ -66,6 +70,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "stage": with_sentence(&analysis.stage, words::stage(&analysis.stage)),
         "gates": crate::study::gates::gates_json(&analysis.gates),
         "comparisons": comparisons.collect::<Value>(),
+        "levels": levels.collect::<Value>(),
         "tiers": tiers.collect::<Value>(),
         "rankings": analysis.rankings,
         "interactions": interactions.collect::<Value>(),

@@ -32,7 +32,7 @@ pub(crate) fn first_screen(journal: &Journal, analysis: &Analysis, facts: &RunFa
     if let Some(text) = words::closing(analysis) {
         out.push_str(&format!("<p class=\"closing\">{}</p>\n", prose(&text)));
     }
-    if analysis.comparisons.is_empty() {
+    if analysis.all_comparisons().next().is_none() {
         for text in words::uncompared(analysis) {
             out.push_str(&format!("<p>{}</p>\n", prose(&text)));
         }

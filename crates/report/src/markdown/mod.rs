@@ -24,7 +24,7 @@ pub fn markdown(header: &RunHeader, analysis: &Analysis) -> String {
             escaped(&after_word(c))
         ));
     }
-    if analysis.comparisons.is_empty() {
+    if analysis.all_comparisons().next().is_none() {
         for text in words::uncompared(analysis) {
             out.push_str(&format!("{}\n", escaped(&text)));
         }

@@ -37,11 +37,11 @@ pub fn pull_request(view: &PullRequest<'_>) -> String {
     }
     let comparisons = by_metric(analysis);
     if !comparisons.is_empty() {
-        out.push_str(&format!("\n{}", table(&figures(header, &comparisons))));
+        out.push_str(&format!("\n{}", table(&figures(view, &comparisons))));
         let confidence = comparisons[0].confidence;
         out.push_str(&format!(
-            "\n(Against `{}`; {} intervals over {}.)\n",
-            code(&header.baseline),
+            "\n(Against {}; {} intervals over {}.)\n",
+            baselines(&comparisons),
             readings::text::fraction(confidence),
             counted(analysis.stage.blocks_done as usize, "block")
         ));
@@ -88,6 +88,18 @@ fn marker(name: &str) -> String {
     name.replace("--", "-_")
 }
 
+/// What was compared with: the baseline, the reference levels of factors.
+fn baselines(comparisons: &[&Comparison]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for c in comparisons {
+        let name = format!("`{}`", code(&c.baseline));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    readings::text::listed(&names)
+}
+
 /// Text in backquotes.
 fn code(text: &str) -> String {
     crate::visible(text).replace(['`', '\n', '<', '>'], "'")
@@ -115,9 +127,10 @@ fn headline(view: &PullRequest<'_>) -> String {
 }
 
 /// A row for each comparison: the ratio with its interval, and the absolute figures.
-fn figures(header: &RunHeader, comparisons: &[&Comparison]) -> Columns {
+fn figures(view: &PullRequest<'_>, comparisons: &[&Comparison]) -> Columns {
+    let (header, analysis) = (view.header, view.analysis);
     let with_condition = comparisons.iter().any(|c| !c.condition.is_empty());
-    let with_subject = header.subjects.len() > 2;
+    let with_subject = header.subjects.len() != 2 || !analysis.levels.is_empty();
     let mut head = vec!["", "verdict", "change", "baseline", "subject"];
     let mut numeric = vec![false, false, true, true, true];
     if with_subject {

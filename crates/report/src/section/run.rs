@@ -168,7 +168,7 @@ pub(crate) fn invalid_trial(trial: &InvalidTrial) -> String {
 
 /// The comparisons with throughput first, otherwise in the run's order.
 pub(crate) fn by_metric(analysis: &Analysis) -> Vec<&Comparison> {
-    let mut sorted: Vec<&Comparison> = analysis.comparisons.iter().collect();
+    let mut sorted: Vec<&Comparison> = analysis.all_comparisons().collect();
     sorted.sort_by_key(|c| c.metric);
     sorted
 }

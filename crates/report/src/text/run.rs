@@ -35,7 +35,7 @@ pub fn verbose(
         let lead = format!("{} ", paint.with(code, mark));
         out.push_str(&wrapped(&lead, &words::comparison(c), 2, width));
     }
-    if analysis.comparisons.is_empty() {
+    if analysis.all_comparisons().next().is_none() {
         for text in words::uncompared(analysis) {
             out.push_str(&wrapped("", &text, 2, width));
         }
@@ -75,7 +75,10 @@ fn figures(analysis: &Analysis) -> Option<(String, Figures)> {
 
 /// What a figure is worth, in one line.
 fn closing(header: &RunHeader, analysis: &Analysis, folder: Option<&str>) -> String {
-    let confidence = analysis.comparisons.first().map_or(0.95, |c| c.confidence);
+    let confidence = analysis
+        .all_comparisons()
+        .next()
+        .map_or(0.95, |c| c.confidence);
     let mut text = format!(
         "{}. {}, seed {}; {} intervals; differences within {} do not matter.",
         stage(analysis),

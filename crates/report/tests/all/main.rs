@@ -6,6 +6,7 @@ mod browser;
 mod chromium;
 mod corpus;
 mod judged;
+mod levels;
 mod line_limits;
 mod old_journals;
 mod schemas;

@@ -27,6 +27,7 @@ use crate::comparison::tiers::tiers;
 use crate::studies::bottleneck::{Finding, bottlenecks};
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
+use crate::studies::levels::levels;
 use crate::studies::shift::shifts;
 use crate::summary::congestion::CongestionSummary;
 use crate::summary::probes::ProbesCost;
@@ -38,8 +39,8 @@ use crate::trial::cells::Cells;
 use crate::trial::cells::judged::{Distribution, Judgement, distributions, judgements};
 use crate::trial::pauses::{self, BlockPauses};
 use crate::{
-    Comparison, Interaction, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, TrialFlaw,
-    Verdict, Warning,
+    Comparison, Interaction, LevelComparison, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers,
+    TrialFlaw, Verdict, Warning,
 };
 
 /// All that a run's journal says.
@@ -51,11 +52,14 @@ pub struct Analysis {
     pub primary: Vec<GateMetric>,
     /// Every subject against the baseline: by condition, then metric, then subject, as declared.
     pub comparisons: Vec<Comparison>,
+    /// The levels of factors against each other: of one subject, or of the factors whose reference
+    /// level is declared.
+    pub levels: Vec<LevelComparison>,
     /// The gates, judged; in the order of the header, then by condition and subject.
     pub gates: Vec<GateResult>,
     /// The subjects in tiers, where there are three or more; only in the analysis of a journal.
     pub tiers: Vec<Tiers>,
-    /// The subjects by their figures; only in the analysis of a journal.
+    /// The subjects by their figures, then the levels of factors; only in the analysis of a journal.
     pub rankings: Vec<Ranking>,
     /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
     pub interactions: Vec<Interaction>,
@@ -98,6 +102,14 @@ pub struct Analysis {
     pub judgements: Vec<Judgement>,
     /// The answers of each subject; only in the analysis of a journal.
     pub distributions: Vec<Distribution>,
+}
+
+impl Analysis {
+    /// The comparisons of subjects, then those of levels.
+    pub fn all_comparisons(&self) -> impl Iterator<Item = &Comparison> {
+        let levels = self.levels.iter().map(|level| &level.comparison);
+        self.comparisons.iter().chain(levels)
+    }
 }
 
 /// A reason for which trials failed.
@@ -143,6 +155,9 @@ pub fn analyse(journal: &Journal) -> Analysis {
         analysis
     });
     analysis.rankings = rankings(&analysis.comparisons, &analysis.tiers, &header.primary);
+    let levels = levels(header, &rules, &cells);
+    analysis.levels = levels.comparisons;
+    analysis.rankings.extend(levels.rankings);
     analysis.interactions = interactions(&rules, &cells);
     let background = Cells::of_background(header, journal.trials());
     analysis.table.extend(table(&background));
@@ -183,12 +198,14 @@ pub fn analyse_with<'a>(
     trials: impl IntoIterator<Item = &'a Trial>,
 ) -> Analysis {
     let cells = Cells::of(header, trials);
-    in_run(rules, &cells, |run| {
+    let mut analysis = in_run(rules, &cells, |run| {
         let mut analysis = analyse_cells(run);
         analysis.primary = header.primary.clone();
         analysis.gates = gates::judge(run, &header.gates);
         analysis
-    })
+    });
+    analysis.levels = levels(header, rules, &cells).comparisons;
+    analysis
 }
 
 /// All but what only the whole journal tells, and what neither the stopping rule nor simulations
@@ -207,6 +224,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         stage: Stage::of(rules, cells),
         primary: Vec::new(),
         comparisons,
+        levels: Vec::new(),
         gates: Vec::new(),
         tiers: Vec::new(),
         rankings: Vec::new(),
@@ -268,10 +286,9 @@ pub fn settled(analysis: &Analysis) -> bool {
         return analysis.stage.look.is_some() && gates::are_settled(&analysis.gates);
     }
     analysis.stage.look.is_some()
-        && !analysis.comparisons.is_empty()
+        && analysis.all_comparisons().next().is_some()
         && analysis
-            .comparisons
-            .iter()
+            .all_comparisons()
             .filter(is_waited_for)
             .all(|c| match c.verdict {
                 Verdict::Faster | Verdict::Slower | Verdict::Same => true,

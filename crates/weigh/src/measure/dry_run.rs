@@ -42,6 +42,7 @@ pub fn dry_run(
             "estimated_s": (plan.estimated + plan.searches).as_secs_f64(),
             "is_least": plan.is_least,
             "gates": experiment.gates.iter().map(readings::Gate::full_text).collect::<Vec<_>>(),
+            "compared": plan.compared,
             "missing": missing,
             "drivers": plan.drivers.iter().map(|driver| json!({
                 "driver": driver.name,

@@ -58,11 +58,13 @@ fn flatten_dotted(reader: &mut Reader, top: &mut Table) {
             flatten(reader, entry);
         }
     }
-    if let Some(entry) = top.get_mut("quick")
-        && let Tree::Table(quick) = &mut entry.node.tree
-        && let Some(factors) = quick.get_mut("factors")
-    {
-        flatten(reader, factors);
+    for (outer, name) in [("quick", "factors"), ("design", "reference")] {
+        if let Some(entry) = top.get_mut(outer)
+            && let Tree::Table(table) = &mut entry.node.tree
+            && let Some(inner) = table.get_mut(name)
+        {
+            flatten(reader, inner);
+        }
     }
 }
 

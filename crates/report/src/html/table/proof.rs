@@ -10,15 +10,15 @@ use verdict::words;
 /// The most rows of blocks in a page; those of a longer run are only in the data.
 const ROWS_MAX: usize = 4_000;
 
-/// The anchor of a comparison, by its index in the analysis.
+/// The anchor of a comparison, by its place among all of the analysis.
 pub(crate) fn id(number: usize) -> String {
     format!("proof-{number}")
 }
 
 /// Every comparison with its blocks, folded.
 pub(crate) fn proofs(analysis: &Analysis) -> String {
-    let rows: usize = analysis.comparisons.iter().map(|c| c.by_block.len()).sum();
-    let all = analysis.comparisons.iter().enumerate();
+    let rows: usize = analysis.all_comparisons().map(|c| c.by_block.len()).sum();
+    let all = analysis.all_comparisons().enumerate();
     all.map(|(number, c)| proof(number, c, rows <= ROWS_MAX))
         .collect()
 }

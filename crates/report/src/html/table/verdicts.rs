@@ -9,7 +9,7 @@ use verdict::words;
 
 /// The sentences on what is decided, and, folded, on what is not.
 pub(crate) fn verdicts(analysis: &Analysis) -> String {
-    let mut sorted: Vec<(usize, &Comparison)> = analysis.comparisons.iter().enumerate().collect();
+    let mut sorted: Vec<(usize, &Comparison)> = analysis.all_comparisons().enumerate().collect();
     sorted.sort_by_key(|(_, c)| c.metric);
     let is_open = |c: &Comparison| matches!(c.verdict, Verdict::Inconclusive | Verdict::Invalid);
     let (open, decided): (Vec<_>, Vec<_>) = sorted.into_iter().partition(|(_, c)| is_open(c));

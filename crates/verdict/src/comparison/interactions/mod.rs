@@ -95,7 +95,6 @@ pub(crate) fn interactions(rules: &Rules, cells: &Cells<'_>) -> Vec<Interaction>
     for (place, metric) in Metric::ALL
         .into_iter()
         .enumerate()
-        .into_iter()
         .filter(|(_, m)| !m.is_of_events())
     {
         let mut pools = pools(cells, metric);

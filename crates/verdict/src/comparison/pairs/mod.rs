@@ -158,9 +158,9 @@ impl Pairs {
         self.half_steps += a.half_log() + b.half_log();
         self.counted.add(block, [a, b]);
         if metric == Metric::RequestsPerS {
-            let unsettled = is_unsettled(cell_slices(ours), cell_slices(theirs));
+            let unsettled = is_unsettled(ours.slices_in_turns(), theirs.slices_in_turns());
             self.unsettled += usize::from(unsettled);
-            if let Some(sd) = sd_of_slices(cell_slices(ours), cell_slices(theirs)) {
+            if let Some(sd) = sd_of_slices(ours.slices_in_turns(), theirs.slices_in_turns()) {
                 self.slices_variance.0 += sd * sd;
                 self.slices_variance.1 += 1;
             }
@@ -255,10 +255,6 @@ impl Pairs {
 
 fn are_values(data: &(Datum, Datum)) -> bool {
     matches!(data, (Datum::Value(_), Datum::Value(_)))
-}
-
-fn cell_slices<'a>(cell: &Cell<'a>) -> &'a [Slice] {
-    cell.throughput().map_or(&[], |load| &load.slices)
 }
 
 /// Whether two subjects' slices, taken in turns, show a ratio that never settles. What the machine

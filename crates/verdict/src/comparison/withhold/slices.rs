@@ -78,8 +78,9 @@ impl SliceBias {
             let ours = cells.judged(Loop::Closed, condition, subject, false);
             let theirs = cells.judged(Loop::Closed, condition, &rules.baseline, false);
             biases.extend(ours.iter().filter_map(|(block, ours)| {
-                let (ours, theirs) = (ours.throughput()?, theirs.get(block)?.throughput()?);
-                Some(effect(&ours.slices, &theirs.slices)? * bias_per_effect(&ours.slices)?)
+                let theirs = theirs.get(block)?.slices_in_turns();
+                let ours = ours.slices_in_turns();
+                Some(effect(ours, theirs)? * bias_per_effect(ours)?)
             }));
         }
         let sample = Sample::of(&biases).filter(|sample| sample.blocks >= 3)?;

@@ -11,9 +11,11 @@ use serde::Serialize;
 use crate::comparison::tiers::Tiers;
 use crate::{Analysis, Bound, Comparison, Metric, Verdict};
 
-/// The subjects of a condition by one metric.
+/// The subjects of a condition by one metric, or the levels of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranking {
+    /// The factor whose levels are ranked; absent where subjects are.
+    pub factor: Option<String>,
     pub condition: Condition,
     pub metric: Metric,
     /// The open loop's rate, where it was the same in all blocks.
@@ -134,6 +136,7 @@ fn ranking(comparisons: &[&Comparison], tiers: Option<&Tiers>) -> Option<Ranking
         row.places = places;
     }
     (rows.len() > 1).then(|| Ranking {
+        factor: None,
         condition: first.condition.clone(),
         metric: first.metric,
         rate_per_s: first.rate_per_s,

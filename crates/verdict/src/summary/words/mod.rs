@@ -18,27 +18,47 @@ pub fn closing(analysis: &Analysis) -> Option<String> {
 }
 
 fn by_verdict(analysis: &Analysis) -> Option<String> {
-    let first = analysis.comparisons.first()?;
+    let mut by_baseline: Vec<(&str, Vec<&Comparison>)> = Vec::new();
+    for c in analysis.all_comparisons() {
+        match by_baseline.iter_mut().find(|(name, _)| *name == c.baseline) {
+            Some((_, all)) => all.push(c),
+            None => by_baseline.push((&c.baseline, vec![c])),
+        }
+    }
+    let is_level = |name: &str| {
+        analysis
+            .levels
+            .iter()
+            .any(|l| l.comparison.baseline == name)
+    };
+    let each = by_baseline.iter().map(|(name, all)| {
+        let noun = if is_level(name) { "level" } else { "subject" };
+        against(name, all, noun)
+    });
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join(" "))
+}
+
+fn against(baseline: &str, comparisons: &[&Comparison], noun: &str) -> String {
     let mut subjects: Vec<&str> = Vec::new();
-    for c in &analysis.comparisons {
+    for c in comparisons {
         if !subjects.contains(&c.subject.as_str()) {
             subjects.push(&c.subject);
         }
     }
-    let baseline = &first.baseline;
     if subjects.len() > NAMED_MAX {
-        return Some(counts(analysis, baseline, &subjects));
+        return counts(comparisons, baseline, &counted(subjects.len(), noun));
     }
     let each: Vec<String> = subjects
         .iter()
-        .map(|subject| of_subject(analysis, subject))
+        .map(|subject| of_subject(comparisons, subject))
         .collect();
-    Some(format!("Against {baseline}, {}.", each.join("; ")))
+    format!("Against {baseline}, {}.", each.join("; "))
 }
 
 /// `balanced is worse in throughput and median latency, and undecided in memory`.
-fn of_subject(analysis: &Analysis, subject: &str) -> String {
-    let own = || analysis.comparisons.iter().filter(|c| c.subject == subject);
+fn of_subject(comparisons: &[&Comparison], subject: &str) -> String {
+    let own = || comparisons.iter().copied().filter(|c| c.subject == subject);
     let metrics = Metric::ALL
         .into_iter()
         .filter(|metric| own().any(|c| c.metric == *metric));
@@ -72,9 +92,9 @@ fn of_subject(analysis: &Analysis, subject: &str) -> String {
     format!("{subject} is {}", parts.join(", "))
 }
 
-fn counts(analysis: &Analysis, baseline: &str, subjects: &[&str]) -> String {
+fn counts(comparisons: &[&Comparison], baseline: &str, subjects: &str) -> String {
     let count = |verdict: Verdict| {
-        let all = analysis.comparisons.iter();
+        let all = comparisons.iter();
         all.filter(|c| c.verdict == verdict).count()
     };
     let words = [
@@ -89,9 +109,8 @@ fn counts(analysis: &Analysis, baseline: &str, subjects: &[&str]) -> String {
         (count > 0).then(|| format!("{count} {word}"))
     });
     format!(
-        "Of {} of {} with {baseline}: {}.",
-        counted(analysis.comparisons.len(), "comparison"),
-        counted(subjects.len(), "subject"),
+        "Of {} of {subjects} with {baseline}: {}.",
+        counted(comparisons.len(), "comparison"),
         listed(&told.collect::<Vec<_>>())
     )
 }

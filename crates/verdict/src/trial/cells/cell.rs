@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use readings::{
-    Condition, FailureCause, LOAD_KEY, LoadReading, Outcome, Reading, RunHeader, SystemMetrics,
-    Trial,
+    Condition, FailureCause, LOAD_KEY, LoadReading, Outcome, Reading, RunHeader, Slice,
+    SystemMetrics, Trial,
 };
 
 use crate::trial::loops::Loop;
@@ -86,6 +86,8 @@ pub(crate) struct Cell<'a> {
     pub latency_flaws: Vec<TrialFlaw>,
     /// All reasons, each with the load that it is about.
     pub reasons: Vec<TrialFlaw>,
+    /// Whether its slices and those of the trials that it is compared with were taken in turns.
+    pub in_turns: bool,
 }
 
 impl<'a> Cell<'a> {
@@ -95,6 +97,7 @@ impl<'a> Cell<'a> {
             throughput_flaws: Vec::new(),
             latency_flaws: Vec::new(),
             reasons: Vec::new(),
+            in_turns: true,
         };
         let Outcome::Done(reading) = &trial.outcome else {
             return cell;
@@ -178,6 +181,13 @@ impl<'a> Cell<'a> {
     pub fn throughput(&self) -> Option<&'a LoadReading> {
         let load = self.reading()?.throughput.as_ref()?;
         self.throughput_flaws.is_empty().then_some(load)
+    }
+
+    /// The slices of its closed loop that were taken in turns with those of others; none if it cannot
+    /// be used.
+    pub fn slices_in_turns(&self) -> &'a [Slice] {
+        let load = self.throughput().filter(|_| self.in_turns);
+        load.map_or(&[], |load| &load.slices)
     }
 
     /// Whether a load can be used.

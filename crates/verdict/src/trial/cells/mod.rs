@@ -93,6 +93,14 @@ impl<'a> Cells<'a> {
         cells
     }
 
+    /// Of trials that were measured one after the other, so that no two slices are neighbours.
+    pub fn not_in_turns(mut self) -> Self {
+        for cell in &mut self.rows {
+            cell.in_turns = false;
+        }
+        self
+    }
+
     /// Chooses, for each loop of each block, the attempt with the most usable subjects, the last of
     /// several such.
     fn choose_attempts(&mut self) {
