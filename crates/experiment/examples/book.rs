@@ -13,7 +13,7 @@ use experiment::{Recipes, catalogue};
 use serde_json::{Map, Value};
 
 /// The tables of fields: their names, and where their objects stand in a schema.
-const TABLES: [(&str, &str, &str); 10] = [
+const TABLES: [(&str, &str, &str); 11] = [
     ("reading", "journal", "/$defs/reading"),
     ("samples", "journal", "/$defs/samples"),
     ("load-reading", "journal", "/$defs/load"),

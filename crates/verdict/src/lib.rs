@@ -45,12 +45,12 @@ pub use studies::curve::{
     SubjectCurve, settling_requests,
 };
 pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
-pub use studies::levels::LevelComparison;
 pub use studies::load::JudgedLoad;
 pub use studies::scaling as usl;
 pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
 pub use studies::{bottleneck, capacity, diagnose, plan};
 pub use summary::congestion::{CongestionSummary, Transport};
+pub use summary::levels::LevelComparison;
 pub use summary::place::Place;
 pub use summary::probes::ProbesCost;
 pub use summary::ranking::{Ranked, Ranking, primary};

@@ -5,7 +5,6 @@ pub mod capacity;
 pub mod curve;
 pub mod diagnose;
 pub mod gates;
-pub(crate) mod levels;
 pub mod load;
 pub mod plan;
 pub mod scaling;

@@ -3,6 +3,7 @@
 pub(crate) mod words;
 
 pub(crate) mod congestion;
+pub(crate) mod levels;
 pub(crate) mod place;
 pub(crate) mod probes;
 pub(crate) mod ranking;
@@ -27,9 +28,9 @@ use crate::comparison::tiers::tiers;
 use crate::studies::bottleneck::{Finding, bottlenecks};
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
-use crate::studies::levels::levels;
 use crate::studies::shift::shifts;
 use crate::summary::congestion::CongestionSummary;
+use crate::summary::levels::levels;
 use crate::summary::probes::ProbesCost;
 use crate::summary::ranking::{Ranking, rankings};
 use crate::summary::settings::SideBySide;
