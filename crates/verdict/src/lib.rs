@@ -23,6 +23,7 @@ pub mod words;
 #[cfg(test)]
 mod fixtures;
 
+pub use comparison::compare::Unresolved;
 pub use comparison::events::{FailureScenario, FailureTally, simulate_failures};
 pub use comparison::floor::outlook::{Outlook, outlook};
 pub use comparison::interactions::{Dependence, Interaction, Level};
@@ -32,6 +33,7 @@ pub use comparison::record::notes::{FailuresOf, FullRateOf, Note};
 pub use comparison::record::ratio::{BlockRatio, Bound};
 pub use comparison::record::verdict::Verdict;
 pub use comparison::tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
+pub use metric::quantile::{QuantileBound, QuantileFigure, ResolvedBy};
 pub use metric::{Metric, Unit};
 pub use rules::Rules;
 pub use stats::forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};

@@ -38,7 +38,7 @@ use crate::trial::cells::judged::{Distribution, Judgement, distributions, judgem
 use crate::trial::pauses::{self, BlockPauses};
 use crate::{
     Comparison, Interaction, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers, TrialFlaw,
-    Verdict, Warning,
+    Unresolved, Verdict, Warning,
 };
 
 /// All that a run's journal says.
@@ -54,6 +54,8 @@ pub struct Analysis {
     pub tiers: Vec<Tiers>,
     /// The subjects by their figures; only in the analysis of a journal.
     pub rankings: Vec<Ranking>,
+    /// Comparisons that were left out because too few answers stand behind their quantile.
+    pub unresolved: Vec<Unresolved>,
     /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
     pub interactions: Vec<Interaction>,
     /// The baseline against itself.
@@ -138,7 +140,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
         analysis.tiers = tiers(run, &analysis.comparisons);
         analysis
     });
-    analysis.rankings = rankings(&analysis.comparisons, &analysis.tiers);
+    analysis.rankings = rankings(&analysis.comparisons, &analysis.unresolved, &analysis.tiers);
     analysis.interactions = interactions(&rules, &cells);
     let background = Cells::of_background(header, journal.trials());
     analysis.table.extend(table(&background));
@@ -202,6 +204,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         gates: Vec::new(),
         tiers: Vec::new(),
         rankings: Vec::new(),
+        unresolved,
         interactions: Vec::new(),
         shifts: shifts(rules, cells),
         pauses: pauses::by_block(cells),
