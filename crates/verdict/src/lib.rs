@@ -23,6 +23,7 @@ pub mod words;
 #[cfg(test)]
 mod fixtures;
 
+pub use comparison::compare::Unresolved;
 pub use comparison::events::{FailureScenario, FailureTally, simulate_failures};
 pub use comparison::interactions::{Dependence, Interaction, Level};
 pub use comparison::record::comparison::Comparison;
@@ -31,6 +32,7 @@ pub use comparison::record::notes::{FailuresOf, FullRateOf, Note};
 pub use comparison::record::ratio::{BlockRatio, Bound};
 pub use comparison::record::verdict::Verdict;
 pub use comparison::tiers::{PairWithheld, SubjectPair, TierMember, Tiers};
+pub use metric::quantile::{QuantileBound, QuantileFigure, ResolvedBy};
 pub use metric::{Metric, Unit};
 pub use rules::Rules;
 pub use stats::forecast::{FORECAST_CONFIDENCE, MOST_BLOCKS_ADVISED};

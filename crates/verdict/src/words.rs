@@ -12,7 +12,7 @@ pub use crate::comparison::words::notes::notes;
 pub use crate::comparison::words::{
     change_of, comparison, comparison_placed, direction, noise_floor, verdict_word,
 };
-pub use crate::metric::words::{cell, is_measurable, metric_words, shown_change, value};
+pub use crate::metric::words::{bounded, cell, is_measurable, metric_words, shown_change, value};
 pub use crate::studies::bottleneck::words::finding;
 pub use crate::studies::capacity::words::{capacity, why_unmet};
 pub use crate::studies::curve::words::{

@@ -31,7 +31,12 @@ const ALL: [(&str, bool, Cell); 19] = [
     }),
     ("offered/s", true, |r| r.rate_per_s.map(rate)),
     ("p50", true, |r| r.latency_us_p50.map(time)),
-    ("p99", true, |r| r.latency_us_p99.map(time)),
+    ("p99", true, |r| {
+        let bound = r.latency_us_p99_bound.as_ref();
+        r.latency_us_p99
+            .map(time)
+            .or_else(|| bound.map(words::bounded))
+    }),
     (STARTS, true, |r| {
         let Starts { failed, all, .. } = &r.starts;
         (*all > 0).then(|| format!("{failed} of {all}"))

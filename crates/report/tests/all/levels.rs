@@ -49,7 +49,7 @@ fn levels_stand_in_every_form() {
     });
     let plain = |text: String| text.replace('\\', "");
     for text in [
-        report::terminal(header, &analysis, 200, false, None),
+        report::verbose(header, &analysis, 200, false, None),
         plain(report::markdown(header, &analysis)),
         report::html(&journal, &analysis, &RunFacts::default()),
         plain(comment),

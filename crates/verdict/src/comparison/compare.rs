@@ -7,16 +7,31 @@ use crate::comparison::events;
 use crate::comparison::pairs::Pairs;
 use crate::comparison::pairs::pooling::{Pool, is_declared, pool_of};
 use crate::comparison::withhold;
+use crate::metric::quantile::{QuantileFigure, ResolvedBy};
 use crate::stats::family::{Test, Together, family};
 use crate::trial::cells::Cell;
 use crate::{Bound, Comparison, FEWEST_BLOCKS, Metric, Robust, Verdict};
 
-/// A comparison that was left out because its quantile has too few requests behind it.
-pub(crate) struct Unresolved {
+/// A comparison that was left out because too few answers stand behind its quantile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unresolved {
     pub condition: Condition,
     pub metric: Metric,
     pub subject: String,
+    pub baseline: String,
+    /// The open loop's rate, where it was one for all.
+    pub rate_per_s: Option<f64>,
+    /// Blocks that do not resolve it.
     pub blocks: usize,
+    /// What is known of the subject's quantile and of the baseline's; nothing by outside drivers.
+    pub quantiles: Option<(QuantileFigure, QuantileFigure)>,
+}
+
+impl Unresolved {
+    /// What would resolve it.
+    pub fn resolved_by(&self) -> Option<ResolvedBy> {
+        ResolvedBy::of(self.quantiles.as_ref()?)
+    }
 }
 
 /// All comparisons of a run, and those that were left out as unresolved.
@@ -50,7 +65,10 @@ pub(crate) fn comparisons(run: &Run<'_, '_>) -> (Vec<Comparison>, Vec<Unresolved
                         condition: pool.condition.clone(),
                         metric,
                         subject: subject.clone(),
+                        baseline: rules.baseline.clone(),
+                        rate_per_s: pairs.rate_per_s,
                         blocks: pairs.unresolved,
+                        quantiles: pairs.quantiles,
                     });
                     continue;
                 }
@@ -152,6 +170,7 @@ fn finish(run: &Run<'_, '_>, test: Test<Draft<'_>>) -> Comparison {
         bound,
         confidence: rules.confidence,
         blocks: pairs.ratios.len(),
+        pooled: pairs.is_pooled,
         matters: rules.matters,
         verdict: decision.verdict,
         notes: decision.notes,

@@ -4,6 +4,7 @@ pub(crate) mod words;
 
 pub(crate) mod figures;
 pub(crate) mod of_trial;
+pub(crate) mod quantile;
 mod rows;
 
 use readings::{EventsReading, GateMetric, InstructionScope, LoadReading, Reading};

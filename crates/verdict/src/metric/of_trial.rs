@@ -16,8 +16,15 @@ pub(crate) enum Datum {
     NotMeasured,
     /// It failed or is invalid; the reason.
     Unusable(Reason),
-    /// Too few requests stand behind the quantile.
-    Unresolved,
+    /// The quantile, which too few of the trial's requests stand behind.
+    Unresolved(Value),
+}
+
+impl Datum {
+    /// Whether it is a figure, alone or with those of other trials.
+    pub fn is_usable(&self) -> bool {
+        matches!(self, Datum::Value(_) | Datum::Unresolved(_))
+    }
 }
 
 pub(crate) fn offered(load: &LoadReading) -> Option<f64> {
@@ -51,10 +58,11 @@ pub(crate) fn resolves(load: &LoadReading, quantile: f64) -> bool {
     would_resolve(load, quantile, 1.0)
 }
 
+/// Occasions that resolve a quantile: with twenty the share of answers beyond it is known to a fifth.
+pub(crate) const OCCASIONS_MIN: f64 = 20.0;
+
 /// Whether that would be so in a window of another length, as a multiple of the present one.
 pub(crate) fn would_resolve(load: &LoadReading, quantile: f64, times: f64) -> bool {
-    // With twenty the share of answers beyond the quantile is known to a fifth.
-    const OCCASIONS_MIN: f64 = 20.0;
     enough((load.response.count() as f64 * times) as u64, quantile)
         && load
             .exceedances(load.response.quantile_us(quantile))
@@ -100,6 +108,12 @@ pub(crate) fn datum(cell: &Cell<'_>, metric: Metric) -> Datum {
     }
 }
 
+/// The histograms of a trial's load that quantiles are taken from; an outside driver reports none.
+pub(crate) fn histograms_of<'a>(cell: &Cell<'a>, metric: Metric) -> Option<&'a LoadReading> {
+    let is_told = cell.reading()?.driver.is_some();
+    load_of(cell, metric).filter(|_| !is_told)
+}
+
 /// What a trial has to say on a metric, in the metric's unit, if it can be used.
 pub(crate) fn value(cell: &Cell<'_>, metric: Metric) -> Option<Value> {
     match datum(cell, metric) {
@@ -129,21 +143,23 @@ fn quantile(reading: &Reading, load: &LoadReading, q: f64) -> Result<Option<Valu
         let Some(value) = driver.latency_us(q) else {
             return Ok(None);
         };
-        if !enough(driver.latency_requests(), q) {
-            return Err(Datum::Unresolved);
-        }
         let half_step = driver.latency_step_us.unwrap_or(0.0) / 2.0;
-        return Ok(Some(Value::rounded(value, half_step)));
-    }
-    if !resolves(load, q) {
-        return Err(Datum::Unresolved);
+        let found = Value::rounded(value, half_step);
+        return match enough(driver.latency_requests(), q) {
+            true => Ok(Some(found)),
+            false => Err(Datum::Unresolved(found)),
+        };
     }
     if let Some(late) = late_beside(load, q, others::of_reading(reading)) {
         let flaw = TrialFlaw::from(Flaw::LateClient(late));
         return Err(Datum::Unusable(flaw.into()));
     }
     let value = load.response.quantile_us(q);
-    Ok(Some(Value::rounded(value, value * HISTOGRAM_HALF_STEP)))
+    let found = Value::rounded(value, value * HISTOGRAM_HALF_STEP);
+    match value > 0.0 && !resolves(load, q) {
+        true => Err(Datum::Unresolved(found)),
+        false => Ok(Some(found)),
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! How large a difference is: in the reader's units where there are any, and relative.
 
-use crate::{Metric, Unit};
+use crate::{Metric, QuantileBound, ResolvedBy, Unit};
 use readings::Condition;
 use readings::text::compact::{self, three_digits};
-use readings::text::{change, decimals_for_width, number, percent, rate, time};
+use readings::text::{change, counted, decimals_for_width, number, percent, rate, time};
 
 /// An interval that spans a larger factor is no figure for a reader.
 const WIDEST: f64 = 10.0;
@@ -63,6 +63,36 @@ pub fn value(metric: Metric, value: f64) -> String {
         Unit::S if value == 0.0 => "0 s".to_owned(),
         Unit::S => time(value * 1e6),
     }
+}
+
+/// What is known of a quantile that is not resolved: `at most 36.0ms`, or `highest seen 41.0ms`.
+pub fn bounded(bound: &QuantileBound) -> String {
+    match bound.at_most_us {
+        Some(us) => format!("at most {}", compact::time(us)),
+        None => format!("highest seen {}", compact::time(bound.highest_us)),
+    }
+}
+
+/// `a window of 12 s, or 9 blocks, would resolve it`.
+pub(crate) fn resolved_by(by: Option<&ResolvedBy>) -> String {
+    match by {
+        Some(by) => format!(
+            "a window of {}, or {}, would resolve it",
+            window(by),
+            counted(by.blocks, "block")
+        ),
+        None => "a longer window would resolve it".to_owned(),
+    }
+}
+
+/// `12 s`: two digits, as it was rounded.
+pub(crate) fn window(by: &ResolvedBy) -> String {
+    let decimals = match by.window_s {
+        s if s < 0.995 => 2,
+        s if s < 9.95 => 1,
+        _ => 0,
+    };
+    format!("{} s", number(by.window_s, decimals, false))
 }
 
 /// The same in a column whose head has the unit per request.

@@ -41,7 +41,7 @@ use crate::trial::cells::judged::{Distribution, Judgement, distributions, judgem
 use crate::trial::pauses::{self, BlockPauses};
 use crate::{
     Comparison, Interaction, LevelComparison, NoiseFloor, Rules, Shift, Stage, SubjectRow, Tiers,
-    TrialFlaw, Verdict, Warning,
+    TrialFlaw, Unresolved, Verdict, Warning,
 };
 
 /// All that a run's journal says.
@@ -62,6 +62,8 @@ pub struct Analysis {
     pub tiers: Vec<Tiers>,
     /// The subjects by their figures, then the levels of factors; only in the analysis of a journal.
     pub rankings: Vec<Ranking>,
+    /// Comparisons that were left out because too few answers stand behind their quantile.
+    pub unresolved: Vec<Unresolved>,
     /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
     pub interactions: Vec<Interaction>,
     /// The baseline against itself.
@@ -155,7 +157,12 @@ pub fn analyse(journal: &Journal) -> Analysis {
         analysis.tiers = tiers(run, &analysis.comparisons);
         analysis
     });
-    analysis.rankings = rankings(&analysis.comparisons, &analysis.tiers, &header.primary);
+    analysis.rankings = rankings(
+        &analysis.comparisons,
+        &analysis.unresolved,
+        &analysis.tiers,
+        &header.primary,
+    );
     let levels = levels(header, &rules, &cells);
     analysis.levels = levels.comparisons;
     analysis.rankings.extend(levels.rankings);
@@ -229,6 +236,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         gates: Vec::new(),
         tiers: Vec::new(),
         rankings: Vec::new(),
+        unresolved,
         interactions: Vec::new(),
         shifts: shifts(rules, cells),
         pauses: pauses::by_block(cells),

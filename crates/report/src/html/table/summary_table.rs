@@ -206,6 +206,9 @@ fn drawn(cell: &Cell<'_>, head: &str, is_baseline: bool) -> String {
 /// The figure in its most readable form. What servers and drivers cost stands there where it is
 /// compared.
 fn value(metric: Metric, row: &SubjectRow, is_compared: bool) -> Option<String> {
+    if let (Metric::LatencyUsP99, Some(bound)) = (metric, &row.latency_us_p99_bound) {
+        return Some(words::bounded(bound));
+    }
     let events = row.events.as_ref();
     let figure = match metric {
         Metric::RequestsPerS => row.requests_per_s,

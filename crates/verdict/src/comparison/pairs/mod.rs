@@ -13,7 +13,8 @@ use readings::{EventsReading, LoadReading, Slice};
 
 use crate::comparison::events::{self, Noticed};
 use crate::comparison::record::ratio::BlockRatio;
-use crate::metric::of_trial::{Datum, datum, label, load_of, offered};
+use crate::metric::of_trial::{Datum, datum, histograms_of, label, load_of, offered};
+use crate::metric::quantile::{QuantileEvidence, QuantileFigure};
 use crate::stats::sample::Sample;
 use crate::stats::steady::{SteadyState, steady_state};
 use crate::trial::cells::{Attempts, Cell};
@@ -32,8 +33,13 @@ pub(crate) struct Pairs {
     pub unusable: usize,
     /// The first reason why the subject cannot be used, else the baseline's, with whose it is.
     pub reason: Option<(Whose, Reason)>,
-    /// Blocks whose quantile is not resolved.
+    /// Blocks whose quantile is not resolved, where all of them together do not resolve it either;
+    /// `ratios` is empty then.
     pub unresolved: usize,
+    /// The subject's quantile and the baseline's then; nothing of outside drivers.
+    pub quantiles: Option<(QuantileFigure, QuantileFigure)>,
+    /// Whether `ratios` are what blocks contribute to the ratio of all answers' quantiles.
+    pub is_pooled: bool,
     /// Blocks of `ratios` in which the client was the bottleneck for the subject, the baseline.
     pub client_limited: (usize, usize),
     /// Blocks of `ratios` in which the ratio of the closed loops' slices had no steady state.
@@ -76,14 +82,14 @@ impl Pairs {
     /// Pairs two subjects' trials by block. Both figures of a ratio come from one attempt at the
     /// block: the one that figures of all subjects are taken from if both can be used in it, else the
     /// last in which both can; or else the last in which both were measured, or tried.
-    pub fn of(metric: Metric, subject: &Attempts<'_, '_>, baseline: &Attempts<'_, '_>) -> Self {
+    pub fn of<'a>(metric: Metric, subject: &Attempts<'_, 'a>, baseline: &Attempts<'_, 'a>) -> Self {
         let mut pairs = Pairs::default();
-        let mut rates: Vec<f64> = Vec::new();
+        let mut beside = Beside::default();
         for (block, ours) in subject {
             let Some(theirs) = baseline.get(block) else {
                 continue;
             };
-            let of_attempt = |ours: &Cell<'_>| {
+            let of_attempt = |ours: &Cell<'a>| {
                 theirs
                     .iter()
                     .find(|t| t.trial.attempt == ours.trial.attempt)
@@ -97,9 +103,10 @@ impl Pairs {
                 };
                 (ours, theirs, data)
             });
-            let worth = |(ours, theirs, data): &(&Cell<'_>, &Cell<'_>, (Datum, Datum))| {
+            let worth = |(ours, theirs, data): &(&Cell<'a>, &Cell<'a>, (Datum, Datum))| {
                 let measured = ours.reading().is_some() && theirs.reading().is_some();
-                u8::from(are_values(data)) + u8::from(measured)
+                let usable = data.0.is_usable() && data.1.is_usable();
+                u8::from(usable) + u8::from(measured)
             };
             // Of equals the first, which is the last attempt.
             let best = data.reduce(|best, one| match worth(&one) > worth(&best) {
@@ -107,41 +114,73 @@ impl Pairs {
                 false => best,
             });
             if let Some(chosen) = best {
-                pairs.add(metric, *block, chosen, &mut rates);
+                pairs.add(metric, *block, chosen, &mut beside);
             }
         }
-        if let Some(&first) = rates.first()
-            && rates.iter().all(|r| (r / first - 1.0).abs() < 0.005)
+        pairs.pool(metric, beside.ours, beside.theirs);
+        if let Some(&first) = beside.rates.first()
+            && beside.rates.iter().all(|r| (r / first - 1.0).abs() < 0.005)
         {
             pairs.rate_per_s = Some(first);
         }
         let blocks = pairs.ratios.len();
         pairs.half_steps /= blocks.max(1) as f64;
-        if pairs.service_logs.len() != blocks {
+        let is_told = pairs.service_logs.iter().all(|log| log.is_finite());
+        if pairs.service_logs.len() != blocks || !is_told {
             pairs.service_logs.clear();
         }
         pairs
     }
 
-    fn add(
+    /// Takes a quantile that not all blocks resolve from all of them together.
+    fn pool(&mut self, metric: Metric, ours: Vec<&LoadReading>, theirs: Vec<&LoadReading>) {
+        let Some(quantile) = metric.quantile().filter(|_| self.unresolved > 0) else {
+            return;
+        };
+        let blocks = self.ratios.len();
+        let are_histograms = ours.len() == blocks && theirs.len() == blocks;
+        let ours = QuantileEvidence::of(quantile, ours);
+        let theirs = QuantileEvidence::of(quantile, theirs);
+        if !(are_histograms && ours.resolves() && theirs.resolves()) {
+            let both = || (ours.figure(), theirs.figure());
+            self.quantiles = are_histograms.then(both);
+            self.ratios.clear();
+            self.service_logs.clear();
+            return;
+        }
+        let less = |ours: Vec<f64>, theirs: Vec<f64>| {
+            let both = ours.into_iter().zip(theirs);
+            both.map(|(a, b)| a - b).collect::<Vec<f64>>()
+        };
+        let logs = less(ours.contributions(), theirs.contributions());
+        for (one, log) in self.ratios.iter_mut().zip(logs) {
+            one.ratio = log.exp();
+        }
+        self.service_logs = less(ours.service_contributions(), theirs.service_contributions());
+        self.subject_logs = blocks as f64 * ours.value_us().ln();
+        self.baseline_logs = blocks as f64 * theirs.value_us().ln();
+        (self.unresolved, self.is_pooled) = (0, true);
+    }
+
+    fn add<'a>(
         &mut self,
         metric: Metric,
         block: u32,
-        (ours, theirs, data): (&Cell<'_>, &Cell<'_>, (Datum, Datum)),
-        rates: &mut Vec<f64>,
+        (ours, theirs, data): (&Cell<'a>, &Cell<'a>, (Datum, Datum)),
+        beside: &mut Beside<'a>,
     ) {
+        let is_unresolved = |datum: &Datum| matches!(datum, Datum::Unresolved(_));
+        let unresolved = is_unresolved(&data.0) || is_unresolved(&data.1);
         let (a, b) = match data {
             (Datum::NotMeasured, _) | (_, Datum::NotMeasured) => return,
-            (Datum::Value(a), Datum::Value(b)) => (a, b),
             (Datum::Unusable(reason), _) => return self.spoil(Whose::Subject, reason),
             (_, Datum::Unusable(reason)) => return self.spoil(Whose::Baseline, reason),
-            (Datum::Unresolved, _) | (_, Datum::Unresolved) => {
-                self.unresolved += 1;
-                self.tried += 1;
-                return;
+            (Datum::Value(a) | Datum::Unresolved(a), Datum::Value(b) | Datum::Unresolved(b)) => {
+                (a, b)
             }
         };
         self.tried += 1;
+        self.unresolved += usize::from(unresolved);
         let noticed = |cell: &Cell<'_>| cell.reading()?.events.clone();
         let events = noticed(ours).zip(noticed(theirs));
         let events = events.filter(|_| metric.is_of_events());
@@ -175,6 +214,8 @@ impl Pairs {
         if let (Some(q), Some(our_load), Some(their_load)) =
             (metric.quantile(), our_load, their_load)
         {
+            beside.ours.extend(histograms_of(ours, metric));
+            beside.theirs.extend(histograms_of(theirs, metric));
             for (cell, load) in [(ours, our_load), (theirs, their_load)] {
                 let share = lag_share(load, q);
                 if share > self.lag_share {
@@ -189,8 +230,8 @@ impl Pairs {
                 self.service_logs.push(ratio.ln());
             }
         }
-        rates.extend(our_load.and_then(offered));
-        rates.extend(their_load.and_then(offered));
+        beside.rates.extend(our_load.and_then(offered));
+        beside.rates.extend(their_load.and_then(offered));
         if let Some(drivers) = label(ours).zip(label(theirs)) {
             self.drivers = Some(drivers);
         }
@@ -253,8 +294,13 @@ impl Pairs {
     }
 }
 
-fn are_values(data: &(Datum, Datum)) -> bool {
-    matches!(data, (Datum::Value(_), Datum::Value(_)))
+/// What is gathered beside the ratios: the rates offered, and for a quantile the loads that its
+/// histograms are of.
+#[derive(Default)]
+struct Beside<'a> {
+    rates: Vec<f64>,
+    ours: Vec<&'a LoadReading>,
+    theirs: Vec<&'a LoadReading>,
 }
 
 /// Whether two subjects' slices, taken in turns, show a ratio that never settles. What the machine

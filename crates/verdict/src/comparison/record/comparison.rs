@@ -30,6 +30,9 @@ pub struct Comparison {
     pub confidence: f64,
     /// Blocks used.
     pub blocks: usize,
+    /// Whether it is of a quantile that only the answers of all blocks together resolve: the values
+    /// are then theirs, and the ratios of `by_block` are jackknife pseudo-values.
+    pub pooled: bool,
     /// The smallest difference that matters, as a fraction.
     pub matters: f64,
     /// What it came to.

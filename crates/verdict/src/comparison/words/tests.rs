@@ -17,6 +17,7 @@ pub fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Compar
         bound: None,
         confidence: 0.95,
         blocks: 10,
+        pooled: false,
         matters: 0.03,
         verdict,
         notes: Vec::new(),

@@ -9,6 +9,7 @@ use crate::comparison::draft::Run;
 use crate::comparison::pairs::pooling::{Pool, is_declared, pool_of};
 use crate::comparison::pairs::{Alone, Pairs};
 use crate::comparison::withhold::slices::SliceBias;
+use crate::metric::quantile::{QuantileEvidence, ResolvedBy};
 use crate::stats::sample::Sample;
 use crate::trial::overload::overloaded_blocks;
 use crate::{FEWEST_BLOCKS, Metric, NoiseFloor, Reason};
@@ -115,7 +116,8 @@ impl GateData<'_, '_> {
         let tried = Tried {
             tried: pairs.tried,
             unusable: pairs.unusable,
-            unresolved: pairs.unresolved,
+            unresolved: pairs.unresolved > 0,
+            resolved_by: pairs.quantiles.as_ref().and_then(ResolvedBy::of),
             reason: pairs.reason.as_ref().map(|(_, reason)| reason.clone()),
         };
         if let Some(overloaded) = self.overloaded(pool, metric, subject)
@@ -168,11 +170,16 @@ impl GateData<'_, '_> {
         let tried = Tried {
             tried: alone.tried,
             unusable: alone.unusable,
-            unresolved: alone.unresolved,
+            unresolved: alone.unresolved > 0,
+            resolved_by: alone.quantile.as_ref().map(QuantileEvidence::resolved_by),
             reason: alone.reason.clone(),
         };
         if let Some(overloaded) = self.overloaded(pool, metric, subject) {
             return Some((place, Err(Box::new((GateOutcome::Breached, overloaded)))));
+        }
+        if let Some(mut test) = self.by_bound(&tried, &alone, value) {
+            self.failed_starts(&mut test, pool, subject, false);
+            return Some((place, Ok(test)));
         }
         let test = tried.enough(alone.sample()).and_then(|sample| {
             if value <= 0.0 || !value.is_finite() {
@@ -190,6 +197,28 @@ impl GateData<'_, '_> {
             Ok(test)
         });
         Some((place, test))
+    }
+
+    /// The pass of a quantile that is not resolved and still surely lies below the bound.
+    fn by_bound(&self, tried: &Tried, alone: &Alone<'_>, value: f64) -> Option<BoundTest> {
+        let evidence = alone.quantile.as_ref()?;
+        let at_most_us = evidence.at_most_us(self.alpha)?;
+        let p_pass = evidence.p_above(value, self.alpha);
+        (!tried.is_unusable() && p_pass < self.alpha).then_some(BoundTest {
+            value: at_most_us,
+            low: None,
+            high: Some(at_most_us),
+            p_breach: 1.0,
+            p_pass,
+            not_breached: None,
+            not_passed: None,
+            spread: BoundSpread {
+                distance: f64::NAN,
+                sd: f64::NAN,
+                degrees: 0.0,
+                blocks: alone.blocks(),
+            },
+        })
     }
 
     /// Removes what a throughput that the client limited cannot show: it is a lower bound, so a
@@ -382,22 +411,28 @@ fn too_few(usable: usize) -> GateReason {
 struct Tried {
     tried: usize,
     unusable: usize,
-    unresolved: usize,
+    unresolved: bool,
+    resolved_by: Option<ResolvedBy>,
     reason: Option<Reason>,
 }
 
 impl Tried {
+    fn is_unusable(&self) -> bool {
+        self.unusable * 2 > self.tried
+    }
+
     /// The sample, if it has enough blocks.
     fn enough(self, sample: Option<Sample>) -> Result<Sample, Untested> {
-        if self.unusable * 2 > self.tried {
+        if self.is_unusable() {
             return not_judged(GateReason::Unusable {
                 blocks: self.unusable,
                 tried: self.tried,
                 reason: self.reason,
             });
         }
-        if self.unresolved > 0 {
-            return not_judged(GateReason::TooFewRequests);
+        if self.unresolved {
+            let reason = GateReason::TooFewRequests(self.resolved_by);
+            return Err(Box::new(unsettled(reason)));
         }
         let Some(sample) = sample else {
             return Err(Box::new(unsettled(too_few(0))));

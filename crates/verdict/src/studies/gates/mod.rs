@@ -148,9 +148,12 @@ impl Draft<'_> {
             Ok(test) => test,
             Err(untested) => {
                 let (outcome, reason) = *untested;
-                if let GateReason::TooFewBlocks { needed, .. } = reason {
-                    result.needed = Some(at_least(needed, block_s));
-                }
+                let needed = match &reason {
+                    GateReason::TooFewBlocks { needed, .. } => Some(*needed),
+                    GateReason::TooFewRequests(by) => by.map(|by| by.blocks),
+                    _ => None,
+                };
+                result.needed = needed.map(|needed| at_least(needed, block_s));
                 (result.outcome, result.reason) = (outcome, Some(reason));
                 return result;
             }

@@ -4,7 +4,7 @@ use readings::{Condition, GateMetric};
 use serde::Serialize;
 
 use crate::studies::plan::Needed;
-use crate::{NoiseFloor, Reason, Starts};
+use crate::{NoiseFloor, Reason, ResolvedBy, Starts};
 
 /// The outcome of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -43,8 +43,8 @@ pub enum GateReason {
         tried: usize,
         reason: Option<Reason>,
     },
-    /// Too few requests lie beyond the quantile.
-    TooFewRequests,
+    /// Too few requests lie beyond the quantile; what would resolve it.
+    TooFewRequests(Option<ResolvedBy>),
     TooFewBlocks {
         usable: usize,
         needed: usize,

@@ -301,3 +301,51 @@ fn a_gate_of_a_hostile_journal_is_not_judged() {
     let again = readings::Journal::parse(&line).unwrap();
     assert_eq!(again.header, header);
 }
+
+/// Blocks whose open loops have so many answers each, of 440 to 445 us, one in fifty twice as long.
+fn latencies(count: u32, answers: f64) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for block in 1..=count {
+        let us = 440.0 * (1.0 + 0.005 * f64::from(block % 3));
+        for subject in ["direct", "balance"] {
+            let load = open(answers / 10.0, us);
+            trials.push(trial(block, subject, false, done(None, Some(load))));
+        }
+    }
+    trials
+}
+
+#[test]
+fn a_gate_on_a_quantile_that_no_block_resolves_takes_all_answers() {
+    let p99 = |bound| gate(GateMetric::P99, bound);
+    let of = |bound, answers| one(p99(bound), &latencies(5, answers), 5);
+    let pooled = of(GateBound::Absolute(1_000.0), 3_000.0);
+    assert_eq!(pooled.outcome, GateOutcome::Passed, "{pooled:?}");
+    assert!(pooled.low.unwrap() < 884.0 && pooled.high.unwrap() > 884.0);
+    let breached = of(GateBound::Absolute(800.0), 3_000.0);
+    assert_eq!(breached.outcome, GateOutcome::Breached, "{breached:?}");
+    let relative = of(GateBound::Relative(0.05), 3_000.0);
+    assert_eq!(relative.outcome, GateOutcome::Passed, "{relative:?}");
+}
+
+#[test]
+fn a_gate_on_a_quantile_that_all_answers_only_bound_passes_below_it_or_says_what_settles_it() {
+    let of = |bound| one(gate(GateMetric::P99, bound), &latencies(5, 1_000.0), 5);
+    let passed = of(GateBound::Absolute(1_000.0));
+    assert_eq!(passed.outcome, GateOutcome::Passed, "{passed:?}");
+    assert_eq!((passed.blocks, passed.low), (5, None));
+    assert!(
+        (passed.high.unwrap() / 889.0 - 1.0).abs() < 0.01,
+        "{passed:?}"
+    );
+    for bound in [GateBound::Absolute(800.0), GateBound::Relative(0.05)] {
+        let result = of(bound);
+        assert_eq!(result.outcome, GateOutcome::Unsettled, "{result:?}");
+        assert_eq!(result.needed.map(|needed| needed.blocks), Some(10));
+        assert_eq!(
+            crate::words::gate_why(&result).unwrap(),
+            "too few requests are behind this percentile; a window of 21 s, or 10 blocks, would \
+             resolve it"
+        );
+    }
+}

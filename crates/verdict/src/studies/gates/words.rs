@@ -5,7 +5,7 @@ use crate::{GateOutcome, GateReason, GateResult};
 use readings::text::{change, counted, number, rate, time};
 use readings::{GateMetric, GateUnit};
 
-use crate::metric::words::shown_change;
+use crate::metric::words::{resolved_by, shown_change};
 use crate::studies::plan::words::rough;
 use crate::trial::flaw::words::reason_or_none;
 use readings::at_condition as at;
@@ -97,6 +97,7 @@ pub fn why(result: &GateResult) -> Option<String> {
         _ if result.metric == GateMetric::Capacity => {
             Some("a longer search, with more --rounds, would narrow the interval".to_owned())
         }
+        (_, Some(GateReason::TooFewRequests(_))) => None,
         (Some(needed), _) => Some(would_settle(needed)),
         (None, None | Some(GateReason::NoChange)) => Some(format!(
             "more than {MOST_BLOCKS} blocks would be needed: the figure is too near the bound for \
@@ -130,9 +131,9 @@ fn reason(why: &GateReason) -> String {
             counted(*tried, "block"),
             reason_or_none(reason.as_ref())
         ),
-        GateReason::TooFewRequests => {
-            "too few requests are behind this percentile; lengthen the window or raise the rate"
-                .to_owned()
+        GateReason::TooFewRequests(by) => {
+            let by = resolved_by(by.as_ref());
+            format!("too few requests are behind this percentile; {by}")
         }
         GateReason::TooFewBlocks { usable, needed } => format!(
             "{} can be used, and a gate needs at least {needed}",

@@ -206,10 +206,12 @@ impl<'r> Windows<'r> {
         })
     }
 
-    /// Whether windows that are so many times as long have enough requests for each quantile.
+    /// Whether windows that are so many times as long have enough requests for each quantile that the
+    /// present ones resolve; others take those of all blocks.
     fn would_resolve(&self, times: f64) -> bool {
+        let each = |q: f64, times| self.loads.iter().all(|load| would_resolve(load, q, times));
         let mut quantiles = self.quantiles.iter();
-        quantiles.all(|q| self.loads.iter().all(|load| would_resolve(load, *q, times)))
+        quantiles.all(|q| each(*q, times) || !each(*q, 1.0))
     }
 
     /// The blocks that settle the margin if the variance of slices changes by this factor.

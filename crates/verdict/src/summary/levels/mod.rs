@@ -136,7 +136,7 @@ impl Question<'_> {
                 true => !one.metric.is_of_closed_loop(),
                 false => !one.metric.is_of_open_loop() || is_at_one_rate(&trials, one),
             });
-            let ranked = rankings(&compared, &tiers(run, &compared), &header.primary);
+            let ranked = rankings(&compared, &[], &tiers(run, &compared), &header.primary);
             (compared, ranked)
         });
         found

@@ -9,7 +9,7 @@ use readings::{Condition, GateMetric};
 use serde::Serialize;
 
 use crate::comparison::tiers::Tiers;
-use crate::{Analysis, Bound, Comparison, Metric, Verdict};
+use crate::{Analysis, Bound, Comparison, Metric, QuantileFigure, Unresolved, Verdict};
 
 /// The subjects of a condition by one metric, or the levels of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,14 +29,15 @@ pub struct Ranking {
 pub struct Ranked {
     pub subject: String,
     pub is_baseline: bool,
-    /// Geometric mean over the blocks used, in the metric's unit.
+    /// The figure over the blocks used, in the metric's unit.
     pub value: f64,
     /// The interval of the ratio to the baseline, times the baseline's value; absent for the baseline
     /// and where there is no interval.
     pub low: Option<f64>,
     pub high: Option<f64>,
-    /// Which end alone is known: the client was the bottleneck. `AtLeast`: for this subject, whose
-    /// figure is a lower bound. `AtMost`: for the baseline, so that the ratio is an upper bound.
+    /// Which end alone is known. `AtLeast`: the client was the bottleneck for this subject, whose figure
+    /// is a lower bound. `AtMost`: it was for the baseline, so that the ratio is an upper bound; or too
+    /// few answers stand behind a quantile, and `value` is its upper bound.
     pub bound: Option<Bound>,
     /// The best place that the evidence leaves open, from 1, and the worst.
     pub places: (usize, usize),
@@ -61,6 +62,7 @@ pub fn primary(analysis: &Analysis) -> Option<Metric> {
 /// first, and each in the order of the comparisons.
 pub(crate) fn rankings(
     comparisons: &[Comparison],
+    unresolved: &[Unresolved],
     tiers: &[Tiers],
     primary: &[GateMetric],
 ) -> Vec<Ranking> {
@@ -71,35 +73,59 @@ pub(crate) fn rankings(
             questions.push(question);
         }
     }
+    for one in unresolved {
+        let question = (&one.condition, one.metric);
+        if !questions.contains(&question) {
+            let is_before = |(condition, metric): &(&Condition, Metric)| {
+                **condition == one.condition && *metric < one.metric
+            };
+            let before = questions.iter().rposition(is_before);
+            let at = before.map_or(questions.len(), |at| at + 1);
+            questions.insert(at, question);
+        }
+    }
     let of_question = |(condition, metric): (&Condition, Metric)| {
         let is_its = |c: &&Comparison| (&c.condition, c.metric) == (condition, metric);
         let its: Vec<&Comparison> = comparisons.iter().filter(is_its).collect();
         let mut tiers = tiers.iter();
         let tiers = tiers.find(|t| (&t.condition, t.metric) == (condition, metric));
-        ranking(&its, tiers)
+        let is_its = |one: &&Unresolved| (&one.condition, one.metric) == (condition, metric);
+        let left_out: Vec<&Unresolved> = unresolved.iter().filter(is_its).collect();
+        ranking(condition, metric, &its, &left_out, tiers)
     };
     let is_of = |metric: Metric| primary.iter().position(|one| metric.gate() == Some(*one));
     questions.sort_by_key(|(_, metric)| is_of(*metric).unwrap_or(primary.len()));
     questions.into_iter().filter_map(of_question).collect()
 }
 
-fn ranking(comparisons: &[&Comparison], tiers: Option<&Tiers>) -> Option<Ranking> {
-    let first = comparisons.first()?;
-    let baseline = comparisons.iter().find_map(|c| c.baseline_value)?;
-    let is_limited = comparisons.iter().any(|c| c.bound == Some(Bound::AtMost));
-    let mut rows = vec![Ranked {
-        subject: first.baseline.clone(),
-        is_baseline: true,
-        value: baseline,
-        low: None,
-        high: None,
-        bound: is_limited.then_some(Bound::AtLeast),
-        places: (1, 1),
-        ratio: None,
-        verdict: None,
-        surely: false,
-    }];
+fn ranking(
+    condition: &Condition,
+    metric: Metric,
+    comparisons: &[&Comparison],
+    unresolved: &[&Unresolved],
+    tiers: Option<&Tiers>,
+) -> Option<Ranking> {
+    let baseline = comparisons.iter().find_map(|c| c.baseline_value);
+    let of_unresolved = |one: &&Unresolved| alone(&one.baseline, true, one.quantiles?.1);
+    let mut rows = match comparisons.first() {
+        Some(first) => vec![alone(&first.baseline, true, Ok(baseline?))?],
+        None => unresolved
+            .iter()
+            .find_map(of_unresolved)
+            .into_iter()
+            .collect(),
+    };
+    // The client was the bottleneck for the baseline.
+    if comparisons.iter().any(|c| c.bound == Some(Bound::AtMost)) {
+        rows.iter_mut()
+            .for_each(|row| row.bound = Some(Bound::AtLeast));
+    }
+    rows.extend(unresolved.iter().filter_map(|one| {
+        let (figure, _) = one.quantiles?;
+        alone(&one.subject, false, figure)
+    }));
     for comparison in comparisons {
+        let baseline = baseline?;
         // The ratio is of the blocks that both have; the baseline has one value for all.
         let Some(ratio) = comparison.ratio else {
             continue;
@@ -117,11 +143,7 @@ fn ranking(comparisons: &[&Comparison], tiers: Option<&Tiers>) -> Option<Ranking
             surely: comparison.surely,
         });
     }
-    let sign = if first.metric.higher_is_better() {
-        -1.0
-    } else {
-        1.0
-    };
+    let sign = if metric.higher_is_better() { -1.0 } else { 1.0 };
     rows.sort_by(|a, b| (sign * a.value).total_cmp(&(sign * b.value)));
     let names: Vec<&str> = rows.iter().map(|row| row.subject.as_str()).collect();
     let places: Vec<(usize, usize)> = (0..rows.len())
@@ -135,12 +157,36 @@ fn ranking(comparisons: &[&Comparison], tiers: Option<&Tiers>) -> Option<Ranking
     for (row, places) in rows.iter_mut().zip(places) {
         row.places = places;
     }
+    let rate_per_s = match comparisons.first() {
+        Some(first) => first.rate_per_s,
+        None => unresolved.first()?.rate_per_s,
+    };
     (rows.len() > 1).then(|| Ranking {
         factor: None,
-        condition: first.condition.clone(),
-        metric: first.metric,
-        rate_per_s: first.rate_per_s,
+        condition: condition.clone(),
+        metric,
+        rate_per_s,
         rows,
+    })
+}
+
+/// A subject by its own figure or bound; nothing where neither is known.
+fn alone(subject: &str, is_baseline: bool, figure: QuantileFigure) -> Option<Ranked> {
+    let (value, bound) = match figure {
+        Ok(value) => (value, None),
+        Err(bound) => (bound.at_most_us?, Some(Bound::AtMost)),
+    };
+    Some(Ranked {
+        subject: subject.to_owned(),
+        is_baseline,
+        value,
+        low: None,
+        high: bound.map(|_| value),
+        bound,
+        places: (1, 1),
+        ratio: None,
+        verdict: None,
+        surely: false,
     })
 }
 

@@ -392,7 +392,7 @@ mod tests {
         for pair in analysis.tiers.iter_mut().flat_map(|one| &mut one.pairs) {
             pair.told_apart = is_apart(pair);
         }
-        analysis.rankings = rankings(&analysis.comparisons, &analysis.tiers, &[]);
+        analysis.rankings = rankings(&analysis.comparisons, &[], &analysis.tiers, &[]);
     }
 
     #[test]

@@ -16,7 +16,8 @@ pub use servers::ServerRow;
 use crate::Metric;
 use crate::Starts;
 use crate::metric::figures::mean as mean_of_values;
-use crate::metric::of_trial::{enough, resolves, value};
+use crate::metric::of_trial::{enough, value};
+use crate::metric::quantile::{QuantileBound, QuantileEvidence, QuantileFigure};
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::lag::late_at;
 use crate::trial::loops::Loop;
@@ -39,9 +40,13 @@ pub struct SubjectRow {
     pub rate_per_s: Option<f64>,
     /// Geometric mean of the trials' median response latencies in the open loop.
     pub latency_us_p50: Option<f64>,
-    /// Geometric mean of the trials' 99th percentiles of response latency in the open loop;
-    /// absent where one of them is not resolved, or most cannot be used.
+    /// The 99th percentile of response latency in the open loop: geometric mean of the trials' where
+    /// each resolves it, else that of all their answers; absent where these do not resolve it either,
+    /// or most trials cannot be used.
     pub latency_us_p99: Option<f64>,
+    /// What is known of a 99th percentile that is not resolved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_us_p99_bound: Option<QuantileBound>,
     /// Failures inside the measured windows of all trials, valid or not.
     pub errors: ErrorCounts,
     /// Mean number of connections to upstreams per request, where it could be counted.
@@ -163,20 +168,26 @@ fn row(
     // Outside drivers do not tell.
     let told = closed.iter().filter(|_| drivers.is_empty());
     let reconnects: Vec<f64> = told.filter_map(|load| reconnects(load)).collect();
-    let resolved = match drivers.as_slice() {
-        [] => open.iter().all(|l| resolves(l, 0.99)),
-        some => some.iter().all(|d| enough(d.latency_requests(), 0.99)),
+    // A quantile that most trials cannot be used for is left out.
+    let in_time = |q: f64| {
+        let usable = open.iter().copied().filter(|l| late_at(l, q).is_none());
+        let usable: Vec<&LoadReading> = usable.filter(|l| l.response.count() > 0).collect();
+        (!usable.is_empty() && usable.len() * 2 >= open.len()).then_some(usable)
     };
-    // A quantile that a trial does not report is left out, and so is one that most trials cannot
-    // be used for.
-    let latency = |q: f64| {
-        if drivers.is_empty() {
-            let usable = open.iter().filter(|l| late_at(l, q).is_none());
-            let told: Vec<f64> = usable.map(|l| l.response.quantile_us(q)).collect();
-            return geometric_mean(told.iter().copied()).filter(|_| told.len() * 2 >= open.len());
-        }
+    // So is one that a driver does not report.
+    let of_drivers = |q: f64| {
         let told: Option<Vec<f64>> = drivers.iter().map(|d| d.latency_us(q)).collect();
         geometric_mean(told?.into_iter())
+    };
+    let p50 = match drivers.as_slice() {
+        [] => in_time(0.5)
+            .and_then(|usable| geometric_mean(usable.iter().map(|l| l.response.quantile_us(0.5)))),
+        _ => of_drivers(0.5),
+    };
+    let p99: Option<QuantileFigure> = match drivers.as_slice() {
+        [] => in_time(0.99).map(|usable| QuantileEvidence::of(0.99, usable).figure()),
+        some if some.iter().all(|d| enough(d.latency_requests(), 0.99)) => of_drivers(0.99).map(Ok),
+        _ => None,
     };
     let cpu = server_cpu(trials);
     let user_share = per_server(trials, |probed, server| {
@@ -200,8 +211,9 @@ fn row(
             readings::Pacing::Open { rate_per_s } => Some(rate_per_s),
             readings::Pacing::Closed => None,
         })),
-        latency_us_p50: latency(0.5),
-        latency_us_p99: latency(0.99).filter(|_| resolved),
+        latency_us_p50: p50,
+        latency_us_p99: p99.and_then(Result::ok),
+        latency_us_p99_bound: p99.and_then(Result::err),
         errors,
         upstream_connections_per_request: mean(&upstream),
         reconnects_per_request: mean(&reconnects),
@@ -431,10 +443,9 @@ mod tests {
         assert_eq!(row.trials, 3);
         assert!((row.requests_per_s.unwrap() - 2000.0).abs() < 1e-6);
         assert!((row.latency_us_p50.unwrap() / 600.0 - 1.0).abs() < 2e-3);
-        assert_eq!(
-            row.latency_us_p99, None,
-            "5,000 requests do not resolve p99"
-        );
+        // 5,000 requests do not resolve it, and both trials' do: 100 took longer than 900 us.
+        assert!((row.latency_us_p99.unwrap() / 900.0 - 1.0).abs() < 2e-3);
+        assert_eq!(row.latency_us_p99_bound, None);
         assert_eq!(row.errors.status, 90_000);
         assert!((row.server_cpu_us_per_request["origin"] - 50.0).abs() < 1e-9);
         assert!((row.server_cpu_user_us_per_request["origin"] - 12.5).abs() < 1e-9);

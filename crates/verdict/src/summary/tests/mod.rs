@@ -2,7 +2,7 @@
 
 use crate::fixtures::{analyse, closed, condition, done, header, open, throughput_blocks, trial};
 use crate::summary::*;
-use crate::{Flaw, Metric, Note, Place, Reason, TrialFlaw, Verdict};
+use crate::{Bound, Flaw, Metric, Note, Place, Reason, TrialFlaw, Verdict};
 use readings::{Wrong, WrongKind};
 
 /// Ten blocks in which the balancer keeps `share` of the throughput, a percent more or less.
@@ -216,7 +216,7 @@ fn with_latency(rate: f64, direct_us: f64, balance_us: f64) -> Vec<Trial> {
 }
 
 #[test]
-fn latency_names_the_rate_and_leaves_unresolved_quantiles_out() {
+fn latency_names_the_rate_and_pools_or_bounds_what_blocks_do_not_resolve() {
     let analysis = analyse(&header(6), &with_latency(2_000.0, 400.0, 440.0));
     let metrics: Vec<Metric> = analysis.comparisons.iter().map(|c| c.metric).collect();
     assert_eq!(metrics, Metric::ALL[..3]);
@@ -224,17 +224,53 @@ fn latency_names_the_rate_and_leaves_unresolved_quantiles_out() {
     assert_eq!(median.verdict, Verdict::Slower);
     assert_eq!(median.rate_per_s, Some(2_000.0));
 
+    assert!(analysis.comparisons.iter().all(|c| !c.pooled));
+
+    // 5,000 answers in each block, and 30,000 in all.
     let analysis = analyse(&header(6), &with_latency(500.0, 400.0, 440.0));
-    assert_eq!(analysis.comparisons.len(), 2);
-    assert!(
-        analysis.warnings.contains(&Warning::Unresolved {
-            at: at("balance"),
-            metric: Metric::LatencyUsP99,
-            blocks: 6,
-        }),
-        "{:?}",
-        analysis.warnings
+    let p99 = &analysis.comparisons[2];
+    assert_eq!(
+        (p99.metric, p99.verdict),
+        (Metric::LatencyUsP99, Verdict::Slower)
     );
+    assert!(p99.pooled && p99.blocks == 6 && p99.rate_per_s == Some(500.0));
+    let figure = |subject: &str| {
+        let row = analysis.table.iter().find(|row| row.subject == subject);
+        row.unwrap().latency_us_p99.unwrap()
+    };
+    let ratio = figure("balance") / figure("direct");
+    assert!((p99.ratio.unwrap() / ratio - 1.0).abs() < 1e-9, "{ratio}");
+    assert!(analysis.unresolved.is_empty());
+
+    // 1,000 in each.
+    let analysis = analyse(&header(6), &with_latency(100.0, 400.0, 440.0));
+    assert_eq!(analysis.comparisons.len(), 2);
+    let row = analysis.table.iter().find(|row| row.subject == "balance");
+    let bound = row.unwrap().latency_us_p99_bound.unwrap();
+    assert!(
+        (bound.at_most_us.unwrap() / 888.0 - 1.0).abs() < 0.01,
+        "{bound:?}"
+    );
+    let said: Vec<String> = analysis
+        .warnings
+        .iter()
+        .map(crate::words::warning)
+        .collect();
+    let expected = "the 99th percentile of latency of balance at connections=96 is not compared: too \
+                    few answers lie beyond it (at most 885us); a window of 18 s, or 10 blocks, \
+                    would resolve it";
+    assert!(said.iter().any(|one| one == expected), "{said:#?}");
+    let rankings = rankings(&analysis.comparisons, &analysis.unresolved, &[], &[]);
+    let ranking = rankings.iter().find(|r| r.metric == Metric::LatencyUsP99);
+    let rows: Vec<(&str, Option<Bound>)> = ranking
+        .unwrap()
+        .rows
+        .iter()
+        .map(|row| (row.subject.as_str(), row.bound))
+        .collect();
+    let at_most = Some(Bound::AtMost);
+    assert_eq!(rows, [("direct", at_most), ("balance", at_most)]);
+    assert_eq!(ranking.unwrap().rows[0].places, (1, 2));
 }
 
 #[test]

@@ -13,7 +13,8 @@ pub(crate) mod upstreams;
 use readings::Condition;
 
 use crate::{
-    CongestionSummary, CpusOfOthers, Metric, NoiseFloor, Place, SettingDifference, WithoutPauses,
+    CongestionSummary, CpusOfOthers, Metric, NoiseFloor, Place, QuantileFigure, ResolvedBy,
+    SettingDifference, WithoutPauses,
 };
 
 /// What a reader should know before trusting a result.
@@ -165,8 +166,10 @@ pub enum Warning {
         at: Place,
         /// The quantile.
         metric: Metric,
-        /// Blocks in which it has.
-        blocks: usize,
+        /// What is known of it; nothing by an outside driver.
+        known: Option<QuantileFigure>,
+        /// What would resolve it, and what it is compared with.
+        resolved_by: Option<ResolvedBy>,
     },
     /// CPU time of these servers may be missing.
     UncountedCpu(Vec<String>),

@@ -79,7 +79,8 @@ pub(crate) fn warnings(
             condition: one.condition.clone(),
         },
         metric: one.metric,
-        blocks: one.blocks,
+        known: one.quantiles.map(|(ours, _)| ours),
+        resolved_by: one.resolved_by(),
     }));
     found.extend(uncounted(cells));
     found.extend(upstreams::warnings(rules, cells, comparisons));

@@ -41,6 +41,7 @@ pub fn ranking(
         }
     });
     Ranking {
+        factor: None,
         condition: levels.collect::<Condition>(),
         metric,
         rate_per_s: (metric != Metric::RequestsPerS).then_some(5_000.0),

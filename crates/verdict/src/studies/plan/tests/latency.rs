@@ -194,7 +194,7 @@ fn shorter_windows_are_advised_where_starts_dominate_and_quantiles_stay_resolved
     let found = remedies(STARTS_DOMINATE, 30.0);
     assert_eq!(dominant(&found), Some(Dominant::Starts), "{found:?}");
     assert_eq!(windows(&found), None, "{found:?}");
-    // So few requests have a median only.
+    // So few resolve the median only: p99 is that of all blocks anyway.
     let median = Noise {
         requests: 400,
         ..STARTS_DOMINATE

@@ -210,7 +210,7 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::summary::warnings::words::warnings;
-    use crate::{CpusOfOthers, Metric};
+    use crate::{CpusOfOthers, Metric, ResolvedBy};
     use readings::Condition;
 
     fn place(subject: &str, level: &str) -> Place {
@@ -224,7 +224,11 @@ mod tests {
         Warning::Unresolved {
             at: place(subject, level),
             metric: Metric::LatencyUsP99,
-            blocks,
+            known: None,
+            resolved_by: Some(ResolvedBy {
+                window_s: 12.0,
+                blocks,
+            }),
         }
     }
 
@@ -242,12 +246,12 @@ mod tests {
         assert!(
             said[0].starts_with(
                 "the 99th percentile of latency of a and b at connections=16; connections=8 is \
-                 unresolved"
+                 not compared"
             ),
             "{said:?}"
         );
         assert!(
-            said[1].contains(" of c at connections=16 is unresolved"),
+            said[1].contains(" of c at connections=16 is not compared"),
             "{said:?}"
         );
         assert_eq!(

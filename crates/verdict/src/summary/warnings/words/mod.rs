@@ -8,7 +8,7 @@ use readings::Condition;
 use readings::text::{condition, counted, fraction, grouped, number, percent, rate};
 
 use crate::comparison::words::noise_floor;
-use crate::metric::words::metric_words;
+use crate::metric::words::{bounded, metric_words, resolved_by};
 use crate::summary::congestion::words::words;
 use crate::summary::place::words::place;
 use crate::summary::settings::words::setting as setting_words;
@@ -207,13 +207,6 @@ fn worded(warning: &Warning, name: &dyn Fn(&Place) -> String) -> String {
             name(at),
             median_us / 1e3
         ),
-        Warning::Unresolved { at, metric, blocks } => format!(
-            "the {} of {} is unresolved: too few answers lie beyond it in {}; a longer window \
-             would resolve it",
-            metric.words(),
-            name(at),
-            counted(*blocks, "block")
-        ),
         Warning::ConnectionsDiffer {
             at,
             other,
@@ -229,6 +222,24 @@ fn worded(warning: &Warning, name: &dyn Fn(&Place) -> String) -> String {
                 number(*least, 3, false)
             },
         ),
+        Warning::Unresolved {
+            at,
+            metric,
+            known,
+            resolved_by: by,
+        } => {
+            let of = format!("the {} of {}", metric.words(), name(at));
+            let helps = resolved_by(by.as_ref());
+            match known {
+                Some(Err(bound)) => format!(
+                    "{of} is not compared: too few answers lie beyond it ({}); {helps}",
+                    bounded(bound)
+                ),
+                _ => format!(
+                    "{of} is not compared: too few answers lie beyond it or the baseline's; {helps}"
+                ),
+            }
+        }
         Warning::UncountedCpu(servers) => format!(
             "CPU time of {} may be incomplete: processes that ignore SIGCHLD are not charged \
              with the CPU time of their children, and there is no control group. Root has one; an \
