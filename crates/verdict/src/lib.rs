@@ -55,7 +55,7 @@ pub use summary::congestion::{CongestionSummary, Transport};
 pub use summary::levels::LevelComparison;
 pub use summary::place::Place;
 pub use summary::probes::ProbesCost;
-pub use summary::ranking::{Ranked, Ranking, primary};
+pub use summary::ranking::{Ranked, Ranking, of_answer, primary};
 pub use summary::settings::{SettingDifference, SettingValue, SideBySide};
 pub use summary::stage::Stage;
 pub use summary::table::{EventsRow, ServerRow, SubjectRow};

@@ -21,7 +21,7 @@ use scan::Scan;
 const WINDOW: usize = 50;
 /// By how many runs the window moves.
 const STEP: usize = WINDOW / 2;
-/// The p value below which a single series has a change, corrected for [`PLACES`]. From simulation:
+/// The p value below which a single series has a change, corrected for `PLACES`. From simulation:
 /// a history of 60 runs without a change, read after each, reports one in at most 2 of 100 series,
 /// whatever the variance between runs (`examples/changes.rs`).
 pub const LEVEL: f64 = 0.003;
@@ -45,7 +45,7 @@ pub struct Change {
     /// The ends of its 95% interval.
     pub low: f64,
     pub high: f64,
-    /// Two-sided p value of 'no change here', multiplied by [`PLACES`].
+    /// Two-sided p value of 'no change here', multiplied by `PLACES`.
     pub p_value: f64,
     /// Whether enough runs lie at the new level.
     pub confirmed: bool,

@@ -201,8 +201,8 @@ mod tests {
                 ["balance", "balance"]
             ]
         );
-        assert!(rows[1].contains(&"1.50".to_owned()), "{text}");
-        assert!(rows[2].contains(&"0.25".to_owned()), "{text}");
+        assert!(rows[1].contains(&"0.25".to_owned()), "{text}");
+        assert!(rows[2].contains(&"1.50".to_owned()), "{text}");
         assert!(
             text.contains("sampled 7.0 times a second of measured time, which took 0.50% of"),
             "{text}"

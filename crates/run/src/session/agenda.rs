@@ -108,7 +108,9 @@ impl<'a> Agenda<'a> {
             events.extend(self.leave_out(block, group));
         }
         let mut later = self.queue.iter().chain(&self.dropped);
-        if later.next().is_some_and(|(next, _)| *next != block) {
+        // What is measured again ends no block.
+        let is_over = later.next().is_some_and(|(next, _)| *next != block);
+        if is_over && !self.again.was_told {
             events.extend(self.block_ends(block));
         }
         if self.queue.is_empty() {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use readings::Condition;
 use readings::text::compact::ends_kept;
-use verdict::{Analysis, Bound, Metric, Ranking, words};
+use verdict::{Analysis, Metric, Ranking, words};
 
-use super::ranks::{BESIDE, NAME_MAX, of_metric};
+use super::ranks::{BESIDE, NAME_MAX, end, of_metric};
 use crate::section::columns::Columns;
 use crate::section::run::capitalised;
 use crate::text::grid::grid;
@@ -128,11 +128,11 @@ fn band(all: &[&Ranking], order: &[String], varied: &[String]) -> Columns {
         let row = |name: &String| one.rows.iter().find(|row| row.subject == *name);
         let values = order.iter().map(|name| {
             let row = row(name)?;
-            let at_least = match row.bound {
-                Some(Bound::AtLeast) => ">",
-                _ => "",
-            };
-            Some(format!("{at_least}{}", words::cell(one.metric, row.value)))
+            Some(format!(
+                "{}{}",
+                end(row, false),
+                words::cell(one.metric, row.value)
+            ))
         });
         let values: Vec<Option<String>> = values.collect();
         let places = order

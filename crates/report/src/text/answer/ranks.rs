@@ -2,7 +2,7 @@
 //! metrics beside it.
 
 use readings::text::compact::ends_kept;
-use verdict::{Analysis, Bound, Metric, Ranked, Ranking, SubjectRow, words};
+use verdict::{Analysis, Bound, Metric, Ranked, Ranking, SubjectRow, of_answer, words};
 
 use crate::section::columns::Columns;
 use crate::text::grid::grid;
@@ -30,7 +30,7 @@ pub(super) fn fit(analysis: &Analysis, metric: Metric, room: usize) -> bool {
 }
 
 pub(super) fn of_metric(analysis: &Analysis, metric: Metric) -> Vec<&Ranking> {
-    let all = analysis.rankings.iter();
+    let all = of_answer(analysis).into_iter();
     all.filter(|one| one.metric == metric).collect()
 }
 
@@ -60,7 +60,7 @@ fn lead(analysis: &Analysis, ranking: &Ranking) -> String {
 
 /// The rankings of other metrics under the same condition.
 fn beside<'a>(analysis: &'a Analysis, ranking: &'a Ranking) -> impl Iterator<Item = &'a Ranking> {
-    let all = analysis.rankings.iter();
+    let all = of_answer(analysis).into_iter();
     all.filter(|one| {
         one.condition == ranking.condition
             && one.metric != ranking.metric
@@ -115,11 +115,11 @@ fn columns(
         add("", false, &|row| drawn(row, largest, bar));
     }
     add("value", true, &|row| {
-        let at_least = match row.bound {
-            Some(Bound::AtLeast) => ">= ",
-            _ => "",
-        };
-        format!("{at_least}{}", words::value(ranking.metric, row.value))
+        format!(
+            "{}{}",
+            end(row, true),
+            words::value(ranking.metric, row.value)
+        )
     });
     if interval {
         add("95% interval", true, &|row| between(ranking.metric, row));
@@ -149,6 +149,7 @@ fn figures(analysis: &Analysis, ranking: &Ranking, metric: Metric) -> Option<Vec
     let own = beside(analysis, ranking).find(|one| one.metric == metric);
     let value = |subject: &str| {
         let ranked = own.and_then(|one| one.rows.iter().find(|row| row.subject == subject));
+        let bound = ranked.map_or("", |row| end(row, false));
         let in_table = || {
             let mut table = analysis.table.iter();
             let is_its =
@@ -156,7 +157,7 @@ fn figures(analysis: &Analysis, ranking: &Ranking, metric: Metric) -> Option<Vec
             of_row(table.find(is_its)?, metric)
         };
         let value = ranked.map(|row| row.value).or_else(in_table)?;
-        Some(words::cell(metric, value))
+        Some(format!("{bound}{}", words::cell(metric, value)))
     };
     let cells: Vec<Option<String>> = ranking.rows.iter().map(|row| value(&row.subject)).collect();
     cells.iter().any(Option::is_some).then_some(cells)
@@ -167,6 +168,18 @@ fn of_row(row: &SubjectRow, metric: Metric) -> Option<f64> {
         Metric::LatencyUsP50 => row.latency_us_p50,
         Metric::LatencyUsP99 => row.latency_us_p99,
         metric => row.figures.get(&metric).copied(),
+    }
+}
+
+/// The sign before a figure of which one end alone is known.
+pub(super) fn end(row: &Ranked, is_spaced: bool) -> &'static str {
+    match (row.bound, row.ratio, is_spaced) {
+        (Some(Bound::AtLeast), _, true) => ">= ",
+        (Some(Bound::AtLeast), _, false) => ">",
+        // Too few answers stand behind a quantile.
+        (Some(Bound::AtMost), None, true) => "<= ",
+        (Some(Bound::AtMost), None, false) => "<",
+        _ => "",
     }
 }
 
@@ -202,8 +215,11 @@ fn between(metric: Metric, row: &Ranked) -> String {
 
 /// `-31%`, `2.4 times`, `at most -57%`, `baseline`.
 fn change(row: &Ranked) -> String {
-    let Some(ratio) = row.ratio else {
+    if row.is_baseline {
         return "baseline".to_owned();
+    }
+    let Some(ratio) = row.ratio else {
+        return "-".to_owned();
     };
     let baseline = row.value / ratio;
     let of = |end: Option<f64>| words::shown_change(end.map_or(ratio, |end| end / baseline), None);

@@ -35,8 +35,17 @@ pub(super) fn gates(all: &[GateResult], width: usize, paint: &Paint) -> String {
         {
             text.push_str(&format!("; {why}"));
         }
-        let text = shortened(&one_line(&text), width.saturating_sub(11));
-        format!("{} {text}\n", paint.with(colour_code(gate.outcome), &word))
+        let text = one_line(&text);
+        let line = match gate.outcome {
+            GateOutcome::Passed => shortened(&text, width.saturating_sub(11)) + "\n",
+            // What would settle it, or why it is breached, is not cut.
+            _ => wrapped("", &text, 0, width.saturating_sub(11)).replace('\n', "\n           "),
+        };
+        format!(
+            "{} {}\n",
+            paint.with(colour_code(gate.outcome), &word),
+            line.trim_end()
+        )
     });
     lines.collect()
 }

@@ -76,10 +76,10 @@ impl Counted {
         Some(Sample::of(&logs?)?.with_resolution(half_steps))
     }
 
-    /// The means of both sides, where steps are coarse.
+    /// The means of both sides, where there is a sample of the sums.
     pub fn means(&self) -> Option<(f64, f64)> {
         let [ours, theirs] = self.sums(None).map(|sum| sum / self.figures as f64);
-        self.is_coarse.then_some((ours, theirs))
+        self.sample().map(|_| (ours, theirs))
     }
 }
 

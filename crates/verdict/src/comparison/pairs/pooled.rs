@@ -32,8 +32,15 @@ impl Pairs {
             logs.sum::<f64>() / values.len().max(1) as f64 * blocks
         };
         let half_steps = all.iter().map(|pairs| pairs.half_steps).fold(0.0, f64::max);
+        let of_slices = all.iter().map(|one| one.sd_of_slices().map(|sd| sd * sd));
+        // The variance of a mean of independent log ratios.
+        let slices_variance = of_slices.sum::<Option<f64>>().map_or((0.0, 0), |sum| {
+            let variance = sum / (all.len() as f64).powi(2);
+            (variance * blocks, by_block.len())
+        });
         Pairs {
             half_steps,
+            slices_variance,
             counted: Counted::pooled(all.iter().map(|pairs| &pairs.counted)),
             tried,
             unusable: tried - by_block.len() - unresolved.min(tried - by_block.len()),

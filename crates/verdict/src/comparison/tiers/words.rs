@@ -5,9 +5,16 @@ use readings::text::counted;
 
 use crate::metric::words::metric_words;
 use crate::metric::words::shown_change;
-use crate::summary::ranking::words::place;
 use readings::at_condition as at;
 use readings::text::joined;
+
+/// A place that the evidence leaves open: `2`, `2-3`.
+pub fn place((best, worst): (usize, usize)) -> String {
+    match best == worst {
+        true => best.to_string(),
+        false => format!("{best}-{worst}"),
+    }
+}
 
 /// The most pairs that are given with their figures for one reason.
 const PAIRS_SHOWN: usize = 3;

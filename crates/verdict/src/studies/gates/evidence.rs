@@ -386,7 +386,7 @@ pub(super) fn bound_test(
         spread: BoundSpread {
             distance: margin.sample.mean,
             sd: sample.sd.max(crate::stats::sample::FINEST),
-            degrees: sample.blocks as f64 - 1.0,
+            degrees: sample.blocks as f64 - 1.0 + sample.shared_degrees,
             blocks: sample.blocks,
         },
     })

@@ -172,7 +172,7 @@ impl Question<'_> {
         let mut trial = trial.clone();
         trial.condition.remove(self.factor);
         trial.subject = self.levels[at].1.clone();
-        trial.attempt = if counts { 1 } else { trial.attempt + 1 };
+        trial.attempt = if counts { u32::MAX } else { trial.attempt };
         if let Outcome::Done(reading) = &mut trial.outcome {
             reading.separate_copy = false;
             reading.curve.clear();

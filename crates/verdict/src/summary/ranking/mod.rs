@@ -22,6 +22,9 @@ pub struct Ranking {
     pub rate_per_s: Option<f64>,
     /// The best first. Those without a figure are not in it.
     pub rows: Vec<Ranked>,
+    /// The pairs of them that are not told apart, the one with the better figure first.
+    #[serde(skip)]
+    pub open: Vec<(String, String)>,
 }
 
 /// A subject in a ranking.
@@ -48,13 +51,25 @@ pub struct Ranked {
     pub surely: bool,
 }
 
+/// The rankings that are the answer: of subjects, or else of the levels of the first factor.
+pub fn of_answer(analysis: &Analysis) -> Vec<&Ranking> {
+    let all = &analysis.rankings;
+    let factor = match all.iter().any(|one| one.factor.is_none()) {
+        true => None,
+        false => all.first().and_then(|one| one.factor.as_deref()),
+    };
+    let is_its = |one: &&Ranking| one.factor.as_deref() == factor;
+    all.iter().filter(is_its).collect()
+}
+
 /// The metric that the answer is about: the first that the run declared primary and that was ranked,
 /// or else throughput where it was ranked, or else the first that was.
 pub fn primary(analysis: &Analysis) -> Option<Metric> {
-    let first = analysis.rankings.first()?.metric;
+    let all = of_answer(analysis);
+    let first = all.first()?.metric;
     let is_declared =
         |metric: &Metric| metric.gate().is_some_and(|m| analysis.primary.contains(&m));
-    let least = analysis.rankings.iter().map(|one| one.metric).min();
+    let least = all.iter().map(|one| one.metric).min();
     Some(first).filter(is_declared).or(least)
 }
 
@@ -146,6 +161,15 @@ fn ranking(
     let sign = if metric.higher_is_better() { -1.0 } else { 1.0 };
     rows.sort_by(|a, b| (sign * a.value).total_cmp(&(sign * b.value)));
     let names: Vec<&str> = rows.iter().map(|row| row.subject.as_str()).collect();
+    let open = names.iter().enumerate();
+    let open = open.flat_map(|(at, a)| names[at + 1..].iter().map(move |b| (*a, *b)));
+    let is_open = |(a, b): &(&str, &str)| {
+        !is_better(a, b, comparisons, tiers) && !is_better(b, a, comparisons, tiers)
+    };
+    let open = open
+        .filter(is_open)
+        .map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let open: Vec<(String, String)> = open.collect();
     let places: Vec<(usize, usize)> = (0..rows.len())
         .map(|at| {
             let beats = |a: usize, b: usize| is_better(names[a], names[b], comparisons, tiers);
@@ -167,6 +191,7 @@ fn ranking(
         metric,
         rate_per_s,
         rows,
+        open,
     })
 }
 

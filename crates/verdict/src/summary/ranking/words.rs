@@ -5,8 +5,8 @@ use readings::text::{condition, counted, fraction, listed};
 use crate::comparison::words::notes::notes;
 use crate::comparison::words::{change_of, difference, how_sure};
 use crate::metric::words::{TIMES_FROM, shown_change, value};
-use crate::summary::ranking::{Ranking, primary};
-use crate::{Analysis, Comparison, Metric, Ranked, SubjectPair, Verdict};
+use crate::summary::ranking::{Ranking, of_answer, primary};
+use crate::{Analysis, Comparison, Metric, Ranked, Verdict};
 use readings::at_condition as at;
 
 /// The most names in a sentence.
@@ -17,14 +17,6 @@ const BESIDE: [Metric; 3] = [
     Metric::LatencyUsP99,
     Metric::ServerCpuUsPerRequest,
 ];
-
-/// A place that the evidence leaves open: `2`, `2-3`.
-pub fn place((best, worst): (usize, usize)) -> String {
-    match best == worst {
-        true => best.to_string(),
-        false => format!("{best}-{worst}"),
-    }
-}
 
 /// A metric in a head or in a list.
 pub fn short(metric: Metric) -> &'static str {
@@ -76,7 +68,8 @@ pub fn unplaced(analysis: &Analysis) -> Vec<String> {
 /// who cannot be told apart. `None` without a ranking.
 pub fn answer(analysis: &Analysis) -> Option<String> {
     let metric = primary(analysis)?;
-    let all: Vec<&Ranking> = of_metric(analysis, metric).collect();
+    let all = of_answer(analysis).into_iter();
+    let all: Vec<&Ranking> = all.filter(|one| one.metric == metric).collect();
     let mut names: Vec<&str> = Vec::new();
     for row in all.iter().flat_map(|one| &one.rows) {
         if !row.is_baseline && !names.contains(&row.subject.as_str()) {
@@ -87,18 +80,13 @@ pub fn answer(analysis: &Analysis) -> Option<String> {
         ([subject], [_]) => of_two(analysis, metric, subject),
         ([subject], _) => of_two_under_several(analysis, metric, subject),
         (_, [one]) => Some(of_several(analysis, one)),
-        _ => Some(of_several_under_several(analysis, metric, &all)),
+        _ => Some(of_several_under_several(metric, &all)),
     }
-}
-
-fn of_metric(analysis: &Analysis, metric: Metric) -> impl Iterator<Item = &Ranking> {
-    let all = analysis.rankings.iter();
-    all.filter(move |one| one.metric == metric)
 }
 
 fn of_two(analysis: &Analysis, metric: Metric, subject: &str) -> Option<String> {
     let find = |metric: Metric| {
-        let mut all = analysis.comparisons.iter();
+        let mut all = analysis.all_comparisons();
         all.find(|c| c.metric == metric && c.subject == subject && c.ratio.is_some())
     };
     let c = find(metric)?;
@@ -121,10 +109,10 @@ fn of_two(analysis: &Analysis, metric: Metric, subject: &str) -> Option<String> 
     };
     let beside = BESIDE.into_iter().filter(|beside| *beside != metric);
     let beside: Vec<String> = beside
-        .filter_map(|metric| Some(format!("{} {}", short(metric), in_short(find(metric)?))))
+        .filter_map(|metric| Some(format!("{}: {}", short(metric), in_short(find(metric)?))))
         .collect();
     if !beside.is_empty() {
-        text.push_str(&format!(" Its {}.", beside.join("; ")));
+        text.push_str(&format!(" Beside it, {}.", beside.join("; ")));
     }
     Some(text)
 }
@@ -140,7 +128,7 @@ fn in_short(c: &Comparison) -> String {
 }
 
 fn of_two_under_several(analysis: &Analysis, metric: Metric, subject: &str) -> Option<String> {
-    let all = analysis.comparisons.iter();
+    let all = analysis.all_comparisons();
     let all = all.filter(|c| c.metric == metric && c.subject == subject && c.ratio.is_some());
     let mut all: Vec<&Comparison> = all.collect();
     all.sort_by(|a, b| a.ratio.unwrap_or(1.0).total_cmp(&b.ratio.unwrap_or(1.0)));
@@ -185,14 +173,6 @@ fn each(conditions: usize) -> String {
     }
 }
 
-/// The pairs of a ranking's subjects that are not told apart; `None` where not all pairs were
-/// compared.
-fn open_pairs<'a>(analysis: &'a Analysis, ranking: &Ranking) -> Option<Vec<&'a SubjectPair>> {
-    let mut tiers = analysis.tiers.iter();
-    let tiers = tiers.find(|t| t.condition == ranking.condition && t.metric == ranking.metric)?;
-    Some(tiers.pairs.iter().filter(|pair| !pair.told_apart).collect())
-}
-
 fn of_several(analysis: &Analysis, ranking: &Ranking) -> String {
     let what = format!("{}{}", ranking.metric.words(), at(&ranking.condition));
     let (rows, n) = (&ranking.rows, ranking.rows.len());
@@ -211,8 +191,7 @@ fn of_several(analysis: &Analysis, ranking: &Ranking) -> String {
         text.push_str(&between(analysis, ranking, first, last));
     }
     text.push('.');
-    let open = open_pairs(analysis, ranking).unwrap_or_default();
-    text + &not_told_apart(&open, n * (n - 1) / 2)
+    text + &not_told_apart(&ranking.open, n * (n - 1) / 2)
 }
 
 /// `nginx is`, `nginx or h2o is`, `one of 7 is`.
@@ -251,10 +230,10 @@ fn between(analysis: &Analysis, ranking: &Ranking, first: &str, last: &str) -> S
     }
 }
 
-fn not_told_apart(open: &[&SubjectPair], of: usize) -> String {
+fn not_told_apart(open: &[(String, String)], of: usize) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for pair in open {
-        for name in [pair.first.as_str(), pair.second.as_str()] {
+    for (first, second) in open {
+        for name in [first.as_str(), second.as_str()] {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -268,14 +247,14 @@ fn not_told_apart(open: &[&SubjectPair], of: usize) -> String {
             format!(" Not told apart: {}.", listed(&names))
         }
         some if some.len() <= 2 => {
-            let pairs = some.iter().map(|p| format!("{} and {}", p.first, p.second));
+            let pairs = some.iter().map(|(a, b)| format!("{a} and {b}"));
             format!(" Not told apart: {}.", pairs.collect::<Vec<_>>().join("; "))
         }
         some => format!(" Of {of} pairs, {} are not told apart.", some.len()),
     }
 }
 
-fn of_several_under_several(analysis: &Analysis, metric: Metric, all: &[&Ranking]) -> String {
+fn of_several_under_several(metric: Metric, all: &[&Ranking]) -> String {
     let conditions = counted(all.len(), "condition");
     let alone = |is_it: &dyn Fn(&Ranked, usize) -> bool| -> Vec<(String, usize)> {
         let mut found: Vec<(String, usize)> = Vec::new();
@@ -289,7 +268,7 @@ fn of_several_under_several(analysis: &Analysis, metric: Metric, all: &[&Ranking
                 None => found.push((row.subject.clone(), 1)),
             }
         }
-        found.sort_by(|a, b| b.1.cmp(&a.1));
+        found.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         found
     };
     let told = |found: &[(String, usize)], word: &str| match found {
@@ -332,14 +311,9 @@ fn of_several_under_several(analysis: &Analysis, metric: Metric, all: &[&Ranking
         .iter()
         .map(|r| r.rows.len() * (r.rows.len() - 1) / 2)
         .sum();
-    let open: Vec<&SubjectPair> = all
-        .iter()
-        .filter_map(|ranking| open_pairs(analysis, ranking))
-        .flatten()
-        .collect();
-    match open.len() {
+    match all.iter().map(|ranking| ranking.open.len()).sum() {
         0 => text + " All are told apart.",
-        count => text + &format!(" Of {pairs} pairs, {count} are not told apart."),
+        count @ 1.. => text + &format!(" Of {pairs} pairs, {count} are not told apart."),
     }
 }
 

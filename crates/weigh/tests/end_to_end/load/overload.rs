@@ -22,7 +22,7 @@ fn twice_what_is_carried_is_an_overload() {
     assert_eq!(document["requests"], 800);
     let problem = array(&document["problems"])[0].as_str().unwrap();
     // A machine that other programs keep busy is told first.
-    let is_told = problem.contains("was offered 400/s") || problem.contains("too busy to offer");
+    let is_told = problem.contains("of 400/s offered") || problem.contains("too busy to offer");
     assert!(is_told, "{problem}");
 }
 

@@ -1,7 +1,7 @@
 //! What is drawn: which rankings, in which panels.
 
 use readings::RunHeader;
-use verdict::{Analysis, Bound, Metric, Ranking};
+use verdict::{Analysis, Bound, Metric, Ranking, of_answer, primary};
 
 use super::panels::{Rows, bands, factors, of_one};
 use super::words::{self, Notes};
@@ -72,12 +72,12 @@ pub(super) struct Row<'a> {
 impl<'a> Content<'a> {
     /// `None` without a ranking.
     pub fn of(header: &'a RunHeader, analysis: &'a Analysis) -> Option<Self> {
-        let all = &analysis.rankings;
-        let metric = match all.iter().any(|one| one.metric == Metric::RequestsPerS) {
-            true => Metric::RequestsPerS,
-            false => all.first()?.metric,
+        let all = of_answer(analysis);
+        let metric = primary(analysis)?;
+        let of = |metric: Metric| {
+            let all = all.iter().copied();
+            all.filter(move |one| one.metric == metric)
         };
-        let of = |metric: Metric| all.iter().filter(move |one| one.metric == metric);
         let rows = Rows::of(header, analysis);
         let main: Vec<&Ranking> = of(metric).collect();
         let subjects = main.iter().map(|one| one.rows.len()).max()?.min(ROWS_MAX);

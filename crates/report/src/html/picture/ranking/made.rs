@@ -42,6 +42,7 @@ pub fn ranking(
     });
     Ranking {
         factor: None,
+        open: Vec::new(),
         condition: levels.collect::<Condition>(),
         metric,
         rate_per_s: (metric != Metric::RequestsPerS).then_some(5_000.0),

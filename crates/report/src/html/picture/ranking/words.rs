@@ -3,7 +3,7 @@
 use readings::text::{condition, counted, fraction, rate};
 use readings::{Condition, text::compact::utc};
 use verdict::words::{metric_words, shown_change, value};
-use verdict::{Metric, Ranked, Ranking};
+use verdict::{Bound, Metric, Ranked, Ranking};
 
 use crate::section::run::capitalised;
 
@@ -36,9 +36,11 @@ pub(super) fn better(metric: Metric) -> &'static str {
 /// `20,000/s`, `at least 20,000/s`.
 pub(super) fn figure(metric: Metric, row: &Ranked, at_least: bool) -> String {
     let text = value(metric, row.value);
-    match at_least {
-        true => format!("at least {text}"),
-        false => text,
+    match (at_least, row.bound, row.ratio) {
+        (true, ..) => format!("at least {text}"),
+        // Too few answers stand behind a quantile.
+        (false, Some(Bound::AtMost), None) => format!("at most {text}"),
+        _ => text,
     }
 }
 

@@ -53,6 +53,7 @@ fn size(warning: &Warning) -> f64 {
         } => -busy / *connections as f64,
         Warning::BiasedBaseline { floor, .. } => floor.ratio.ln().abs(),
         Warning::ClientPauses { found, .. } => found.p99_us,
+        Warning::ConnectionsDiffer { per_request, .. } => per_request[0],
         _ => 0.0,
     }
 }
@@ -75,7 +76,7 @@ pub fn widening(all: &[Warning]) -> Option<String> {
         // The widest floor is enough.
         let is_floor = matches!(one, Warning::WideFloor { .. });
         let has_floor = causes.iter().any(|cause| cause.starts_with("the baseline"));
-        if !causes.contains(&cause) && !(is_floor && has_floor) {
+        if !(causes.contains(&cause) || is_floor && has_floor) {
             causes.push(cause);
         }
     }
