@@ -3,6 +3,7 @@
 //! Nothing that detects or decides calls these: the sentences follow from the values.
 
 pub use crate::comparison::interactions::words::{interaction, interactions, interactions_rest};
+pub use crate::comparison::tiers::words::place;
 pub use crate::comparison::tiers::words::tiers;
 pub use crate::comparison::words::events::{
     Unit, are_censored, difference, difference_at_most, floor_difference,
@@ -25,7 +26,7 @@ pub use crate::studies::gates::words::{
 pub use crate::studies::plan::words as plan;
 pub use crate::studies::scaling::words::{no_fit, scaling};
 pub use crate::summary::congestion::words::congestion;
-pub use crate::summary::ranking::words::{place, rate_of, short, unplaced};
+pub use crate::summary::ranking::words::{rate_of, short, unplaced};
 pub use crate::summary::settings::words as settings;
 pub use crate::summary::tls::words::tls;
 pub use crate::summary::warnings::words::caveats::{caveats, widening};

@@ -320,7 +320,9 @@ fn of_several_under_several(metric: Metric, all: &[&Ranking]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SubjectPair;
     use crate::analyse;
+    use crate::comparison::tiers::words::place;
     use crate::summary::ranking::rankings;
     use testing::journals::journal;
     use testing::made_up::MadeUp;
