@@ -39,7 +39,7 @@ fn question_ranking_sentence_caveats_and_the_rest_follow_each_other() {
         lines[8].starts_with("balance costs 31.0% of the throughput ["),
         "{text}"
     );
-    assert!(lines[8].contains("surely slower. Its p50 "), "{text}");
+    assert!(lines[8].contains("surely slower. p50: "), "{text}");
     let below = lines[9..].join(" ");
     let in_order = [
         "Not ranked: lighttpd at connections=96: 6 of 6 blocks cannot be used; ",

@@ -122,10 +122,9 @@ fn a_setting_of_one_subject_is_compared_and_ranked() {
         .collect();
     let best = ("nginx.upstream_keepalive=32", (1, 1), false);
     assert_eq!(rows, [best, ("nginx.upstream_keepalive=0", (2, 2), true)]);
-    assert_eq!(
-        words::closing(&analysis).unwrap(),
-        "Against nginx.upstream_keepalive=0, nginx.upstream_keepalive=32 is better in throughput."
-    );
+    let closing = words::closing(&analysis).unwrap();
+    let expected = "nginx.upstream_keepalive=32 brings 2.4 times the throughput [";
+    assert!(closing.starts_with(expected), "{closing}");
 }
 
 #[test]

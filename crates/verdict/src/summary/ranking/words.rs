@@ -112,7 +112,7 @@ fn of_two(analysis: &Analysis, metric: Metric, subject: &str) -> Option<String> 
         .filter_map(|metric| Some(format!("{}: {}", short(metric), in_short(find(metric)?))))
         .collect();
     if !beside.is_empty() {
-        text.push_str(&format!(" Beside it, {}.", beside.join("; ")));
+        text.push_str(&format!(" {}.", beside.join("; ")));
     }
     Some(text)
 }
@@ -342,7 +342,7 @@ mod tests {
         let text = answer(&analysis).unwrap();
         assert!(text.starts_with("balance costs 1"), "{text}");
         assert!(
-            text.contains("of the throughput [") && text.contains(" Its p50 "),
+            text.contains("of the throughput [") && text.contains(". p50: "),
             "{text}"
         );
         let c = &mut analysis.comparisons[0];

