@@ -32,9 +32,9 @@ pub(crate) fn correlation(log_ratios: &[f64]) -> f64 {
     drawn_to(PRIOR, log_ratios)
 }
 
-/// The same beside comparisons whose blocks are correlated by `shared`: no less than they.
-pub(crate) fn correlation_beside(log_ratios: &[f64], shared: f64) -> f64 {
-    drawn_to(shared, log_ratios).max(shared)
+/// The same beside comparisons whose blocks are correlated by `shared`: no less than a share of that.
+pub(crate) fn correlation_beside(log_ratios: &[f64], shared: f64, least_share: f64) -> f64 {
+    drawn_to(shared, log_ratios).max(least_share * shared)
 }
 
 fn drawn_to(prior: f64, log_ratios: &[f64]) -> f64 {

@@ -14,7 +14,8 @@
 //! - Comparisons with one baseline are not independent, so the degrees of freedom that they may lend
 //!   each other are limited.
 //! - The correlation of neighbouring blocks is estimated over all of them too, and no comparison is
-//!   taken for less correlated.
+//!   taken for less correlated; where each question has one comparison, so that no correction goes to
+//!   the tails, for less than 0.6 of it.
 //!
 //! Sources: G. K. Smyth, Linear models and empirical Bayes methods for assessing differential
 //! expression in microarray experiments, Statistical Applications in Genetics and Molecular Biology 3
@@ -36,6 +37,8 @@ const USUAL: f64 = 0.05;
 /// A variance that is smaller by chance in fewer than this share of comparisons counts as if it were
 /// as small as that: blocks that are alike by luck do not show that spreads differ.
 const SMALLEST: f64 = 0.01;
+/// The share of the common correlation that a comparison alone in its question is taken to have.
+const OF_ONE: f64 = 0.6;
 /// How many more arms double what a comparison with a shared one is worth.
 const ARMS_ALIKE: f64 = 8.0;
 
@@ -49,6 +52,8 @@ pub(crate) struct Member {
 
 /// Comparisons of one condition: they share their blocks.
 pub(crate) struct Group {
+    /// How many are compared with the baseline.
+    pub compared: usize,
     /// What is compared with each other: subjects, and the baseline's second copy.
     pub arms: usize,
     pub members: Vec<Member>,
@@ -60,8 +65,9 @@ pub(crate) struct Shared {
     scale: Scale,
     /// The most degrees of freedom of a moderated variance.
     most_degrees: f64,
-    /// The least correlation of neighbouring blocks.
+    /// The correlation of neighbouring blocks, and the share of it that each has at least.
     correlation: f64,
+    least_share: f64,
 }
 
 /// The distribution that variances are drawn from.
@@ -154,6 +160,10 @@ impl Shared {
             scale,
             most_degrees,
             correlation: dependence::shared_correlation(logs, worth),
+            least_share: match groups.iter().all(|group| group.compared <= 1) {
+                true => OF_ONE,
+                false => 1.0,
+            },
         })
     }
 
@@ -161,7 +171,7 @@ impl Shared {
     pub fn moderated(&self, sample: &Sample, of_slices: Option<f64>) -> Sample {
         let mut moderated = sample.clone();
         moderated.correlation =
-            dependence::correlation_beside(sample.log_ratios(), self.correlation);
+            dependence::correlation_beside(sample.log_ratios(), self.correlation, self.least_share);
         let own = own_degrees(sample);
         let most = (self.most_degrees - own).max(0.0);
         let prior = self.scale.degrees.min(most);
@@ -227,7 +237,11 @@ mod tests {
             .collect();
         members.push(member(last));
         let sample = members[20].sample.clone();
-        let groups = [Group { arms: 22, members }];
+        let groups = [Group {
+            compared: 21,
+            arms: 22,
+            members,
+        }];
         (Shared::of(&groups).unwrap(), sample)
     }
 
@@ -259,6 +273,7 @@ mod tests {
             }
         });
         let groups = [Group {
+            compared: 20,
             arms: 21,
             members: members.collect(),
         }];
@@ -274,6 +289,7 @@ mod tests {
     #[test]
     fn one_comparison_shares_nothing() {
         let alone = [Group {
+            compared: 1,
             arms: 2,
             members: vec![member(&[0.1, 0.2, 0.3])],
         }];

@@ -119,9 +119,14 @@ fn group(
     let mut members: Vec<Member> = with_baseline.filter_map(of).collect();
     let copy: Vec<Member> = copies.iter().filter_map(member).collect();
     let arms = members.len() + copy.len() + 1;
+    let compared = members.len();
     members.extend(copy);
     members.extend(neighbours.filter_map(of));
-    Group { arms, members }
+    Group {
+        compared,
+        arms,
+        members,
+    }
 }
 
 fn member(pairs: &Pairs) -> Option<Member> {

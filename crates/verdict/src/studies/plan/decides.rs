@@ -128,6 +128,7 @@ impl PlannedRun {
                     })
                 });
                 Group {
+                    compared: self.compared,
                     arms: arms + 1,
                     members: members.collect(),
                 }

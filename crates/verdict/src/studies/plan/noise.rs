@@ -57,7 +57,7 @@ impl Noise {
         }
     }
 
-    /// Of the metric that a plan is made for, [`planned_metric`]: over all subjects and conditions, and
+    /// Of the metric that a plan is made for: over all subjects and conditions, and
     /// the baseline against itself. Nothing from fewer than two blocks.
     pub fn of(header: &RunHeader, trials: &[Trial]) -> Option<Self> {
         match trials_by_load(header, trials) {
