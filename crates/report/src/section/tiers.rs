@@ -8,7 +8,7 @@ use crate::section::columns::Columns;
 
 pub(crate) const TITLE: &str = "Places";
 pub(crate) const LEGEND: &str = "the best and the worst place that the evidence leaves to a subject, \
-                                 all pairs of the run considered";
+                                 all pairs under the condition considered";
 
 /// A row for each subject of each condition and metric, the best first.
 pub(crate) fn table(all: &[Tiers]) -> Columns {

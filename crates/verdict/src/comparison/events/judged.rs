@@ -24,7 +24,7 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Judges it. `p_adjusted` is Holm's over the run's `comparisons`.
+    /// Judges it. `p_adjusted` is Holm's over the question's `comparisons`.
     pub fn decide(&self, rules: &Rules, p_adjusted: f64, comparisons: usize) -> Decision {
         let decided = |verdict, notes| Decision { verdict, notes };
         let excludes_zero = self.interval.0 > 0.0 || self.interval.1 < 0.0;

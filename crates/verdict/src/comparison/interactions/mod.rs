@@ -3,7 +3,7 @@
 //! Each level of a factor is compared with its first one, all other factors equal. The figure of a
 //! block is the difference of the two log ratios of subject to baseline; the interval is the t
 //! interval of their mean.
-//! Holm's procedure goes over all interactions of the run.
+//! Whether a metric depends on a factor is one question, over which Holm's procedure goes.
 
 pub(crate) mod words;
 
@@ -57,7 +57,7 @@ pub struct Interaction {
     /// Blocks that could be used at both levels.
     pub blocks: usize,
     pub p_value: Option<f64>,
-    /// The p value after Holm's correction over all interactions of the run.
+    /// The p value after Holm's correction over the interactions of the metric and factor.
     pub p_adjusted: Option<f64>,
     /// The smallest difference that matters, as a fraction.
     pub matters: f64,

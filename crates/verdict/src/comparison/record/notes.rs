@@ -9,7 +9,7 @@ pub enum Note {
     SmallerThanMatters,
     /// A difference on its own, but not after the correction for so many comparisons.
     NotAmong {
-        /// The comparisons of the run.
+        /// The comparisons of the question.
         comparisons: usize,
     },
     /// The interval excludes zero and may reach beyond the margin.

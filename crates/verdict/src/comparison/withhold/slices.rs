@@ -59,7 +59,7 @@ pub(crate) struct SliceBias {
     /// The log ratio as measured less the one by slices without end.
     pub log_bias: f64,
     pub blocks: usize,
-    /// Whether it differs from 0 beyond chance, over all comparisons of the run.
+    /// Whether it differs from 0 beyond chance, over so many comparisons.
     is_sure: bool,
 }
 
