@@ -46,7 +46,7 @@ const ALL: [(&str, bool, Cell); 19] = [
     }),
     (FAILED, true, |r| r.events.as_ref().map(failed)),
     (FULL_RATE, true, |r| {
-        let e = r.events.as_ref()?;
+        let e = r.events.as_ref().filter(|e| e.events > 0)?;
         Some(after(e.full_rate_after_s, e.not_full_at_end, e.trials))
     }),
     (SILENCE, true, |r| {
@@ -95,13 +95,16 @@ const IN_ROTATION: &str = "in rotation after";
 const IN_EFFECT: &str = "in effect after";
 const WAITED: &str = "at stopped";
 
-/// `5 of 20,000 (0.025%)`; with none, how many there can be.
+/// `5 of 20,000 (0.025%)`; with none, how many there can be. Around reloads, how many for each.
 fn failed(e: &EventsRow) -> String {
     let share = |share: f64| number(share * 100.0, 4, false);
     let of = format!("{} of {}", grouped(e.failed), grouped(e.requests));
     match e.failed_share_at_most {
         Some(most) => format!("{of} (< {}%)", share(most)),
         None => format!("{of} ({}%)", share(e.failed_share)),
+    if let Some(per_event) = words::failures_per_event(e) {
+        return format!("{of}, {per_event}");
+    }
     }
 }
 
@@ -314,7 +317,8 @@ pub(crate) fn legend(figures: &Figures) -> String {
         (
             FAILED,
             "requests that failed while something happened to servers; with none, at most the \
-             share in brackets (95%, rule of three)",
+             share in brackets (95%, rule of three); around reloads and rolling restarts also for \
+             each event, with the exact 95% interval",
         ),
         (
             FULL_RATE,
