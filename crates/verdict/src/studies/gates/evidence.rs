@@ -217,6 +217,7 @@ impl GateData<'_, '_> {
                 sd: f64::NAN,
                 degrees: 0.0,
                 blocks: alone.blocks(),
+                clean_blocks: None,
             },
         })
     }
@@ -389,6 +390,7 @@ pub(super) fn bound_test(
             degrees: sample.blocks as f64 - 1.0 + sample.shared_degrees,
             blocks: sample.blocks,
         },
+            clean_blocks: None,
     })
 }
 
