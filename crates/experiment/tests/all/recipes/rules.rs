@@ -62,6 +62,55 @@ fn file(rendered: &Rendered, path: &str) -> String {
 }
 
 #[test]
+fn settings_that_extra_lines_may_override_are_unknown() {
+    let given = |name: &str, params: &[(&str, Value)]| {
+        let recipe = recipes().get(name).unwrap();
+        let out = recipe.render(&context(recipe, Path::new("/d"), params));
+        out.unwrap().settings
+    };
+    let lines = |line: &str| Value::List(vec![line.to_owned()]);
+    let plain = given("nginx", &[]);
+    assert_eq!(plain["access_log"], "off");
+    let extra = given("nginx", &[("extra", lines("access_log {dir}/a.log;"))]);
+    for setting in ["access_log", "keepalive_client", "compression", "tls"] {
+        assert_eq!(extra[setting], "unknown (extra lines)", "{setting}");
+    }
+    // Lines of a `server` block do not reach it.
+    assert_eq!(extra["workers"], "1");
+    let global = given("haproxy", &[("extra_global", lines("nbthread 4"))]);
+    assert_eq!(global["workers"], "unknown (extra_global lines)");
+    assert_eq!(global["compression"], "off");
+    let own = given("balance", &[("crossroads", text("service x {}"))]);
+    assert_eq!(own["access_log"], "unknown (crossroads)");
+}
+
+#[test]
+fn every_parameter_that_goes_into_a_configuration_says_what_it_overrides() {
+    for recipe in recipes().iter().filter(|one| !is_of_users(&one.name)) {
+        for param in &recipe.params {
+            let is_free = param.name.starts_with("extra")
+                || ["options", "crossroads"].contains(&param.name.as_str());
+            assert_eq!(
+                is_free,
+                !param.overrides.is_empty(),
+                "{} {}",
+                recipe.name,
+                param.name
+            );
+        }
+    }
+}
+
+#[test]
+fn lines_of_ones_own_know_the_folder_of_the_server() {
+    let recipe = recipes().get("nginx").unwrap();
+    let extra = Value::List(vec!["access_log {dir}/a.log; # {dirs}".to_owned()]);
+    let out = recipe.render(&context(recipe, Path::new("/d"), &[("extra", extra)]));
+    let conf = file(&out.unwrap(), "nginx.conf");
+    assert!(conf.contains("access_log /d/a.log; # {dirs}"), "{conf}");
+}
+
+#[test]
 fn every_recipe_fills_in_with_its_defaults() {
     let recipes = recipes();
     let names: Vec<&str> = recipes.names().collect();

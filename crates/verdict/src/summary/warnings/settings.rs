@@ -102,6 +102,17 @@ mod tests {
 
     #[test]
     fn a_server_of_all_paths_is_no_difference_and_neither_is_one_in_front() {
+    fn what_lines_of_the_users_own_may_have_set_is_not_compared() {
+        let unknown = ServerSettings::unknown("extra");
+        let a = [server("a", &[("access_log", &unknown), ("workers", "1")])];
+        let b = [server("b", &[("access_log", "off"), ("workers", "2")])];
+        assert_eq!(
+            warned(&[("x", &a), ("y", &b)]),
+            ["workers at : 1 (x), 2 (y)"]
+        );
+    }
+
+    #[test]
         let origin = server("origin", &[("workers", "1"), ("keepalive_client", "on")]);
         let proxy = server("proxy", &[("workers", "4"), ("keepalive_client", "off")]);
         let proxied = [proxy, origin.clone()];
