@@ -34,7 +34,7 @@ pub use crate::summary::warnings::words::{warning, warnings};
 pub use crate::summary::words::closing;
 pub use crate::summary::words::events::{failures_per_event, uncompared};
 pub use crate::summary::words::placement::{placement, placement_in_short};
-pub use crate::summary::words::run::{probes, rate_choice, stage};
+pub use crate::summary::words::run::{probes, questions, rate_choice, stage};
 pub use crate::trial::flaw::words::{flaw, flaws, full_queue, reason, trial_flaw};
 pub use crate::trial::lag::words::late_client;
 pub use crate::trial::pauses::words::without_pauses;
