@@ -102,7 +102,7 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
         _ => several.to_owned(),
     };
     Some(match kind.first()? {
-        Warning::Recorded { .. } => super::warning(kind[0]),
+        Warning::Recorded { .. } => capitalised(&super::warning(kind[0])),
         Warning::BiasedBaseline { floor, matters } => format!(
             "{} differs from itself by {}, more than the margin ({}): so may everything else.",
             floor.baseline,
@@ -192,7 +192,9 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
                 time(without),
                 time(found.p99_us)
             ),
-            None => format!("The client's CPU paused so often that p99 of {at} is its own."),
+            None => format!(
+                "The client's CPU paused so often that p99 of {at} shows the client, not the server."
+            ),
         },
         Warning::UncountedCpu(servers) => format!(
             "CPU time of {} may be incomplete (root, or a control group, has all of it).",
@@ -206,6 +208,14 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
         | Warning::UncountedUpstreams { .. } => return None,
     })
 }
+/// What the run recorded, as the beginning of a sentence. All others begin as they are to stand: the
+/// names of subjects are theirs.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
+}
+
 
 #[cfg(test)]
 mod tests {
