@@ -18,7 +18,7 @@ pub(crate) struct Columns {
 type Cell = fn(&SubjectRow) -> Option<String>;
 
 /// The columns of what is no metric, or of a metric for each server.
-const ALL: [(&str, bool, Cell); 19] = [
+const ALL: [(&str, bool, Cell); 20] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -36,6 +36,12 @@ const ALL: [(&str, bool, Cell); 19] = [
         r.latency_us_p99
             .map(time)
             .or_else(|| bound.map(words::bounded))
+    }),
+    (PER_CONNECTION, true, |r| {
+        Some(words::kept(
+            r.reconnects_per_request?,
+            r.requests_per_connection?,
+        ))
     }),
     (STARTS, true, |r| {
         let Starts { failed, all, .. } = &r.starts;
@@ -77,10 +83,7 @@ const ALL: [(&str, bool, Cell); 19] = [
         r.upstream_connections_per_request
             .map(|v| format!("{v:.3}"))
     }),
-    (RECONNECTS, true, |r| {
-        let share = r.reconnects_per_request.filter(|share| *share >= 0.0005);
-        share.map(|share| format!("{share:.3}"))
-    }),
+    (BYTES, true, |r| r.bytes_per_answer.map(bytes)),
     ("client", true, |r| {
         r.client_cpu.map(|share| percent(share * 100.0, 0, false))
     }),
@@ -99,12 +102,12 @@ const WAITED: &str = "at stopped";
 fn failed(e: &EventsRow) -> String {
     let share = |share: f64| number(share * 100.0, 4, false);
     let of = format!("{} of {}", grouped(e.failed), grouped(e.requests));
-    match e.failed_share_at_most {
-        Some(most) => format!("{of} (< {}%)", share(most)),
-        None => format!("{of} ({}%)", share(e.failed_share)),
     if let Some(per_event) = words::failures_per_event(e) {
         return format!("{of}, {per_event}");
     }
+    match e.failed_share_at_most {
+        Some(most) => format!("{of} (< {}%)", share(most)),
+        None => format!("{of} ({}%)", share(e.failed_share)),
     }
 }
 
@@ -117,7 +120,8 @@ fn after(seconds: Option<f64>, not: usize, all: usize) -> String {
     }
 }
 
-const RECONNECTS: &str = "reconnects/req";
+const PER_CONNECTION: &str = "requests/connection";
+const BYTES: &str = "bytes/answer";
 const INSTRUCTIONS: &str = "instructions/req";
 const USER_INSTRUCTIONS: &str = "user instructions/req";
 const SWITCHES: &str = "switches/req";
@@ -230,7 +234,10 @@ impl Columns {
             rows: vec![Vec::new(); table.len()],
             numeric: Vec::new(),
         };
-        for (name, numeric, cell) in ALL {
+        // Where every subject keeps its connections there is nothing to tell.
+        let are_kept = !table.iter().any(words::closes_connections);
+        let shown = |name: &str| name != PER_CONNECTION || !are_kept;
+        for (name, numeric, cell) in ALL.into_iter().filter(|one| shown(one.0)) {
             columns.add(name, numeric, table.iter().map(cell).collect());
         }
         for metric in Metric::ALL {
@@ -293,9 +300,10 @@ pub(crate) fn legend(figures: &Figures) -> String {
             "connections that were opened behind the subject, per request",
         ),
         (
-            RECONNECTS,
-            "connections that the load opened beyond the first ones, per request",
+            PER_CONNECTION,
+            "requests that a connection carried before the subject closed it",
         ),
+        (BYTES, "bytes of an answer with its head, as they came"),
         (
             INSTRUCTIONS,
             "instructions that each server retired per request, the kernel's included",

@@ -6,6 +6,8 @@ pub mod words;
 use readings::{Condition, ServerSettings, SettingsReading, SubjectSettings};
 use serde::Serialize;
 
+use crate::SubjectRow;
+
 /// The settings that are the same under some conditions, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SideBySide {
@@ -84,8 +86,8 @@ pub(crate) fn add_observed(all: &mut [SideBySide], table: &[SubjectRow]) {
     }
 }
 
-/// How the servers of the subjects were set. What is not known is not compared. What a server of every path has is the same for all,
-/// and a subject without servers of its own has nothing to compare.
+/// How the servers of the subjects were set. What is not known is not compared. What a server of every
+/// path has is the same for all, and a subject without servers of its own has nothing to compare.
 pub(crate) fn side_by_side(rows: &[&SettingsReading]) -> Vec<SideBySide> {
     let mut found: Vec<SideBySide> = Vec::new();
     for row in rows {
@@ -127,9 +129,9 @@ fn differences(subjects: &[SubjectSettings]) -> Vec<SettingDifference> {
                 (*subject, values, words)
             })
             .filter(|(_, values, _)| !values.is_empty())
+            .filter(|(_, values, _)| !values.iter().any(|value| ServerSettings::is_unknown(value)))
             .collect();
         let alike = |a: &[&str], b: &[&str]| match together {
-            .filter(|(_, values, _)| !values.iter().any(|value| ServerSettings::is_unknown(value)))
             Together::Any => a.iter().any(|value| b.contains(value)),
             Together::NotOff | Together::First | Together::Each => a == b,
         };
