@@ -70,6 +70,9 @@ pub struct Param {
     pub max: Option<i64>,
     /// The only values that a string, or each item of a list, may have; empty when all may.
     pub one_of: Vec<String>,
+    /// The settings that are not known once it is given, since its text goes into the server's
+    /// configuration as it is.
+    pub overrides: Vec<String>,
     /// What it does, in a sentence.
     pub doc: String,
 }
@@ -220,6 +223,7 @@ mod tests {
             min: None,
             max: None,
             one_of: Vec::new(),
+            overrides: Vec::new(),
             doc: String::new(),
         }
     }

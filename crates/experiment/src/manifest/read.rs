@@ -7,6 +7,7 @@ use config::units;
 
 use super::template::{complaint, environment};
 use super::{Kind, Param, ReadValue as _, Version};
+use crate::recipe::SETTINGS;
 
 pub(crate) fn packages(reader: &mut Reader, top: &Section<'_>) -> Vec<String> {
     let Some(section) = top.section(reader, "packages") else {
@@ -56,7 +57,16 @@ pub(crate) fn params(reader: &mut Reader, top: &Section<'_>) -> Vec<Param> {
 fn param(reader: &mut Reader, entry: &Entry, section: &Section<'_>) -> Option<Param> {
     section.only(
         reader,
-        &["type", "default", "optional", "min", "max", "one_of", "doc"],
+        &[
+            "type",
+            "default",
+            "optional",
+            "min",
+            "max",
+            "one_of",
+            "overrides",
+            "doc",
+        ],
     );
     section.required_text(reader, "type", "\"integer\"")?;
     let kind = Kind::of_word(&section.word(reader, "type", &Kind::WORDS)?)?;
@@ -73,6 +83,7 @@ fn param(reader: &mut Reader, entry: &Entry, section: &Section<'_>) -> Option<Pa
             .into_iter()
             .map(|(word, _)| word)
             .collect(),
+        overrides: overrides(reader, section),
         doc: section.text(reader, "doc").unwrap_or_default(),
     };
     if let Some((entry, path)) = section.entry("default") {
@@ -87,6 +98,20 @@ fn param(reader: &mut Reader, entry: &Entry, section: &Section<'_>) -> Option<Pa
         }
     }
     Some(param)
+}
+
+fn overrides(reader: &mut Reader, section: &Section<'_>) -> Vec<String> {
+    let words = section.texts(reader, "overrides").unwrap_or_default();
+    for (word, place) in &words {
+        if !SETTINGS.contains(&word.as_str()) {
+            reader.report(Problem::at(
+                *place,
+                format!("`{word}` is no setting"),
+                format!("expected one of {}", SETTINGS.join(", ")),
+            ));
+        }
+    }
+    words.into_iter().map(|(word, _)| word).collect()
 }
 
 fn limit(reader: &mut Reader, section: &Section<'_>, key: &str, kind: Kind) -> Option<i64> {

@@ -14,6 +14,8 @@ mod reload;
 mod render;
 mod settings;
 
+pub(crate) use settings::SETTINGS;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use minijinja::{Environment, context};
-use readings::HttpVersion;
+use readings::{HttpVersion, ServerSettings};
 use tls::KeyType;
 
 use super::context::{Certificates, Ready, RenderContext, Rendered, RenderedFile};
@@ -12,7 +12,7 @@ use super::items::{Placeholders, param_of};
 use super::reload::{Reload, ReloadSign};
 use super::settings::setting_value;
 use super::{Recipe, RecipeError};
-use crate::manifest::{Value, complaint, environment, params_seen, programs_seen};
+use crate::manifest::{Param, Value, complaint, environment, params_seen, programs_seen};
 
 /// The folder of the certificates inside the server's folder.
 const TLS_FOLDER: &str = "tls";
@@ -95,6 +95,9 @@ impl Recipe {
         for (name, text) in &self.settings {
             let filled = filler.text(&format!("settings.{name}"), text, None)?;
             if let Some(value) = setting_value(&filled) {
+                let value = filler
+                    .overriding(name)
+                    .map_or(value, ServerSettings::unknown);
                 settings.insert(name.clone(), value);
             }
         }
@@ -239,6 +242,17 @@ fn template_error(recipe: &Recipe, place: &str, why: String) -> RecipeError {
     }
 }
 
+/// Replaces `{dir}` in lines that go into the server's configuration.
+fn fill_in_dir(recipe: &Recipe, params: &mut BTreeMap<String, Value>, dir: &str) {
+    for param in recipe.params.iter().filter(|one| !one.overrides.is_empty()) {
+        if let Some(Value::List(lines)) = params.get_mut(&param.name) {
+            for line in lines {
+                *line = line.replace("{dir}", dir);
+            }
+        }
+    }
+}
+
 struct Filler<'r> {
     recipe: &'r Recipe,
     environment: Environment<'static>,
@@ -250,7 +264,8 @@ struct Filler<'r> {
 impl<'r> Filler<'r> {
     fn new(recipe: &'r Recipe, ctx: &RenderContext) -> Result<Self, RecipeError> {
         let dir = usable_dir(recipe, &ctx.dir)?;
-        let params = recipe.fill(&ctx.params)?;
+        let mut params = recipe.fill(&ctx.params)?;
+        fill_in_dir(recipe, &mut params, &dir);
         let programs = programs_seen(&recipe.programs, &ctx.programs);
         let upstreams: Vec<minijinja::Value> = ctx
             .upstreams
@@ -316,6 +331,19 @@ impl<'r> Filler<'r> {
                 place: place.to_owned(),
                 why: complaint(&error),
             })
+    }
+
+    /// The first parameter that is given and whose text may set something else than the setting says.
+    fn overriding(&self, setting: &str) -> Option<&'r str> {
+        let is_given = |param: &&Param| match self.params.get(&param.name) {
+            Some(Value::List(items)) => !items.is_empty(),
+            Some(Value::Text(text)) => !text.is_empty(),
+            _ => false,
+        };
+        let mut params = self.recipe.params.iter();
+        let found = params
+            .find(|param| param.overrides.iter().any(|one| one == setting) && is_given(param));
+        found.map(|param| param.name.as_str())
     }
 
     /// How the server is reloaded. Of its signs the first counts that is not empty once rendered.

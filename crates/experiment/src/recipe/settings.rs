@@ -6,7 +6,7 @@ use config::section::Section;
 use readings::ServerSettings;
 
 /// The settings that change results most.
-pub(super) const SETTINGS: [&str; 8] = [
+pub(crate) const SETTINGS: [&str; 8] = [
     "workers",
     "keepalive_client",
     "keepalive_upstream",

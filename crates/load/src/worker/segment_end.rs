@@ -124,6 +124,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         };
         recorder.slices.push(Slice {
             start_s: (self.window.from - self.start) as f64 / 1e9,
+            at_s: Some(self.window.from as f64 / 1e9),
             duration_s: self.window.end.saturating_sub(self.window.from) as f64 / 1e9,
             requests: self.requests,
             errors: self.errors,

@@ -15,7 +15,7 @@ pub struct EventsReading {
     pub failed: u64,
     /// Time from the first event until the rate is full again: from then on to the window's end
     /// 95% of the requests of every second had a good answer within 0.3 s. 0 where it was full all
-    /// the time, absent where it was not full at the window's end.
+    /// the time, absent where it was not full at the window's end, and where `events` is empty.
     pub full_rate_after_s: Option<f64>,
     /// The longest time without any good answer, from the first event to the window's end.
     pub longest_silence_s: Option<f64>,
@@ -26,8 +26,16 @@ pub struct EventsReading {
     pub longest_response_s: Option<f64>,
     /// Time from the first event to the window's end.
     pub observed_s: f64,
-    /// What happened, in order.
+    /// What happened, in order; empty where nothing happened to this subject, as to a control.
     pub events: Vec<EventReading>,
+}
+
+impl EventsReading {
+    /// Whether anything happened to this subject. If not, there is nothing to recover from, and no
+    /// time since an event.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
 }
 
 /// Something that happened to a server or a host, at times since the measured window began.
@@ -78,6 +86,12 @@ impl EventReading {
         self.what == RELOAD
     }
 
+    /// Whether the event is one that servers are meant to pass without losing a request: a reload, or
+    /// the restart of a server of a rolling restart.
+    pub fn is_graceful(&self) -> bool {
+        self.is_reload() || self.what == ROLLING
+    }
+
     /// Whether the event can take a server out of rotation.
     pub fn has_rotation(&self) -> bool {
         self.host.is_none() && !self.is_reload()
@@ -86,6 +100,8 @@ impl EventReading {
 
 /// The word for a reload.
 const RELOAD: &str = "reload";
+/// The word for a rolling restart.
+const ROLLING: &str = "rolling";
 
 /// The load while an event lasted, from its interval rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -30,9 +30,12 @@ pub struct ServerSettings {
     pub version: Option<String>,
     /// What its recipe tells, by the words of recipes: `workers`, `keepalive_client`,
     /// `keepalive_upstream`, `access_log`, `caching`, `compression`, `tls`, `quic_congestion`; and what
-    /// the run adds: `tcp_congestion`.
+    /// the run adds: `tcp_congestion`. `unknown (…)` where lines of the user's own may have set it.
     pub settings: BTreeMap<String, String>,
 }
+
+/// How a value begins that is not known.
+const UNKNOWN: &str = "unknown ";
 
 impl ServerSettings {
     /// The setting with the congestion control that the kernel gives TCP connections on the server's
@@ -43,6 +46,20 @@ impl ServerSettings {
     /// In a recipe: QUIC has the congestion control of TCP on the server's host. The run fills in
     /// which one that is.
     pub const LIKE_TCP: &str = "auto";
+
+    /// The value of a setting that the text of a parameter may have changed: `unknown (extra lines)`.
+    pub fn unknown(param: &str) -> String {
+        let lines = match param.starts_with("extra") {
+            true => " lines",
+            false => "",
+        };
+        format!("{UNKNOWN}({param}{lines})")
+    }
+
+    /// Whether a value says that the setting is not known.
+    pub fn is_unknown(value: &str) -> bool {
+        value.starts_with(UNKNOWN)
+    }
 
     /// Adds the congestion control of TCP on the server's host to settings as a recipe has them.
     pub fn add_tcp_congestion(settings: &mut BTreeMap<String, String>, tcp: Option<&str>) {

@@ -23,6 +23,11 @@ pub struct Answered {
 pub struct Slice {
     /// Start of the measured part, since the start of this slice's load: the length of its ramp-up.
     pub start_s: f64,
+    /// When the measured part began, by the monotonic clock of the load's host: the slices of all
+    /// subjects of a block have it in common. Absent of outside drivers, and in journals of before it
+    /// was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_s: Option<f64>,
     /// Length of the measured part (edges cut off).
     pub duration_s: f64,
     /// Good answers inside it.
@@ -43,6 +48,21 @@ pub struct Slice {
 }
 
 impl Slice {
+    /// The slices on the axis of their load. `start_s` counts from the start of each slice's own stretch
+    /// of load, or, of an outside driver's runs, from the first of them.
+    pub fn one_after_another(slices: &[Slice]) -> Vec<Slice> {
+        let mut end_s = 0.0;
+        let placed = slices.iter().map(|slice| {
+            let mut placed = *slice;
+            if slice.start_s < end_s {
+                placed.start_s += end_s;
+            }
+            end_s = placed.start_s + placed.duration_s;
+            placed
+        });
+        placed.collect()
+    }
+
     /// Good answers per second, those at the edges with their part.
     pub fn requests_per_s(&self) -> f64 {
         (self.requests as f64 + self.edges) / self.duration_s

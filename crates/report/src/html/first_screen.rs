@@ -7,7 +7,6 @@ use verdict::Analysis;
 use crate::html::picture::ranking::rankings;
 use crate::html::picture::svg::{escaped, prose};
 use crate::html::table::summary_table::tables;
-use crate::section::run::capitalised;
 use crate::{MachineFacts, RunFacts};
 use readings::text::compact::{bytes, utc};
 use verdict::words;
@@ -109,7 +108,7 @@ fn caveats(analysis: &Analysis) -> String {
     all.extend(words::widening(&analysis.warnings));
     let items: String = all
         .iter()
-        .map(|text| format!("<li>{}</li>\n", prose(&capitalised(text))))
+        .map(|text| format!("<li>{}</li>\n", prose(text)))
         .collect();
     match items.is_empty() {
         true => items,

@@ -18,7 +18,7 @@ pub(crate) struct Columns {
 type Cell = fn(&SubjectRow) -> Option<String>;
 
 /// The columns of what is no metric, or of a metric for each server.
-const ALL: [(&str, bool, Cell); 19] = [
+const ALL: [(&str, bool, Cell); 20] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -37,6 +37,12 @@ const ALL: [(&str, bool, Cell); 19] = [
             .map(time)
             .or_else(|| bound.map(words::bounded))
     }),
+    (PER_CONNECTION, true, |r| {
+        Some(words::kept(
+            r.reconnects_per_request?,
+            r.requests_per_connection?,
+        ))
+    }),
     (STARTS, true, |r| {
         let Starts { failed, all, .. } = &r.starts;
         (*all > 0).then(|| format!("{failed} of {all}"))
@@ -46,7 +52,7 @@ const ALL: [(&str, bool, Cell); 19] = [
     }),
     (FAILED, true, |r| r.events.as_ref().map(failed)),
     (FULL_RATE, true, |r| {
-        let e = r.events.as_ref()?;
+        let e = r.events.as_ref().filter(|e| e.events > 0)?;
         Some(after(e.full_rate_after_s, e.not_full_at_end, e.trials))
     }),
     (SILENCE, true, |r| {
@@ -77,10 +83,7 @@ const ALL: [(&str, bool, Cell); 19] = [
         r.upstream_connections_per_request
             .map(|v| format!("{v:.3}"))
     }),
-    (RECONNECTS, true, |r| {
-        let share = r.reconnects_per_request.filter(|share| *share >= 0.0005);
-        share.map(|share| format!("{share:.3}"))
-    }),
+    (BYTES, true, |r| r.bytes_per_answer.map(bytes)),
     ("client", true, |r| {
         r.client_cpu.map(|share| percent(share * 100.0, 0, false))
     }),
@@ -95,10 +98,13 @@ const IN_ROTATION: &str = "in rotation after";
 const IN_EFFECT: &str = "in effect after";
 const WAITED: &str = "at stopped";
 
-/// `5 of 20,000 (0.025%)`; with none, how many there can be.
+/// `5 of 20,000 (0.025%)`; with none, how many there can be. Around reloads, how many for each.
 fn failed(e: &EventsRow) -> String {
     let share = |share: f64| number(share * 100.0, 4, false);
     let of = format!("{} of {}", grouped(e.failed), grouped(e.requests));
+    if let Some(per_event) = words::failures_per_event(e) {
+        return format!("{of}, {per_event}");
+    }
     match e.failed_share_at_most {
         Some(most) => format!("{of} (< {}%)", share(most)),
         None => format!("{of} ({}%)", share(e.failed_share)),
@@ -114,7 +120,8 @@ fn after(seconds: Option<f64>, not: usize, all: usize) -> String {
     }
 }
 
-const RECONNECTS: &str = "reconnects/req";
+const PER_CONNECTION: &str = "requests/connection";
+const BYTES: &str = "bytes/answer";
 const INSTRUCTIONS: &str = "instructions/req";
 const USER_INSTRUCTIONS: &str = "user instructions/req";
 const SWITCHES: &str = "switches/req";
@@ -227,7 +234,10 @@ impl Columns {
             rows: vec![Vec::new(); table.len()],
             numeric: Vec::new(),
         };
-        for (name, numeric, cell) in ALL {
+        // Where every subject keeps its connections there is nothing to tell.
+        let are_kept = !table.iter().any(words::closes_connections);
+        let shown = |name: &str| name != PER_CONNECTION || !are_kept;
+        for (name, numeric, cell) in ALL.into_iter().filter(|one| shown(one.0)) {
             columns.add(name, numeric, table.iter().map(cell).collect());
         }
         for metric in Metric::ALL {
@@ -290,9 +300,10 @@ pub(crate) fn legend(figures: &Figures) -> String {
             "connections that were opened behind the subject, per request",
         ),
         (
-            RECONNECTS,
-            "connections that the load opened beyond the first ones, per request",
+            PER_CONNECTION,
+            "requests that a connection carried before the subject closed it",
         ),
+        (BYTES, "bytes of an answer with its head, as they came"),
         (
             INSTRUCTIONS,
             "instructions that each server retired per request, the kernel's included",
@@ -314,7 +325,8 @@ pub(crate) fn legend(figures: &Figures) -> String {
         (
             FAILED,
             "requests that failed while something happened to servers; with none, at most the \
-             share in brackets (95%, rule of three)",
+             share in brackets (95%, rule of three); around reloads and rolling restarts also for \
+             each event, with the exact 95% interval",
         ),
         (
             FULL_RATE,

@@ -402,8 +402,8 @@ mod tests {
             ..readings::ClientPauses::default()
         });
         let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
-        let told = "p99 without the 12% of the open loop that hold or follow a pause of the \
-                    client's CPU: 450us";
+        let told = "the client's own CPU stood still 2 times, for up to 20.0ms, and delayed answers \
+                    whatever the server did: p99 is 450us in the 88% of the time";
         assert!(text.contains(told), "{text}");
     }
 

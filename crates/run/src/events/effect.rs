@@ -28,6 +28,15 @@ pub(super) fn events_reading(
         ..event
     });
     let silence = longest_silence(&load.silences, first_s);
+    let events: Vec<EventReading> = events.collect();
+    if events.is_empty() {
+        // Nothing to recover from: no time since an event.
+        return EventsReading {
+            requests: load.requests_all + failed,
+            failed,
+            ..EventsReading::default()
+        };
+    }
     EventsReading {
         requests: load.requests_all + failed,
         failed,
@@ -36,7 +45,7 @@ pub(super) fn events_reading(
         longest_silence_at_s: silence.map(|one| one.start_s),
         longest_response_s: longest_response_s(&load.rows, first_s),
         observed_s: window_s - first_s,
-        events: events.collect(),
+        events,
     }
 }
 
@@ -162,6 +171,26 @@ mod tests {
         assert!((after - 2.6).abs() < 1e-9, "{after}");
         good[40..].fill(100);
         assert_eq!(full_rate_after_s(&rows(&good), &[], 2.0), None);
+    }
+
+    #[test]
+    fn a_subject_without_an_event_has_no_time_since_one() {
+        let load = LoadReading {
+            rows: rows(&[200; 60]),
+            requests_all: 12_000,
+            silences: vec![Silence {
+                start_s: 5.9,
+                duration_s: 0.2,
+            }],
+            ..LoadReading::default()
+        };
+        let control = events_reading(&load, Vec::new(), Duration::from_secs(6));
+        let expected = EventsReading {
+            requests: 12_000,
+            ..EventsReading::default()
+        };
+        assert_eq!(control, expected);
+        assert!(!control.has_events());
     }
 
     #[test]

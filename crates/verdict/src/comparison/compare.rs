@@ -1,6 +1,6 @@
 //! All comparisons of a run: drafted, corrected together, and decided.
 
-use readings::Condition;
+use readings::{Condition, EventsReading};
 
 use crate::comparison::draft::{Case, Draft, Run};
 use crate::comparison::events;
@@ -57,7 +57,7 @@ pub(crate) fn comparisons(run: &Run<'_, '_>) -> (Vec<Comparison>, Vec<Unresolved
             let mut drafts = Vec::new();
             for subject in cells.subjects.iter().filter(|s| **s != rules.baseline) {
                 let pairs = pool.pairs(cells, metric, (subject, false), (&rules.baseline, false));
-                if is_left_out(cells, &pool, metric, subject, &pairs) {
+                if is_left_out(cells, &pool, metric, (subject, &rules.baseline), &pairs) {
                     continue;
                 }
                 if pairs.unresolved > 0 {
@@ -91,23 +91,42 @@ pub(crate) fn comparisons(run: &Run<'_, '_>) -> (Vec<Comparison>, Vec<Unresolved
     (comparisons, unresolved)
 }
 
-/// Whether a metric was not measured of a subject: its driver does not report it, or servers were
-/// not sampled in a single block.
+/// Whether a metric was not measured of a subject: its driver does not report it, servers were not
+/// sampled in a single block, or what happened to both has no figure of it.
 fn is_left_out(
     cells: &crate::trial::cells::Cells<'_>,
     pool: &Pool<'_>,
     metric: Metric,
-    subject: &str,
+    (subject, baseline): (&str, &str),
     pairs: &Pairs,
 ) -> bool {
     if metric.is_cost() {
         return pairs.ratios.is_empty();
+    }
+    if metric.is_of_events() {
+        return pairs.tried == 0 || !is_applicable(cells, pool, metric, subject, baseline);
     }
     let outside = |cell: &Cell<'_>| {
         cell.trial.subject == subject && cell.reading().is_some_and(|r| r.driver.is_some())
     };
     let mut members = pool.members.iter();
     pairs.tried == 0 && members.any(|c| cells.of_condition(c).any(outside))
+}
+
+/// Whether what happened to the two subjects has a figure of this metric.
+fn is_applicable(
+    cells: &crate::trial::cells::Cells<'_>,
+    pool: &Pool<'_>,
+    metric: Metric,
+    subject: &str,
+    baseline: &str,
+) -> bool {
+    let trials = pool.members.iter().flat_map(|c| cells.of_condition(c));
+    let trials = trials.filter(|cell| [subject, baseline].contains(&&*cell.trial.subject));
+    let noticed: Vec<&EventsReading> = trials
+        .filter_map(|cell| cell.reading()?.events.as_ref())
+        .collect();
+    events::is_applicable(metric, noticed.into_iter())
 }
 
 /// Decides a comparison: first by its blocks, then by the rules that [withhold] verdicts.

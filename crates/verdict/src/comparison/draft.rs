@@ -32,7 +32,7 @@ pub(crate) struct Run<'r, 'a> {
     pub rules: &'r Rules,
     pub cells: &'r Cells<'a>,
     pub floors: &'r [NoiseFloor],
-    pub spreads: &'r Spreads,
+    pub spreads: &'r Spreads<'r>,
 }
 
 /// Does something with all that the comparisons of a run rest on.

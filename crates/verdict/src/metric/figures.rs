@@ -164,6 +164,11 @@ pub(super) fn failed_share(noticed: &EventsReading) -> f64 {
     (noticed.failed as f64 + 0.5) / (noticed.requests as f64 + 1.0)
 }
 
+/// The failures for each event, likewise. What happened to nobody counts as one event.
+pub(super) fn failures_per_event(noticed: &EventsReading) -> f64 {
+    (noticed.failed as f64 + 0.5) / noticed.events.len().max(1) as f64
+}
+
 /// A time around events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventTime {
@@ -189,8 +194,8 @@ impl EventTime {
         time_s: |noticed| noticed.longest_response_s,
     };
 
-    /// A trial's time; nothing where it was not recorded.
+    /// A trial's time; nothing where it was not recorded, or nothing happened.
     pub fn of(self, noticed: &EventsReading) -> Option<f64> {
-        (self.time_s)(noticed)
+        (self.time_s)(noticed).filter(|_| noticed.has_events())
     }
 }

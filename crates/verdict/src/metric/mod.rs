@@ -80,7 +80,10 @@ impl Metric {
 
     /// Whether it is measured around events.
     pub fn is_of_events(self) -> bool {
-        matches!(self.row().of, Of::FailedShare | Of::EventTime(_))
+        matches!(
+            self.row().of,
+            Of::FailedShare | Of::FailuresPerEvent | Of::EventTime(_)
+        )
     }
 
     /// Whether it is about the load generator and not about the servers.
@@ -110,6 +113,7 @@ impl Metric {
     pub(crate) fn figure_of_events(self, noticed: &EventsReading) -> Option<f64> {
         match self.row().of {
             Of::FailedShare => Some(figures::failed_share(noticed)),
+            Of::FailuresPerEvent => Some(figures::failures_per_event(noticed)),
             Of::EventTime(time) => Some(time.of(noticed)?.max(time.step_s)),
             _ => None,
         }
@@ -165,6 +169,7 @@ mod tests {
                 Unit::InstructionsPerRequest => name.ends_with("_per_request"),
                 Unit::Bytes => has("bytes"),
                 Unit::Share => has("share"),
+                Unit::PerEvent => name.ends_with("_per_event"),
                 Unit::S => name.ends_with("_s"),
             };
             assert!(is_told, "{name}");

@@ -20,6 +20,8 @@ pub(super) enum Of {
     Driver,
     /// The share of requests that failed around events; compared by differences.
     FailedShare,
+    /// The number of them for each event; likewise.
+    FailuresPerEvent,
     /// A time around events; compared by differences.
     EventTime(EventTime),
 }
@@ -45,6 +47,8 @@ pub enum Unit {
     Bytes,
     /// A share of all requests, 0 to 1.
     Share,
+    /// A number for each event.
+    PerEvent,
     /// Seconds.
     S,
 }
@@ -114,7 +118,7 @@ metrics! {
         unit: Unit::Us,
         of: Of::Latency(0.5),
         loops: Loops::Open,
-        rank: 5,
+        rank: 6,
         gate: Some(GateMetric::P50),
         column: None,
         figure: None,
@@ -126,7 +130,7 @@ metrics! {
         unit: Unit::Us,
         of: Of::Latency(0.99),
         loops: Loops::Open,
-        rank: 6,
+        rank: 7,
         gate: Some(GateMetric::P99),
         column: None,
         figure: None,
@@ -139,7 +143,7 @@ metrics! {
         unit: Unit::UsPerRequest,
         of: Of::Servers,
         loops: Loops::Closed,
-        rank: 8,
+        rank: 9,
         gate: Some(GateMetric::Cpu),
         column: None,
         figure: Some(figures::cpu_per_request),
@@ -152,7 +156,7 @@ metrics! {
         unit: Unit::UsPerRequest,
         of: Of::Servers,
         loops: Loops::Open,
-        rank: 7,
+        rank: 8,
         gate: Some(GateMetric::CpuAtRate),
         column: None,
         figure: Some(figures::cpu_per_request_at_rate),
@@ -165,7 +169,7 @@ metrics! {
         unit: Unit::UsPerRequest,
         of: Of::Servers,
         loops: Loops::Closed,
-        rank: 9,
+        rank: 10,
         gate: None,
         column: None,
         figure: Some(figures::first_server_cpu_per_request),
@@ -178,7 +182,7 @@ metrics! {
         unit: Unit::InstructionsPerRequest,
         of: Of::Instructions(InstructionScope::UserAndKernel),
         loops: Loops::Closed,
-        rank: 12,
+        rank: 13,
         gate: None,
         column: None,
         figure: Some(figures::instructions),
@@ -191,7 +195,7 @@ metrics! {
         unit: Unit::InstructionsPerRequest,
         of: Of::Instructions(InstructionScope::User),
         loops: Loops::Closed,
-        rank: 13,
+        rank: 14,
         gate: None,
         column: None,
         figure: Some(figures::user_instructions),
@@ -204,7 +208,7 @@ metrics! {
         unit: Unit::Bytes,
         of: Of::Servers,
         loops: Loops::Both,
-        rank: 11,
+        rank: 12,
         gate: Some(GateMetric::Memory),
         column: None,
         figure: Some(figures::memory),
@@ -217,7 +221,7 @@ metrics! {
         unit: Unit::UsPerRequest,
         of: Of::Driver,
         loops: Loops::Closed,
-        rank: 10,
+        rank: 11,
         gate: None,
         column: Some("driver us/req"),
         figure: Some(figures::driver_cpu_per_request),
@@ -230,7 +234,7 @@ metrics! {
         unit: Unit::Bytes,
         of: Of::Driver,
         loops: Loops::Both,
-        rank: 14,
+        rank: 15,
         gate: None,
         column: Some("driver memory"),
         figure: Some(figures::driver_memory),
@@ -247,6 +251,20 @@ metrics! {
         column: None,
         figure: None,
     }
+    /// Requests that failed for each reload, or for each server that was restarted in turn; less is
+    /// better. Instead of their share where nothing else happened: a share of the window's requests
+    /// would grow smaller with the window.
+    FailuresPerEvent {
+        name: "failures_per_event",
+        words: "failures per reload or restart",
+        unit: Unit::PerEvent,
+        of: Of::FailuresPerEvent,
+        loops: Loops::Open,
+        rank: 3,
+        gate: None,
+        column: None,
+        figure: None,
+    }
     /// Time from the first event until the rate of good answers was full again, seconds; less is
     /// better.
     FullRateAfterS {
@@ -255,7 +273,7 @@ metrics! {
         unit: Unit::S,
         of: Of::EventTime(EventTime::FULL_RATE_AFTER),
         loops: Loops::Open,
-        rank: 3,
+        rank: 4,
         gate: None,
         column: None,
         figure: None,
@@ -267,7 +285,7 @@ metrics! {
         unit: Unit::S,
         of: Of::EventTime(EventTime::LONGEST_SILENCE),
         loops: Loops::Open,
-        rank: 4,
+        rank: 5,
         gate: None,
         column: None,
         figure: None,
@@ -280,7 +298,7 @@ metrics! {
         unit: Unit::S,
         of: Of::EventTime(EventTime::LONGEST_RESPONSE),
         loops: Loops::Open,
-        rank: 15,
+        rank: 16,
         gate: None,
         column: None,
         figure: None,

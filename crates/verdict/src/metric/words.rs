@@ -60,6 +60,7 @@ pub fn value(metric: Metric, value: f64) -> String {
         Unit::InstructionsPerRequest => format!("{}/request", rate(value)),
         Unit::Bytes => compact::bytes(value),
         Unit::Share => format!("{}%", three_digits(value * 100.0)),
+        Unit::PerEvent => three_digits(value),
         Unit::S if value == 0.0 => "0 s".to_owned(),
         Unit::S => time(value * 1e6),
     }

@@ -190,7 +190,8 @@ pub fn analyse(journal: &Journal) -> Analysis {
     analysis.bottlenecks = bottlenecks(&journal.bottlenecks());
     mark_lower_bounds(&mut analysis.table, &analysis.bottlenecks);
     analysis.settings = settings::side_by_side(&journal.settings());
-    let differences = warnings::settings::warnings(&analysis.settings);
+    let differences = warnings::settings::warnings(&analysis.settings, &analysis.table);
+    settings::add_observed(&mut analysis.settings, &analysis.table);
     analysis.warnings.extend(differences);
     analysis.congestion = congestion::summaries(&cells, &journal.settings());
     let differences = warnings::congestion::warnings(&analysis.congestion);

@@ -117,7 +117,7 @@ fn placed<'a>(
                 trial,
                 reading,
                 load,
-                slices: one_after_another(&load.slices),
+                slices: Slice::one_after_another(&load.slices),
                 colour,
                 base_s: f64::NAN,
             });
@@ -138,21 +138,6 @@ fn placed<'a>(
         one.base_s -= begin;
     }
     found
-}
-
-/// Slices on the axis of their trial. A journal has the start of a slice since the start of its own
-/// stretch of load, and of an outside driver's runs since the first of them.
-fn one_after_another(slices: &[Slice]) -> Vec<Slice> {
-    let mut end_s = 0.0;
-    let placed = slices.iter().map(|slice| {
-        let mut placed = *slice;
-        if slice.start_s < end_s {
-            placed.start_s += end_s;
-        }
-        end_s = placed.start_s + placed.duration_s;
-        placed
-    });
-    placed.collect()
 }
 
 /// A vertical line where each block begins, with its number.
@@ -343,7 +328,7 @@ mod tests {
             duration_s: *duration_s,
             ..Slice::default()
         });
-        let placed = one_after_another(&slices.collect::<Vec<_>>());
+        let placed = Slice::one_after_another(&slices.collect::<Vec<_>>());
         placed.iter().map(|one| one.start_s).collect()
     }
 

@@ -215,6 +215,7 @@ fn value(metric: Metric, row: &SubjectRow, is_compared: bool) -> Option<String> 
         Metric::LatencyUsP50 => row.latency_us_p50,
         Metric::LatencyUsP99 => row.latency_us_p99,
         Metric::FailedShare => events.map(|events| events.failed_share),
+        Metric::FailuresPerEvent => events?.failures_per_event,
         Metric::FullRateAfterS => events?.full_rate_after_s,
         Metric::LongestSilenceS => events?.longest_silence_s,
         Metric::LongestResponseS => events?.longest_response_s,

@@ -35,6 +35,9 @@ pub(crate) fn verdicts(analysis: &Analysis) -> String {
     if !open.is_empty() {
         out.push_str(&folded(&summary, &items(&open)));
     }
+    if let Some(text) = words::questions(analysis) {
+        out.push_str(&format!("<p class=\"sub\">{}</p>\n", escaped(&text)));
+    }
     out
 }
 

@@ -1,4 +1,4 @@
-//! Shares of failures as counts.
+//! Failures as counts: their share of the requests, or how many there are for each event.
 //!
 //! Two things vary: which of a block's requests fail, and how many do from block to block, since
 //! failures come together. Both tests have to agree that there is a difference, so that neither
@@ -26,6 +26,20 @@ use crate::stats::student::{t_quantile, t_two_sided_p};
 const EXACT_TAILS_MAX: u64 = 1000;
 const EXACT_LIMITS_MAX: u64 = 100;
 
+/// The smallest difference that matters between failures for each event: one in ten of them loses a
+/// request.
+pub(crate) const FAILURES_PER_EVENT_MATTER: f64 = 0.1;
+
+/// What failures are counted for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Per {
+    /// A request: their share, at most 1.
+    #[default]
+    Request,
+    /// An event, during which any number may fail.
+    Event,
+}
+
 /// Failures and requests of both sides in a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -33,7 +47,7 @@ pub(crate) struct Block {
     pub baseline: Side,
 }
 
-/// Failures and requests.
+/// Failures and requests, or events where failures are counted for each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Side {
     pub failed: u64,
@@ -58,12 +72,27 @@ impl Side {
 
     /// The interval of the share, were failures independent.
     pub fn limits(self, confidence: f64) -> (f64, f64) {
-        let tail = (1.0 - confidence) / 2.0;
-        let (failed, requests) = (self.failed, self.requests.max(1) as f64);
-        if failed > EXACT_LIMITS_MAX || failed * 10 > self.requests {
-            return self.score_limits(-normal_quantile(tail));
+        if self.failed > EXACT_LIMITS_MAX || self.failed * 10 > self.requests {
+            return self.score_limits(-normal_quantile((1.0 - confidence) / 2.0));
         }
         // As a Poisson count, which is a little wider than the binomial.
+        let (low, high) = self.limits_of_mean(confidence);
+        (low.min(1.0), high.min(1.0))
+    }
+
+    /// The interval of the mean number of failures for each request or event, were failures
+    /// independent: exact (Garwood: Fiducial Limits for the Poisson Distribution, Biometrika 1936),
+    /// for many failures by the square root, whose variance is a quarter.
+    pub fn limits_of_mean(self, confidence: f64) -> (f64, f64) {
+        let tail = (1.0 - confidence) / 2.0;
+        let (failed, requests) = (self.failed, self.requests.max(1) as f64);
+        if failed > EXACT_LIMITS_MAX {
+            let (root, half) = ((failed as f64).sqrt(), -normal_quantile(tail) / 2.0);
+            return (
+                (root - half).powi(2) / requests,
+                (root + half).powi(2) / requests,
+            );
+        }
         let most = failed as f64 + 50.0 + 10.0 * (failed as f64 + 1.0).sqrt();
         let low = match failed {
             0 => 0.0,
@@ -72,7 +101,7 @@ impl Side {
             }),
         };
         let high = root(0.0, most, |mean| tail - poisson_at_most(failed, mean));
-        ((low / requests).min(1.0), (high / requests).min(1.0))
+        (low / requests, high / requests)
     }
 
     /// Wilson's score interval.
@@ -92,6 +121,7 @@ impl Side {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
     pub blocks: Vec<Block>,
+    pub per: Per,
 }
 
 impl Counts {
@@ -126,7 +156,11 @@ impl Counts {
             0 | 1 => 0.0,
             _ => squares / (count - 1.0) / count,
         };
-        (subject.variance() + baseline.variance(), between)
+        let variance = |side: Side| match self.per {
+            Per::Request => side.variance(),
+            Per::Event => side.share() / side.requests.max(1) as f64,
+        };
+        (variance(subject) + variance(baseline), between)
     }
 
     /// The standard error of the difference.
@@ -158,15 +192,23 @@ impl Counts {
         let (subject, baseline) = self.sums();
         let (ours, theirs) = (subject.share(), baseline.share());
         let difference = ours - theirs;
-        let (ours_low, ours_high) = subject.limits(confidence);
-        let (theirs_low, theirs_high) = baseline.limits(confidence);
+        let limits = |side: Side| match self.per {
+            Per::Request => side.limits(confidence),
+            Per::Event => side.limits_of_mean(confidence),
+        };
+        let (ours_low, ours_high) = limits(subject);
+        let (theirs_low, theirs_high) = limits(baseline);
         let below = (ours - ours_low).hypot(theirs_high - theirs);
         let above = (ours_high - ours).hypot(theirs - theirs_low);
         let degrees = self.blocks.len() as f64 - 1.0;
         let half = t_quantile(0.5 + confidence / 2.0, degrees) * self.error();
+        let most = match self.per {
+            Per::Request => 1.0,
+            Per::Event => f64::INFINITY,
+        };
         Some((
-            (difference - below.max(half)).max(-1.0),
-            (difference + above.max(half)).min(1.0),
+            (difference - below.max(half)).max(-most),
+            (difference + above.max(half)).min(most),
         ))
     }
 
@@ -176,7 +218,10 @@ impl Counts {
             difference: ours - theirs,
             interval: self.interval(rules.look_confidence())?,
             narrow: self.interval(1.0 - 2.0 * rules.look_alpha())?,
-            matters: rules.matters_failures,
+            matters: match self.per {
+                Per::Request => rules.matters_failures,
+                Per::Event => FAILURES_PER_EVENT_MATTER,
+            },
             error: self.error(),
             blocks: self.blocks.len(),
         })
@@ -306,6 +351,7 @@ mod tests {
         });
         Counts {
             blocks: blocks.collect(),
+            per: Per::Request,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Failures and recovery around events: compared as absolute differences.
 
-use readings::EventsReading;
+use readings::{EventReading, EventsReading};
 
 mod counts;
 mod judged;
@@ -12,7 +12,7 @@ pub use simulate::{FailureScenario, FailureTally, simulate_failures};
 use crate::comparison::decide::Decision;
 use crate::trial::cells::Cell;
 use crate::{Comparison, FEWEST_BLOCKS, FailuresOf, FullRateOf, Metric, Note, Rules, Verdict};
-use counts::{Block, Counts};
+use counts::{Block, Counts, Per};
 pub(crate) use counts::{Side, poisson_at_most};
 use judged::Judged;
 use times::Times;
@@ -27,11 +27,56 @@ pub(crate) fn difference(
     ours: &EventsReading,
     theirs: &EventsReading,
 ) -> Option<f64> {
-    let figure = |noticed: &EventsReading| match metric.event_time() {
-        Some(time) => time.of(noticed),
-        None => Some(side(noticed).share()),
+    Some(match metric.event_time() {
+        Some(time) => time.of(ours)? - time.of(theirs)?,
+        None => {
+            let block = block(metric, ours, theirs);
+            block.subject.share() - block.baseline.share()
+        }
+    })
+}
+
+/// The failures of a block, for its requests or for its events. A side to which nothing happened is
+/// a control, which counts for as many events as the other.
+fn block(metric: Metric, ours: &EventsReading, theirs: &EventsReading) -> Block {
+    if metric == Metric::FailedShare {
+        return Block {
+            subject: side(ours),
+            baseline: side(theirs),
+        };
+    }
+    let of = |noticed: &EventsReading, other: &EventsReading| Side {
+        failed: noticed.failed,
+        requests: events_of(noticed.events.len(), other.events.len()) as u64,
     };
-    Some(figure(ours)? - figure(theirs)?)
+    Block {
+        subject: of(ours, theirs),
+        baseline: of(theirs, ours),
+    }
+}
+
+fn events_of(own: usize, others: usize) -> usize {
+    if own == 0 { others } else { own }
+}
+
+/// Whether failures of these two are counted for each event, and not as a share of the requests: all
+/// that happened was meant to lose none.
+fn are_graceful<'e>(all: impl Iterator<Item = &'e EventsReading>) -> bool {
+    let mut events = all.flat_map(|noticed| &noticed.events).peekable();
+    events.peek().is_some() && events.all(EventReading::is_graceful)
+}
+
+/// Whether what happened in trials that are compared has a figure of this metric: failures are either
+/// counted for each event or as a share, and a control has no time since an event.
+pub(crate) fn is_applicable<'e>(
+    metric: Metric,
+    all: impl Iterator<Item = &'e EventsReading> + Clone,
+) -> bool {
+    match metric {
+        Metric::FailedShare => !are_graceful(all),
+        Metric::FailuresPerEvent => are_graceful(all),
+        _ => metric.event_time().is_none() || all.into_iter().all(EventsReading::has_events),
+    }
 }
 
 fn side(noticed: &EventsReading) -> Side {
@@ -69,12 +114,13 @@ impl Evidence {
         }
         let pairs = pairs.iter();
         let Some(time) = metric.event_time() else {
-            let blocks = pairs.map(|(ours, theirs)| Block {
-                subject: side(ours),
-                baseline: side(theirs),
-            });
+            let blocks = pairs.map(|(ours, theirs)| block(metric, ours, theirs));
             return Some(Self::Failures(Counts {
                 blocks: blocks.collect(),
+                per: match metric {
+                    Metric::FailuresPerEvent => Per::Event,
+                    _ => Per::Request,
+                },
             }));
         };
         let is_open = |noticed: &EventsReading| {
@@ -154,6 +200,8 @@ impl Figures {
         comparison.ratio = self.ratio;
         comparison.low = self.ratio_interval.map(|(low, _)| low);
         comparison.high = self.ratio_interval.map(|(_, high)| high);
+        // Of log ratios, on which no verdict rests here.
+        comparison.robust = None;
         comparison.difference = self.difference;
         comparison.difference_low = self.difference_interval.map(|(low, _)| low);
         comparison.difference_high = self.difference_interval.map(|(_, high)| high);
@@ -168,6 +216,7 @@ impl Figures {
 pub(crate) struct Noticed {
     requests: u64,
     failed: u64,
+    events: usize,
     /// Trials whose rate was full all the time, and those whose rate was not full at the end.
     always_full: usize,
     never_full: usize,
@@ -180,8 +229,10 @@ impl Noticed {
         };
         self.requests += noticed.requests;
         self.failed += noticed.failed;
+        self.events += noticed.events.len();
         self.always_full += usize::from(noticed.full_rate_after_s == Some(0.0));
-        self.never_full += usize::from(noticed.full_rate_after_s.is_none());
+        let is_open = noticed.has_events() && noticed.full_rate_after_s.is_none();
+        self.never_full += usize::from(is_open);
     }
 }
 
@@ -205,8 +256,24 @@ pub(crate) fn note(
                 subject: subject.to_owned(),
                 requests: side.requests,
                 failed: side.failed,
-                share_at_most: at_most(side.requests),
+                events: None,
+                at_most: at_most(side.requests),
             });
+            some(sides.collect()).map(Note::Failures)
+        }
+        Metric::FailuresPerEvent => {
+            let both = [(subject, ours, theirs), (baseline, theirs, ours)].into_iter();
+            let sides = both.map(|(subject, side, other)| {
+                let events = events_of(side.events, other.events);
+                FailuresOf {
+                    subject: subject.to_owned(),
+                    requests: side.requests,
+                    failed: side.failed,
+                    events: Some(events),
+                    at_most: RULE_OF_THREE / events.max(1) as f64,
+                }
+            });
+            let sides = sides.filter(|side| side.requests > 0);
             some(sides.collect()).map(Note::Failures)
         }
         Metric::FullRateAfterS => {

@@ -53,6 +53,7 @@ pub fn simulate_failures(
         });
         let counts = Counts {
             blocks: blocks.collect(),
+            per: super::counts::Per::Request,
         };
         tally.experiments += 1;
         let (Some(judged), Some(p)) = (counts.judged(rules), counts.p_value()) else {

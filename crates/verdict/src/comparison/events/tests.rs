@@ -55,7 +55,8 @@ fn failures_are_compared_also_where_one_side_has_none() {
         subject: subject.to_owned(),
         requests: 100_000,
         failed,
-        share_at_most: 3e-5,
+        events: None,
+        at_most: 3e-5,
     };
     let both = vec![failures("balance", 0), failures("direct", 20_150)];
     assert_eq!(said[0].2, [Note::Failures(both)]);
@@ -239,4 +240,116 @@ fn the_baseline_against_itself_is_judged_as_a_difference_too() {
     );
     assert!(floor.difference_high.unwrap() > 0.0);
     assert!(!floor.is_biased(0.03));
+}
+
+/// The same trials with an event of this kind in each, and none for the subjects of `controls`.
+fn with_events(mut trials: Vec<Trial>, what: &str, controls: &[&str]) -> Vec<Trial> {
+    for trial in &mut trials {
+        let is_control = controls.contains(&trial.subject.as_str());
+        if let Outcome::Done(reading) = &mut trial.outcome
+            && let Some(noticed) = &mut reading.events
+        {
+            match is_control {
+                true => {
+                    *noticed = EventsReading {
+                        requests: noticed.requests,
+                        failed: noticed.failed,
+                        ..EventsReading::default()
+                    }
+                }
+                false => noticed.events[0].what = what.to_owned(),
+            }
+        }
+    }
+    trials
+}
+
+#[test]
+fn a_control_has_no_rate_to_regain_and_no_time_that_is_compared() {
+    // The control is the baseline, then a subject.
+    for control in ["direct", "balance"] {
+        let trials = with_events(trials(5, |_, _| 100), "kill", &[control]);
+        let analysis = analyse(&header(5), &trials);
+        let metrics: Vec<Metric> = analysis.comparisons.iter().map(|c| c.metric).collect();
+        assert_eq!(metrics, [Metric::FailedShare], "{control}");
+        let row = analysis.table.iter().find(|row| row.subject == control);
+        let events = row.and_then(|row| row.events.clone()).unwrap();
+        assert_eq!((events.events, events.not_full_at_end), (0, 0));
+        let said = format!("{:?}", analysis.warnings);
+        assert!(!said.contains("FullRate"), "{said}");
+    }
+}
+
+#[test]
+fn three_of_eight_reloads_that_lose_a_request_are_not_no_difference() {
+    let lost = |block: u32, subject: &str| u64::from(subject == "balance" && block % 3 == 0);
+    let reloads = |blocks| with_events(trials(blocks, lost), "reload", &[]);
+    let c = comparison(&reloads(9), Metric::FailuresPerEvent);
+    assert_eq!(c.verdict, Verdict::Inconclusive, "{c:?}");
+    assert_eq!(
+        (c.subject_value, c.baseline_value),
+        (Some(3.0 / 9.0), Some(0.0))
+    );
+    assert_eq!(c.difference_matters, Some(0.1));
+    // The exact limits of three failures in nine reloads: 0.62 / 9 and 8.77 / 9.
+    assert!(c.difference_high.unwrap() >= 8.767 / 9.0, "{c:?}");
+    let both = vec![
+        FailuresOf {
+            subject: "balance".into(),
+            requests: 180_000,
+            failed: 3,
+            events: Some(9),
+            at_most: 3.0 / 9.0,
+        },
+        FailuresOf {
+            subject: "direct".into(),
+            requests: 180_000,
+            failed: 0,
+            events: Some(9),
+            at_most: 3.0 / 9.0,
+        },
+    ];
+    assert_eq!(c.notes.last(), Some(&Note::Failures(both)));
+    // In many reloads it is a difference.
+    let many = comparison(&reloads(60), Metric::FailuresPerEvent);
+    assert_eq!(many.verdict, Verdict::Slower, "{many:?}");
+    // None is said of the share.
+    let all = analyse(&header(9), &reloads(9)).comparisons;
+    assert!(all.iter().all(|c| c.metric != Metric::FailedShare));
+}
+
+#[test]
+fn reloads_without_a_failure_are_the_same_from_thirty_on() {
+    let clean = |blocks| {
+        let trials = with_events(trials(blocks, |_, _| 0), "reload", &[]);
+        comparison(&trials, Metric::FailuresPerEvent)
+    };
+    let few = clean(8);
+    assert_eq!(few.verdict, Verdict::Inconclusive);
+    // By the rule of three: 3.0 / 0.1.
+    let Note::MoreBlocks { total, .. } = few.notes[0] else {
+        panic!("{:?}", few.notes);
+    };
+    assert_eq!(total, 30);
+    assert_eq!(clean(30).verdict, Verdict::Same);
+}
+
+#[test]
+fn a_control_counts_for_as_many_events_as_the_subject_that_is_reloaded() {
+    let lost = |_: u32, subject: &str| if subject == "balance" { 3 } else { 0 };
+    let trials = with_events(trials(12, lost), "reload", &["direct"]);
+    let c = comparison(&trials, Metric::FailuresPerEvent);
+    assert_eq!((c.subject_value, c.baseline_value), (Some(3.0), Some(0.0)));
+    assert_eq!(c.verdict, Verdict::Slower, "{c:?}");
+    // A ratio of counts is no estimate of a difference.
+    assert_eq!(c.robust, None);
+    let said = crate::words::comparison(&c);
+    assert!(
+        said.starts_with("balance adds 3.0 to the failures per reload or restart ["),
+        "{said}"
+    );
+    assert!(
+        said.contains("balance: 36 in 12 events, direct: none in 12 events, so at most 0.25 each"),
+        "{said}"
+    );
 }

@@ -10,7 +10,11 @@ use crate::trial::cells::Cells;
 use crate::{FEWEST_BLOCKS, Metric, NoiseFloor, Rules};
 
 /// The noise floor of every condition and metric that the baseline's second copy was measured for.
-pub(crate) fn noise_floor(rules: &Rules, cells: &Cells<'_>, spreads: &Spreads) -> Vec<NoiseFloor> {
+pub(crate) fn noise_floor(
+    rules: &Rules,
+    cells: &Cells<'_>,
+    spreads: &Spreads<'_>,
+) -> Vec<NoiseFloor> {
     let mut floors = Vec::new();
     for place in &cells.conditions {
         let of_drivers = cells.drivers_differ(place);

@@ -335,11 +335,18 @@ fn sd_of_slices(ours: &[Slice], theirs: &[Slice]) -> Option<f64> {
     Some(sample.sd / (ours.len() as f64).sqrt())
 }
 
-/// Whether the costs of two trials' servers are those of the same part of the paths: a sum without
-/// a server of the path is no cost of what the other path adds to it.
+/// Whether two trials have a figure that can be compared. The costs of servers have to be those of
+/// the same part of the paths: a sum without a server of the path is no cost of what the other path
+/// adds to it. What happened has to have a figure of the metric.
 fn are_comparable(metric: Metric, ours: &Cell<'_>, theirs: &Cell<'_>) -> bool {
-    !metric.is_cost() || {
-        let readings = ours.reading().zip(theirs.reading());
-        readings.is_none_or(|(a, b)| a.uncounted_upstreams == b.uncounted_upstreams)
+    let Some((a, b)) = ours.reading().zip(theirs.reading()) else {
+        return true;
+    };
+    if metric.is_cost() {
+        return a.uncounted_upstreams == b.uncounted_upstreams;
     }
+    events::is_applicable(
+        metric,
+        [a, b].into_iter().filter_map(|one| one.events.as_ref()),
+    )
 }

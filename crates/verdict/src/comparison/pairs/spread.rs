@@ -4,6 +4,8 @@
 //! spread of three to five ratios can be small by luck. So beside such programs the spread counts as
 //! no smaller than that of the noise floor, and no smaller than what the slices imply.
 
+use std::cell::OnceCell;
+
 use readings::Condition;
 
 use crate::comparison::pairs::Pairs;
@@ -14,11 +16,15 @@ use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
 use crate::{CpusOfOthers, Metric, Rules};
 
-/// The spread of every metric's blocks.
-pub(crate) struct Spreads(Vec<Spread>);
+/// The spread of the blocks of each metric that is asked for.
+pub(crate) struct Spreads<'r> {
+    rules: &'r Rules,
+    cells: &'r Cells<'r>,
+    /// In the order of [`Metric::ALL`].
+    of_metrics: [OnceCell<Spread>; Metric::ALL.len()],
+}
 
 struct Spread {
-    metric: Metric,
     shared: Option<Shared>,
     /// The conditions under which other programs took more than on a quiet machine.
     beside: Vec<Beside>,
@@ -30,14 +36,30 @@ struct Beside {
     floor_sd: Option<f64>,
 }
 
-impl Spreads {
-    pub fn of(rules: &Rules, cells: &Cells<'_>) -> Self {
-        let metrics = Metric::ALL.into_iter().filter(|m| !m.is_of_events());
-        Self(metrics.map(|m| Spread::of(rules, cells, m)).collect())
+impl<'r> Spreads<'r> {
+    pub fn of(rules: &'r Rules, cells: &'r Cells<'r>) -> Self {
+        Self {
+            rules,
+            cells,
+            of_metrics: std::array::from_fn(|_| OnceCell::new()),
+        }
     }
 
+    /// The spread of a metric; nothing around events.
     fn spread(&self, metric: Metric) -> Option<&Spread> {
-        self.0.iter().find(|spread| spread.metric == metric)
+        let (_, spread) = Metric::ALL
+            .iter()
+            .zip(&self.of_metrics)
+            .find(|(one, _)| **one == metric && !metric.is_of_events())?;
+        Some(spread.get_or_init(|| Spread::of(self.rules, self.cells, metric)))
+    }
+
+    /// The metrics whose spread was asked for.
+    #[cfg(test)]
+    pub fn asked(&self) -> Vec<Metric> {
+        let all = Metric::ALL.into_iter().zip(&self.of_metrics);
+        let asked = all.filter(|(_, spread)| spread.get().is_some());
+        asked.map(|(metric, _)| metric).collect()
     }
 
     fn beside(&self, metric: Metric, condition: &Condition) -> Option<&Beside> {
@@ -95,7 +117,6 @@ impl Spread {
             groups.push(group(cells, &pool, metric, baseline, copies));
         }
         Self {
-            metric,
             shared: Shared::of(&groups),
             beside,
         }
@@ -147,4 +168,20 @@ pub(crate) fn is_separate(cells: &Cells<'_>, pool: &Pool<'_>, baseline: &str) ->
     let copies = pool.members.iter();
     let mut copies = copies.flat_map(|c| cells.of_subject(c, baseline, true).into_values());
     copies.all(|cell| cell.reading().is_none_or(|reading| reading.separate_copy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{header, throughput_blocks};
+
+    #[test]
+    fn only_the_metrics_that_were_measured_are_computed() {
+        let (header, trials) = (header(3), throughput_blocks(&[(1000.0, 900.0); 3]));
+        let (rules, cells) = (Rules::of(&header), Cells::of(&header, &trials));
+        let spreads = Spreads::of(&rules, &cells);
+        assert!(spreads.asked().is_empty());
+        crate::comparison::floor::noise_floor(&rules, &cells, &spreads);
+        assert_eq!(spreads.asked(), [Metric::RequestsPerS]);
+    }
 }

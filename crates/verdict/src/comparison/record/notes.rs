@@ -113,8 +113,12 @@ pub struct FailuresOf {
     pub subject: String,
     pub requests: u64,
     pub failed: u64,
-    /// The share that failures can have at most, as a fraction, where none was seen.
-    pub share_at_most: f64,
+    /// The events that failures are counted for; absent where they are counted as a share of the
+    /// requests.
+    pub events: Option<usize>,
+    /// Where none was seen: the share of the requests that can fail at most, as a fraction, or how
+    /// many for each event.
+    pub at_most: f64,
 }
 
 /// How the rate of one side of a comparison came back.

@@ -15,10 +15,12 @@ use crate::comparison::decide::decide;
 use crate::comparison::draft::{Run, p_value};
 use crate::comparison::pairs::Pairs;
 use crate::comparison::pairs::pooling::{Pool, is_declared, pools};
+use crate::comparison::withhold::slices::SliceBias;
+use crate::comparison::withhold::{do_starts_contradict, holds_without_lag};
 use crate::stats::family::{Together, family};
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cell;
-use crate::{Comparison, Metric, NoiseFloor, Note, Rules, Verdict};
+use crate::{Comparison, Metric, Note, Rules, Starts, Verdict};
 
 /// Fewer subjects have no tiers.
 const SUBJECTS_MIN: usize = 3;
@@ -104,6 +106,12 @@ pub enum PairWithheld {
     ClientLimit,
     /// Their comparison, as one of them is the baseline, came to no difference.
     Comparison,
+    /// The latency is that of the client's own lag: service times do not tell them apart.
+    ClientLag,
+    /// The one that seems better fails to start more often.
+    FailedStarts,
+    /// The length of the slices biases their ratio.
+    SliceBias,
     /// The baseline differs from itself by as much.
     NoiseFloor,
 }
@@ -122,6 +130,8 @@ struct Draft<'a> {
     condition: Condition,
     metric: Metric,
     subjects: Vec<&'a str>,
+    /// Of each of `subjects`.
+    starts: Vec<Starts>,
     left_out: Vec<String>,
     pairs: Vec<Pair>,
 }
@@ -143,9 +153,8 @@ pub(crate) fn tiers(run: &Run<'_, '_>, comparisons: &[Comparison]) -> Vec<Tiers>
     }
     let of_draft = |draft: Draft<'_>| {
         let pair_rules = PairRules {
-            rules,
+            run,
             comparisons,
-            floors: run.floors,
             pairs: draft.pairs.len(),
         };
         let p_values: Vec<Option<f64>> = draft.pairs.iter().map(|pair| pair.p).collect();
@@ -217,6 +226,10 @@ impl<'a> Draft<'a> {
             condition: pool.condition.clone(),
             metric,
             pairs: pairs.collect(),
+            starts: kept
+                .iter()
+                .map(|place| pool.starts(cells, subjects[*place]))
+                .collect(),
             subjects: kept.iter().map(|place| subjects[*place]).collect(),
             left_out,
         })
@@ -264,7 +277,7 @@ impl<'a> Draft<'a> {
             let sample = pair.sample.as_ref();
             // First over second, with the better one first.
             let ratio = |log: f64| if a < b { log.exp() } else { (-log).exp() };
-            let interval = sample.and_then(|s| s.interval(pair_rules.rules.look_confidence()));
+            let interval = sample.and_then(|s| s.interval(pair_rules.run.rules.look_confidence()));
             let interval = interval.map(|(low, high)| (ratio(low), ratio(high)));
             found.push((
                 (a.min(b), a.max(b)),
@@ -313,9 +326,8 @@ impl<'a> Draft<'a> {
 
 /// What decides whether two subjects are told apart.
 struct PairRules<'a> {
-    rules: &'a Rules,
+    run: &'a Run<'a, 'a>,
     comparisons: &'a [Comparison],
-    floors: &'a [NoiseFloor],
     /// All pairs of the question.
     pairs: usize,
 }
@@ -328,7 +340,9 @@ impl PairRules<'_> {
             return (false, None);
         };
         let higher = draft.metric.higher_is_better();
-        let decision = decide(sample, self.rules, adjusted, self.pairs, higher);
+        let second_value = pair.pairs.values().map(|(_, second)| second);
+        let rules = self.run.rules.of_comparison(draft.metric, second_value);
+        let decision = decide(sample, &rules, adjusted, self.pairs, higher);
         // A figure that the client limited is a lower bound: the other one can only be the worse.
         let limited = match draft.metric == Metric::RequestsPerS && !pair.pairs.drivers_differ() {
             true => pair.pairs.client_limited,
@@ -345,19 +359,54 @@ impl PairRules<'_> {
             Some(PairWithheld::ClientLimit)
         } else if self.is_withheld(draft, pair) {
             Some(PairWithheld::Comparison)
-        } else if self.is_noise(draft, sample.mean) {
-            Some(PairWithheld::NoiseFloor)
         } else {
-            None
+            self.explained(
+                draft,
+                pair,
+                &rules,
+                (adjusted, decision.verdict),
+                sample.mean,
+            )
         };
         (withheld.is_none(), withheld)
+    }
+
+    /// What else than the two may have made their difference: the rules by which comparisons with the
+    /// baseline are withheld.
+    fn explained(
+        &self,
+        draft: &Draft<'_>,
+        pair: &Pair,
+        rules: &Rules,
+        (adjusted, verdict): (f64, Verdict),
+        mean: f64,
+    ) -> Option<PairWithheld> {
+        let (run, metric) = (self.run, draft.metric);
+        let family = (adjusted, self.pairs);
+        if !holds_without_lag(run, rules, (metric, &pair.pairs), family, verdict) {
+            return Some(PairWithheld::ClientLag);
+        }
+        let (ours, theirs) = (&draft.starts[pair.first], &draft.starts[pair.second]);
+        if do_starts_contradict(verdict, ours, theirs) {
+            return Some(PairWithheld::FailedStarts);
+        }
+        let names = (draft.subjects[pair.first], draft.subjects[pair.second]);
+        let bias = || SliceBias::of(run.cells, &draft.condition, names, self.pairs);
+        let is_biased = |bias: SliceBias| bias.matters(rules) && !bias.leaves(rules, verdict, mean);
+        if metric == Metric::RequestsPerS && bias().is_some_and(is_biased) {
+            return Some(PairWithheld::SliceBias);
+        }
+        self.is_noise(draft, mean)
+            .then_some(PairWithheld::NoiseFloor)
     }
 
     /// Whether the comparison with the baseline came to no difference.
     fn is_withheld(&self, draft: &Draft<'_>, pair: &Pair) -> bool {
         let names = [draft.subjects[pair.first], draft.subjects[pair.second]];
         let subject = match names {
-            [baseline, subject] | [subject, baseline] if baseline == self.rules.baseline => subject,
+            [baseline, subject] | [subject, baseline] if baseline == self.run.rules.baseline => {
+                subject
+            }
             _ => return false,
         };
         self.comparisons.iter().any(|c| {
@@ -369,10 +418,10 @@ impl PairRules<'_> {
 
     /// Whether the baseline differs as much from itself.
     fn is_noise(&self, draft: &Draft<'_>, mean: f64) -> bool {
-        self.floors.iter().any(|floor| {
+        self.run.floors.iter().any(|floor| {
             (floor.metric, &floor.condition) == (draft.metric, &draft.condition)
-                && floor.is_biased(self.rules.matters)
-                && mean.abs() <= floor.ratio.ln().abs()
+                && floor.is_biased(self.run.rules.matters)
+                && mean.abs() <= floor.size()
         })
     }
 }

@@ -137,3 +137,111 @@ fn sets_are_the_largest_without_a_pair_that_is_told_apart() {
     let matching: Vec<(usize, usize)> = (0..32).map(|i| (i, i + 32)).collect();
     assert_eq!(super::sets(64, &matching), None);
 }
+
+/// What withholds the pair of the two subjects that are not the baseline.
+fn of_others(trials: Vec<Trial>, blocks: u32, metric: Metric) -> (bool, Option<PairWithheld>) {
+    let mut header = header(blocks);
+    header.subjects = NAMES[..3].iter().map(|name| (*name).to_owned()).collect();
+    let all = found(header, trials);
+    let tiers = all.iter().find(|one| one.metric == metric).unwrap();
+    let is_it = |pair: &&SubjectPair| pair.first != "direct" && pair.second != "direct";
+    let pair = tiers.pairs.iter().find(is_it).unwrap();
+    (pair.told_apart, pair.withheld)
+}
+
+#[test]
+fn a_latency_that_is_the_clients_lag_tells_no_two_subjects_apart() {
+    // Service times of 25 us each, and lags of 100, 90 and 60 us.
+    let latencies = |lags: [f64; 3], service_us: [f64; 3]| {
+        let mut trials = Vec::new();
+        for block in 1..=8 {
+            let wobble = 1.0 + 0.001 * f64::from(block % 3);
+            for ((name, lag_us), service_us) in NAMES.into_iter().zip(lags).zip(service_us) {
+                let mut load = crate::fixtures::open(1000.0, (lag_us + service_us) * wobble);
+                load.service
+                    .record_many_ns((service_us * wobble * 1e3) as u64, 10_000);
+                load.schedule_lag
+                    .record_many_ns((lag_us * 1e3) as u64, 10_000);
+                trials.push(trial(block, name, false, done(None, Some(load))));
+            }
+        }
+        of_others(trials, 8, Metric::LatencyUsP50)
+    };
+    let same_service = latencies([99.0, 90.0, 60.0], [25.0; 3]);
+    assert_eq!(same_service, (false, Some(PairWithheld::ClientLag)));
+    let other_service = latencies([99.0, 90.0, 60.0], [25.0, 25.0, 15.0]);
+    assert_eq!(other_service, (true, None));
+}
+
+#[test]
+fn a_subject_that_often_fails_to_start_is_not_told_apart_as_the_better_one() {
+    let mut trials = Vec::new();
+    for block in 1..=8u32 {
+        let wobble = 1.0 + 0.001 * f64::from(block % 3);
+        for (name, rate) in NAMES[..3].iter().zip([20_000.0, 10_000.0, 12_000.0]) {
+            if *name == "haproxy" {
+                let mut failed = trial(block, name, false, done(None, None));
+                failed.outcome = readings::Outcome::Failed {
+                    reason: "it ended".into(),
+                    cause: readings::FailureCause::Subject,
+                };
+                trials.push(failed);
+            }
+            let mut one = trial(block, name, false, done(Some(closed(rate * wobble)), None));
+            one.attempt = 1 + u32::from(*name == "haproxy");
+            trials.push(one);
+        }
+    }
+    for one in trials.iter_mut().filter(|one| one.subject != "haproxy") {
+        one.attempt = 2;
+    }
+    let found = of_others(trials, 8, Metric::RequestsPerS);
+    assert_eq!(found, (false, Some(PairWithheld::FailedStarts)));
+}
+
+#[test]
+fn what_slices_lose_tells_no_two_subjects_apart() {
+    let mut trials = Vec::new();
+    for block in 1..=10u32 {
+        // nginx loses 5 ms of each slice, haproxy none.
+        for (name, lost_s) in NAMES[..3].iter().zip([0.004, 0.005, 0.0]) {
+            let slices = (0..20u32).map(|at| {
+                let duration_s = if at % 2 == 0 { 0.1 } else { 0.2 };
+                let wobble = 1.0 + 0.0005 * f64::from((at + block) % 5);
+                readings::Slice {
+                    duration_s,
+                    requests: (100_000.0 * (duration_s - lost_s) * wobble) as u64,
+                    ..readings::Slice::default()
+                }
+            });
+            let mut load = closed(100_000.0);
+            load.slices = slices.collect();
+            load.duration_s = load.slices.iter().map(|slice| slice.duration_s).sum();
+            load.requests = load.slices.iter().map(|slice| slice.requests).sum();
+            trials.push(trial(block, name, false, done(Some(load), None)));
+        }
+    }
+    let found = of_others(trials, 10, Metric::RequestsPerS);
+    assert_eq!(found, (false, Some(PairWithheld::SliceBias)));
+}
+
+#[test]
+fn a_difference_within_the_far_end_of_a_biased_floor_tells_no_two_subjects_apart() {
+    // The baseline's copy does 9% less, give or take; haproxy 11% more than nginx.
+    let of = |haproxy: f64| {
+        let mut random = Normal::with_seed(11);
+        let mut trials = Vec::new();
+        for block in 1..=8 {
+            let rates = [20_000.0, 10_000.0, haproxy];
+            for (name, rate) in NAMES.iter().zip(rates) {
+                let rate = rate * (0.005 * random.next()).exp();
+                trials.push(trial(block, name, false, done(Some(closed(rate)), None)));
+            }
+            let copy = 18_200.0 * (0.05 * random.next()).exp();
+            trials.push(trial(block, "direct", true, done(Some(closed(copy)), None)));
+        }
+        of_others(trials, 8, Metric::RequestsPerS)
+    };
+    assert_eq!(of(11_100.0), (false, Some(PairWithheld::NoiseFloor)));
+    assert_eq!(of(15_000.0), (true, None));
+}

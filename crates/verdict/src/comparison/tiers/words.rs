@@ -48,6 +48,9 @@ pub fn tiers(found: &Tiers) -> String {
         PairWithheld::Blocks,
         PairWithheld::ClientLimit,
         PairWithheld::Comparison,
+        PairWithheld::ClientLag,
+        PairWithheld::FailedStarts,
+        PairWithheld::SliceBias,
         PairWithheld::NoiseFloor,
     ] {
         text.push_str(&withheld(found, reason));
@@ -80,6 +83,17 @@ fn withheld(found: &Tiers, reason: PairWithheld) -> String {
         }
         PairWithheld::Comparison => {
             "withheld because the comparison with the baseline came to no difference".to_owned()
+        }
+        PairWithheld::ClientLag => {
+            "withheld because the client's own lag is part of the latency, and without it they are not \
+             told apart"
+                .to_owned()
+        }
+        PairWithheld::FailedStarts => {
+            "withheld because the one that seems better failed to start more often".to_owned()
+        }
+        PairWithheld::SliceBias => {
+            "withheld because the length of the slices biases the ratio".to_owned()
         }
         PairWithheld::NoiseFloor => {
             "withheld because the baseline differs from itself by as much".to_owned()

@@ -7,12 +7,12 @@ pub(crate) mod credible;
 pub(crate) mod slices;
 
 use crate::comparison::decide::{Decision, decide};
-use crate::comparison::draft::{Case, Draft};
+use crate::comparison::draft::{Case, Draft, Run};
 use crate::comparison::events;
 use crate::comparison::pairs::Pairs;
 use crate::comparison::withhold::slices::SliceBias;
 use crate::stats::sample::Sample;
-use crate::{Bound, LagRemedy, Metric, NoiseFloor, Note, Verdict};
+use crate::{Bound, LagRemedy, Metric, NoiseFloor, Note, Rules, Starts, Verdict};
 
 /// The rules, in the order in which they apply; each sees what the ones before it left.
 const RULES: [fn(&Case<'_>, &mut Decision); 7] = [
@@ -57,7 +57,8 @@ pub(crate) fn is_surely(case: &Case<'_>) -> bool {
     let service = || case.run.spreads.service_sample(draft.metric, &draft.pairs);
     let slices = || {
         let subject = draft.subject;
-        SliceBias::of(rules, case.run.cells, &draft.condition, subject, 1)
+        let pair = (subject, rules.baseline.as_str());
+        SliceBias::of(case.run.cells, &draft.condition, pair, 1)
     };
     is_beyond(sample)
         && !case.floor().is_some_and(is_noise)
@@ -133,6 +134,25 @@ fn client_limits(case: &Case<'_>, decision: &mut Decision) {
     }
 }
 
+/// Whether a verdict also follows from the service times, which do not contain the client's lag: always
+/// where there is no latency, or the lag is within the margin. `family` has the p value after the
+/// correction and the number of comparisons.
+pub(crate) fn holds_without_lag(
+    run: &Run<'_, '_>,
+    rules: &Rules,
+    (metric, pairs): (Metric, &Pairs),
+    family: (f64, usize),
+    verdict: Verdict,
+) -> bool {
+    if metric.quantile().is_none() || pairs.lag_share <= rules.matters {
+        return true;
+    }
+    let service = run.spreads.service_sample(metric, pairs);
+    service.is_some_and(|service| {
+        decide(&service, rules, family.0, family.1, false).verdict == verdict
+    })
+}
+
 /// If the client's lag exceeds the margin, a verdict on latency stands only if the service times,
 /// which do not contain the lag, lead to the same verdict.
 fn client_lag(case: &Case<'_>, decision: &mut Decision) {
@@ -140,16 +160,13 @@ fn client_lag(case: &Case<'_>, decision: &mut Decision) {
     let Some(p_adjusted) = case.p_adjusted else {
         return;
     };
-    let is_latency = case.draft.metric.quantile().is_some();
-    if !is_latency || !is_decided(decision) || pairs.lag_share <= rules.matters {
+    let family = (p_adjusted, case.comparisons);
+    let (metric, verdict) = (case.draft.metric, decision.verdict);
+    if !is_decided(decision) {
         return;
     }
-    let service = case.run.spreads.service_sample(case.draft.metric, pairs);
-    let same = service.as_ref().is_some_and(|service| {
-        let of_service = decide(service, rules, p_adjusted, case.comparisons, false);
-        of_service.verdict == decision.verdict
-    });
-    if !same {
+    if !holds_without_lag(case.run, rules, (metric, pairs), family, verdict) {
+        let service = case.run.spreads.service_sample(metric, pairs);
         let service_ratio = service.map(|service| service.mean.exp());
         let note = Note::ClientLag {
             share: pairs.lag_share,
@@ -173,15 +190,19 @@ fn failed_starts(case: &Case<'_>, decision: &mut Decision) {
         return;
     }
     let note = Note::FailedStarts(sides);
-    let contradicted = match decision.verdict {
+    match do_starts_contradict(decision.verdict, ours, theirs) {
+        true => withhold(decision, note),
+        false => decision.notes.push(note),
+    }
+}
+
+/// Whether the side that a verdict calls the same or better fails to start more often.
+pub(crate) fn do_starts_contradict(verdict: Verdict, ours: &Starts, theirs: &Starts) -> bool {
+    match verdict {
         Verdict::Same => ours.exceed(theirs) || theirs.exceed(ours),
         Verdict::Faster => ours.exceed(theirs),
         Verdict::Slower => theirs.exceed(ours),
         Verdict::Inconclusive | Verdict::Invalid => false,
-    };
-    match contradicted {
-        true => withhold(decision, note),
-        false => decision.notes.push(note),
     }
 }
 
@@ -223,21 +244,12 @@ fn slice_bias(case: &Case<'_>, decision: &mut Decision) {
     if !is_decided(decision) {
         return;
     }
-    let bias = SliceBias::of(
-        run.rules,
-        run.cells,
-        &draft.condition,
-        draft.subject,
-        case.comparisons,
-    );
+    let pair = (draft.subject, run.rules.baseline.as_str());
+    let bias = SliceBias::of(run.cells, &draft.condition, pair, case.comparisons);
     let Some(bias) = bias.filter(|bias| bias.matters(run.rules)) else {
         return;
     };
-    let corrected = log_ratio - bias.log_bias;
-    let stands = decision.verdict != Verdict::Same
-        && corrected.abs() > run.rules.delta()
-        && log_ratio * corrected > 0.0;
-    if !stands {
+    if !bias.leaves(run.rules, decision.verdict, log_ratio) {
         withhold(decision, Note::SliceBias(bias.log_bias.exp()));
     }
 }

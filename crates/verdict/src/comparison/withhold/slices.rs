@@ -4,10 +4,10 @@
 
 use readings::{Condition, Slice};
 
-use crate::Rules;
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
 use crate::trial::loops::Loop;
+use crate::{Rules, Verdict};
 
 /// A slice is a long one from this many times the shortest on.
 const LONG: f64 = 1.5;
@@ -64,19 +64,18 @@ pub(crate) struct SliceBias {
 }
 
 impl SliceBias {
-    /// The bias of a subject against the baseline; nothing with fewer than three blocks of slices
-    /// of two lengths.
+    /// The bias of a subject against another; nothing with fewer than three blocks of slices of two
+    /// lengths.
     pub(crate) fn of(
-        rules: &Rules,
         cells: &Cells<'_>,
         place: &Condition,
-        subject: &str,
+        (subject, other): (&str, &str),
         comparisons: usize,
     ) -> Option<Self> {
         let mut biases = Vec::new();
         for condition in conditions_of(cells, place) {
             let ours = cells.judged(Loop::Closed, condition, subject, false);
-            let theirs = cells.judged(Loop::Closed, condition, &rules.baseline, false);
+            let theirs = cells.judged(Loop::Closed, condition, other, false);
             biases.extend(ours.iter().filter_map(|(block, ours)| {
                 let theirs = theirs.get(block)?.slices_in_turns();
                 let ours = ours.slices_in_turns();
@@ -89,6 +88,13 @@ impl SliceBias {
             blocks: sample.blocks,
             is_sure: sample.p_value()? < FALSE_ALARM / comparisons.max(1) as f64,
         })
+    }
+
+    /// Whether a verdict does not rest on it: a difference that it leaves beyond the margin on the same
+    /// side.
+    pub(crate) fn leaves(&self, rules: &Rules, verdict: Verdict, log_ratio: f64) -> bool {
+        let corrected = log_ratio - self.log_bias;
+        verdict != Verdict::Same && corrected.abs() > rules.delta() && log_ratio * corrected > 0.0
     }
 
     /// Whether it is there, and larger than the margin.

@@ -21,6 +21,12 @@ pub fn unit(metric: Metric) -> Unit {
             difference: " percentage points",
             decimals_max: 5,
         },
+        Metric::FailuresPerEvent => Unit {
+            factor: 1.0,
+            value: "",
+            difference: "",
+            decimals_max: 3,
+        },
         _ => Unit {
             factor: 1.0,
             value: " s",
@@ -87,7 +93,7 @@ pub fn upper_bound(c: &Comparison) -> Option<f64> {
         _ => None,
     })?;
     let ours = sides.iter().find(|side| side.subject == c.subject)?;
-    (ours.failed == 0).then_some(ours.share_at_most)
+    (ours.failed == 0).then_some(ours.at_most)
 }
 
 /// The difference with its upper bound: `0.000, at most +0.030 percentage points`.

@@ -169,14 +169,26 @@ fn note(note: &Note) -> String {
             };
             format!("by the clock of {subject}{against}{queueing}")
         }
-        Note::Failures(sides) => joined(sides, |side| match side.failed {
-            0 => format!(
+        Note::Failures(sides) => joined(sides, |side| match (side.events, side.failed) {
+            (Some(events), 0) => format!(
+                "{}: none in {}, so at most {} each",
+                side.subject,
+                counted(events, "event"),
+                number(side.at_most, 2, false)
+            ),
+            (Some(events), failed) => format!(
+                "{}: {} in {}",
+                side.subject,
+                grouped(failed),
+                counted(events, "event")
+            ),
+            (None, 0) => format!(
                 "{}: 0 of {}, so at most {}%",
                 side.subject,
                 grouped(side.requests),
-                number(side.share_at_most * 100.0, 4, false)
+                number(side.at_most * 100.0, 4, false)
             ),
-            failed => {
+            (None, failed) => {
                 let (failed, all) = (grouped(failed), grouped(side.requests));
                 format!("{}: {failed} of {all}", side.subject)
             }

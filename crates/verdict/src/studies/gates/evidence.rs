@@ -217,6 +217,7 @@ impl GateData<'_, '_> {
                 sd: f64::NAN,
                 degrees: 0.0,
                 blocks: alone.blocks(),
+                clean_blocks: None,
             },
         })
     }
@@ -271,7 +272,8 @@ impl GateData<'_, '_> {
         if metric != Metric::RequestsPerS {
             return;
         }
-        let bias = SliceBias::of(self.run.rules, self.run.cells, &pool.condition, subject, 1);
+        let pair = (subject, self.run.rules.baseline.as_str());
+        let bias = SliceBias::of(self.run.cells, &pool.condition, pair, 1);
         if let Some(bias) = bias.filter(|bias| bias.matters(self.run.rules)) {
             let corrected = sample.mean - bias.log_bias;
             let sign = if metric.higher_is_better() { 1.0 } else { -1.0 };
@@ -388,6 +390,7 @@ pub(super) fn bound_test(
             sd: sample.sd.max(crate::stats::sample::FINEST),
             degrees: sample.blocks as f64 - 1.0 + sample.shared_degrees,
             blocks: sample.blocks,
+            clean_blocks: None,
         },
     })
 }

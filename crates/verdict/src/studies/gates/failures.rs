@@ -51,6 +51,15 @@ fn of_cell(cell: &Cell<'_>) -> Side {
     sum
 }
 
+/// How many blocks like these, all without a failure, show that the share is below the bound: with no
+/// failure in n requests it is at most ln(1/alpha)/n, which is the rule of three at 95%.
+fn clean_blocks(sum: Side, blocks: usize, bound: f64, alpha: f64) -> u32 {
+    let per_block = sum.requests as f64 / blocks as f64;
+    let needed = (1.0 / alpha).ln() / (bound * per_block);
+    // `as` saturates.
+    needed.floor() as u32 + 1
+}
+
 /// The tests of a share against a bound, over at least two blocks.
 pub(super) fn test(blocks: &[Side], bound: f64, alpha: f64) -> Option<BoundTest> {
     if blocks.len() < 2 {
@@ -80,7 +89,11 @@ pub(super) fn test(blocks: &[Side], bound: f64, alpha: f64) -> Option<BoundTest>
         low: Some(low.min(share - half).max(0.0)),
         high: Some(high.max(share + half).min(1.0)),
         p_breach: at_least.max(1.0 - t_below(t, degrees)),
-        p_pass: at_most.max(t_below(t, degrees)),
+        // Where nothing failed the blocks show no spread, and the exact test is all there is.
+        p_pass: match sum.failed {
+            0 => at_most,
+            _ => at_most.max(t_below(t, degrees)),
+        },
         not_breached: None,
         not_passed: None,
         spread: BoundSpread {
@@ -88,6 +101,7 @@ pub(super) fn test(blocks: &[Side], bound: f64, alpha: f64) -> Option<BoundTest>
             sd: error * count.sqrt(),
             degrees,
             blocks: blocks.len(),
+            clean_blocks: (sum.failed == 0).then(|| clean_blocks(sum, blocks.len(), bound, alpha)),
         },
     })
 }

@@ -153,7 +153,8 @@ impl Draft<'_> {
                     GateReason::TooFewRequests(by) => by.map(|by| by.blocks),
                     _ => None,
                 };
-                result.needed = needed.map(|needed| at_least(needed, block_s));
+                result.needed = needed
+                    .map(|needed| at_least(u32::try_from(needed).unwrap_or(u32::MAX), block_s));
                 (result.outcome, result.reason) = (outcome, Some(reason));
                 return result;
             }
@@ -177,8 +178,7 @@ impl Draft<'_> {
 }
 
 /// The forecast for a gate that is judged only with this many blocks.
-fn at_least(blocks: usize, block_s: Option<f64>) -> Needed {
-    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+fn at_least(blocks: u32, block_s: Option<f64>) -> Needed {
     Needed {
         blocks,
         low: blocks,

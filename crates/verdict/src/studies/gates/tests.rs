@@ -272,6 +272,31 @@ fn a_bound_that_few_requests_cannot_show_stays_unsettled() {
 }
 
 #[test]
+fn clean_blocks_settle_a_bound_of_failures_by_the_rule_of_three() {
+    let of_blocks = |blocks: u32| {
+        let trial = |block| {
+            let outcome = done(Some(closed(450.0)), None);
+            trial(block, "balance", false, outcome)
+        };
+        let trials: Vec<Trial> = (1..=blocks).map(trial).collect();
+        let bound = gate(GateMetric::Failed, GateBound::Absolute(0.000_1));
+        one(bound, &trials, blocks)
+    };
+    let few = of_blocks(3);
+    assert_eq!(
+        (few.outcome, few.value),
+        (GateOutcome::Unsettled, Some(0.0))
+    );
+    // 3.0 / 0.01% of the requests, of which a block has 4,500.
+    assert_eq!(few.needed.as_ref().map(|needed| needed.blocks), Some(7));
+    let why = crate::words::gate_why(&few).unwrap();
+    assert!(why.starts_with("a run of 7 blocks"), "{why}");
+    assert!(why.ends_with(" without a failure would settle it"), "{why}");
+    assert_eq!(of_blocks(6).outcome, GateOutcome::Unsettled);
+    assert_eq!(of_blocks(7).outcome, GateOutcome::Passed);
+}
+
+#[test]
 fn a_run_with_gates_stops_when_they_are_settled() {
     let mut header = header(30);
     header.gates = vec![speed(-0.03)];

@@ -1,8 +1,9 @@
 //! The two one-sided tests of a mean against a bound.
 
+use super::at_least;
 use super::outcome::{GateOutcome, GateReason};
 use crate::stats::sample::Sample;
-use crate::studies::plan::{Needed, Spread, one_sided_needed};
+use crate::studies::plan::{MOST_BLOCKS, Needed, Spread, one_sided_needed};
 
 /// Why an outcome does not stand, and what stands instead.
 pub(super) type Withheld = Option<(GateOutcome, GateReason)>;
@@ -29,11 +30,16 @@ pub(super) struct BoundSpread {
     pub degrees: f64,
     /// How many blocks did not settle the gate.
     pub blocks: usize,
+    /// Of failures, where none was seen: the blocks that settle the gate if none fails in them.
+    pub clean_blocks: Option<u32>,
 }
 
 impl BoundSpread {
     /// The blocks that settle the gate nine times in ten if the measured distance is the true one.
     pub fn needed(&self, alpha: f64, block_s: Option<f64>) -> Option<Needed> {
+        if let Some(blocks) = self.clean_blocks {
+            return (blocks <= MOST_BLOCKS).then(|| at_least(blocks, block_s));
+        }
         if self.sd.is_nan() || self.degrees < 1.0 {
             return None;
         }

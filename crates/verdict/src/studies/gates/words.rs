@@ -93,11 +93,16 @@ pub fn why(result: &GateResult) -> Option<String> {
     if result.outcome != GateOutcome::Unsettled {
         return reason;
     }
+    let is_clean = result.metric == GateMetric::Failed && result.value == Some(0.0);
     let helps = match (&result.needed, &result.reason) {
         _ if result.metric == GateMetric::Capacity => {
             Some("a longer search, with more --rounds, would narrow the interval".to_owned())
         }
         (_, Some(GateReason::TooFewRequests(_))) => None,
+        (Some(needed), None) if is_clean => Some(clean_would_settle(needed)),
+        (None, None) if is_clean => Some(format!(
+            "more than {MOST_BLOCKS} blocks without a failure would be needed"
+        )),
         (Some(needed), _) => Some(would_settle(needed)),
         (None, None | Some(GateReason::NoChange)) => Some(format!(
             "more than {MOST_BLOCKS} blocks would be needed: the figure is too near the bound for \
@@ -110,6 +115,16 @@ pub fn why(result: &GateResult) -> Option<String> {
 }
 
 /// `about 34 blocks (12 min) would settle it`.
+/// What settles a gate of failures where none was seen.
+fn clean_would_settle(needed: &Needed) -> String {
+    let time = needed.time_s.map(|s| format!(" ({})", rough(s)));
+    format!(
+        "a run of {}{} without a failure would settle it",
+        counted(needed.blocks as usize, "block"),
+        time.unwrap_or_default()
+    )
+}
+
 fn would_settle(needed: &Needed) -> String {
     let time = needed.time_s.map(|s| format!(" ({})", rough(s)));
     format!(

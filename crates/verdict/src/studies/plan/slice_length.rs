@@ -69,18 +69,21 @@ impl ShorterSlices {
     }
 }
 
-/// The closed loops of a pair of readings, with slices in turns; not those of outside drivers, whose
-/// runs have no common clock.
+/// The closed loops of a pair of readings, with slices in turns that have a common clock: not those of
+/// outside drivers, nor of journals of before it was recorded.
 fn loads<'r>(ours: &'r Reading, theirs: &'r Reading) -> Option<(&'r LoadReading, &'r LoadReading)> {
     let by_engine = ours.driver.is_none() && theirs.driver.is_none();
     let (a, b) = (ours.throughput.as_ref()?, theirs.throughput.as_ref()?);
-    let is_good = |slice: &Slice| slice.requests_per_s() > 0.0 && slice.duration_s > 0.0;
+    let is_good = |slice: &Slice| {
+        slice.requests_per_s() > 0.0 && slice.duration_s > 0.0 && slice.at_s.is_some()
+    };
     let are_good = a.slices.iter().chain(&b.slices).all(is_good);
     (by_engine && are_good && a.slices.len() == b.slices.len()).then_some((a, b))
 }
 
+/// By the common clock.
 fn middle_s(slice: &Slice) -> f64 {
-    slice.start_s + slice.duration_s / 2.0
+    slice.at_s.unwrap_or_default() + slice.duration_s / 2.0
 }
 
 /// The variance per second of the drift that both subjects share; `None` if it is not seen.

@@ -27,7 +27,8 @@ fn sliced(logs: &[f64]) -> readings::LoadReading {
         .iter()
         .enumerate()
         .map(|(at, log)| Slice {
-            start_s: at as f64,
+            start_s: 0.02,
+            at_s: Some(at as f64),
             duration_s: 10.0 / f64::from(SLICES),
             requests: (per_s * log.exp() * 10.0 / f64::from(SLICES)) as u64,
             ..Slice::default()

@@ -6,6 +6,8 @@ pub mod words;
 use readings::{Condition, ServerSettings, SettingsReading, SubjectSettings};
 use serde::Serialize;
 
+use crate::SubjectRow;
+
 /// The settings that are the same under some conditions, side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SideBySide {
@@ -58,8 +60,34 @@ const COMPARED: [(&str, Together); 7] = [
     ("tls", Together::First),
 ];
 
-/// How the servers of the subjects were set. What a server of every path has is the same for all,
-/// and a subject without servers of its own has nothing to compare.
+/// The setting that the load observed: the requests that a connection of the first server carried.
+pub(crate) const REQUESTS_PER_CONNECTION: &str = "requests_per_connection";
+
+/// Adds what the load observed of the first server of each subject, the fewest requests of any of the
+/// conditions: what was seen stands before what was declared.
+pub(crate) fn add_observed(all: &mut [SideBySide], table: &[SubjectRow]) {
+    for one in all {
+        let conditions = &one.conditions;
+        for subject in &mut one.subjects {
+            let rows = table.iter().filter(|row| {
+                row.subject == subject.subject && conditions.contains(&row.condition)
+            });
+            let seen = rows.filter_map(|row| {
+                Some((row.reconnects_per_request?, row.requests_per_connection?))
+            });
+            let most = seen.max_by(|a, b| a.0.total_cmp(&b.0));
+            if let (Some((again, each)), Some(first)) = (most, subject.servers.first_mut()) {
+                let value = super::table::words::kept(again, each);
+                first
+                    .settings
+                    .insert(REQUESTS_PER_CONNECTION.to_owned(), value);
+            }
+        }
+    }
+}
+
+/// How the servers of the subjects were set. What is not known is not compared. What a server of every
+/// path has is the same for all, and a subject without servers of its own has nothing to compare.
 pub(crate) fn side_by_side(rows: &[&SettingsReading]) -> Vec<SideBySide> {
     let mut found: Vec<SideBySide> = Vec::new();
     for row in rows {
@@ -101,6 +129,7 @@ fn differences(subjects: &[SubjectSettings]) -> Vec<SettingDifference> {
                 (*subject, values, words)
             })
             .filter(|(_, values, _)| !values.is_empty())
+            .filter(|(_, values, _)| !values.iter().any(|value| ServerSettings::is_unknown(value)))
             .collect();
         let alike = |a: &[&str], b: &[&str]| match together {
             Together::Any => a.iter().any(|value| b.contains(value)),

@@ -3,7 +3,11 @@
 use readings::ServerSettings;
 
 /// The settings in the order in which they are shown, with their heads.
-pub const HEADS: [(&str, &str); 9] = [
+pub const HEADS: [(&str, &str); 10] = [
+    (
+        super::REQUESTS_PER_CONNECTION,
+        "requests per connection (observed)",
+    ),
     ("workers", "workers"),
     ("keepalive_client", "keep-alive to clients"),
     ("keepalive_upstream", "keep-alive to upstreams"),

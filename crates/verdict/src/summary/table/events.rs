@@ -3,7 +3,8 @@
 use readings::{EventReading, EventsReading};
 use serde::Serialize;
 
-use crate::comparison::events::at_most;
+use crate::Metric;
+use crate::comparison::events::{Side, at_most, is_applicable};
 use crate::trial::cells::Cell;
 
 /// Failures and recovery of a subject under a condition, over its valid trials.
@@ -23,9 +24,16 @@ pub struct EventsRow {
     pub failed_min: u64,
     /// Failures of the trial that had the most.
     pub failed_max: u64,
+    /// What happened in all of them; 0 for a subject to which nothing happens, as to a control.
+    pub events: usize,
+    /// Where all that happened was reloads and rolling restarts: failures for each.
+    pub failures_per_event: Option<f64>,
+    /// Its exact interval with 95% confidence, were failures independent.
+    pub failures_per_event_low: Option<f64>,
+    pub failures_per_event_high: Option<f64>,
     /// Mean time until the rate was full again, of the trials in which it was.
     pub full_rate_after_s: Option<f64>,
-    /// Trials in which the rate was not full at the window's end.
+    /// Trials with an event in which the rate was not full at the window's end.
     pub not_full_at_end: usize,
     /// The longest time without any good answer, from the first event on, of all trials; absent in
     /// journals of before it was recorded.
@@ -70,6 +78,8 @@ impl EventsRow {
         let in_effect: Vec<f64> = in_effect.collect();
         let in_rotation = back.iter().filter_map(|event| event.in_rotation_after_s);
         let in_rotation: Vec<f64> = in_rotation.collect();
+        let affected = all.iter().filter(|one| one.has_events()).count();
+        let per_event = failures_per_event(&all);
         let full: Vec<f64> = all.iter().filter_map(|one| one.full_rate_after_s).collect();
         let events = all.iter().flat_map(|one| &one.events);
         (!all.is_empty()).then(|| Self {
@@ -80,8 +90,12 @@ impl EventsRow {
             failed_share_at_most: (failed == 0).then(|| at_most(requests)),
             failed_min: each().min().unwrap_or(0),
             failed_max: each().max().unwrap_or(0),
+            events: all.iter().map(|one| one.events.len()).sum(),
+            failures_per_event: per_event.map(|side| side.share()),
+            failures_per_event_low: per_event.map(|side| side.limits_of_mean(CONFIDENCE).0),
+            failures_per_event_high: per_event.map(|side| side.limits_of_mean(CONFIDENCE).1),
             full_rate_after_s: mean(&full),
-            not_full_at_end: all.len() - full.len(),
+            not_full_at_end: affected.saturating_sub(full.len()),
             longest_silence_s: longest(&all, |one| one.longest_silence_s),
             longest_response_s: longest(&all, |one| one.longest_response_s),
             in_rotation_after_s: mean(&in_rotation),
@@ -93,6 +107,18 @@ impl EventsRow {
             reloads: reloads.len(),
         })
     }
+}
+
+/// The confidence of the table's intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// Failures and events, where failures are counted for each of them.
+fn failures_per_event(all: &[&EventsReading]) -> Option<Side> {
+    let is_counted = is_applicable(Metric::FailuresPerEvent, all.iter().copied());
+    is_counted.then(|| Side {
+        failed: all.iter().map(|one| one.failed).sum(),
+        requests: all.iter().map(|one| one.events.len() as u64).sum(),
+    })
 }
 
 fn longest(all: &[&EventsReading], time_s: fn(&EventsReading) -> Option<f64>) -> Option<f64> {

@@ -2,6 +2,7 @@
 
 mod events;
 mod servers;
+pub(crate) mod words;
 
 use std::collections::BTreeMap;
 
@@ -51,9 +52,16 @@ pub struct SubjectRow {
     pub errors: ErrorCounts,
     /// Mean number of connections to upstreams per request, where it could be counted.
     pub upstream_connections_per_request: Option<f64>,
-    /// Mean number of connections per answer of the closed loop that the load opened beyond those
-    /// that it began with: near one where the subject closes each after its answer.
+    /// Mean number of connections per answer that the load opened beyond those that it began with, in
+    /// the closed loop, or in the open one where there is no other, of all trials, valid or not: near
+    /// one where the subject closes each after its answer.
     pub reconnects_per_request: Option<f64>,
+    /// Answers for each connection that the load opened, likewise. Where none was opened again it says
+    /// nothing but how long the load was.
+    pub requests_per_connection: Option<f64>,
+    /// Bytes of an answer with its head, as they came: mean over the valid trials, of the closed loop,
+    /// or of the open one where there is no other.
+    pub bytes_per_answer: Option<f64>,
     /// Each server of the path, the one that the load addresses first.
     pub servers: Vec<ServerRow>,
     /// Mean CPU time of each server per request of the closed loop, in microseconds.
@@ -166,8 +174,15 @@ fn row(
         .filter_map(|c| c.reading()?.driver.as_ref())
         .collect();
     // Outside drivers do not tell.
-    let told = closed.iter().filter(|_| drivers.is_empty());
-    let reconnects: Vec<f64> = told.filter_map(|load| reconnects(load)).collect();
+    let told = counted.iter().filter_map(|c| c.reading());
+    let told = told.filter(|reading| reading.driver.is_none());
+    let told = told.filter_map(|one| one.throughput.as_ref().or(one.latency.as_ref()));
+    let connections: Vec<Connections> = told.filter_map(Connections::of).collect();
+    let valid = if closed.is_empty() { &open } else { &closed };
+    let of_answers = valid.iter().filter(|_| drivers.is_empty());
+    let of_answers: Vec<f64> = of_answers
+        .filter_map(|load| bytes_per_answer(load))
+        .collect();
     // A quantile that most trials cannot be used for is left out.
     let in_time = |q: f64| {
         let usable = open.iter().copied().filter(|l| late_at(l, q).is_none());
@@ -216,7 +231,9 @@ fn row(
         latency_us_p99_bound: p99.and_then(Result::err),
         errors,
         upstream_connections_per_request: mean(&upstream),
-        reconnects_per_request: mean(&reconnects),
+        reconnects_per_request: mean_over(&connections, Connections::reconnects),
+        requests_per_connection: mean_over(&connections, Connections::requests),
+        bytes_per_answer: mean(&of_answers),
         servers: Vec::new(),
         server_cpu_user_us_per_request: part(|share| share),
         server_cpu_system_us_per_request: part(|share| 1.0 - share),
@@ -252,11 +269,42 @@ fn row(
     row
 }
 
-/// Connections per answer beyond the first ones.
-fn reconnects(load: &LoadReading) -> Option<f64> {
-    let answers = load.requests_all + load.errors_all.wrong_answers();
-    let more = load.connects.checked_sub(load.connections)?;
-    (answers > 0).then(|| more as f64 / answers as f64)
+/// What a load's connections carried.
+struct Connections {
+    answers: f64,
+    opened: f64,
+    /// Of `opened`, those beyond the first ones.
+    again: f64,
+}
+
+impl Connections {
+    fn of(load: &LoadReading) -> Option<Self> {
+        let answers = load.requests_all + load.errors_all.wrong_answers();
+        let again = load.connects.checked_sub(load.connections)?;
+        (answers > 0 && load.connects > 0).then(|| Self {
+            answers: answers as f64,
+            opened: load.connects as f64,
+            again: again as f64,
+        })
+    }
+
+    fn reconnects(&self) -> f64 {
+        self.again / self.answers
+    }
+
+    fn requests(&self) -> f64 {
+        self.answers / self.opened
+    }
+}
+
+fn mean_over<T>(all: &[T], figure: fn(&T) -> f64) -> Option<f64> {
+    mean(&all.iter().map(figure).collect::<Vec<_>>())
+}
+
+/// Bytes of an answer, heads and wrong answers included.
+fn bytes_per_answer(load: &LoadReading) -> Option<f64> {
+    let answers = load.requests + load.errors.wrong_answers();
+    (answers > 0 && load.bytes_read > 0).then(|| load.bytes_read as f64 / answers as f64)
 }
 
 fn probed(trials: &[&Cell<'_>]) -> Option<SystemMetrics> {

@@ -32,7 +32,7 @@ pub(crate) fn warnings(table: &[SubjectRow]) -> Vec<Warning> {
 #[cfg(test)]
 mod tests {
     use crate::Warning;
-    use crate::fixtures::{analyse, closed, done, header, trial};
+    use crate::fixtures::{analyse, closed, done, header, open, trial};
 
     fn found(connects: [u64; 2]) -> Vec<String> {
         let subjects = ["direct", "balance"];
@@ -49,13 +49,61 @@ mod tests {
     }
 
     #[test]
+    fn connections_are_told_of_trials_that_cannot_be_used_and_of_open_loops_alone() {
+        let of = |(subject, connects): (&str, u64), broken: bool, is_open: bool| {
+            let mut load = match is_open {
+                true => open(100.0, 400.0),
+                false => closed(100.0),
+            };
+            load.connections = 32;
+            load.requests_all = 1_000;
+            load.connects = connects;
+            if broken {
+                // The connections that it closes fail now and then.
+                load.errors.read = 100;
+                load.errors_all.read = 100;
+            }
+            let loads = match is_open {
+                true => done(None, Some(load)),
+                false => done(Some(load), None),
+            };
+            trial(1, subject, false, loads)
+        };
+        for (broken, is_open) in [(true, false), (false, true), (true, true)] {
+            let trials = [
+                of(("direct", 32), false, is_open),
+                of(("balance", 1_000), broken, is_open),
+            ];
+            let analysis = analyse(&header(1), &trials);
+            let is_it = |one: &&Warning| matches!(one, Warning::ConnectionsDiffer { .. });
+            assert_eq!(
+                analysis.warnings.iter().filter(is_it).count(),
+                1,
+                "{broken} {is_open}"
+            );
+            let rows = analysis.table.iter();
+            let told: Vec<bool> = rows.map(crate::words::closes_connections).collect();
+            assert_eq!(told, [false, true]);
+            let each = analysis.table[1].requests_per_connection.unwrap();
+            assert!((each - 1.0).abs() < 0.11, "{each}");
+        }
+    }
+
+    #[test]
     fn a_subject_that_closes_its_connections_is_told_from_one_that_keeps_them() {
         // 1,000 requests over 32 connections.
         assert_eq!(
             found([32, 1_000]),
             [
-                "balance at connections=96 closes connections: 0.968 new ones per request, against 0 of \
-              direct; what opening them costs is part of its figures"
+                "balance at connections=96 needed a new connection for each request, direct kept its \
+                 connections; what opening them costs is part of its figures"
+            ]
+        );
+        assert_eq!(
+            found([132, 532]),
+            [
+                "balance at connections=96 needed a new connection for every 2.00 requests, direct \
+                 one for every 10.0 requests; what opening them costs is part of its figures"
             ]
         );
         assert!(found([32, 32]).is_empty());

@@ -64,6 +64,8 @@ impl Warning {
     pub fn gravity(&self) -> u8 {
         match self {
             Warning::BiasedBaseline { .. } | Warning::Handshakes { .. } => 0,
+            // Where each request opens a connection, that is most of what is measured.
+            Warning::ConnectionsDiffer { per_request, .. } if per_request[0] > 0.5 => 1,
             Warning::RateNotKept { .. } => 1,
             Warning::TlsDiffers { .. }
             | Warning::CongestionDiffers { .. }

@@ -310,7 +310,7 @@ fn depends_on_length(
     subject: &str,
     comparisons: usize,
 ) -> Option<Warning> {
-    let bias = SliceBias::of(rules, cells, place, subject, comparisons)?;
+    let bias = SliceBias::of(cells, place, (subject, &rules.baseline), comparisons)?;
     bias.matters(rules).then(|| Warning::SliceLength {
         at: Place {
             subject: subject.to_owned(),

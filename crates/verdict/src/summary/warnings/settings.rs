@@ -2,14 +2,16 @@
 
 use readings::Condition;
 
-use crate::{SettingDifference, SideBySide, Warning};
+use crate::{SettingDifference, SideBySide, SubjectRow, Warning};
 
 /// A warning for each setting in which subjects differ. What is so under all conditions is said
-/// without them.
-pub(crate) fn warnings(settings: &[SideBySide]) -> Vec<Warning> {
+/// without them. Whether connections are kept is not taken from what is declared where the load
+/// observed it.
+pub(crate) fn warnings(settings: &[SideBySide], table: &[SubjectRow]) -> Vec<Warning> {
     let mut found: Vec<(&SettingDifference, Vec<Condition>)> = Vec::new();
     for one in settings {
-        for difference in &one.differences {
+        let declared = one.differences.iter();
+        for difference in declared.filter(|difference| !is_observed(difference, one, table)) {
             match found.iter_mut().find(|(known, _)| *known == difference) {
                 Some((_, at)) => at.extend_from_slice(&one.conditions),
                 None => found.push((difference, one.conditions.clone())),
@@ -24,12 +26,27 @@ pub(crate) fn warnings(settings: &[SideBySide]) -> Vec<Warning> {
     found.into_iter().map(warning).collect()
 }
 
+/// Whether the load saw what this setting of the subjects does.
+fn is_observed(difference: &SettingDifference, at: &SideBySide, table: &[SubjectRow]) -> bool {
+    let is_seen = |subject: &String| {
+        table.iter().any(|row| {
+            row.subject == *subject
+                && at.conditions.contains(&row.condition)
+                && row.reconnects_per_request.is_some()
+        })
+    };
+    let mut subjects = difference.values.iter().flat_map(|value| &value.subjects);
+    difference.setting == "keepalive_client" && subjects.all(is_seen)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Analysis;
+    use crate::fixtures::{closed, done, header, trial};
     use crate::summary::settings::side_by_side;
     use readings::text::condition;
-    use readings::{ServerSettings, SettingsReading, SubjectSettings};
+    use readings::{Journal, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
 
     fn server(name: &str, settings: &[(&str, &str)]) -> ServerSettings {
         let settings = settings.iter();
@@ -64,7 +81,7 @@ mod tests {
     }
 
     fn told(settings: &[SideBySide]) -> Vec<String> {
-        let each = warnings(settings).into_iter().map(|warning| {
+        let each = warnings(settings, &[]).into_iter().map(|warning| {
             let Warning::Settings {
                 difference,
                 conditions,
@@ -84,6 +101,72 @@ mod tests {
             )
         });
         each.collect()
+    }
+
+    /// The analysis of a trial of each of two subjects whose loads opened so many connections for 1,000
+    /// requests, and whose servers declare to keep connections or not.
+    fn observed(connects: [u64; 2], declared: [&str; 2]) -> Analysis {
+        let subjects = ["direct", "balance"];
+        let of_trial = |(name, connects): (&str, u64)| {
+            let mut load = closed(100.0);
+            load.connects = connects;
+            JournalRow::Trial(Box::new(trial(1, name, false, done(Some(load), None))))
+        };
+        let mut rows: Vec<JournalRow> = subjects.into_iter().zip(connects).map(of_trial).collect();
+        let servers = [0, 1].map(|at| {
+            let declared = [("keepalive_client", declared[at]), ("workers", "1")];
+            [server(subjects[at], &declared)]
+        });
+        let of_subjects = [0, 1].map(|at| (subjects[at], servers[at].as_slice()));
+        rows.push(JournalRow::Settings(row(
+            &of_subjects,
+            crate::fixtures::condition(96),
+        )));
+        crate::analyse(&Journal::new(header(1), rows))
+    }
+
+    #[test]
+    fn what_the_load_observed_stands_before_what_servers_declare() {
+        let told = |analysis: &Analysis| -> Vec<String> {
+            let about = analysis.warnings.iter().filter(|one| {
+                matches!(
+                    one,
+                    Warning::Settings { .. } | Warning::ConnectionsDiffer { .. }
+                )
+            });
+            about.map(crate::words::warning).collect()
+        };
+        let seen = |analysis: &Analysis| -> Vec<String> {
+            let subjects = analysis.settings[0].subjects.iter();
+            let first = subjects.map(|one| &one.servers[0].settings);
+            first
+                .map(|all| all["requests_per_connection"].clone())
+                .collect()
+        };
+        // Both say that they keep connections, and one closes each.
+        let closes = observed([32, 1_000], ["on", "on"]);
+        assert_eq!(seen(&closes), ["kept", "1.00"]);
+        let said = told(&closes);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains("a new connection for each request"),
+            "{said:?}"
+        );
+        // One says that it closes them, and none does.
+        let keeps = observed([32, 32], ["on", "off"]);
+        assert_eq!(seen(&keeps), ["kept", "kept"]);
+        assert!(told(&keeps).is_empty(), "{:?}", told(&keeps));
+    }
+
+    #[test]
+    fn what_lines_of_the_users_own_may_have_set_is_not_compared() {
+        let unknown = ServerSettings::unknown("extra");
+        let a = [server("a", &[("access_log", &unknown), ("workers", "1")])];
+        let b = [server("b", &[("access_log", "off"), ("workers", "2")])];
+        assert_eq!(
+            warned(&[("x", &a), ("y", &b)]),
+            ["workers at : 1 (x), 2 (y)"]
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::{Analysis, EventsRow};
 use readings::at_condition as at;
 use readings::text::compact::time;
-use readings::text::{counted, grouped};
+use readings::text::{counted, grouped, number};
 
 /// What stands where there is nothing to compare: what events did to each subject.
 pub fn uncompared(analysis: &Analysis) -> Vec<String> {
@@ -25,9 +25,10 @@ pub fn uncompared(analysis: &Analysis) -> Vec<String> {
 
 fn happened(subject: &str, place: &str, events: &EventsRow) -> String {
     let mut parts = vec![format!(
-        "{subject}{place}: {} of {} requests failed",
+        "{subject}{place}: {} of {} requests failed{}",
         grouped(events.failed),
-        grouped(events.requests)
+        grouped(events.requests),
+        failures_per_event(events).map_or_else(String::new, |per| format!(", {per}"))
     )];
     let longest = |what: &str, seconds: Option<f64>| {
         seconds.map(|seconds| format!("the longest {what} was {}", time(seconds * 1e6)))
@@ -42,6 +43,7 @@ fn happened(subject: &str, place: &str, events: &EventsRow) -> String {
         ),
     };
     parts.push(match events.full_rate_after_s {
+        None if events.events == 0 => "nothing happened to its servers".to_owned(),
         None => "the rate was not full again at the window's end".to_owned(),
         Some(0.0) => format!("the rate was full all the time{not}"),
         Some(seconds) => {
@@ -59,6 +61,25 @@ fn happened(subject: &str, place: &str, events: &EventsRow) -> String {
     };
     parts.extend(reloads(events));
     format!("{}{over}.", parts.join("; "))
+}
+
+/// `0.38 [0.08, 1.10] for each of 8 events`.
+pub fn failures_per_event(events: &EventsRow) -> Option<String> {
+    let interval = (
+        events.failures_per_event_low?,
+        events.failures_per_event_high?,
+    );
+    let digits = |value: f64| number(value, 2, false);
+    let each = match events.events {
+        1 => "for the event".to_owned(),
+        all => format!("for each of {}", counted(all, "event")),
+    };
+    Some(format!(
+        "{} [{}, {}] {each}",
+        digits(events.failures_per_event?),
+        digits(interval.0),
+        digits(interval.1)
+    ))
 }
 
 /// When the new configuration was in effect after reloads.
@@ -94,6 +115,7 @@ mod tests {
             requests: 20_000,
             longest_silence_s: Some(1.016),
             longest_response_s: Some(1.04),
+            events: 1,
             full_rate_after_s: Some(1.02),
             ..EventsRow::default()
         };
@@ -121,6 +143,40 @@ mod tests {
         assert!(
             open.ends_with("; the rate was not full again at the window's end."),
             "{open}"
+        );
+    }
+
+    #[test]
+    fn a_subject_to_which_nothing_happens_is_not_said_to_be_away() {
+        let control = EventsRow {
+            trials: 1,
+            requests: 20_000,
+            ..EventsRow::default()
+        };
+        assert_eq!(
+            happened("direct", "", &control),
+            "direct: 0 of 20,000 requests failed; nothing happened to its servers."
+        );
+    }
+
+    #[test]
+    fn failures_around_reloads_are_told_for_each() {
+        let reloaded = EventsRow {
+            trials: 8,
+            requests: 96_000,
+            failed: 3,
+            events: 8,
+            failures_per_event: Some(0.375),
+            failures_per_event_low: Some(0.077_3),
+            failures_per_event_high: Some(1.095_9),
+            full_rate_after_s: Some(0.0),
+            ..EventsRow::default()
+        };
+        let said = happened("nginx", "", &reloaded);
+        assert_eq!(
+            said,
+            "nginx: 3 of 96,000 requests failed, 0.38 [0.08, 1.10] for each of 8 events; the rate \
+             was full all the time, over 8 trials."
         );
     }
 }

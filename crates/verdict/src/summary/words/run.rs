@@ -1,11 +1,52 @@
 //! How the run was carried out, in sentences.
 
-use crate::{ProbesCost, Stage};
+use std::collections::BTreeSet;
+
+use crate::{Analysis, Comparison, ProbesCost, Stage};
 use readings::RateChoice;
 use readings::text::{counted, fraction, number, percent, rate};
 
 use crate::metric::words::names_rate;
 use readings::at_condition as at;
+
+/// How many questions a run's comparisons answer, what is judged together, and which error that allows;
+/// nothing without comparisons.
+pub fn questions(analysis: &Analysis) -> Option<String> {
+    let comparisons: Vec<_> = analysis.all_comparisons().collect();
+    let alpha = 1.0 - comparisons.first()?.confidence;
+    let question = |c: &&Comparison| (c.condition.clone(), c.metric, c.baseline.clone());
+    let count = comparisons
+        .iter()
+        .map(question)
+        .collect::<BTreeSet<_>>()
+        .len();
+    let compared = comparisons.len();
+    let pairs: usize = analysis.tiers.iter().map(|one| one.pairs.len()).sum();
+    let places = match pairs {
+        0 => String::new(),
+        _ => format!(
+            "; the places rest on {} of subjects, in {}",
+            counted(pairs, "pair"),
+            counted(analysis.tiers.len(), "question")
+        ),
+    };
+    let over_all = match count {
+        1 => String::new(),
+        _ => format!(
+            ", so over all of them {} such errors are to be expected at most",
+            number(alpha * count as f64, 2, false)
+        ),
+    };
+    Some(format!(
+        "{} {} {}, a metric under a condition{}{places}. What is asked in one question is judged \
+         together: the chance of any false difference in it is at most {}{over_all}.",
+        counted(compared, "comparison"),
+        if compared == 1 { "answers" } else { "answer" },
+        counted(count, "question"),
+        if count == 1 { "" } else { " each" },
+        fraction(alpha)
+    ))
+}
 
 /// Where in its looks a run stands.
 pub fn stage(stage: &Stage) -> String {
@@ -63,4 +104,45 @@ pub fn rate_choice(choice: &RateChoice) -> String {
         "latency{} is compared in an open loop at {per_s} for every subject, {from}",
         at(&choice.condition)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{analyse, closed, done, header, open, trial};
+
+    #[test]
+    fn the_page_says_how_much_is_judged_together_and_which_error_that_allows() {
+        let of = |names: &[&str], latency: bool| {
+            let mut header = header(5);
+            header.subjects = names.iter().map(|name| (*name).to_owned()).collect();
+            let mut trials = Vec::new();
+            for block in 1..=5 {
+                for name in names {
+                    let open = latency.then(|| open(1000.0, 400.0 + f64::from(block)));
+                    let closed = closed(1000.0 + f64::from(block));
+                    trials.push(trial(block, name, false, done(Some(closed), open)));
+                }
+            }
+            questions(&analyse(&header, &trials))
+        };
+        assert_eq!(
+            of(&["direct", "balance"], false).unwrap(),
+            "1 comparison answers 1 question, a metric under a condition. What is asked in one \
+             question is judged together: the chance of any false difference in it is at most 5%."
+        );
+        let several = of(&["direct", "balance", "nginx"], true).unwrap();
+        assert!(
+            several
+                .starts_with("6 comparisons answer 3 questions, a metric under a condition each"),
+            "{several}"
+        );
+        assert!(
+            several.ends_with(
+                "at most 5%, so over all of them 0.15 such errors are to be expected at most."
+            ),
+            "{several}"
+        );
+        assert_eq!(of(&["direct"], false), None);
+    }
 }

@@ -5,35 +5,41 @@ use readings::text::{counted, number};
 
 use readings::text::compact::time;
 
-/// In percent. Only a whole is 100%.
+/// In percent; never 0% or 100%.
 fn share(share: f64) -> String {
     let percent = share * 100.0;
     let digits = usize::from(!(9.95..99.5).contains(&percent));
-    number(percent.min(99.9), digits, false)
+    number(percent.clamp(0.1, 99.9), digits, false)
 }
 
-/// The p99 with and without the sections of the open loop that hold or follow a pause of the
-/// client's CPU.
+/// How often the client's own CPU stood still in the open loop, and p99 in the time that was not
+/// touched by that: a section that holds a pause or follows one is left out.
 pub fn without_pauses(found: &WithoutPauses) -> String {
-    let longest = time(found.longest_ms * 1e3);
+    let paused = format!(
+        "the client's own CPU stood still {}, for up to {}, and delayed answers whatever the server \
+         did",
+        counted(found.pauses as usize, "time"),
+        time(found.longest_ms * 1e3),
+    );
     if found.share_left_out >= 1.0 {
         return format!(
-            "every {:.0} ms of the open loop hold or follow a pause of the client's CPU ({}, the \
-             longest of {longest}), so p99 without them cannot be given",
+            "{paused}: that touched every {:.0} ms of the open loop, so p99 without it cannot be given",
             found.section_s * 1e3,
-            counted(found.pauses as usize, "pause"),
         );
     }
-    let without = match found.p99_us_without {
-        Some(p99_us) => format!("{} (with them {})", time(p99_us), time(found.p99_us)),
-        None => "too few requests are left".to_owned(),
-    };
-    format!(
-        "p99 without the {}% of the open loop that hold or follow a pause of the client's CPU: \
-         {without}; {}, the longest of {longest}",
-        share(found.share_left_out),
-        counted(found.pauses as usize, "pause"),
-    )
+    let rest = share(1.0 - found.share_left_out);
+    match found.p99_us_without {
+        Some(p99_us) => format!(
+            "{paused}: p99 is {} in the {rest}% of the time that it did not touch, {} in all of it",
+            time(p99_us),
+            time(found.p99_us)
+        ),
+        None => format!(
+            "{paused}: p99 is {} in all of the time; the {rest}% that it did not touch have too few \
+             requests for one",
+            time(found.p99_us)
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -52,16 +58,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_a_share_of_the_open_loop() {
+    fn the_time_that_pauses_did_not_touch_is_told() {
         assert_eq!(
             without_pauses(&found(0.23, Some(1_200.0))),
-            "p99 without the 23% of the open loop that hold or follow a pause of the client's CPU: \
-             1.20ms (with them 9.41ms); 160 pauses, the longest of 8.20ms"
+            "the client's own CPU stood still 160 times, for up to 8.20ms, and delayed answers \
+             whatever the server did: p99 is 1.20ms in the 77% of the time that it did not touch, \
+             9.41ms in all of it"
         );
         assert_eq!(
             without_pauses(&found(0.9996, None)),
-            "p99 without the 99.9% of the open loop that hold or follow a pause of the client's \
-             CPU: too few requests are left; 160 pauses, the longest of 8.20ms"
+            "the client's own CPU stood still 160 times, for up to 8.20ms, and delayed answers \
+             whatever the server did: p99 is 9.41ms in all of the time; the 0.1% that it did not \
+             touch have too few requests for one"
         );
     }
 
@@ -69,8 +77,9 @@ mod tests {
     fn where_all_of_it_would_be_left_out_no_share_is_given() {
         assert_eq!(
             without_pauses(&found(1.0, None)),
-            "every 100 ms of the open loop hold or follow a pause of the client's CPU (160 pauses, \
-             the longest of 8.20ms), so p99 without them cannot be given"
+            "the client's own CPU stood still 160 times, for up to 8.20ms, and delayed answers \
+             whatever the server did: that touched every 100 ms of the open loop, so p99 without it \
+             cannot be given"
         );
     }
 }

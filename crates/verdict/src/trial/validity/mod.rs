@@ -3,7 +3,9 @@
 pub(crate) mod machine;
 pub(crate) mod path;
 
-use readings::{EVENT_ROW_MS, EventsReading, LoadReading, LoadRow, NO_PORT, Pacing, WrongKind};
+use readings::{
+    EVENT_ROW_MS, EventsReading, LoadReading, LoadRow, NO_PORT, Pacing, Slice, WrongKind,
+};
 
 use crate::stats::steady::{Series, unsteady};
 use crate::trial::flaw::host_fault::host_fault;
@@ -191,11 +193,10 @@ fn reopening(load: &LoadReading) -> u64 {
     if load.connects >= load.requests {
         return load.connections;
     }
-    let end_s = load
-        .slices
-        .iter()
-        .map(|s| s.start_s + s.duration_s)
-        .fold(load.duration_s, f64::max);
+    // The ramp-up of each slice opens connections too.
+    let slices = Slice::one_after_another(&load.slices);
+    let end_s = slices.last().map(|s| s.start_s + s.duration_s);
+    let end_s = end_s.unwrap_or(0.0).max(load.duration_s);
     if end_s <= 0.0 {
         return 0;
     }
@@ -333,6 +334,28 @@ mod tests {
         // One for each request.
         load.requests = load.connects;
         assert!(load_flaws(&load).is_empty(), "{:?}", load_flaws(&load));
+    }
+
+    #[test]
+    fn connections_are_opened_in_the_ramp_ups_of_slices_too() {
+        // Ten seconds are measured, in slices that each have a ramp-up of a second.
+        let mut load = closed(100_000.0);
+        load.connects = 200_000;
+        for _ in 0..1000 {
+            load.connect.record_ns(50_000);
+        }
+        load.connections_open_min = 28;
+        assert!(load_flaws(&load).is_empty());
+        load.slices = vec![
+            Slice {
+                start_s: 1.0,
+                duration_s: 1.0,
+                requests: 100_000,
+                ..Slice::default()
+            };
+            10
+        ];
+        assert_eq!(load_flaws(&load).len(), 1, "{:?}", load_flaws(&load));
     }
 
     #[test]

@@ -20,7 +20,10 @@ pub(super) fn plot(analysis: &Analysis, metric: Metric) -> Option<Plot<'_>> {
     let confidence = analysis.comparisons.first().map_or(0.95, |c| c.confidence);
     Some(Plot {
         rows: rows.chain(floors).collect(),
-        what: format!("Difference in {},{}", metric.words(), unit.difference),
+        what: match unit.difference {
+            "" => format!("Difference in {}", metric.words()),
+            unit => format!("Difference in {},{unit}", metric.words()),
+        },
         shaded: match matters {
             Some(matters) => format!("differences within {} do not matter", unit.matters(matters)),
             None => "differences that do not matter".to_owned(),

@@ -1,6 +1,8 @@
 //! What interval plots show, from runs whose figures are known.
 
-use readings::{Condition, EventsReading, Journal, JournalRow, Outcome, Reading, RunHeader, Trial};
+use readings::{
+    Condition, EventReading, EventsReading, Journal, JournalRow, Outcome, Reading, RunHeader, Trial,
+};
 
 use super::{Scale, axis, forests};
 use testing::journals as fixtures;
@@ -19,6 +21,10 @@ fn page(blocks: &[[Did; 3]]) -> String {
                 failed: *failed,
                 full_rate_after_s: *full,
                 observed_s: 10.0,
+                events: vec![EventReading {
+                    what: "kill".into(),
+                    ..EventReading::default()
+                }],
                 ..EventsReading::default()
             };
             let reading = Reading {

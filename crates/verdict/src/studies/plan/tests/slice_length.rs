@@ -52,7 +52,9 @@ fn pair(machine: Machine, slice_s: f64, random: &mut Normal) -> [readings::LoadR
             let noise = machine.slices / slice_s.sqrt() * random.next();
             let log = level + sum / steps.round() + noise;
             slices[subject].push(Slice {
-                start_s: now_s + 0.1 * slice_s,
+                // As recorded: since the start of the slice's own stretch.
+                start_s: 0.1 * slice_s,
+                at_s: Some(now_s + 0.1 * slice_s),
                 duration_s: slice_s,
                 requests: (1e7 * log.exp() * slice_s) as u64,
                 ..Slice::default()

@@ -2,10 +2,10 @@
 
 use std::mem::discriminant;
 
-use readings::text::{fraction, grouped, listed, number, percent, rate};
+use readings::text::{fraction, grouped, listed, percent, rate};
 
 use super::places::places;
-use super::setting_words;
+use super::{kept_by_other, new_connections, setting_words};
 use crate::metric::words::shown_change;
 use crate::summary::ranking::words::short;
 use crate::trial::lag::words::others as others_took;
@@ -102,7 +102,7 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
         _ => several.to_owned(),
     };
     Some(match kind.first()? {
-        Warning::Recorded { .. } => super::warning(kind[0]),
+        Warning::Recorded { .. } => capitalised(&super::warning(kind[0])),
         Warning::BiasedBaseline { floor, matters } => format!(
             "{} differs from itself by {}, more than the margin ({}): so may everything else.",
             floor.baseline,
@@ -125,10 +125,10 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
         Warning::ConnectionsDiffer {
             other, per_request, ..
         } => format!(
-            "{at} opened {}{} new connections per request, {other} fewer: opening them is a part of \
-             the difference.",
+            "{at} needed {}{}, {other} {}: opening them is a part of the difference.",
             up_to("up to "),
-            number(per_request[0], 3, false)
+            new_connections(per_request[0]),
+            kept_by_other(per_request[1])
         ),
         Warning::CongestionDiffers { sides, .. } => format!(
             "{} and {} do not use the same congestion control, which may be a part of the difference.",
@@ -192,7 +192,9 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
                 time(without),
                 time(found.p99_us)
             ),
-            None => format!("The client's CPU paused so often that p99 of {at} is its own."),
+            None => format!(
+                "The client's CPU paused so often that p99 of {at} shows the client, not the server."
+            ),
         },
         Warning::UncountedCpu(servers) => format!(
             "CPU time of {} may be incomplete (root, or a control group, has all of it).",
@@ -205,6 +207,14 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
         | Warning::Unresolved { .. }
         | Warning::UncountedUpstreams { .. } => return None,
     })
+}
+
+/// What the run recorded, as the beginning of a sentence. All others begin as they are to stand: the
+/// names of subjects are theirs.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 #[cfg(test)]
@@ -260,6 +270,30 @@ mod tests {
             "Intervals are wider than they could be: too few answers for p99."
         );
         assert!(caveats(&all).is_empty());
+    }
+
+    #[test]
+    fn a_subject_keeps_its_name_at_the_beginning_of_a_caveat() {
+        let closes = Warning::ConnectionsDiffer {
+            at: Place {
+                subject: "off".into(),
+                condition: Condition::new(),
+            },
+            other: "on".into(),
+            per_request: [0.954, 0.0],
+        };
+        let recorded = Warning::Recorded {
+            text: "a block takes long".into(),
+            trials: 1,
+        };
+        assert_eq!(
+            caveats(&[recorded, closes]),
+            [
+                "off needed a new connection for each request, on kept its connections: opening them \
+                 is a part of the difference.",
+                "A block takes long"
+            ]
+        );
     }
 
     #[test]

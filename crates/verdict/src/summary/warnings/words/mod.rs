@@ -14,6 +14,7 @@ use crate::summary::place::words::place;
 use crate::summary::settings::words::setting as setting_words;
 use crate::trial::lag::words::{END_OTHERS, others};
 use crate::trial::pauses::words::without_pauses;
+use readings::text::compact::three_digits;
 use readings::text::joined;
 
 /// What a reader should know before trusting a result.
@@ -212,15 +213,10 @@ fn worded(warning: &Warning, name: &dyn Fn(&Place) -> String) -> String {
             other,
             per_request: [most, least],
         } => format!(
-            "{} closes connections: {} new ones per request, against {} of {other}; what opening \
-             them costs is part of its figures",
+            "{} needed {}, {other} {}; what opening them costs is part of its figures",
             name(at),
-            number(*most, 3, false),
-            if *least < 0.0005 {
-                "0".to_owned()
-            } else {
-                number(*least, 3, false)
-            },
+            new_connections(*most),
+            kept_by_other(*least)
         ),
         Warning::Unresolved {
             at,
@@ -283,4 +279,27 @@ fn setting(difference: &SettingDifference, conditions: &[Condition]) -> String {
             one.subjects.join(", ")
         ))
     )
+}
+
+/// `a new connection for each request`, `a new connection for every 12.5 requests`.
+fn new_connections(per_request: f64) -> String {
+    match per_request >= EACH {
+        true => "a new connection for each request".to_owned(),
+        false => format!(
+            "a new connection for every {} requests",
+            three_digits(1.0 / per_request)
+        ),
+    }
+}
+
+/// From so many new connections per request on each request has its own: the first ones of a load
+/// were there before.
+const EACH: f64 = 0.9;
+
+/// What the subject with the fewest did with its connections.
+fn kept_by_other(per_request: f64) -> String {
+    match per_request < 0.0005 {
+        true => "kept its connections".to_owned(),
+        false => format!("one for every {} requests", three_digits(1.0 / per_request)),
+    }
 }
