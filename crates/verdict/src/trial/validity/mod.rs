@@ -172,6 +172,7 @@ fn missing_connections(load: &LoadReading, is_named: bool) -> Option<Flaw> {
         first: kept
             .find(|w| w.kind == WrongKind::Connection && !is_named)
             .cloned(),
+        queues: Vec::new(),
     })
 }
 
@@ -299,6 +300,7 @@ mod tests {
             open: 31,
             asked: 32,
             first,
+            queues: Vec::new(),
         };
         assert_eq!(load_flaws(&load), [missing(None)]);
         let refused = Wrong {
