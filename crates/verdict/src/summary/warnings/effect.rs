@@ -42,6 +42,7 @@ impl Warning {
             | Warning::CongestionDiffers { .. }
             | Warning::ConnectionsDiffer { .. }
             | Warning::BiasedBaseline { .. }
+            | Warning::Drifts { .. }
             | Warning::Unsettled { .. }
             | Warning::SliceLength { .. }
             | Warning::AtLeast { .. }
@@ -63,8 +64,10 @@ impl Warning {
     /// Its rank among those with the same effect, the gravest first.
     pub fn gravity(&self) -> u8 {
         match self {
-            Warning::BiasedBaseline { .. } | Warning::Handshakes { .. } => 0,
-            Warning::RateNotKept { .. } => 1,
+            Warning::Drifts { .. } => 0,
+            Warning::BiasedBaseline { .. }
+            | Warning::Handshakes { .. }
+            | Warning::RateNotKept { .. } => 1,
             Warning::TlsDiffers { .. }
             | Warning::CongestionDiffers { .. }
             | Warning::ConnectionsDiffer { .. } => 2,
