@@ -29,7 +29,7 @@ pub use journal::{
     EventsReading, FailureCause, JOURNAL_LINE_BYTES_MAX, Journal, JournalRow, JournalTextError,
     LOAD_KEY, Outcome, Placement, Published, RateChoice, Reading, RunHeader, Salvaged,
     ServerReading, ServerSettings, SettingsReading, SubjectSettings, Trial, UnwritableRow,
-    condition_of_load, first_number_above_limit, trials_by_load,
+    WarmUpChoice, condition_of_load, first_number_above_limit, trials_by_load,
 };
 pub use load::{
     AcceptQueue, Answered, Batch, ClientPauses, ClientReading, ErrorCounts, FIRST_ANSWER, Fairness,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use readings::{Condition, RateChoice, Trial};
+use readings::{Condition, RateChoice, Trial, WarmUpChoice};
 use verdict::TrialFlaw;
 use verdict::plan::Decides;
 
@@ -92,6 +92,10 @@ pub enum RunEvent {
     },
     /// The rate of the open loops was chosen.
     RateChosen(RateChoice),
+    /// The warm-up was made longer.
+    WarmUpChosen(WarmUpChoice),
+    /// The first block showed that starting servers takes longer than planned.
+    StartsTake(StartsTake),
     /// What the run is waiting for, or does instead; of no interest once it is over.
     Note {
         /// A line.
@@ -102,6 +106,19 @@ pub enum RunEvent {
         /// The sentence.
         text: String,
     },
+}
+
+/// What starting servers takes, where it is more than was planned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StartsTake {
+    /// In a block, s.
+    pub starts_s: f64,
+    /// The same, as planned.
+    pub planned_s: f64,
+    /// The whole run with that, s.
+    pub run_s: f64,
+    /// Blocks of the run.
+    pub blocks: u32,
 }
 
 /// Why a trial is measured again.

@@ -30,7 +30,7 @@ use verdict::plan::Noise;
 
 pub use agent::wire::CallGraph;
 pub use error::RunError;
-pub use event::{RetryReason, RunEvent, UnusableTrial, WhyRetry};
+pub use event::{RetryReason, RunEvent, StartsTake, UnusableTrial, WhyRetry};
 pub use fleet::{Fleet, FleetLoad};
 pub use journal::folder::{default_folder, replace_file};
 pub use session::{decides, smallest_decided};

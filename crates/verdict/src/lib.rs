@@ -70,6 +70,7 @@ pub use trial::cells::cell::{latest, trial_flaws};
 pub use trial::cells::judged::{
     Distribution, JudgedTrial, Judgement, LoadJudgement, judged_trials,
 };
+pub use trial::drift::{Drift, still_warming};
 pub use trial::flaw::host_fault::HostFault;
 pub use trial::flaw::{Flaw, FullQueue, Reason, TrialFlaw};
 pub use trial::lag::{LagRemedy, LateClient, late_at};

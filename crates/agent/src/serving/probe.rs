@@ -83,13 +83,17 @@ impl Probe {
 /// A wait for a server, which is asked until an answer fits.
 pub(crate) struct ReadinessWait {
     pub(crate) since: Instant,
+    /// When it was looked at last where the server listens.
+    pub(crate) looked: Instant,
     pub(crate) probe: Option<Probe>,
 }
 
 impl ReadinessWait {
     pub(crate) fn begin() -> Self {
+        let now = Instant::now();
         Self {
-            since: Instant::now(),
+            since: now,
+            looked: now,
             probe: None,
         }
     }

@@ -105,7 +105,11 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
         design.blocks = u32::try_from(blocks).unwrap_or_default();
     }
     if let Some(warmup) = section.duration(reader, "warmup", Duration::ZERO..=HOUR) {
-        design.warmup = warmup;
+        // One that is declared is meant so.
+        (design.warmup, design.warmup_max) = (warmup, warmup);
+    }
+    if let Some(most) = section.duration(reader, "warmup_max", Duration::ZERO..=HOUR) {
+        design.warmup_max = most.max(design.warmup);
     }
     let shortest = match events {
         true => Duration::ZERO,

@@ -37,9 +37,10 @@ pub(crate) const VARIED_LOAD_KEYS: [&str; 19] = [
 ];
 
 /// The keys of `[design]` that `[quick]` may give.
-pub(super) const QUICK_KEYS: [&str; 14] = [
+pub(super) const QUICK_KEYS: [&str; 15] = [
     "blocks",
     "warmup",
+    "warmup_max",
     "window",
     "latency_window",
     "curve_window",

@@ -363,6 +363,9 @@ fn design(design: &Design) -> Table {
     table.put_table("reference", reference.map(|(f, level)| (f, level.as_str())));
     table.put("blocks", design.blocks);
     table.put("warmup", duration_text(design.warmup));
+    // Where it is not written, it is the warm-up.
+    let most = Some(design.warmup_max).filter(|most| *most > design.warmup);
+    table.put_some("warmup_max", most.map(duration_text));
     table.put("window", duration_text(design.window));
     table.put("latency_window", duration_text(design.latency_window));
     table.put("curve_window", duration_text(design.curve_window));

@@ -37,6 +37,21 @@ impl Experiment {
         !self.loads.is_empty() || !self.load.more_hosts.is_empty()
     }
 
+    /// A look at whether servers are warm, which only the first block has.
+    pub(crate) fn looks_time(&self) -> Duration {
+        let design = &self.design;
+        let by_engine = self.drivers().iter().all(crate::spec::Choice::is_engine);
+        let is_single = self.loads.is_empty() && self.events.is_empty() && by_engine;
+        let has_look = is_single && design.warmup < design.warmup_max;
+        let trials = (self.subjects.len() + 1) * self.conditions().len();
+        match has_look && !design.warmup.is_zero() {
+            true => design
+                .warmup
+                .saturating_mul(u32::try_from(trials).unwrap_or(u32::MAX)),
+            false => Duration::ZERO,
+        }
+    }
+
     /// The load on one subject in one group: warm-up, closed loop, open loop, curve.
     fn loads_time(&self) -> Duration {
         let design = &self.design;
@@ -68,13 +83,11 @@ impl Experiment {
         conditions.iter().map(|one| self.group_time(one)).sum()
     }
 
-    /// One condition in one block: servers, loads, and what is around them.
-    fn group_time(&self, condition: &Condition) -> Duration {
+    /// The servers that a block starts under a condition, copies included.
+    fn servers_started(&self, condition: &Condition) -> usize {
         let design = &self.design;
         let resolved = self.under(condition);
-        let trials = resolved.subjects.len() + 1;
-        let is_apart = design.apart == Apart::Always;
-        let servers = match is_apart {
+        match design.apart == Apart::Always {
             // Each trial starts its own.
             true => {
                 let subjects = resolved.subjects.iter();
@@ -87,7 +100,23 @@ impl Experiment {
                 let copies = resolved.servers_of_copy(&design.baseline, &others);
                 resolved.servers.len() + copies.len()
             }
-        };
+        }
+    }
+
+    /// About how long a block starts servers.
+    pub fn starts_time(&self) -> Duration {
+        let conditions = self.conditions();
+        let servers: usize = conditions.iter().map(|one| self.servers_started(one)).sum();
+        START.saturating_mul(u32::try_from(servers).unwrap_or(u32::MAX))
+    }
+
+    /// One condition in one block: servers, loads, and what is around them.
+    fn group_time(&self, condition: &Condition) -> Duration {
+        let design = &self.design;
+        let resolved = self.under(condition);
+        let trials = resolved.subjects.len() + 1;
+        let is_apart = design.apart == Apart::Always;
+        let servers = self.servers_started(condition);
         let points = self.load.curve.as_ref().map_or(0, CurveSpec::points);
         let windows = [design.warmup, design.window, design.latency_window];
         let loads = points

@@ -127,7 +127,8 @@ impl Plan {
             unused_servers,
             estimated: experiment
                 .block_time()
-                .saturating_mul(experiment.design.blocks),
+                .saturating_mul(experiment.design.blocks)
+                .saturating_add(experiment.looks_time()),
             searches: experiment.searches_time(),
             is_least: experiment.has_loads_together(),
             compared: words::compared(experiment),

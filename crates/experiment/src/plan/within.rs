@@ -111,7 +111,7 @@ impl Experiment {
     ) -> Result<Fit, TooShort> {
         let declared = self.design.clone();
         let search = self.searches_time();
-        let must = AROUND + if kept_search { search } else { Duration::ZERO };
+        let must = AROUND + self.looks_time() + if kept_search { search } else { Duration::ZERO };
         let time = within.mul_f64(1.0 - RESERVE).saturating_sub(must);
         let fits = |one: &Self, windows: Windows| {
             let count = time.as_secs_f64() / one.block_time_with(windows).as_secs_f64().max(1e-3);
@@ -142,11 +142,13 @@ impl Experiment {
         chosen.design.blocks = blocks;
         chosen.design.set_windows(windows);
         let blocks_time = chosen.block_time().saturating_mul(blocks);
-        let has_time = blocks_time + search + AROUND <= within.mul_f64(1.0 - RESERVE);
+        let looks = self.looks_time();
+        let has_time = blocks_time + looks + search + AROUND <= within.mul_f64(1.0 - RESERVE);
         let without_bottlenecks = declared.bottleneck && !kept_search && !has_time;
         if without_bottlenecks {
             chosen.design.bottleneck = false;
         }
+        chosen.design.declared_windows = Some(Windows::of(&declared));
         chosen.design.within = Some(within);
         self.design = chosen.design;
         Ok(Fit {
@@ -155,7 +157,7 @@ impl Experiment {
             window: self.design.window,
             latency_window: self.design.latency_window,
             warmup: (self.design.warmup < declared.warmup).then_some(self.design.warmup),
-            estimated: blocks_time + self.searches_time() + AROUND,
+            estimated: blocks_time + looks + self.searches_time() + AROUND,
             without_bottlenecks,
         })
     }

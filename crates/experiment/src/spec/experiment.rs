@@ -242,6 +242,8 @@ pub struct Design {
     pub blocks: u32,
     /// Load before measuring, per subject and block.
     pub warmup: Duration,
+    /// The most that a run may make of it by itself, where servers are not warm after it.
+    pub warmup_max: Duration,
     /// Closed loop, measured per subject and block, cut into slices; zero, and left out, in an
     /// experiment with events.
     pub window: Duration,
@@ -251,6 +253,8 @@ pub struct Design {
     pub curve_window: Duration,
     /// How long a slice is.
     pub slice: SliceLength,
+    /// The declared windows, where shorter ones were chosen to fit into `within`.
+    pub declared_windows: Option<Windows>,
     /// The time that the run may take; no block begins that would not end in it.
     pub within: Option<Duration>,
     /// The smallest difference that matters, as a fraction.
@@ -287,6 +291,8 @@ pub enum Apart {
 impl Design {
     /// The warm-up where the experiment does not say.
     pub(crate) const WARMUP: Duration = Duration::from_secs(2);
+    /// What a run may make of that.
+    pub(crate) const WARMUP_MAX: Duration = Duration::from_secs(10);
 
     /// The defaults.
     pub fn with_baseline(baseline: &str) -> Self {
@@ -295,10 +301,12 @@ impl Design {
             reference: Condition::new(),
             blocks: 30,
             warmup: Self::WARMUP,
+            warmup_max: Self::WARMUP_MAX,
             window: Duration::from_secs(10),
             latency_window: Duration::from_secs(5),
             curve_window: Duration::from_secs(2),
             slice: SliceLength::Auto,
+            declared_windows: None,
             within: None,
             matters: 0.03,
             matters_failures: 0.001,
@@ -309,6 +317,11 @@ impl Design {
             apart: Apart::Auto,
             bottleneck: true,
         }
+    }
+
+    /// The longest windows that a run may choose.
+    pub fn longest(&self) -> Windows {
+        self.declared_windows.unwrap_or(Windows::of(self))
     }
 
     /// Takes other windows.

@@ -14,7 +14,7 @@ pub use events::{DuringEvent, EVENT_ROW_MS, EventReading, EventsReading};
 pub use loads::{LOAD_KEY, condition_of_load, trials_by_load};
 pub use rows::{
     BesideReading, DeclaredLoad, FailureCause, JournalRow, Outcome, Placement, Published,
-    RateChoice, Reading, RunHeader, ServerReading, Trial,
+    RateChoice, Reading, RunHeader, ServerReading, Trial, WarmUpChoice,
 };
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};
 pub use text::{JOURNAL_LINE_BYTES_MAX, JournalTextError, Salvaged, UnwritableRow};
@@ -74,6 +74,14 @@ impl Journal {
     pub fn curves(&self) -> Vec<&CurveChoice> {
         last_of_each(&self.rows, |row| match row {
             JournalRow::Curve(choice) => Some((&choice.condition, choice)),
+            _ => None,
+        })
+    }
+
+    /// The warm-ups that are longer than declared; of two rows on a condition the later.
+    pub fn warm_ups(&self) -> Vec<&WarmUpChoice> {
+        last_of_each(&self.rows, |row| match row {
+            JournalRow::WarmUp(choice) => Some((&choice.condition, choice)),
             _ => None,
         })
     }

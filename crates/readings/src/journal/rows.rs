@@ -24,6 +24,9 @@ pub enum JournalRow {
     Rate(RateChoice),
     /// The rates at which the curves of a condition are measured, chosen from the first block.
     Curve(CurveChoice),
+    /// The warm-up of all servers under a condition, where the first block showed that the declared one
+    /// is too short.
+    WarmUp(WarmUpChoice),
     /// One trial, done or failed.
     Trial(Box<Trial>),
     /// What was measured to find a subject's bottleneck.
@@ -162,6 +165,24 @@ pub struct RateChoice {
     pub rate_per_s: f64,
     /// The throughput of the slowest subject that it was derived from; absent when it was given.
     pub slowest_per_s: Option<f64>,
+}
+
+/// The warm-up under one condition, longer than declared: after the declared one a server still became
+/// faster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WarmUpChoice {
+    /// The condition it holds for.
+    pub condition: Condition,
+    /// Load before measuring, per subject and block.
+    pub warmup_s: f64,
+    /// The same, as declared.
+    pub declared_s: f64,
+    /// A subject that was not warm after that.
+    pub subject: String,
+    /// Its rate late in a look at it after the declared warm-up, over that early in it.
+    pub faster: f64,
+    /// Whether a subject still became faster at the end of the longest warm-up that was allowed.
+    pub at_most: bool,
 }
 
 /// One subject under one condition in one block.

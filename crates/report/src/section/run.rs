@@ -86,6 +86,7 @@ fn in_tiers(analysis: &Analysis) -> Option<Section<'static>> {
 fn figures_of(analysis: &Analysis, title: String, figures: Figures) -> Option<Section<'static>> {
     let rates = analysis.rates.iter().map(words::rate_choice);
     let notes = rates
+        .chain(analysis.warm_ups.iter().map(words::warm_up))
         .chain(analysis.tls.iter().map(words::tls))
         .chain(words::congestion(&analysis.congestion))
         .chain(analysis.probes.iter().map(words::probes));

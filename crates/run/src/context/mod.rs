@@ -8,9 +8,10 @@ mod slice_times;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use net::AddressSelection;
-use readings::{Condition, CurveChoice, FailureCause};
+use readings::{Condition, CurveChoice, FailureCause, Journal};
 use serde_json::Value;
 
 use crate::fleet::timing::NeededTimes;
@@ -19,7 +20,7 @@ use crate::testbed::authority::RunAuthority;
 use crate::testbed::chosen_addresses::{ChosenAddresses, Unresolved};
 use crate::{CpuPlacement, RunEvent, RunOptions};
 use experiment::within::Windows;
-use experiment::{HttpVersion, ResolvedCondition, SubjectSpec, Target};
+use experiment::{Experiment, HttpVersion, ResolvedCondition, SubjectSpec, Target};
 
 pub(crate) struct Context<'a> {
     pub(crate) options: &'a RunOptions<'a>,
@@ -34,6 +35,12 @@ pub(crate) struct Context<'a> {
     pub(crate) driver_versions: &'a BTreeMap<String, Option<String>>,
     /// The measured times of a trial: those of the design, or shorter ones that fit into the time.
     pub(crate) windows: Windows,
+    /// The most that the warm-up may become by itself.
+    pub(crate) warmup_max: Duration,
+    /// Time spent on what only a condition's first block needs.
+    pub(crate) once: Duration,
+    /// Time spent on starting servers.
+    pub(crate) starting: Duration,
     /// The rates of the condition's curve, once they are chosen.
     pub(crate) curve: Option<CurveChoice>,
     /// What loads that begin at the same time needed so far.
@@ -50,10 +57,39 @@ pub(crate) struct Learned {
     pub(crate) one_by_one: BTreeMap<Condition, String>,
     /// Conditions whose idle servers were sampled.
     pub(crate) sampled: BTreeSet<Condition>,
+    /// The warm-ups of conditions that were measured.
+    pub(crate) warm_ups: BTreeMap<Condition, WarmUp>,
     /// Conditions in which the baseline's second copy has no servers of its own.
     pub(crate) without_copies: BTreeSet<Condition>,
     /// Servers that do not start, which was reported.
     pub(crate) not_started: BTreeSet<String>,
+}
+
+impl Learned {
+    /// What an earlier part of the run has shown.
+    pub(crate) fn of(journal: Option<&Journal>, experiment: &Experiment) -> Self {
+        let choices = journal.into_iter().flat_map(Journal::warm_ups);
+        let subjects = experiment.subjects.iter().map(|one| one.name.clone());
+        let subjects: BTreeSet<String> = subjects.collect();
+        let known = choices.map(|choice| {
+            let length = Duration::try_from_secs_f64(choice.warmup_s).unwrap_or_default();
+            let looked_at = subjects.clone();
+            (choice.condition.clone(), WarmUp { length, looked_at })
+        });
+        Self {
+            warm_ups: known.collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// How servers are warmed up under a condition.
+#[derive(Debug, Default)]
+pub(crate) struct WarmUp {
+    /// Load before measuring, per subject and block.
+    pub(crate) length: Duration,
+    /// Subjects of which it is known whether they are warm after the declared warm-up.
+    pub(crate) looked_at: BTreeSet<String>,
 }
 
 impl Context<'_> {

@@ -135,7 +135,7 @@ fn make_probes(
     random: &mut fastrand::Rng,
     reading: &mut BottleneckReading,
 ) -> Result<(), AgentError> {
-    let warmup = cx.options.experiment.design.warmup.min(WARM_UP_MAX);
+    let warmup = cx.warmup_alone(&reading.condition, WARM_UP_MAX);
     let warm = cx.load(resolved, ready, schedule::warm_up(1, warmup))?;
     let median_ms = schedule::median_ms(&warm.readings);
     let least_ms = match reading.keepalive {

@@ -73,7 +73,7 @@ fn side_by_side(
                     AgentError::Failed(_) if !cx.stopped() => broken_servers(cx, &up),
                     _ => Vec::new(),
                 };
-                GroupFailure::of_servers(error, servers)
+                GroupFailure::of_servers(error, servers).while_measured()
             })
         }
         Err(failure) => judge_start(cx, group, &resolved, failure, &up, &mut result),
@@ -85,6 +85,7 @@ fn side_by_side(
         _ if cx.stopped() => result.found.outcomes.clear(),
         (_, Some(reason)) => result.fail_all(group, &reason),
         (Err(failure), None) => {
+            result.one_ended = failure.while_measured;
             result.fail_remaining(group, &failure.reason(), |planned| {
                 cause_of(&failure, &resolved, planned)
             });

@@ -45,7 +45,7 @@ pub(crate) fn measure(
     alone.with_servers(
         cx,
         |cx, ready, _| {
-            let warmup = cx.options.experiment.design.warmup.min(WARM_UP_MAX);
+            let warmup = cx.warmup_alone(condition, WARM_UP_MAX);
             cx.load(resolved, ready, schedule::warm_up(1, warmup))?;
             let mut order = cx.order(resolved, ready, schedule::warm_up(1, LOAD));
             order.profile = Some(ProfileOrder {

@@ -11,6 +11,8 @@ use experiment::plan::{Group, PlannedTrial};
 pub(crate) struct GroupResult {
     pub(crate) found: Findings,
     pub(crate) agent_lost: bool,
+    /// Whether the measurement failed through some of its subjects' servers.
+    pub(super) one_ended: bool,
     /// The first answers.
     pub(super) answers: Vec<FirstAnswer>,
     /// The failed trials that would fail again for the same reason.
@@ -21,6 +23,32 @@ impl GroupResult {
     pub(super) fn has_failures(&self) -> bool {
         let mut outcomes = self.found.outcomes.iter();
         outcomes.any(|(_, one)| matches!(one, Outcome::Failed { .. }))
+    }
+
+    /// Takes the trials out that failed through other subjects' servers.
+    pub(super) fn take_bystanders(&mut self) -> Vec<PlannedTrial> {
+        let is_bystander = |outcome: &Outcome| match outcome {
+            Outcome::Failed { cause, .. } => *cause == FailureCause::Other,
+            Outcome::Done(_) => false,
+        };
+        let outcomes = std::mem::take(&mut self.found.outcomes).into_iter();
+        let (bystanders, own): (Vec<_>, Vec<_>) =
+            outcomes.partition(|(_, outcome)| is_bystander(outcome));
+        self.found.outcomes = own;
+        bystanders.into_iter().map(|(planned, _)| planned).collect()
+    }
+
+    /// Takes in what others of the same group gave.
+    pub(super) fn add(&mut self, other: Self) {
+        self.found.outcomes.extend(other.found.outcomes);
+        self.found.logs.extend(other.found.logs);
+        self.found.warnings.extend(other.found.warnings);
+        self.answers.extend(other.answers);
+        self.lasting.extend(other.lasting);
+        self.agent_lost |= other.agent_lost;
+        self.found.rate = other.found.rate.or(self.found.rate.take());
+        self.found.curve = other.found.curve.or(self.found.curve.take());
+        self.found.warm_up = other.found.warm_up.or(self.found.warm_up.take());
     }
 
     /// Why the first trial failed that did.

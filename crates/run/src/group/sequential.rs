@@ -33,7 +33,7 @@ pub(crate) fn measure_group(cx: &mut Context<'_>, group: &Group, rate: Option<f6
         first = side_by_side(cx, group, wanted);
     }
     let (why, warnings) = match first {
-        Ok(result) => return result,
+        Ok(result) => return measure_bystanders(cx, group, wanted, result),
         Err(NotSideBySide::Disturbed { why, warnings }) => (why, warnings),
         // There are no copies any more.
         Err(NotSideBySide::NoCopies) => return GroupResult::default(),
@@ -48,6 +48,50 @@ pub(crate) fn measure_group(cx: &mut Context<'_>, group: &Group, rate: Option<f6
     if !result.has_failures() && !result.found.outcomes.is_empty() {
         result.found.warnings.push(warning(&group.condition, &why));
         cx.learned.one_by_one.insert(group.condition.clone(), why);
+    }
+    result
+}
+
+/// A server that ends fails the load on all subjects: those on whose path it is not are measured
+/// without it.
+fn measure_bystanders(
+    cx: &mut Context<'_>,
+    group: &Group,
+    wanted: Wanted,
+    mut result: GroupResult,
+) -> GroupResult {
+    while result.one_ended && !result.agent_lost && !cx.stopped() {
+        result.one_ended = false;
+        let trials = result.take_bystanders();
+        if trials.is_empty() {
+            break;
+        }
+        let ended = group.trials.len() - trials.len();
+        cx.note(format!(
+            "{ended} of {} trials failed through their own servers; the others are measured without \
+             them",
+            group.trials.len()
+        ));
+        let rest = Group {
+            condition: group.condition.clone(),
+            trials,
+        };
+        // Fewer of them fail each time, and none is a copy of what is gone.
+        match side_by_side(cx, &rest, wanted) {
+            Ok(more) => {
+                result.one_ended = more.one_ended;
+                result.add(more);
+            }
+            Err(NotSideBySide::NoCopies) => result.fail_remaining(
+                group,
+                "the second copy of the baseline's servers could not be started",
+                |_| FailureCause::Other,
+            ),
+            Err(NotSideBySide::Disturbed { why, warnings }) => {
+                result.found.warnings.extend(warnings);
+                result.fail_remaining(group, &why, |_| FailureCause::Other);
+            }
+        }
     }
     result
 }
@@ -80,6 +124,7 @@ fn sequentially(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
             return first;
         }
         chosen.warnings = first.found.warnings;
+        chosen.warm_up = first.found.warm_up;
         if all_measured {
             let resolved = resolve_group(experiment, group);
             if curve {
@@ -100,6 +145,7 @@ fn sequentially(cx: &mut Context<'_>, group: &Group, rate: Option<f64>) -> Group
     let mut result = measure_each(cx, group, wanted);
     result.found.warnings.splice(0..0, chosen.warnings);
     (result.found.rate, result.found.curve) = (chosen.rate, chosen.curve);
+    result.found.warm_up = result.found.warm_up.take().or(chosen.warm_up);
     result
 }
 
@@ -123,12 +169,7 @@ fn measure_each(cx: &mut Context<'_>, group: &Group, wanted: Wanted) -> GroupRes
         };
         // One subject is never disturbed, and has no copy beside it.
         if let Ok(one) = side_by_side(cx, &alone, wanted) {
-            all.found.outcomes.extend(one.found.outcomes);
-            all.found.logs.extend(one.found.logs);
-            all.found.warnings.extend(one.found.warnings);
-            all.answers.extend(one.answers);
-            all.lasting.extend(one.lasting);
-            all.agent_lost |= one.agent_lost;
+            all.add(one);
         }
         if cx.stopped() || all.agent_lost {
             break;

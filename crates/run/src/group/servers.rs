@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -30,6 +31,18 @@ const STILL_READY_MS: u64 = 1_000;
 /// Starts a condition's servers, upstreams first, and waits until each is ready. Returns their
 /// addresses.
 pub(crate) fn start_servers(
+    cx: &mut Context<'_>,
+    resolved: &ResolvedCondition,
+    up: &mut Vec<StartedServer>,
+    random: &mut fastrand::Rng,
+) -> Result<BTreeMap<String, SocketAddr>, GroupFailure> {
+    let began = Instant::now();
+    let started = start_each(cx, resolved, up, random);
+    cx.starting += began.elapsed();
+    started
+}
+
+fn start_each(
     cx: &mut Context<'_>,
     resolved: &ResolvedCondition,
     up: &mut Vec<StartedServer>,

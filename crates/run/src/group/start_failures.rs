@@ -28,6 +28,8 @@ pub(crate) struct GroupFailure {
     pub(crate) error: AgentError,
     /// Whether what the server printed is reported separately.
     pub(crate) is_told: bool,
+    /// Whether servers had started, and one went wrong while subjects were measured.
+    pub(crate) while_measured: bool,
 }
 
 impl From<AgentError> for GroupFailure {
@@ -51,14 +53,27 @@ impl GroupFailure {
             servers,
             error,
             is_told: false,
+            while_measured: false,
+        }
+    }
+
+    /// The same in a measurement.
+    pub(crate) fn while_measured(self) -> Self {
+        Self {
+            while_measured: !self.servers.is_empty(),
+            ..self
         }
     }
 
     /// The reason, without what the server printed where that is reported separately.
     pub(crate) fn reason(&self) -> String {
         let text = self.error.to_string();
-        match self.is_told {
+        let text = match self.is_told {
             true => without_last_output(&text).to_owned(),
+            false => text,
+        };
+        match self.while_measured {
+            true => format!("during the measurement {text}"),
             false => text,
         }
     }
@@ -176,6 +191,11 @@ mod tests {
         failure.is_told = true;
         assert_eq!(failure.reason(), "`x` ended by itself");
         assert_eq!(failure.servers, ["x"]);
+        let failure = failure.while_measured();
+        assert_eq!(
+            failure.reason(),
+            "during the measurement `x` ended by itself"
+        );
         let lost = GroupFailure::of_server(AgentError::Lost("gone".into()), "x");
         assert!(lost.servers.is_empty());
     }

@@ -9,11 +9,14 @@ pub(crate) mod schedule;
 pub(crate) mod slices;
 pub(crate) mod tools;
 pub(crate) mod upstream_connections;
+mod warm_up;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use readings::{CurveChoice, LoadReading, Outcome, RateChoice, Reading, SystemMetrics};
+use readings::{
+    CurveChoice, LoadReading, Outcome, RateChoice, Reading, SystemMetrics, WarmUpChoice,
+};
 
 use crate::context::Context;
 use crate::testbed::{ReadySubject, StartedServer, copies};
@@ -61,6 +64,8 @@ pub(crate) struct Findings {
     pub(crate) rate: Option<RateChoice>,
     /// The rates of the condition's curve, if they were chosen here.
     pub(crate) curve: Option<CurveChoice>,
+    /// The condition's warm-up, if it was made longer here.
+    pub(crate) warm_up: Option<WarmUpChoice>,
     /// Files of servers and drivers, by trial.
     pub(crate) logs: Vec<(u32, BTreeMap<String, String>)>,
     pub(crate) warnings: Vec<String>,

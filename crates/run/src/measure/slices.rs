@@ -4,6 +4,7 @@
 use readings::{BesideReading, LoadReading, Reading, ServerReading};
 
 use super::rate::choose_rate;
+use super::warm_up::{until_warm, warm_up_slow};
 use super::{
     Ending, Findings, GroupSetup, curve, disturbance, instructions, load_of, metrics_of,
     network_warnings, schedule, upstream_connections,
@@ -15,11 +16,6 @@ use crate::testbed::copies::original;
 use agent::AgentError;
 use agent::wire::Loaded;
 use experiment::{LoadRole, ResolvedCondition};
-
-/// How many more warm-ups a subject gets at most that seems too slow for the slices of the others.
-const WARM_UPS_MORE: usize = 3;
-/// It gets another if its median is less than this share of the last one.
-const QUICKER: f64 = 0.8;
 
 /// Warm-up, closed loop and open loop at the common rate. Of several loads these are the loops of
 /// the first one; the others are made with it. A single load also has open loops at the rates of a
@@ -34,19 +30,21 @@ pub(crate) fn measure(
     found: &mut Findings,
 ) -> Result<Ending, AgentError> {
     let ready = setup.ready;
-    let (design, windows) = (&cx.options.experiment.design, cx.windows);
+    let windows = cx.windows;
+    let warmup = cx.warmup(&setup.group.condition);
     let loads = Loads::of(setup.resolved, ready);
     cx.phase("warming up");
-    let warm = loads.warm_up(cx, schedule::warm_up(ready.len(), design.warmup))?;
+    let warm = loads.warm_up(cx, schedule::warm_up(ready.len(), warmup))?;
     if cx.stopped() {
         return Ok(Ending::Complete);
     }
     if let Some(ending) = disturbance::find(cx, setup)? {
         return Ok(ending);
     }
-    let mut medians_ms = schedule::medians_ms(&warm[0].readings, design.warmup);
+    let mut medians_ms = schedule::medians_ms(&warm[0].readings, warmup);
     if !loads.are_several {
-        warm_up_slow(cx, setup, &warm[0], &mut medians_ms)?;
+        warm_up_slow(cx, setup, &warm[0], warmup, &mut medians_ms)?;
+        until_warm(cx, setup, &medians_ms, random, found)?;
         if cx.stopped() {
             return Ok(Ending::Complete);
         }
@@ -104,40 +102,6 @@ pub(crate) fn measure(
 struct Loops {
     closed: Vec<Loaded>,
     open: Option<Vec<Loaded>>,
-}
-
-/// Warms subjects up again that seem too slow for the slices of the others, as long as that makes
-/// them quicker: a server that compiles its code while it runs answers its first requests slowly.
-/// `medians_ms` are the subjects' median response times.
-fn warm_up_slow(
-    cx: &mut Context<'_>,
-    setup: &GroupSetup<'_>,
-    warm: &Loaded,
-    medians_ms: &mut [f64],
-) -> Result<(), AgentError> {
-    let (design, windows) = (&cx.options.experiment.design, cx.windows);
-    let mut slow = schedule::apart(medians_ms, windows.closed, windows.slice);
-    // Without answers there is nothing that becomes quicker.
-    let has_answers = |reading: &LoadReading| reading.response.count() > 0;
-    slow.retain(|&target| warm.readings.get(target).is_some_and(has_answers));
-    for _ in 0..WARM_UPS_MORE {
-        if slow.is_empty() || cx.stopped() {
-            break;
-        }
-        let segments = schedule::warm_up_of(&slow, design.warmup);
-        let again = cx.load(setup.resolved, setup.ready, segments)?;
-        let again_ms = schedule::medians_ms(&again.readings, design.warmup);
-        slow.retain(|&target| {
-            let median_ms = again_ms.get(target).copied().unwrap_or(0.0);
-            median_ms > 0.0 && median_ms < QUICKER * medians_ms[target]
-        });
-        for &target in &slow {
-            medians_ms[target] = again_ms[target];
-        }
-        let apart = schedule::apart(medians_ms, windows.closed, windows.slice);
-        slow.retain(|target| apart.contains(target));
-    }
-    Ok(())
 }
 
 /// The slowest median response time of the loads other than the first one, ms. For a load whose

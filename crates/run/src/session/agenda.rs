@@ -1,7 +1,9 @@
 //! What is left to measure, and what follows a group: a retry, the next group, or the end.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
+use agent::wire::without_last_output;
 use readings::{Condition, CurveChoice, RunHeader};
 
 use crate::session::deadline::Deadline;
@@ -24,6 +26,10 @@ pub(super) struct Agenda<'a> {
     pub(super) dropped: Vec<(u32, Group)>,
     /// The measured times of the trials that are left.
     pub(super) windows: Windows,
+    /// Time of the last group that only the first block needs.
+    pub(super) once: Duration,
+    /// Time spent on starting servers in this block, by condition, of its last attempt.
+    pub(super) starting: BTreeMap<Condition, Duration>,
     /// The groups that were measured, with their blocks.
     pub(super) measured: Vec<(u32, Group)>,
     pub(super) again: Again,
@@ -56,6 +62,8 @@ impl<'a> Agenda<'a> {
             deadline: Deadline::of(within.filter(|_| !options.resume)),
             dropped: Vec::new(),
             windows: Windows::of(&options.experiment.design),
+            once: Duration::ZERO,
+            starting: BTreeMap::new(),
             measured: Vec::new(),
             again: Again::default(),
             searched: earlier.bottlenecks,
@@ -87,7 +95,8 @@ impl<'a> Agenda<'a> {
     pub(super) fn group_ends(&mut self, block: u32, group: &Group) -> Vec<RunEvent> {
         let design = &self.options.experiment.design;
         let mut events = Vec::new();
-        self.deadline.attempt_ends(&group.condition);
+        let once = std::mem::take(&mut self.once);
+        self.deadline.attempt_ends(&group.condition, once);
         // After the last block, what is measured again has a count of its own.
         let retries = if self.again.was_told {
             0
@@ -129,12 +138,14 @@ impl<'a> Agenda<'a> {
             self.dropped.clear();
             return vec![RunEvent::Settled { block, blocks }];
         }
-        let mut events = self.replan(block);
+        let starting = std::mem::take(&mut self.starting).into_values().sum();
+        let mut events = self.replan(block, starting);
+        events.extend(self.starts_take(block, starting));
         if let Some(why) = self.deadline.next_block(&self.queue, blocks) {
             self.queue.clear();
             self.dropped.clear();
             events.push(warning(why));
-        } else if events.is_empty() {
+        } else if !events.iter().any(|one| matches!(one, RunEvent::Decides(_))) {
             events.extend(self.pilot(block));
         }
         events
@@ -187,8 +198,9 @@ impl<'a> Agenda<'a> {
                 false => format!("the blocks that follow leave out{at}"),
             };
             return vec![warning(format!(
-                "{ends} after block {block}, since nothing is left to compare: `{}` never worked",
-                gone.join("`, `")
+                "{ends} after block {block}, since nothing is left to compare: `{}` failed in every attempt{}",
+                gone.join("`, `"),
+                first_reason(&never)
             ))];
         }
         let told = never.into_iter().map(|(one, why)| {
@@ -220,6 +232,14 @@ impl<'a> Agenda<'a> {
         all.retain(|one| !self.left_out.contains(one));
         all
     }
+}
+
+/// The first reason of those that never worked, in a line.
+fn first_reason(never: &[(&PlannedTrial, String)]) -> String {
+    let why = never.first().and_then(|(_, why)| why.split_once(": "));
+    why.map_or_else(String::new, |(_, reason)| {
+        format!(": {}", without_last_output(reason))
+    })
 }
 
 pub(super) fn warning(text: String) -> RunEvent {

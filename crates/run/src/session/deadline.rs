@@ -44,12 +44,13 @@ impl Deadline {
         self.attempt_began = Instant::now();
     }
 
-    /// An attempt at a group has ended, and what follows begins.
-    pub(crate) fn attempt_ends(&mut self, condition: &Condition) {
+    /// An attempt at a group has ended, and what follows begins. Others do not need the part `once` of
+    /// its time.
+    pub(crate) fn attempt_ends(&mut self, condition: &Condition, once: Duration) {
         let now = Instant::now();
         let took = now.saturating_duration_since(self.attempt_began);
         self.attempt_began = now;
-        self.took(condition, took);
+        self.took(condition, took.saturating_sub(once));
     }
 
     fn took(&mut self, condition: &Condition, took: Duration) {
@@ -57,10 +58,10 @@ impl Deadline {
         attempts.push(took);
     }
 
-    /// Windows were shortened, by so much for each condition.
-    pub(crate) fn shortened(&mut self, by: Duration) {
+    /// Windows were changed: an attempt takes so much instead, for each condition.
+    pub(crate) fn changed(&mut self, from: Duration, to: Duration) {
         for took in self.attempts.values_mut().flatten() {
-            *took = took.saturating_sub(by);
+            *took = (*took + to).saturating_sub(from);
         }
     }
 
@@ -76,6 +77,11 @@ impl Deadline {
         let of_all = of_all.unwrap_or_default();
         let of_group = |group: &Group| self.attempts.get(&group.condition).and_then(longest);
         groups.map(|group| of_group(group).unwrap_or(of_all)).sum()
+    }
+
+    /// The time so far.
+    pub(crate) fn spent(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// The time that is left; nothing without an end.
@@ -194,7 +200,7 @@ mod tests {
         assert_eq!(deadline.time_of(both.into_iter()), s(50));
         let mut queue: Queue = [(2, small.clone()), (2, large.clone()), (3, small.clone())].into();
         assert_eq!(deadline.next_block(&queue, 8), None, "block 3 comes later");
-        deadline.shortened(s(2));
+        deadline.changed(s(3), s(1));
         assert_eq!(deadline.time_of(both.into_iter()), s(46));
         deadline.took(&queue[0].1.condition, s(33));
         let why = deadline.next_block(&queue, 8).unwrap();

@@ -28,6 +28,7 @@ impl<'a> Machines<'a> {
         options: &'a RunOptions<'a>,
         seed: u64,
         placements: LoadHostPlacements,
+        learned: Learned,
     ) -> Self {
         Self {
             open,
@@ -38,7 +39,7 @@ impl<'a> Machines<'a> {
             driver_versions: BTreeMap::new(),
             authority: RunAuthority::default(),
             chosen_addresses: ChosenAddresses::default(),
-            learned: Learned::default(),
+            learned,
         }
     }
 

@@ -13,11 +13,12 @@ pub use replan::{decides, smallest_decided};
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use readings::{Condition, JournalRow, Trial};
 use serde_json::Value;
 
-use crate::context::{Context, loads};
+use crate::context::{Context, Learned, loads};
 use crate::fleet::timing::NeededTimes;
 use crate::group::result::GroupResult;
 use crate::group::sequential::measure_group;
@@ -49,6 +50,9 @@ pub(crate) struct Measured {
     result: GroupResult,
     configurations: BTreeMap<String, Value>,
     placement: CpuPlacement,
+    /// Time spent on what only a condition's first block needs, and on starting servers.
+    once: Duration,
+    starting: Duration,
 }
 
 impl<'a> Session<'a> {
@@ -91,11 +95,12 @@ impl<'a> Session<'a> {
             })?;
         let plan = Plan::new(experiment, header.seed);
         let results = EarlierResults::of(earlier.as_ref(), &plan);
+        let learned = Learned::of(earlier.as_ref(), experiment);
         let mut session = Session {
             options,
             stop,
             seed: plan.seed,
-            machines: Machines::new(open, options, plan.seed, placements),
+            machines: Machines::new(open, options, plan.seed, placements, learned),
             agenda: Agenda::of(options, &plan, header, results),
             records: Records::new(options, journal, emit, earlier.as_ref()),
         };
@@ -181,16 +186,17 @@ impl<'a> Session<'a> {
             .drawn(seed);
         let rate = self.agenda.rates.get(condition).copied();
         let curve = self.agenda.curves.get(condition).cloned();
-        let (result, configurations) = self.with_context(block, seed, &placement, |cx| {
+        self.with_context(block, seed, &placement, |cx| {
             cx.curve = curve;
             let result = measure_group(cx, group, rate);
-            (result, std::mem::take(&mut cx.configurations))
-        });
-        Measured {
-            result,
-            configurations,
-            placement,
-        }
+            Measured {
+                result,
+                configurations: std::mem::take(&mut cx.configurations),
+                placement: placement.clone(),
+                once: cx.once,
+                starting: cx.starting,
+            }
+        })
     }
 
     fn with_context<T>(
@@ -201,6 +207,7 @@ impl<'a> Session<'a> {
         work: impl FnOnce(&mut Context<'_>) -> T,
     ) -> T {
         let _guard = AffinityGuard::of(placement);
+        let warmup_max = self.agenda.warmup_max();
         let machines = &mut self.machines;
         // Hosts that could not be reopened ended the run.
         let none = || Testbed::of(hosts::Hosts::of(Vec::new(), None));
@@ -215,6 +222,9 @@ impl<'a> Session<'a> {
             configurations: BTreeMap::new(),
             driver_versions: &machines.driver_versions,
             windows: self.agenda.windows,
+            warmup_max,
+            once: Duration::ZERO,
+            starting: Duration::ZERO,
             curve: None,
             needed: NeededTimes::default(),
             authority: &machines.authority,
@@ -234,6 +244,8 @@ impl<'a> Session<'a> {
             result,
             configurations,
             placement,
+            once,
+            starting,
         } = measured;
         let (options, condition) = (self.options, &group.condition);
         let (agenda, records) = (&mut self.agenda, &mut self.records);
@@ -248,6 +260,12 @@ impl<'a> Session<'a> {
             agenda.curves.insert(condition.clone(), choice.clone());
             records.append(&JournalRow::Curve(choice))?;
         }
+        if let Some(choice) = result.found.warm_up {
+            records.tell(RunEvent::WarmUpChosen(choice.clone()))?;
+            records.append(&JournalRow::WarmUp(choice))?;
+        }
+        agenda.once = once;
+        agenda.starting.insert(condition.clone(), starting);
         let attempt = agenda.retries.next_attempt(block, condition);
         agenda.retries.set_lasting(result.lasting);
         for (planned, outcome) in result.found.outcomes {

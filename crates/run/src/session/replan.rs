@@ -5,7 +5,7 @@ use std::time::Duration;
 use verdict::plan::{Decides, Noise, PlannedRun};
 
 use super::agenda::{Agenda, warning};
-use crate::RunEvent;
+use crate::{RunEvent, StartsTake};
 use experiment::Experiment;
 use experiment::within::{Windows, most_deciding};
 
@@ -13,6 +13,13 @@ use experiment::within::{Windows, most_deciding};
 const PILOT_BLOCKS: u32 = 2;
 /// The fewest blocks that a verdict is made from.
 const VERDICT_BLOCKS: u32 = verdict::FEWEST_BLOCKS as u32;
+/// A longer warm-up leaves room for so many.
+const BLOCKS_WANTED: u32 = 5;
+/// Windows become longer only where blocks then take this share of the time that is left: how long
+/// they take varies, and windows that change with each block help nobody.
+const LONGER_FITS_IN: f64 = 0.85;
+/// Starts that take so much longer than planned are told.
+const STARTS_MORE: Duration = Duration::from_secs(2);
 
 impl Agenda<'_> {
     /// What the run decides, once that is known from its own blocks; before, it was assumed.
@@ -26,10 +33,11 @@ impl Agenda<'_> {
         Some(RunEvent::Decides(run.decides(&self.retries.noise()?)))
     }
 
-    /// Where the blocks that are left do not fit into the time, drops some or shortens the windows, so
-    /// that the run decides most; takes dropped ones back where they fit after all. Returns what to say
-    /// of it.
-    pub(super) fn replan(&mut self, done: u32) -> Vec<RunEvent> {
+    /// Where the blocks that are left do not fit into the time, drops some or changes the windows, so
+    /// that the run decides most; takes dropped ones back where they fit after all. Windows become longer
+    /// again, up to the declared ones, where fewer blocks leave time for that. Returns what to say of
+    /// it. `starting` is the part of the block's time in which servers were started.
+    pub(super) fn replan(&mut self, done: u32, starting: Duration) -> Vec<RunEvent> {
         let Some((within, left)) = self.deadline.within().zip(self.deadline.left()) else {
             return Vec::new();
         };
@@ -50,14 +58,17 @@ impl Agenda<'_> {
         }
         let now = experiment.block_time_with(self.windows);
         let time_with = |windows: Windows| {
-            let saved = now.saturating_sub(experiment.block_time_with(windows));
-            block_time.saturating_sub(saved)
+            (block_time + experiment.block_time_with(windows)).saturating_sub(now)
         };
         let fits = |windows: Windows| {
-            let count = left.as_secs_f64() / time_with(windows).as_secs_f64().max(1e-3);
+            let share = match windows.main() > self.windows.main() {
+                true => LONGER_FITS_IN,
+                false => 1.0,
+            };
+            let count = share * left.as_secs_f64() / time_with(windows).as_secs_f64().max(1e-3);
             done + count.min(f64::from(rest)) as u32
         };
-        let all = experiment.shorter_windows(self.windows);
+        let all = experiment.shorter_windows(experiment.design.longest());
         let designs = all.iter().enumerate().map(|(at, windows)| {
             // With fewer there is no verdict, and later blocks may be quicker.
             let least = if at == 0 {
@@ -80,16 +91,54 @@ impl Agenda<'_> {
         }
         let said = changed(
             within,
-            block_time,
+            (block_time, starting),
             (before, blocks),
             (self.windows, windows),
         );
-        let saved = block_time.saturating_sub(time_with(windows));
-        self.deadline.shortened(saved / groups.max(1) as u32);
+        let share = groups.max(1) as u32;
+        self.deadline
+            .changed(now / share, experiment.block_time_with(windows) / share);
         self.windows = windows;
         let run = planned_run(experiment, blocks, windows.main());
         let decides = run.map(|run| RunEvent::Decides(run.decides(&noise)));
         [warning(said)].into_iter().chain(decides).collect()
+    }
+
+    /// What starting servers takes, once the first block has shown that it is more than planned.
+    pub(super) fn starts_take(&self, done: u32, starting: Duration) -> Option<RunEvent> {
+        let experiment = self.options.experiment;
+        let planned = experiment.starts_time();
+        if done > 1 || starting < planned + STARTS_MORE || starting < planned.mul_f64(2.0) {
+            return None;
+        }
+        let left = self
+            .deadline
+            .time_of(self.queue.iter().map(|(_, group)| group));
+        let run = self.deadline.spent() + left;
+        Some(RunEvent::StartsTake(StartsTake {
+            starts_s: starting.as_secs_f64(),
+            planned_s: planned.as_secs_f64(),
+            run_s: run.as_secs_f64(),
+            blocks: self.queue.back().map_or(done, |(last, _)| *last),
+        }))
+    }
+
+    /// The most that the warm-up may become by itself: so much that the blocks which are wanted still
+    /// have a place in the time, with the shortest windows.
+    pub(super) fn warmup_max(&self) -> Duration {
+        let experiment = self.options.experiment;
+        let design = &experiment.design;
+        let Some(left) = self.deadline.left() else {
+            return design.warmup_max;
+        };
+        let windows = experiment.shorter_windows(self.windows);
+        let shortest = windows.first().copied().unwrap_or(self.windows);
+        let blocks = design.blocks.clamp(1, BLOCKS_WANTED);
+        let block_time = experiment.block_time_with(shortest);
+        let spare = left.saturating_sub(block_time.saturating_mul(blocks));
+        let trials = (experiment.subjects.len() + 1) * experiment.conditions().len();
+        let room = spare / blocks / u32::try_from(trials).unwrap_or(u32::MAX);
+        design.warmup_max.min(design.warmup + room)
     }
 }
 
@@ -134,7 +183,7 @@ pub fn decides(experiment: &Experiment, noise: &Noise) -> Option<Decides> {
 
 fn changed(
     within: Duration,
-    block_time: Duration,
+    (block_time, starting): (Duration, Duration),
     (planned, blocks): (u32, u32),
     (before, windows): (Windows, Windows),
 ) -> String {
@@ -150,8 +199,12 @@ fn changed(
             s(before.main())
         ));
     }
+    let starts = match starting.mul_f64(2.0) > block_time {
+        true => format!(", {:.0} s of that to start servers", s(starting)),
+        false => String::new(),
+    };
     format!(
-        "a block takes about {:.0} s, so within the time limit of {} s there is room for {}",
+        "a block takes about {:.0} s{starts}, so within the time limit of {} s there is room for {}",
         s(block_time).max(1.0),
         s(within),
         changes.join(", with ")

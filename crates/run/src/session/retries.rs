@@ -94,7 +94,7 @@ impl<'a> RetryTracker<'a> {
         last.map(|reason| match self.would_fail_again(planned) {
             // The reason was told when the trial failed.
             true => format!("it failed in block {block}, and would fail again"),
-            false => format!("it never worked in block {block}: {reason}"),
+            false => format!("it failed in every attempt in block {block}: {reason}"),
         })
     }
 

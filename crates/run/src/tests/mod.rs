@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-use experiment::{Experiment, Recipes};
+use experiment::{Design, Experiment, Recipes};
 use hosts::{Hosts, HostsSpec, Links, MachineLinks};
 use readings::{EventReading, FailureCause, Journal, JournalRow, Outcome, Reading, Trial};
 
@@ -119,8 +119,20 @@ impl Finished {
 }
 
 fn run_in(folder: &Path, text: &str, script: &SharedScript, resume: bool) -> Finished {
+    run_designed(folder, text, script, resume, |_| ())
+}
+
+/// A run whose design is changed after its text was read.
+fn run_designed(
+    folder: &Path,
+    text: &str,
+    script: &SharedScript,
+    resume: bool,
+    change: impl FnOnce(&mut Design),
+) -> Finished {
     static RECIPES: LazyLock<Recipes> = LazyLock::new(|| Recipes::embedded().unwrap());
-    let experiment = Experiment::parse("test.toml", text, &[], false, &RECIPES).unwrap();
+    let mut experiment = Experiment::parse("test.toml", text, &[], false, &RECIPES).unwrap();
+    change(&mut experiment.design);
     let opened = Cell::new(0);
     let open = |before: Option<Hosts>, _: HostsSpec| {
         drop(before);
@@ -236,7 +248,7 @@ fn a_subject_that_fails_all_retries_is_given_up() {
     assert!(ran.failures().iter().all(|it| it.contains("subject `b`")));
     assert!(!ran.complete);
     assert_eq!(
-        ran.warnings("nothing is left to compare: `b` never worked"),
+        ran.warnings("nothing is left to compare: `b` failed in every attempt: subject `b`"),
         1
     );
 }
@@ -263,8 +275,7 @@ fn a_subject_that_never_worked_is_left_out_of_later_blocks() {
     let mut later: Vec<String> = later.map(|it| it.subject).collect();
     later.sort_unstable();
     assert_eq!(later, ["a", "a", "c"]);
-    let told =
-        "subject `b` is left out of the blocks that follow, since it never worked in block 1: ";
+    let told = "subject `b` is left out of the blocks that follow, since it failed in every attempt in block 1: ";
     assert_eq!(ran.warnings(told), 1);
 }
 
@@ -306,6 +317,40 @@ fn a_server_that_does_not_start_is_told_of_once_and_fails_its_subject_only() {
     // In the second block the others are side by side.
     let log = &script.borrow().log;
     assert_eq!(log.iter().filter(|it| *it == "start b").count(), 4);
+}
+
+#[test]
+fn a_server_that_ends_in_the_measurement_fails_its_own_subject_only() {
+    let script = script();
+    script.borrow_mut().ends_in_loads.insert("b".into());
+    let ran = run(TWO, &script);
+    let mut outcomes: Vec<(u32, String, bool)> = Vec::new();
+    for trial in ran.trials() {
+        match &trial.outcome {
+            Outcome::Done(_) => outcomes.push((trial.block, trial.subject, true)),
+            Outcome::Failed { reason, cause } => {
+                assert_eq!(*cause, FailureCause::Subject, "{reason}");
+                assert!(
+                    reason.starts_with("during the measurement `b` ended"),
+                    "{reason}"
+                );
+                outcomes.push((trial.block, trial.subject, false));
+            }
+        }
+    }
+    outcomes.sort();
+    let of = |subject: &str, is_done| (1, subject.to_owned(), is_done);
+    let expected = [
+        of("a", true),
+        of("a", true),
+        of("a", true),
+        of("a", true),
+        of("b", false),
+        of("b", false),
+    ];
+    assert_eq!(outcomes, expected, "{:?}", ran.failures());
+    let told = "`b` failed in every attempt: during the measurement `b` ended";
+    assert_eq!(ran.warnings(told), 1);
 }
 
 #[test]

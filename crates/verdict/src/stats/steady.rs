@@ -23,8 +23,6 @@ const BATCH: usize = 5;
 const BATCHES_KEPT: usize = 5;
 /// With fewer batches than this, more than half can hardly be cut off at all.
 const FEWEST_BATCHES: usize = 12;
-/// Fewer values than this are not judged.
-pub(crate) const STEADY_VALUES_MIN: usize = BATCH * FEWEST_BATCHES;
 /// Standard errors by which the part that was cut off has to differ from the rest.
 const DIFFERS: f64 = 3.5;
 /// And by which share of the rest, as a fraction: less than this seldom matters.

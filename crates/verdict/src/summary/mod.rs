@@ -16,7 +16,7 @@ pub(crate) mod warnings;
 use std::collections::{BTreeMap, BTreeSet};
 
 use readings::{
-    Condition, GateMetric, Journal, Outcome, Placement, RateChoice, RunHeader, Trial,
+    Condition, GateMetric, Journal, Outcome, Placement, RateChoice, RunHeader, Trial, WarmUpChoice,
     trials_by_load,
 };
 use serde::Serialize;
@@ -88,6 +88,8 @@ pub struct Analysis {
     pub bottlenecks: Vec<Finding>,
     /// At which rate latency is compared and where that comes from.
     pub rates: Vec<RateChoice>,
+    /// Warm-ups that the run made longer than declared.
+    pub warm_ups: Vec<WarmUpChoice>,
     /// Latency against offered rate, one for each condition under which it was measured.
     pub curves: Vec<LatencyCurves>,
     /// What sampling servers and machine cost.
@@ -183,6 +185,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
     if analysis.table.iter().all(|row| row.events.is_none()) {
         analysis.rates = journal.rates().into_iter().cloned().collect();
     }
+    analysis.warm_ups = journal.warm_ups().into_iter().cloned().collect();
     analysis.curves = curve::curves(header, &cells);
     for curves in &mut analysis.curves {
         curves.take_choice(&journal.curves());
@@ -250,6 +253,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         noise_floor: floors.to_vec(),
         bottlenecks: Vec::new(),
         rates: Vec::new(),
+        warm_ups: Vec::new(),
         curves: Vec::new(),
         probes: probes::cost(cells),
         tls,

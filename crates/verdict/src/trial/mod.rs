@@ -1,6 +1,7 @@
 //! The judgement of trials: what was measured in each, what is wrong with it, and which row counts.
 
 pub(crate) mod cells;
+pub(crate) mod drift;
 pub(crate) mod flaw;
 pub(crate) mod lag;
 pub(crate) mod lasting;

@@ -7,15 +7,15 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use readings::QuicCongestion;
 
-use super::{Format, GateArgs, HttpVersion, Profile};
+use super::{Format, GateArgs, HttpVersion, Profile, RequestArgs, ReuseArgs};
 use crate::units::{self, CpuRange};
 
 /// `weigh compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Subjects as NAME=URL, NAME=COMMAND or NAME=@REVISION; the first is the baseline. A command
-    /// has {port} in it, and may have {address}, {dir} (a folder of its own) and {upstream}. @. is
-    /// the working tree.
+    /// Subjects as NAME=URL, NAME=COMMAND, NAME=@REVISION or NAME=RECIPE; the first is the baseline. A
+    /// command has {port} in it, and may have {address}, {dir} (a folder of its own) and {upstream}.
+    /// @. is the working tree. Recipes are those of `weigh list`.
     #[arg(required_unless_present = "clean", num_args = 2.., value_name = "NAME=SUBJECT", value_parser = units::key_value)]
     pub subjects: Vec<(String, String)>,
     #[command(flatten)]
@@ -33,6 +33,10 @@ pub struct CompareArgs {
     /// Threads that make the load.
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
+    /// Load before measuring, per subject and block [default: 500ms, and longer where the first block
+    /// shows that servers are not warm after it].
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub warmup: Option<Duration>,
     /// Blocks at most; 30 may end after 10 or 20.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub blocks: u32,
@@ -49,9 +53,10 @@ pub struct CompareArgs {
     /// Measure latency against offered rate too, at rates chosen from the first block.
     #[arg(long)]
     pub curve: bool,
-    /// A header field of each request; may be repeated, each name once.
-    #[arg(short = 'H', long = "header", value_name = "K: V", value_parser = units::header)]
-    pub headers: Vec<(String, String)>,
+    #[command(flatten)]
+    pub request: RequestArgs,
+    #[command(flatten)]
+    pub reuse: ReuseArgs,
     /// The status of a good answer [default: 200].
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=599))]
     pub expect_status: Option<u16>,
@@ -118,6 +123,12 @@ pub struct CompareArgs {
     pub seed: Option<u64>,
     #[command(flatten)]
     pub gates: GateArgs,
+    /// Change a value of the experiment that these options make, such as load.timeout=2s.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = units::key_value)]
+    pub set: Vec<(String, String)>,
+    /// Print the plan and do nothing.
+    #[arg(long, conflicts_with = "clean")]
+    pub dry_run: bool,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,

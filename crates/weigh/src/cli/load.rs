@@ -113,8 +113,8 @@ pub struct PacingArgs {
     pub wait: Wait,
 }
 
-/// How many requests a connection carries.
-#[derive(Debug, Args)]
+/// How many requests a connection carries; the same for `weigh compare`.
+#[derive(Clone, Debug, Args)]
 pub struct ReuseArgs {
     /// A new connection for each request.
     #[arg(long, conflicts_with = "requests_per_connection")]
@@ -124,7 +124,7 @@ pub struct ReuseArgs {
     pub requests_per_connection: Option<u64>,
 }
 
-/// What is asked; the same for `weigh capacity`.
+/// What is asked; the same for `weigh capacity` and `weigh compare`.
 #[derive(Clone, Debug, Args)]
 pub struct RequestArgs {
     /// A header field; may be repeated.

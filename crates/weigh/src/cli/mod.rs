@@ -29,7 +29,7 @@ pub use compare::{CompareArgs, OwnServerArgs, UpstreamArg};
 pub use gates::{GateArgs, Unsettled, is_output};
 pub use history::{HistoryArgs, HistoryFormat};
 pub use load::{
-    Arrivals, HttpVersion, LoadArgs, ProxyProtocol, RequestArgs, TimestampSource, Wait,
+    Arrivals, HttpVersion, LoadArgs, ProxyProtocol, RequestArgs, ReuseArgs, TimestampSource, Wait,
 };
 pub use negative::joined;
 pub use plan::{PILOT_BLOCKS, PlanArgs, PlanFormat};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use doctor::Finding;
 use experiment::Experiment;
+use experiment::plan::Plan;
 use experiment::within::Fit;
 use serde_json::{Value, json};
 use verdict::plan::{Decides, Noise};
@@ -20,6 +21,10 @@ pub struct Before {
     pub noise: Noise,
     fit: Option<Fit>,
     decides: Option<Decides>,
+    /// The warm-up, and the most that the run may make of it, where that is more.
+    warmup: Option<(Duration, Duration)>,
+    /// Whether there is nothing to compare, and nothing else is asked than figures.
+    is_alone: bool,
     blockers: Vec<Finding>,
 }
 
@@ -52,6 +57,8 @@ impl Before {
             noise,
             fit,
             decides: run::decides(experiment, &noise),
+            warmup: warmup_of(experiment),
+            is_alone: is_alone(experiment),
             blockers: doctor::blockers(experiment),
         })
     }
@@ -62,7 +69,9 @@ impl Before {
         let decides = self.decides.as_ref().map(report::decides);
         let blockers = self.blockers.iter();
         let blockers = blockers.map(|one| format!("warning: {}", line(one)));
-        fit.into_iter().chain(decides).chain(blockers).collect()
+        let warmup = self.warmup.map(warmup_words);
+        let lines = fit.into_iter().chain(decides).chain(warmup);
+        lines.chain(blockers).collect()
     }
 
     /// Says it on standard error.
@@ -72,6 +81,12 @@ impl Before {
     pub fn say(&self) -> Result<(), Failure> {
         for line in self.lines() {
             eprintln!("weigh: {line}");
+        }
+        if self.is_alone {
+            eprintln!(
+                "weigh: nothing is compared: there is one subject, and no factor with two levels; \
+                 its figures are shown"
+            );
         }
         match self.blockers.iter().find(|one| one.is_certain) {
             Some(blocker) => Err(Failure::failed(format!(
@@ -109,6 +124,31 @@ impl Before {
             ("blockers", json!(blockers)),
         ]
     }
+}
+
+/// The warm-up of a run that may make it longer, and the most of it.
+fn warmup_of(experiment: &Experiment) -> Option<(Duration, Duration)> {
+    let design = &experiment.design;
+    let may_grow = experiment.events.is_empty()
+        && experiment.loads.is_empty()
+        && experiment.drivers().iter().all(|one| one.is_engine());
+    let (warmup, most) = (design.warmup, design.warmup_max);
+    (may_grow && !warmup.is_zero() && most > warmup).then_some((warmup, most))
+}
+
+fn warmup_words((warmup, most): (Duration, Duration)) -> String {
+    format!(
+        "{} s of warm-up, up to {} s if the first block shows that a server is not warm after it",
+        warmup.as_secs_f64(),
+        most.as_secs_f64()
+    )
+}
+
+fn is_alone(experiment: &Experiment) -> bool {
+    Plan::new(experiment, 0).compared.is_empty()
+        && experiment.events.is_empty()
+        && experiment.gates.is_empty()
+        && experiment.load.curve.is_none()
 }
 
 /// What was chosen, in a line.

@@ -12,6 +12,7 @@ use verdict::{Analysis, Comparison, Metric, Verdict};
 use crate::cli::{BisectArgs, BisectMetric, Format, GateArgs, OwnFolders};
 use crate::failure::Failure;
 use crate::measure::before::Before;
+use crate::measure::compare::{WARMUP, WARMUP_MAX};
 use crate::measure::own_servers::{OwnServers, SubjectValue};
 use crate::measure::revision;
 use crate::measure::run::{Wanted, carry_out_until, note_counters, write_summaries};
@@ -168,7 +169,8 @@ fn experiment(args: &BisectArgs, recipes: &Recipes) -> Result<Experiment, Failur
         builder.option(&written, &["load", "threads"], threads);
     }
     builder.set(&["design", "blocks"], 30_u32);
-    builder.set(&["design", "warmup"], "500ms");
+    builder.set(&["design", "warmup"], WARMUP);
+    builder.set(&["design", "warmup_max"], WARMUP_MAX);
     let written = format!("--window {}", args.window);
     builder.option(&written, &["design", "window"], args.window.as_str());
     let latency = match args.metric.contains(&BisectMetric::P99) {

@@ -7,11 +7,16 @@ use crate::cli::{CompareArgs, HttpVersion, OwnFolders};
 use crate::failure::Failure;
 use crate::measure::before::Before;
 use crate::measure::builds::clean;
+use crate::measure::dry_run::dry_run;
+use crate::measure::load::body::body;
 use crate::measure::own_servers::{OwnServers, SubjectValue, refuse_unused};
 use crate::measure::run::{Wanted, measure, note_counters};
 use crate::recipes::recipes;
 use crate::units;
 
+/// The warm-up where none is given, and what a run may make of it by itself.
+pub(super) const WARMUP: &str = "500ms";
+pub(super) const WARMUP_MAX: &str = "10s";
 /// The host of a load that has CPUs of its own.
 const CLIENT: &str = "client";
 
@@ -29,8 +34,11 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         .clone()
         .unwrap_or_else(|| default_folder("compare"));
     let before = Before::of(&mut experiment, args.within, args.bottleneck, &folder)?;
-    before.say()?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+    if args.dry_run {
+        return dry_run(&experiment, &recipes, seed, &before, args.format);
+    }
+    before.say()?;
     measure(&Wanted {
         experiment: &experiment,
         recipes: &recipes,
@@ -47,16 +55,8 @@ pub fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     })
 }
 
-/// The header fields of requests, and what a good answer is.
+/// What a good answer is.
 fn expect(args: &CompareArgs, builder: &mut ExperimentBuilder) {
-    for (name, value) in &args.headers {
-        let written = format!("--header '{name}: {value}'");
-        builder.option(
-            &written,
-            &["load", "headers", name.as_str()],
-            value.as_str(),
-        );
-    }
     if let Some(status) = args.expect_status {
         let written = format!("--expect-status {status}");
         builder.option(&written, &["expect", "status"], u32::from(status));
@@ -74,6 +74,39 @@ fn expect(args: &CompareArgs, builder: &mut ExperimentBuilder) {
     }
 }
 
+/// What is asked, and how many requests a connection carries.
+fn request(args: &CompareArgs, builder: &mut ExperimentBuilder) -> Result<(), Failure> {
+    let (request, reuse) = (&args.request, &args.reuse);
+    for (name, value) in &request.headers {
+        let written = format!("--header '{name}: {value}'");
+        let path = ["load", "headers", name.as_str()];
+        builder.option(&written, &path, value.as_str());
+    }
+    if request.method != "GET" {
+        let written = format!("--method {}", request.method);
+        builder.option(&written, &["load", "method"], request.method.as_str());
+    }
+    if let Some(given) = &request.body {
+        let body = String::from_utf8(body(given)?).map_err(|_| {
+            Failure::words(format!(
+                "--body {}: this is no UTF-8 text; `weigh load` sends any bytes, comparisons only text",
+                given.display()
+            ))
+        })?;
+        let written = format!("--body {}", given.display());
+        builder.option(&written, &["load", "body"], body);
+    }
+    if reuse.no_keepalive {
+        builder.option("--no-keepalive", &["load", "keepalive"], false);
+    }
+    if let Some(count) = reuse.requests_per_connection {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let written = format!("--requests-per-connection {count}");
+        builder.option(&written, &["load", "requests_per_connection"], count);
+    }
+    Ok(())
+}
+
 /// The experiment that the arguments describe; the first subject is the baseline.
 fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failure> {
     let names: Vec<&str> = args
@@ -87,7 +120,7 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
         OwnServers::new(&args.own, &names)?.over_http2(args.http == Some(HttpVersion::Http2));
     let mut all_run = true;
     for (name, text) in &args.subjects {
-        let value = SubjectValue::of(name, text)?;
+        let value = SubjectValue::of(name, text, recipes)?;
         all_run &= matches!(value, SubjectValue::Url(_));
         own.add(&mut builder, name, text, value)?;
     }
@@ -131,7 +164,20 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
     }
     let written = format!("--blocks {}", args.blocks);
     builder.option(&written, &["design", "blocks"], args.blocks);
-    builder.set(&["design", "warmup"], "500ms");
+    match args.warmup {
+        Some(warmup) => {
+            let text = format!("{}ms", warmup.as_millis());
+            builder.option(
+                &format!("--warmup {text}"),
+                &["design", "warmup"],
+                text.as_str(),
+            );
+        }
+        None => {
+            builder.set(&["design", "warmup"], WARMUP);
+            builder.set(&["design", "warmup_max"], WARMUP_MAX);
+        }
+    }
     let written = format!("--window {}", args.window);
     builder.option(&written, &["design", "window"], args.window.as_str());
     match args.latency {
@@ -142,6 +188,7 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
         ),
         false => builder.option("--latency=false", &["design", "latency_window"], "0s"),
     }
+    request(args, &mut builder)?;
     expect(args, &mut builder);
     let written = format!("--matters {}", args.matters);
     builder.option(&written, &["design", "matters"], args.matters.as_str());
@@ -158,5 +205,55 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
         builder.option(&written, &["load", "host"], CLIENT);
     }
     builder.set(&["design", "bottleneck"], args.bottleneck.unwrap_or(true));
-    builder.build(recipes).map_err(Failure::file)
+    builder
+        .build_with(&args.set, recipes)
+        .map_err(Failure::file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: CompareArgs,
+    }
+
+    fn of(more: &[&str]) -> Experiment {
+        let line = ["weigh", "a=http://127.0.0.1:1/", "b=http://127.0.0.1:2/"];
+        let line = Line::parse_from(line.iter().chain(more));
+        experiment(&line.args, &Recipes::embedded().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_a_load_is_asked_for_may_be_asked_of_a_comparison() {
+        let more = "-m POST --body {} --no-keepalive -H A:b --warmup 3s --set load.timeout=2s \
+                    --set design.blocks=7 --dry-run";
+        let experiment = of(&more.split(' ').collect::<Vec<_>>());
+        let load = &experiment.load;
+        assert_eq!(
+            (load.method.as_str(), load.body.as_deref()),
+            ("POST", Some("{}"))
+        );
+        assert!(!load.keepalive);
+        assert_eq!(load.headers, [("A".to_owned(), "b".to_owned())]);
+        assert_eq!(load.timeout, Duration::from_secs(2));
+        let design = &experiment.design;
+        assert_eq!(
+            (design.blocks, design.warmup_max),
+            (7, Duration::from_secs(3))
+        );
+    }
+
+    #[test]
+    fn a_warm_up_that_is_not_given_may_grow() {
+        let design = of(&[]).design;
+        assert_eq!(design.warmup, Duration::from_millis(500));
+        assert_eq!(design.warmup_max, Duration::from_secs(10));
+    }
 }

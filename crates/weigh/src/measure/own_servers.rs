@@ -1,6 +1,7 @@
 //! The user's own servers as parts of an experiment: commands, and revisions of a repository.
 
-use experiment::{ExperimentBuilder, command_words, names_a_port};
+use experiment::recipe::Upstreams;
+use experiment::{ExperimentBuilder, Recipes, command_words, names_a_port};
 
 use crate::cli::{OwnServerArgs, UpstreamArg};
 use crate::failure::Failure;
@@ -17,12 +18,14 @@ pub enum SubjectValue<'a> {
     Command(&'a str),
     /// A revision of the repository.
     Revision(&'a str),
+    /// The name of a recipe.
+    Recipe { name: &'a str, takes: Upstreams },
 }
 
 impl<'a> SubjectValue<'a> {
     /// # Errors
-    /// When it is none of the three.
-    pub fn of(name: &str, text: &'a str) -> Result<Self, Failure> {
+    /// When it is none of the four.
+    pub fn of(name: &str, text: &'a str, recipes: &Recipes) -> Result<Self, Failure> {
         if let Some(revision) = text.strip_prefix('@') {
             return match revision.is_empty() {
                 true => Err(Failure::words(format!(
@@ -39,13 +42,18 @@ impl<'a> SubjectValue<'a> {
         if names_a_port(text) {
             return Ok(Self::Command(text));
         }
+        if let Some(recipe) = recipes.get(text) {
+            let takes = recipe.upstreams;
+            return Ok(Self::Recipe { name: text, takes });
+        }
         Err(Failure::words(format!(
             "subject `{name}`: this is not a URL, and no command with {{port}}: `{text}`\n\
              expected one of\n  \
              a URL of what already runs: {name}=http://127.0.0.1:8080/\n  \
              a command that starts a server: {name}='./server --port {{port}}'\n  \
              a command that reads the variable PORT: {name}='PORT={{port}} ./server'\n  \
-             a revision of this git repository: {name}=@main"
+             a revision of this git repository: {name}=@main\n  \
+             a recipe, as `weigh list` shows them: {name}=nginx"
         )))
     }
 }
@@ -113,6 +121,26 @@ impl<'a> OwnServers<'a> {
                 builder.option(&written, &["subjects", name], url);
                 return Ok(());
             }
+            SubjectValue::Recipe {
+                name: recipe,
+                takes,
+            } => {
+                builder.option(&written, &path_of("recipe"), recipe);
+                match self.args.upstream.filter(|_| takes.takes(1)) {
+                    Some(upstream) => {
+                        builder.set(&path_of("upstreams"), vec![self.upstream_name(upstream)]);
+                    }
+                    None if !takes.takes(0) => {
+                        return Err(Failure::words(format!(
+                            "subject `{name}`: the recipe `{recipe}` needs a back end: add --upstream \
+                             for the built-in one, or --upstream=ADDRESS for what already runs"
+                        )));
+                    }
+                    None => {}
+                }
+                self.subject(builder, &written, name, server);
+                return Ok(());
+            }
             SubjectValue::Command(command) => {
                 builder.option(&written, &path_of("command"), command);
                 builder.set(&path_of("cwd"), self.here.as_str());
@@ -155,16 +183,27 @@ impl<'a> OwnServers<'a> {
                          end, or --upstream=ADDRESS for what already runs"
                     )));
                 }
-                Some(UpstreamArg::BuiltIn) => self.upstream.clone(),
-                Some(UpstreamArg::Address(address)) => address.to_string(),
+                Some(upstream) => self.upstream_name(upstream),
             };
             builder.set(&path_of("upstreams"), vec![upstream]);
         }
+        self.subject(builder, &written, name, server);
+        Ok(())
+    }
+
+    /// Adds the subject of a server.
+    fn subject(&self, builder: &mut ExperimentBuilder, written: &str, name: &str, server: &str) {
         let path = self.args.path.as_deref().unwrap_or("/");
         let slash = if path.starts_with('/') { "" } else { "/" };
         let url = format!("http://{server}{slash}{path}");
-        builder.option(&written, &["subjects", name], url);
-        Ok(())
+        builder.option(written, &["subjects", name], url);
+    }
+
+    fn upstream_name(&self, upstream: UpstreamArg) -> String {
+        match upstream {
+            UpstreamArg::BuiltIn => self.upstream.clone(),
+            UpstreamArg::Address(address) => address.to_string(),
+        }
     }
 
     /// Adds the back end of the servers.
@@ -200,11 +239,11 @@ pub fn refuse_unused(args: &OwnServerArgs) -> Result<(), Failure> {
     match given.into_iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some(("--path", _)) => Err(Failure::words(
-            "--path is for commands and revisions, and all subjects are URLs: write the path in the \
+            "--path is for commands, revisions and recipes, and all subjects are URLs: write the path in the \
              URLs",
         )),
         Some((option, _)) => Err(Failure::words(format!(
-            "{option} is for commands and revisions, and all subjects are URLs"
+            "{option} is for commands, revisions and recipes, and all subjects are URLs"
         ))),
     }
 }
@@ -215,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_subject_is_a_url_a_command_or_a_revision() {
-        let kind = |text| SubjectValue::of("a", text).ok();
+        let recipes = Recipes::embedded().unwrap();
+        let kind = |text| SubjectValue::of("a", text, &recipes).ok();
         for (text, expected) in [
             ("http://h:1/", Some(SubjectValue::Url("http://h:1/"))),
             ("./a {port}", Some(SubjectValue::Command("./a {port}"))),
@@ -225,6 +265,14 @@ mod tests {
             ),
             ("@v1.2", Some(SubjectValue::Revision("v1.2"))),
             ("@.", Some(SubjectValue::Revision("."))),
+            (
+                "haproxy",
+                Some(SubjectValue::Recipe {
+                    name: "haproxy",
+                    takes: Upstreams::Many,
+                }),
+            ),
+            ("ngnix", None),
             ("@", None),
             ("./a", None),
             ("127.0.0.1:8080", None),

@@ -61,12 +61,25 @@ fn name_of(pid: i32) -> Option<String> {
 
 /// The inodes of the sockets that a connection to `address` may reach.
 pub(crate) fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
+    reached(&listeners(), address)
+}
+
+/// The same, and the other listeners at its port with their addresses.
+pub(crate) fn at_port(address: SocketAddr) -> (BTreeSet<u64>, Vec<(SocketAddr, u64)>) {
+    let mut all = listeners();
+    all.retain(|(at, _)| at.port() == address.port());
+    let there = reached(&all, address);
+    all.retain(|(_, inode)| !there.contains(inode));
+    (there, all)
+}
+
+/// Addresses and inodes of all listening sockets.
+fn listeners() -> Vec<(SocketAddr, u64)> {
     let listed = SocketDiag::open().and_then(|mut diag| diag.listening().ok());
-    let all: Vec<(SocketAddr, u64)> = match listed {
+    match listed {
         Some(all) => all.iter().map(|one| (one.address, one.inode)).collect(),
         None => in_table(),
-    };
-    reached(&all, address)
+    }
 }
 
 /// An address of this machine is one that a socket can be bound to.

@@ -1,13 +1,15 @@
 //! Asks servers whether they are ready.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use net::fetch::Answer;
 
 use super::Servers;
 use crate::protocol::wire::{AnswerSummary, AwaitServer, time_limit_phrase};
+use crate::sampling::network::listening::{at_port, holds};
 use crate::serving::probe::{POLL_WAIT, Probe, ReadinessWait};
 
 /// How long the answer to one request may take.
@@ -16,6 +18,10 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const PROBE_TIMEOUT_MIN: Duration = Duration::from_millis(50);
 /// Between an answer that does not fit and the next request.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// How often it is looked at where a server listens that refuses connections: one that listens on
+/// several addresses begins with all of them within that time.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Servers {
     /// Waits until a server answers as expected, or `stop` is set. Returns what it answered, where
@@ -92,8 +98,42 @@ impl Servers {
                     output.unwrap_or_default()
                 ))
             }
+            Err(_) if waiting.looked.elapsed() >= LOOK_EVERY => {
+                waiting.looked = Instant::now();
+                let elsewhere = self.listens_elsewhere(server, order.address);
+                elsewhere.map_or(Ok(None), |elsewhere| match server {
+                    Some(_) => Err(format!(
+                        "`{name}` listens on {elsewhere} only, where it is asked at {}: have it listen \
+                         on that address ({{address}} in a command), or on all addresses",
+                        order.address
+                    )),
+                    None => Err(format!(
+                        "nothing listens on {name}, but something does on {elsewhere}: use that address"
+                    )),
+                })
+            }
             Err(_) => Ok(None),
         }
+    }
+
+    /// Another address at the port of `address` on which a server listens, where it does not listen on
+    /// that one: many programs take `localhost` for `::1` alone. Without a server it is any that listens
+    /// there on this machine.
+    fn listens_elsewhere(&self, server: Option<&str>, address: SocketAddr) -> Option<SocketAddr> {
+        if server.is_none() && !address.ip().is_loopback() {
+            return None;
+        }
+        let (there, elsewhere) = at_port(address);
+        if !there.is_empty() {
+            return None;
+        }
+        let pids = server.map(|server| self.watched(server).pids());
+        let is_its = |inode: u64| {
+            let pids = pids.as_deref();
+            pids.is_none_or(|pids| pids.iter().any(|pid| holds(*pid, &[inode].into())))
+        };
+        let mut elsewhere = elsewhere.into_iter();
+        elsewhere.find_map(|(at, inode)| is_its(inode).then_some(at))
     }
 }
 
@@ -199,6 +239,32 @@ mod tests {
             }
         };
         assert!(why.contains("within 30 ms"), "{why}");
+        end(servers);
+    }
+
+    #[test]
+    fn a_server_that_listens_on_another_address_alone_is_told_so_at_once() {
+        let port = match TcpListener::bind("[::1]:0") {
+            Ok(listener) => listener.local_addr().unwrap().port(),
+            Err(why) => return testing::skip(&format!("no IPv6: {why}")),
+        };
+        if !std::path::Path::new("/usr/bin/python3").exists() {
+            return testing::skip("no python3");
+        }
+        let order = await_at(([127, 0, 0, 1], port).into(), 60_000);
+        let mut servers = servers(&format!(
+            "exec /usr/bin/python3 -c \"import socket, time; s = socket.socket(socket.AF_INET6); \
+             s.bind(('::1', {port})); s.listen(); time.sleep(60)\""
+        ));
+        let why = loop {
+            if let Err(why) = servers.is_ready(&order) {
+                break why;
+            }
+        };
+        assert!(
+            why.contains(&format!("listens on [::1]:{port} only")),
+            "{why}"
+        );
         end(servers);
     }
 }

@@ -79,12 +79,24 @@ impl ExperimentBuilder {
     /// # Errors
     /// [`ExperimentError::Mistakes`] with every mistake that was found.
     pub fn build(self, recipes: &Recipes) -> Result<Experiment, ExperimentError> {
+        self.build_with(&[], recipes)
+    }
+
+    /// The experiment, with overrides as in [`Experiment::parse`].
+    ///
+    /// # Errors
+    /// As of [`Self::build`].
+    pub fn build_with(
+        self,
+        sets: &[(String, String)],
+        recipes: &Recipes,
+    ) -> Result<Experiment, ExperimentError> {
         let Self {
             name,
             mut reader,
             top,
         } = self;
-        let experiment = parse::whole(&mut reader, &name, top, &[], false, recipes);
+        let experiment = parse::whole(&mut reader, &name, top, sets, false, recipes);
         match reader.finish() {
             None => Ok(experiment),
             Some(mistakes) => Err(mistakes.into()),

@@ -210,6 +210,8 @@ impl AgentHandle for FakeAgent {
                     let words = "its last output:\n  no such directive";
                     return Err(Self::failed(format!("it ended by itself; {words}")));
                 }
+                std::thread::sleep((script.start_takes)(script.block));
+                script.had_s = 0.0;
                 script.running.insert(start.server.clone());
                 script.changed.insert(start.server.clone(), Instant::now());
                 script.hosts.insert(start.server.clone(), self.host.clone());
@@ -226,6 +228,9 @@ impl AgentHandle for FakeAgent {
                 let host = host.unwrap_or_default().to_owned();
                 let subject = format!("subject {host}");
                 let name = ready.server.clone().unwrap_or(subject);
+                if script.ends_in_loads.contains(&name) && !script.running.contains(&name) {
+                    return Err(Self::failed(format!("`{name}` ended by itself (status 7)")));
+                }
                 if let Some(left) = script.not_ready.get_mut(&name).filter(|left| **left > 0) {
                     *left -= 1;
                     return Err(Self::failed("it does not answer"));
@@ -348,6 +353,11 @@ impl AgentHandle for FakeAgent {
             let running = script.running.iter().cloned().collect::<Vec<_>>().join("+");
             script.log.push(format!("load on {running}"));
             script.orders.push(order.clone());
+            let ending = script.ends_in_loads.intersection(&script.running);
+            if let Some(name) = ending.cloned().next() {
+                script.running.remove(&name);
+                return Err(Self::failed(format!("`{name}` ended by itself (status 7)")));
+            }
             script.loads
         };
         let script = self.script.borrow();
@@ -400,7 +410,10 @@ impl AgentHandle for FakeAgent {
                     count as f64 / rate_per_s
                 }
             };
-            let requests = (rate_per_s * duration_s) as u64;
+            let target = &order.job.targets[segment.target];
+            let load_s = segment.ramp_up.as_secs_f64() + duration_s;
+            let speed = self.script.borrow_mut().speed(target, load_s);
+            let requests = (rate_per_s * speed * duration_s) as u64;
             let reading = &mut loaded.readings[reading];
             reading.pacing = segment.pacing;
             reading.client.cpu_s = client_cpu_s;

@@ -26,6 +26,14 @@ pub(crate) struct Script {
     pub(crate) dies_in_load: Option<usize>,
     /// The load that fails after its events have begun.
     pub(crate) fails_in_load: Option<usize>,
+    /// How long a start takes in a block.
+    pub(crate) start_takes: fn(u32) -> Duration,
+    /// Servers that end in each load on them.
+    pub(crate) ends_in_loads: BTreeSet<String>,
+    /// The load after which servers of the path `/cold` are nearly warm, since they were started, s.
+    pub(crate) warm_after_s: f64,
+    /// The load that they had.
+    pub(super) had_s: f64,
     pub(crate) fails: Box<dyn FnMut(&LoadOrder) -> bool + Send>,
     /// How late a load begins, ns.
     pub(crate) late_ns: Box<dyn FnMut(&LoadOrder) -> u64 + Send>,
@@ -93,6 +101,10 @@ impl Default for Script {
             loads: 0,
             dies_in_load: None,
             fails_in_load: None,
+            start_takes: |_| Duration::ZERO,
+            ends_in_loads: BTreeSet::new(),
+            warm_after_s: 0.0,
+            had_s: 0.0,
             fails: Box::new(|_| false),
             late_ns: Box::new(|_| 0),
             orders: Vec::new(),
@@ -142,6 +154,15 @@ impl SharedScript {
 }
 
 impl Script {
+    /// What a server is slower at the moment, in a load of so many seconds.
+    pub(super) fn speed(&mut self, target: &load::Target, load_s: f64) -> f64 {
+        if self.warm_after_s <= 0.0 || !target.requests[0].bytes.starts_with(b"GET /cold ") {
+            return 1.0;
+        }
+        self.had_s += load_s;
+        1.0 - 0.5 * (-3.0 * self.had_s / self.warm_after_s).exp()
+    }
+
     /// Whether that long has passed since a server was started or sent a signal.
     pub(super) fn observed(&self, server: &str, after: Duration) -> Answer {
         let since = self.changed.get(server);

@@ -313,25 +313,31 @@ fn servers_are_compared_by_cpu_time_and_memory() {
 }
 
 #[test]
-fn slices_that_are_too_few_for_the_steady_state_say_so() {
-    let mut trials = throughput_blocks(&[(1000.0, 900.0); 3]);
-    for one in &mut trials {
-        if let Outcome::Done(reading) = &mut one.outcome {
-            let load = reading.throughput.as_mut().unwrap();
-            let slice = readings::Slice {
-                duration_s: 0.5,
-                requests: load.requests / 20,
-                ..readings::Slice::default()
-            };
-            load.slices = vec![slice; 20];
+fn slices_or_blocks_that_are_too_few_for_the_steady_state_say_so() {
+    let unchecked = |blocks: usize, slices: usize| {
+        let mut trials = throughput_blocks(&[(1000.0, 900.0); 3][..blocks]);
+        for one in &mut trials {
+            if let Outcome::Done(reading) = &mut one.outcome {
+                let load = reading.throughput.as_mut().unwrap();
+                let slice = readings::Slice {
+                    duration_s: 0.5,
+                    requests: load.requests / 20,
+                    ..readings::Slice::default()
+                };
+                load.slices = vec![slice; slices];
+            }
         }
-    }
-    let warnings = analyse(&header(3), &trials).warnings;
-    let expected = Warning::SteadyStateUnchecked {
-        slices: 20,
-        needed: 60,
+        let warnings = analyse(&header(3), &trials).warnings;
+        let is_it = |one: &Warning| matches!(one, Warning::SteadyStateUnchecked { .. });
+        warnings.into_iter().find(is_it)
     };
-    assert!(warnings.contains(&expected), "{warnings:?}");
+    assert_eq!(unchecked(3, 10), None, "the default window has ten");
+    let expected = |blocks, slices| Warning::SteadyStateUnchecked {
+        slices: [slices, 6],
+        blocks: [blocks, 3],
+    };
+    assert_eq!(unchecked(3, 5), Some(expected(3, 5)));
+    assert_eq!(unchecked(2, 10), Some(expected(2, 10)));
 }
 
 #[test]

@@ -42,6 +42,7 @@ impl Warning {
             | Warning::CongestionDiffers { .. }
             | Warning::ConnectionsDiffer { .. }
             | Warning::BiasedBaseline { .. }
+            | Warning::Drifts { .. }
             | Warning::Unsettled { .. }
             | Warning::SliceLength { .. }
             | Warning::AtLeast { .. }
@@ -63,10 +64,12 @@ impl Warning {
     /// Its rank among those with the same effect, the gravest first.
     pub fn gravity(&self) -> u8 {
         match self {
-            Warning::BiasedBaseline { .. } | Warning::Handshakes { .. } => 0,
+            Warning::Drifts { .. } => 0,
+            Warning::BiasedBaseline { .. }
+            | Warning::Handshakes { .. }
+            | Warning::RateNotKept { .. } => 1,
             // Where each request opens a connection, that is most of what is measured.
             Warning::ConnectionsDiffer { per_request, .. } if per_request[0] > 0.5 => 1,
-            Warning::RateNotKept { .. } => 1,
             Warning::TlsDiffers { .. }
             | Warning::CongestionDiffers { .. }
             | Warning::ConnectionsDiffer { .. } => 2,

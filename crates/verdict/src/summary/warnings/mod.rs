@@ -13,7 +13,7 @@ pub(crate) mod upstreams;
 use readings::Condition;
 
 use crate::{
-    CongestionSummary, CpusOfOthers, Metric, NoiseFloor, Place, QuantileFigure, ResolvedBy,
+    CongestionSummary, CpusOfOthers, Drift, Metric, NoiseFloor, Place, QuantileFigure, ResolvedBy,
     SettingDifference, WithoutPauses,
 };
 
@@ -59,6 +59,12 @@ pub enum Warning {
         /// What matters, as a fraction.
         matters: f64,
     },
+    /// A subject's rate changed while it was measured.
+    Drifts {
+        /// The subject.
+        at: Place,
+        found: Drift,
+    },
     /// The ratio of two subjects' slices had no steady state.
     Unsettled {
         /// The subject.
@@ -101,12 +107,13 @@ pub enum Warning {
         /// The least difference of throughput that can be detected beside them, as a fraction.
         least_difference: Option<f64>,
     },
-    /// The steady state of closed loops was not checked: blocks have too few slices.
+    /// Whether subjects changed while they were measured was not checked: there are too few slices or
+    /// blocks.
     SteadyStateUnchecked {
-        /// The most slices of a block.
-        slices: usize,
-        /// How many the check needs.
-        needed: usize,
+        /// The most slices of a block, and how many the check needs.
+        slices: [usize; 2],
+        /// The most blocks of a subject, and how many the check needs.
+        blocks: [usize; 2],
     },
     /// The client was the bottleneck.
     AtLeast {
@@ -194,6 +201,7 @@ impl Warning {
     pub fn place(&self) -> Option<&Place> {
         match self {
             Warning::TlsDiffers { at, .. }
+            | Warning::Drifts { at, .. }
             | Warning::Unsettled { at, .. }
             | Warning::DependentBlocks { at, .. }
             | Warning::SliceLength { at, .. }

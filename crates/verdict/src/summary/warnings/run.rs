@@ -7,9 +7,11 @@ use readings::{Condition, LoadReading, Pacing};
 use crate::comparison::compare::Unresolved;
 use crate::comparison::pairs::others::cpus_of_others;
 use crate::comparison::withhold::slices::SliceBias;
-use crate::stats::steady::{STEADY_VALUES_MIN, memory};
+use crate::stats::sample::FEWEST_BLOCKS;
+use crate::stats::steady::memory;
 use crate::summary::warnings::upstreams;
 use crate::trial::cells::{Cell, Cells};
+use crate::trial::drift::{self, drift};
 use crate::trial::pauses;
 use crate::{Comparison, Metric, NoiseFloor, Place, Rules, Warning};
 
@@ -59,6 +61,12 @@ pub(crate) fn warnings(
                 let all = comparisons.len();
                 found.extend(depends_on_length(rules, cells, condition, subject, all));
             }
+            let all = cells.conditions.len() * cells.subjects.len();
+            let found_drift = drift(&trials, rules.delta(), all);
+            found.extend(found_drift.map(|found| Warning::Drifts {
+                at: at.clone(),
+                found,
+            }));
             found.extend(at_least(&at, &trials).filter(|_| !of_drivers));
             let had_events = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.events.is_some());
             if trials.iter().any(had_events) {
@@ -100,13 +108,16 @@ fn is_too_wide(rules: &Rules, floor: &NoiseFloor) -> bool {
         && floor.is_wide(rules.matters)
 }
 
-/// The steady state of alternating slices is checked from a certain number on.
+/// Said where no subject has slices and blocks enough to see it change.
 fn steady_state_unchecked(cells: &Cells<'_>) -> Option<Warning> {
-    let loads = cells.counted().filter_map(Cell::throughput);
-    let slices = loads.map(|load| load.slices.len()).max()?;
-    (slices > 1 && slices < STEADY_VALUES_MIN).then_some(Warning::SteadyStateUnchecked {
-        slices,
-        needed: STEADY_VALUES_MIN,
+    let loads = || cells.counted().filter(|cell| cell.throughput().is_some());
+    let slices = loads().filter_map(Cell::throughput);
+    let slices = slices.map(|load| load.slices.len()).max()?;
+    let blocks = loads().map(|cell| cell.trial.block);
+    let blocks = blocks.collect::<BTreeSet<u32>>().len();
+    (slices > 1 && !drift::is_checked(slices, blocks)).then_some(Warning::SteadyStateUnchecked {
+        slices: [slices, drift::SLICES_MIN],
+        blocks: [blocks, FEWEST_BLOCKS],
     })
 }
 

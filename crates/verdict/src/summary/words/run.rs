@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::{Analysis, Comparison, ProbesCost, Stage};
-use readings::RateChoice;
 use readings::text::{counted, fraction, number, percent, rate};
+use readings::{RateChoice, WarmUpChoice};
 
 use crate::metric::words::names_rate;
 use readings::at_condition as at;
@@ -103,6 +103,29 @@ pub fn rate_choice(choice: &RateChoice) -> String {
     format!(
         "latency{} is compared in an open loop at {per_s} for every subject, {from}",
         at(&choice.condition)
+    )
+}
+
+/// Why servers are warmed up for longer than declared.
+pub fn warm_up(choice: &WarmUpChoice) -> String {
+    let WarmUpChoice {
+        condition,
+        warmup_s,
+        declared_s,
+        subject,
+        faster,
+        at_most,
+    } = choice;
+    let end = match at_most {
+        true => "; it still became faster at the end of that, and no longer one was allowed",
+        false => "",
+    };
+    format!(
+        "the warm-up{} is {} s instead of {} s: after that {subject} still became {} faster{end}",
+        at(condition),
+        number(*warmup_s, 1, false),
+        number(*declared_s, 1, false),
+        percent((faster - 1.0) * 100.0, 0, false)
     )
 }
 

@@ -43,6 +43,8 @@ pub enum Flaw {
         asked: u64,
         /// The first failure of a connection, if there was one that no other flaw names.
         first: Option<Wrong>,
+        /// Accept queues that were full meanwhile.
+        queues: Vec<FullQueue>,
     },
     /// The client was too busy to offer a rate on time.
     ClientBusy {
@@ -153,7 +155,9 @@ impl Flaw {
     /// The list of full accept queues, for flaws that one may explain.
     pub(crate) fn queues_mut(&mut self) -> Option<&mut Vec<FullQueue>> {
         match self {
-            Flaw::FailedRequests { queues, .. } | Flaw::NoAnswer { queues } => Some(queues),
+            Flaw::FailedRequests { queues, .. }
+            | Flaw::NoAnswer { queues }
+            | Flaw::MissingConnections { queues, .. } => Some(queues),
             _ => None,
         }
     }

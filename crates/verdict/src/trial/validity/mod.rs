@@ -174,6 +174,7 @@ fn missing_connections(load: &LoadReading, is_named: bool) -> Option<Flaw> {
         first: kept
             .find(|w| w.kind == WrongKind::Connection && !is_named)
             .cloned(),
+        queues: Vec::new(),
     })
 }
 
@@ -300,6 +301,7 @@ mod tests {
             open: 31,
             asked: 32,
             first,
+            queues: Vec::new(),
         };
         assert_eq!(load_flaws(&load), [missing(None)]);
         let refused = Wrong {

@@ -47,7 +47,8 @@ fn is_idle(server: &str, probed: &SystemMetrics) -> bool {
     cpu_us < CPU_US && (probed.requests >= REQUESTS_OF_TICKS || switches < SWITCHES)
 }
 
-/// Adds the accept queues that were full to the flaw of requests that failed on the way. If the load
+/// Adds the accept queues that were full to the flaw of requests that failed on the way, or of
+/// connections that were not open. If the load
 /// has none, the overflows of the networks during the windows are named: old journals have only
 /// these.
 pub(crate) fn name_the_queue(
@@ -79,7 +80,9 @@ fn known(load: &LoadReading) -> Vec<FullQueue> {
 
 fn add_queues(flaws: &mut [Flaw], load: &LoadReading, queues: Vec<FullQueue>) {
     let errors = &load.errors_all;
-    if errors.timeout + errors.connect + errors.read == 0 {
+    let mut all = flaws.iter();
+    let are_missing = all.any(|one| matches!(one, Flaw::MissingConnections { .. }));
+    if errors.timeout + errors.connect + errors.read == 0 && !are_missing {
         return;
     }
     if let Some(named) = flaws.iter_mut().find_map(Flaw::queues_mut) {
@@ -228,6 +231,12 @@ mod tests {
         let mut load = closed(100.0);
         load.accept_queues = vec![queue(Some("caddy"), 71)];
         assert!(crate::load_flaws(&load).is_empty(), "no request failed");
+        // Connections that wait in the queue are not open, and need not have failed.
+        load.connections_open_min = 5;
+        assert_eq!(
+            named(&crate::load_flaws(&load)),
+            [FullQueue::Known(queue(Some("caddy"), 71))]
+        );
         load.errors_all.timeout = 2_000;
         assert_eq!(named(&crate::load_flaws(&load)).len(), 1);
     }

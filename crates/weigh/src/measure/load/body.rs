@@ -10,7 +10,7 @@ use crate::failure::Failure;
 ///
 /// # Errors
 /// When the file cannot be read, or a text looks like the path of a file that is not there.
-pub(super) fn body(given: &OsStr) -> Result<Vec<u8>, Failure> {
+pub(in crate::measure) fn body(given: &OsStr) -> Result<Vec<u8>, Failure> {
     let bytes = given.as_bytes();
     let (path, named) = match bytes.strip_prefix(b"@") {
         Some(path) => (Path::new(OsStr::from_bytes(path)), true),

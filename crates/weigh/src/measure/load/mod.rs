@@ -18,7 +18,7 @@ use crate::terminal::output::{note_fallback, print_json, print_text};
 use crate::units;
 use target::Called;
 
-mod body;
+pub(super) mod body;
 pub mod changing;
 mod crawl;
 mod empty_page;

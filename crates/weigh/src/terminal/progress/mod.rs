@@ -6,7 +6,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readings::Outcome;
 use readings::text::{listed, rate};
-use run::{RetryReason, RunEvent, UnusableTrial, WhyRetry};
+use run::{RetryReason, RunEvent, StartsTake, UnusableTrial, WhyRetry};
 use verdict::Looks;
 
 mod to_go;
@@ -127,6 +127,8 @@ impl Progress {
                     condition.join("")
                 ));
             }
+            RunEvent::WarmUpChosen(choice) => self.line(&verdict::words::warm_up(choice)),
+            RunEvent::StartsTake(take) => self.line(&starts_words(take)),
             RunEvent::Note { text } => self.line(text),
             RunEvent::Warning { text } => self.line(&format!("warning: {text}")),
             RunEvent::Decides(decides) => self.line(&report::decides(decides)),
@@ -196,6 +198,15 @@ impl Progress {
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// What starting servers takes, and the run with it.
+fn starts_words(take: &StartsTake) -> String {
+    format!(
+        "starting servers takes {:.0} s in a block, where the plan had {:.0} s: {} blocks take about \
+         {:.0} s",
+        take.starts_s, take.planned_s, take.blocks, take.run_s
+    )
 }
 
 fn retry_words(reason: &RetryReason) -> String {

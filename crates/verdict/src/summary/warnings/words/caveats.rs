@@ -48,6 +48,7 @@ fn size(warning: &Warning) -> f64 {
             late, connections, ..
         } => *late as f64 / *connections as f64,
         Warning::SliceLength { ratio, .. } => ratio.ln().abs(),
+        Warning::Drifts { found, .. } => found.late_over_early.ln().abs(),
         Warning::IdleConnections {
             busy, connections, ..
         } => -busy / *connections as f64,
@@ -91,6 +92,33 @@ pub fn widening(all: &[Warning]) -> Option<String> {
 fn floor_words(floor: &NoiseFloor) -> String {
     let change = shown_change(floor.ratio, floor.low.zip(floor.high));
     format!("{change} in {}", short(floor.metric))
+}
+
+/// The subjects that became faster while they were measured, then those that became slower.
+fn drifts(kind: &[&Warning]) -> String {
+    let of = |is_faster: bool| {
+        let own = kind.iter().filter_map(|one| match one {
+            Warning::Drifts { at, found } if (found.late_over_early > 1.0) == is_faster => {
+                Some((at, found.late_over_early))
+            }
+            _ => None,
+        });
+        let (at, ratios): (Vec<&Place>, Vec<f64>) = own.unzip();
+        let first = ratios.first()?;
+        let change = percent((first - 1.0).abs() * 100.0, 0, false);
+        let (at, up_to) = (places(&at), if at.len() > 1 { "up to " } else { "" });
+        Some(match is_faster {
+            true => format!(
+                "{at} still became faster while measured, by {up_to}{change} within a block: cold \
+                 figures; a longer warm-up shows warm ones."
+            ),
+            false => {
+                format!("{at} became slower while measured, by {up_to}{change} within a block.")
+            }
+        })
+    };
+    let both = [true, false].into_iter().filter_map(of);
+    both.collect::<Vec<_>>().join(" ")
 }
 
 /// A kind of warning in a line, by its first.
@@ -160,6 +188,7 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
             grouped(*failed),
             grouped(*requests)
         ),
+        Warning::Drifts { .. } => drifts(kind),
         Warning::Unsettled { .. } => {
             format!("{at} had no steady state: a longer warm-up or window is needed.")
         }

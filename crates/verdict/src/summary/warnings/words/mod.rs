@@ -12,6 +12,7 @@ use crate::metric::words::{bounded, metric_words, resolved_by};
 use crate::summary::congestion::words::words;
 use crate::summary::place::words::place;
 use crate::summary::settings::words::setting as setting_words;
+use crate::trial::drift::words::drift;
 use crate::trial::lag::words::{END_OTHERS, others};
 use crate::trial::pauses::words::without_pauses;
 use readings::text::compact::three_digits;
@@ -52,6 +53,7 @@ fn worded(warning: &Warning, name: &dyn Fn(&Place) -> String) -> String {
             noise_floor(floor).trim_end_matches('.'),
             fraction(*matters)
         ),
+        Warning::Drifts { at, found } => format!("{} {}", name(at), drift(found)),
         Warning::Unsettled {
             at,
             baseline,
@@ -114,9 +116,13 @@ fn worded(warning: &Warning, name: &dyn Fn(&Place) -> String) -> String {
                 others(taken)
             )
         }
-        Warning::SteadyStateUnchecked { slices, needed } => format!(
-            "steady state was not checked: a block has {} and the check needs {needed}; a longer \
-             window has more",
+        Warning::SteadyStateUnchecked {
+            slices: [slices, slices_needed],
+            blocks: [blocks, blocks_needed],
+        } => format!(
+            "whether subjects were warm was not checked: there are {} of {} each, and the check needs \
+             {blocks_needed} of {slices_needed}",
+            counted(*blocks, "block"),
             counted(*slices, "slice")
         ),
         Warning::AtLeast {

@@ -52,11 +52,17 @@ pub fn flaw(flaw: &Flaw) -> String {
             named(queues)
         ),
         Flaw::NoAnswer { queues } => format!("{NO_ANSWER}{}", named(queues)),
-        Flaw::MissingConnections { open, asked, first } => format!(
-            "only {} of {} connections were open at the end of a window{}",
+        Flaw::MissingConnections {
+            open,
+            asked,
+            first,
+            queues,
+        } => format!(
+            "only {} of {} connections were open at the end of a window{}{}",
             grouped(*open),
             grouped(*asked),
-            expected(first.as_ref())
+            expected(first.as_ref()),
+            named(queues)
         ),
         Flaw::ClientBusy { rate_per_s } => client_busy(*rate_per_s),
         Flaw::ClientStalled { share, lag_us } => format!(

@@ -43,6 +43,7 @@ fn each_flaw_has_its_words() {
                 open: 31,
                 asked: 32,
                 first: None,
+                queues: vec![],
             },
             "only 31 of 32 connections were open at the end of a window",
         ),
@@ -51,6 +52,7 @@ fn each_flaw_has_its_words() {
                 open: 0,
                 asked: 10,
                 first: Some(refused),
+                queues: vec![],
             },
             "only 0 of 10 connections were open at the end of a window: expected an open connection, \
              found Connection refused",

@@ -131,7 +131,9 @@ fn a_server_that_dies_under_load_fails_its_block_with_its_last_output() {
          [design]\nblocks = 1\nwarmup = \"1s\"\nwindow = \"1s\"\nlatency_window = \"0s\"\nbottleneck = false\nretries = 0\n",
     );
     let done = place.run(RUN);
-    let document = done.expect(1).result();
+    let document = done.expect(4).result();
+    // The other subject is measured without it.
+    assert_eq!(document["trials"]["done"], 2, "{document}");
     let reason = reason(&document);
     assert!(
         reason.contains("`odd` ended by itself (status 9)") && reason.contains("out of memory"),
