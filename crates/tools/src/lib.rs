@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod cause;
 mod command;
 mod error;
 mod mark;
@@ -16,6 +17,7 @@ mod reading;
 mod scan;
 mod text;
 mod tls;
+mod whole;
 
 pub use error::ReadError;
 pub use read::{ReadText, looked_for, read_all, read_output, read_text};

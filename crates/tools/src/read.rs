@@ -5,6 +5,7 @@ use crate::readers::{reader, weigh};
 use crate::text::lines::{Line, lines};
 use crate::text::table;
 use crate::{FigureTable, ProcessLine, ReadError, Tool, ToolReading, process};
+use crate::{cause, whole};
 
 /// A command may stand so many lines above the output that nothing else ties to it.
 const COMMAND_LINES: usize = 30;
@@ -29,8 +30,10 @@ pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError
     let lines = lines(text);
     let mut figures = Figures::new(tool);
     let mut readings = Vec::new();
+    let mut cut = Vec::new();
     for block in scan::blocks_of(tool, &lines) {
         readings.extend(read_block(&block, &lines, &mut figures));
+        cut.extend(without_end(&block, &lines, &readings));
     }
     for reading in &mut readings {
         if tool == Tool::Wrk2 {
@@ -56,8 +59,16 @@ pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError
                 instead: read_all(text).first().map(|reading| reading.tool),
             }));
     }
-    complete(&mut readings, &lines);
-    Ok(readings)
+    complete(&mut readings, &command::all(&lines), &lines);
+    cut.retain(|&(at, missing)| !whole::may_lack(&readings[at], missing));
+    match cut.first() {
+        Some(&(at, expected)) => Err(ReadError::Cut {
+            tool,
+            line: readings[at].lines.1,
+            expected,
+        }),
+        None => Ok(readings),
+    }
 }
 
 /// Reads all outputs that stand in a text: a page, a mail, a log.
@@ -79,10 +90,13 @@ pub fn read_text(text: &str) -> ReadText {
     let lines = lines(text);
     let mut readings = Vec::new();
     let mut problems = Vec::new();
+    let mut cut = Vec::new();
+    let mut within = Vec::new();
     for block in scan::all_blocks(&lines) {
         if block.tool == Tool::Weigh && block.json.is_none() {
             let lines = (lines[block.first].number, lines[block.last].number);
             problems.push(ReadError::OwnText { lines });
+            within.push(block.first..block.last + 1);
             continue;
         }
         let mut figures = Figures::new(block.tool);
@@ -93,9 +107,24 @@ pub fn read_text(text: &str) -> ReadText {
                 problems.push(without_result(reading, &lines));
             }
         }
+        let others = (block.first..=block.last).filter(|at| !block.own.contains(at));
+        problems.extend(others.filter_map(|at| cause::decimal_comma(block.tool, &lines[at])));
+        if !read.is_empty() {
+            within.push(block.first..block.last + 1);
+        }
         readings.extend(read.into_iter().filter(has_figures));
+        cut.extend(without_end(&block, &lines, &readings));
     }
-    complete(&mut readings, &lines);
+    let commands = command::all(&lines);
+    problems.extend(cause::gave_up(&lines, &commands, &within));
+    problems.extend(cause::cut_document(&lines, &within));
+    complete(&mut readings, &commands, &lines);
+    cut.retain(|&(at, missing)| !whole::may_lack(&readings[at], missing));
+    problems.extend(cut.into_iter().map(|(at, expected)| ReadError::Part {
+        tool: readings[at].tool,
+        lines: readings[at].lines,
+        expected,
+    }));
     join_times(&mut readings);
     ReadText {
         readings,
@@ -103,6 +132,23 @@ pub fn read_text(text: &str) -> ReadText {
         processes: process::listed(&lines),
         tables: table::tables(&lines),
     }
+}
+
+/// The last of all readings, and what is missing at the end of its output, the block that was read
+/// last.
+fn without_end(
+    block: &Block,
+    lines: &[Line],
+    readings: &[ToolReading],
+) -> Option<(usize, &'static str)> {
+    let at = readings.len().checked_sub(1)?;
+    let (first, last) = (lines[block.first].number, lines[block.last].number);
+    let is_its = first <= readings[at].lines.0 && readings[at].lines.1 <= last;
+    if block.json.is_some() || !is_its || !has_result(&readings[at]) {
+        return None;
+    }
+    let own: Vec<&Line> = block.own.iter().map(|&at| &lines[at]).collect();
+    Some((at, whole::missing(&readings[at], &own)?))
 }
 
 /// Why an output has no result: its tool said so, or it is not all there.
@@ -192,12 +238,10 @@ fn read_block(block: &Block, lines: &[Line], figures: &mut Figures) -> Vec<ToolR
 }
 
 /// Gives each reading its command, and what follows from that.
-fn complete(readings: &mut [ToolReading], lines: &[Line]) {
-    let commands: Vec<Placed> = command::all(lines)
-        .into_iter()
-        // httperf's own first line is part of its output.
-        .filter(|placed| !is_within(readings, lines[placed.at].number))
-        .collect();
+fn complete(readings: &mut [ToolReading], commands: &[Placed], lines: &[Line]) {
+    // httperf's own first line is part of its output.
+    let is_above = |placed: &&Placed| !is_within(readings, lines[placed.at].number);
+    let commands: Vec<&Placed> = commands.iter().filter(is_above).collect();
     let mut chosen: Vec<Option<usize>> = Vec::with_capacity(readings.len());
     for at in 0..readings.len() {
         let before = at.checked_sub(1).map(|before| &readings[before]);
@@ -222,7 +266,7 @@ fn is_within(readings: &[ToolReading], number: usize) -> bool {
 fn choose(
     reading: &ToolReading,
     previous: Option<(&ToolReading, Option<usize>)>,
-    commands: &[Placed],
+    commands: &[&Placed],
     lines: &[Line],
 ) -> Option<usize> {
     let number = |placed: &Placed| lines[placed.at].number;

@@ -89,11 +89,25 @@ pub(super) fn count_failure(reading: &mut ToolReading, said: &str, count: u64) {
     *place = place.saturating_add(count);
 }
 
-/// Removes figures that hold only with, or only without keep-alive, once that is known.
+/// Removes what is no figure, and, once that is known, figures that hold only with, or only without
+/// keep-alive.
 ///
-/// ab and hey give requests on an open connection a connect time of 0. Their largest is that of a
+/// A quantile of 0 below an earlier one is none. ab and hey give requests on an open connection a connect time of 0. Their largest is that of a
 /// connection that was opened; the rest is so only where every request opened one.
 pub(super) fn settle(reading: &mut ToolReading) {
+    let of_times = [
+        &mut reading.latency,
+        &mut reading.connect,
+        &mut reading.first_byte,
+    ];
+    for latency in of_times {
+        let mut largest = latency.min_us.unwrap_or(0.0);
+        latency.quantiles_us.retain(|(_, us)| {
+            let below = *us == 0.0 && largest > 0.0;
+            largest = largest.max(*us);
+            !below
+        });
+    }
     let mixed = match reading.tool {
         Tool::Ab => reading.keepalive == Some(true),
         Tool::Hey => reading.keepalive != Some(false),

@@ -19,7 +19,7 @@ pub use crate::studies::capacity::words::{capacity, why_unmet};
 pub use crate::studies::curve::words::{
     curve_legend, curve_point, curves, point_flaw, rate_with_interval, tidy,
 };
-pub use crate::studies::diagnose::words::{diagnosis, kind};
+pub use crate::studies::diagnose::words::{diagnosis, heading, kind};
 pub use crate::studies::gates::words::{
     after_outcome as after_gate_outcome, gate, measured as gate_measured, why as gate_why,
 };

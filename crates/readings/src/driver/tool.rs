@@ -94,6 +94,8 @@ impl FromStr for Tool {
 pub struct ToolLatency {
     /// The arithmetic mean.
     pub mean_us: Option<f64>,
+    /// The step in which the tool prints the mean, where that is known.
+    pub mean_step_us: Option<f64>,
     /// The standard deviation.
     pub stdev_us: Option<f64>,
     pub min_us: Option<f64>,
@@ -138,6 +140,10 @@ pub struct ToolReading {
     pub connections: Option<u64>,
     /// Whether connections were used for more than one request.
     pub keepalive: Option<bool>,
+    /// Requests that a connection has on the way at once, at the most.
+    pub depth: Option<u64>,
+    /// Whether each request follows an answer, without a rate or a pause between.
+    pub closed_loop: Option<bool>,
     /// The rate that was asked for (open loop).
     pub offered_per_s: Option<f64>,
     /// Complete answers.
@@ -158,6 +164,10 @@ pub struct ToolReading {
     pub first_byte: ToolLatency,
     /// Failures, as far as the tool tells their kinds apart.
     pub errors: ErrorCounts,
+    /// What the tool itself says went wrong, in its words: bounds of its own that were crossed,
+    /// checks that failed, errors that the server answered.
+    #[serde(default)]
+    pub said: Vec<String>,
     /// CPU time that the tool took itself, user and system: as it says, or as `time` says of it.
     /// Of [`Tool::Time`] it is that of the command.
     pub client_cpu_s: Option<f64>,
@@ -177,6 +187,8 @@ impl ToolReading {
             threads: None,
             connections: None,
             keepalive: None,
+            depth: None,
+            closed_loop: None,
             offered_per_s: None,
             requests: None,
             duration_s: None,
@@ -187,6 +199,7 @@ impl ToolReading {
             connect: ToolLatency::default(),
             first_byte: ToolLatency::default(),
             errors: ErrorCounts::default(),
+            said: Vec::new(),
             client_cpu_s: None,
         }
     }

@@ -56,6 +56,7 @@ pub fn read_json(read: &Read<'_>) -> Value {
         json!({
             "readings": finding.readings,
             "kind": finding.kind(),
+            "unknown": finding.unknown,
             "sentence": diagnosis(finding, read.readings),
         })
     });
@@ -70,13 +71,15 @@ const NOTHING: &str = "Nothing in the figures contradicts itself, and nothing is
 
 /// The findings by kind, then what is missing.
 fn findings<'a>(read: &Read<'a>) -> Vec<Section<'a>> {
-    let mut kinds: Vec<FindingKind> = read.findings.iter().map(Finding::kind).collect();
+    let kind = |finding: &Finding| (finding.kind(), !finding.unknown.is_empty());
+    let mut kinds: Vec<(FindingKind, bool)> = read.findings.iter().map(kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let of_kind = |kind: FindingKind| {
-        let of_kind = read.findings.iter().filter(|f| f.kind() == kind);
+    let of_kind = |of: (FindingKind, bool)| {
+        let of_kind = read.findings.iter().filter(|f| kind(f) == of);
         let sentences = of_kind.map(|f| diagnosis(f, read.readings));
-        Section::list("findings", &capitalised(words::kind(kind)), sentences)
+        let heading = capitalised(&words::heading(of.0, of.1));
+        Section::list("findings", &heading, sentences)
     };
     let problems = read.problems.iter().cloned();
     let problems = Section::list("problems", "Not all there", problems);
@@ -165,6 +168,7 @@ mod tests {
         (r.requests_per_s, r.duration_s) = (Some(2302.67), Some(30.02));
         r.latency.mean_us = Some(46_270.0);
         r.latency.max_us = Some(528_240.0);
+        (r.depth, r.closed_loop) = (Some(1), Some(true));
         r.errors.timeout = 3;
         r
     }

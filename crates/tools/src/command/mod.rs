@@ -18,6 +18,9 @@ pub(super) struct Command {
     threads: Asked<u64>,
     connections: Asked<u64>,
     pub keepalive: Option<bool>,
+    /// Requests that a connection has on the way at once.
+    depth: Option<u64>,
+    closed_loop: Option<bool>,
     pub rate_per_s: Option<f64>,
     requests: Option<u64>,
     duration_s: Option<f64>,
@@ -186,6 +189,8 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
         threads: Asked::new(None, None),
         connections: Asked::new(None, None),
         keepalive: None,
+        depth: None,
+        closed_loop: None,
         rate_per_s: None,
         requests: None,
         duration_s: None,
@@ -195,12 +200,16 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
             target?;
             command.threads = Asked::new(amount(&["t", "threads"]), Some(2));
             command.connections = Asked::new(amount(&["c", "connections"]), Some(10));
-            // A script may set any header.
-            command.keepalive = (!flag(&["s", "script"])).then_some(!closes);
+            // A script may set any header, send several requests at once, and pause.
+            let plain = !flag(&["s", "script"]);
+            command.keepalive = plain.then_some(!closes);
+            command.depth = plain.then_some(1);
+            command.closed_loop = plain.then_some(true);
             command.rate_per_s = value(&["R", "rate"]).and_then(units::metric);
             command.duration_s = value(&["d", "duration"]).and_then(units::duration_s);
             if command.rate_per_s.is_some() {
                 command.tool = Tool::Wrk2;
+                command.closed_loop = Some(false);
             }
         }
         Tool::Ab => {
@@ -224,6 +233,9 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
                     .map(|(q, c)| q * c as f64),
                 _ => rate,
             };
+            command.closed_loop = Some(rate.is_none() && !flag(&["burst-delay"]));
+            // Several at once need HTTP/2, which a server may not speak.
+            command.depth = (tool == Tool::Hey || !flag(&["p"])).then_some(1);
         }
         Tool::H2load => {
             target?;
@@ -237,6 +249,10 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
             command.rate_per_s = rps
                 .zip(command.connections.value)
                 .map(|(rps, clients)| rps * clients as f64);
+            command.depth = amount(&["m", "max-concurrent-streams"]).or(Some(1));
+            // `-r` opens connections at a rate.
+            let paced = ["rps", "r", "rate", "timing-script-file"];
+            command.closed_loop = Some(!flag(&paced));
         }
         Tool::Httperf => {
             if options.is_empty() {
@@ -255,7 +271,9 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
         }
         Tool::Siege => {
             target?;
-            // Whether connections are kept stands in its file of settings.
+            // Whether connections are kept stands in its file of settings. Without `-b` its users may
+            // pause.
+            command.closed_loop = Some(flag(&["b", "benchmark"]));
             command.connections = Asked::new(amount(&["c", "concurrent"]), Some(25));
             let time = value(&["t", "time"]).map(str::to_ascii_lowercase);
             command.duration_s = time.as_deref().and_then(units::duration_s);
@@ -285,6 +303,8 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
             command.connections = Asked::new(amount(&["c"]), Some(50));
             command.threads = Asked::new(amount(&["threads"]), Some(1));
             command.keepalive = Some(value(&["k"]) != Some("0"));
+            command.depth = amount(&["P"]).or(Some(1));
+            command.closed_loop = Some(!flag(&["rps"]));
             command.requests = amount(&["n"]);
         }
     }
@@ -375,6 +395,8 @@ impl Command {
         reading.threads = reading.threads.or(self.threads.value);
         reading.connections = reading.connections.or(self.connections.value);
         reading.keepalive = reading.keepalive.or(self.keepalive);
+        reading.depth = reading.depth.or(self.depth);
+        reading.closed_loop = reading.closed_loop.or(self.closed_loop);
         reading.offered_per_s = reading.offered_per_s.or(self.rate_per_s);
     }
 }

@@ -147,6 +147,8 @@ struct Said {
 fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Ab);
     reading.threads = Some(1);
+    reading.depth = Some(1);
+    reading.closed_loop = Some(true);
     let mut said = Said::default();
     for &line in lines {
         if let Some((share, us)) = quantile(line) {
@@ -317,6 +319,8 @@ impl Said {
         }
         let measured = self.table_mean_us.filter(|&us| us >= COARSE_US);
         reading.latency.mean_us = measured.or(self.per_request_us).or(self.table_mean_us);
+        // Where the mean was worked out, the law of Little says nothing of it.
+        reading.latency.mean_step_us = reading.latency.mean_us.map(|_| 1000.0);
     }
 }
 

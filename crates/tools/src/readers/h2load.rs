@@ -1,9 +1,10 @@
 //! h2load of nghttp2, for HTTP/1.1, HTTP/2 and HTTP/3.
 //!
-//! - `done` are requests that ended; `errored` are those that did not: those that timed out, those
-//!   that were broken off, and those that were never started because their connection was gone.
-//!   `failed` adds answers with a status of 400 or more; the line of status codes tells these apart.
-//!   If no request was started, no connection was opened.
+//! - `errored` are requests that did not end: those that timed out, those that were broken off, and
+//!   those that were never started because their connection was gone. `failed` adds answers with a
+//!   status of 400 or more; the line of status codes tells these apart. What ended is therefore
+//!   `succeeded` + `failed` - `errored`; `done` is the same, but for versions before 1.52, where it
+//!   holds the errored ones too. If no request was started, no connection was opened.
 //! - The rate counts answers that came whole, whatever their status.
 //! - `time for connect` is per connection, and `time to 1st byte` is counted from the beginning of
 //!   connecting: it is that of a connection's first answer. Since 1.69 the rows are called
@@ -203,7 +204,10 @@ fn times(names: &[&str], cells: &str) -> Option<ToolLatency> {
         match *name {
             "min" => latency.min_us = Some(us),
             "max" => latency.max_us = Some(us),
-            "mean" => latency.mean_us = Some(us),
+            "mean" => {
+                latency.mean_us = Some(us);
+                latency.mean_step_us = units::step_us(cells[at]);
+            }
             "sd" => latency.stdev_us = Some(us),
             "median" => set_quantile(&mut latency, 0.5, us),
             name => {
@@ -224,7 +228,7 @@ fn times(names: &[&str], cells: &str) -> Option<ToolLatency> {
 /// `requests: 100 total, 100 started, 100 done, 90 succeeded, 10 failed, 0 errored, 0 timeout`.
 #[derive(Default)]
 struct Requests {
-    done: Option<u64>,
+    ended: Option<u64>,
     total: u64,
     started: u64,
     errored: u64,
@@ -234,11 +238,13 @@ struct Requests {
 impl Requests {
     fn read(line: &Line, rest: &str, figures: &mut Figures) -> Self {
         let mut count = |name| named_count(line, rest, name, figures);
+        let errored = count("errored");
+        let ended = sum([count("succeeded"), count("failed")]).saturating_sub(errored);
         Self {
-            done: Some(count("done")),
+            ended: Some(ended),
             total: count("total"),
             started: count("started"),
-            errored: count("errored"),
+            errored,
             // Older versions have no timeouts.
             timeout: if rest.contains("timeout") {
                 count("timeout")
@@ -249,7 +255,7 @@ impl Requests {
     }
 
     fn complete(self, reading: &mut ToolReading) {
-        reading.requests = self.done;
+        reading.requests = self.ended;
         reading.errors.timeout = self.timeout;
         let broken = self.errored.saturating_sub(self.timeout);
         if self.started == 0 {

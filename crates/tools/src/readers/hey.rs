@@ -1,7 +1,10 @@
 //! hey, and the summary that oha has from it.
 //!
 //! - `Requests/sec` counts failures too; answers per second are worked out from the status codes
-//!   where there were failures.
+//!   where there were failures. Where the counts below do not add up to it, some are missing, and
+//!   the rate of answers is not known.
+//! - Beyond a million answers `Average` is the sum of all times over a million, and some versions
+//!   count a million in `Status code distribution`.
 //! - `Total data` are bodies only, and only of answers that named their length.
 //! - `DNS+dialup` is a mean over all requests, with 0 for those on an open connection; it is the
 //!   time to open one only without keep-alive, and its largest value always.
@@ -26,6 +29,9 @@ pub(super) static READER: Reader = Reader {
     read,
     document: None,
 };
+
+/// hey keeps so many results.
+const RESULTS_MAX: u64 = 1_000_000;
 
 fn mark(lines: &[Line], at: usize) -> Option<Mark> {
     let line = &lines[at];
@@ -123,6 +129,7 @@ impl Section {
 
 fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Hey);
+    reading.depth = Some(1);
     let details = read_summary(&mut reading, lines, figures);
     // Over all requests: what is true of it depends on keep-alive, which the command tells.
     reading.connect = details.dial.unwrap_or_default();
@@ -147,6 +154,7 @@ pub(crate) fn read_summary(
     let mut details = Details::default();
     let mut answers = None;
     let mut failures = 0;
+    let mut total_step_us = 0.0;
     for &line in lines {
         let text = line.text.as_str();
         if let Some(begun) = Section::of(text) {
@@ -189,10 +197,14 @@ pub(crate) fn read_summary(
                 "Total" => {
                     let time = units::duration_s(rest);
                     reading.duration_s = figures.want(line, TIME, time);
+                    total_step_us = units::step_us(rest).unwrap_or(0.0);
                 }
                 "Slowest" => reading.latency.max_us = time(),
                 "Fastest" => reading.latency.min_us = time(),
-                "Average" => reading.latency.mean_us = time(),
+                "Average" => {
+                    reading.latency.mean_us = time();
+                    reading.latency.mean_step_us = units::step_us(rest);
+                }
                 "Requests/sec" => {
                     reading.requests_per_s = figures.want(line, RESULT, units::number(rest));
                 }
@@ -210,11 +222,21 @@ pub(crate) fn read_summary(
         }
     }
     reading.requests = answers.or((failures > 0).then_some(0));
+    let seconds = reading.duration_s.filter(|&s| s > 0.0);
+    let Some((rate, seconds)) = reading.requests_per_s.zip(seconds) else {
+        return details;
+    };
+    let all = rate * seconds;
+    let counted = sum([answers.unwrap_or(0), failures]);
+    let rounding = 0.5 + rate * total_step_us / 2e6;
+    if reading.tool == Tool::Hey && answers >= Some(RESULTS_MAX) {
+        reading.requests = Some((all.round() as u64).saturating_sub(failures));
+    } else if (counted as f64) < all - rounding {
+        reading.requests_per_s = None;
+        return details;
+    }
     if failures > 0 {
-        let whole = reading
-            .requests
-            .zip(reading.duration_s.filter(|&s| s > 0.0));
-        reading.requests_per_s = whole.map(|(answers, seconds)| answers as f64 / seconds);
+        reading.requests_per_s = reading.requests.map(|answers| answers as f64 / seconds);
     }
     details
 }

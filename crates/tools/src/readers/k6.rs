@@ -5,10 +5,13 @@
 //! - `http_req_connecting` is over all requests, with 0 for those on an open connection: only its
 //!   largest value is the time of opening one.
 //! - `http_req_failed` counts requests that failed in any way, by default also those with a status
-//!   of 400 or more; k6 does not tell them apart, and they are counted as wrong statuses here. In
-//!   the old form and in the JSON the ticks (`passes`) are the failed ones.
-//! - `http_reqs` counts failed requests too. Failed checks are counted as answers with a content
-//!   other than expected; a request may fail and fail a check.
+//!   of 400 or more; k6 does not tell them apart, and they are counted as wrong statuses here, or as
+//!   broken if all failed and nothing was received. In the old form and in the JSON the ticks
+//!   (`passes`) are the failed ones.
+//! - `http_reqs` counts failed requests too.
+//! - Checks are the script's, any number for a request: failed ones, and thresholds that were
+//!   crossed, are what k6 said. In the JSON of `--summary-export` a threshold's `true` is a crossed
+//!   one.
 //! - A virtual user has its own connections and makes, outside of batches, one request at a time:
 //!   the largest number of users is taken for the connections.
 //! - A rate of iterations is the offered rate of requests only if each iteration made one.
@@ -56,6 +59,9 @@ const METRICS: [&str; 14] = [
     "data_sent",
 ];
 
+/// Where the thresholds are listed, in the new form; the old one has ticks before the metrics.
+const THRESHOLDS: &str = "█ THRESHOLDS";
+
 /// Where parts of groups and scenarios begin, which repeat the metrics of the whole.
 fn is_part(text: &str) -> bool {
     ["█ GROUP", "█ SCENARIO", "↳ GROUP"]
@@ -80,7 +86,7 @@ fn mark(line: &Line) -> Option<Mark> {
         return Mark::opens(1);
     }
     match text {
-        "█ THRESHOLDS" => return Mark::opens(11),
+        THRESHOLDS => return Mark::opens(11),
         "█ TOTAL RESULTS" => return Mark::opens(12),
         "HTTP" | "EXECUTION" | "NETWORK" | "CUSTOM" => return Mark::anywhere(),
         _ => {}
@@ -128,6 +134,16 @@ struct Said {
 impl Said {
     fn complete(self, reading: &mut ToolReading) {
         reading.connections = self.vus.or(self.vus_max);
+        let none_answered = reading.bytes_read == Some(0)
+            && reading.requests.is_some_and(|n| n > 0)
+            && reading.requests == Some(reading.errors.status);
+        if none_answered {
+            // The times are zeros.
+            reading.latency = ToolLatency::default();
+            reading.first_byte = ToolLatency::default();
+            reading.errors.read = std::mem::take(&mut reading.errors.status);
+            (reading.requests, reading.requests_per_s) = (Some(0), Some(0.0));
+        }
         if self.iterations.is_some() && self.iterations == reading.requests {
             reading.offered_per_s = self.iteration_rate_per_s;
         }
@@ -144,16 +160,32 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::K6);
     let mut said = Said::default();
     let mut whole = true;
+    // The metric that thresholds are listed of.
+    let mut listed = None;
     for &line in lines {
         let text = line.text.as_str();
-        if is_part(text) {
+        if text.starts_with('█') {
+            whole &= !is_part(text);
+            listed = (text == THRESHOLDS).then_some("");
+        } else if is_part(text) {
             whole = false;
+        } else if let Some(metric) = listed {
+            match text.strip_prefix('✗') {
+                Some(_) => reading
+                    .said
+                    .push(format!("{metric} {text}").trim().to_owned()),
+                None if !text.starts_with('✓') => listed = Some(text),
+                None => {}
+            }
         } else if let Some((name, values)) = metric(text).filter(|_| whole) {
             read_metric(&mut reading, &mut said, (name, values), line, figures);
         } else if let Some(rest) = text.strip_prefix("running (") {
-            // The last such line tells how long the test took.
-            let time = rest.split(')').next().and_then(units::duration_s);
-            reading.duration_s = time.or(reading.duration_s);
+            // How long the test took stands in the last such line, when no user is left.
+            if let Some((time, users)) = rest.split_once("), ")
+                && users.trim_start_matches('0').starts_with('/')
+            {
+                reading.duration_s = units::duration_s(time).or(reading.duration_s);
+            }
         } else if text.starts_with('*') {
             let rate = text.split_once(" iterations/s");
             let rate = rate.and_then(|(before, _)| before.split_whitespace().last());
@@ -172,6 +204,9 @@ fn read_metric(
     figures: &mut Figures,
 ) {
     let words: Vec<&str> = values.split_whitespace().collect();
+    if line.text.starts_with('✗') {
+        reading.said.push(format!("✗ {name}"));
+    }
     let first = words.first().copied().unwrap_or("");
     let count = units::count(first);
     let rate = words.get(1).and_then(|word| word.strip_suffix("/s"));
@@ -196,8 +231,15 @@ fn read_metric(
             reading.bytes_per_s = rate.and_then(|words| size(&words));
         }
         "http_req_failed" => reading.errors.status = failed(&words).unwrap_or(0),
-        "checks" => reading.errors.verify = after(&words, "✗").unwrap_or(0),
-        "checks_failed" => reading.errors.verify = failed(&words).unwrap_or(0),
+        "checks" | "checks_failed" => {
+            let count = match name {
+                "checks" => after(&words, "✗"),
+                _ => failed(&words),
+            };
+            if count.is_some_and(|count| count > 0) {
+                reading.said.push(format!("{name}: {}", words.join(" ")));
+            }
+        }
         "http_req_duration" => {
             let times = figures.want(line, "`avg=1.2ms min=... p(95)=...`", trend(&words));
             reading.latency = times.unwrap_or_default();
@@ -281,7 +323,7 @@ fn read_document(json: &Value) -> ToolReading {
     reading.first_byte = document_trend(values("http_req_waiting"));
     reading.connect.max_us = document_trend(values("http_req_connecting")).max_us;
     reading.errors.status = count(&values("http_req_failed")["passes"]).unwrap_or(0);
-    reading.errors.verify = count(&values("checks")["fails"]).unwrap_or(0);
+    reading.said = document_said(json);
     said.iterations = count(&values("iterations")["count"]);
     said.vus = count(&values("vus")["max"]);
     said.vus_max = count(&values("vus_max")["max"]);
@@ -289,6 +331,25 @@ fn read_document(json: &Value) -> ToolReading {
     reading.duration_s = duration_ms.map(|ms| ms / 1e3);
     said.complete(&mut reading);
     reading
+}
+
+/// The checks that failed, and the thresholds that were crossed.
+fn document_said(json: &Value) -> Vec<String> {
+    let mut said = Vec::new();
+    for (name, metric) in json["metrics"].as_object().into_iter().flatten() {
+        let fails = metric["fails"]
+            .as_u64()
+            .or(metric["values"]["fails"].as_u64());
+        if name == "checks" && fails.is_some_and(|fails| fails > 0) {
+            said.extend(fails.map(|fails| format!("checks: ✗ {fails}")));
+        }
+        for (threshold, state) in metric["thresholds"].as_object().into_iter().flatten() {
+            if *state == Value::Bool(true) || state["ok"] == Value::Bool(false) {
+                said.push(format!("{name} ✗ '{threshold}'"));
+            }
+        }
+    }
+    said
 }
 
 fn document_trend(values: &Value) -> ToolLatency {

@@ -18,12 +18,14 @@ const RESULT: &str = "`throughput summary: 123.45 requests per second`";
 pub(super) static READER: Reader = Reader {
     first: "`====== SET ======`, `SET: 123.45 requests per second`, or CSV",
     result: RESULT,
-    gives_up: &["Could not connect to Redis", "Error from server", "NOAUTH"],
+    gives_up: &["Could not connect to Redis", FROM_SERVER, "NOAUTH"],
     mark: |lines, at| mark(&lines[at]),
     read,
     document: None,
 };
 
+/// What the server answered instead; newer versions end with it, older ones go on.
+const FROM_SERVER: &str = "Error from server";
 const PER_SECOND: &str = " requests per second";
 
 fn mark(line: &Line) -> Option<Mark> {
@@ -67,6 +69,8 @@ fn mark(line: &Line) -> Option<Mark> {
         Mark::once(23)
     } else if summary_row(text).is_some() {
         Mark::once(24)
+    } else if text.contains(FROM_SERVER) {
+        Mark::anywhere()
     } else {
         None
     }
@@ -217,7 +221,9 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
 
 fn read_line(reading: &mut ToolReading, line: &Line, by_share: bool, figures: &mut Figures) {
     let text = line.text.as_str();
-    if let Some((requests, time)) = text.split_once(" requests completed in ") {
+    if let Some(at) = text.find(FROM_SERVER) {
+        reading.said.push(text[at..].to_owned());
+    } else if let Some((requests, time)) = text.split_once(" requests completed in ") {
         const FORM: &str = "`N requests completed in 1.23 seconds`";
         reading.requests = figures.want(line, FORM, units::count(requests));
         reading.duration_s = figures.want(line, FORM, units::duration_s(time));
@@ -243,6 +249,7 @@ fn read_line(reading: &mut ToolReading, line: &Line, by_share: bool, figures: &m
     } else if let Some([avg, min, p50, p95, p99, max]) = summary_row(text) {
         let latency = &mut reading.latency;
         latency.mean_us = Some(avg);
+        latency.mean_step_us = Some(1.0);
         // The list of shares begins with what half a step of the histogram holds.
         latency.min_us = Some(min);
         latency.max_us = Some(max);
@@ -260,7 +267,10 @@ fn from_csv(columns: &[&str], cells: &[&str]) -> ToolReading {
         match *name {
             "test" => reading.operation = Some((*cell).to_owned()),
             "rps" => reading.requests_per_s = units::number(cell),
-            "avg_latency_ms" => latency.mean_us = us,
+            "avg_latency_ms" => {
+                latency.mean_us = us;
+                latency.mean_step_us = Some(1.0);
+            }
             "min_latency_ms" => latency.min_us = us,
             "max_latency_ms" => latency.max_us = us,
             name => {

@@ -99,6 +99,7 @@ fn read_document(json: &Value) -> ToolReading {
 /// A reading of figures by the keys of the document.
 fn reading(figure: impl Fn(&str) -> Option<f64>) -> ToolReading {
     let mut reading = ToolReading::new(Tool::Siege);
+    reading.depth = Some(1);
     let count = |key| figure(key).filter(|n| *n >= 0.0).map(|n| n as u64);
     let above = |key, least: f64| figure(key).filter(|value| *value > 0.0 && *value >= least);
     reading.requests = count("transactions");
@@ -107,11 +108,16 @@ fn reading(figure: impl Fn(&str) -> Option<f64>) -> ToolReading {
     let bytes = above("data_transferred", COARSE_MB).map(|mb| mb * MB);
     reading.bytes_read = bytes.map(units::whole);
     reading.bytes_per_s = above("throughput", COARSE_MB).map(|mb| mb * MB);
+    let per_s = above("transaction_rate", 0.0);
     let worked_out = above("concurrency", 0.0)
-        .zip(above("transaction_rate", 0.0))
+        .zip(per_s)
         .map(|(concurrency, per_s)| concurrency / per_s);
     let mean_s = above("response_time", COARSE_S).or(worked_out);
     reading.latency.mean_us = mean_s.map(|s| s * 1e6);
+    reading.latency.mean_step_us = match above("response_time", COARSE_S) {
+        Some(_) => Some(1e4),
+        None => per_s.map(|per_s| 1e4 / per_s),
+    };
     reading.latency.min_us = above("shortest_transaction", 0.0).map(|s| s * 1e6);
     reading.latency.max_us = above("longest_transaction", 0.0).map(|s| s * 1e6);
     let well = count("successful_transactions");

@@ -141,6 +141,7 @@ fn latency(summary: &Value, few: &[&str]) -> Option<ToolLatency> {
     }
     let us = |key: &str| units::figure(&summary[key]);
     Some(ToolLatency {
+        mean_step_us: None,
         mean_us: us("mean"),
         stdev_us: us("stdev"),
         min_us: us("min"),
@@ -227,13 +228,14 @@ Transfer/sec:     4.00MB
     #[test]
     fn our_own_text_is_recognised_and_not_taken_for_wrks() {
         let wrks = "Running 1s test @ http://a/\n  2 threads and 4 connections\n  \
-                    80 requests in 1.00s, 1.00MB read\nRequests/sec:     80.00\n";
+                    80 requests in 1.00s, 1.00MB read\nRequests/sec:     80.00\n\
+                    Transfer/sec:      1.00MB\n";
         let text = format!("$ weigh load\n{TEXT}{wrks}{TEXT}");
         let found = crate::read_text(&text);
         let own = |lines| ReadError::OwnText { lines };
-        assert_eq!(found.problems, [own((2, 11)), own((16, 25))]);
+        assert_eq!(found.problems, [own((2, 11)), own((17, 26))]);
         let readings: Vec<_> = found.readings.iter().map(|r| (r.tool, r.lines)).collect();
-        assert_eq!(readings, [(Tool::Wrk, (12, 15))]);
+        assert_eq!(readings, [(Tool::Wrk, (12, 16))]);
         let said = found.problems[0].to_string();
         assert!(
             said.contains("lines 2 to 11: ") && said.contains("--format json"),

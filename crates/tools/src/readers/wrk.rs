@@ -3,7 +3,8 @@
 //! Facts of wrk 4: a latency runs from writing a request to the end of its answer, and an answer
 //! that took longer than `--timeout` counts as a request and as a timeout but is left out of the
 //! latencies; a request that is never answered counts nowhere. `Non-2xx or 3xx` are answers with a
-//! status of 400 or more. Without one latency wrk prints `-nan%` and zeros, which are no figures.
+//! status of 400 or more. Without one latency wrk prints `-nan%` and zeros; these, and a quantile of
+//! zero, are no figures.
 //! Bytes are all that was received, with K = 1024. wrk2 prints the same and more ([`super::wrk2`]).
 
 use super::{Reader, wrk2};
@@ -18,7 +19,13 @@ const RESULT: &str = "`Requests/sec: 123.45`";
 pub(super) static READER: Reader = Reader {
     first: "`Running 10s test @ http://...`",
     result: RESULT,
-    gives_up: &["unable to ", "invalid URL", "number of connections must"],
+    gives_up: &[
+        "unable to create thread",
+        "unable to connect to",
+        "unable to resolve",
+        "invalid URL",
+        "number of connections must",
+    ],
     mark: |lines, at| mark(&lines[at]),
     read,
     document: None,
@@ -116,6 +123,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
                     figures.want(line, "`Latency`, mean, deviation, maximum", value)
                 };
                 reading.latency.mean_us = time(1);
+                reading.latency.mean_step_us = words.get(1).and_then(|word| units::step_us(word));
                 reading.latency.stdev_us = time(2);
                 reading.latency.max_us = time(3);
             }
@@ -125,6 +133,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             let value = figures.want(line, "a share and a time", value);
             if let Some((share, value)) = units::percent(words[0]).zip(value)
                 && samples
+                && value > 0.0
                 && !extra.is_uncorrected()
             {
                 set_quantile(&mut reading.latency, share, value);

@@ -78,6 +78,18 @@ pub(crate) fn duration_us(text: &str) -> Option<f64> {
     sum
 }
 
+/// The step of a duration's last digit, in microseconds: 10 of `1.25ms`.
+pub(crate) fn step_us(text: &str) -> Option<f64> {
+    let (digits, unit) = split(text.trim());
+    let decimals = digits
+        .split_once('.')
+        .map_or(0, |(_, decimals)| decimals.len());
+    duration_us(&format!(
+        "{:.decimals$}{unit}",
+        f64::powi(10.0, -(decimals as i32))
+    ))
+}
+
 /// A duration in seconds; a number without a unit is seconds already, as on command lines.
 pub(crate) fn duration_s(text: &str) -> Option<f64> {
     if let Some(seconds) = number(text.trim()) {
@@ -158,6 +170,9 @@ mod tests {
             ("0s", 0.0),
         ] {
             assert_eq!(duration_us(text), Some(us), "{text}");
+        }
+        for (text, step) in [("0.0006 secs", 100.0), ("1.25ms", 10.0), ("29us", 1.0)] {
+            assert_eq!(step_us(text), Some(step), "{text}");
         }
         for text in ["", "12", "ms", "-nanus", "1.2.3ms", "12 parsecs", "1e3ms"] {
             assert_eq!(duration_us(text), None, "{text}");

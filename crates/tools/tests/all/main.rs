@@ -4,6 +4,7 @@
 
 mod any_text;
 mod corpus;
+mod ends;
 mod http_tools;
 mod other_tools;
 mod support;

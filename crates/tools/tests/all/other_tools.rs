@@ -141,7 +141,9 @@ fn k6_is_read_as_a_whole_and_not_by_group() {
         [Some(39_860.0), None, Some(20_110.0), Some(212_400.0)]
     );
     assert_eq!(quantile(&reading.latency, 0.95), Some(48_200.0));
-    assert_eq!((reading.errors.status, reading.errors.verify), (10, 10));
+    // Checks are not requests.
+    assert_eq!((reading.errors.status, reading.errors.total()), (10, 10));
+    assert_eq!(reading.said, ["checks_failed: 0.40% 10 out of 2500"]);
     assert_eq!(
         (reading.bytes_read, reading.bytes_per_s),
         (Some(2_100_000), Some(211e3))
@@ -174,7 +176,8 @@ fn k6_as_json_says_the_same_in_both_forms() {
         summary(&reading.latency),
         [Some(12_500.0), None, Some(2250.0), Some(250_000.0)]
     );
-    assert_eq!((reading.errors.status, reading.errors.verify), (4, 10));
+    assert_eq!((reading.errors.status, reading.errors.total()), (4, 4));
+    assert_eq!(reading.said[0], "checks: ✗ 10");
     assert_eq!(reading.connections, Some(8));
 
     let reading = one("k6-handle-summary.json");

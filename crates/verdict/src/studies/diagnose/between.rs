@@ -20,6 +20,7 @@ struct Load {
     tool: Tool,
     operation: Option<String>,
     keepalive: Option<bool>,
+    depth: Option<u64>,
     offered_per_s: Option<f64>,
     /// Which of the series of its target a reading belongs to.
     series: usize,
@@ -54,6 +55,7 @@ fn loads(readings: &[ToolReading]) -> Vec<Load> {
             tool: r.tool,
             operation: r.operation.clone(),
             keepalive: r.keepalive,
+            depth: r.depth,
             offered_per_s: r.offered_per_s,
             series: last + usize::from(comes_back),
         });
@@ -127,10 +129,7 @@ fn saturated_pair(
     let is = connections >= MORE_CONNECTIONS
         && many.requests_per_s / few.requests_per_s < 1.0 + GAIN
         && many.mean_us / few.mean_us >= QUEUE * connections;
-    is.then_some(Finding {
-        readings: all,
-        diagnosis: Diagnosis::Saturated { few, many },
-    })
+    is.then(|| Finding::new(all, Diagnosis::Saturated { few, many }))
 }
 
 /// Whether two readings are of the same load, whatever they were aimed at.
@@ -194,16 +193,14 @@ fn single_pair(
     let (a, b, _) = *pairs.first()?;
     let mut involved: Vec<usize> = pairs.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
     involved.sort_unstable();
-    Some(Finding {
-        readings: involved,
-        diagnosis: Diagnosis::TargetsOnce {
-            first: first.to_owned(),
-            second: second.to_owned(),
-            once_each,
-            figures: (Figure::of(&readings[a])?, Figure::of(&readings[b])?),
-            ratios: pairs.iter().map(|(_, _, ratio)| *ratio).collect(),
-        },
-    })
+    let diagnosis = Diagnosis::TargetsOnce {
+        first: first.to_owned(),
+        second: second.to_owned(),
+        once_each,
+        figures: (Figure::of(&readings[a])?, Figure::of(&readings[b])?),
+        ratios: pairs.iter().map(|(_, _, ratio)| *ratio).collect(),
+    };
+    Some(Finding::new(involved, diagnosis))
 }
 
 /// Two commands that `time` timed and nothing tells what they were: what a text with two of them
@@ -220,14 +217,12 @@ fn timed_twice(readings: &[ToolReading]) -> Option<Finding> {
         Figure::of(&readings[first])?,
         Figure::of(&readings[second])?,
     );
-    Some(Finding {
-        readings: timed,
-        diagnosis: Diagnosis::TimedOnce {
-            first: a,
-            second: b,
-            ratio: b.ratio_to(a)?,
-        },
-    })
+    let diagnosis = Diagnosis::TimedOnce {
+        first: a,
+        second: b,
+        ratio: b.ratio_to(a)?,
+    };
+    Some(Finding::new(timed, diagnosis))
 }
 
 /// Readings of one target under one load that lie far apart: either two set-ups that nothing in
@@ -265,15 +260,13 @@ fn same_load_differs(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
             continue;
         }
         let (count, low, high) = (figures.len(), *low, *high);
-        found.push(Finding {
-            readings: group,
-            diagnosis: Diagnosis::SameLoadDiffers {
-                count,
-                low,
-                high,
-                ratio,
-            },
-        });
+        let diagnosis = Diagnosis::SameLoadDiffers {
+            count,
+            low,
+            high,
+            ratio,
+        };
+        found.push(Finding::new(group, diagnosis));
     }
     found
 }

@@ -3,6 +3,8 @@
 use readings::{ErrorCounts, ProcessLine, ToolReading};
 use serde::Serialize;
 
+use super::Fact;
+
 /// Something that readings say, or cannot say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
@@ -10,9 +12,21 @@ pub struct Finding {
     pub readings: Vec<usize>,
     /// What is said.
     pub diagnosis: Diagnosis,
+    /// What it rests on that nothing in the text says, in the order of [`FindingKind::needs`]: with
+    /// any of them it is a possibility.
+    pub unknown: Vec<Fact>,
 }
 
 impl Finding {
+    /// A finding that rests on nothing that is unknown.
+    pub(super) fn new(readings: Vec<usize>, diagnosis: Diagnosis) -> Self {
+        Self {
+            readings,
+            diagnosis,
+            unknown: Vec::new(),
+        }
+    }
+
     /// What it is.
     pub fn kind(&self) -> FindingKind {
         match &self.diagnosis {
@@ -28,6 +42,8 @@ impl Finding {
             Diagnosis::Timeouts { .. } => FindingKind::Timeouts,
             Diagnosis::ErrorsLeftOut { .. } => FindingKind::ErrorsLeftOut,
             Diagnosis::WrongAnswersAsSpeed { .. } => FindingKind::WrongAnswersAsSpeed,
+            Diagnosis::OtherLength { .. } => FindingKind::OtherLength,
+            Diagnosis::Said(_) => FindingKind::SaidByTool,
             Diagnosis::OnLoopback { .. } | Diagnosis::ProcessListed { .. } => {
                 FindingKind::SameMachine
             }
@@ -57,14 +73,18 @@ pub enum FindingKind {
     StoodStill,
     /// More connections brought latency and no throughput.
     Saturated,
-    /// Connections opened 1, 3 or 7 s late: their SYN was lost.
+    /// Connections that opened 1, 3 or 7 s late, as one whose SYN was lost.
     SynRetransmission,
     /// Requests that were not answered in time are missing from the latency.
     Timeouts,
-    /// Requests that failed are missing from the latency.
+    /// Requests that failed.
     ErrorsLeftOut,
     /// Answers that were not the expected ones count as throughput.
     WrongAnswersAsSpeed,
+    /// Answers of another length than the first, which may be as good.
+    OtherLength,
+    /// The tool itself says that something went wrong.
+    SaidByTool,
     /// Client and server shared a machine.
     SameMachine,
     /// The client was so busy that it may be what set the throughput.
@@ -73,6 +93,28 @@ pub enum FindingKind {
     SingleMeasurement,
     /// Readings of the same target and load differ.
     SameLoadDiffers,
+}
+
+impl FindingKind {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::ImpossibleMean,
+        Self::CorrectedAfterwards,
+        Self::RoundTripBound,
+        Self::RoundTripSuspected,
+        Self::StoodStill,
+        Self::Saturated,
+        Self::SynRetransmission,
+        Self::Timeouts,
+        Self::ErrorsLeftOut,
+        Self::WrongAnswersAsSpeed,
+        Self::OtherLength,
+        Self::SaidByTool,
+        Self::SameMachine,
+        Self::ClientBusy,
+        Self::SingleMeasurement,
+        Self::SameLoadDiffers,
+    ];
 }
 
 /// What readings say.
@@ -110,6 +152,8 @@ pub enum Diagnosis {
     ErrorsLeftOut {
         errors: ErrorCounts,
         answered: Option<u64>,
+        /// The connections that did open, where they account for the rate.
+        opened: Option<Concurrency>,
     },
     WrongAnswersAsSpeed {
         wrong: u64,
@@ -117,6 +161,12 @@ pub enum Diagnosis {
         share: f64,
         good_per_s: Option<f64>,
     },
+    OtherLength {
+        answers: u64,
+        requests: u64,
+    },
+    /// In the tool's own words.
+    Said(Vec<String>),
     /// The target is on the client's own machine.
     OnLoopback {
         /// The most cores that the client used.

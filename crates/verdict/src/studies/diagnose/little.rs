@@ -2,7 +2,8 @@
 
 use readings::{Tool, ToolReading};
 
-use super::target::{in_flight, is_loopback};
+use super::known::lasted_s;
+use super::target::is_loopback;
 use super::{Concurrency, Diagnosis, Finding, ShownBy, Steadiness};
 
 /// Rounding of printed figures that is let pass.
@@ -11,6 +12,8 @@ const ROUNDING: f64 = 0.02;
 const BUSY: f64 = 0.95;
 /// Below this share connections stood still.
 const STILL: f64 = 0.8;
+/// A longest latency that is not known is at most so many times the mean.
+const LONGEST: f64 = 10.0;
 /// A shorter run is mostly its beginning and its end.
 const SHORT_S: f64 = 1.0;
 /// Latency whose standard deviation is less than this share of its mean hardly varies.
@@ -26,68 +29,83 @@ const MORE: f64 = 1.5;
 /// ...which shows that the server was not full if this share of what they are more came.
 const PROPORTION: f64 = 0.8;
 
+/// The law with all slots of a reading, or with those of the connections that surely opened.
+///
+/// A connection carries one request at once where nothing says how many.
+fn law(r: &ToolReading, only_opened: bool) -> Option<Concurrency> {
+    let connections = r.connections?;
+    let failed = match only_opened {
+        true => Some(r.errors.connect).filter(|failed| *failed < connections),
+        false => None,
+    };
+    let slots = (connections - failed.unwrap_or(0)).saturating_mul(r.depth.unwrap_or(1));
+    let law = Concurrency {
+        requests_per_s: r.requests_per_s?,
+        mean_us: r.latency.mean_us?,
+        slots: slots as f64,
+        are_connections: slots == connections,
+    };
+    (law.requests_per_s > 0.0 && law.mean_us > 0.0 && law.slots > 0.0).then_some(law)
+}
+
+/// The connections of wrk that opened, where some did not and the others account for the rate.
+pub(super) fn opened(r: &ToolReading) -> Option<Concurrency> {
+    let law = law(r, true).filter(|_| r.tool == Tool::Wrk && r.errors.connect > 0)?;
+    let explained = STILL..=1.0 + ROUNDING;
+    (!law.are_connections && explained.contains(&law.reached())).then_some(law)
+}
+
 /// What the law says of one reading.
 pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> Option<Finding> {
     let r = &readings[i];
-    let slots = in_flight(r)?;
-    let concurrency = Concurrency {
-        requests_per_s: r.requests_per_s?,
-        mean_us: r.latency.mean_us?,
-        slots,
-        are_connections: Some(slots as u64) == r.connections,
-    };
-    let (rate, mean_us) = (concurrency.requests_per_s, concurrency.mean_us);
-    if rate <= 0.0 || mean_us <= 0.0 || slots <= 0.0 {
-        return None;
+    let of_all = law(r, false)?;
+    let one = |diagnosis| Some(Finding::new(vec![i], diagnosis));
+    let (rate, mean_us) = (of_all.requests_per_s, of_all.mean_us);
+    let half_step_us = r.latency.mean_step_us.unwrap_or(0.0) / 2.0;
+    let least = rate * (mean_us - half_step_us) / 1e6;
+    // Of the requests that were on the way at an end of the run, a part of the time was before.
+    let ends = lasted_s(r).map_or(0.0, |s| mean_us / 1e6 / s);
+    if least > of_all.slots * (1.0 + ROUNDING + ends) {
+        return one(Diagnosis::ImpossibleMean(of_all));
     }
-    let one = |diagnosis| {
-        Some(Finding {
-            readings: vec![i],
-            diagnosis,
-        })
-    };
-    let reached = concurrency.reached();
-    if reached > 1.0 + ROUNDING {
-        return one(Diagnosis::ImpossibleMean(concurrency));
-    }
-    if reached < STILL && lasted_s(r).is_none_or(|s| s >= SHORT_S) {
+    if let Some(law) = law(r, true)
+        && let Some(seconds) = lasted_s(r).filter(|s| *s >= SHORT_S)
+    {
+        // As a run ends, a connection may wait as long as the longest request takes.
+        let longest_us = r.latency.max_us.unwrap_or(LONGEST * mean_us);
+        let at_ends = law.slots * longest_us / 1e6 / seconds;
         // A closed connection's successor has to be opened first; some tools leave that out.
-        let opening = match (r.keepalive, r.connect.mean_us) {
-            (Some(false), Some(connect_us)) if r.tool != Tool::Ab => connect_us,
-            (Some(false), None) if r.tool != Tool::Ab => return None,
-            _ => 0.0,
+        let opening_us = match (r.keepalive, r.connect.mean_us) {
+            (Some(false), connect_us) if r.tool != Tool::Ab => connect_us,
+            _ => Some(0.0),
         };
-        if rate * (mean_us + opening) / 1e6 >= STILL * slots {
-            return None;
+        let most = |opening_us: f64| rate * (mean_us + half_step_us + opening_us) / 1e6 + at_ends;
+        if opening_us.is_some_and(|us| most(us) < STILL * law.slots) {
+            return one(Diagnosis::StoodStill(law));
         }
-        return one(Diagnosis::StoodStill(concurrency));
     }
-    if reached >= BUSY
+    if least >= BUSY * of_all.slots
         && !saturated
         && !is_loopback(r)
         && let Some(steadiness) = steadiness(r)
     {
         return one(Diagnosis::AllBusy {
-            concurrency,
+            concurrency: of_all,
             steadiness,
             shown_by: shown_by(readings, i),
-            queue_varies: 1.0 / slots.sqrt(),
+            queue_varies: 1.0 / of_all.slots.sqrt(),
         });
     }
     None
-}
-
-/// How long a run lasted.
-fn lasted_s(r: &ToolReading) -> Option<f64> {
-    let requests = r.requests.map(|n| n as f64);
-    r.duration_s.or_else(|| Some(requests? / r.requests_per_s?))
 }
 
 /// Why a latency counts as that of an idle server: near its smallest, or without variation.
 fn steadiness(r: &ToolReading) -> Option<Steadiness> {
     let mean_us = r.latency.mean_us?;
     if let Some(min_us) = r.latency.min_us.filter(|min| *min > 0.0) {
-        let is_near = mean_us <= NEAR_SMALLEST * min_us;
+        // What is printed in coarse steps may be smaller.
+        let step_us = r.latency.mean_step_us.unwrap_or(0.0);
+        let is_near = mean_us <= NEAR_SMALLEST * (min_us - step_us / 2.0);
         return is_near.then_some(Steadiness::NearSmallest { min_us });
     }
     // A deviation of nothing is one that was rounded away.
@@ -129,7 +147,9 @@ fn round_trip(r: &ToolReading) -> Option<(f64, f64)> {
         .quantiles_us
         .iter()
         .find(|(q, _)| (*q - 0.5).abs() < 1e-9);
-    let connect_us = connect.mean_us.or(median.map(|(_, us)| *us))?;
+    // Of many that are opened at once, the first is delayed least.
+    let shortest = connect.min_us.or(median.map(|(_, us)| *us));
+    let connect_us = shortest.or(connect.mean_us).filter(|us| *us > 0.0)?;
     // ab's latency runs from when it begins to connect.
     let trips = match (r.tool, r.keepalive) {
         (Tool::Ab, Some(true)) => return None,

@@ -11,12 +11,15 @@ pub mod words;
 
 mod between;
 mod finding;
+mod known;
 mod little;
 mod single;
 mod syn;
 mod target;
 
 use readings::{FigureTable, ProcessLine, ToolReading};
+
+pub use known::{Fact, State, state};
 
 pub use finding::{
     Concurrency, Diagnosis, Figure, Finding, FindingKind, LateConnects, LevelFigures, ShownBy,
@@ -34,13 +37,13 @@ pub fn process_listed(
         let r = &readings[*i];
         r.tool == process.tool && r.source.as_deref() == source
     };
-    Finding {
-        readings: (0..readings.len()).filter(ours).collect(),
-        diagnosis: Diagnosis::ProcessListed {
+    Finding::new(
+        (0..readings.len()).filter(ours).collect(),
+        Diagnosis::ProcessListed {
             process: process.clone(),
             source: source.map(str::to_owned),
         },
-    }
+    )
 }
 
 /// What a table says that compares subjects by one figure each: the second figure column against the
@@ -52,21 +55,22 @@ pub fn table_compared(table: &FigureTable, source: Option<&str>) -> Vec<Finding>
             .iter()
             .filter_map(|row| Some(row.get(column)? / row.get(1)?))
             .collect();
-        Finding {
-            readings: Vec::new(),
-            diagnosis: Diagnosis::TableOnce {
+        Finding::new(
+            Vec::new(),
+            Diagnosis::TableOnce {
                 lines: table.lines,
                 source: source.map(str::to_owned),
                 first: table.head[1].clone(),
                 column: table.head[column].clone(),
                 ratios,
             },
-        }
+        )
     };
     (2..table.head.len()).map(compared).collect()
 }
 
-/// What readings say, ordered by the first reading that a finding is about.
+/// What readings say, ordered by the first reading that a finding is about. What a finding needs and
+/// nothing says makes it a possibility, or keeps it back ([`FindingKind::needs`]).
 pub fn diagnose(readings: &[ToolReading]) -> Vec<Finding> {
     let between = between::findings(readings);
     let saturated = |i: usize| {
@@ -84,6 +88,10 @@ pub fn diagnose(readings: &[ToolReading]) -> Vec<Finding> {
     found.extend(single::same_machine(readings));
     found.extend(single::corrected(readings));
     found.extend(between);
+    let mut found: Vec<Finding> = found
+        .into_iter()
+        .filter_map(|finding| known::checked(finding, readings))
+        .collect();
     // Stable: findings on the same readings stay in the order above.
     found.sort_by_key(|f| f.readings.first().copied());
     found

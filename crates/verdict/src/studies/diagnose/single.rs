@@ -3,29 +3,40 @@
 use readings::{Tool, ToolReading};
 
 use super::target::is_loopback;
-use super::{Diagnosis, Finding};
+use super::{Diagnosis, Finding, little};
 
 /// A client that uses this share of its threads' cores may be the limit.
 const BUSY: f64 = 0.8;
 
 pub(super) fn findings(readings: &[ToolReading], i: usize) -> Vec<Finding> {
     let r = &readings[i];
-    let found = [timeouts(r), errors(r), wrong_answers(r), client_busy(r)];
+    let said = (!r.said.is_empty()).then(|| Diagnosis::Said(r.said.clone()));
+    let found = [
+        timeouts(r),
+        errors(r),
+        wrong_answers(r),
+        other_length(r),
+        said,
+        client_busy(r),
+    ];
     let found = found.into_iter().flatten();
     found
-        .map(|diagnosis| Finding {
-            readings: vec![i],
-            diagnosis,
-        })
+        .map(|diagnosis| Finding::new(vec![i], diagnosis))
         .collect()
 }
 
 fn timeouts(r: &ToolReading) -> Option<Diagnosis> {
     let timeouts = r.errors.timeout;
     let answered = r.requests.filter(|n| *n > 0);
-    (timeouts > 0).then(|| Diagnosis::Timeouts {
+    // wrk counts a late answer as an answer and as a timeout.
+    let others = match r.tool {
+        Tool::Wrk | Tool::Wrk2 => 0,
+        _ => timeouts,
+    };
+    let share = answered.map(|n| timeouts as f64 / n.saturating_add(others) as f64);
+    (timeouts > 0).then_some(Diagnosis::Timeouts {
         requests: timeouts,
-        share: answered.map(|n| timeouts as f64 / (n + timeouts) as f64),
+        share: share.filter(|share| *share <= 1.0),
     })
 }
 
@@ -34,11 +45,12 @@ fn errors(r: &ToolReading) -> Option<Diagnosis> {
     (e.connect + e.read + e.write > 0).then_some(Diagnosis::ErrorsLeftOut {
         errors: e,
         answered: r.requests,
+        opened: little::opened(r),
     })
 }
 
 fn wrong_answers(r: &ToolReading) -> Option<Diagnosis> {
-    let wrong = r.errors.wrong_answers();
+    let wrong = r.errors.status;
     if wrong == 0 {
         return None;
     }
@@ -49,6 +61,14 @@ fn wrong_answers(r: &ToolReading) -> Option<Diagnosis> {
         requests,
         share,
         good_per_s: r.requests_per_s.map(|rate| rate * (1.0 - share)),
+    })
+}
+
+fn other_length(r: &ToolReading) -> Option<Diagnosis> {
+    let answers = r.errors.verify;
+    (answers > 0).then_some(Diagnosis::OtherLength {
+        answers,
+        requests: r.requests?,
     })
 }
 
@@ -76,12 +96,8 @@ pub(super) fn same_machine(readings: &[ToolReading]) -> Vec<Finding> {
             done[*j] = true;
         }
         let cores = all.iter().filter_map(|j| client_cores(&readings[*j]));
-        found.push(Finding {
-            diagnosis: Diagnosis::OnLoopback {
-                client_cores: cores.reduce(f64::max),
-            },
-            readings: all,
-        });
+        let client_cores = cores.reduce(f64::max);
+        found.push(Finding::new(all, Diagnosis::OnLoopback { client_cores }));
     }
     found
 }
@@ -114,11 +130,9 @@ pub(super) fn corrected(readings: &[ToolReading]) -> Option<Finding> {
         })
         .collect();
     let first = &readings[*changed.first()?];
-    Some(Finding {
-        diagnosis: Diagnosis::CorrectedAfterwards {
-            longest_us: first.latency.max_us?,
-            limit_us: limit_us(first)?,
-        },
-        readings: changed,
-    })
+    let diagnosis = Diagnosis::CorrectedAfterwards {
+        longest_us: first.latency.max_us?,
+        limit_us: limit_us(first)?,
+    };
+    Some(Finding::new(changed, diagnosis))
 }

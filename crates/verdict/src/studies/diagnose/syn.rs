@@ -7,32 +7,32 @@ use super::{Diagnosis, Finding, LateConnects};
 /// When a connection opens whose first SYNs were lost: after the first, the second, the third
 /// retransmission.
 const STEPS_S: [u32; 3] = [1, 3, 7];
-/// A step is met from so much before it, in microseconds, to as much and twice the typical time
-/// after it: the kernel's timers are late by some milliseconds, and what follows takes its time.
+/// A step is met within so many microseconds, and as much more as the latencies below it are spread:
+/// the kernel's timers are late by some milliseconds, and what follows takes its time.
 const TOLERANCE_US: f64 = 50e3;
-/// A step has to stand clear of what is usual: values below it lie within this share of the step.
-const CLEAR: f64 = 0.4;
+/// A step has to be narrow against the distribution: the median and the tolerance are at most this
+/// share of the step each. What is slower or broader meets a step by the way.
+const NARROW: f64 = 0.2;
 
 /// Steps in a reading's latency, or in the time that its connections took to open.
 pub(super) fn finding(readings: &[ToolReading], i: usize) -> Option<Finding> {
     let r = &readings[i];
-    let latency = holds_connecting(r.tool).then_some((false, &r.latency));
-    let (in_connecting, (typical_us, jumps_to)) =
-        [(true, &r.connect)]
-            .into_iter()
-            .chain(latency)
-            .find_map(|(in_connecting, latency)| Some((in_connecting, steps(latency)?)))?;
-    let is_met = |step: &u32| jumps_to.iter().any(|(_, us)| meets(*step, *us, typical_us));
-    Some(Finding {
-        readings: vec![i],
-        diagnosis: Diagnosis::SynRetransmission(LateConnects {
-            in_connecting,
-            typical_us,
-            steps_s: STEPS_S.into_iter().filter(is_met).collect(),
-            jumps_to,
-            without: without_steps(readings, r),
-        }),
-    })
+    // Where no connection was late in opening, the latency has its steps from something else.
+    let may_be_late = r.connect.max_us.is_none_or(|us| us >= 1e6 - TOLERANCE_US);
+    let latency = (holds_connecting(r.tool) && may_be_late).then_some((false, &r.latency));
+    let (in_connecting, found) = [(true, &r.connect)]
+        .into_iter()
+        .chain(latency)
+        .find_map(|(in_connecting, latency)| Some((in_connecting, steps(latency)?)))?;
+    let is_met = |step: &u32| found.jumps_to.iter().any(|(_, us)| found.meets(*step, *us));
+    let late = LateConnects {
+        in_connecting,
+        typical_us: found.typical_us,
+        steps_s: STEPS_S.into_iter().filter(is_met).collect(),
+        without: without_steps(readings, r),
+        jumps_to: found.jumps_to,
+    };
+    Some(Finding::new(vec![i], Diagnosis::SynRetransmission(late)))
 }
 
 /// Whether a tool's latency runs from before a connection is opened, so that a lost SYN can be in
@@ -55,11 +55,29 @@ fn holds_connecting(tool: Tool) -> bool {
 /// Quantiles with their values, the maximum without a share.
 type Quantiles = Vec<(Option<f64>, f64)>;
 
-/// The typical value, and the quantiles from the first that met a step on.
-fn steps(latency: &ToolLatency) -> Option<(f64, Quantiles)> {
+/// A jump by a step.
+struct Steps {
+    /// The median.
+    typical_us: f64,
+    /// How far the values below the jump lie above the median.
+    spread_us: f64,
+    /// The quantiles from the first that met a step on.
+    jumps_to: Quantiles,
+}
+
+impl Steps {
+    fn meets(&self, step_s: u32, us: f64) -> bool {
+        let step_us = f64::from(step_s) * 1e6;
+        let tolerance_us = TOLERANCE_US + self.spread_us;
+        (us - self.typical_us - step_us).abs() <= tolerance_us
+            && f64::max(self.typical_us, tolerance_us) <= NARROW * step_us
+    }
+}
+
+fn steps(latency: &ToolLatency) -> Option<Steps> {
     let quantiles = &latency.quantiles_us;
     let median = quantiles.iter().find(|(q, _)| (*q - 0.5).abs() < 1e-9);
-    let typical = median.map(|(_, us)| *us)?;
+    let typical_us = median.map(|(_, us)| *us)?;
     let mut values: Quantiles = quantiles
         .iter()
         .filter(|(q, _)| *q > 0.5 && *q < 1.0)
@@ -68,22 +86,19 @@ fn steps(latency: &ToolLatency) -> Option<(f64, Quantiles)> {
     let last = quantiles.last().filter(|(q, _)| *q >= 1.0);
     let most = latency.max_us.or(last.map(|(_, us)| *us));
     values.extend(most.map(|us| (None, us)));
-    let mut before = typical;
+    let mut found = Steps {
+        typical_us,
+        spread_us: 0.0,
+        jumps_to: Vec::new(),
+    };
     for (at, (_, us)) in values.iter().enumerate() {
-        let step = STEPS_S.into_iter().find(|s| meets(*s, *us, typical));
-        if let Some(step) = step
-            && before - typical < CLEAR * f64::from(step) * 1e6
-        {
-            return Some((typical, values.split_off(at)));
+        if STEPS_S.into_iter().any(|step| found.meets(step, *us)) {
+            found.jumps_to = values.split_off(at);
+            return Some(found);
         }
-        before = *us;
+        found.spread_us = us - typical_us;
     }
     None
-}
-
-fn meets(step_s: u32, us: f64, typical_us: f64) -> bool {
-    let late_us = us - typical_us - f64::from(step_s) * 1e6;
-    -TOLERANCE_US <= late_us && late_us <= TOLERANCE_US + 2.0 * typical_us
 }
 
 /// A reading of the same target with keep-alive, whose latency shows no steps.

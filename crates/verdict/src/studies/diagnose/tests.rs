@@ -135,7 +135,7 @@ fn connections_that_stood_still_and_what_the_mean_leaves_out() {
     assert_eq!(at, [0, 1, 2, 3]);
     let timeouts = Diagnosis::Timeouts {
         requests: 313,
-        share: Some(313.0 / 20_524.0),
+        share: Some(313.0 / 20_211.0),
     };
     assert_eq!(*only(&found, FindingKind::Timeouts), timeouts);
     only(&found, FindingKind::ErrorsLeftOut);

@@ -5,13 +5,21 @@ mod name;
 mod tests;
 
 use crate::diagnose::{
-    Concurrency, Diagnosis, Figure, Finding, FindingKind, LateConnects, LevelFigures, ShownBy,
-    Steadiness,
+    Concurrency, Diagnosis, Fact, Figure, Finding, FindingKind, LateConnects, LevelFigures,
+    ShownBy, Steadiness,
 };
 use readings::text::{counted, grouped, listed, number, percent};
 use readings::{ErrorCounts, Tool, ToolReading};
 
 use name::{lines, name, part, per_s, share, time};
+
+/// What findings of a kind are, in a few words; possible ones rest on something that is unknown.
+pub fn heading(kind_of: FindingKind, possible: bool) -> String {
+    match possible {
+        true => format!("possibly: {}", kind(kind_of)),
+        false => kind(kind_of).to_owned(),
+    }
+}
 
 /// What a kind of finding is, in a few words.
 pub fn kind(kind: FindingKind) -> &'static str {
@@ -24,8 +32,10 @@ pub fn kind(kind: FindingKind) -> &'static str {
         FindingKind::Saturated => "saturated",
         FindingKind::SynRetransmission => "SYNs sent again",
         FindingKind::Timeouts => "timeouts left out",
-        FindingKind::ErrorsLeftOut => "errors left out",
+        FindingKind::ErrorsLeftOut => "errors",
         FindingKind::WrongAnswersAsSpeed => "wrong answers as speed",
+        FindingKind::OtherLength => "answers of another length",
+        FindingKind::SaidByTool => "the tool's own words",
         FindingKind::SameMachine => "client on the same machine",
         FindingKind::ClientBusy => "busy client",
         FindingKind::SingleMeasurement => "one measurement only",
@@ -35,12 +45,50 @@ pub fn kind(kind: FindingKind) -> &'static str {
 
 /// A finding with the figures that it rests on. `readings` are all that were diagnosed.
 pub fn diagnosis(finding: &Finding, readings: &[ToolReading]) -> String {
+    let said = said(finding, readings);
+    if finding.unknown.is_empty() {
+        return said;
+    }
+    let if_so = finding.unknown.iter().map(|fact| usual(*fact).to_owned());
+    let if_so: Vec<String> = if_so.collect();
+    format!(
+        "{said} That holds if {}, which the text does not tell.",
+        listed(&if_so)
+    )
+}
+
+/// What is usual where nothing says it.
+fn usual(fact: Fact) -> &'static str {
+    match fact {
+        Fact::Depth => "each connection had one request on the way at once (no script, no option)",
+        Fact::NoPauses => "nothing paused between requests",
+        Fact::Version => "this is wrk 4",
+        Fact::Connecting => "connections were slow to open",
+        Fact::Packets => "packets were lost",
+        Fact::SameContent => "all answers should have one length",
+        Fact::Place => "this address is no tunnel and both had the same CPUs",
+        // They are known, or nothing is said.
+        Fact::Rate
+        | Fact::Mean
+        | Fact::Longest
+        | Fact::Duration
+        | Fact::Connections
+        | Fact::FromSending => "the figures are right",
+    }
+}
+
+fn said(finding: &Finding, readings: &[ToolReading]) -> String {
     let rows: Vec<&ToolReading> = finding.readings.iter().map(|i| &readings[*i]).collect();
     let who = || rows.first().map_or_else(String::new, |first| name(first));
     match &finding.diagnosis {
         Diagnosis::ImpossibleMean(c) => {
-            let why = match rows.first().map(|first| first.tool) {
-                Some(Tool::Wrk) => "; wrk 4 corrects its latencies after the fact",
+            let why = match rows.first() {
+                Some(first) if first.tool == Tool::Wrk => {
+                    "; wrk 4 corrects its latencies after the fact"
+                }
+                Some(first) if first.tool == Tool::Hey && first.requests > Some(1_000_000) => {
+                    "; hey divides the sum of all times by a million at the most"
+                }
                 _ => "",
             };
             format!(
@@ -54,9 +102,9 @@ pub fn diagnosis(finding: &Finding, readings: &[ToolReading]) -> String {
             )
         }
         Diagnosis::StoodStill(c) => format!(
-            "{}: {} / {} would be {} requests/s, and {} were measured, {} of that: connections \
-             stood still for {} of the time (waiting for an answer that was given up, for a new \
-             connection, or for the client), and the mean latency leaves that out.",
+            "{}: {} / {} would be {} requests/s, and {} were measured, {} of that: for {} of \
+             the time connections waited for something that the mean latency leaves out (an answer \
+             that came too late or never, a new connection, the client).",
             who(),
             slots(c),
             time(c.mean_us),
@@ -137,13 +185,36 @@ pub fn diagnosis(finding: &Finding, readings: &[ToolReading]) -> String {
                 mean.unwrap_or_default()
             )
         }
-        Diagnosis::ErrorsLeftOut { errors, answered } => {
-            let of = answered.map(|n| format!(" beside {} that were answered", grouped(n)));
+        Diagnosis::ErrorsLeftOut {
+            errors,
+            answered,
+            opened,
+        } => {
+            let tool = rows.first().map(|first| first.tool);
+            let (of, latency) = match tool.and_then(are_left_out) {
+                Some(true) => (
+                    "beside {} that were answered",
+                    "; the latency leaves them out",
+                ),
+                Some(false) => ("of {}, and their times are in the latency", ""),
+                None => ("beside {} that it counts", ""),
+            };
+            let of = answered.map(|n| format!(" {}", of.replace("{}", &grouped(n))));
+            let opened = opened.map(|c| {
+                format!(
+                    ". The {} that opened explain the rate: {} / {} = {} requests/s",
+                    grouped(c.slots as u64),
+                    grouped(c.slots as u64),
+                    time(c.mean_us),
+                    grouped(c.bound_per_s().round() as u64)
+                )
+            });
             format!(
-                "{}: {}{}; the latency leaves them out.",
+                "{}: {}{}{latency}{}.",
                 who(),
-                failed(errors),
-                of.unwrap_or_default()
+                failed(errors, tool),
+                of.unwrap_or_default(),
+                opened.unwrap_or_default()
             )
         }
         Diagnosis::WrongAnswersAsSpeed {
@@ -156,14 +227,28 @@ pub fn diagnosis(finding: &Finding, readings: &[ToolReading]) -> String {
             let good = all.zip(*good_per_s).map(|(all, good)| {
                 format!(": {} requests/s are {} good ones", per_s(all), per_s(good))
             });
+            let (what, are) = match rows.first().is_some_and(|first| first.tool == Tool::K6) {
+                true => ("requests", "failed (an error status, or no answer)"),
+                false => ("answers", "had an error status"),
+            };
             format!(
-                "{}: {} of {} answers ({}) were not the expected ones, and count as throughput{}.",
+                "{}: {} of {} {what} ({}) {are}, and count as throughput{}.",
                 who(),
                 grouped(*wrong),
                 grouped(*requests),
                 part(*of),
                 good.unwrap_or_default()
             )
+        }
+        Diagnosis::OtherLength { answers, requests } => format!(
+            "{}: {} of {} answers had another length than the first one: they are failures.",
+            who(),
+            grouped(*answers),
+            grouped(*requests)
+        ),
+        Diagnosis::Said(said) => {
+            let said: Vec<String> = said.iter().map(|words| format!("`{words}`")).collect();
+            format!("{}: it says {}.", who(), listed(&said))
         }
         Diagnosis::OnLoopback { client_cores } => on_loopback(&rows, *client_cores),
         Diagnosis::ProcessListed { process, source } => format!(
@@ -336,8 +421,8 @@ fn saturated(few: &LevelFigures, many: &LevelFigures, rows: &[&ToolReading]) -> 
     let target = rows.first().and_then(|first| first.url.as_deref());
     format!(
         "{few_connections} to {} connections to {}{}: {} times the connections bring {} {} \
-         throughput ({} requests/s against {}) and {} times the latency ({} against {}): the target \
-         was saturated at {few_connections} connections or before.",
+         throughput ({} requests/s against {}) and {} times the latency ({} against {}): the target, \
+         or what is before it, was saturated at {few_connections} connections or before.",
         many.connections,
         target.unwrap_or("the target"),
         at(rows),
@@ -369,8 +454,8 @@ fn late_connects(late: &LateConnects, without: Option<&ToolReading>) -> String {
         format!("; with keep-alive{at} there are none")
     });
     format!(
-        "{what} has a median of {} and then jumps to {}: steps of {} over the median are SYNs that \
-         were lost and sent again (1, 3 and 7 s after the first), as a full accept queue does it{}.",
+        "{what} has a median of {} and then jumps to {}: steps of {} over the median are what SYNs \
+         do that are sent again (1, 3 and 7 s after the first), as with a full accept queue{}.",
         time(late.typical_us),
         listed(&places),
         listed(&met),
@@ -383,17 +468,41 @@ fn percentile(q: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn failed(e: &ErrorCounts) -> String {
-    let kinds: Vec<String> = [(e.connect, "connect"), (e.read, "read"), (e.write, "write")]
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, kind)| format!("{} {kind}", grouped(*count)))
-        .collect();
-    format!(
-        "{} failed on the way ({})",
-        counted((e.connect + e.read + e.write) as usize, "request"),
-        listed(&kinds)
-    )
+/// Whether a tool's latency leaves out requests that failed; nothing where that is not known. What
+/// ab closes early counts among its complete requests.
+fn are_left_out(tool: Tool) -> Option<bool> {
+    match tool {
+        Tool::Wrk | Tool::Wrk2 | Tool::Httperf | Tool::H2load | Tool::Hey | Tool::Oha => Some(true),
+        Tool::Ab | Tool::K6 => Some(false),
+        _ => None,
+    }
+}
+
+fn failed(e: &ErrorCounts, tool: Option<Tool>) -> String {
+    let mut said = Vec::new();
+    if e.connect > 0 {
+        let times = counted(e.connect as usize, "attempt");
+        said.push(format!("{times} to open a connection failed"));
+    }
+    let kinds = [(e.read, "read"), (e.write, "write")];
+    let broken = e.read.saturating_add(e.write);
+    if broken > 0 {
+        let kinds = match tool {
+            Some(Tool::Siege | Tool::K6) => {
+                "(an error status or a broken connection, it does not say which)".to_owned()
+            }
+            _ => {
+                let kinds = kinds.iter().filter(|(count, _)| *count > 0);
+                let kinds = kinds.map(|(count, kind)| format!("{} {kind}", grouped(*count)));
+                format!("on the way ({})", listed(&kinds.collect::<Vec<_>>()))
+            }
+        };
+        said.push(format!(
+            "{} failed {kinds}",
+            counted(broken as usize, "request")
+        ));
+    }
+    listed(&said)
 }
 
 fn on_loopback(rows: &[&ToolReading], client_cores: Option<f64>) -> String {

@@ -78,9 +78,9 @@ fn what_stood_still_and_what_was_left_out() {
     assert_eq!(
         sentence(&far, FindingKind::StoodStill),
         "wrk with 400 connections: 400 connections / 257.69 ms would be 1,552 requests/s, and \
-         672.87 were measured, 43% of that: connections stood still for 57% of the time (waiting \
-         for an answer that was given up, for a new connection, or for the client), and the mean \
-         latency leaves that out."
+         672.87 were measured, 43% of that: for 57% of the time connections waited for something that \
+         the mean latency leaves out (an answer that came too late or never, a new connection, the \
+         client)."
     );
     assert_eq!(
         sentence(&far, FindingKind::Timeouts),
@@ -101,7 +101,8 @@ fn saturation_and_a_mean_that_cannot_be() {
         sentence(&readings, FindingKind::Saturated),
         "96 to 400 connections to http://x86:8080/cgi-bin/second.pl: 4.2 times the connections \
          bring 3.7% more throughput (2,386.73 requests/s against 2,302.67) and 3.6 times the \
-         latency (165.6 ms against 46.27 ms): the target was saturated at 96 connections or before."
+         latency (165.6 ms against 46.27 ms): the target, or what is \
+         before it, was saturated at 96 connections or before."
     );
     assert_eq!(
         sentence(&readings, FindingKind::ImpossibleMean),
@@ -111,7 +112,8 @@ fn saturation_and_a_mean_that_cannot_be() {
     );
     let said = sentence(&readings, FindingKind::CorrectedAfterwards);
     let end = "In 3 readings the longest is more than twice that, as 1.98 s over 594.47 ms in the \
-               first of them; mean and quantiles there are partly made up.";
+               first of them; mean and quantiles there are partly made up. That holds if this is wrk \
+               4, which the text does not tell.";
     assert!(said.ends_with(end), "{said}");
 }
 
@@ -221,7 +223,9 @@ fn a_client_on_the_machine_that_it_measures() {
     assert_eq!(
         sentence(&[r], FindingKind::SameMachine),
         "httperf: the target is http://127.0.0.1:4567/, so client and server took CPU time from \
-         each other (httperf took 57% of a core itself): the throughput is that of the two together."
+         each other (httperf took 57% of a core itself): the throughput is that of the two together. \
+         That holds if this address is no tunnel and both had the same CPUs, which the text does \
+         not tell."
     );
     let process = ProcessLine {
         tool: Tool::Httperf,
@@ -258,8 +262,9 @@ fn steps_of_whole_seconds_are_lost_syns() {
     assert_eq!(
         sentence(&[late], FindingKind::SynRetransmission),
         "ab: latency has a median of 98 ms and then jumps to p98 1.095 s, p99 5.284 s and a \
-         maximum of 5.939 s: steps of 1 s over the median are SYNs that were lost and sent again (1, \
-         3 and 7 s after the first), as a full accept queue does it."
+         maximum of 5.939 s: steps of 1 s over the median are what SYNs do that are sent again \
+         (1, 3 and 7 s after the first), as with a full accept queue. That holds if connections were \
+         slow to open and packets were lost, which the text does not tell."
     );
     let url = Some("http://a.example/".to_owned());
     let mut without = ab(&[(50.0, 98.0), (99.0, 120.0)]);
@@ -274,8 +279,9 @@ fn steps_of_whole_seconds_are_lost_syns() {
     assert_eq!(
         sentence(&[without, with], FindingKind::SynRetransmission),
         "ab: connecting has a median of 40 ms and then jumps to a maximum of 3.05 s: steps of 3 s \
-         over the median are SYNs that were lost and sent again (1, 3 and 7 s after the first), as a \
-         full accept queue does it; with keep-alive (lines 20 to 30) there are none."
+         over the median are what SYNs do that are sent again (1, 3 and 7 s after the first), as with \
+         a full accept queue; with keep-alive (lines 20 to 30) there are none. That holds if packets \
+         were lost, which the text does not tell."
     );
 }
 
@@ -286,7 +292,7 @@ fn wrong_answers_count_as_throughput() {
     r.errors.status = 75_000;
     assert_eq!(
         sentence(&[r], FindingKind::WrongAnswersAsSpeed),
-        "wrk with 10 connections: 75,000 of 150,000 answers (50.0%) were not the expected ones, and \
-         count as throughput: 5,000 requests/s are 2,500 good ones."
+        "wrk with 10 connections: 75,000 of 150,000 answers (50.0%) had an error status, and count as \
+         throughput: 5,000 requests/s are 2,500 good ones."
     );
 }
