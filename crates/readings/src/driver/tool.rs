@@ -27,6 +27,16 @@ pub enum Tool {
     K6,
     RedisBenchmark,
     Siege,
+    Autocannon,
+    Vegeta,
+    Bombardier,
+    Locust,
+    Gatling,
+    /// Apache JMeter.
+    Jmeter,
+    Artillery,
+    /// ghz, for gRPC.
+    Ghz,
     /// Our own engine, by the command line: `weigh load`.
     Weigh,
     /// The shell's `time`, or GNU time.
@@ -35,7 +45,7 @@ pub enum Tool {
 
 impl Tool {
     /// All of them.
-    pub const ALL: [Tool; 12] = [
+    pub const ALL: [Tool; 20] = [
         Tool::Wrk,
         Tool::Wrk2,
         Tool::Ab,
@@ -46,6 +56,14 @@ impl Tool {
         Tool::K6,
         Tool::RedisBenchmark,
         Tool::Siege,
+        Tool::Autocannon,
+        Tool::Vegeta,
+        Tool::Bombardier,
+        Tool::Locust,
+        Tool::Gatling,
+        Tool::Jmeter,
+        Tool::Artillery,
+        Tool::Ghz,
         Tool::Weigh,
         Tool::Time,
     ];
@@ -63,9 +81,25 @@ impl Tool {
             Tool::K6 => "k6",
             Tool::RedisBenchmark => "redis-benchmark",
             Tool::Siege => "siege",
+            Tool::Autocannon => "autocannon",
+            Tool::Vegeta => "vegeta",
+            Tool::Bombardier => "bombardier",
+            Tool::Locust => "locust",
+            Tool::Gatling => "gatling",
+            Tool::Jmeter => "jmeter",
+            Tool::Artillery => "artillery",
+            Tool::Ghz => "ghz",
             Tool::Weigh => "weigh",
             Tool::Time => "time",
         }
+    }
+
+    /// Whether its latencies are also those of requests that failed.
+    pub fn times_failures(self) -> bool {
+        matches!(
+            self,
+            Tool::Vegeta | Tool::Bombardier | Tool::Locust | Tool::Gatling | Tool::Jmeter
+        )
     }
 }
 
@@ -94,6 +128,8 @@ impl FromStr for Tool {
 pub struct ToolLatency {
     /// The arithmetic mean.
     pub mean_us: Option<f64>,
+    /// The step in which the tool prints the mean, where that is known.
+    pub mean_step_us: Option<f64>,
     /// The standard deviation.
     pub stdev_us: Option<f64>,
     pub min_us: Option<f64>,
@@ -138,6 +174,10 @@ pub struct ToolReading {
     pub connections: Option<u64>,
     /// Whether connections were used for more than one request.
     pub keepalive: Option<bool>,
+    /// Requests that a connection has on the way at once, at the most.
+    pub depth: Option<u64>,
+    /// Whether each request follows an answer, without a rate or a pause between.
+    pub closed_loop: Option<bool>,
     /// The rate that was asked for (open loop).
     pub offered_per_s: Option<f64>,
     /// Complete answers.
@@ -158,6 +198,8 @@ pub struct ToolReading {
     pub first_byte: ToolLatency,
     /// Failures, as far as the tool tells their kinds apart.
     pub errors: ErrorCounts,
+    /// Requests that failed without a word how; they are in none of the errors.
+    pub unexplained: u64,
     /// CPU time that the tool took itself, user and system: as it says, or as `time` says of it.
     /// Of [`Tool::Time`] it is that of the command.
     pub client_cpu_s: Option<f64>,
@@ -177,6 +219,8 @@ impl ToolReading {
             threads: None,
             connections: None,
             keepalive: None,
+            depth: None,
+            closed_loop: None,
             offered_per_s: None,
             requests: None,
             duration_s: None,
@@ -187,6 +231,7 @@ impl ToolReading {
             connect: ToolLatency::default(),
             first_byte: ToolLatency::default(),
             errors: ErrorCounts::default(),
+            unexplained: 0,
             client_cpu_s: None,
         }
     }

@@ -141,6 +141,7 @@ fn latency(summary: &Value, few: &[&str]) -> Option<ToolLatency> {
     }
     let us = |key: &str| units::figure(&summary[key]);
     Some(ToolLatency {
+        mean_step_us: None,
         mean_us: us("mean"),
         stdev_us: us("stdev"),
         min_us: us("min"),

@@ -5,6 +5,7 @@ use tools::{ReadError, Tool, ToolLatency, read_output};
 
 const NONE: ToolLatency = ToolLatency {
     mean_us: None,
+    mean_step_us: None,
     stdev_us: None,
     min_us: None,
     max_us: None,

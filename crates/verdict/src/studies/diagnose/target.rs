@@ -31,6 +31,18 @@ pub(super) fn in_flight(reading: &ToolReading) -> Option<f64> {
         // Streams per connection and pauses between pages, which a reading does not hold; what there
         // is to say of its own figures `weigh load` says itself.
         Tool::Weigh => return None,
+        Tool::Autocannon | Tool::Bombardier | Tool::Ghz if reading.closed_loop == Some(true) => {
+            reading.depth? as f64
+        }
+        // Of the others nobody knows the pauses, or the connections.
+        Tool::Autocannon
+        | Tool::Bombardier
+        | Tool::Ghz
+        | Tool::Vegeta
+        | Tool::Locust
+        | Tool::Gatling
+        | Tool::Jmeter
+        | Tool::Artillery => return None,
         // Streams per connection, which the output does not tell.
         Tool::H2load => {
             reading.command.as_ref()?;
