@@ -27,6 +27,7 @@ impl Finding {
             Diagnosis::SynRetransmission(_) => FindingKind::SynRetransmission,
             Diagnosis::Timeouts { .. } => FindingKind::Timeouts,
             Diagnosis::ErrorsLeftOut { .. } => FindingKind::ErrorsLeftOut,
+            Diagnosis::Failures { .. } => FindingKind::Failures,
             Diagnosis::WrongAnswersAsSpeed { .. } => FindingKind::WrongAnswersAsSpeed,
             Diagnosis::OnLoopback { .. } | Diagnosis::ProcessListed { .. } => {
                 FindingKind::SameMachine
@@ -63,6 +64,8 @@ pub enum FindingKind {
     Timeouts,
     /// Requests that failed are missing from the latency.
     ErrorsLeftOut,
+    /// Requests failed in ways that the tool does not tell, or are in the latency.
+    Failures,
     /// Answers that were not the expected ones count as throughput.
     WrongAnswersAsSpeed,
     /// Client and server shared a machine.
@@ -110,6 +113,14 @@ pub enum Diagnosis {
     ErrorsLeftOut {
         errors: ErrorCounts,
         answered: Option<u64>,
+    },
+    /// Failures of which the tool does not tell how, or whose times are in the latency.
+    Failures {
+        /// Those that it tells of, without wrong answers.
+        errors: ErrorCounts,
+        unexplained: u64,
+        answered: Option<u64>,
+        in_latency: bool,
     },
     WrongAnswersAsSpeed {
         wrong: u64,

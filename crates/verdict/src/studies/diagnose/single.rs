@@ -1,6 +1,6 @@
 //! What one reading leaves out, and who made the load.
 
-use readings::{Tool, ToolReading};
+use readings::{ErrorCounts, Tool, ToolReading};
 
 use super::target::is_loopback;
 use super::{Diagnosis, Finding};
@@ -10,7 +10,10 @@ const BUSY: f64 = 0.8;
 
 pub(super) fn findings(readings: &[ToolReading], i: usize) -> Vec<Finding> {
     let r = &readings[i];
-    let found = [timeouts(r), errors(r), wrong_answers(r), client_busy(r)];
+    let found = match failures(r) {
+        Some(failures) => [Some(failures), None, wrong_answers(r), client_busy(r)],
+        None => [timeouts(r), errors(r), wrong_answers(r), client_busy(r)],
+    };
     let found = found.into_iter().flatten();
     found
         .map(|diagnosis| Finding {
@@ -18,6 +21,23 @@ pub(super) fn findings(readings: &[ToolReading], i: usize) -> Vec<Finding> {
             diagnosis,
         })
         .collect()
+}
+
+/// Failures in a latency, or of an unknown kind.
+fn failures(r: &ToolReading) -> Option<Diagnosis> {
+    let errors = ErrorCounts {
+        status: 0,
+        verify: 0,
+        ..r.errors
+    };
+    let in_latency = r.tool.times_failures() && r.requests != Some(0);
+    let is_one = r.unexplained > 0 || (in_latency && errors.total() > 0);
+    is_one.then_some(Diagnosis::Failures {
+        errors,
+        unexplained: r.unexplained,
+        answered: r.requests,
+        in_latency,
+    })
 }
 
 fn timeouts(r: &ToolReading) -> Option<Diagnosis> {

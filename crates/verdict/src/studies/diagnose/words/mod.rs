@@ -25,6 +25,7 @@ pub fn kind(kind: FindingKind) -> &'static str {
         FindingKind::SynRetransmission => "SYNs sent again",
         FindingKind::Timeouts => "timeouts left out",
         FindingKind::ErrorsLeftOut => "errors left out",
+        FindingKind::Failures => "failures",
         FindingKind::WrongAnswersAsSpeed => "wrong answers as speed",
         FindingKind::SameMachine => "client on the same machine",
         FindingKind::ClientBusy => "busy client",
@@ -145,6 +146,33 @@ pub fn diagnosis(finding: &Finding, readings: &[ToolReading]) -> String {
                 failed(errors),
                 of.unwrap_or_default()
             )
+        }
+        Diagnosis::Failures {
+            errors,
+            unexplained,
+            answered,
+            in_latency,
+        } => {
+            let mut parts = Vec::new();
+            if errors.connect + errors.read + errors.write > 0 {
+                parts.push(failed(errors));
+            }
+            if errors.timeout > 0 {
+                let late = counted(errors.timeout as usize, "request");
+                parts.push(format!("{late} ran into the time limit"));
+            }
+            if *unexplained > 0 {
+                let lost = counted(*unexplained as usize, "request");
+                parts.push(format!("{lost} failed, and the output does not say how"));
+            }
+            let latency = match in_latency {
+                true => "their times are in the latency, which is not that of answers alone",
+                false => "the latency leaves them out",
+            };
+            let of = answered.filter(|_| !in_latency || *unexplained == 0);
+            let of = of.map(|n| format!(", beside {} that were answered", grouped(n)));
+            let of = of.unwrap_or_default();
+            format!("{}: {}{of}; {latency}.", who(), listed(&parts))
         }
         Diagnosis::WrongAnswersAsSpeed {
             wrong,
