@@ -106,6 +106,20 @@ pub(super) fn count_statuses<'a>(
     reading.requests = Some(answers);
 }
 
+/// Takes those that failed without an answer out of a count and a rate of all requests.
+pub(super) fn leave_unanswered_out(
+    reading: &mut ToolReading,
+    all: Option<u64>,
+    all_per_s: Option<f64>,
+) {
+    let unanswered = reading.errors.total() - reading.errors.wrong_answers();
+    let answers = all.map(|all| all.saturating_sub(unanswered));
+    let part = answers.zip(all.filter(|all| *all > 0));
+    let part = part.map_or(1.0, |(answers, all)| answers as f64 / all as f64);
+    reading.requests = answers;
+    reading.requests_per_s = all_per_s.map(|rate| rate * part);
+}
+
 /// Whether a tool printed something that stands for no value, as it does without any sample.
 pub(super) fn is_absent(text: &str) -> bool {
     let text = text.to_ascii_lowercase();

@@ -9,7 +9,7 @@
 
 use crate::mark::Mark;
 use crate::readers::Reader;
-use crate::reading::{Figures, coarse_mean, count_failure, set_named, sum};
+use crate::reading::{Figures, coarse_mean, count_failure, leave_unanswered_out, set_named, sum};
 use crate::text::lines::Line;
 use crate::text::{named, units};
 use crate::{Tool, ToolReading};
@@ -137,11 +137,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
         reading.errors = Default::default();
         reading.unexplained = failed;
     }
-    let unanswered = reading.errors.total() - reading.errors.wrong_answers();
-    reading.requests = all.map(|all| all.saturating_sub(unanswered));
-    let part = reading.requests.zip(all.filter(|all| *all > 0));
-    let part = part.map_or(1.0, |(answers, all)| answers as f64 / all as f64);
-    reading.requests_per_s = rate_per_s.map(|rate| rate * part);
+    leave_unanswered_out(&mut reading, all, rate_per_s);
     coarse_mean(&mut reading.latency, STEP_US);
     vec![reading]
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::mark::Mark;
 use crate::readers::{Document, Reader};
-use crate::reading::{Figures, count_failure, set_named, sum};
+use crate::reading::{Figures, count_failure, leave_unanswered_out, set_named, sum};
 use crate::text::lines::{Line, next_filled};
 use crate::text::{named, units};
 use crate::{Tool, ToolReading};
@@ -100,13 +100,8 @@ fn count_error(reading: &mut ToolReading, said: &str, count: u64) {
 
 /// Makes answers of calls.
 fn complete(reading: &mut ToolReading, calls: Option<u64>, calls_per_s: Option<f64>) {
-    let failed = reading.errors.total();
-    let unanswered = failed - reading.errors.wrong_answers();
-    reading.requests = calls.map(|all| all.saturating_sub(unanswered));
-    let part = reading.requests.zip(calls.filter(|all| *all > 0));
-    let part = part.map_or(1.0, |(answers, all)| answers as f64 / all as f64);
-    reading.requests_per_s = calls_per_s.map(|rate| rate * part);
-    if failed > 0 {
+    leave_unanswered_out(reading, calls, calls_per_s);
+    if reading.errors.total() > 0 {
         reading.latency.mean_us = None;
     }
 }

@@ -10,7 +10,7 @@
 
 use crate::mark::Mark;
 use crate::readers::Reader;
-use crate::reading::{Figures, coarse_mean, count_failure, set_named, sum};
+use crate::reading::{Figures, coarse_mean, count_failure, leave_unanswered_out, set_named, sum};
 use crate::text::lines::Line;
 use crate::text::{named, units};
 use crate::{Tool, ToolReading};
@@ -65,20 +65,16 @@ fn mark(line: &Line) -> Option<Mark> {
     }
 }
 
-/// The cells of `Aggregated  188  5(2.66%) | 16  1  234  9 | 121.12  3.22`.
-fn row(text: &str) -> Option<(&str, [&str; 3])> {
+/// Name, requests, failures, times and rate of
+/// `Aggregated  188  5(2.66%) | 16  1  234  9 | 121.12  3.22`.
+fn row(text: &str) -> Option<(&str, &str, &str, Vec<&str>, &str)> {
     let mut parts = text.rsplitn(3, '|');
-    let (rates, times, counts) = (parts.next()?, parts.next()?, parts.next()?);
-    let counts = counts.trim().strip_suffix("%)")?;
-    let (counts, _) = counts.rsplit_once('(')?;
+    let rate = parts.next()?.split_whitespace().next()?;
+    let times: Vec<&str> = parts.next()?.split_whitespace().collect();
+    let (counts, _) = parts.next()?.trim().strip_suffix("%)")?.rsplit_once('(')?;
     let (name, failures) = counts.rsplit_once(char::is_whitespace)?;
     let (name, requests) = name.trim_end().rsplit_once(char::is_whitespace)?;
-    (times.split_whitespace().count() == 4)
-        .then_some((name, [requests, failures, ""]))
-        .map(|(name, [requests, failures, _])| {
-            let rate = rates.split_whitespace().next().unwrap_or("");
-            (name.trim(), [requests, failures, rate])
-        })
+    (times.len() == 4).then(|| (name.trim(), requests, failures, times, rate))
 }
 
 /// The whole numbers at the end of a row of quantiles.
@@ -88,11 +84,8 @@ fn quantiles(line: &Line) -> Option<Vec<f64>> {
         .iter()
         .rposition(|word| units::count(word).is_none())?
         + 1;
-    let values: Vec<f64> = words[from..]
-        .iter()
-        .filter_map(|word| units::number(word))
-        .collect();
-    (values.len() >= 6).then_some(values)
+    let values = words[from..].iter().filter_map(|word| units::number(word));
+    (words.len() >= from + 6).then(|| values.collect())
 }
 
 /// `2   GET /some: ConnectionResetError(104, ...)`.
@@ -110,18 +103,6 @@ struct Said {
     rate_per_s: Option<f64>,
 }
 
-impl Said {
-    fn complete(&self, reading: &mut ToolReading) {
-        let told = reading.errors.total();
-        reading.unexplained = self.failures.saturating_sub(told);
-        let unanswered = told - reading.errors.wrong_answers();
-        reading.requests = self.all.map(|all| all.saturating_sub(unanswered));
-        let answered = reading.requests.zip(self.all.filter(|all| *all > 0));
-        let part = answered.map_or(1.0, |(answers, all)| answers as f64 / all as f64);
-        reading.requests_per_s = self.rate_per_s.map(|rate| rate * part);
-    }
-}
-
 fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Locust);
     let mut said = Said::default();
@@ -135,7 +116,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             reading.connections = users
                 .and_then(|(_, n)| units::count(n))
                 .or(reading.connections);
-        } else if let Some((name, [requests, failures, rate])) = row(text) {
+        } else if let Some((name, requests, failures, times, rate)) = row(text) {
             if !matches!(name, "Aggregated" | "Total") {
                 continue;
             }
@@ -144,7 +125,6 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
                 failures: figures.want(line, ROW, units::count(failures)).unwrap_or(0),
                 rate_per_s: figures.want(line, ROW, units::number(rate)),
             };
-            let times = text.rsplit('|').nth(1).unwrap_or("").split_whitespace();
             reading.latency = Default::default();
             for (name, time) in ["avg", "min", "max", "med"].into_iter().zip(times) {
                 let us = figures.want(line, ROW, units::ms(time));
@@ -192,6 +172,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             }
         }
     }
-    said.complete(&mut reading);
+    reading.unexplained = said.failures.saturating_sub(reading.errors.total());
+    leave_unanswered_out(&mut reading, said.all, said.rate_per_s);
     vec![reading]
 }

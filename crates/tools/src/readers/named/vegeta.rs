@@ -157,6 +157,16 @@ impl Said<'_> {
     }
 }
 
+/// `200:932  503:66` behind the brackets.
+fn codes(text: &str) -> Option<Vec<(&str, u64)>> {
+    let (_, codes) = text.split_once(']')?;
+    let code = |word| {
+        let (code, count) = str::split_once(word, ':')?;
+        Some((code, units::count(count)?))
+    };
+    codes.split_whitespace().map(code).collect()
+}
+
 fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Vegeta);
     let mut said = Said::default();
@@ -172,37 +182,23 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             said.all = count;
         } else if is_error(text) {
             said.messages.push(text);
+        } else if text.starts_with("Status Codes") {
+            said.codes = figures.want(line, "`200:10  503:1`", codes(text));
         } else if let Some((label, pairs)) = named::listed(text) {
-            if label == "Status Codes" {
-                let (_, codes) = text.split_once(']').unwrap_or_default();
-                let code = |word: &'_ str| {
-                    word.split_once(':')
-                        .map(|(c, n)| (c.len(), units::count(n)))
-                };
-                let mut all = Vec::new();
-                for word in codes.split_whitespace() {
-                    let (length, count) = code(word).unwrap_or_default();
-                    let count = figures.want(line, "`200:10`", count);
-                    all.extend(count.map(|count| (&word[..length], count)));
-                }
-                said.codes = Some(all);
-                continue;
-            }
+            is_report = true;
             for (name, value) in pairs {
                 match (label, name) {
                     ("Requests", "total") => {
-                        is_report = true;
-                        said.all = figures
-                            .want(line, REQUESTS, units::count(value))
-                            .unwrap_or(0);
+                        let count = figures.want(line, REQUESTS, units::count(value));
+                        said.all = count.unwrap_or(0);
                     }
                     ("Requests", "throughput") => said.throughput = units::number(value),
                     ("Duration", "total") => {
                         reading.duration_s = figures.want(line, "`1.5s`", units::duration_s(value));
                     }
                     ("Latencies", name) => {
-                        let us =
-                            figures.want(line, "times such as `1.5ms`", units::duration_us(value));
+                        let us = units::duration_us(value);
+                        let us = figures.want(line, "times such as `1.5ms`", us);
                         set_named(&mut reading.latency, name, us.unwrap_or(0.0));
                     }
                     ("Bytes In", "total") => reading.bytes_read = units::count(value),
