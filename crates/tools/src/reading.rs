@@ -1,7 +1,10 @@
 //! What all readers need to fill in a [`ToolReading`].
 
+use readings::ErrorCounts;
+
 use super::{ReadError, Tool, ToolLatency, ToolReading};
 use crate::text::lines::Line;
+use crate::text::units;
 
 /// Collects the figures that could not be read. A reader of a single run fails at the first; a
 /// reader of any text leaves them out.
@@ -46,6 +49,77 @@ pub(super) fn set_quantile(latency: &mut ToolLatency, share: f64, us: f64) {
     }
 }
 
+/// Sets what a name stands for: `avg`, `stddev`, `min`, `slowest`, `med`, and shares such as `50`,
+/// `97.5%`, `p99_9` and `95th`. A time of 0 is below what the tool can tell, and no figure.
+pub(super) fn set_named(latency: &mut ToolLatency, name: &str, us: f64) {
+    if us <= 0.0 {
+        return;
+    }
+    let place = match name.to_ascii_lowercase().as_str() {
+        "avg" | "average" | "mean" => &mut latency.mean_us,
+        "stdev" | "stddev" => &mut latency.stdev_us,
+        "min" | "fastest" => &mut latency.min_us,
+        "max" | "slowest" => &mut latency.max_us,
+        "med" | "median" => return set_quantile(latency, 0.5, us),
+        name => {
+            if let Some(share) = share(name) {
+                set_quantile(latency, share, us);
+            }
+            return;
+        }
+    };
+    *place = Some(us);
+}
+
+fn share(name: &str) -> Option<f64> {
+    let letters = |c: char| c.is_ascii_alphabetic() || c == '%';
+    let mut digits = name.trim_matches(letters).replace('_', ".");
+    // `p999` is 99.9%.
+    if digits.len() > 2 && digits.starts_with("99") && !digits.contains('.') {
+        digits.insert(2, '.');
+    }
+    units::percent(&format!("{digits}%"))
+}
+
+/// Notes the step of a mean that is made of whole steps, and takes it away where it is too small
+/// for that: within a fifth of it.
+pub(super) fn coarse_mean(latency: &mut ToolLatency, step_us: f64) {
+    latency.mean_us = latency.mean_us.filter(|us| *us >= 5.0 * step_us);
+    latency.mean_step_us = latency.mean_us.map(|_| step_us);
+}
+
+/// Counts answers by their status, of which those of 400 and more are errors.
+pub(super) fn count_statuses<'a>(
+    reading: &mut ToolReading,
+    statuses: impl IntoIterator<Item = (&'a str, u64)>,
+) {
+    let mut answers = 0;
+    for (status, count) in statuses {
+        let Some(class) = status.bytes().next().filter(|b| (b'1'..=b'9').contains(b)) else {
+            continue;
+        };
+        answers = sum([answers, count]);
+        if class >= b'4' {
+            reading.errors.status = sum([reading.errors.status, count]);
+        }
+    }
+    reading.requests = Some(answers);
+}
+
+/// Takes those that failed without an answer out of a count and a rate of all requests.
+pub(super) fn leave_unanswered_out(
+    reading: &mut ToolReading,
+    all: Option<u64>,
+    all_per_s: Option<f64>,
+) {
+    let unanswered = reading.errors.total() - reading.errors.wrong_answers();
+    let answers = all.map(|all| all.saturating_sub(unanswered));
+    let part = answers.zip(all.filter(|all| *all > 0));
+    let part = part.map_or(1.0, |(answers, all)| answers as f64 / all as f64);
+    reading.requests = answers;
+    reading.requests_per_s = all_per_s.map(|rate| rate * part);
+}
+
 /// Whether a tool printed something that stands for no value, as it does without any sample.
 pub(super) fn is_absent(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
@@ -62,14 +136,20 @@ pub(super) fn has_figures(reading: &ToolReading) -> bool {
             .into_iter()
             .any(|latency| *latency != ToolLatency::default())
         || reading.errors.total() > 0
+        || reading.unexplained > 0
 }
 
 /// Counts a failure by the tool's words for it.
 pub(super) fn count_failure(reading: &mut ToolReading, said: &str, count: u64) {
+    let place = place_of(&mut reading.errors, said);
+    *place = place.saturating_add(count);
+}
+
+/// The count of failures that a tool's words stand for.
+pub(super) fn place_of<'a>(errors: &'a mut ErrorCounts, said: &str) -> &'a mut u64 {
     let said = said.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
-    let errors = &mut reading.errors;
-    let place = if has(&["timeout", "timed out", "deadline exceeded"]) {
+    if has(&["timeout", "timed out", "timedout", "deadline exceeded"]) {
         &mut errors.timeout
     } else if has(&[
         "refused",
@@ -77,6 +157,9 @@ pub(super) fn count_failure(reading: &mut ToolReading, said: &str, count: u64) {
         "no such host",
         "dns",
         "cannot assign",
+        "dialing",
+        "notfound",
+        "eai_again",
         "unreachable",
     ]) {
         &mut errors.connect
@@ -85,15 +168,15 @@ pub(super) fn count_failure(reading: &mut ToolReading, said: &str, count: u64) {
     } else {
         // Closed, reset, cut off, not understood.
         &mut errors.read
-    };
-    *place = place.saturating_add(count);
+    }
 }
 
-/// Removes what is no figure, and, once that is known, figures that hold only with, or only without
-/// keep-alive.
+/// Removes what is no figure, times of failures alone, and, once that is known, figures that hold
+/// only with, or only without keep-alive.
 ///
-/// A quantile of 0 below an earlier one is none. ab and hey give requests on an open connection a connect time of 0. Their largest is that of a
-/// connection that was opened; the rest is so only where every request opened one.
+/// A quantile of 0 below an earlier one is none. ab and hey give requests on an open connection a
+/// connect time of 0. Their largest is that of a connection that was opened; the rest is so only
+/// where every request opened one.
 pub(super) fn settle(reading: &mut ToolReading) {
     let of_times = [
         &mut reading.latency,
@@ -107,6 +190,9 @@ pub(super) fn settle(reading: &mut ToolReading) {
             largest = largest.max(*us);
             !below
         });
+    }
+    if reading.tool.times_failures() && reading.requests == Some(0) {
+        reading.latency = ToolLatency::default();
     }
     let mixed = match reading.tool {
         Tool::Ab => reading.keepalive == Some(true),

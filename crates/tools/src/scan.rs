@@ -17,7 +17,7 @@ use crate::{Tool, command};
 const GAP_LINES: usize = 3;
 
 /// The tools in the order in which they are tried; wrk2 prints wrk's lines.
-const ASKED: [Tool; 11] = [
+const ASKED: [Tool; 19] = [
     Tool::Wrk,
     Tool::Ab,
     Tool::Httperf,
@@ -27,6 +27,14 @@ const ASKED: [Tool; 11] = [
     Tool::K6,
     Tool::RedisBenchmark,
     Tool::Siege,
+    Tool::Autocannon,
+    Tool::Vegeta,
+    Tool::Bombardier,
+    Tool::Locust,
+    Tool::Gatling,
+    Tool::Jmeter,
+    Tool::Artillery,
+    Tool::Ghz,
     Tool::Weigh,
     Tool::Time,
 ];

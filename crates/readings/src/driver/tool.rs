@@ -27,6 +27,16 @@ pub enum Tool {
     K6,
     RedisBenchmark,
     Siege,
+    Autocannon,
+    Vegeta,
+    Bombardier,
+    Locust,
+    Gatling,
+    /// Apache JMeter.
+    Jmeter,
+    Artillery,
+    /// ghz, for gRPC.
+    Ghz,
     /// Our own engine, by the command line: `weigh load`.
     Weigh,
     /// The shell's `time`, or GNU time.
@@ -35,7 +45,7 @@ pub enum Tool {
 
 impl Tool {
     /// All of them.
-    pub const ALL: [Tool; 12] = [
+    pub const ALL: [Tool; 20] = [
         Tool::Wrk,
         Tool::Wrk2,
         Tool::Ab,
@@ -46,6 +56,14 @@ impl Tool {
         Tool::K6,
         Tool::RedisBenchmark,
         Tool::Siege,
+        Tool::Autocannon,
+        Tool::Vegeta,
+        Tool::Bombardier,
+        Tool::Locust,
+        Tool::Gatling,
+        Tool::Jmeter,
+        Tool::Artillery,
+        Tool::Ghz,
         Tool::Weigh,
         Tool::Time,
     ];
@@ -63,9 +81,25 @@ impl Tool {
             Tool::K6 => "k6",
             Tool::RedisBenchmark => "redis-benchmark",
             Tool::Siege => "siege",
+            Tool::Autocannon => "autocannon",
+            Tool::Vegeta => "vegeta",
+            Tool::Bombardier => "bombardier",
+            Tool::Locust => "locust",
+            Tool::Gatling => "gatling",
+            Tool::Jmeter => "jmeter",
+            Tool::Artillery => "artillery",
+            Tool::Ghz => "ghz",
             Tool::Weigh => "weigh",
             Tool::Time => "time",
         }
+    }
+
+    /// Whether its latencies are also those of requests that failed.
+    pub fn times_failures(self) -> bool {
+        matches!(
+            self,
+            Tool::Vegeta | Tool::Bombardier | Tool::Locust | Tool::Gatling | Tool::Jmeter
+        )
     }
 }
 
@@ -168,6 +202,8 @@ pub struct ToolReading {
     /// checks that failed, errors that the server answered.
     #[serde(default)]
     pub said: Vec<String>,
+    /// Requests that failed without a word how; they are in none of the errors.
+    pub unexplained: u64,
     /// CPU time that the tool took itself, user and system: as it says, or as `time` says of it.
     /// Of [`Tool::Time`] it is that of the command.
     pub client_cpu_s: Option<f64>,
@@ -200,6 +236,7 @@ impl ToolReading {
             first_byte: ToolLatency::default(),
             errors: ErrorCounts::default(),
             said: Vec::new(),
+            unexplained: 0,
             client_cpu_s: None,
         }
     }

@@ -129,7 +129,11 @@ const COLUMNS: [(&str, bool, Cell); 14] = [
     ("p99", true, |r| quantile(&r.latency, 0.99)),
     ("max", true, |r| r.latency.max_us.map(time)),
     ("errors", false, |r| {
-        (r.errors.total() > 0).then(|| errors(&r.errors))
+        let unexplained =
+            (r.unexplained > 0).then(|| format!("{} unexplained", grouped(r.unexplained)));
+        let known = (r.errors.total() > 0).then(|| errors(&r.errors));
+        let all: Vec<String> = known.into_iter().chain(unexplained).collect();
+        (!all.is_empty()).then(|| all.join(", "))
     }),
 ];
 

@@ -1,5 +1,6 @@
 //! Command lines of load generators, as they stand above an output.
 
+mod by_table;
 mod options;
 
 use crate::text::lines::Line;
@@ -70,9 +71,9 @@ pub(super) fn all(lines: &[Line]) -> Vec<Placed> {
 }
 
 /// Words that stand before a command and belong to it.
-const WRAPPERS: [&str; 11] = [
+const WRAPPERS: [&str; 12] = [
     "sudo", "time", "taskset", "numactl", "nice", "nohup", "env", "exec", "chrt", "timeout",
-    "stdbuf",
+    "stdbuf", "npx",
 ];
 
 /// The command in a line, where a tool's name stands first, after a prompt, or in backticks.
@@ -87,7 +88,8 @@ fn plain(line: &str) -> Option<Command> {
         let Some(tool) = tool_of(&words[at]) else {
             continue;
         };
-        let Some(first) = beginning(&words, at) else {
+        let first = beginning(&words, at).or_else(|| pipeline(tool, &words, at));
+        let Some(first) = first else {
             continue;
         };
         let end = (at + 1..words.len())
@@ -96,6 +98,13 @@ fn plain(line: &str) -> Option<Command> {
         let arguments: Vec<&str> = words[at + 1..end].iter().map(String::as_str).collect();
         if let Some(mut command) = read(tool, &arguments) {
             command.text = after_words(line, first).to_owned();
+            if tool == Tool::Vegeta {
+                let targets = words[first..at].iter().flat_map(|w| w.split_whitespace());
+                command.url = targets
+                    .into_iter()
+                    .find(|w| w.contains("://"))
+                    .map(str::to_owned);
+            }
             return Some(command);
         }
     }
@@ -117,12 +126,22 @@ fn tool_of(word: &str) -> Option<Tool> {
     Tool::ALL.into_iter().find(|tool| tool.name() == name)
 }
 
+/// The index of a pipeline's first word that hands its targets to vegeta.
+fn pipeline(tool: Tool, words: &[String], at: usize) -> Option<usize> {
+    let (bar, before) = words[..at].split_last()?;
+    let prompt = before.iter().rposition(|word| word.ends_with(PROMPTS));
+    (tool == Tool::Vegeta && bar == "|").then(|| prompt.map_or(0, |at| at + 1))
+}
+
+/// How a prompt may end.
+const PROMPTS: [char; 7] = ['$', '#', '%', '>', '❯', '➜', ':'];
+
 /// The index of the command's first word, if a command can begin there.
 fn beginning(words: &[String], at: usize) -> Option<usize> {
     let mut first = at;
     while first > 0 {
         let word = words[first - 1].as_str();
-        if word.ends_with(['$', '#', '%', '>', '❯', '➜', ':']) {
+        if word.ends_with(PROMPTS) {
             return Some(first);
         }
         let wraps = WRAPPERS.contains(&word)
@@ -281,6 +300,14 @@ fn read(tool: Tool, words: &[&str]) -> Option<Command> {
             command.requests = reps.zip(command.connections.value).map(|(r, c)| r * c);
         }
         Tool::Weigh => return None,
+        Tool::Autocannon
+        | Tool::Vegeta
+        | Tool::Bombardier
+        | Tool::Locust
+        | Tool::Gatling
+        | Tool::Jmeter
+        | Tool::Artillery
+        | Tool::Ghz => by_table::complete(&mut command, &value, &flag, &others, closes)?,
         Tool::Time => {
             // Of a load generator's command the generator's own reading is made. Without a place
             // to go to, it may be a sentence.

@@ -65,6 +65,44 @@ fn grammar(tool: Tool) -> Grammar {
             "crtdRmHAfT",
             "concurrent reps time delay rc mark header user-agent file content-type",
         ),
+        Tool::Autocannon => (
+            "cpdaLSwmtTbFiHBMOrRDsEx",
+            "connections pipelining duration amount socketPath workers method timeout title body \
+             form input headers har bailout maxConnectionRequests maxOverallRequests \
+             connectionRate overallRate reconnectRate servername expectBody cert key ca",
+        ),
+        Tool::Vegeta => (
+            "",
+            "body cert connections dns-ttl duration format h2c header key laddr lazy max-body \
+             max-connections max-workers name output proxy-header rate redirects resolvers \
+             root-certs targets timeout unix-socket workers prometheus-addr",
+        ),
+        Tool::Bombardier => (
+            "ctmbfHndrpo",
+            "connections timeout method body body-file cert key header requests duration rate \
+             print format",
+        ),
+        Tool::Locust => (
+            "fHurti",
+            "locustfile host users spawn-rate run-time iterations csv logfile loglevel html \
+             tags exclude-tags config processes stop-timeout web-port master-host",
+        ),
+        Tool::Gatling => ("rsfd", "simulation results-folder run-description run-mode"),
+        Tool::Jmeter => (
+            "tljqpGePoHNuadJDL",
+            "testfile logfile jmeterlogfile propfile",
+        ),
+        Tool::Artillery => (
+            "opteqvk",
+            "output payload target environment overrides variables config key",
+        ),
+        Tool::Ghz => (
+            "CicnrztdDbBmMOoxlDe",
+            "proto protoset call import-paths cacert cert key cname authority concurrency total \
+             rps duration timeout data data-file binary-file metadata metadata-file connections \
+             connect-timeout keepalive name tags cpus format output load-schedule skipFirst \
+             duration-stop stream-interval reflect-metadata max-duration config",
+        ),
         // Its document says all.
         Tool::Weigh => ("", ""),
         Tool::Time => ("fo", ""),
@@ -73,7 +111,7 @@ fn grammar(tool: Tool) -> Grammar {
     Grammar {
         short,
         long,
-        one_dash: tool == Tool::Hey,
+        one_dash: matches!(tool, Tool::Hey | Tool::Vegeta),
     }
 }
 

@@ -40,9 +40,18 @@ fn mark(lines: &[Line], at: usize) -> Option<Mark> {
         "Summary:" if next.starts_with("Total:") => Mark::opens(1),
         "Summary:" => None,
         // All that there is when every request has failed.
-        "Error distribution:" if next.starts_with('[') => Mark::opens(40),
+        "Error distribution:" if is_failure(next) => Mark::opens(40),
         _ => mark_summary(line),
     }
+}
+
+/// A failure as hey lists it: `[20] Get "http://...": EOF`.
+fn is_failure(text: &str) -> bool {
+    let words = bracketed(text).and_then(|(_, said)| said.split_once(' '));
+    words.is_some_and(|(method, url)| {
+        let is_method = method.bytes().all(|b| b.is_ascii_alphabetic());
+        is_method && url.trim_start_matches('"').starts_with("http")
+    })
 }
 
 /// The lines that hey and oha share, but for the first.

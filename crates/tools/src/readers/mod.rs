@@ -5,6 +5,7 @@ mod h2load;
 mod hey;
 pub(crate) mod httperf;
 mod k6;
+mod named;
 mod oha;
 mod redis_benchmark;
 mod siege;
@@ -57,6 +58,14 @@ pub(crate) fn reader(tool: Tool) -> &'static Reader {
         Tool::K6 => &k6::READER,
         Tool::RedisBenchmark => &redis_benchmark::READER,
         Tool::Siege => &siege::READER,
+        Tool::Autocannon => &named::autocannon::READER,
+        Tool::Vegeta => &named::vegeta::READER,
+        Tool::Bombardier => &named::bombardier::READER,
+        Tool::Locust => &named::locust::READER,
+        Tool::Gatling => &named::gatling::READER,
+        Tool::Jmeter => &named::jmeter::READER,
+        Tool::Artillery => &named::artillery::READER,
+        Tool::Ghz => &named::ghz::READER,
         Tool::Weigh => &weigh::READER,
         Tool::Time => &time::READER,
     }

@@ -7,6 +7,7 @@
 //! zero, are no figures.
 //! Bytes are all that was received, with K = 1024. wrk2 prints the same and more ([`super::wrk2`]).
 
+use super::named::autocannon;
 use super::{Reader, wrk2};
 use crate::mark::Mark;
 use crate::reading::{Figures, set_quantile};
@@ -26,18 +27,19 @@ pub(super) static READER: Reader = Reader {
         "invalid URL",
         "number of connections must",
     ],
-    mark: |lines, at| mark(&lines[at]),
+    mark,
     read,
     document: None,
 };
 
 const DISTRIBUTION: u8 = 7;
 
-fn mark(line: &Line) -> Option<Mark> {
+fn mark(lines: &[Line], at: usize) -> Option<Mark> {
+    let line = &lines[at];
     let text = line.text.as_str();
     let words = || line.words();
     if text.starts_with("Running ") && text.contains(" test @ ") {
-        return Mark::opens(1);
+        return (!autocannon::begins(lines, at)).then(|| Mark::opens(1))?;
     }
     if text.ends_with(" connections") && concurrency(line).is_some() {
         return Mark::opens(2);
@@ -61,7 +63,7 @@ fn mark(line: &Line) -> Option<Mark> {
         return Mark::many(3);
     }
     if text.ends_with(" read") && text.contains(" requests in ") {
-        return Mark::opens(20);
+        return (!autocannon::is_total(text)).then(|| Mark::opens(20))?;
     }
     if text.starts_with("Socket errors: connect ") {
         return Mark::opens(21);
@@ -69,9 +71,14 @@ fn mark(line: &Line) -> Option<Mark> {
     if text.starts_with("Non-2xx or 3xx responses:") {
         return Mark::opens(22);
     }
-    // hey and oha have the same line, with four decimals.
+    // hey and oha have the same line, with four decimals; ghz has it below its mean.
     if let Some(rate) = line.after("Requests/sec:") {
-        let wrks = rate.split_once('.').is_some_and(|(_, d)| d.len() == 2);
+        let above = lines[..at]
+            .last()
+            .is_some_and(|line| line.text.starts_with("Average:"));
+        let wrks = rate.split_once('.').is_some_and(|(_, d)| d.len() == 2)
+            && !text.contains('\t')
+            && !above;
         return if wrks { Mark::opens(23) } else { None };
     }
     if text.starts_with("Transfer/sec:") {

@@ -327,6 +327,11 @@ proptest! {
             " req/s", "requests: ", " total, ", "Summary:", "[200]", "Details (average, fastest, slowest):", "DNS+dialup:",
             "http_reqs....: ", "█ GROUP", "\"SET\",\"", "====== ", " ======", ": 1.00 requests per second", ", p50=",
             "$ wrk -t", "`ab -n ", "{\"metrics\":{\"http_reqs\":{", "}}}", "50%", "1.23ms", "99999999999999999999", "-1", "µs",
+            "10 connections", "│ Stat │ 50% │ Max │", "│ Latency │ ", "│", " errors (", " timeouts)", "Requests [total, rate]",
+            "Status Codes [code:count] ", "200:1", "Bombarding ", " connection(s)", "Reqs/sec ", "1xx - 1, ", " - 2",
+            "Aggregated ", "# reqs # fails", "Name ", "(1.00%) | ", "Type,Name,Request Count,Failure Count,", "---- Global Information ",
+            "---- Errors ", "request count ", "(OK=", " KO=", "summary = ", "summary + ", " in 00:00:01 = ", "2.0/s Avg: ", "Err: ",
+            "Summary report @ ", "http.responses: ..... ", "Count: ", " % in ", "] rpc error: code = ", "Average: ",
             "=", ",", ":", "|", "\u{1b}[", "> ", "\\", "\n", "\r", " ", "(", ")", "/s", "%", "nan",
         ]), 0..40)
     ) {

@@ -6,6 +6,7 @@ mod any_text;
 mod corpus;
 mod ends;
 mod http_tools;
+mod named_tools;
 mod other_tools;
 mod support;
 mod tls_and_siege;

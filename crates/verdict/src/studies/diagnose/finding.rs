@@ -41,6 +41,7 @@ impl Finding {
             Diagnosis::SynRetransmission(_) => FindingKind::SynRetransmission,
             Diagnosis::Timeouts { .. } => FindingKind::Timeouts,
             Diagnosis::ErrorsLeftOut { .. } => FindingKind::ErrorsLeftOut,
+            Diagnosis::Failures { .. } => FindingKind::Failures,
             Diagnosis::WrongAnswersAsSpeed { .. } => FindingKind::WrongAnswersAsSpeed,
             Diagnosis::OtherLength { .. } => FindingKind::OtherLength,
             Diagnosis::Said(_) => FindingKind::SaidByTool,
@@ -79,6 +80,8 @@ pub enum FindingKind {
     Timeouts,
     /// Requests that failed.
     ErrorsLeftOut,
+    /// Requests failed in ways that the tool does not tell, or are in the latency.
+    Failures,
     /// Answers that were not the expected ones count as throughput.
     WrongAnswersAsSpeed,
     /// Answers of another length than the first, which may be as good.
@@ -154,6 +157,14 @@ pub enum Diagnosis {
         answered: Option<u64>,
         /// The connections that did open, where they account for the rate.
         opened: Option<Concurrency>,
+    },
+    /// Failures of which the tool does not tell how, or whose times are in the latency.
+    Failures {
+        /// Those that it tells of, without wrong answers.
+        errors: ErrorCounts,
+        unexplained: u64,
+        answered: Option<u64>,
+        in_latency: bool,
     },
     WrongAnswersAsSpeed {
         wrong: u64,

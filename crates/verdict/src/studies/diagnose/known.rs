@@ -74,6 +74,7 @@ impl FindingKind {
             Self::SameMachine => &[Place],
             Self::Timeouts
             | Self::ErrorsLeftOut
+            | Self::Failures
             | Self::WrongAnswersAsSpeed
             | Self::SaidByTool
             | Self::ClientBusy

@@ -1,6 +1,6 @@
 //! What one reading leaves out, and who made the load.
 
-use readings::{Tool, ToolReading};
+use readings::{ErrorCounts, Tool, ToolReading};
 
 use super::target::is_loopback;
 use super::{Diagnosis, Finding, little};
@@ -11,9 +11,13 @@ const BUSY: f64 = 0.8;
 pub(super) fn findings(readings: &[ToolReading], i: usize) -> Vec<Finding> {
     let r = &readings[i];
     let said = (!r.said.is_empty()).then(|| Diagnosis::Said(r.said.clone()));
+    let (late, failed) = match failures(r) {
+        Some(failures) => (Some(failures), None),
+        None => (timeouts(r), errors(r)),
+    };
     let found = [
-        timeouts(r),
-        errors(r),
+        late,
+        failed,
         wrong_answers(r),
         other_length(r),
         said,
@@ -23,6 +27,23 @@ pub(super) fn findings(readings: &[ToolReading], i: usize) -> Vec<Finding> {
     found
         .map(|diagnosis| Finding::new(vec![i], diagnosis))
         .collect()
+}
+
+/// Failures in a latency, or of an unknown kind.
+fn failures(r: &ToolReading) -> Option<Diagnosis> {
+    let errors = ErrorCounts {
+        status: 0,
+        verify: 0,
+        ..r.errors
+    };
+    let in_latency = r.tool.times_failures() && r.requests != Some(0);
+    let is_one = r.unexplained > 0 || (in_latency && errors.total() > 0);
+    is_one.then_some(Diagnosis::Failures {
+        errors,
+        unexplained: r.unexplained,
+        answered: r.requests,
+        in_latency,
+    })
 }
 
 fn timeouts(r: &ToolReading) -> Option<Diagnosis> {

@@ -41,12 +41,20 @@ pub(super) fn finding(readings: &[ToolReading], i: usize) -> Option<Finding> {
 fn holds_connecting(tool: Tool) -> bool {
     match tool {
         Tool::Ab | Tool::Hey | Tool::Oha | Tool::Siege => true,
+        Tool::Autocannon
+        | Tool::Vegeta
+        | Tool::Bombardier
+        | Tool::Locust
+        | Tool::Gatling
+        | Tool::Jmeter => true,
         Tool::Wrk
         | Tool::Wrk2
         | Tool::H2load
         | Tool::Httperf
         | Tool::K6
         | Tool::RedisBenchmark
+        | Tool::Artillery
+        | Tool::Ghz
         | Tool::Weigh
         | Tool::Time => false,
     }

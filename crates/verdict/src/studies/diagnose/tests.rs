@@ -5,6 +5,7 @@ use testing::printed::{ab, wrk};
 
 use super::*;
 
+mod failures;
 mod timed;
 
 const X86: &str = "http://x86:8080/cgi-bin/second.pl";

@@ -193,7 +193,10 @@ fn a_text_without_outputs_is_told_what_was_looked_for() {
     place.write("prose.txt", "It felt faster than before.\n");
     let done = place.run("read prose.txt").expect(2);
     done.says(&["prose.txt", "no output of a known tool"]);
-    for tool in words("wrk ab httperf h2load hey oha k6 redis-benchmark siege time") {
+    for tool in words(
+        "wrk ab httperf h2load hey oha k6 redis-benchmark siege autocannon vegeta bombardier locust \
+         gatling jmeter artillery ghz time",
+    ) {
         done.says(&[&format!("{tool}: `")]);
     }
     assert_eq!(done.out, "");

@@ -33,6 +33,7 @@ pub fn kind(kind: FindingKind) -> &'static str {
         FindingKind::SynRetransmission => "SYNs sent again",
         FindingKind::Timeouts => "timeouts left out",
         FindingKind::ErrorsLeftOut => "errors",
+        FindingKind::Failures => "failures",
         FindingKind::WrongAnswersAsSpeed => "wrong answers as speed",
         FindingKind::OtherLength => "answers of another length",
         FindingKind::SaidByTool => "the tool's own words",
@@ -216,6 +217,33 @@ fn said(finding: &Finding, readings: &[ToolReading]) -> String {
                 of.unwrap_or_default(),
                 opened.unwrap_or_default()
             )
+        }
+        Diagnosis::Failures {
+            errors,
+            unexplained,
+            answered,
+            in_latency,
+        } => {
+            let mut parts = Vec::new();
+            if errors.connect + errors.read + errors.write > 0 {
+                parts.push(failed(errors, rows.first().map(|first| first.tool)));
+            }
+            if errors.timeout > 0 {
+                let late = counted(errors.timeout as usize, "request");
+                parts.push(format!("{late} ran into the time limit"));
+            }
+            if *unexplained > 0 {
+                let lost = counted(*unexplained as usize, "request");
+                parts.push(format!("{lost} failed, and the output does not say how"));
+            }
+            let latency = match in_latency {
+                true => "their times are in the latency, which is not that of answers alone",
+                false => "the latency leaves them out",
+            };
+            let of = answered.filter(|_| !in_latency || *unexplained == 0);
+            let of = of.map(|n| format!(", beside {} that were answered", grouped(n)));
+            let of = of.unwrap_or_default();
+            format!("{}: {}{of}; {latency}.", who(), listed(&parts))
         }
         Diagnosis::WrongAnswersAsSpeed {
             wrong,
