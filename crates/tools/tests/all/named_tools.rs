@@ -120,8 +120,10 @@ fn an_output_is_read_by_its_own_reader_alone() {
     assert_eq!(wrong, [""; 0]);
 }
 
+type Change = fn(&str) -> String;
+
 /// What terminals, mails and pages do to an output.
-const DAMAGES: [(&str, fn(&str) -> String); 6] = [
+const DAMAGES: [(&str, Change); 6] = [
     ("colours", |text| {
         each(text, |line| format!("\u{1b}[1;32m{line}\u{1b}[0m"))
     }),

@@ -16,7 +16,7 @@ use crate::readers::{Document, Reader};
 use crate::reading::{Figures, coarse_mean, set_named};
 use crate::text::lines::Line;
 use crate::text::units;
-use crate::{Tool, ToolReading};
+use crate::{Tool, ToolLatency, ToolReading};
 
 const RESULT: &str = "`summary =  10 in 00:00:05 =  2.0/s Avg: 1 Min: 1 Max: 1 Err: 0 (0.00%)`";
 
@@ -115,6 +115,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
         reading.requests_per_s = figures.want(line, RESULT, rate.and_then(units::number));
         let failed = after("Err:").and_then(units::count);
         reading.unexplained = figures.want(line, RESULT, failed).unwrap_or(0);
+        reading.latency = ToolLatency::default();
         for (label, name) in [("Avg:", "avg"), ("Min:", "min"), ("Max:", "max")] {
             let us = figures.want(line, RESULT, after(label).and_then(units::ms));
             set_named(&mut reading.latency, name, us.unwrap_or(0.0));
