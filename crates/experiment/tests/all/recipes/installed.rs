@@ -189,6 +189,7 @@ fn php_accepts_its_processes() {
     let log = [("access_log", ON), ("max_requests", Value::Integer(9))];
     accepted("php-fpm", &[], false, &check);
     accepted("php-fpm", &log, false, &check);
+    accepted("php-fpm", &[("socket", ON)], false, &check);
     accepted("mediawiki-fpm", &log, false, &check);
 }
 
@@ -253,6 +254,11 @@ fn nginx_accepts_all_that_it_can_be() {
         accepted("nginx", &php, true, &check);
         accepted("nginx", &[("passed", text(passed))], true, &check);
     }
+    let socket = [
+        ("upstream_protocol", text("fastcgi")),
+        ("upstream_socket", text("php.sock")),
+    ];
+    accepted("nginx", &socket, true, &check);
     for balance in ["round_robin", "least_conn", "client_hash", "random"] {
         let relay = [("balance", text(balance)), ("access_log", ON)];
         accepted("nginx-stream", &relay, true, &check);

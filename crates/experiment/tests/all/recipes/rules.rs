@@ -102,6 +102,34 @@ fn every_parameter_that_goes_into_a_configuration_says_what_it_overrides() {
 }
 
 #[test]
+fn nginx_reaches_php_by_the_socket_that_php_listens_on() {
+    let dir = |path: &'static str| Path::new(path);
+    let given = |name: &str, at: &'static str, params: &[(&str, Value)]| {
+        let recipe = recipes().get(name).unwrap();
+        recipe.render(&context(recipe, dir(at), params)).unwrap()
+    };
+    let php = given("php-fpm", "/behind", &[("socket", Value::Boolean(true))]);
+    let php = file(&php, "fpm.conf");
+    assert!(php.contains("listen = \"/behind/php.sock\""), "{php}");
+    // The port stays, for the check whether it is up.
+    assert!(php.contains("listen = 127.0.0.1:8080"), "{php}");
+    let socket = [
+        ("upstream_protocol", text("fastcgi")),
+        ("upstream_socket", text("php.sock")),
+    ];
+    let nginx = file(&given("nginx", "/d", &socket), "nginx.conf");
+    assert!(
+        nginx.contains("server unix:/behind/php.sock max_fails"),
+        "{nginx}"
+    );
+    let port = file(&given("php-fpm", "/d", &[]), "fpm.conf");
+    assert!(
+        !port.contains("php.sock") && !port.contains("[port]"),
+        "{port}"
+    );
+}
+
+#[test]
 fn lines_of_ones_own_know_the_folder_of_the_server() {
     let recipe = recipes().get("nginx").unwrap();
     let extra = Value::List(vec!["access_log {dir}/a.log; # {dirs}".to_owned()]);
