@@ -92,7 +92,7 @@ fn connections_that_a_subject_closes_stand_beside_its_figures_and_before_what_it
         "requests per connection (observed)",
         "unknown (extra lines)",
         // The name of a subject stays as it is at the beginning of a sentence.
-        "<li>balance needed a new connection for each request",
+        "<li>balance at connections=96 needed a new connection for each request",
         " judged together: the chance of any false difference",
     ] {
         assert!(page.contains(text), "{text}");
