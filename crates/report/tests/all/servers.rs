@@ -1,6 +1,10 @@
 //! The servers of a path, each by itself.
 
-use readings::{JournalRow, Outcome, ServerReading};
+use std::collections::BTreeMap;
+
+use readings::{
+    JournalRow, Outcome, ServerReading, ServerSettings, SettingsReading, SubjectSettings,
+};
 use report::RunFacts;
 use testing::journals::journal;
 use verdict::analyse;
@@ -46,4 +50,54 @@ fn each_server_of_a_path_has_its_own_figures() {
     let cpu_s: f64 = cells[column("server_cpu_s:balance")].parse().unwrap();
     let requests: f64 = cells[column("requests")].parse().unwrap();
     assert!((cpu_s / requests * 1e6 / 40.0 - 1.0).abs() < 1e-3);
+}
+
+#[test]
+fn connections_that_a_subject_closes_stand_beside_its_figures_and_before_what_it_declares() {
+    let mut journal = journal();
+    for row in &mut journal.rows {
+        if let JournalRow::Trial(trial) = row
+            && let Outcome::Done(reading) = &mut trial.outcome
+            && let Some(load) = &mut reading.throughput
+            && trial.subject == "balance"
+        {
+            load.connects = load.requests_all;
+        }
+    }
+    let declared = |name: &str| SubjectSettings {
+        subject: name.to_owned(),
+        servers: vec![ServerSettings {
+            server: name.to_owned(),
+            recipe: "nginx".to_owned(),
+            version: None,
+            settings: BTreeMap::from([
+                ("keepalive_client".to_owned(), "on".to_owned()),
+                ("access_log".to_owned(), ServerSettings::unknown("extra")),
+            ]),
+        }],
+    };
+    let rows = journal.header.conditions.iter().map(|condition| {
+        JournalRow::Settings(SettingsReading {
+            condition: condition.clone(),
+            subjects: vec![declared("direct"), declared("balance")],
+        })
+    });
+    journal.rows.extend(rows);
+    let analysis = analyse(&journal);
+    let page = report::html(&journal, &analysis, &RunFacts::default());
+    for text in [
+        "requests/connection",
+        "bytes/answer",
+        ">kept<",
+        "requests per connection (observed)",
+        "unknown (extra lines)",
+        // The name of a subject stays as it is at the beginning of a sentence.
+        "<li>balance at connections=96 needed a new connection for each request",
+        " judged together: the chance of any false difference",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    let settings = page.find("requests per connection (observed)").unwrap();
+    let declared = page.find("keep-alive to clients").unwrap();
+    assert!(settings < declared);
 }

@@ -52,7 +52,7 @@ fn table(one: &SideBySide) -> String {
         escaped(subject)
     );
     let note = match marked {
-        0 => "The compared servers do not differ in these settings.",
+        0 => "The compared servers do not differ in what is declared here.",
         _ => "Marked \u{2260}: the compared servers differ, and that changes results.",
     };
     boxed(&table, "settings side by side", "scroll") + &format!("<p class=\"sub\">{note}</p>\n")

@@ -281,7 +281,7 @@ impl Connections {
     fn of(load: &LoadReading) -> Option<Self> {
         let answers = load.requests_all + load.errors_all.wrong_answers();
         let again = load.connects.checked_sub(load.connections)?;
-        (answers > 0 && load.connects > 0).then(|| Self {
+        (answers > 0 && load.connects > 0).then_some(Self {
             answers: answers as f64,
             opened: load.connects as f64,
             again: again as f64,
