@@ -56,33 +56,14 @@ impl Agenda<'_> {
         if !had_dropped && block_time.saturating_mul(rest) <= left {
             return Vec::new();
         }
-        let now = experiment.block_time_with(self.windows);
-        let time_with = |windows: Windows| {
-            (block_time + experiment.block_time_with(windows)).saturating_sub(now)
-        };
-        let fits = |windows: Windows| {
-            let share = match windows.main() > self.windows.main() {
-                true => LONGER_FITS_IN,
-                false => 1.0,
-            };
-            let count = share * left.as_secs_f64() / time_with(windows).as_secs_f64().max(1e-3);
-            done + count.min(f64::from(rest)) as u32
-        };
-        let all = experiment.shorter_windows(experiment.design.longest());
-        let designs = all.iter().enumerate().map(|(at, windows)| {
-            // With fewer there is no verdict, and later blocks may be quicker.
-            let least = if at == 0 {
-                planned.min(VERDICT_BLOCKS)
-            } else {
-                0
-            };
-            (fits(*windows).max(least), *windows)
-        });
-        let designs: Vec<(u32, Windows)> = designs.filter(|(blocks, _)| *blocks > done).collect();
         let noise = self.retries.noise().unwrap_or(self.options.noise);
-        let decides =
-            |blocks: u32, window: Duration| smallest_decided(experiment, &noise, blocks, window);
-        let best = most_deciding(&designs, planned, &decides);
+        let best = best_design(
+            experiment,
+            &noise,
+            (left, block_time),
+            self.windows,
+            (done, planned),
+        );
         let (blocks, windows) = best.unwrap_or((before, self.windows));
         let later = self.queue.partition_point(|(block, _)| *block <= blocks);
         self.dropped = self.queue.split_off(later).into();
@@ -96,8 +77,8 @@ impl Agenda<'_> {
             (self.windows, windows),
         );
         let share = groups.max(1) as u32;
-        self.deadline
-            .changed(now / share, experiment.block_time_with(windows) / share);
+        let [from, to] = [self.windows, windows].map(|one| experiment.block_time_with(one) / share);
+        self.deadline.changed(from, to);
         self.windows = windows;
         let run = planned_run(experiment, blocks, windows.main());
         let decides = run.map(|run| RunEvent::Decides(run.decides(&noise)));
@@ -140,6 +121,42 @@ impl Agenda<'_> {
         let room = spare / blocks / u32::try_from(trials).unwrap_or(u32::MAX);
         design.warmup_max.min(design.warmup + room)
     }
+}
+
+/// The blocks and windows that decide most in the time that is `left`, where a block takes so long with
+/// the current windows; nothing where no block fits. Of the `planned` blocks so many are done.
+fn best_design(
+    experiment: &Experiment,
+    noise: &Noise,
+    (left, block_time): (Duration, Duration),
+    current: Windows,
+    (done, planned): (u32, u32),
+) -> Option<(u32, Windows)> {
+    let now = experiment.block_time_with(current);
+    let time_with =
+        |windows: Windows| (block_time + experiment.block_time_with(windows)).saturating_sub(now);
+    let fits = |windows: Windows| {
+        let share = match windows.main() > current.main() {
+            true => LONGER_FITS_IN,
+            false => 1.0,
+        };
+        let count = share * left.as_secs_f64() / time_with(windows).as_secs_f64().max(1e-3);
+        done + count.min(f64::from(planned - done)) as u32
+    };
+    let all = experiment.shorter_windows(experiment.design.longest());
+    let designs = all.iter().enumerate().map(|(at, windows)| {
+        // With fewer there is no verdict, and later blocks may be quicker.
+        let least = if at == 0 {
+            planned.min(VERDICT_BLOCKS)
+        } else {
+            0
+        };
+        (fits(*windows).max(least), *windows)
+    });
+    let designs: Vec<(u32, Windows)> = designs.filter(|(blocks, _)| *blocks > done).collect();
+    let decides =
+        |blocks: u32, window: Duration| smallest_decided(experiment, noise, blocks, window);
+    most_deciding(&designs, planned, &decides)
 }
 
 /// A run of an experiment, as far as it matters to what it decides. Compared are subjects, or of a
@@ -209,4 +226,42 @@ fn changed(
         s(within),
         changes.join(", with ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::Recipes;
+
+    #[test]
+    fn windows_grow_where_starts_leave_room_for_few_blocks() {
+        let text = "title = \"t\"\n[subjects]\na = \"http://h:1/\"\nb = \"http://h:2/\"\n[design]\n\
+                    warmup = \"500ms\"\nwindow = \"400ms\"\nlatency_window = \"400ms\"\n";
+        let recipes = Recipes::embedded().unwrap();
+        let mut one = Experiment::parse("x.toml", text, &[], false, &recipes).unwrap();
+        let current = Windows::of(&one.design);
+        let best = |one: &Experiment, left_s: u64| {
+            let times = (Duration::from_secs(left_s), Duration::from_secs(22));
+            best_design(one, &Noise::assumed(), times, current, (1, 10))
+        };
+        // Two more blocks of 22 s fit into 60 s, and leave 16 s.
+        assert_eq!(best(&one, 60), Some((3, current)), "the declared ones");
+        let two_s = Duration::from_secs(2);
+        one.design.declared_windows = Some(Windows {
+            closed: two_s,
+            open: two_s,
+            ..current
+        });
+        let (blocks, windows) = best(&one, 60).unwrap();
+        assert_eq!(blocks, 3);
+        assert!(
+            windows.closed > current.closed && windows.closed < two_s,
+            "{windows:?}"
+        );
+        // Hardly more than the two blocks take.
+        assert_eq!(
+            best(&one, 46).map(|(_, windows)| windows.closed <= current.closed),
+            Some(true)
+        );
+    }
 }

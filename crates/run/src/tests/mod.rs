@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
-use experiment::{Design, Experiment, Recipes};
+use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec, Links, MachineLinks};
 use readings::{EventReading, FailureCause, Journal, JournalRow, Outcome, Reading, Trial};
 
@@ -119,20 +119,8 @@ impl Finished {
 }
 
 fn run_in(folder: &Path, text: &str, script: &SharedScript, resume: bool) -> Finished {
-    run_designed(folder, text, script, resume, |_| ())
-}
-
-/// A run whose design is changed after its text was read.
-fn run_designed(
-    folder: &Path,
-    text: &str,
-    script: &SharedScript,
-    resume: bool,
-    change: impl FnOnce(&mut Design),
-) -> Finished {
     static RECIPES: LazyLock<Recipes> = LazyLock::new(|| Recipes::embedded().unwrap());
-    let mut experiment = Experiment::parse("test.toml", text, &[], false, &RECIPES).unwrap();
-    change(&mut experiment.design);
+    let experiment = Experiment::parse("test.toml", text, &[], false, &RECIPES).unwrap();
     let opened = Cell::new(0);
     let open = |before: Option<Hosts>, _: HostsSpec| {
         drop(before);

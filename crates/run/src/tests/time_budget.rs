@@ -4,7 +4,6 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::*;
-use experiment::within::Windows;
 
 /// How long each of the two loads of a group takes.
 const LOAD: Duration = Duration::from_millis(150);
@@ -124,29 +123,4 @@ fn starts_that_take_long_are_told_after_the_first_block() {
     assert!((3.6..4.6).contains(&take.starts_s), "{take:?}");
     assert!(take.blocks == 2 && take.planned_s == 1.5, "{take:?}");
     assert!((7.2..9.9).contains(&take.run_s), "{take:?}");
-}
-
-#[test]
-fn windows_that_were_chosen_for_more_blocks_grow_where_starts_leave_room_for_few() {
-    let design = "blocks = 8\nwithin = \"5800ms\"";
-    let text = TWO
-        .replace("blocks = 2", design)
-        .replace("retries = 1", "retries = 0")
-        .replace("200ms", "300ms");
-    let script = script();
-    script.borrow_mut().start_takes = |_| Duration::from_millis(500);
-    let ran = run_designed(&Folder::new().0, &text, &script, false, |design| {
-        let windows = Windows::of(design);
-        design.declared_windows = Some(Windows {
-            closed: Duration::from_secs(2),
-            ..windows
-        });
-    });
-    assert_eq!(blocks_of(&ran), [1, 2, 3]);
-    let all = ran.done();
-    let window_of = |at: usize| all[at].1.throughput.as_ref().unwrap().duration_s;
-    assert!((window_of(0) - 0.3).abs() < 0.05, "{}", window_of(0));
-    let last = window_of(all.len() - 1);
-    assert!((0.39..0.7).contains(&last), "{last}");
-    assert!(ran.warnings("of that to start servers") >= 1);
 }

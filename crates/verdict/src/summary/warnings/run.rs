@@ -11,7 +11,7 @@ use crate::stats::sample::FEWEST_BLOCKS;
 use crate::stats::steady::memory;
 use crate::summary::warnings::upstreams;
 use crate::trial::cells::{Cell, Cells};
-use crate::trial::drift::{self, drift};
+use crate::trial::drift::{self, Drift, drift};
 use crate::trial::pauses;
 use crate::{Comparison, Metric, NoiseFloor, Place, Rules, Warning};
 
@@ -48,6 +48,7 @@ pub(crate) fn warnings(
             .filter_map(|c| dependent_blocks(c, comparisons.len())),
     );
     for condition in &cells.conditions {
+        found.extend(drifts(rules, cells, condition));
         // Where load generators are compared, each is to do as much as it can.
         let of_drivers = cells.drivers_differ(condition);
         for subject in &cells.subjects {
@@ -61,12 +62,6 @@ pub(crate) fn warnings(
                 let all = comparisons.len();
                 found.extend(depends_on_length(rules, cells, condition, subject, all));
             }
-            let all = cells.conditions.len() * cells.subjects.len();
-            let found_drift = drift(&trials, rules.delta(), all);
-            found.extend(found_drift.map(|found| Warning::Drifts {
-                at: at.clone(),
-                found,
-            }));
             found.extend(at_least(&at, &trials).filter(|_| !of_drivers));
             let had_events = |cell: &&Cell<'_>| cell.reading().is_some_and(|r| r.events.is_some());
             if trials.iter().any(had_events) {
@@ -95,6 +90,31 @@ pub(crate) fn warnings(
     let recorded = cells.trial_warnings().into_iter();
     found.extend(recorded.map(|(text, trials)| Warning::Recorded { text, trials }));
     found
+}
+
+/// The subjects whose rate changed while it was measured. Where all of them became slower, the machine
+/// did; where all became faster, none was warm.
+fn drifts(rules: &Rules, cells: &Cells<'_>, condition: &Condition) -> Vec<Warning> {
+    let looked_at = cells.conditions.len() * cells.subjects.len();
+    let of_subject = |subject: &String| {
+        let trials = cells.of_subject(condition, subject, false);
+        let trials: Vec<&Cell<'_>> = trials.into_values().collect();
+        let at = Place {
+            subject: subject.clone(),
+            condition: condition.clone(),
+        };
+        Some((at, drift(&trials, rules.delta(), looked_at)?))
+    };
+    let found: Vec<(Place, Drift)> = cells.subjects.iter().filter_map(of_subject).collect();
+    let is_slower = |(_, found): &(Place, Drift)| found.late_over_early < 1.0;
+    let subjects = cells.subjects.len();
+    if subjects > 1 && found.iter().filter(|one| is_slower(one)).count() == subjects {
+        return Vec::new();
+    }
+    let found = found.into_iter();
+    found
+        .map(|(at, found)| Warning::Drifts { at, found })
+        .collect()
 }
 
 /// Fewer blocks than this say nothing on how they follow each other.
