@@ -280,6 +280,8 @@ struct Client {
     is_held: bool,
     /// Whether reading is paused until earlier answers are sent.
     is_paused: bool,
+    /// The same of a client that speaks HTTP/2.
+    is_choked: bool,
     /// Bytes received during the pause, not parsed yet.
     unparsed: Vec<u8>,
     /// Whether the client closed its sending side during the pause.
@@ -505,7 +507,7 @@ impl<I: Io> Worker<I> {
             Event::Drained { conn }
                 if self.clients[conn.slot()].h2.is_some() && !self.clients[conn.slot()].closing =>
             {
-                self.send_h2(conn);
+                self.h2_drained(conn);
             }
             Event::Drained { conn } => self.drained(conn),
             Event::Failed { conn, .. } => self.close(conn),

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::time::Duration;
 
 use net::h2::{ErrorCode, frame, hpack, settings};
 use origin::{Origin, OriginOptions};
@@ -198,4 +199,32 @@ fn a_port_for_http_2_only_ends_what_begins_otherwise() {
     assert!(both.starts_with(b"HTTP/1.1 200"), "{both:?}");
     let origin = start(true);
     assert_eq!(connect(&origin, &[]).ask(1, &GET).body.len(), 13);
+}
+
+/// Heads have no flow control: nothing is read from a client that does not read.
+#[test]
+fn answers_do_not_pile_up_for_a_client_that_does_not_read() {
+    const MOST: usize = 24 << 20;
+    let origin = origin();
+    let mut client = connect(&origin, &[]);
+    let fields = with(&[(":method", "HEAD"), (":path", "/")]);
+    client
+        .stream
+        .set_write_timeout(Some(Duration::from_secs(2)))
+        .unwrap();
+    let (mut sent, mut stream) = (0, 1);
+    while sent < MOST {
+        for _ in 0..1000 {
+            client.head(stream, &fields, true);
+            stream += 2;
+        }
+        match client.stream.write_all(&client.out) {
+            Ok(()) => sent += client.out.len(),
+            Err(_) => break,
+        }
+        client.out.clear();
+    }
+    assert!(sent < MOST, "the origin takes whatever comes");
+    // Another client is served.
+    assert_eq!(connect(&origin, &[]).ask(1, &GET).value(":status"), "200");
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::address::Address;
 use crate::io::accepting::Pausing;
 use crate::io::datagrams::Datagrams;
+use crate::io::lent_buffers::Pool;
 use crate::io::stamps::{self, Kept};
 use crate::io::target::{Target, all_in_use};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, LoopId, PayloadId, TargetId};
@@ -56,9 +57,7 @@ pub struct Epoll {
     slots: Vec<Slot>,
     free_outgoing: Vec<u32>,
     free_accepted: Vec<u32>,
-    buffers: Vec<Box<[u8]>>,
-    free_buffers: Vec<u16>,
-    buffers_max: usize,
+    buffers: Pool,
     /// Connections that wait for a free receive buffer.
     starved: Vec<ConnId>,
     ready: Vec<libc::epoll_event>,
@@ -113,7 +112,7 @@ impl Epoll {
     }
 
     fn give_back(&mut self, id: u16) {
-        self.free_buffers.push(id);
+        self.buffers.give(id);
         // Some may be closed or paused in the meantime.
         while let Some(conn) = self.starved.pop() {
             self.mark_readable(conn);
@@ -182,11 +181,11 @@ impl Io for Epoll {
             slots: table,
             free_outgoing: (0..options.outgoing).rev().collect(),
             free_accepted: (options.outgoing..slots as u32).rev().collect(),
-            buffers: (0..buffers)
-                .map(|_| vec![0; options.buffer_size as usize].into_boxed_slice())
-                .collect(),
-            free_buffers: (0..buffers).rev().collect(),
-            buffers_max: options.buffers_max.max(buffers).into(),
+            buffers: Pool::new(
+                options.buffer_size as usize,
+                buffers.into(),
+                options.buffers_max.max(buffers).into(),
+            ),
             starved: Vec::new(),
             ready: Vec::with_capacity(1024),
             next_ready: 0,
@@ -509,12 +508,20 @@ impl Io for Epoll {
     }
 
     fn scarce(&self) -> bool {
-        self.buffers.len() - self.free_buffers.len() > self.buffers_max / 2
+        self.buffers.is_scarce()
+    }
+
+    fn is_full(&self) -> bool {
+        self.buffers.is_full()
+    }
+
+    fn release_memory(&mut self) -> usize {
+        self.buffers.shrink()
     }
 
     fn bytes(&self, buf: &Buf) -> &[u8] {
         self.id.check(buf);
-        &self.buffers[buf.id as usize][buf.start as usize..][..buf.len()]
+        &self.buffers.get(buf.id)[buf.start as usize..][..buf.len()]
     }
 
     fn peer(&self, conn: ConnId) -> Option<SocketAddr> {

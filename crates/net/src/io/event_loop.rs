@@ -88,6 +88,12 @@ impl LoopId {
     }
 }
 
+/// From so many bytes on that a loop holds for connections that do not drain, each one may hold only
+/// one buffer ([`Io::scarce`]).
+pub const SCARCE_BYTES: usize = 64 << 20;
+/// From so many bytes on a loop takes no new connections ([`Io::is_full`]).
+pub const FULL_BYTES: usize = 2 * SCARCE_BYTES;
+
 /// The `errno` of [`Event::AcceptFailed`] where all slots of [`IoOptions::accepted`] are in use;
 /// the client was closed.
 pub const SLOTS_FULL: i32 = libc::EUSERS;
@@ -297,7 +303,8 @@ pub struct IoOptions {
     pub buffer_size: u32,
     /// For a relay: connections are files of the process even if the loop has a table of its own.
     /// Then peer addresses are available, half-closing needs no kernel worker thread, and outgoing
-    /// connections have `TCP_NODELAY`.
+    /// connections have `TCP_NODELAY`. A connection of io_uring has received at most 128 KiB more than
+    /// its user has been told of.
     pub files: bool,
     /// Kernel timestamps of received data: [`Buf::arrived_ns`]. Receiving costs more, and
     /// connections are files of the process.
@@ -544,9 +551,21 @@ pub trait Io: Sized {
     /// The next event of this turn; `None` ends the turn.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// Whether more than half of all receive buffers are lent. When all are, nothing is received
-    /// until one is given back.
+    /// Whether more than half of all receive buffers are lent, or [`SCARCE_BYTES`] are held. When all
+    /// are lent, nothing is received until one is given back.
     fn scarce(&self) -> bool;
+
+    /// Whether [`FULL_BYTES`] are held: no new client or stream should be taken.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// Frees the buffers of an earlier burst: those that have not been needed since the last call. To
+    /// be called between turns, at most about once a second. Returns the number of bytes freed; what
+    /// of them the allocator keeps, [`os::trim_heap`] gives back to the system.
+    fn release_memory(&mut self) -> usize {
+        0
+    }
 
     /// The bytes of a buffer.
     fn bytes(&self, buf: &Buf) -> &[u8];

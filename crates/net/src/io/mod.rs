@@ -17,8 +17,9 @@ pub use choose::{IoKind, uring_lacked_memory, uring_unavailable};
 pub use datagrams::{Arrival, Datagrams, Received, SendError};
 pub use epoll::Epoll;
 pub use event_loop::{
-    Buf, CarrierState, ConnId, Event, Handshake, Io, IoOptions, LoopId, MALFORMED, NO_PLACE,
-    NOT_PROCESSED, PayloadId, SLOTS_FULL, STREAM, TLS_FAILED, TargetId, WireBytes,
+    Buf, CarrierState, ConnId, Event, FULL_BYTES, Handshake, Io, IoOptions, LoopId, MALFORMED,
+    NO_PLACE, NOT_PROCESSED, PayloadId, SCARCE_BYTES, SLOTS_FULL, STREAM, TLS_FAILED, TargetId,
+    WireBytes,
 };
 pub use lent_buffers::LentBuffers;
 pub use lingering::Lingering;

@@ -21,6 +21,7 @@ use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
 
 mod accepting;
+mod ahead;
 mod buffers;
 mod connect;
 mod entries;
@@ -31,6 +32,7 @@ mod stamped;
 #[cfg(test)]
 mod tests;
 mod wait;
+use ahead::{AHEAD_MAX, Receiving};
 use buffers::BufferRing;
 use entries::File;
 use op::Op;
@@ -61,6 +63,10 @@ struct Slot {
     careful: bool,
     /// Received data has a kernel timestamp.
     stamped: bool,
+    /// The receive under way ends with its first buffer.
+    is_single: bool,
+    /// The last receive has ended, and may have left data in the socket.
+    may_have_more: bool,
     /// A quiet send may still be under way.
     quiet: bool,
     finish: bool,
@@ -104,6 +110,7 @@ pub struct Uring {
     accepted_max: u32,
     outgoing: u32,
     files: bool,
+    how_to_receive: Receiving,
     batch: Vec<cqueue::Entry>,
     next: usize,
     targets: Vec<Target>,
@@ -169,10 +176,13 @@ impl Uring {
         slot.pending += 1;
         let slot = &mut self.slots[conn.index as usize];
         let file = slot.file(conn.index);
-        let careful = slot.careful || self.buffers.is_scarce();
+        let how = self.how_to_receive;
+        let careful = slot.careful || how == Receiving::Single || self.buffers.is_scarce();
         slot.stamped = !careful && self.stamps.is_some();
+        slot.is_single = careful;
         let entry = match &self.stamps {
             _ if careful => file.receive_one(group),
+            None if how == Receiving::Limited => file.receive_limited(group, AHEAD_MAX),
             None => file.receive(group),
             Some(stamps) => file.receive_stamped(stamps.room(), group),
         }
@@ -338,6 +348,7 @@ impl Io for Uring {
             accepted_max: options.accepted,
             outgoing: options.outgoing,
             files: options.files,
+            how_to_receive: Receiving::of(options.files && !options.stamps),
             batch: Vec::with_capacity(COMPLETIONS as usize),
             next: 0,
             targets: Vec::new(),
@@ -531,6 +542,20 @@ impl Io for Uring {
 
     fn scarce(&self) -> bool {
         self.buffers.is_scarce()
+    }
+
+    fn is_full(&self) -> bool {
+        self.buffers.is_full()
+    }
+
+    fn release_memory(&mut self) -> usize {
+        self.spare = Vec::new();
+        // A completion may say that a buffer was taken.
+        let is_behind = !self.ring.completion().is_empty() || self.next < self.batch.len();
+        if is_behind || self.ring.submission().cq_overflow() {
+            return 0;
+        }
+        self.buffers.shrink()
     }
 
     fn bytes(&self, buf: &Buf) -> &[u8] {

@@ -43,6 +43,29 @@ pub(crate) fn map_memory(bytes: usize) -> io::Result<*mut u8> {
     Ok(memory.cast())
 }
 
+/// Frees whole pages of memory of [`map_memory`] that holds nothing; they are zeroed when they are
+/// touched again.
+pub(crate) fn free_pages(start: *mut u8, bytes: usize) {
+    let page = super::page_bytes() as usize;
+    let before = start.align_offset(page);
+    let whole = bytes.saturating_sub(before) / page * page;
+    if whole > 0 {
+        // SAFETY: the range lies in a private mapping that the caller owns, and nobody needs what it
+        // holds.
+        unsafe { libc::madvise(start.add(before).cast(), whole, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Gives memory that was freed back to the system. Other threads wait for it if they allocate
+/// meanwhile: some milliseconds with a large heap. Allocators other than glibc's do it by themselves.
+pub fn trim_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes a number, and touches only what is free.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Unmaps memory of [`map_memory`], which must not be used any more.
 pub(crate) fn unmap_memory(memory: *mut u8, bytes: usize) {
     // SAFETY: the caller owns this mapping and has no reference into it.

@@ -12,7 +12,8 @@ mod system;
 pub mod tun;
 pub mod wait;
 
-pub(crate) use calls::{again, check, map_memory, unmap_memory};
+pub use calls::trim_heap;
+pub(crate) use calls::{again, check, free_pages, map_memory, unmap_memory};
 pub use child::{ChildSetup, die_with_parent, set_up_child};
 pub(crate) use clocks::real_ns;
 pub use clocks::{

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use net::{Buf, ConnId, Epoll, Event, Io, IoOptions, Uring};
 
 fn open<I: Io>(buffers_max: u16) -> (I, SocketAddr) {
-    let mut io = I::open(IoOptions {
+    open_with(IoOptions {
         outgoing: 1,
         accepted: 16,
         buffers: 4,
@@ -16,7 +16,10 @@ fn open<I: Io>(buffers_max: u16) -> (I, SocketAddr) {
         files: true,
         stamps: false,
     })
-    .unwrap();
+}
+
+fn open_with<I: Io>(options: IoOptions) -> (I, SocketAddr) {
+    let mut io = I::open(options).unwrap();
     let listener = net::os::listen("127.0.0.1:0".parse().unwrap(), 16, false).unwrap();
     let address = listener.local_addr().unwrap();
     io.listen(listener).unwrap();
@@ -96,9 +99,70 @@ fn none_are_left<I: Io>() {
     });
 }
 
+/// Whoever pauses a connection at its first data gets little more.
+fn a_pause_is_heeded<I: Io>() {
+    let (mut io, address) = open_with::<I>(IoOptions {
+        accepted: 16,
+        files: true,
+        ..IoOptions::default()
+    });
+    let (mut client, _) = accept(&mut io, address);
+    let writing = std::thread::spawn(move || {
+        let _ = client.write_all(&[7; 4 << 20]);
+        client
+    });
+    // What fits into the buffers of the kernel has come.
+    std::thread::sleep(Duration::from_millis(200));
+    let (mut got, end) = (0, Instant::now() + Duration::from_millis(300));
+    while Instant::now() < end {
+        io.poll(Some(5_000_000)).unwrap();
+        while let Some(event) = io.next_event() {
+            if let Event::Data { conn, buf } = event {
+                got += buf.len();
+                io.pause(conn);
+                io.recycle(buf);
+            }
+        }
+    }
+    assert!(0 < got && got <= 128 * 1024, "{}: {got} bytes", I::NAME);
+    drop(io);
+    writing.join().unwrap();
+}
+
+/// What a burst has taken is given back, but for twice what was in use since, and comes again.
+fn memory_of_a_burst_is_released<I: Io>() {
+    let (mut io, address) = open::<I>(64);
+    let (mut client, _) = accept(&mut io, address);
+    let mut held: Vec<Buf> = Vec::new();
+    for round in 0..3_u8 {
+        client.write_all(&[round; 48 * 4096]).unwrap();
+        turn(&mut io, |_, event| {
+            if let Event::Data { buf, .. } = event {
+                held.push(buf);
+            }
+            held.iter().map(Buf::len).sum::<usize>() == 48 * 4096
+        });
+        assert_eq!(io.release_memory(), 0, "all are in use");
+        let (mut last, count) = (held.pop(), held.len());
+        for buf in held.drain(..) {
+            assert!(io.bytes(&buf).iter().all(|byte| *byte == round));
+            io.recycle(buf);
+        }
+        assert_eq!(io.release_memory(), 0, "they were in use since");
+        let freed = io.release_memory();
+        assert!(freed >= (count - 16) * 4096, "{}: {freed} bytes", I::NAME);
+        // One that is still lent keeps its bytes.
+        let last = last.take().unwrap();
+        assert!(io.bytes(&last).iter().all(|byte| *byte == round));
+        io.recycle(last);
+    }
+}
+
 #[test]
 fn epoll() {
     more_come_when_they_are_needed::<Epoll>();
+    a_pause_is_heeded::<Epoll>();
+    memory_of_a_burst_is_released::<Epoll>();
     none_are_left::<Epoll>();
 }
 
@@ -108,6 +172,8 @@ fn io_uring() {
         return;
     }
     more_come_when_they_are_needed::<Uring>();
+    a_pause_is_heeded::<Uring>();
+    memory_of_a_burst_is_released::<Uring>();
     none_are_left::<Uring>();
 }
 

@@ -9,7 +9,7 @@ use crate::pages::{BLOCK, ConnectionReuse, Page, answer, page, sized_body};
 
 /// With this many bytes queued for a client, no further request is taken and no more of a long body
 /// is sent. With TLS, this limits the ciphertext in memory.
-const UNSENT_MAX: usize = 2 * BLOCK;
+pub(super) const UNSENT_MAX: usize = 2 * BLOCK;
 
 /// Bytes received from a client.
 enum Input<'a> {

@@ -2,6 +2,7 @@
 
 use net::{Buf, ConnId, Io};
 
+use super::http1::UNSENT_MAX;
 use super::{AnswerTo, Worker};
 use crate::h2::{H2Request, H2Server};
 
@@ -66,9 +67,28 @@ impl<I: Io> Worker<I> {
             h2.send_bodies();
         }
         let out = h2.out();
-        if !out.is_empty() {
+        let bytes = out.len();
+        if bytes > 0 {
             self.io.send_copy(conn, out);
             out.clear();
         }
+        // Heads and acknowledgements have no flow control.
+        let client = &mut self.clients[conn.slot()];
+        client.unsent += bytes;
+        if client.unsent >= UNSENT_MAX && !std::mem::replace(&mut client.is_choked, true) {
+            self.io.pause(conn);
+        }
+    }
+
+    /// Sends more once everything is sent, and reads on.
+    pub(super) fn h2_drained(&mut self, conn: ConnId) {
+        if self.io.queued(conn) == 0 {
+            let client = &mut self.clients[conn.slot()];
+            client.unsent = 0;
+            if std::mem::take(&mut client.is_choked) {
+                self.io.resume(conn);
+            }
+        }
+        self.send_h2(conn);
     }
 }

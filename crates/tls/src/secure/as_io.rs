@@ -276,6 +276,14 @@ impl<I: Io> Io for Secure<I> {
         self.plaintext.is_scarce() || self.inner.scarce()
     }
 
+    fn is_full(&self) -> bool {
+        self.plaintext.is_full() || self.inner.is_full()
+    }
+
+    fn release_memory(&mut self) -> usize {
+        self.plaintext.release_memory() + self.inner.release_memory()
+    }
+
     #[inline]
     fn bytes(&self, buf: &Buf) -> &[u8] {
         match self.plaintext.has_lent(buf) {

@@ -1,4 +1,4 @@
-//! The syntax of Crossroads 1.x.
+//! The syntax of Crossroads 1.x, and command lines of 2.x ([`version_2`]).
 //!
 //! ```text
 //! file      = { service }
@@ -21,6 +21,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 mod values;
+mod version_2;
 
 use ::config::reader::{Problem, Reader};
 
@@ -37,6 +38,9 @@ pub(super) fn parse(
     includes: &mut dyn Includes,
     warnings: &mut Vec<Warning>,
 ) -> Option<Config> {
+    if let Some(config) = version_2::parse(reader, warnings) {
+        return config;
+    }
     let tokens = preprocess::tokens(reader, includes);
     let file = parse::file(reader, &tokens);
     if file.services.is_empty() && reader.is_clean() {

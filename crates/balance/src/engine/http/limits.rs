@@ -47,11 +47,7 @@ impl<I: Io> Worker<I> {
             let service = self.connection(client).service as usize;
             if stalled_ns >= self.services[service].limits.write_stall {
                 self.state(service).timeouts.add(1);
-                if let Some(server) = self.connection(client).peer {
-                    let backend = self.connection(server).backend as usize;
-                    self.log_request(client, Some(backend));
-                }
-                return self.end_http_client(client, true);
+                return self.end_stalled(client);
             }
         }
         let connection = &self.connections[client.slot()];
@@ -66,6 +62,18 @@ impl<I: Io> Worker<I> {
             // The queue and connecting have limits of their own.
             _ => {}
         }
+    }
+
+    /// Resets a client that takes nothing of its response.
+    pub(in crate::engine) fn end_stalled(&mut self, client: ConnId) {
+        if self.connection(client).role == Role::Carrier {
+            return self.end_client(client);
+        }
+        if let Some(server) = self.connection(client).peer {
+            let backend = self.connection(server).backend as usize;
+            self.log_request(client, Some(backend));
+        }
+        self.end_http_client(client, true);
     }
 
     /// A client between requests, or sending a head.

@@ -185,6 +185,7 @@ impl Downstream {
             self.request = Vec::new();
             return;
         }
+        make_room(&mut self.request, bytes.len());
         self.request.extend_from_slice(bytes);
     }
 }
@@ -251,6 +252,15 @@ impl Upstream {
 struct Pair {
     client: ConnId,
     server: ConnId,
+}
+
+/// Makes room at the end of a vector. A long one does not double, but grows by a quarter of what may
+/// be held.
+pub(in crate::engine) fn make_room(bytes: &mut Vec<u8>, more: usize) {
+    const STEP: usize = INPUT_MAX / 4;
+    if bytes.len() + more > bytes.capacity().max(STEP) {
+        bytes.reserve_exact(more.max(STEP));
+    }
 }
 
 /// Clears a vector, and frees a large one.

@@ -3,7 +3,7 @@
 use net::{Buf, ConnId, Io};
 
 use super::plan::{Chooser, Plan, rewrite};
-use super::{COPY_MAX, Downstream, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, queue_max};
+use super::{COPY_MAX, Downstream, INPUT_MAX, Pair, Phase, QUEUE_MAX, empty, make_room, queue_max};
 use crate::engine::worker::Worker;
 use crate::engine::worker::connection::{Client, Role};
 use crate::http::{Rewritten, read_request};
@@ -42,6 +42,7 @@ impl<I: Io> Worker<I> {
         }
         let connection = &mut self.connections[client.slot()];
         if let Some(downstream) = connection.downstream.as_deref_mut() {
+            make_room(&mut downstream.input, buf.len());
             downstream.input.extend_from_slice(self.io.bytes(&buf));
             let reading = downstream.phase == Phase::Reading && self.io.queued(client) < QUEUE_MAX;
             if !reading && downstream.input.len() >= INPUT_MAX && !connection.paused {

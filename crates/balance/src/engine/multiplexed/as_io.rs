@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use net::h2::ErrorCode;
 use net::{
-    Address, Buf, CarrierState, ConnId, Event, Handshake, Io, IoOptions, PayloadId, TargetId,
-    WireBytes,
+    Address, Buf, CarrierState, ConnId, Event, FULL_BYTES, Handshake, Io, IoOptions, PayloadId,
+    SCARCE_BYTES, TargetId, WireBytes,
 };
 
 use super::carrier::Carrier;
@@ -311,7 +311,18 @@ impl<I: Io> Io for Multiplexed<I> {
     }
 
     fn scarce(&self) -> bool {
-        self.table.buffers.is_scarce() || self.inner.scarce()
+        let is_scarce = self.table.held() > SCARCE_BYTES || self.table.buffers.is_scarce();
+        is_scarce || self.inner.scarce()
+    }
+
+    fn is_full(&self) -> bool {
+        let is_full = self.table.held() > FULL_BYTES || self.table.buffers.is_full();
+        is_full || self.inner.is_full()
+    }
+
+    fn release_memory(&mut self) -> usize {
+        self.copied = Vec::new();
+        self.table.release_memory() + self.inner.release_memory()
     }
 
     #[inline]

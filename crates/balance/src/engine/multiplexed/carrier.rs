@@ -9,6 +9,7 @@ use super::CONNECTION_RESET;
 use super::backend_connection::BackendConnection;
 use super::stream::Stream;
 use super::table::Table;
+use crate::engine::http::make_room;
 use crate::h2::{chunk, last_chunk, write_request, write_response};
 
 /// Limits of a client's connection. Each reset by the client counts as ten frames. So
@@ -28,6 +29,8 @@ const BACKEND_LIMITS: SessionLimits = SessionLimits {
 /// How many bytes of response heads may wait for a slow client: several interim responses and a
 /// final one.
 const HEADS_MAX: usize = 2 * net::http::HEAD_BYTES_MAX;
+/// More than what frames a chunk, bytes.
+const CHUNK_HEAD: usize = 32;
 /// How many bytes are encoded before they are handed to the inner loop.
 pub(super) const OUT_MAX: usize = 64 * 1024;
 
@@ -133,6 +136,7 @@ impl Carrier {
                 let Some((slot, one)) = table.by_stream_id(slots, stream) else {
                     return;
                 };
+                make_room(&mut one.inbox, bytes.len() + CHUNK_HEAD);
                 match one.is_chunked {
                     true => one.open_chunk = chunk(bytes, one.open_chunk, &mut one.inbox),
                     false => one.inbox.extend_from_slice(bytes),
@@ -209,6 +213,7 @@ impl Carrier {
                     stream.is_waiting = true;
                     self.ring.push_back(slot);
                 }
+                table.count(slot);
                 if is_of_client && !self.session.is_open(id) {
                     self.slots.remove(&id);
                     table.end(slot);

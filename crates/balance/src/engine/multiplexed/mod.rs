@@ -15,6 +15,7 @@
 mod as_io;
 mod backend_connection;
 mod carrier;
+mod content;
 mod placing;
 mod stream;
 mod table;
@@ -300,15 +301,20 @@ fn take(
     };
     let was_open = stream.id != 0;
     let taken = stream.take(bytes, &mut carrier.session);
+    let id = stream.id;
     if !was_open && stream.id != 0 {
         carrier.slots.insert(stream.id, slot);
     }
+    if taken.is_ok() {
+        carrier.queue(slot, stream);
+    }
+    table.count(slot);
     match taken {
-        Ok(()) => carrier.queue(slot, stream),
+        Ok(()) => {}
         Err(StreamSendError::NotProcessed) => table.fail(slot, net::NOT_PROCESSED),
         Err(StreamSendError::Invalid) => {
-            carrier.session.reset(stream.id, ErrorCode::InternalError);
-            carrier.slots.remove(&stream.id);
+            carrier.session.reset(id, ErrorCode::InternalError);
+            carrier.slots.remove(&id);
             table.fail(slot, CONNECTION_RESET);
         }
     }

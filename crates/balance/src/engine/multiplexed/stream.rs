@@ -6,10 +6,8 @@ use std::collections::VecDeque;
 use net::h2::{ErrorCode, Session};
 use net::{ConnId, TargetId};
 
+use super::content::Content;
 use crate::h2::{Chunk, Message, Part};
-
-/// How much memory for content is kept for later content.
-const KEPT_BYTES: usize = 16 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -36,10 +34,11 @@ pub(super) struct Stream {
     pub is_complete: bool,
     /// Whether it is closed in the session, and its user has been told.
     pub is_over: bool,
+    /// What the table has counted of [`Stream::held`].
+    pub counted: usize,
     message: Message,
-    /// Content to send; the bytes before `sent` have been sent.
-    content: Vec<u8>,
-    sent: usize,
+    /// Content to send.
+    content: Content,
     /// Bytes of content taken from the user so far.
     total: u64,
     /// Bytes of content sent so far.
@@ -105,9 +104,9 @@ impl Stream {
             is_waiting: false,
             is_complete: false,
             is_over: false,
+            counted: 0,
             message,
-            content: Vec::new(),
-            sent: 0,
+            content: Content::default(),
             total: 0,
             total_sent: 0,
             ends: VecDeque::new(),
@@ -118,6 +117,11 @@ impl Stream {
     /// How many sends of the user have content that the carrier has not taken yet.
     pub fn queued(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Bytes that it holds of both messages.
+    pub fn held(&self) -> usize {
+        self.content.len() + self.inbox.len()
     }
 
     /// Whether the request is HEAD.
@@ -140,7 +144,7 @@ impl Stream {
                 None => is_refused = true,
             },
             Part::Head { block, is_last } => session.send_headers(id, block, is_last),
-            Part::Content(bytes) => content.extend_from_slice(bytes),
+            Part::Content(bytes) => content.push(bytes),
         });
         if is_upstream && self.id == 0 && id != 0 && self.message.is_head_request() {
             session.expect_no_content(id);
@@ -170,27 +174,23 @@ impl Stream {
     /// Moves one frame of content to the session, and after the last one the end of the message.
     /// Returns whether anything was moved.
     pub fn send_frame(&mut self, session: &mut Session) -> bool {
-        let rest = &self.content[self.sent..];
         let is_complete = self.is_complete();
         let trailers = match is_complete {
             true => self.message.trailers(),
             false => None,
         };
-        let ends = is_complete && trailers.is_none();
+        let (rest, is_last) = self.content.front();
         if !rest.is_empty() {
+            let ends = is_complete && trailers.is_none() && is_last;
             let count = session.send_data(self.id, rest, ends);
-            self.sent += count;
+            self.content.advance(count);
             self.total_sent += count as u64;
             while self.ends.front().is_some_and(|end| *end <= self.total_sent) {
                 self.ends.pop_front();
             }
-            if self.sent < self.content.len() {
-                self.drop_sent();
+            if self.has_unsent() {
                 return count > 0;
             }
-            self.content.clear();
-            self.content.shrink_to(KEPT_BYTES);
-            self.sent = 0;
         }
         match trailers {
             Some(block) => session.send_headers(self.id, &block, true),
@@ -206,62 +206,8 @@ impl Stream {
         true
     }
 
-    /// Removes what was sent once it is half of the content: with a slow peer the content may never be
-    /// empty. In total no more bytes are moved than were sent.
-    fn drop_sent(&mut self) {
-        if self.sent >= KEPT_BYTES.max(self.content.len() / 2) {
-            self.content.drain(..self.sent);
-            self.sent = 0;
-        }
-    }
-
     /// Whether there is content to send as soon as the windows allow it.
     pub fn has_unsent(&self) -> bool {
-        self.sent < self.content.len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use net::h2::{PREFACE, SessionLimits, frame, hpack, settings};
-
-    use super::*;
-
-    const WINDOW: u32 = 16 * 1024;
-
-    /// A client that opens its window as fast as the server answers leaves a little unsent all the
-    /// time.
-    #[test]
-    fn sent_content_is_removed_from_the_buffer() {
-        let mut session = Session::of_server(SessionLimits {
-            streams_max: 1,
-            overhead_max: 10_000,
-            reset_cost: 1,
-        });
-        let mut input = PREFACE.to_vec();
-        frame::settings(&mut input, &[(settings::INITIAL_WINDOW_SIZE, WINDOW)]);
-        let block = hpack::block(&[
-            (":method", "GET"),
-            (":scheme", "http"),
-            (":path", "/"),
-            (":authority", "a"),
-        ]);
-        frame::headers(&mut input, 1, &block, true, WINDOW);
-        session.feed(&input, |_| {}).unwrap();
-        let mut stream = Stream::of_client(Stream::NO_CARRIER, 1, false);
-        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n";
-        stream.take(head, &mut session).unwrap();
-        let piece = vec![b'x'; WINDOW as usize];
-        stream.take(&piece, &mut session).unwrap();
-        for _ in 0..1_000 {
-            stream.take(&piece, &mut session).unwrap();
-            while stream.send_frame(&mut session) {}
-            assert!(stream.has_unsent(), "the window is as long as one piece");
-            let mut open = Vec::new();
-            frame::window_update(&mut open, 0, WINDOW);
-            frame::window_update(&mut open, 1, WINDOW);
-            session.feed(&open, |_| {}).unwrap();
-        }
-        assert!(stream.content.capacity() < 8 * piece.len());
+        self.content.len() > 0
     }
 }

@@ -31,6 +31,9 @@ pub(super) struct Table {
     pub buffers: LentBuffers,
     /// Streams whose data wait for a free buffer.
     pub starved: Vec<u32>,
+    /// Bytes that streams hold, and the most since [`Table::release_memory`].
+    held: usize,
+    peak: usize,
 }
 
 impl Table {
@@ -45,7 +48,31 @@ impl Table {
             ready: VecDeque::new(),
             buffers: LentBuffers::new(LoopId::next()),
             starved: Vec::new(),
+            held: 0,
+            peak: 0,
         }
+    }
+
+    /// Bytes that streams hold: content to send, and received data that wait.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Notes how much a stream holds now.
+    pub fn count(&mut self, slot: u32) {
+        let Some(stream) = self.slots[slot as usize].stream.as_deref_mut() else {
+            return;
+        };
+        let held = stream.held();
+        self.held = self.held - std::mem::replace(&mut stream.counted, held) + held;
+        self.peak = self.peak.max(self.held);
+    }
+
+    /// See [`net::Io::release_memory`]. Streams free what they held as they go.
+    pub fn release_memory(&mut self) -> usize {
+        let freed = self.peak - self.held;
+        self.peak = self.held;
+        freed + self.buffers.release_memory()
     }
 
     /// Whether a connection is a stream.
@@ -132,6 +159,7 @@ impl Table {
             return;
         };
         one.generation = one.generation.wrapping_add(1);
+        self.held -= stream.counted;
         self.free.push(slot);
         self.places(stream.outgoing.is_some()).used -= 1;
     }
@@ -152,6 +180,11 @@ impl Table {
     /// Passes on what was received of a message, and lets the peer send as much again.
     /// There is no session if the connection has ended behind a complete response.
     pub fn deliver(&mut self, slot: u32, session: Option<&mut Session>) {
+        self.pass_on(slot, session);
+        self.count(slot);
+    }
+
+    fn pass_on(&mut self, slot: u32, session: Option<&mut Session>) {
         let conn = self.conn(slot);
         let Some(stream) = self.slots[slot as usize].stream.as_deref_mut() else {
             return;

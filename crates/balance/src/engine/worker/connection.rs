@@ -103,6 +103,8 @@ pub(in crate::engine) struct Client {
     pub began_ns: u64,
     /// The connection that carries it, of a stream.
     pub carrier: Option<ConnId>,
+    /// When a scan last found a stream of it that does not stall, ns.
+    pub moving_ns: u64,
     /// The PROXY protocol header so far; later what shows the version of HTTP, and the TLS
     /// ClientHello until it is sent on.
     pub header: Vec<u8>,
@@ -125,6 +127,7 @@ impl Client {
             local,
             began_ns,
             carrier: None,
+            moving_ns: began_ns,
             header: Vec::new(),
             held: Vec::new(),
             tried: Vec::new(),

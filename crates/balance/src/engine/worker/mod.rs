@@ -27,7 +27,7 @@ use super::shared::state::ServiceState;
 use super::shared::{ListeningCount, Shared};
 use connection::{Client, Connection, Role};
 use places::IdleClients;
-use scan::SCAN_NS;
+use scan::{Burst, SCAN_NS};
 use service_worker::ServiceWorker;
 
 /// Longest wait in the event loop, after which flags are checked.
@@ -68,6 +68,7 @@ pub(super) struct Worker<I: Io> {
     /// Streams of clients that speak HTTP/2.
     pub(super) streams: u32,
     pub(super) idle_clients: IdleClients,
+    burst: Burst,
     pub(super) lingering: Lingering,
     /// Capacity was released in this iteration.
     pub(super) freed: bool,
@@ -100,6 +101,7 @@ impl<I: Io> Worker<I> {
             clients: 0,
             streams: 0,
             idle_clients: IdleClients::default(),
+            burst: Burst::default(),
             lingering: Lingering::new(worker_parts.lingering_max),
             freed: false,
             now_ns: None,
@@ -337,9 +339,9 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether this thread has reached its limit of clients.
+    /// Whether this thread has reached its limit of clients, or of memory.
     pub(super) fn is_full(&self) -> bool {
-        self.clients >= self.clients_max
+        self.clients >= self.clients_max || self.io.is_full()
     }
 
     /// Handles the end of a client's side before its back end is connected. The client may only

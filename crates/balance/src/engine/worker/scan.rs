@@ -4,11 +4,28 @@ use net::{ConnId, Io, NO_PLACE};
 
 use super::Worker;
 use super::connection::Role;
+use super::places::STALLED_NS;
 
 /// Interval in ns, and so the resolution of time limits.
 pub(in crate::engine) const SCAN_NS: u64 = 100_000_000;
 /// The `errno` of a connection that was not opened in time.
 const ETIMEDOUT: i32 = 110;
+
+/// How often the memory of a burst is freed, ns. It takes two times, as what was in use since the
+/// last time stays.
+const RELEASE_NS: u64 = 2_000_000_000;
+/// From so many freed bytes on the allocator gives them back to the system.
+const TRIM_BYTES: usize = 1 << 20;
+/// About what a client leaves behind beside buffers, bytes.
+const CLIENT_BYTES: usize = 8 * 1024;
+
+/// What tells that a burst is over.
+#[derive(Default)]
+pub(in crate::engine) struct Burst {
+    released_ns: u64,
+    /// The most clients and streams that a scan has found since then.
+    peak: u32,
+}
 
 impl<I: Io> Worker<I> {
     /// Walks the connection table: a few nanoseconds per connection.
@@ -16,13 +33,17 @@ impl<I: Io> Worker<I> {
         let now_ns = self.now();
         self.scan_queues(now_ns);
         self.close_lingering(now_ns);
+        self.release_memory(now_ns);
         for slot in 0..self.used {
             let connection = &self.connections[slot];
             let Some(conn) = connection.conn else {
                 continue;
             };
             // An empty queue is no stall, so that the next send begins with none.
-            self.stalled_ns(conn, now_ns);
+            let stalled_ns = self.stalled_ns(conn, now_ns);
+            if stalled_ns < STALLED_NS {
+                self.note_moving(slot, now_ns);
+            }
             let connection = &self.connections[slot];
             let limits = &self.services[connection.service as usize].limits;
             let passed = now_ns.saturating_sub(connection.since_ns);
@@ -56,6 +77,34 @@ impl<I: Io> Worker<I> {
                 Role::Relaying if connection.client.is_some() => self.scan_pair(conn, now_ns),
                 _ => {}
             }
+        }
+    }
+
+    /// Gives memory back after a burst.
+    fn release_memory(&mut self, now_ns: u64) {
+        let open = self.clients + self.streams;
+        self.burst.peak = self.burst.peak.max(open);
+        if now_ns.saturating_sub(self.burst.released_ns) < RELEASE_NS {
+            return;
+        }
+        let left = self.burst.peak - open;
+        self.burst = Burst {
+            released_ns: now_ns,
+            peak: open,
+        };
+        let freed = self.io.release_memory() + left as usize * CLIENT_BYTES;
+        if freed >= TRIM_BYTES {
+            net::os::trim_heap();
+        }
+    }
+
+    /// Notes for the connection that carries a stream that not all of its streams stall.
+    fn note_moving(&mut self, slot: usize, now_ns: u64) {
+        let client = self.connections[slot].client.as_deref();
+        if let Some(carrier) = client.and_then(|client| client.carrier)
+            && let Some(client) = &mut self.connections[carrier.slot()].client
+        {
+            client.moving_ns = now_ns;
         }
     }
 

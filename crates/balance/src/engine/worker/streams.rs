@@ -7,6 +7,7 @@ use net::{Buf, ConnId, Io};
 
 use super::Worker;
 use super::connection::{Client, Connection, Role};
+use super::places::Need;
 
 /// The start of the HTTP/2 connection preface; no method of HTTP/1.1 has this name.
 const PRIOR_KNOWLEDGE: &[u8] = b"PRI ";
@@ -64,7 +65,9 @@ impl<I: Io> Worker<I> {
     pub(in crate::engine) fn stream_accepted(&mut self, conn: ConnId) {
         let now_ns = self.now();
         let carrier = self.io.carrier(conn);
-        let is_full = self.clients + self.streams >= self.clients_max.saturating_add(SPARE);
+        let most = self.clients_max.saturating_add(SPARE);
+        let has_no_place = self.clients + self.streams >= most || self.io.is_full();
+        let is_full = has_no_place && !self.evict(Need::Stream);
         let Some(carrier) = carrier.filter(|carrier| {
             let connection = &self.connections[carrier.slot()];
             connection.conn == Some(*carrier) && connection.role == Role::Carrier
@@ -74,6 +77,9 @@ impl<I: Io> Worker<I> {
         let connection = &mut self.connections[carrier.slot()];
         connection.since_ns = now_ns;
         connection.sends = 1;
+        if let Some(client) = &mut connection.client {
+            client.moving_ns = now_ns;
+        }
         let service = connection.service;
         let client = connection.client.as_deref().filter(|_| !is_full);
         let client = client.map(|client| Client {

@@ -9,4 +9,5 @@ mod limits;
 mod messages;
 mod occupied;
 mod reuse;
+mod stalled_memory;
 mod unasked;

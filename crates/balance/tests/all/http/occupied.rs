@@ -5,7 +5,10 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use balance::Balancer;
-use balance::config::model::Service;
+use balance::config::model::{HttpVersions, Service};
+
+use net::h2::{ErrorCode, settings};
+use testing::http2::client::{Client, GET};
 
 use crate::support::http::*;
 use crate::support::{connect, echo, read, serve, service, start};
@@ -66,6 +69,68 @@ fn a_new_client_gets_the_place_of_one_that_is_idle() {
         assert_eq!(idle[2].ask(get("/again")).text(), "a/again");
         let state = &balancer.shared().services[0];
         assert_eq!((state.evicted.get(), state.overflowed.get()), (1, 1));
+    });
+}
+
+/// Clients that take nothing of their responses have all places. Without need they may do so for
+/// `write_stall`, a minute.
+#[test]
+fn new_clients_and_streams_get_the_places_of_those_that_take_nothing() {
+    let body = vec![b'x'; 32 << 20];
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let large = [head.into_bytes(), body].concat();
+    let back = BackEnd::new(move |peer, _, _| {
+        while let Some(request) = peer.request() {
+            match request.head.starts_with("GET /small ") {
+                true => peer.say(ok("small")),
+                false => peer.say(&large),
+            }
+        }
+    });
+    on_both(|io| {
+        let mut config = http_config(1, &[back.address], |service| {
+            service.offered_versions = Some(HttpVersions::BOTH);
+        });
+        config.connections_per_thread = 8;
+        let balancer = Balancer::start(&config, io).unwrap();
+        let closed = [(settings::INITIAL_WINDOW_SIZE, 0)];
+        let mut deaf = Client::connect_with(balancer.address(), &closed);
+        for stream in 0..60 {
+            deaf.head(2 * stream + 1, &GET, true);
+        }
+        deaf.flush();
+        let deaf_clients: Vec<Peer> = (0..6)
+            .map(|_| {
+                let mut client = Peer::connect(balancer.address());
+                client.say(get("/"));
+                client
+            })
+            .collect();
+        let state = &balancer.shared().services[0];
+        until("all places are taken", || state.overflowed.get() > 0);
+        let small = testing::http2::client::with(&[(":path", "/small")]);
+        let mut early = Client::connect(balancer.address());
+        assert_eq!(early.ask(1, &small).reset, Some(ErrorCode::RefusedStream));
+        let mut stream = 3;
+        until("a stream has a place", || {
+            let answer = early.ask(stream, &small);
+            stream += 2;
+            answer.body == b"small"
+        });
+        let mut kept = Vec::new();
+        until("four clients have places", || {
+            let mut client = Peer::connect(balancer.address());
+            client.say(get("/small"));
+            if client
+                .answer()
+                .is_some_and(|answer| answer.text() == "small")
+            {
+                kept.push(client);
+            }
+            kept.len() == 4
+        });
+        assert!(state.evicted.get() >= 4);
+        drop(deaf_clients);
     });
 }
 

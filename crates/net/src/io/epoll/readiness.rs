@@ -80,19 +80,6 @@ impl Epoll {
         }
     }
 
-    fn take_buffer(&mut self) -> Option<u16> {
-        if let Some(id) = self.free_buffers.pop() {
-            return Some(id);
-        }
-        let id = u16::try_from(self.buffers.len()).ok()?;
-        if self.buffers.len() >= self.buffers_max {
-            return None;
-        }
-        let size = self.buffers.first().map_or(16 * 1024, |b| b.len());
-        self.buffers.push(vec![0; size].into_boxed_slice());
-        Some(id)
-    }
-
     pub(super) fn read_one(&mut self, conn: ConnId) -> Option<Event> {
         let slot = self.slot(conn)?;
         slot.queued_to_read = false;
@@ -100,12 +87,12 @@ impl Epoll {
             return None;
         }
         let fd = slot.socket.as_ref()?.as_raw_fd();
-        let Some(id) = self.take_buffer() else {
+        let Some(id) = self.buffers.take() else {
             // It stays readable, and is read once a buffer is free.
             self.starved.push(conn);
             return None;
         };
-        let buffer = &mut self.buffers[id as usize];
+        let buffer = self.buffers.get_mut(id);
         let size = buffer.len();
         let (received, arrived_ns) = match self.stamps {
             true => stamps::receive(fd, buffer, self.ahead_ns),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 
+use crate::io::event_loop::{FULL_BYTES, SCARCE_BYTES};
 use crate::io::{Buf, LoopId};
 use crate::os;
 
@@ -24,8 +25,12 @@ pub(super) struct BufferRing {
     size: u32,
     mask: u16,
     tail: u16,
-    /// Buffers provided so far; those beyond were never touched.
+    /// Buffers provided so far; those beyond take no memory.
     begun: u16,
+    /// How many are always provided.
+    first: u16,
+    /// The most that were in use at a time since [`BufferRing::shrink`].
+    peak: u16,
     /// Buffers that the kernel may fill now.
     free: u16,
 }
@@ -60,6 +65,8 @@ impl BufferRing {
             mask: count - 1,
             tail: 0,
             begun: 0,
+            first,
+            peak: 0,
             free: 0,
         };
         // SAFETY: the entries live until `buffers` is dropped, which is after the ring is.
@@ -99,6 +106,7 @@ impl BufferRing {
     /// The kernel has filled one.
     pub(super) fn taken(&mut self) {
         self.free = self.free.saturating_sub(1);
+        self.peak = self.peak.max(self.begun - self.free);
     }
 
     /// Whether the kernel has none to fill.
@@ -108,7 +116,58 @@ impl BufferRing {
 
     /// Whether more than half of all are in use.
     pub(super) fn is_scarce(&self) -> bool {
-        self.begun - self.free > self.mask / 2
+        self.begun - self.free > self.mask / 2 || self.bytes_in_use() > SCARCE_BYTES
+    }
+
+    fn bytes_in_use(&self) -> usize {
+        usize::from(self.begun - self.free) * self.size as usize
+    }
+
+    /// Whether as much is in use as a loop may hold.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes_in_use() > FULL_BYTES
+    }
+
+    /// Withdraws the buffers that have not been needed since the last call, beyond twice as many as
+    /// were, and frees the pages of those that are unused. Returns the number of bytes freed.
+    ///
+    /// Only to be called while the kernel takes no buffer, and after each that it took was noted.
+    pub(super) fn shrink(&mut self) -> usize {
+        let wanted = self.first.max(self.peak.saturating_mul(2)).min(self.begun);
+        self.peak = self.begun - self.free;
+        if wanted == self.begun {
+            return 0;
+        }
+        // What was provided and not taken are the last entries of the ring.
+        let entries =
+            (1..=self.free).map(|back| (self.tail.wrapping_sub(back) & self.mask) as usize);
+        // SAFETY: the index is masked to the ring's length; the kernel only reads the entries.
+        let unused: Vec<u16> = entries
+            .map(|at| unsafe { (*self.entries.add(at)).bid() })
+            .collect();
+        let mut is_lent = vec![true; self.begun.into()];
+        for id in &unused {
+            is_lent[usize::from(*id)] = false;
+        }
+        let last_lent = is_lent.iter().rposition(|is_lent| *is_lent);
+        let end = last_lent.map_or(0, |at| at as u16 + 1).max(wanted);
+        self.tail = self.tail.wrapping_sub(self.free);
+        self.free = 0;
+        let mut freed = 0;
+        for id in unused {
+            if id >= wanted {
+                // SAFETY: `id` came from this ring, so it is within the memory.
+                let start = unsafe { self.memory.add(id as usize * self.size as usize) };
+                os::free_pages(start, self.size as usize);
+                freed += self.size as usize;
+            }
+            if id < end {
+                self.take_back(id);
+            }
+        }
+        self.begun = end;
+        self.publish();
+        freed
     }
 
     pub(super) fn group(&self) -> u16 {

@@ -35,6 +35,20 @@ impl File {
         on!(self, |file| opcode::RecvMulti::new(file, group).build())
     }
 
+    /// Receives so many bytes in all, where the kernel can: see [`super::ahead`].
+    pub(super) fn receive_limited(self, group: u16, bytes: u32) -> squeue::Entry {
+        let mut entry = self.receive(group);
+        // SAFETY: an entry has 64 bytes in the kernel's layout; `optlen`, which the crate cannot set,
+        // is the 32-bit number at byte 44 of it.
+        unsafe {
+            std::ptr::from_mut(&mut entry)
+                .cast::<u32>()
+                .add(11)
+                .write(bytes)
+        };
+        entry
+    }
+
     /// Receives with the messages of the kernel that `room` has room for.
     pub(super) fn receive_stamped(self, room: *const libc::msghdr, group: u16) -> squeue::Entry {
         on!(self, |file| opcode::RecvMsgMulti::new(file, room, group)

@@ -4,6 +4,7 @@ use io_uring::cqueue;
 
 use super::{Op, Outgoing, Uring};
 use crate::io::{ConnId, Event, Io};
+use crate::os;
 
 impl Uring {
     fn fail(&mut self, conn: ConnId, errno: i32) -> Option<Event> {
@@ -86,6 +87,8 @@ impl Uring {
             slot.quiet = false;
             buffer?;
             let len = came.start + came.len;
+            // A single receive of less than a buffer has emptied the socket.
+            slot.may_have_more = !more && (len >= self.buffers.size() || !slot.is_single);
             if !more {
                 // Its socket is empty again.
                 slot.careful &= len >= self.buffers.size();
@@ -128,7 +131,9 @@ impl Uring {
     pub(super) fn is_unread(&self, conn: ConnId) -> bool {
         let slot = self.slots.get(conn.index as usize);
         slot.is_some_and(|slot| {
-            slot.generation == conn.generation && (slot.unread > 0 || slot.failed)
+            let has_more = || slot.descriptor.is_some_and(os::is_receivable);
+            slot.generation == conn.generation
+                && (slot.unread > 0 || slot.failed || (slot.may_have_more && has_more()))
         })
     }
 
