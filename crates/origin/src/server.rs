@@ -504,6 +504,8 @@ impl<I: Io> Worker<I> {
                 self.io.recycle(buf);
             }
             Event::Eof { conn } => self.client_ended(conn),
+            // It cannot be answered, and reading may be paused until it is.
+            Event::Drained { conn } if self.io.has_failed_send(conn) => self.close(conn),
             Event::Drained { conn }
                 if self.clients[conn.slot()].h2.is_some() && !self.clients[conn.slot()].closing =>
             {

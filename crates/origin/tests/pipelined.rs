@@ -303,3 +303,26 @@ fn answers_to_head_have_no_content() {
         }
     }
 }
+
+/// Reading is paused while a long body is sent; that must not hide that the client has gone.
+#[test]
+fn clients_that_go_while_they_are_not_read_leave_their_places() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let setup = Setup::new(io, false);
+        for _ in 0..2 * PLACES {
+            let mut stream = TcpStream::connect(setup.origin.address()).unwrap();
+            stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
+            let text = get(LONG_BODY, "").repeat(4);
+            // While no place is free, it is closed.
+            let _ = stream.write_all(text.as_bytes());
+            let _ = stream.read_exact(&mut [0; 1_000]);
+            // It is closed with unread bytes, which resets the connection.
+        }
+        wait_until("there is a place", || {
+            let mut stream = TcpStream::connect(setup.origin.address()).unwrap();
+            let _ = stream.write_all(get("/", "Connection: close\r\n").as_bytes());
+            let mut got = Vec::new();
+            stream.read_to_end(&mut got).is_ok() && got.starts_with(b"HTTP/1.1 200 ")
+        });
+    }
+}

@@ -5,6 +5,7 @@
 mod bodies;
 mod connections;
 mod corpus;
+mod early_answers;
 mod heads;
 mod http2;
 mod http3;

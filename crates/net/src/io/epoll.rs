@@ -45,8 +45,19 @@ struct Slot {
     ending: bool,
     finish: bool,
     failed: bool,
+    /// The errno of a send that failed; 0 if none has. What was received before is passed on first.
+    broken: i32,
+    /// [`Event::Eof`] was reported.
+    ended: bool,
     tracked: bool,
     sends: VecDeque<Outgoing>,
+}
+
+impl Slot {
+    /// Whether nothing can be sent any more.
+    fn is_mute(&self) -> bool {
+        self.failed || self.broken != 0
+    }
 }
 
 /// The event loop on epoll; see [`Io`].
@@ -109,6 +120,25 @@ impl Epoll {
         slot.failed = true;
         self.discard_sends(conn.index as usize);
         self.events.push_back(Event::Failed { conn, errno });
+    }
+
+    /// Handles a failed send. The peer may have answered before it closed, so all that was received
+    /// is reported before the failure: the kernel keeps it beyond a reset.
+    fn send_failed(&mut self, conn: ConnId, errno: i32) {
+        let Some(slot) = self.slot(conn) else { return };
+        if slot.is_mute() {
+            return;
+        }
+        if slot.ended {
+            return self.fail(conn, errno);
+        }
+        (slot.broken, slot.ending) = (errno, true);
+        // Its user may wait for that before it reads on.
+        if std::mem::take(&mut slot.tracked) {
+            self.events.push_back(Event::Drained { conn });
+        }
+        self.discard_sends(conn.index as usize);
+        self.mark_readable(conn);
     }
 
     fn give_back(&mut self, id: u16) {
@@ -299,7 +329,7 @@ impl Io for Epoll {
     fn send(&mut self, conn: ConnId, payload: PayloadId) {
         let bytes = self.payloads[payload.0 as usize].clone();
         let Some(slot) = self.slot(conn) else { return };
-        if slot.failed {
+        if slot.is_mute() {
             return;
         }
         let Some(fd) = slot.socket.as_ref().map(|s| s.as_raw_fd()) else {
@@ -312,7 +342,7 @@ impl Io for Epoll {
         match send_now(fd, &bytes) {
             SendResult::All => {}
             SendResult::Part(n) => slot.sends.push_back(Outgoing::Shared(bytes, n)),
-            SendResult::Error(errno) => self.fail(conn, errno),
+            SendResult::Error(errno) => self.send_failed(conn, errno),
         }
     }
 
@@ -323,7 +353,7 @@ impl Io for Epoll {
 
     fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
         let Some(slot) = self.slot(conn) else { return };
-        let ready = slot.sends.is_empty() && !slot.connecting && !slot.failed && !slot.finish;
+        let ready = slot.sends.is_empty() && !slot.connecting && !slot.is_mute() && !slot.finish;
         let mut sent = 0;
         if ready && let Some(socket) = &slot.socket {
             match send_now(socket.as_raw_fd(), bytes) {
@@ -332,7 +362,10 @@ impl Io for Epoll {
                     return;
                 }
                 SendResult::Part(n) => sent = n,
-                SendResult::Error(errno) => return self.fail(conn, errno),
+                SendResult::Error(errno) => {
+                    slot.tracked = true;
+                    return self.send_failed(conn, errno);
+                }
             }
         }
         self.enqueue(conn, Outgoing::Own(bytes[sent..].to_vec(), 0), true);
@@ -360,7 +393,13 @@ impl Io for Epoll {
         // This list is usually short: its events are handled before anything is read.
         let may = slot.readable || self.ready[self.next_ready..].iter().any(reported);
         // An edge is also reported if its data has been read meanwhile, so the socket is asked.
-        slot.failed || (may && os::is_receivable(socket.as_raw_fd()))
+        slot.is_mute() || (may && os::is_receivable(socket.as_raw_fd()))
+    }
+
+    #[inline]
+    fn has_failed_send(&self, conn: ConnId) -> bool {
+        let slot = self.slots.get(conn.index as usize);
+        slot.is_some_and(|slot| slot.generation == conn.generation && slot.broken != 0)
     }
 
     fn queued(&self, conn: ConnId) -> usize {

@@ -221,6 +221,10 @@ pub const NO_PLACE: i32 = libc::ENOBUFS;
 /// The `errno` of [`Event::Failed`] where the peer broke a rule of HTTP/2.
 pub const MALFORMED: i32 = libc::EBADMSG;
 
+/// The `errno` of a connection's first failed send if the peer ended its side in an orderly way before
+/// it reset the connection. Linux reports a reset of any other connection as `ECONNRESET`.
+pub(crate) const ENDED_BEFORE: i32 = libc::EPIPE;
+
 /// The number of the listener in [`Event::Accepted`] if the connection is a stream of another one;
 /// see [`Io::carrier`].
 pub const STREAM: u32 = u32::MAX;
@@ -271,7 +275,9 @@ pub enum Event {
     },
     /// The peer will send no more.
     Eof { conn: ConnId },
-    /// The connection broke; it must still be closed.
+    /// The connection broke; it must still be closed. If a send failed, all that was received before
+    /// has been reported: a peer may answer, and close, before it has read all that it is sent. So
+    /// this comes after [`Io::resume`] where reading is paused.
     Failed {
         conn: ConnId,
         /// The error's number.
@@ -283,7 +289,8 @@ pub enum Event {
         /// The socket.
         conn: ConnId,
     },
-    /// All sends by [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] are in the kernel.
+    /// All sends by [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] are in the kernel, or
+    /// were dropped because one failed; [`Event::Failed`] follows then.
     Drained { conn: ConnId },
 }
 
@@ -512,6 +519,14 @@ pub trait Io: Sized {
     /// Whether a connection has data, its end or a failure whose event was not taken yet. A loop
     /// that cannot tell returns false.
     fn has_unread(&self, conn: ConnId) -> bool {
+        let _ = conn;
+        false
+    }
+
+    /// Whether a send has failed, so that [`Event::Failed`] follows when all that was received has been
+    /// reported. What was not sent until then is dropped. A user that does not read on until its sends
+    /// are taken asks for this at [`Event::Drained`].
+    fn has_failed_send(&self, conn: ConnId) -> bool {
         let _ = conn;
         false
     }

@@ -16,6 +16,7 @@ mod uring;
 pub use choose::{IoKind, uring_lacked_memory, uring_unavailable};
 pub use datagrams::{Arrival, Datagrams, Received, SendError};
 pub use epoll::Epoll;
+pub(crate) use event_loop::ENDED_BEFORE;
 pub use event_loop::{
     Buf, CarrierState, ConnId, Event, FULL_BYTES, Handshake, Io, IoOptions, LoopId, MALFORMED,
     NO_PLACE, NOT_PROCESSED, PayloadId, SCARCE_BYTES, SLOTS_FULL, STREAM, TLS_FAILED, TargetId,

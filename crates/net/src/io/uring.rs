@@ -75,6 +75,10 @@ struct Slot {
     shutting: bool,
     close_after_shutdown: bool,
     failed: bool,
+    /// The errno of a send that failed; 0 if none has. What was received before is passed on first.
+    broken: i32,
+    /// [`Event::Eof`] was reported.
+    ended: bool,
     /// Sent once the connection is open, if it is too long for the chain.
     first: Option<PayloadId>,
     sends: VecDeque<Outgoing>,
@@ -85,6 +89,11 @@ struct Slot {
 impl Slot {
     fn file(&self, index: u32) -> File {
         self.descriptor.map_or(File::Fixed(index), File::Descriptor)
+    }
+
+    /// Whether nothing can be sent any more.
+    fn is_mute(&self) -> bool {
+        self.failed || self.broken != 0
     }
 }
 
@@ -411,7 +420,7 @@ impl Io for Uring {
         let Some(slot) = self.slots.get_mut(conn.index as usize) else {
             return;
         };
-        if !slot.open || slot.generation != conn.generation {
+        if !slot.open || slot.generation != conn.generation || slot.is_mute() {
             return;
         }
         if !slot.sends.is_empty() || bytes.len() > AT_ONCE_MAX {
@@ -445,6 +454,12 @@ impl Io for Uring {
 
     fn has_unread(&self, conn: ConnId) -> bool {
         self.is_unread(conn)
+    }
+
+    #[inline]
+    fn has_failed_send(&self, conn: ConnId) -> bool {
+        let slot = self.slots.get(conn.index as usize);
+        slot.is_some_and(|slot| slot.generation == conn.generation && slot.broken != 0)
     }
 
     fn queued(&self, conn: ConnId) -> usize {

@@ -4,6 +4,7 @@
 mod bounds;
 mod buffers;
 mod child_signals;
+mod closing_peers;
 mod corpus;
 mod few_files;
 mod loops;

@@ -52,9 +52,10 @@ impl<I: Io> Worker<I> {
 
     /// Discards what arrives on a connection that is to be closed.
     pub(super) fn discard(&mut self, conn: ConnId, bytes: usize) {
+        let now_ns = self.io.coarse_now_ns();
         let client = &mut self.clients[conn.slot()];
         client.may_send = true;
-        if client.is_lingering && !self.lingering.discard(conn, bytes) {
+        if client.is_lingering && !self.lingering.discard(conn, bytes, now_ns) {
             self.io.pause(conn);
         }
     }

@@ -165,6 +165,11 @@ impl<I: Io> Io for Secure<I> {
     }
 
     #[inline]
+    fn has_failed_send(&self, conn: ConnId) -> bool {
+        self.inner.has_failed_send(conn)
+    }
+
+    #[inline]
     fn queued(&self, conn: ConnId) -> usize {
         let held = self.session(conn).map_or(0, |session| session.held_sends);
         held + self.inner.queued(conn)

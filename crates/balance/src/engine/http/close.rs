@@ -1,15 +1,11 @@
 //! Exceptional ends of exchanges and clients.
 
-use net::{Buf, ConnId, Io, MALFORMED, NOT_PROCESSED};
+use net::{Buf, ConnId, Io, Lingering, MALFORMED, NOT_PROCESSED};
 
 use super::{Pair, Phase};
 use crate::engine::worker::Worker;
 use crate::engine::worker::connection::{Client, Connection, Role};
 use crate::http::{Refusal, text_response};
-
-/// How much a client may still send while its last response is being sent, bytes. Beyond that
-/// nothing more is read.
-const LATE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The status that is logged, as by nginx, if the client left before the response began. It is
 /// never sent.
@@ -95,7 +91,11 @@ impl<I: Io> Worker<I> {
         }
         let response_sent = downstream.response_sent;
         downstream.failed = true;
-        if !(gone && reused && !response_begun) && failure != UpstreamFailure::Down {
+        // It answered before the end of the request, and closed: sending the rest has cut off what
+        // it still had to send.
+        let is_early = gone && response_sent && !downstream.body.is_complete();
+        let is_race = gone && reused && !response_begun;
+        if !is_race && !is_early && failure != UpstreamFailure::Down {
             self.note_response(service, backend, false);
         }
         self.release_backend(service, backend);
@@ -220,7 +220,8 @@ impl<I: Io> Worker<I> {
     pub(in crate::engine) fn closing_data(&mut self, client: ConnId, buf: Buf) {
         let connection = &mut self.connections[client.slot()];
         connection.bytes += buf.len() as u64;
-        let is_too_much = connection.bytes > LATE_BYTES_MAX;
+        // Beyond that nothing more is read while its last response is being sent.
+        let is_too_much = connection.bytes > Lingering::BYTES_MAX;
         self.io.recycle(buf);
         if is_too_much {
             self.io.pause(client);
@@ -260,7 +261,8 @@ impl<I: Io> Worker<I> {
     }
 
     pub(in crate::engine) fn lingering_data(&mut self, conn: ConnId, buf: Buf) {
-        let reads_on = self.lingering.discard(conn, buf.len());
+        let now_ns = self.now();
+        let reads_on = self.lingering.discard(conn, buf.len(), now_ns);
         self.io.recycle(buf);
         if !reads_on {
             self.io.pause(conn);

@@ -137,6 +137,9 @@ impl<I: Io> Worker<I> {
         downstream.responses += 1;
         empty(&mut downstream.request);
         let unread = !downstream.body.is_complete();
+        // Many servers refuse a request without reading its body, and close without saying so: the
+        // connection must not carry the next request into that.
+        let keep = keep && !(downstream.has_body && downstream.status >= 400);
         let (keep_alive, response_bytes) =
             (downstream.keep_alive && !unread, downstream.response_bytes);
         let took_ns = now_ns.saturating_sub(sent_ns);

@@ -77,6 +77,8 @@ pub(super) struct Downstream {
     context: RequestContext,
     /// Tracks the end of the request's body.
     body: BodyTracker,
+    /// Whether the request has a body.
+    has_body: bool,
     /// Only the first head was inspected; everything else is relayed.
     raw: bool,
     /// The back end that the cookie names.
@@ -131,6 +133,7 @@ impl Downstream {
             keep_alive: true,
             context: RequestContext::default(),
             body: BodyTracker::new(Direction::Request, Framing::None),
+            has_body: false,
             raw: false,
             sticky: None,
             failed: false,

@@ -59,6 +59,7 @@ impl<I: Io> Chooser<'_, I> {
             false => head.framing(),
         };
         let mut body = BodyTracker::new(Direction::Request, framing);
+        let has_body = !body.is_complete();
         let (begin, head_end) = (head.skipped(), head.len());
         let end = match raw {
             true => bytes.len(),
@@ -76,7 +77,7 @@ impl<I: Io> Chooser<'_, I> {
             head: downstream.method == crate::http::Method::Head,
             upgrade: head.asks_upgrade(),
         };
-        (downstream.body, downstream.raw) = (body, raw);
+        (downstream.body, downstream.has_body, downstream.raw) = (body, has_body, raw);
         (
             downstream.response_sent,
             downstream.failed,

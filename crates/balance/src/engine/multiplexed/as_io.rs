@@ -195,6 +195,10 @@ impl<I: Io> Io for Multiplexed<I> {
         !self.table.has(conn) && self.inner.has_unread(conn)
     }
 
+    fn has_failed_send(&self, conn: ConnId) -> bool {
+        !self.table.has(conn) && self.inner.has_failed_send(conn)
+    }
+
     #[inline]
     fn queued(&self, conn: ConnId) -> usize {
         match self.table.has(conn) {

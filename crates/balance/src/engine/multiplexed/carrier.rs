@@ -161,6 +161,11 @@ impl Carrier {
             }
             Incoming::Reset { stream, cause } => {
                 if let Some(slot) = slots.remove(&stream) {
+                    // As much of the response as came before, in the same bytes. Of a request that
+                    // is given up nothing is wanted.
+                    if backend.is_some() {
+                        table.deliver(slot, None);
+                    }
                     table.fail(slot, errno(cause));
                 }
             }

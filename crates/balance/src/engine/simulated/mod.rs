@@ -5,6 +5,7 @@
 //! hundred are tried. A sequence that breaks a rule is shrunk, and stored in
 //! `proptest-regressions`.
 
+mod early_answers;
 mod messages;
 mod peers;
 mod steps;

@@ -71,6 +71,8 @@ struct Back {
     waiting: VecDeque<Request>,
     /// Whether uninspected bytes follow instead of requests.
     is_raw: bool,
+    /// Whether the current request was answered before its end.
+    is_answered: bool,
 }
 
 /// A request that a back end has received.
@@ -150,6 +152,9 @@ impl Peers {
             }
             Step::NextConnect { errno } => self.next_connects.push_back(errno),
             Step::Answer { back, what, bytes } => self.answer(network, back, what, bytes),
+            Step::AnswerEarly { back, what, bytes } => {
+                self.answer_early(network, back, what, bytes);
+            }
             Step::SendBack { back, bytes } => {
                 if let Some(at) = at(back, self.backs.len()) {
                     self.backs[at].peer.send(network, bytes);
@@ -246,6 +251,28 @@ impl Peers {
         }
     }
 
+    /// An answer to a request of which only a part has come.
+    fn answer_early(&mut self, network: &mut Network, back: u8, what: Answer, bytes: u16) {
+        let tag_of = |back: &Back| {
+            let is_begun = !back.is_raw && !back.is_answered && back.waiting.is_empty();
+            let begun = tags(&back.peer.got[back.begin..]);
+            begun.first().copied().flatten().filter(|_| is_begun)
+        };
+        let begun: Vec<(usize, Tag)> = self
+            .backs
+            .iter()
+            .enumerate()
+            .filter_map(|(at, back)| Some((at, tag_of(back)?)))
+            .collect();
+        let Some((at, tag)) = at(back, begun.len()).map(|at| begun[at]) else {
+            return;
+        };
+        let back = &mut self.backs[at];
+        back.is_answered = !matches!(what, Answer::Interim);
+        back.peer.outgoing.extend(answer_text(tag, what, false));
+        back.peer.send(network, bytes);
+    }
+
     /// An answer to no request, on a connection that the balancer keeps.
     fn stray(&mut self, network: &mut Network, back: u8) {
         let idle: Vec<usize> = (0..self.backs.len())
@@ -322,6 +349,7 @@ impl Peers {
                     begin: 0,
                     waiting: VecDeque::new(),
                     is_raw: self.config.services[service].kind != ServiceKind::HTTP,
+                    is_answered: false,
                 });
             }
         }
@@ -363,7 +391,8 @@ impl Peers {
                         let text = String::from_utf8_lossy(bytes);
                         self.found.push(format!("one request of several: {text:?}"));
                     }
-                    if let Some(tag) = first {
+                    let is_answered = std::mem::take(&mut back.is_answered);
+                    if let Some(tag) = first.filter(|_| !is_answered) {
                         let mut parts = bytes.windows(8);
                         back.waiting.push_back(Request {
                             tag,

@@ -19,6 +19,8 @@ pub enum Step {
     NextConnect { errno: Option<i32> },
     /// A back end answers a request; so many bytes of the answer arrive at once.
     Answer { back: u8, what: Answer, bytes: u16 },
+    /// A back end answers a request of which only a part has come.
+    AnswerEarly { back: u8, what: Answer, bytes: u16 },
     /// More of what a back end has to send arrives.
     SendBack { back: u8, bytes: u16 },
     /// A back end shuts down its side, or resets.
@@ -141,6 +143,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => errno.prop_map(|errno| Step::NextConnect { errno }),
         10 => (any_u8(), answer(), bytes())
             .prop_map(|(back, what, bytes)| Step::Answer { back, what, bytes }),
+        3 => (any_u8(), answer(), bytes())
+            .prop_map(|(back, what, bytes)| Step::AnswerEarly { back, what, bytes }),
         4 => (any_u8(), bytes()).prop_map(|(back, bytes)| Step::SendBack { back, bytes }),
         2 => (any_u8(), any::<bool>())
             .prop_map(|(back, is_reset)| Step::EndBack { back, is_reset }),

@@ -246,6 +246,8 @@ impl<I: Io> Worker<I> {
         match self.connections[conn.slot()].role {
             Role::Relaying => self.relay_drained(conn),
             Role::Ending if self.io.queued(conn) == 0 => self.end_by_reset(conn),
+            // Whatever it has sent before it closed, it cannot be answered.
+            Role::HttpDownstream if self.io.has_failed_send(conn) => self.downstream_reset(conn),
             Role::HttpDownstream => self.downstream_drained(conn),
             Role::HttpUpstream => self.upstream_drained(conn),
             Role::HttpClosing => self.closing_ended(conn, false),

@@ -2,6 +2,7 @@
 
 mod backend_failures;
 mod dispatching;
+mod early_answers;
 mod external;
 mod leaks;
 mod lingering;

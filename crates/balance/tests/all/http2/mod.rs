@@ -2,5 +2,5 @@
 
 mod attacks;
 mod back_end_failures;
-mod back_ends;
+pub mod back_ends;
 pub mod clients;

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use super::{Epoll, LISTENER};
 use crate::io::accepting;
 use crate::io::stamps;
-use crate::io::{ConnId, Event, Io, SLOTS_FULL};
+use crate::io::{ConnId, ENDED_BEFORE, Event, Io, SLOTS_FULL};
 use crate::os;
 
 impl Epoll {
@@ -114,9 +114,17 @@ impl Epoll {
         self.give_back(id);
         let slot = self.slot(conn)?;
         slot.readable = false;
+        let broken = slot.broken;
         match received {
-            Ok(_) => return Some(Event::Eof { conn }),
-            Err(libc::EAGAIN) => {}
+            Ok(_) if broken == 0 || broken == ENDED_BEFORE => {
+                slot.ended = true;
+                if broken != 0 {
+                    self.fail(conn, broken);
+                }
+                return Some(Event::Eof { conn });
+            }
+            Ok(_) | Err(libc::EAGAIN) if broken != 0 => self.fail(conn, broken),
+            Ok(_) | Err(libc::EAGAIN) => {}
             Err(errno) => self.fail(conn, errno),
         }
         None

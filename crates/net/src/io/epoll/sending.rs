@@ -63,7 +63,7 @@ impl Epoll {
         let index = conn.index as usize;
         loop {
             let Some(slot) = self.slot(conn) else { return };
-            if slot.connecting || slot.failed {
+            if slot.connecting || slot.is_mute() {
                 return;
             }
             let Some(fd) = slot.socket.as_ref().map(|s| s.as_raw_fd()) else {
@@ -92,7 +92,7 @@ impl Epoll {
                     }
                     return;
                 }
-                SendResult::Error(errno) => return self.fail(conn, errno),
+                SendResult::Error(errno) => return self.send_failed(conn, errno),
             }
         }
         let Some(slot) = self.slot(conn) else { return };
@@ -112,7 +112,7 @@ impl Epoll {
 
     pub(super) fn enqueue(&mut self, conn: ConnId, outgoing: Outgoing, tracked: bool) {
         match self.slot(conn) {
-            Some(slot) if !slot.failed => {
+            Some(slot) if !slot.is_mute() => {
                 slot.tracked |= tracked;
                 slot.sends.push_back(outgoing);
                 if slot.sends.len() == 1 {

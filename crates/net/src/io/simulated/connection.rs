@@ -48,6 +48,8 @@ pub(super) struct SimConnection {
     pub(super) is_opening: bool,
     pub(super) is_paused: bool,
     pub(super) is_finishing: bool,
+    /// Whether a send has failed. What was received before is passed on first.
+    pub(super) is_broken: bool,
     /// Whether [`Drained`](crate::Event::Drained) follows.
     pub(super) is_tracked: bool,
     pub(super) fate: Fate,
@@ -73,6 +75,7 @@ impl SimConnection {
             is_opening: false,
             is_paused: false,
             is_finishing: false,
+            is_broken: false,
             is_tracked: false,
             fate: Fate::Open,
             ended: Ended::No,

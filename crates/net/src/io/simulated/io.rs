@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use super::connection::{Ended, Fate, Send};
+use super::connection::{Ended, Fate, Send, SimConnection};
 use super::{Driver, Network, Ready, SimIo};
 use crate::address::Address;
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
@@ -12,7 +12,8 @@ use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 impl Network {
     fn enqueue(&mut self, conn: ConnId, bytes: Vec<u8>, buffer: Option<u16>, is_tracked: bool) {
         let is_late = self.is_late;
-        let Some(one) = self.alive(conn).filter(|one| one.ended != Ended::Told) else {
+        let is_mute = |one: &SimConnection| one.ended == Ended::Told || one.is_broken;
+        let Some(one) = self.alive(conn).filter(|one| !is_mute(one)) else {
             if let Some(id) = buffer {
                 self.give_back(id);
             }
@@ -36,7 +37,9 @@ impl Network {
         }
         self.drop_sends(conn);
         let one = self.connection(conn);
-        (one.is_open, one.fate) = (false, fate);
+        // Closing with unread input resets a connection.
+        let is_reset = !one.inbox.is_empty() && one.ended != Ended::Reset;
+        (one.is_open, one.fate) = (false, if is_reset { Fate::Aborted } else { fate });
         one.inbox.clear();
         self.slots[conn.slot()] = None;
     }
@@ -169,6 +172,11 @@ impl<D: Driver> Io for SimIo<D> {
 
     fn has_unread(&self, conn: ConnId) -> bool {
         self.network.has_unread(conn)
+    }
+
+    fn has_failed_send(&self, conn: ConnId) -> bool {
+        let one = self.network.connections.get(conn.generation as usize);
+        one.is_some_and(|one| one.is_broken)
     }
 
     fn queued(&self, conn: ConnId) -> usize {

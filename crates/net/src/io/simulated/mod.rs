@@ -210,11 +210,10 @@ impl Network {
         }
     }
 
-    /// The peer resets the connection: what was received and not read is lost.
+    /// The peer resets the connection. What arrived before can still be read, as on Linux.
     pub fn reset(&mut self, conn: ConnId) {
         let one = self.connection(conn);
         if one.ended != Ended::Told {
-            one.inbox.clear();
             one.ended = Ended::Reset;
         }
     }
@@ -347,10 +346,10 @@ impl Network {
                 break;
             }
             if one.ended == Ended::Reset {
-                if let Some(event) = self.fail(conn, libc::EPIPE) {
-                    self.ready.push_back(Ready::Event(event));
-                }
-                return;
+                // The failure is reported behind what arrived before it.
+                one.is_broken = true;
+                self.drop_sends(conn);
+                break;
             }
             let Some(send) = one.sends.front_mut() else {
                 return;

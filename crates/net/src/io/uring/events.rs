@@ -3,7 +3,7 @@
 use io_uring::cqueue;
 
 use super::{Op, Outgoing, Uring};
-use crate::io::{ConnId, Event, Io};
+use crate::io::{ConnId, ENDED_BEFORE, Event, Io};
 use crate::os;
 
 impl Uring {
@@ -14,6 +14,24 @@ impl Uring {
         }
         slot.failed = true;
         Some(Event::Failed { conn, errno })
+    }
+
+    /// Handles a failed send. The peer may have answered before it closed, so all that was received
+    /// is reported before the failure: the kernel keeps it beyond a reset. True if that follows.
+    fn drains(&mut self, conn: ConnId, errno: i32) -> bool {
+        let Some(slot) = self.slot(conn) else {
+            return false;
+        };
+        // After other errors a receive may never complete.
+        let is_closed = matches!(errno, libc::EPIPE | libc::ECONNRESET);
+        if slot.failed || slot.ended || !is_closed {
+            return false;
+        }
+        if slot.broken == 0 {
+            slot.broken = errno;
+            self.receive(conn);
+        }
+        true
     }
 
     fn connected(&mut self, conn: ConnId) -> Option<Event> {
@@ -30,7 +48,11 @@ impl Uring {
         let index = conn.index as usize;
         if result < 0 {
             self.discard_sends(index);
-            return self.fail(conn, -result);
+            return match self.drains(conn, -result) {
+                // Its user may wait for that before it reads on.
+                true => Some(Event::Drained { conn }),
+                false => self.fail(conn, -result),
+            };
         }
         let done = match self.slots[index].sends.front_mut() {
             None => return None,
@@ -99,8 +121,22 @@ impl Uring {
         if let Some(id) = buffer {
             self.buffers.take_back(id);
         }
+        let slot = &mut self.slots[conn.index as usize];
         match (-result).max(0) {
-            0 => Some(Event::Eof { conn }),
+            0 if slot.broken == 0 => {
+                slot.ended = true;
+                Some(Event::Eof { conn })
+            }
+            // The next receive reports the failure.
+            0 if slot.broken == ENDED_BEFORE && !slot.ended => {
+                slot.ended = true;
+                self.starved.push(conn);
+                Some(Event::Eof { conn })
+            }
+            0 => {
+                let broken = slot.broken;
+                self.fail(conn, broken)
+            }
             libc::ENOBUFS => {
                 self.starved.push(conn);
                 None
@@ -133,7 +169,7 @@ impl Uring {
         slot.is_some_and(|slot| {
             let has_more = || slot.descriptor.is_some_and(os::is_receivable);
             slot.generation == conn.generation
-                && (slot.unread > 0 || slot.failed || (slot.may_have_more && has_more()))
+                && (slot.unread > 0 || slot.is_mute() || (slot.may_have_more && has_more()))
         })
     }
 
@@ -205,7 +241,10 @@ impl Uring {
             }
             Op::Send => self.sent(conn, result),
             Op::QuietSend | Op::ChainSend if result < 0 && result != -libc::ECANCELED => {
-                self.fail(conn, -result)
+                match self.drains(conn, -result) {
+                    true => None,
+                    false => self.fail(conn, -result),
+                }
             }
             Op::Close => {
                 if self.pausing.is_paused() {

@@ -59,7 +59,7 @@ impl Uring {
             self.discard(outgoing);
             return;
         };
-        if slot.failed {
+        if slot.is_mute() {
             self.discard(outgoing);
             return;
         }
