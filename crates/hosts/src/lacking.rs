@@ -49,8 +49,9 @@ pub fn lacking(hosts: &[HostSpec]) -> Vec<String> {
 }
 
 fn may_make_namespaces() -> bool {
-    let on_a_thread = std::thread::spawn(|| namespace::enter_new(&[Namespace::Net]).is_ok());
-    if on_a_thread.join().unwrap_or(false) {
+    let may = || namespace::enter_new(&[Namespace::Net]).is_ok();
+    let on_a_thread = net::os::start_thread("which enters a namespace", may);
+    if on_a_thread.is_ok_and(|thread| thread.join().unwrap_or(false)) {
         return true;
     }
     let is_off = |name: &str, off: &str| {

@@ -69,6 +69,9 @@ pub enum ReferenceError {
     /// The stop flag was set.
     #[error("was not answered before the load was stopped")]
     Stopped,
+    /// The thread that fetches cannot be started.
+    #[error("was not sent: {0}")]
+    NoThread(#[from] net::os::StartThreadError),
     /// The thread that fetched died.
     #[error("was sent by a thread that panicked; this is a defect of the program")]
     Thread,
@@ -160,10 +163,10 @@ fn fetch_unless_stopped(
     target.preamble(number as u64, &mut preamble);
     let fetcher = Fetcher::new(target.http(), target.tls.as_ref(), request.bytes.clone())?;
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    net::os::start_thread("which asks for the reference answer", move || {
         // There is no receiver after a stop.
         let _ = sender.send(reference(&address, &fetcher, &preamble, &request, limit));
-    });
+    })?;
     loop {
         match receiver.recv_timeout(STOP_CHECK) {
             Ok(reference) => return reference,

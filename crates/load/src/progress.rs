@@ -107,6 +107,9 @@ pub enum LoadError {
         /// Why not.
         source: io::Error,
     },
+    /// A thread cannot be started.
+    #[error(transparent)]
+    NoThread(#[from] net::os::StartThreadError),
     /// A thread died.
     #[error("a load thread panicked; this is a defect of the program")]
     Thread,

@@ -67,11 +67,13 @@ fn run_on(
 ) -> Result<Vec<LoadReading>, LoadError> {
     let barrier = Arc::new(Barrier::new(job.threads));
     let (sender, receiver) = mpsc::channel();
+    let mut failure = None;
     let threads: Vec<_> = (0..job.threads)
-        .map(|thread| {
-            let (job, barrier) = (job.clone(), barrier.clone());
+        .map_while(|thread| {
+            let (job, own_barrier) = (job.clone(), barrier.clone());
             let (stop, sender) = (stop.clone(), sender.clone());
-            std::thread::spawn(move || {
+            let started = net::os::start_thread("of the load", move || {
+                let barrier = own_barrier;
                 let guard = AbortOnDrop(&barrier);
                 let result = match io {
                     IoKind::Uring => work::<Uring, Http>(&job, thread, &barrier, &stop, sender),
@@ -81,7 +83,13 @@ fn run_on(
                     std::mem::forget(guard);
                 }
                 result
-            })
+            });
+            // Those that have started wait for it.
+            let refused = |refused| {
+                barrier.abort();
+                failure = Some(LoadError::from(refused));
+            };
+            started.map_err(refused).ok()
         })
         .collect();
     drop(sender);
@@ -97,7 +105,6 @@ fn run_on(
     rows.finish(&mut |row| report(Progress::Row(Box::new(row))));
     let mut recordings: Vec<Vec<Recorder>> = Vec::new();
     recordings.resize_with(job.readings(), Vec::new);
-    let mut failure = None;
     for thread in threads {
         match thread.join().unwrap_or(Err(LoadError::Thread)) {
             Ok(recorders) => {

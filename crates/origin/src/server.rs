@@ -85,6 +85,9 @@ pub enum OriginError {
     /// Its event loop cannot be opened.
     #[error("cannot open an event loop: {0}")]
     Loop(#[source] io::Error),
+    /// A thread cannot be started.
+    #[error(transparent)]
+    Thread(#[from] net::os::StartThreadError),
     /// HTTP/3 without TLS, or with TLS that QUIC cannot use.
     #[error("cannot serve HTTP/3: {0}")]
     Quic(String),
@@ -145,30 +148,29 @@ impl Origin {
         let stop = Arc::new(AtomicBool::new(false));
         let counters: Vec<Arc<Counters>> = listeners.iter().map(|_| Arc::default()).collect();
         let (opened, failures) = std::sync::mpsc::channel();
-        let threads = listeners
-            .into_iter()
-            .enumerate()
-            .map(|(number, sockets)| {
-                let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
-                let options = options.clone();
-                std::thread::spawn(move || match options.io {
-                    IoKind::Uring => {
-                        let worker = Worker::<Secure<Uring>>::open(&options, sockets, number, all);
-                        run_worker(worker, &opened, &stop, options.spin)
-                    }
-                    IoKind::Epoll => {
-                        let worker = Worker::<Secure<Epoll>>::open(&options, sockets, number, all);
-                        run_worker(worker, &opened, &stop, options.spin)
-                    }
-                })
-            })
-            .collect();
-        let origin = Origin {
+        let mut origin = Origin {
             address,
-            stop,
-            counters,
-            threads,
+            stop: stop.clone(),
+            counters: counters.clone(),
+            threads: Vec::new(),
         };
+        // On an error, dropping the origin stops the threads that did start.
+        for (number, sockets) in listeners.into_iter().enumerate() {
+            let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
+            let options = options.clone();
+            let work = move || match options.io {
+                IoKind::Uring => {
+                    let worker = Worker::<Secure<Uring>>::open(&options, sockets, number, all);
+                    run_worker(worker, &opened, &stop, options.spin)
+                }
+                IoKind::Epoll => {
+                    let worker = Worker::<Secure<Epoll>>::open(&options, sockets, number, all);
+                    run_worker(worker, &opened, &stop, options.spin)
+                }
+            };
+            let thread = net::os::start_thread("of the origin", work)?;
+            origin.threads.push(thread);
+        }
         drop(opened);
         for result in failures.iter().take(origin.counters.len()) {
             result.map_err(OriginError::Loop)?;

@@ -95,10 +95,13 @@ impl Signals {
 
     /// From now on a second signal ends the program after `work` is done, on a thread of its own;
     /// a third does not wait for that.
-    pub fn before_the_end(&self, work: impl FnOnce() + Send + 'static) {
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn before_the_end(&self, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
         self.hold();
         let signals = self.clone();
-        std::thread::spawn(move || {
+        let started = net::os::start_thread("which waits for a signal", move || {
             while !signals.stopped() {
                 sleep(LOOK_FIRST);
             }
@@ -117,6 +120,7 @@ impl Signals {
             work();
             low_level::exit(signals.status().unwrap_or(1).into());
         });
+        started.map(drop).map_err(Failure::failed)
     }
 
     fn exit_handlers(&self) -> MutexGuard<'_, Vec<SigId>> {

@@ -5,6 +5,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use net::os::{StartThreadError, start_thread};
+
 use crate::protocol::pipe::{FrameReader, Incoming, Liveness, PipeFault, Side};
 
 /// The longest frame. A load's result may have reference bodies of 64 MiB each, in base64.
@@ -58,10 +60,16 @@ pub(crate) struct FrameQueue(Receiver<(Frame, Share)>);
 impl FrameQueue {
     /// Reads frames on a thread of its own. Heartbeats are counted, not queued. After a fault nothing
     /// more comes.
-    pub(crate) fn read(output: impl Read + Send + 'static, liveness: Arc<Liveness>) -> Self {
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub(crate) fn read(
+        output: impl Read + Send + 'static,
+        liveness: Arc<Liveness>,
+    ) -> Result<Self, StartThreadError> {
         let (sender, receiver) = mpsc::sync_channel(ANSWERS_MAX);
         let waiting = Arc::new(WaitingBytes::default());
-        std::thread::spawn(move || {
+        start_thread("which reads from an agent", move || {
             let input = BufReader::new(output);
             let mut frames = FrameReader::new(input, Side::Agent, ANSWER_BYTES_MAX);
             loop {
@@ -82,8 +90,8 @@ impl FrameQueue {
                     break;
                 }
             }
-        });
-        Self(receiver)
+        })?;
+        Ok(Self(receiver))
     }
 
     /// The next frame, if one comes in `wait`. Where nothing more comes, that is an end.
@@ -137,7 +145,7 @@ mod tests {
                 read: read.clone(),
             },
         );
-        let frames = FrameQueue::read(output, Arc::default());
+        let frames = FrameQueue::read(output, Arc::default()).unwrap();
         let taken = frames.next_within(Duration::from_secs(10));
         assert!(matches!(taken, Some(Ok(Incoming::Message(_)))));
         let mut before = 0;

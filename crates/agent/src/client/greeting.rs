@@ -105,8 +105,8 @@ impl Agent {
                 }
                 self.program = PathBuf::from(program);
                 self.network = network;
-                pipe::watch(&self.liveness, pipe::limit(), self.child.killer());
-                Ok(())
+                pipe::watch(&self.liveness, pipe::limit(), self.child.killer())
+                    .map_err(|error| AgentError::Lost(error.to_string()))
             }
             Answer::Failed { reason } => {
                 Err(AgentError::Failed(shortened(&reason, REASON_BYTES_MAX)))

@@ -18,10 +18,11 @@ const TAIL_LINE_BYTES_MAX: u64 = 4096;
 pub(crate) struct StderrTail(Arc<Mutex<(Vec<String>, bool)>>);
 
 impl StderrTail {
+    /// Reads on a thread of its own. If that cannot be started, this is what is shown.
     pub(crate) fn of(output: ChildStderr) -> Self {
         let words = Self::default();
         let kept = words.clone();
-        std::thread::spawn(move || {
+        let started = net::os::start_thread("which reads errors of a program", move || {
             let mut output = BufReader::new(output);
             let mut line = Vec::new();
             // A longer line is read in parts.
@@ -44,6 +45,11 @@ impl StderrTail {
                 kept.1 = true;
             }
         });
+        if let Err(error) = started
+            && let Ok(mut kept) = words.0.lock()
+        {
+            *kept = (vec![error.to_string()], true);
+        }
         words
     }
 
@@ -63,7 +69,8 @@ impl StderrTail {
     }
 }
 
-/// Reads a child's lines on a thread of its own. After an error nothing more comes.
+/// Reads a child's lines on a thread of its own. After an error nothing more comes; that the thread
+/// cannot be started is one.
 pub fn read_answers(output: impl Read + Send + 'static) -> Receiver<io::Result<String>> {
     lines_within(output, ANSWER_BYTES_MAX)
 }
@@ -73,15 +80,20 @@ fn lines_within(
     bytes_max: usize,
 ) -> Receiver<io::Result<String>> {
     let (sender, receiver) = mpsc::sync_channel(ANSWERS_MAX);
-    std::thread::spawn(move || {
+    let lines = sender.clone();
+    let started = net::os::start_thread("which reads what a program prints", move || {
         let mut output = BufReader::new(output);
         while let Some(line) = next_line(&mut output, bytes_max).transpose() {
             let is_last = line.is_err();
-            if sender.send(line).is_err() || is_last {
+            if lines.send(line).is_err() || is_last {
                 break;
             }
         }
     });
+    if let Err(error) = started {
+        // There is room for it.
+        let _ = sender.try_send(Err(error.into()));
+    }
     receiver
 }
 

@@ -185,7 +185,7 @@ fn attempt(
     );
     let mut child = command.command(&script).spawn().map_err(|e| {
         let program = command.program();
-        AgentError::Failed(format!("cannot start {program}: {e}"))
+        AgentError::Failed(format!("cannot start {program}: {e}{}", os::Lacking(&e)))
     })?;
     let words = child.stderr.take().map(StderrTail::of).unwrap_or_default();
     let mut agent = Agent::of_child(child, Some((command.host.clone(), words)))?;
@@ -222,7 +222,7 @@ fn push(command: &PipeCommand, program: &Program) -> Result<(), AgentError> {
     let mut child = command
         .command(&script)
         .spawn()
-        .map_err(|e| failed(format!("cannot start {engine}: {e}")))?;
+        .map_err(|e| failed(format!("cannot start {engine}: {e}{}", os::Lacking(&e))))?;
     let words = child.stderr.take().map(StderrTail::of).unwrap_or_default();
     // Dropped at the end of the block, which closes it.
     let sent = match child.stdin.take() {

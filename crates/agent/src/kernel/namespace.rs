@@ -60,11 +60,11 @@ impl Namespace {
         }
         let namespace = fs::File::open(format!("/proc/{}/ns/net", self.process)).ok()?;
         std::thread::scope(|scope| {
-            let inside = scope.spawn(move || {
+            let inside = net::os::start_scoped(scope, "in another namespace", move || {
                 net::namespace::enter(&namespace).ok()?;
                 open()
             });
-            inside.join().ok().flatten()
+            inside.ok()?.join().ok().flatten()
         })
     }
 

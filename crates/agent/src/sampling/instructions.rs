@@ -167,23 +167,24 @@ impl Counting {
             }
         }
         let (stop, stopped) = mpsc::channel();
+        let reader = net::os::start_thread("which reads counters of instructions", move || {
+            let mut readings = Vec::new();
+            loop {
+                let begun = Instant::now();
+                readings.push(Reading::of(&counters));
+                let period = PERIOD.max(begun.elapsed() * PERIOD_IN_READINGS);
+                match stopped.recv_timeout(period) {
+                    Err(RecvTimeoutError::Timeout) if readings.len() < READINGS_MAX => {}
+                    _ => break,
+                }
+            }
+            readings.push(Reading::of(&counters));
+            readings
+        });
         Ok(Self {
             servers,
             stop,
-            reader: std::thread::spawn(move || {
-                let mut readings = Vec::new();
-                loop {
-                    let begun = Instant::now();
-                    readings.push(Reading::of(&counters));
-                    let period = PERIOD.max(begun.elapsed() * PERIOD_IN_READINGS);
-                    match stopped.recv_timeout(period) {
-                        Err(RecvTimeoutError::Timeout) if readings.len() < READINGS_MAX => {}
-                        _ => break,
-                    }
-                }
-                readings.push(Reading::of(&counters));
-                readings
-            }),
+            reader: reader.map_err(|error| error.to_string())?,
         })
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use load::{Job, Segment, Stop};
+use net::os::StartThreadError;
 use readings::BottleneckSample;
 
 use crate::protocol::wire::{LoadOrder, Measured, Spans, Window};
@@ -29,19 +30,25 @@ pub(crate) struct LoadSampler<'a> {
 }
 
 impl<'a> LoadSampler<'a> {
-    pub(crate) fn start(order: &LoadOrder, job: &'a Job, servers: WatchedServers) -> Self {
+    /// # Errors
+    /// When the thread cannot be started.
+    pub(crate) fn start(
+        order: &LoadOrder,
+        job: &'a Job,
+        servers: WatchedServers,
+    ) -> Result<Self, StartThreadError> {
         let files: usize = servers.values().map(Watched::files).sum();
         let system = SystemSources::of(order.watch.clone(), &order.watch_others);
         let last = job.segments.len().checked_sub(1);
-        Self {
-            sampler: Sampler::in_windows(servers, system),
+        Ok(Self {
+            sampler: Sampler::in_windows(servers, system)?,
             segments: &job.segments,
             bottleneck: last.filter(|_| order.sample_scheduling),
             has_few_files: files <= FILES_FEW,
             readings: vec![Spans::default(); job.readings()],
             segment_ns: 0,
             window: None,
-        }
+        })
     }
 
     pub(crate) fn segment_begins(&mut self, segment: usize) {

@@ -5,8 +5,10 @@
 //! time, and which of them fall into windows is known afterwards.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use net::os::{StartThreadError, start_thread};
 
 use crate::sampling::network::accept_queues::AcceptQueueCounter;
 use crate::sampling::sample::{Parts, SampleReader};
@@ -109,13 +111,26 @@ pub(crate) struct Edge {
 
 impl Sampler {
     /// For a load of this machine.
-    pub(crate) fn in_windows(servers: WatchedServers, system: SystemSources) -> Self {
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub(crate) fn in_windows(
+        servers: WatchedServers,
+        system: SystemSources,
+    ) -> Result<Self, StartThreadError> {
         let reader = SampleReader::new(servers, system);
         Self::start(reader, Pace::Windows { is_open: false })
     }
 
     /// For a load of another machine.
-    pub(crate) fn always(servers: WatchedServers, system: SystemSources, scheduling: bool) -> Self {
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub(crate) fn always(
+        servers: WatchedServers,
+        system: SystemSources,
+        scheduling: bool,
+    ) -> Result<Self, StartThreadError> {
         let reader = SampleReader::new(servers, system);
         let interval = match reader.cpu_files() {
             ..=FILES_FEW => INTERVAL,
@@ -129,14 +144,14 @@ impl Sampler {
         Self::start(reader, pace)
     }
 
-    fn start(reader: SampleReader, pace: Pace) -> Self {
+    fn start(reader: SampleReader, pace: Pace) -> Result<Self, StartThreadError> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(reader, pace)),
             wake: Condvar::new(),
         });
         let its = Arc::clone(&shared);
-        let thread = Some(thread::spawn(move || its.run()));
-        Self { shared, thread }
+        let thread = Some(start_thread("which samples", move || its.run())?);
+        Ok(Self { shared, thread })
     }
 
     /// Samples at an edge of a segment.
@@ -333,7 +348,7 @@ mod tests {
         let me = std::process::id() as i32;
         let watched = BTreeMap::from([("me".to_owned(), Watched::Processes(vec![me]))]);
         let system = SystemSources::of(vec!["me".to_owned()], &[]);
-        let sampler = Sampler::in_windows(watched, system);
+        let sampler = Sampler::in_windows(watched, system).unwrap();
         let open = sampler.open(BARE);
         let begin = Instant::now();
         let mut sum = 0_u64;
@@ -363,7 +378,7 @@ mod tests {
     #[test]
     fn the_time_that_sampling_takes_is_bounded() {
         let system = SystemSources::of(Vec::new(), &[]);
-        let sampler = Sampler::in_windows(BTreeMap::new(), system);
+        let sampler = Sampler::in_windows(BTreeMap::new(), system).unwrap();
         let set = |cost, ago| {
             let mut state = sampler.shared.locked();
             state.spent = Duration::from_secs(3600);
@@ -393,11 +408,11 @@ mod tests {
         let watched = BTreeMap::from([("busy".to_owned(), Watched::of_another(&other))]);
         let used_s = || process_cpu_s(other.pid);
         let system = SystemSources::remote(std::slice::from_ref(&other));
-        let sampler = Sampler::always(watched, system, true);
+        let sampler = Sampler::always(watched, system, true).unwrap();
         let (from_ns, before_s) = (crate::kernel::clock::monotonic_ns(), used_s());
         // Other tests may keep it from the CPU for as long as they like.
         while used_s() - before_s < 0.2 {
-            thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
         let to_ns = crate::kernel::clock::monotonic_ns();
         let window = Window { from_ns, to_ns };

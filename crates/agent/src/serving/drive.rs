@@ -49,7 +49,7 @@ pub(crate) fn carry_out(
     let group = Cgroup::make(&format!("{}-{FOLDER}", servers.folder_name()));
     let command = command(order, &folder, group.as_ref())?;
     let system = SystemSources::of(order.watch.clone(), &order.watch_others);
-    let sampler = Sampler::in_windows(watched, system);
+    let sampler = Sampler::in_windows(watched, system).map_err(|error| error.to_string())?;
     let mut driven = run(
         order,
         command,
@@ -83,7 +83,7 @@ fn run(
     let begin = Instant::now();
     let mut child = command
         .spawn()
-        .map_err(|e| format!("cannot start {}: {e}", order.command[0]))?;
+        .map_err(|e| format!("cannot start {}: {e}{}", order.command[0], os::Lacking(&e)))?;
     let pid = child.id() as i32;
     started(pid);
     // A group that the driver could not enter counts nothing.

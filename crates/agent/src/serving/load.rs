@@ -37,7 +37,8 @@ pub(crate) fn carry_out(
         let requests = job.targets.iter().take(1).flat_map(|one| &one.requests);
         expectations.extend(requests.map(|one| one.expect.clone()));
     }
-    let mut sampler = LoadSampler::start(order, &job, servers);
+    let sampler = LoadSampler::start(order, &job, servers);
+    let mut sampler = sampler.map_err(|error| error.to_string())?;
     let mut late_ns = 0;
     let mut timing = LoadTiming::default();
     let readings = load::run(&job, stop, |progress| match progress {

@@ -100,7 +100,9 @@ pub(super) fn carry_out(
             servers: of,
             scheduling,
         } => {
-            servers.start_sampling(of.as_ref(), scheduling);
+            servers
+                .start_sampling(of.as_ref(), scheduling)
+                .map_err(|error| error.to_string())?;
             Ok(Answer::Done)
         }
         Order::StopSampling { readings } => {

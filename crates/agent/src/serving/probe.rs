@@ -22,7 +22,7 @@ type ProbeResult = (i64, Result<Option<Answer>, String>);
 
 impl Probe {
     /// # Errors
-    /// When the request cannot be made in the protocol.
+    /// When the request cannot be made in the protocol, or its thread cannot be started.
     pub(crate) fn begin(order: &AwaitServer, limit: Duration) -> Result<Self, String> {
         // The bound on reference bodies.
         const BYTES_MAX: usize = 64 << 20;
@@ -59,11 +59,12 @@ impl Probe {
             };
             answer.map(Some).map_err(|error| error.to_string())
         };
-        std::thread::spawn(move || {
+        net::os::start_thread("which asks a server", move || {
             let answer = ask();
             // Fails only if nobody waits for it any more.
             let _ = sender.send((clock::monotonic_ns(), answer));
-        });
+        })
+        .map_err(|error| error.to_string())?;
         Ok(Self(receiver))
     }
 

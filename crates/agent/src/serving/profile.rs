@@ -154,13 +154,14 @@ impl Recording {
             return Err("perf script has no output".to_owned());
         };
         let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
+        let started = net::os::start_thread("which reads stacks", move || {
             let text = BufReader::new(text.take(TEXT_BYTES_MAX));
             let _ = sender.send(fold(text));
         });
         let read = receiver.recv_timeout(end.saturating_duration_since(Instant::now()));
         let _ = child.kill();
         let _ = child.wait();
+        started.map_err(|error| error.to_string())?;
         let folded = read.map_err(|_| "perf script took too long".to_owned())??;
         match folded.is_empty() {
             true => Err("perf saw it use no CPU time".to_owned()),
@@ -203,7 +204,7 @@ fn spawn(mut command: Command) -> Result<Child, String> {
         std::io::ErrorKind::NotFound => {
             "perf is not installed (Debian: apt-get install linux-perf)".to_owned()
         }
-        _ => format!("perf cannot be started: {e}"),
+        _ => format!("perf cannot be started: {e}{}", net::os::Lacking(&e)),
     })
 }
 

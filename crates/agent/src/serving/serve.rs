@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
+use net::os::{StartThreadError, start_thread};
+
 use super::orders::carry_out;
 use super::servers::Servers;
 use crate::protocol::pipe::{
@@ -55,14 +57,23 @@ pub fn serve(
         move || conversation.end(Event::Gone)
     };
     let interval = pipe::limit() / pipe::BEATS;
-    let frames = FrameSender::start(output, Side::Agent, interval, give_up.clone());
-    read_orders(input, conversation.clone(), liveness.clone());
-    let terminate = give_up.clone();
-    std::thread::spawn(move || {
-        if matches!(termination.read(&mut [0]), Ok(1..)) {
-            terminate();
-        }
+    let frames = FrameSender::start(output, Side::Agent, interval, give_up.clone())?;
+    let started = read_orders(input, conversation.clone(), liveness.clone()).and_then(|()| {
+        let terminate = give_up.clone();
+        let wait = move || {
+            if matches!(termination.read(&mut [0]), Ok(1..)) {
+                terminate();
+            }
+        };
+        start_thread("which waits for a signal", wait).map(drop)
     });
+    if let Err(error) = started {
+        // The coordinator learns why the pipe ends.
+        let reason = error.to_string();
+        let _ = send_answer(&frames, &Answer::Failed { reason });
+        frames.finish(LEAVES_WITHIN);
+        return Err(error.into());
+    }
     let result = AgentSession {
         servers: &mut servers,
         stop: &conversation.stop,
@@ -115,12 +126,15 @@ impl Conversation {
 }
 
 /// Reads orders on a thread of its own.
+///
+/// # Errors
+/// When it cannot be started.
 fn read_orders(
     input: impl BufRead + Send + 'static,
     conversation: Conversation,
     liveness: Arc<Liveness>,
-) {
-    std::thread::spawn(move || {
+) -> Result<(), StartThreadError> {
+    start_thread("which reads orders", move || {
         let mut frames = FrameReader::new(input, Side::Coordinator, ORDER_BYTES_MAX);
         let last = loop {
             let frame = frames.read();
@@ -146,7 +160,8 @@ fn read_orders(
             }
         };
         conversation.end(last);
-    });
+    })?;
+    Ok(())
 }
 
 struct AgentSession<'a> {
@@ -155,7 +170,7 @@ struct AgentSession<'a> {
     ended: &'a AtomicBool,
     frames: &'a FrameSender,
     /// Limits the coordinator's silence.
-    silence: Option<Box<dyn FnOnce(Duration) + 'a>>,
+    silence: Option<Box<dyn FnOnce(Duration) -> Result<(), StartThreadError> + 'a>>,
 }
 
 impl AgentSession<'_> {
@@ -174,14 +189,7 @@ impl AgentSession<'_> {
             };
             let done = match order {
                 Err(e) => Err(format!("not an order: {e}")),
-                Ok(order) => {
-                    self.limit_silence(&order);
-                    let frames = self.frames;
-                    carry_out(order, self.servers, self.stop, self.ended, &mut |answer| {
-                        // A closed output is reported as an event.
-                        let _ = send_answer(frames, &answer);
-                    })
-                }
+                Ok(order) => self.carry_out(order),
             };
             let answer = done.unwrap_or_else(|reason| Answer::Failed { reason });
             if send_answer(self.frames, &answer).is_err() {
@@ -191,7 +199,17 @@ impl AgentSession<'_> {
         Ended::Gone
     }
 
-    fn limit_silence(&mut self, order: &Order) {
+    fn carry_out(&mut self, order: Order) -> Result<Answer, String> {
+        self.limit_silence(&order)
+            .map_err(|error| error.to_string())?;
+        let frames = self.frames;
+        carry_out(order, self.servers, self.stop, self.ended, &mut |answer| {
+            // A closed output is reported as an event.
+            let _ = send_answer(frames, &answer);
+        })
+    }
+
+    fn limit_silence(&mut self, order: &Order) -> Result<(), StartThreadError> {
         if let Order::Hello {
             silence_ms: Some(silence_ms),
             ..
@@ -200,8 +218,9 @@ impl AgentSession<'_> {
         {
             let silence = Duration::from_millis(*silence_ms);
             self.frames.beat_every(silence / pipe::BEATS);
-            limit(silence);
+            limit(silence)?;
         }
+        Ok(())
     }
 }
 

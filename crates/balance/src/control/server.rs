@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use net::os::start_thread;
 use net::wait::{Watch, wait};
 
 use crate::engine::shared::waker::Waker;
@@ -155,7 +156,7 @@ impl Server {
             answer_grace,
         });
         let (own, serve) = (shared.clone(), Arc::new((read, answer)));
-        let thread = std::thread::Builder::new().spawn(move || {
+        let thread = start_thread("which serves control connections", move || {
             while !own.stop.load(Ordering::Acquire) {
                 own.sleep(listener.as_fd());
                 while let Ok(stream) = accept(&listener) {
@@ -164,7 +165,7 @@ impl Server {
                     };
                     let serve = serve.clone();
                     // If the thread does not start, this closes the connection.
-                    let _ = std::thread::Builder::new().spawn(move || {
+                    let _ = start_thread("of a control connection", move || {
                         let mut stream = stream;
                         if let Some(request) = (serve.0)(&mut stream)
                             && place.begins_answer()

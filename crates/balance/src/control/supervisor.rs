@@ -108,15 +108,16 @@ impl Drop for Joined {
 }
 
 impl Generation {
-    fn new(balancer: Balancer) -> Generation {
+    fn new(balancer: Balancer) -> Result<Generation, BalancerError> {
         let access_log = balancer.take_events().map(|events| {
             let process = balancer.shared().process.clone();
-            Joined(Some(access_log::spawn(balancer.config(), process, events)))
+            access_log::start(balancer.config(), process, events)
         });
-        Generation {
+        let access_log = access_log.transpose()?;
+        Ok(Generation {
             balancer,
-            _access_log: access_log,
-        }
+            _access_log: access_log.map(|thread| Joined(Some(thread))),
+        })
     }
 }
 
@@ -162,7 +163,7 @@ impl Supervisor {
             file: file.to_path_buf(),
             io,
             generations: Mutex::new(Generations {
-                current: Arc::new(Generation::new(balancer)),
+                current: Arc::new(Generation::new(balancer)?),
                 retired: Vec::new(),
             }),
             reloading: Mutex::new(()),
@@ -268,7 +269,7 @@ impl Supervisor {
         }
         let old = self.current();
         let next = on_loop(self.io, |io| old.balancer.start_next(&config, io))?;
-        let next = Generation::new(next);
+        let next = Generation::new(next)?;
         set_cutoffs_of_removed(&old.balancer, &next.balancer);
         self.note_deferred_changes(&old.balancer.config(), &config);
         old.balancer.begin_drain();

@@ -45,9 +45,9 @@ pub enum BalancerError {
         #[source]
         source: tls::TlsError,
     },
-    /// The threads that run external choosers cannot be started.
-    #[error("cannot start the threads of external choosers: {0}")]
-    Threads(#[source] io::Error),
+    /// One of its threads cannot be started.
+    #[error(transparent)]
+    Thread(#[from] net::os::StartThreadError),
     /// Commands cannot run as the service's `user_account`.
     #[error("service `{service}`: `user_account` cannot be used: {why}")]
     Account {

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use net::ConnId;
+use net::os::{StartThreadError, start_thread};
 use net::wait::{Watch, wait};
 
 use super::restarts::restart_on_panic;
@@ -88,7 +89,7 @@ impl ExternalPrograms {
     pub fn start(
         config: &Config,
         process: &Arc<ProcessState>,
-    ) -> std::io::Result<Option<ExternalPrograms>> {
+    ) -> Result<Option<ExternalPrograms>, StartThreadError> {
         let asks = |service: &Service| matches!(service.dispatch, Dispatch::External { .. });
         if !config.services.iter().any(asks) {
             return Ok(None);
@@ -114,11 +115,12 @@ impl ExternalPrograms {
                 process: process.clone(),
                 stop: external_programs.stop.clone(),
             };
-            let thread = std::thread::Builder::new().name("external".to_owned());
-            external_programs.threads.push(thread.spawn(move || {
+            let work = move || {
                 let thread = "a thread of external choosers";
                 restart_on_panic(thread, &runner.process, || runner.run());
-            })?);
+            };
+            let thread = start_thread("of external choosers", work)?;
+            external_programs.threads.push(thread);
         }
         Ok(Some(external_programs))
     }

@@ -119,8 +119,7 @@ impl Balancer {
             None => Shared::new(config, &addresses, now_ns),
             Some(one) => Shared::after(config, &addresses, (&one.config, &one.shared), now_ns),
         });
-        let external_programs =
-            ExternalPrograms::start(config, &shared.process).map_err(BalancerError::Threads)?;
+        let external_programs = ExternalPrograms::start(config, &shared.process)?;
         let config = Arc::new(config.clone());
         let mut balancer = Balancer {
             addresses: bound,
@@ -133,6 +132,7 @@ impl Balancer {
             health_checker: Mutex::new(None),
             external_programs,
         };
+        // On an error, dropping the balancer stops the threads that did start.
         let (opened, results) = std::sync::mpsc::channel();
         let count = per_thread.len();
         for (number, listeners) in per_thread.into_iter().enumerate() {
@@ -151,10 +151,9 @@ impl Balancer {
                 opened: Some(opened.clone()),
                 listening_count: ListeningCount::begin(&shared),
             };
-            balancer.threads.push(threads::spawn(kind, spec));
+            balancer.threads.push(threads::start(kind, spec)?);
         }
         drop(opened);
-        // On an error, dropping the balancer stops the threads that did start.
         for _ in 0..count {
             results
                 .recv()
@@ -165,7 +164,8 @@ impl Balancer {
         if let Some(earlier) = earlier {
             earlier.health_checker().take();
         }
-        *balancer.health_checker() = Some(HealthChecker::start(config, shared, tls.for_backends()));
+        let health_checker = HealthChecker::start(config, shared, tls.for_backends())?;
+        *balancer.health_checker() = Some(health_checker);
         Ok(balancer)
     }
 

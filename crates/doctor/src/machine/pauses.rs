@@ -18,13 +18,15 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    /// Keeps each of these CPUs busy for a second. `None` where a thread cannot be bound to one.
+    /// Keeps each of these CPUs busy for a second. `None` where a thread cannot be started or bound to
+    /// one.
     pub fn measure(cpus: &[u32]) -> Option<Self> {
         let looks = std::thread::scope(|scope| {
-            let threads: Vec<_> = cpus
-                .iter()
-                .map(|&cpu| scope.spawn(move || look(cpu)))
-                .collect();
+            let start = |&cpu: &u32| {
+                net::os::start_scoped(scope, "which polls the clock", move || look(cpu)).ok()
+            };
+            let threads: Option<Vec<_>> = cpus.iter().map(start).collect();
+            let threads = threads?;
             let looks = threads.into_iter().map(|thread| thread.join().ok()?);
             looks.collect::<Option<Vec<Self>>>()
         })?;

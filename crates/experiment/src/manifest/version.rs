@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 /// Time limit for a program to report its version.
@@ -51,12 +51,17 @@ pub fn printed(words: &[String]) -> Option<String> {
     ];
     for (number, pipe) in pipes.into_iter().enumerate() {
         let (mut pipe, sender) = (pipe?.take(BYTES_MAX), sender.clone());
-        std::thread::spawn(move || {
+        let started = thread::Builder::new().spawn(move || {
             let mut bytes = Vec::new();
             // What was read before an error is used.
             let _ = pipe.read_to_end(&mut bytes);
             let _ = sender.send((number, bytes));
         });
+        if started.is_err() {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
     }
     while child.try_wait().ok()?.is_none() {
         if Instant::now() >= end {

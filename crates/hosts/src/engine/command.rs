@@ -27,10 +27,16 @@ pub(super) fn output_of(words: &[&str]) -> Result<String, AgentError> {
     let child = started(program, &mut command)?;
     let pid = child.id() as i32;
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    let started = os::start_thread("which waits for a command", move || {
         // Fails if the caller has given up.
         let _ = sender.send(child.wait_with_output());
     });
+    if let Err(error) = started {
+        // The refused thread has dropped the child, but nothing has waited for it.
+        let _ = os::kill(pid, SIGKILL);
+        os::process::reap_child(pid);
+        return Err(failed(error.to_string()));
+    }
     let output = match receiver.recv_timeout(CALL_MAX) {
         Ok(output) => output.map_err(|e| failed(e.to_string()))?,
         Err(_) => {
@@ -52,11 +58,12 @@ pub(super) fn output_of(words: &[&str]) -> Result<String, AgentError> {
 }
 
 pub(super) fn started(program: &str, command: &mut Command) -> Result<Child, AgentError> {
-    let why = |e| {
-        failed(
-            program,
-            format!("it cannot be started ({e}); is it installed?"),
-        )
+    let why = |e: std::io::Error| {
+        let help = match e.kind() {
+            std::io::ErrorKind::NotFound => "; is it installed?".to_owned(),
+            _ => os::Lacking(&e).to_string(),
+        };
+        failed(program, format!("it cannot be started: {e}{help}"))
     };
     command.spawn().map_err(why)
 }

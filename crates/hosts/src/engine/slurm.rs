@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use agent::{AgentError, ChildGuard, PipeCommand};
+use net::os;
 use readings::Slurm;
 use serde_json::json;
 
@@ -85,7 +86,8 @@ impl Allocation {
         let pid = child.id() as i32;
         let holder = ChildGuard::new(child);
         let (sender, granted) = mpsc::channel();
-        std::thread::spawn(move || {
+        let refused = |error: os::StartThreadError| failed(SALLOC, error.to_string());
+        os::start_thread("which reads what salloc prints", move || {
             let output = output.into_iter().flat_map(|it| BufReader::new(it).lines());
             for line in output.map_while(Result::ok) {
                 if let Some(rest) = line.strip_prefix(GRANTED) {
@@ -93,9 +95,10 @@ impl Allocation {
                     let _ = sender.send(rest.to_owned());
                 }
             }
-        });
+        })
+        .map_err(refused)?;
         let (sender, said) = mpsc::channel();
-        std::thread::spawn(move || {
+        os::start_thread("which reads errors of salloc", move || {
             let mut text = String::new();
             if let Some(errors) = errors {
                 let mut errors = BufReader::new(errors);
@@ -105,7 +108,8 @@ impl Allocation {
                 // Reads on, so that a full pipe does not block `salloc`.
                 let _ = std::io::copy(&mut errors, &mut std::io::sink());
             }
-        });
+        })
+        .map_err(refused)?;
         let end = Instant::now() + GRANTED_WITHIN;
         let answer = loop {
             let answer = granted.recv_timeout(STOP_CHECKED_EVERY);

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use net::namespace::{self, Namespace};
+use net::os::start_scoped;
 use net::tun;
 
 use super::setting::{self, Machine, MakeError};
@@ -80,8 +81,12 @@ pub(crate) fn make(
 fn on_new_thread<T: Send>(
     work: impl FnOnce() -> Result<T, MakeError> + Send,
 ) -> Result<T, MakeError> {
-    std::thread::scope(|scope| scope.spawn(work).join())
-        .unwrap_or_else(|_| Err(MakeError::Failed("a thread panicked".into())))
+    std::thread::scope(|scope| {
+        let thread = start_scoped(scope, "which makes namespaces", work);
+        let thread = thread.map_err(|error| MakeError::Failed(error.to_string()))?;
+        let panicked = |_| Err(MakeError::Failed("a thread panicked".into()));
+        thread.join().unwrap_or_else(panicked)
+    })
 }
 
 fn bring_up(device: &str) -> io::Result<()> {
@@ -166,13 +171,13 @@ fn in_network_of<T: Send>(
 ) -> io::Result<T> {
     let namespace = host.net();
     std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
+        let thread = start_scoped(scope, "in the network of a host", move || {
             namespace::enter(namespace)?;
             work()
-        });
-        thread.join()
+        })?;
+        let panicked = |_| Err(io::Error::other("a thread panicked"));
+        thread.join().unwrap_or_else(panicked)
     })
-    .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
 }
 
 #[cfg(test)]

@@ -85,18 +85,18 @@ impl BuiltHost {
     /// there. Hosts of an ordinary user admit only their own processes.
     ///
     /// # Errors
-    /// When the thread may not enter the network.
+    /// When the thread cannot be started, or may not enter the network.
     pub fn on_its_network<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         let network = self.namespaces.iter().rev().nth(2);
         std::thread::scope(|scope| {
-            let thread = scope.spawn(move || {
+            let thread = os::start_scoped(scope, "in the network of a host", move || {
                 let network = network.ok_or(io::ErrorKind::NotFound)?;
                 net::namespace::enter(network)?;
                 Ok(work())
-            });
-            thread.join()
+            })?;
+            let panicked = |_| Err(io::Error::other("a thread panicked"));
+            thread.join().unwrap_or_else(panicked)
         })
-        .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
     }
 }
 
@@ -349,7 +349,8 @@ impl Holder {
         let lost = |e: &dyn std::fmt::Display| {
             TopologyError::Lost(format!("cannot start {}: {e}", program.display()))
         };
-        let mut child = command.spawn().map_err(|e| lost(&e))?;
+        let refused = |e: io::Error| lost(&format!("{e}{}", os::Lacking(&e)));
+        let mut child = command.spawn().map_err(refused)?;
         let output = child
             .stdout
             .take()

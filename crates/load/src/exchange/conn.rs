@@ -28,8 +28,12 @@ pub(crate) struct Conn<K> {
     pub(crate) intended: u64,
     /// When opening began, or when the next attempt is.
     pub(crate) since: u64,
-    /// When the request was handed to the kernel.
+    /// When the request was handed to the kernel, for the first time.
     pub(crate) sent: u64,
+    /// How often the request was sent again.
+    pub(crate) again: u8,
+    /// Connections opened since the last complete answer, of one that is not a stream.
+    pub(crate) fruitless: u8,
     /// When the first byte of the answer arrived; 0 before.
     pub(crate) first_byte: u64,
     /// When the last complete answer was read, possibly on an earlier connection; 0 before the first
@@ -60,6 +64,8 @@ impl<K: Kind> Conn<K> {
             intended: 0,
             since: 0,
             sent: 0,
+            again: 0,
+            fruitless: 0,
             first_byte: 0,
             completed: 0,
             bytes: 0,
@@ -79,7 +85,18 @@ impl<K: Kind> Conn<K> {
         self.first_byte = 0;
         self.bytes = 0;
         self.counted = 0;
+        self.again = 0;
         self.exchange.begin(request);
+    }
+
+    /// The request leaves. Sent again, it keeps its first time: its time limit and its latency count
+    /// from there, or a server that refuses requests could put both off for ever.
+    #[inline]
+    pub(crate) fn leaves(&mut self, now: u64) {
+        self.state = State::Waiting;
+        if self.again == 0 {
+            self.sent = now;
+        }
     }
 
     pub(crate) fn is_busy(&self) -> bool {

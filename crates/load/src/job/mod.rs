@@ -184,7 +184,9 @@ pub struct Job {
     /// Longest wait for a connection to open.
     #[serde(rename = "connect_timeout_ns", with = "serde_as::ns")]
     pub connect_timeout: Duration,
-    /// Longest wait for a complete answer once its request was sent.
+    /// Longest wait for a complete answer once its request was sent for the first time. A segment of a
+    /// given time is over at most twice this and [`Self::connect_timeout`] after it, and the time
+    /// between two checks, 20 ms, for each.
     #[serde(rename = "timeout_ns", with = "serde_as::ns")]
     pub timeout: Duration,
     /// When the requests of open-loop segments are due.

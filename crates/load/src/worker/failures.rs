@@ -5,8 +5,8 @@ use std::time::Duration;
 use net::{ConnId, Io};
 use readings::{ErrorCounts, Wrong, WrongKind};
 
-use super::REST_NS;
 use super::segment::SegmentRun;
+use super::{FRUITLESS_MAX, REST_NS};
 use crate::exchange::Kind;
 use crate::exchange::conn::State;
 use crate::ns;
@@ -100,9 +100,26 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.free(number, now);
     }
 
+    /// As [`Self::fail_and_free`], for a connection that ended; the next one is opened after a pause
+    /// if several in a row have ended without an answer.
+    fn fail_and_reopen(
+        &mut self,
+        number: usize,
+        count: impl Fn(&mut ErrorCounts) -> &mut u64,
+        kind: WrongKind,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) {
+        if self.worker.conns[number].fruitless < FRUITLESS_MAX {
+            return self.fail_and_free(number, count, kind, expected, found);
+        }
+        self.fail(number, count, kind, expected, found);
+        self.rest(number);
+    }
+
     pub(super) fn protocol_error(&mut self, number: usize, found: &str) {
         let expected = K::expected(self.worker.job.targets[self.target].http());
-        self.fail_and_free(
+        self.fail_and_reopen(
             number,
             |e| &mut e.read,
             WrongKind::Protocol,
@@ -129,8 +146,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             expected,
             found,
         );
+        self.rest(number);
+    }
+
+    /// A place goes on after a pause, or a dead server would be asked a million times a second.
+    fn rest(&mut self, number: usize) {
         self.busy = self.busy.saturating_sub(1);
-        // A pause, or a dead server would be asked a million times a second.
         let conn = &mut self.worker.conns[number];
         conn.state = State::Resting;
         conn.since = self.worker.clock.now_ns() + REST_NS;
@@ -153,7 +174,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if failure.is_none() && self.was_closed_as_idle(number, errno) {
             self.worker.recorders[self.recorder].resent += 1;
             self.worker.close(number);
-            self.worker.conns[number].counted = 0;
+            self.worker.conns[number].again += 1;
             let now = self.worker.clock.now_ns();
             self.open(number, now);
             return;
@@ -174,8 +195,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let is_sending = conn.state == State::Connecting || errno == EPIPE;
         let (kind, expected) = (WrongKind::Connection, "a complete answer");
         match is_sending {
-            true => self.fail_and_free(number, |e| &mut e.write, kind, expected, found),
-            false => self.fail_and_free(number, |e| &mut e.read, kind, expected, found),
+            true => self.fail_and_reopen(number, |e| &mut e.write, kind, expected, found),
+            false => self.fail_and_reopen(number, |e| &mut e.read, kind, expected, found),
         }
     }
 
@@ -215,7 +236,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.give_up_links(connect);
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &self.worker.conns[number];
+            let has_no_answer = conn.again > 0 && self.now > conn.sent + answer;
             let (is_late, what, limit) = match conn.state {
+                State::Connecting if has_no_answer => (true, "a complete answer", answer),
                 State::Connecting => {
                     let what = match conn.link {
                         None => "a connection",

@@ -204,6 +204,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
         conn.completed = now;
+        conn.fruitless = 0;
         let most = worker.pickers[self.target].requests_per_connection;
         if conn.link.is_some() {
             conn.state = State::Idle;

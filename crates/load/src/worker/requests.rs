@@ -84,8 +84,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             return self.start_stream(number, link as usize, now);
         }
         if let Some(id) = conn.id {
-            conn.state = State::Waiting;
-            conn.sent = now;
+            conn.leaves(now);
             conn.requests += 1;
             worker.io.send(id, picker.payloads[request]);
             return;
@@ -99,6 +98,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let conn = &mut worker.conns[number];
         conn.since = now;
         conn.requests = 1;
+        conn.fruitless = conn.fruitless.saturating_add(1);
         conn.exchange.reset();
         conn.state = State::Connecting;
         // The request is sent after the connection is open, not along with it: otherwise the time
@@ -117,8 +117,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     pub(super) fn send_first(&mut self, number: usize, id: ConnId, now: u64) {
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
-        conn.state = State::Waiting;
-        conn.sent = now;
+        conn.leaves(now);
         let target = &worker.job.targets[self.target];
         // With TLS the header has been sent before the handshake.
         if target.proxy_header.is_none() || target.tls.is_some() {

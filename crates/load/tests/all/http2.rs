@@ -12,7 +12,7 @@ use origin::{Origin, OriginOptions};
 use testing::http2::back_end::{BackEnd, Got, Link};
 use tls::ClientSettings;
 
-fn over_h2(target: Target, streams: u32) -> Target {
+pub fn over_h2(target: Target, streams: u32) -> Target {
     Target {
         http2: Some(Http2 { streams }),
         ..target
@@ -294,7 +294,7 @@ fn a_connection_carries_a_page_and_the_next_page_has_its_own() {
 
 /// A server that answers the first `good` requests well, among them those for the reference, and the
 /// others with `bad`.
-fn after_good_answers(
+pub fn after_good_answers(
     good: usize,
     bad: impl Fn(&mut Link, u32) + Send + Sync + 'static,
 ) -> SocketAddr {
@@ -414,4 +414,33 @@ fn an_answer_to_no_request_ends_the_connection() {
     let reading = asks(IoKind::best(), target, 1, 12);
     assert!(reading.errors_all.read >= 1);
     assert_found(&reading, "idle stream");
+}
+
+#[test]
+fn an_answer_with_a_line_end_in_a_field_is_no_good_one() {
+    for (name, value) in [("x", "a\r\nset-cookie: b"), ("x", "a\0b"), ("x\n", "a")] {
+        // In the head, before the final head, and in trailers.
+        let parts: [fn(&mut Link, u32, &[(&str, &str)]); 3] = [
+            |link, stream, field| {
+                link.head(stream, &[&[(":status", "200")], field].concat(), true);
+            },
+            |link, stream, field| {
+                link.head(stream, &[&[(":status", "103")], field].concat(), false);
+                link.head(stream, &[(":status", "200")], true);
+            },
+            |link, stream, field| {
+                link.head(stream, &[(":status", "200")], false);
+                link.head(stream, field, true);
+            },
+        ];
+        for part in parts {
+            let address = after_good_answers(10, move |link, stream| {
+                part(link, stream, &[(name, value)]);
+            });
+            let reading = asks(IoKind::best(), over_h2(target(address, "/"), 1), 1, 20);
+            assert!(reading.errors_all.read >= 10, "{value:?}: {reading:?}");
+            assert_found(&reading, "CR, LF or NUL");
+            assert_eq!(reading.connects, 1, "only the streams are reset");
+        }
+    }
 }

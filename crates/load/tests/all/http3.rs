@@ -16,7 +16,7 @@ use quic::{Connection, Dir, Event, Server, ServerLimits, StreamEvent, StreamId, 
 use readings::{LoadReading, QuicCongestion};
 use tls::{Authority, ClientSettings, ServerTls, Trust};
 
-fn identities() -> (ServerTls, ClientSettings) {
+pub fn identities() -> (ServerTls, ClientSettings) {
     let (server, mut client) = testing::tls::localhost(&["h2", "http/1.1"]);
     client.alpn = vec!["h3".into()];
     (server, client)
@@ -190,8 +190,8 @@ fn a_server_without_http3_and_a_wrong_certificate_are_named() {
 }
 
 /// A server whose answers a test decides.
-struct Scripted {
-    address: SocketAddr,
+pub struct Scripted {
+    pub address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -199,7 +199,7 @@ struct Scripted {
 impl Scripted {
     /// `answer` gets each request's connection, its stream, the number of the request and that of
     /// the connection.
-    fn start(
+    pub fn start(
         tls: &ServerTls,
         mut answer: impl FnMut(&mut Connection, StreamId, u32, u64) + Send + 'static,
     ) -> Self {
@@ -258,7 +258,7 @@ impl Drop for Scripted {
     }
 }
 
-fn good(connection: &mut Connection, id: StreamId) {
+pub fn good(connection: &mut Connection, id: StreamId) {
     answer(connection, id, &[]);
 }
 
@@ -278,13 +278,24 @@ fn answer(connection: &mut Connection, id: StreamId, fields: &[(&str, &str)]) {
     stream.finish().unwrap();
 }
 
-fn reset(connection: &mut Connection, id: StreamId, code: ErrorCode) {
+pub fn reset(connection: &mut Connection, id: StreamId, code: ErrorCode) {
     let code = VarInt::from_u32(code as u32);
     let _ = connection.recv_stream(id).stop(code);
     connection.send_stream(id).reset(code).unwrap();
 }
 
-fn fixed(address: SocketAddr, client: &ClientSettings) -> Target {
+/// Takes no request from this one on; once on a connection.
+pub fn go_away(connection: &mut Connection, first: u64) {
+    let mut out = Vec::new();
+    frame::control(&mut out, &[]);
+    frame::go_away(&mut out, first);
+    let Some(control) = connection.streams().open(Dir::Uni) else {
+        return;
+    };
+    connection.send_stream(control).write(&out).unwrap();
+}
+
+pub fn fixed(address: SocketAddr, client: &ClientSettings) -> Target {
     let mut target = over_h3(address, "/", client, 4);
     target.requests[0].expect = Expect {
         status: load::StatusRule::Exactly(200),
@@ -326,12 +337,7 @@ fn a_goaway_loses_no_request() {
             // Later streams of the same connection are not answered.
             12.. => return,
             11 => {
-                let mut out = Vec::new();
-                frame::control(&mut out, &[]);
-                let last = u64::from(id);
-                frame::go_away(&mut out, last);
-                let control = connection.streams().open(Dir::Uni).unwrap();
-                connection.send_stream(control).write(&out).unwrap();
+                go_away(connection, u64::from(id));
                 return;
             }
             _ => {}
@@ -400,5 +406,21 @@ fn an_answer_has_to_have_the_length_that_it_announces() {
         );
         assert_found(&reading, told);
         assert_eq!(reading.connects, 1, "the connection is still good");
+    }
+}
+
+#[test]
+fn an_answer_with_a_line_end_in_a_field_is_no_good_one() {
+    let (tls, client) = identities();
+    for field in [("x", "a\r\nb"), ("x", "a\0b")] {
+        let server = Scripted::start(&tls, move |connection, id, count, _| match count {
+            ..=10 => good(connection, id),
+            _ => answer(connection, id, &[field]),
+        });
+        let reading = asks(IoKind::best(), fixed(server.address, &client), 1, 20);
+        assert!(reading.errors.read >= 9, "{reading:?}");
+        let found = &reading.wrong[0].found;
+        assert!(found.contains("CR, LF or NUL"), "{found}");
+        assert_eq!(reading.connects, 1, "only the streams are reset");
     }
 }

@@ -13,6 +13,7 @@ mod http3_attacks;
 mod lengths;
 mod loads;
 mod memory;
+mod refusals;
 mod shares;
 mod support;
 mod truth;

@@ -17,7 +17,7 @@ pub enum IoKind {
     Epoll,
 }
 
-/// Whether io_uring got no locked memory in this process.
+/// Whether io_uring got no memory in this process.
 static URING_LACKED_MEMORY: AtomicBool = AtomicBool::new(false);
 
 /// Why io_uring cannot be used here; `None` when it can. Tried once per process.
@@ -43,14 +43,14 @@ pub fn uring_unavailable() -> Option<&'static str> {
         .as_deref()
 }
 
-/// Whether io_uring got no locked memory in this process, so that epoll is used
-/// ([`IoKind::choose`]).
+/// Whether io_uring got no memory in this process, so that epoll is used ([`IoKind::choose`]). The
+/// error does not say whether it was `RLIMIT_MEMLOCK` that kept it from that.
 pub fn uring_lacked_memory() -> bool {
     URING_LACKED_MEMORY.load(Ordering::Relaxed)
 }
 
 impl IoKind {
-    /// io_uring if the kernel allows it and has not lacked locked memory so far, epoll otherwise.
+    /// io_uring if the kernel allows it and has not lacked memory so far, epoll otherwise.
     pub fn best() -> Self {
         match uring_lacked_memory() || uring_unavailable().is_some() {
             false => IoKind::Uring,
@@ -59,7 +59,7 @@ impl IoKind {
     }
 
     /// Starts something on the event loop that was asked for. If none was, starts it on the best
-    /// one, and on epoll if io_uring then gets no locked memory (`RLIMIT_MEMLOCK` limits it for
+    /// one, and on epoll if io_uring then gets no memory (`RLIMIT_MEMLOCK` limits what it locks for
     /// each user). `refusal` says why a loop could not be opened.
     ///
     /// # Errors

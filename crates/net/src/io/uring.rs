@@ -29,6 +29,7 @@ mod events;
 mod op;
 mod sending;
 mod stamped;
+mod submitting;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -140,6 +141,9 @@ pub struct Uring {
     one: Box<i32>,
     /// With [`IoOptions::stamps`].
     stamps: Option<Stamps>,
+    /// The `errno` for which the kernel takes no operations any more. What was pushed since is lost,
+    /// and the next turn fails.
+    failure: Option<i32>,
 }
 
 fn user_data(op: Op, generation: u32, index: u32) -> u64 {
@@ -147,29 +151,6 @@ fn user_data(op: Op, generation: u32, index: u32) -> u64 {
 }
 
 impl Uring {
-    fn push(&mut self, entry: squeue::Entry) {
-        // SAFETY: every entry names memory that outlives its operation: addresses, payloads and
-        // queued bytes are boxed and owned by `self` until their completion was seen, and the
-        // ring is dropped before them.
-        while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            if self.ring.submit().is_err() {
-                // The queue is full and the kernel is busy: make room by waiting for one
-                // completion, which stays in the completion queue.
-                let _ = self.ring.submit_and_wait(1);
-            }
-        }
-    }
-
-    fn room_for(&mut self, entries: usize) {
-        let full = {
-            let queue = self.ring.submission();
-            queue.capacity() - queue.len() < entries
-        };
-        if full {
-            let _ = self.ring.submit();
-        }
-    }
-
     fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(conn.index as usize)?;
         (slot.open && slot.generation == conn.generation).then_some(slot)
@@ -373,6 +354,7 @@ impl Io for Uring {
             spare: Vec::new(),
             one: Box::new(1),
             stamps: options.stamps.then(Stamps::new),
+            failure: None,
         })
     }
 

@@ -9,6 +9,7 @@ pub mod perf;
 pub mod process;
 mod sockets;
 mod system;
+mod threads;
 pub mod tun;
 pub mod wait;
 
@@ -26,6 +27,7 @@ pub(crate) use sockets::{
     is_receivable, local, peer, receive, reset_when_closed, set_option, stream_socket,
 };
 pub use system::{
-    allowed_cpus, become_user, bind_to_cpus, is_root, open_files, page_bytes, raise_open_files,
-    run_first, sharpen_timers, terminal_columns, user_id, user_ids,
+    allowed_cpus, become_user, bind_to_cpus, is_root, locked_memory, open_files, page_bytes,
+    raise_open_files, run_first, sharpen_timers, terminal_columns, user_id, user_ids,
 };
+pub use threads::{Lacking, StartThreadError, start_scoped, start_thread};

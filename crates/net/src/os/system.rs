@@ -43,6 +43,11 @@ pub fn open_files() -> u64 {
         .unwrap_or(u64::MAX)
 }
 
+/// How many bytes of memory all programs of this user may lock; `None` without a limit.
+pub fn locked_memory() -> Option<u64> {
+    process::getrlimit(Resource::Memlock).current
+}
+
 /// Raises the limit of open files as far as the system allows; returns the new limit.
 pub fn raise_open_files() -> u64 {
     let limit = process::getrlimit(Resource::Nofile);

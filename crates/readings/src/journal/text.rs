@@ -1,6 +1,7 @@
 //! A journal as text: one row per line, each with a checksum.
 
 use std::borrow::Cow;
+use std::thread::{Builder, ScopedJoinHandle};
 
 use serde::Deserialize;
 
@@ -152,11 +153,17 @@ fn parse_lines(lines: &[&[u8]]) -> Vec<Result<JournalRow, String>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = lines
             .chunks(share)
-            .map(|part| scope.spawn(move || parse(part)))
+            .map(|part| {
+                let started = Builder::new().spawn_scoped(scope, move || parse(part));
+                // Without another thread, this one parses.
+                started.map_err(|_| part)
+            })
             .collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(part) => part,
-            Err(panic) => std::panic::resume_unwind(panic),
+        let join = |thread: Result<ScopedJoinHandle<'_, _>, &[&[u8]]>| match thread {
+            Ok(thread) => thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(part) => parse(part),
         };
         threads.into_iter().flat_map(join).collect()
     })

@@ -167,7 +167,7 @@ pub(crate) fn at_the_same_time(
                 number,
                 sender: sender.clone(),
             };
-            let thread = scope.spawn(move || {
+            let thread = net::os::start_scoped(scope, "which makes a load", move || {
                 let end = agent.load(order, is_over, &mut reporter);
                 if matches!(end, Err(AgentError::Failed(_))) {
                     is_over.store(true, Ordering::Relaxed);
@@ -175,6 +175,9 @@ pub(crate) fn at_the_same_time(
                 reporter.send(HostReport::Ends);
                 end
             });
+            if thread.is_err() {
+                is_over.store(true, Ordering::Relaxed);
+            }
             running.push((host_part, thread));
         }
         drop(sender);
@@ -190,7 +193,10 @@ pub(crate) fn at_the_same_time(
         }
         let died = || AgentError::Lost("its thread panicked".into());
         let joined = running.into_iter().map(|(host_part, thread)| {
-            let end = thread.join().unwrap_or_else(|_| Err(died()));
+            let end = match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err(died())),
+                Err(error) => Err(AgentError::Failed(error.to_string())),
+            };
             (host_part, end)
         });
         joined.collect()

@@ -197,7 +197,7 @@ pub fn carry_out(wanted: &Wanted<'_>) -> Result<Option<u8>, Failure> {
 pub fn carry_out_until(wanted: &Wanted<'_>, may_stop: &MayStop<'_>) -> Result<Option<u8>, Failure> {
     crate::tls::check_authorities(wanted.experiment)?;
     let signals = Signals::listen()?;
-    signals.before_the_end(agent::end_all);
+    signals.before_the_end(agent::end_all)?;
     let weigh = own_program()?;
     let resumed = wanted.resume.then_some(wanted.folder.as_path());
     let builds = prepare(wanted.experiment, wanted.cache, resumed, &signals.stop);

@@ -43,7 +43,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
     })
     .map_err(|e| match e {
         OriginError::Listen { .. } | OriginError::Quic(_) => Failure::words(e),
-        OriginError::Loop(_) => Failure::failed(e),
+        OriginError::Loop(_) | OriginError::Thread(_) => Failure::failed(e),
     })?;
     note_fallback();
     eprintln!(
@@ -82,7 +82,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
 fn refusal(error: &OriginError) -> Option<&std::io::Error> {
     match error {
         OriginError::Loop(error) => Some(error),
-        OriginError::Listen { .. } | OriginError::Quic(_) => None,
+        OriginError::Listen { .. } | OriginError::Thread(_) | OriginError::Quic(_) => None,
     }
 }
 

@@ -45,9 +45,16 @@ pub fn note_line(text: Arguments<'_>) {
 /// Says that epoll took the place of io_uring, if it did.
 pub fn note_fallback() {
     if net::uring_lacked_memory() {
+        let why = match net::os::locked_memory() {
+            Some(bytes) => format!(
+                "locked memory is limited to {} KiB for all programs of a user (ulimit -l), or the \
+                 machine or a control group has none left; raise the limit",
+                bytes / 1024
+            ),
+            None => "the machine or a control group has none left; free some".to_owned(),
+        };
         note_line(format_args!(
-            "weigh: io_uring cannot lock enough memory, so epoll is used; raise the limit of locked \
-             memory (ulimit -l), or ask for a loop by --io"
+            "weigh: io_uring gets no memory, so epoll is used: {why}, or ask for a loop by --io"
         ));
     }
 }

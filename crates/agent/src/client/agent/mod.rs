@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use net::os::{self, ChildSetup};
+use net::os::{self, ChildSetup, StartThreadError};
 
 use crate::client::child_guard::ChildGuard;
 use crate::client::frame_queue::FrameQueue;
@@ -75,8 +75,10 @@ impl Agent {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         os::set_up_child(&mut command, setup);
-        let lost =
-            |e: io::Error| AgentError::Lost(format!("cannot start {}: {e}", program.display()));
+        let lost = |e: io::Error| {
+            let program = program.display();
+            AgentError::Lost(format!("cannot start {program}: {e}{}", os::Lacking(&e)))
+        };
         let mut agent = Self::of_child(command.spawn().map_err(lost)?, None)?;
         // On this machine the kernel closes a pipe with its owner, so silence needs no limit.
         match agent.greet(None, None, &AtomicBool::new(false))? {
@@ -95,17 +97,28 @@ impl Agent {
         };
         // It reads faster than this, or its output ends: a failure shows there.
         let interval = pipe::limit() / pipe::BEATS;
-        let sender = FrameSender::start(input, Side::Coordinator, interval, || {});
         let leader = child.id() as i32;
+        let liveness = Arc::new(Liveness::default());
+        let both = || -> Result<_, StartThreadError> {
+            let sender = FrameSender::start(input, Side::Coordinator, interval, || {})?;
+            Ok((sender, FrameQueue::read(output, liveness.clone())?))
+        };
+        let (sender, incoming) = match both() {
+            Ok(both) => both,
+            Err(error) => {
+                // Its pipes are closed; it is not to be left as a zombie.
+                drop(ChildGuard::new(child));
+                return Err(AgentError::Lost(error.to_string()));
+            }
+        };
         let child = ChildGuard::of_agent(child, sender);
         if elsewhere.is_some() {
             // It leads a session, so what its command leaves behind is killed with it.
             child.has_started("pipe", leader);
         }
-        let liveness = Arc::new(Liveness::default());
         Ok(Self {
             child,
-            incoming: FrameQueue::read(output, liveness.clone()),
+            incoming,
             liveness,
             killed: None,
             fault: None,

@@ -11,7 +11,7 @@ fn agent_that_prints(output: impl Read + Send + 'static) -> Agent {
     let child = piped("sleep").arg("60").spawn().unwrap();
     let elsewhere = ("pod".to_owned(), StderrTail::default());
     let mut agent = Agent::of_child(child, Some(elsewhere)).unwrap();
-    agent.incoming = FrameQueue::read(output, agent.liveness.clone());
+    agent.incoming = FrameQueue::read(output, agent.liveness.clone()).unwrap();
     agent
 }
 

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use net::os::{StartThreadError, start_thread};
+
 use super::frame::{Kind, Side, encode};
 
 /// The sending end of a pipe. Dropping it closes the pipe once all queued frames are sent.
@@ -19,28 +21,31 @@ pub(crate) struct FrameSender {
 
 impl FrameSender {
     /// `failed` is called when the pipe can no longer take frames.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
     pub(crate) fn start(
         output: impl Write + Send + 'static,
         from: Side,
         interval: Duration,
         failed: impl FnOnce() + Send + 'static,
-    ) -> Self {
+    ) -> Result<Self, StartThreadError> {
         let (frames, queue) = mpsc::channel();
         let (ended, done) = mpsc::channel();
         let interval_ms = Arc::new(AtomicU64::new(interval.as_millis() as u64));
         let interval = interval_ms.clone();
-        std::thread::spawn(move || {
+        start_thread("which sends on a pipe", move || {
             if send_frames(output, from, &interval, &queue).is_err() {
                 failed();
             }
             // Fails if nobody waits for it any more.
             let _ = ended.send(());
-        });
-        Self {
+        })?;
+        Ok(Self {
             frames,
             done,
             interval_ms,
-        }
+        })
     }
 
     /// Changes the time between heartbeats.

@@ -1,8 +1,10 @@
 //! Notices when the other side of a pipe is silent.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
+
+use net::os::{StartThreadError, start_thread};
 
 /// If nothing is heard for this long, the other side counts as lost.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -93,14 +95,18 @@ impl Watched {
 }
 
 static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
-static WATCHER: Once = Once::new();
+/// Whether the thread has started.
+static HAS_WATCHER: Mutex<bool> = Mutex::new(false);
 
 /// Calls `then` when nothing has been heard for the limit. One thread watches all pipes.
+///
+/// # Errors
+/// When it cannot be started.
 pub(crate) fn watch(
     liveness: &Arc<Liveness>,
     limit: Duration,
     then: impl FnOnce() + Send + 'static,
-) {
+) -> Result<(), StartThreadError> {
     let locked = || WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     locked().push(Watched {
         liveness: Arc::downgrade(liveness),
@@ -108,14 +114,17 @@ pub(crate) fn watch(
         quiet_ticks: 0,
         then: Some(Box::new(then)),
     });
-    WATCHER.call_once(|| {
-        std::thread::spawn(move || {
+    let mut has_watcher = HAS_WATCHER.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*has_watcher {
+        start_thread("which notices silence on pipes", move || {
             loop {
                 std::thread::sleep(limit / BEATS);
                 locked().retain_mut(Watched::tick);
             }
-        });
-    });
+        })?;
+        *has_watcher = true;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -25,12 +25,12 @@ impl ThreadExits {
     pub(crate) fn open() -> Option<Self> {
         // The kernel reports in its first network namespace only. This process may have been started
         // in that of a host; its parent was not.
-        let listener = std::thread::spawn(|| {
+        let listener = net::os::start_thread("which hears of exits", || {
             let _ = File::open(format!("/proc/{}/ns/net", parent_id()))
                 .and_then(|namespace| net::namespace::enter(&namespace));
             Self::listen()
         });
-        let mut exits = listener.join().ok()??;
+        let mut exits = listener.ok()?.join().ok()??;
         // That thread has exited.
         let me = std::process::id();
         let reports = exits.take().iter().any(|exit| exit.pid as u32 == me);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use net::os::StartThreadError;
 use readings::{BottleneckSample, InstructionScope};
 
 use super::Servers;
@@ -43,7 +44,14 @@ impl Servers {
     }
 
     /// Starts sampling servers: these, or all.
-    pub(crate) fn start_sampling(&mut self, of: Option<&BTreeSet<String>>, scheduling: bool) {
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub(crate) fn start_sampling(
+        &mut self,
+        of: Option<&BTreeSet<String>>,
+        scheduling: bool,
+    ) -> Result<(), StartThreadError> {
         let running = self.running.iter();
         let sampled = running.filter(|(name, _)| of.is_none_or(|of| of.contains(*name)));
         let servers: Vec<OtherServer> = sampled
@@ -56,7 +64,8 @@ impl Servers {
             .collect();
         let watched = self.all_watched(&[], &servers);
         let system = SystemSources::remote(&servers);
-        self.sampler = Some(Sampler::always(watched, system, scheduling));
+        self.sampler = Some(Sampler::always(watched, system, scheduling)?);
+        Ok(())
     }
 
     /// Stops sampling; returns what was measured in each reading, and scheduling in the last

@@ -63,8 +63,16 @@ impl Servers {
         let mark = Owner::me().mark();
         let name = format!("weigh-{mark}-{:06x}", fastrand::u32(..0x100_0000));
         let temporary = std::env::temp_dir();
-        let folder = Folder::open(&temporary)?.make(name.as_ref())?;
-        folder.set_mode(FOLDER_MODE)?;
+        let make = || {
+            let folder = Folder::open(&temporary)?.make(name.as_ref())?;
+            folder.set_mode(FOLDER_MODE)?;
+            Ok(folder)
+        };
+        let folder = make().map_err(|error: io::Error| {
+            let shown = temporary.display();
+            let why = format!("cannot make a folder in {shown}: {error}; set TMPDIR to another");
+            io::Error::new(error.kind(), why)
+        })?;
         Ok(Self {
             path: temporary.join(name),
             folder,

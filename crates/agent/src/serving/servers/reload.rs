@@ -43,7 +43,8 @@ impl Servers {
                 command.env_clear().envs(environment(folder.path()));
                 os::set_up_child(&mut command, isolated());
                 let child = command.spawn().map_err(|e| {
-                    format!("cannot start {program}, which reloads `{server}`: {e}")
+                    let lacking = os::Lacking(&e);
+                    format!("cannot start {program}, which reloads `{server}`: {e}{lacking}")
                 })?;
                 Some(ReloadCommand(child))
             }

@@ -125,13 +125,14 @@ pub(crate) fn processes_max() -> Option<u64> {
 }
 
 /// What to do about a program that could not be started as a user; empty where nothing is known.
-pub(crate) fn start_advice(error: &std::io::Error, user: Option<ServerUser>) -> &'static str {
+pub(crate) fn start_advice(error: &std::io::Error, user: Option<ServerUser>) -> String {
     match (error.kind(), user) {
         (std::io::ErrorKind::PermissionDenied, Some(_)) => {
             "; the server runs as another user, who may not run this file: check the modes of the file \
              and of the folders above it, or set `run_as` in the recipe"
+                .to_owned()
         }
-        _ => "",
+        _ => net::os::Lacking(error).to_string(),
     }
 }
 

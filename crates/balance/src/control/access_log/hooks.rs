@@ -60,16 +60,20 @@ impl Runner {
         });
         let (jobs, receiver) = mpsc::sync_channel(WAITING_MAX);
         let check_accounts = check_accounts.collect();
-        let process = process.clone();
-        let thread = std::thread::spawn(move || {
+        let own = process.clone();
+        let started = net::os::start_thread("of hooks", move || {
             // Commands that run survive a panic.
-            let mut hooks = RunningHooks::new(process.clone());
-            restart_on_panic("the hook thread", &process, || hooks.run(&receiver));
+            let mut hooks = RunningHooks::new(own.clone());
+            restart_on_panic("the hook thread", &own, || hooks.run(&receiver));
         });
+        if let Err(error) = &started {
+            process.notices.push(format!("hooks do not run: {error}"));
+        }
+        let thread = started.ok();
         Runner {
             check_accounts,
-            jobs: Some(jobs),
-            thread: Some(thread),
+            jobs: thread.is_some().then_some(jobs),
+            thread,
             full_is_reported: false,
         }
     }

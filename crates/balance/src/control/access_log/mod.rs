@@ -17,6 +17,8 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use net::os::{StartThreadError, start_thread};
+
 use crate::config::model::{Backend, Config, ServiceKind};
 use crate::config::{Placeholders, Template};
 use crate::engine::restart_on_panic;
@@ -33,16 +35,16 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 /// Starts the thread and opens the logs. It ends when all senders are gone and everything is
 /// written; running hooks have one more second.
 ///
-/// # Panics
-/// When the thread cannot be started, as [`std::thread::spawn`] does.
-pub fn spawn(
+/// # Errors
+/// When the thread cannot be started.
+pub fn start(
     config: Arc<Config>,
     process: Arc<ProcessState>,
     events: Receiver<Event>,
-) -> JoinHandle<()> {
+) -> Result<JoinHandle<()>, StartThreadError> {
     // It stays open when the thread panics: the process may no longer be allowed to open it.
     let mut access_log = AccessLog::new(config, process.clone());
-    std::thread::spawn(move || {
+    start_thread("of the access log", move || {
         restart_on_panic("the log thread", &process, || access_log.run(&events));
     })
 }

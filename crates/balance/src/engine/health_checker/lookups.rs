@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use net::os;
+
 use crate::config::model::{Config, Host};
 use crate::engine::error::BalancerError;
 use crate::engine::restarts::restart_on_panic;
@@ -85,13 +87,16 @@ fn check_names(config: &Config, look_up: LookupFn, limit: Duration) -> Vec<Strin
         .map(|(_, name, port)| (name.clone(), *port))
         .collect();
     // Not joined: the system's resolver has no limit.
-    std::thread::spawn(move || {
+    let started = os::start_thread("which looks names up", move || {
         for (name, port) in asked {
             if sender.send(first(look_up, &name, port)).is_err() {
                 return;
             }
         }
     });
+    if let Err(error) = started {
+        return vec![error.to_string()];
+    }
     let end = Instant::now() + limit;
     let mut found = Vec::new();
     for (who, name, port) in jobs {
@@ -124,8 +129,8 @@ impl Lookups {
         let (asked, jobs) = channel::<Job>();
         let (sender, found) = channel();
         let shared = shared.clone();
-        let thread = std::thread::Builder::new().name("lookups".to_owned());
-        let started = thread.spawn(move || {
+        let notices = shared.clone();
+        let started = os::start_thread("which looks names up", move || {
             // The back end of the lookup under way.
             let mut current = None;
             restart_on_panic("the lookup thread", &shared, || {
@@ -145,6 +150,10 @@ impl Lookups {
                 }
             });
         });
+        if let Err(error) = &started {
+            let notice = format!("names of back ends are not looked up again: {error}");
+            notices.notices.push(notice);
+        }
         Lookups {
             asked: started.is_ok().then_some(asked),
             found,

@@ -39,13 +39,13 @@ pub struct HealthChecker {
 impl HealthChecker {
     /// Starts the thread. `tls`: of each back end, over all services.
     ///
-    /// # Panics
-    /// When the thread cannot be started, as [`std::thread::spawn`] does.
+    /// # Errors
+    /// When the thread cannot be started.
     pub fn start(
         config: Arc<Config>,
         shared: Arc<Shared>,
         tls: Vec<Option<ClientTls>>,
-    ) -> HealthChecker {
+    ) -> Result<HealthChecker, os::StartThreadError> {
         HealthChecker::start_with(config, shared, tls, lookups::by_system, LOOKUP_INTERVAL)
     }
 
@@ -55,10 +55,10 @@ impl HealthChecker {
         tls: Vec<Option<ClientTls>>,
         look_up: LookupFn,
         lookup_interval: Duration,
-    ) -> HealthChecker {
+    ) -> Result<HealthChecker, os::StartThreadError> {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, state) = (stop.clone(), shared.clone());
-        let thread = std::thread::spawn(move || {
+        let thread = os::start_thread("of the health checker", move || {
             restart_on_panic("the health checker", &state, || {
                 let (config, shared) = (config.clone(), state.clone());
                 let mut check_loop = CheckLoop::new(config, shared, &tls, look_up, lookup_interval);
@@ -66,12 +66,12 @@ impl HealthChecker {
                     check_loop.go();
                 }
             });
-        });
-        HealthChecker {
+        })?;
+        Ok(HealthChecker {
             stop,
             shared,
             thread: Some(thread),
-        }
+        })
     }
 }
 
@@ -329,7 +329,8 @@ mod tests {
         backends[1].set_address_overridden(true);
         let often = Duration::from_millis(1);
         let health_checker =
-            HealthChecker::start_with(Arc::new(config), shared.clone(), vec![], elsewhere, often);
+            HealthChecker::start_with(Arc::new(config), shared.clone(), vec![], elsewhere, often)
+                .unwrap();
         let end = Instant::now() + Duration::from_secs(20);
         while backends[0].address() == at && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(1));
@@ -352,7 +353,7 @@ mod tests {
         let mut config = Config::new();
         config.services.push(Service::new("web"));
         let shared = Arc::new(Shared::new(&config, &[vec![]], 0));
-        let health_checker = HealthChecker::start(Arc::new(config), shared, vec![]);
+        let health_checker = HealthChecker::start(Arc::new(config), shared, vec![]).unwrap();
         // Nothing is ever due, so only the alarm can end its sleep.
         drop(health_checker);
     }

@@ -205,8 +205,14 @@ pub(super) struct WorkerSpec {
 
 /// Starts a worker thread, which reports through `opened` whether its event loop opened. A worker
 /// that fails later is started again on its thread.
-pub(super) fn spawn(kind: IoKind, spec: WorkerSpec) -> JoinHandle<()> {
-    std::thread::spawn(move || match kind {
+///
+/// # Errors
+/// When the thread cannot be started.
+pub(super) fn start(
+    kind: IoKind,
+    spec: WorkerSpec,
+) -> Result<JoinHandle<()>, os::StartThreadError> {
+    os::start_thread("of a worker", move || match kind {
         IoKind::Uring => keep_running::<Uring>(spec),
         IoKind::Epoll => keep_running::<Epoll>(spec),
     })

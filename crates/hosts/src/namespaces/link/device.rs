@@ -48,19 +48,17 @@ impl Link {
             requests,
         };
         let cpus = cpus.to_vec();
-        std::thread::Builder::new()
-            .name("link".into())
-            .spawn(move || {
-                if !cpus.is_empty() {
-                    // If this fails, the link may be late, which is counted.
-                    let _ = net::os::bind_to_cpus(&cpus);
-                }
-                net::os::sharpen_timers();
-                // Only root may raise its priority.
-                let _ = net::os::run_first();
-                // When it ends, the devices vanish and no packet passes.
-                let _ = thread.work();
-            })?;
+        net::os::start_thread("of the links", move || {
+            if !cpus.is_empty() {
+                // If this fails, the link may be late, which is counted.
+                let _ = net::os::bind_to_cpus(&cpus);
+            }
+            net::os::sharpen_timers();
+            // Only root may raise its priority.
+            let _ = net::os::run_first();
+            // When it ends, the devices vanish and no packet passes.
+            let _ = thread.work();
+        })?;
         Ok(Self {
             requests: sender,
             wake,

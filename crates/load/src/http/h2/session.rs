@@ -7,7 +7,7 @@ use net::h2::{
 };
 
 use super::EncodedRequest;
-use crate::http::session::{Answer, Fields, Overhead, RemainingContent};
+use crate::http::session::{Answer, Fields, Overhead, RemainingContent, broken_field};
 
 /// The flow-control window of each stream and of the connection: larger than almost all bodies, so
 /// that the result is not that of a small window. A stream's window is not opened again.
@@ -409,6 +409,7 @@ impl Session {
     ) -> Result<(), H2Error> {
         let mut status = 0;
         let (mut content, mut wrong) = (RemainingContent::default(), None);
+        let mut broken = None;
         // Trailers are not kept.
         let mut fields = match &mut self.fields {
             Some(fields) if !self.streams[0].has_head => {
@@ -419,6 +420,7 @@ impl Session {
         };
         // Also for a stream that was given up: the decoder needs all header blocks.
         self.decoder.decode(block, |name, value| {
+            broken = broken.or(broken_field(name, value));
             if name == b":status" {
                 status = std::str::from_utf8(value)
                     .ok()
@@ -437,6 +439,10 @@ impl Session {
         let Some(place) = self.place(stream) else {
             return self.late_frame(stream);
         };
+        if let Some(what) = broken {
+            self.malformed(place, what, end_stream, each);
+            return Ok(());
+        }
         let one = &mut self.streams[place as usize];
         // Informational answers come before the final one, trailers after it.
         let is_interim = (100..200).contains(&status);

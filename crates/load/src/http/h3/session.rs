@@ -8,7 +8,7 @@ use net::h3::{
 use quic::{Connection, Dir, Event, StreamEnd, StreamEvent, StreamId, VarInt, read};
 
 use super::EncodedRequest;
-use crate::http::session::{Answer, Fields, Overhead, RemainingContent};
+use crate::http::session::{Answer, Fields, Overhead, RemainingContent, broken_field};
 
 /// The most bytes of an answer's field section.
 const SECTION_MAX: usize = 64 * 1024;
@@ -278,7 +278,11 @@ impl Session {
             frames.feed(bytes, |event| match event {
                 _ if wrong.is_some() => Ok(()),
                 Frame::Headers(section) if !*has_head => {
-                    let (status, length) = response_head(section, text, fields.as_mut())?;
+                    let (status, length, broken) = response_head(section, text, fields.as_mut())?;
+                    if broken.is_some() {
+                        wrong = broken;
+                        return Ok(());
+                    }
                     // Informational answers come before the final one.
                     if !(100..200).contains(&status) {
                         *has_head = true;
@@ -311,7 +315,13 @@ impl Session {
                     Ok(())
                 }
                 // Trailers.
-                _ => Ok(()),
+                Frame::Headers(section) => {
+                    qpack::decode(section, SECTION_MAX, text, |name, value| {
+                        wrong = wrong.or(broken_field(name, value));
+                        Ok(())
+                    })
+                }
+                Frame::Control { .. } => Ok(()),
             })
         });
         let one = &mut self.streams[place as usize];
@@ -437,14 +447,18 @@ fn begin(connection: &mut Connection) {
     }
 }
 
-/// The status of an answer, and its content by the `content-length`, or what is wrong with that.
+/// What is wrong.
+type Wrong = &'static str;
+
+/// The status of an answer; its content by the `content-length`, or what is wrong with that; and what
+/// is wrong with its fields.
 fn response_head(
     section: &[u8],
     text: &mut Vec<u8>,
     mut fields: Option<&mut Fields>,
-) -> Result<(u16, Result<RemainingContent, &'static str>), H3Error> {
+) -> Result<(u16, Result<RemainingContent, Wrong>, Option<Wrong>), H3Error> {
     let mut status = 0;
-    let (mut content, mut wrong) = (RemainingContent::default(), None);
+    let (mut content, mut wrong, mut broken) = (RemainingContent::default(), None, None);
     if let Some(fields) = &mut fields {
         fields.clear();
     }
@@ -456,6 +470,7 @@ fn response_head(
                 .filter(|_| name == b":status");
             status = number.and_then(|text| text.parse().ok()).unwrap_or(0);
         }
+        broken = broken.or(broken_field(name, value));
         if name == b"content-length" {
             wrong = wrong.or(content.announce(value).err());
         }
@@ -467,7 +482,7 @@ fn response_head(
         Ok(())
     })?;
     match (100..1000).contains(&status) {
-        true => Ok((status, wrong.map_or(Ok(content), Err))),
+        true => Ok((status, wrong.map_or(Ok(content), Err), broken)),
         false => Err(H3Error::new(
             ErrorCode::MessageError,
             "an answer does not begin with a valid status",

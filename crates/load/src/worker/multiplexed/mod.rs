@@ -49,6 +49,8 @@ pub(in crate::worker) struct Link {
     waiting: VecDeque<usize>,
     /// Requests since it was opened.
     requests: u64,
+    /// Connections opened since the last complete answer.
+    fruitless: u8,
     /// Whether it is among the worker's dirty links.
     is_dirty: bool,
 }
@@ -87,6 +89,7 @@ pub(in crate::worker) fn links(
                 session: None,
                 waiting: VecDeque::new(),
                 requests: 0,
+                fruitless: 0,
                 is_dirty: false,
             });
         }

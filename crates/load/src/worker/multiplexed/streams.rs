@@ -12,17 +12,21 @@ use crate::http::h3;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
-use crate::worker::REOPENING_NS;
 use crate::worker::failures::{CLOSED, IDLE_NS, ends_idle};
 use crate::worker::segment::SegmentRun;
+use crate::worker::{AGAIN_MAX, FRUITLESS_MAX, REOPENING_NS};
 
 impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Sends the request of a place once the connection is open and those before it have a stream.
     #[inline]
     pub(in crate::worker) fn start_stream(&mut self, number: usize, link: usize, now: u64) {
-        let conn = &mut self.worker.conns[number];
-        conn.since = now;
-        conn.state = State::Connecting;
+        self.worker.conns[number].since = now;
+        self.queue_stream(number, link, now);
+    }
+
+    #[inline]
+    fn queue_stream(&mut self, number: usize, link: usize, now: u64) {
+        self.worker.conns[number].state = State::Connecting;
         let one = &self.worker.links[link];
         let is_first = one.state == LinkState::Open && one.waiting.is_empty();
         if is_first && self.send_on(number, link, now) {
@@ -31,15 +35,24 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let one = &mut self.worker.links[link];
         one.waiting.push_back(number);
         match one.state {
-            LinkState::Closed => self.open_link(link, now),
+            LinkState::Closed => self.open_or_rest(link, now),
             LinkState::Open => self.end_link_at_rest(link, now),
             LinkState::Connecting => {}
+        }
+    }
+
+    /// Opens a connection. If several in a row have ended without an answer, the next check of the time
+    /// limits does, or a server that refuses everything would be asked as fast as it can.
+    fn open_or_rest(&mut self, number: usize, now: u64) {
+        if self.worker.links[number].fruitless < FRUITLESS_MAX {
+            self.open_link(number, now);
         }
     }
 
     fn open_link(&mut self, number: usize, now: u64) {
         let worker = &mut *self.worker;
         let link = &mut worker.links[number];
+        link.fruitless = link.fruitless.saturating_add(1);
         if worker.job.targets[link.target].http3.is_some() {
             return self.open_quic(number, now);
         }
@@ -74,8 +87,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             return false;
         }
         one.requests += 1;
-        conn.state = State::Waiting;
-        conn.sent = now;
+        conn.leaves(now);
         conn.requests = one.requests;
         worker.dirty(link);
         true
@@ -92,20 +104,25 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             self.worker.close_link(number);
             self.worker.links[number].waiting = waiting;
             if is_wanted {
-                self.open_link(number, now);
+                self.open_or_rest(number, now);
             }
         }
     }
 
     /// Opens streams for the requests that wait on all connections of the target, after some were given
-    /// up: until the server sends something, nothing else would.
+    /// up: until the server sends something, nothing else would. Opens connections that rested.
     pub(in crate::worker) fn send_all_waiting(&mut self, now: u64) {
         for number in 0..self.worker.links.len() {
             let link = &self.worker.links[number];
-            if link.target == self.target && !link.waiting.is_empty() {
-                self.send_waiting(number, now);
-                self.end_link_at_rest(number, now);
+            if link.target != self.target || link.waiting.is_empty() {
+                continue;
             }
+            if link.state == LinkState::Closed {
+                self.open_link(number, now);
+                continue;
+            }
+            self.send_waiting(number, now);
+            self.end_link_at_rest(number, now);
         }
     }
 
@@ -268,9 +285,31 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 self.lose_stream(place, found);
                 continue;
             }
-            self.worker.recorders[self.recorder].resent += u64::from(was_sent);
-            self.start_stream(place, number, now);
+            match was_sent {
+                true => self.not_processed(place, now),
+                false => self.queue_stream(place, number, now),
+            }
         }
+    }
+
+    /// Sends a request again that the server has not processed, a few times.
+    fn not_processed(&mut self, place: usize, now: u64) {
+        let conn = &mut self.worker.conns[place];
+        let why = match (conn.bytes > 0, conn.again) {
+            (true, _) => "after it had begun an answer".to_owned(),
+            (false, AGAIN_MAX..) => format!("each of {} times", u32::from(AGAIN_MAX) + 1),
+            _ => {
+                conn.again += 1;
+                self.worker.recorders[self.recorder].resent += 1;
+                if let Some(link) = conn.link {
+                    self.start_stream(place, link as usize, now);
+                }
+                return;
+            }
+        };
+        // It is over, so there is nothing to cancel.
+        conn.state = State::Idle;
+        self.lose_stream(place, &format!("the server refused the request {why}"));
     }
 
     pub(in crate::worker) fn link_data(&mut self, id: ConnId, buf: &Buf) {
@@ -339,6 +378,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         mut ended: Vec<(usize, StreamEnd, u64)>,
         now: u64,
     ) {
+        let is_answer = |(_, end, _): &(usize, StreamEnd, u64)| matches!(end, StreamEnd::Done);
+        if let Some((place, ..)) = ended.iter().find(|one| is_answer(one))
+            && let Some(link) = self.worker.conns[*place].link
+        {
+            self.worker.links[link as usize].fruitless = 0;
+        }
         for (place, end, arrived) in ended.drain(..) {
             let sent = self.worker.conns[place].sent;
             self.stream_ended(place, end, (arrived.max(sent), now));
@@ -373,12 +418,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 self.worker.conns[place].state = State::Idle;
                 self.fail_and_free(place, |e| &mut e.read, kind, expected, found);
             }
-            StreamEnd::NotProcessed => {
-                self.worker.recorders[self.recorder].resent += 1;
-                if let Some(link) = self.worker.conns[place].link {
-                    self.start_stream(place, link as usize, now);
-                }
-            }
+            StreamEnd::NotProcessed => self.not_processed(place, now),
         }
     }
 

@@ -19,6 +19,7 @@ mod flights;
 mod late;
 mod lines;
 mod open_loop;
+mod refusals;
 mod sim;
 mod simulated;
 

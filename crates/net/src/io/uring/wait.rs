@@ -35,6 +35,9 @@ impl Uring {
         if self.next < self.batch.len() {
             return Ok(());
         }
+        if let Some(errno) = self.failure {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
         let wait_ns = self.until_retry(wait_ns);
         self.rearm();
         self.buffers.publish();

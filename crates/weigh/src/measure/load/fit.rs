@@ -28,8 +28,9 @@ pub fn look(args: &LoadArgs) -> Result<(), Failure> {
 
 /// Whether a thread can be bound to a CPU, as those of the load will be.
 fn is_usable(cpu: u32) -> Result<(), Failure> {
-    let bound = std::thread::spawn(move || net::os::bind_to_cpus(&[cpu])).join();
-    if let Ok(Err(e)) = bound {
+    let bind = move || net::os::bind_to_cpus(&[cpu]);
+    let thread = net::os::start_thread("which is bound to a CPU", bind).map_err(Failure::failed)?;
+    if let Ok(Err(e)) = thread.join() {
         let usable = net::os::allowed_cpus().unwrap_or_default();
         let usable: Vec<String> = usable.iter().map(u32::to_string).collect();
         return Err(Failure::words(format!(

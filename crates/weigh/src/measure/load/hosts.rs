@@ -27,7 +27,7 @@ pub fn read(file: &Path) -> Result<Vec<HostSpec>, Failure> {
 /// came meanwhile.
 pub fn open(hosts: Vec<HostSpec>, address: &Address, signals: &Signals) -> Result<Fleet, Failure> {
     // A second signal ends the agents as well, until a live view gives the signals back.
-    signals.before_the_end(agent::end_all);
+    signals.before_the_end(agent::end_all)?;
     let opened = Fleet::open(hosts, &own_program()?, &signals.stop);
     signals.go_on()?;
     let mut fleet = opened.map_err(Failure::failed)?;

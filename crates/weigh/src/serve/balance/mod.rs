@@ -178,7 +178,10 @@ fn page(
     };
     Page::open(address, supervisor)
         .map(Some)
-        .map_err(|e| Failure::words(format!("cannot listen on {address}: {e}")))
+        .map_err(|e| match e.get_ref() {
+            Some(inner) if inner.is::<os::StartThreadError>() => Failure::failed(e),
+            _ => Failure::words(format!("cannot listen on {address}: {e}")),
+        })
 }
 
 fn print_startup(supervisor: &Supervisor, socket: Option<&Socket>, page: Option<&Page>) {

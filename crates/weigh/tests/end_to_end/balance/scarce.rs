@@ -1,7 +1,9 @@
-//! Programs for which the system has too little locked memory, or too few descriptors.
+//! Programs for which the system has too little locked memory, or too few descriptors or processes.
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -32,6 +34,83 @@ fn limited(place: &Place, limit: &str, line: &str) -> Option<Command> {
     Some(command)
 }
 
+/// The program as a user who may have so few processes, threads included. Root's are not limited, so it
+/// becomes another user, of whom nothing else runs. `None` where that user may not start the program.
+fn with_processes(place: &Place, most: u32, line: &str) -> Option<Command> {
+    let limited = |words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        if net::os::is_root() {
+            let user = 61_000 + most;
+            command.args([format!("--reuid={user}"), format!("--regid={user}")]);
+            command.args(["--clear-groups", "--inh-caps=-all"]);
+        }
+        command.args(["prlimit", &format!("--nproc={most}")]);
+        place.settle(&mut command);
+        command.current_dir("/").args(words);
+        command
+    };
+    let path = program();
+    let path = path.to_str().unwrap();
+    let mut tried = limited(&[path, "--version"]);
+    if !tried.output().is_ok_and(|tried| tried.status.success()) {
+        skip("no other user may start the program here");
+        return None;
+    }
+    let words: Vec<&str> = line.split(' ').collect();
+    Some(limited(&[&[path], words.as_slice()].concat()))
+}
+
+#[test]
+fn what_lacks_processes_says_so_and_does_not_panic() {
+    let place = Place::new();
+    let back_end = Answering::start(|_| 200);
+    let config = place.path("b.toml");
+    let text = format!(
+        "threads = 4\n[services.web]\nlisten = \"127.0.0.1:0\"\n\
+         [services.web.backends]\none = \"{}\"\n",
+        back_end.address
+    );
+    place.write("b.toml", &text);
+    let url = format!("http://{}/", back_end.address);
+    let out = place.path("open");
+    std::fs::create_dir(&out).unwrap();
+    for folder in [
+        place.path(""),
+        place.path("b.toml"),
+        out.clone(),
+        place.temp(),
+    ] {
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+    }
+    let out = out.join("run");
+    let lines = [
+        "origin --listen 127.0.0.1:0 --threads 4".to_owned(),
+        format!("balance {}", config.display()),
+        format!("load {url} --threads 4 -c 4 -d 100ms"),
+        format!(
+            "compare a={url} b={url}?b --blocks 2 --out {}",
+            out.display()
+        ),
+    ];
+    for line in &lines {
+        for most in 1..=4 {
+            let Some(command) = with_processes(&place, most, line) else {
+                return;
+            };
+            let done = place.start_command(command).end();
+            assert!(
+                !done.err.contains("panicked"),
+                "{most}: {line}: {}",
+                done.err
+            );
+            let done = done.expect(1);
+            has(&done.err, &format!("RLIMIT_NPROC: {most}"));
+            // The next one begins anew.
+            let _ = std::fs::remove_dir_all(&out);
+        }
+    }
+}
+
 fn stopped(running: Running<'_>) -> Done {
     running.signal(TERM);
     running.end().expect(0)
@@ -54,7 +133,8 @@ fn epoll_takes_the_place_of_an_io_uring_without_locked_memory() {
         ),
     );
     let origin = "origin --listen 127.0.0.1:0 --threads 4";
-    let note = "weigh: io_uring cannot lock enough memory, so epoll is used";
+    let note =
+        "weigh: io_uring gets no memory, so epoll is used: locked memory is limited to 390 KiB";
     for (line, said) in [
         (origin, "(epoll, threads: 4)"),
         ("balance b.toml", "balancer: epoll, threads: 4"),
