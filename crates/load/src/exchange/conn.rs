@@ -30,7 +30,7 @@ pub(crate) struct Conn<K> {
     pub(crate) since: u64,
     /// When the request was handed to the kernel.
     pub(crate) sent: u64,
-    /// When the first byte of the answer arrived; 0 before.
+    /// When the first byte of the final answer arrived; 0 before.
     pub(crate) first_byte: u64,
     /// When the last complete answer was read, possibly on an earlier connection; 0 before the first
     /// one.
