@@ -15,6 +15,7 @@ mod load;
 mod machine;
 mod sums;
 pub mod text;
+pub mod url;
 mod utc;
 
 pub use condition::{Condition, at_condition, condition_text};

@@ -4,6 +4,7 @@
 pub mod http2;
 pub mod journals;
 pub mod made_up;
+pub mod odd;
 pub mod printed;
 mod tcp;
 pub mod tls;

@@ -24,9 +24,12 @@ pub(crate) fn words(error: &Error) -> String {
         Error::InvalidCertificate(_) => format!("an {error}"),
         Error::InvalidMessage(_) => format!("bytes that are not TLS ({error})"),
         Error::AlertReceived(alert) => match alert {
-            AlertDescription::HandshakeFailure
-            | AlertDescription::ProtocolVersion
-            | AlertDescription::InsufficientSecurity => format!(
+            // A server of TLS 1.2 has no alert of its own for the second (RFC 5246, 7.4.6).
+            AlertDescription::HandshakeFailure => format!(
+                "the alert {alert:?}: no version, cipher suite or group that both sides accept, or, in \
+                 TLS 1.2, no certificate of the client, which the server demands"
+            ),
+            AlertDescription::ProtocolVersion | AlertDescription::InsufficientSecurity => format!(
                 "the alert {alert:?}: no version, cipher suite or group that both sides accept"
             ),
             AlertDescription::NoApplicationProtocol => format!(
@@ -118,6 +121,12 @@ mod tests {
         assert!(words(&expired).starts_with("an invalid peer certificate: "));
         let refused = words(&Error::AlertReceived(AlertDescription::HandshakeFailure));
         assert!(refused.contains("that both sides accept"), "{refused}");
+        assert!(
+            refused.contains("no certificate of the client"),
+            "{refused}"
+        );
+        let old = words(&Error::AlertReceived(AlertDescription::ProtocolVersion));
+        assert!(!old.contains("certificate"), "{old}");
         let fault = |error| certificate_fault(&in_words(io::Error::other(error)));
         assert_eq!(fault(expired), Some(CertificateFault::Invalid));
         let name = Error::InvalidCertificate(CertificateError::NotValidForName);

@@ -1,3 +1,5 @@
+use readings::url::without_users;
+
 use super::command::{self, Placed};
 use super::reading::{Figures, has_figures, settle};
 use super::scan::{self, Block};
@@ -27,6 +29,7 @@ pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError
     if tool == Tool::Weigh {
         return weigh::read(text);
     }
+    let text = &*without_users(text);
     let lines = lines(text);
     let mut figures = Figures::new(tool);
     let mut readings = Vec::new();
@@ -87,6 +90,7 @@ pub fn read_all(text: &str) -> Vec<ToolReading> {
 
 /// [`read_all`], with what is missing or damaged in the outputs.
 pub fn read_text(text: &str) -> ReadText {
+    let text = &*without_users(text);
     let lines = lines(text);
     let mut readings = Vec::new();
     let mut problems = Vec::new();
@@ -341,4 +345,29 @@ fn no_document(tool: Tool, text: &str) -> Option<ReadError> {
         Ok(_) => (1, "found no `metrics.http_reqs`".to_owned()),
     };
     Some(ReadError::Json { tool, line, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_in_urls_are_not_read() {
+        let text = "$ wrk -t1 -c1 -d1s http://u:secret@127.0.0.1/\n\
+            Running 1s test @ http://u:secret@127.0.0.1/\n\
+            \x20 1 threads and 1 connections\n\
+            \x20 Thread Stats   Avg      Stdev     Max   +/- Stdev\n\
+            \x20   Latency     1.00ms  100.00us   2.00ms   75.00%\n\
+            \x20   Req/Sec     1.00k    10.00     1.10k    75.00%\n\
+            \x20 1000 requests in 1.00s, 1.00MB read\n\
+            Requests/sec:   1000.00\nTransfer/sec:      1.00MB\n";
+        for readings in [read_all(text), read_output(Tool::Wrk, text).unwrap()] {
+            assert_eq!(readings.len(), 1);
+            let shown = format!("{readings:?}");
+            assert!(
+                shown.contains("********@127.0.0.1") && !shown.contains("secret"),
+                "{shown}"
+            );
+        }
+    }
 }

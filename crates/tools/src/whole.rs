@@ -9,7 +9,7 @@ const PERCENTAGES: &str = "`100%   123 (longest request)`";
 type Is = fn(&str) -> bool;
 
 /// The last lines of each tool's text: their words, and what each of some lines has to be.
-const LAST: [(Tool, &str, &[Is]); 11] = [
+const LAST: [(Tool, &str, &[Is]); 19] = [
     (Tool::Wrk, "`Transfer/sec: 1.23MB`", &[is_transfer]),
     (Tool::Wrk2, "`Transfer/sec: 1.23MB`", &[is_transfer]),
     (
@@ -65,12 +65,58 @@ const LAST: [(Tool, &str, &[Is]); 11] = [
         "`sys 0m0.123s`",
         &[|text| !text.starts_with("real") && !text.starts_with("user")],
     ),
+    (
+        Tool::Autocannon,
+        "`1k requests in 10.02s, 1.23 MB read`",
+        &[|text| text.contains(" requests in ") && text.ends_with(" read")],
+    ),
+    (
+        Tool::Vegeta,
+        "`Error Set:`, or the last row of a list",
+        &[is_last_of_vegeta],
+    ),
+    (
+        Tool::Bombardier,
+        "`Throughput:   1.23MB/s`",
+        &[|text| text.starts_with("Throughput:")],
+    ),
+    (
+        Tool::Locust,
+        "the row `Aggregated`",
+        &[|text| text.contains("Aggregated")],
+    ),
+    (
+        Tool::Gatling,
+        "`---- Response Time Distribution`",
+        &[|text| text.contains("---- Response Time Distribution")],
+    ),
+    (
+        Tool::Jmeter,
+        "`summary = ...`",
+        &[|text| text.contains("summary =")],
+    ),
+    (
+        Tool::Artillery,
+        "`vusers.session_length:`",
+        &[|text| text.contains("vusers.session_length:")],
+    ),
+    (
+        Tool::Ghz,
+        "`[OK]   100 responses`",
+        &[|text| text.starts_with('[') && text.ends_with(" responses")],
+    ),
     // Its text is not read.
     (Tool::Weigh, "", &[]),
 ];
 
 fn is_transfer(text: &str) -> bool {
     text.starts_with("Transfer/sec:") && text.ends_with('B')
+}
+
+/// Of a histogram the bucket without an end, of a list of quantiles the one of all.
+fn is_last_of_vegeta(text: &str) -> bool {
+    let is_all = |text: &str| text.split_whitespace().nth(1) == Some("1.000000");
+    text.starts_with("Error Set:") || text.contains("+Inf]") || is_all(text)
 }
 
 fn is_rate_of(metric: &str, text: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use builds::BuildError;
+use readings::url::without_users;
 
 use crate::terminal::output::coloured_note;
 
@@ -51,12 +52,14 @@ impl Failure {
         }
     }
 
-    /// Prints the message to standard error.
+    /// Prints the message to standard error, with the users of URLs hidden.
     pub fn print(&self) {
         match self {
-            Failure::Failed(text) | Failure::Words(text) => eprintln!("weigh: {text}"),
-            Failure::Build(error) => eprintln!("weigh: {error}"),
-            Failure::File(report) => coloured_note(&format!("{report:?}")),
+            Failure::Failed(text) | Failure::Words(text) => {
+                eprintln!("weigh: {}", without_users(text));
+            }
+            Failure::Build(error) => eprintln!("weigh: {}", without_users(&error.to_string())),
+            Failure::File(report) => coloured_note(&without_users(&format!("{report:?}"))),
             Failure::Stopped(_) => eprintln!("weigh: stopped before anything was measured"),
         }
     }

@@ -44,7 +44,15 @@ fn main() -> ExitCode {
 
 /// Help and version are no errors; everything else is a wrong argument, status 2.
 fn not_parsed(e: &clap::Error) -> ExitCode {
-    let printed = e.print().and_then(|()| std::io::stdout().flush());
+    let plain = e.render().to_string();
+    let printed = match readings::url::without_users(&plain) {
+        // A word that is not expected is quoted, and may be a URL with a password.
+        hidden if e.use_stderr() && hidden != plain => {
+            eprint!("{hidden}");
+            Ok(())
+        }
+        _ => e.print().and_then(|()| std::io::stdout().flush()),
+    };
     if e.use_stderr() {
         // `git bisect run` would take 2 for a bad commit.
         let bisects = std::env::args_os()

@@ -146,6 +146,15 @@ pub fn header(text: &str) -> Result<(String, String), String> {
             ));
         }
     }
+    // The connection could not be used again (RFC 9112, 9.6).
+    let closes = |option: &str| option.trim().eq_ignore_ascii_case("close");
+    if name.eq_ignore_ascii_case("Connection") && value.split(',').any(closes) {
+        return Err(
+            "Connection: close cannot be given, as the load keeps its connections; `weigh load` opens one \
+             for each request with --no-keepalive, an experiment with `keepalive = false`"
+                .into(),
+        );
+    }
     Ok((name.to_string(), value.to_string()))
 }
 
@@ -189,6 +198,13 @@ mod tests {
         assert_eq!(header("A: b"), Ok(("A".into(), "b".into())));
         assert!(header("A b").is_err());
         assert!(header("A: b\r\nC: d").is_err());
+        for closes in ["Connection: close", "connection: upgrade , Close"] {
+            assert!(
+                header(closes).unwrap_err().contains("--no-keepalive"),
+                "{closes}"
+            );
+        }
+        assert!(header("Connection: upgrade").is_ok());
     }
 
     #[test]

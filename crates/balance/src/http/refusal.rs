@@ -27,7 +27,7 @@ pub enum Refusal {
     /// More than [`super::HEAD_BYTES_MAX`] bytes or [`super::HEADERS_MAX`] fields.
     #[error("a head of more than 64 KiB or 100 fields")]
     HeadTooLarge,
-    /// Not HTTP/1.1 or HTTP/1.0.
+    /// Another major version than 1.
     #[error("a version other than HTTP/1.1 and HTTP/1.0")]
     Version,
     /// CONNECT: this is not a forward proxy.

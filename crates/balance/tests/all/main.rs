@@ -14,4 +14,5 @@ mod connections;
 mod control;
 mod http;
 mod http2;
+mod odd;
 mod support;

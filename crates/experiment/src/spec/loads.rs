@@ -1,5 +1,6 @@
 //! Several loads that are made at the same time, and what each is under a condition.
 
+use readings::url::encoded_path;
 use readings::{Condition, HttpVersion};
 
 use super::experiment::{Effect, Experiment, Role, Subject};
@@ -131,7 +132,7 @@ impl Experiment {
             name: subject.name.clone(),
             scheme: subject.scheme.clone(),
             target: subject.target.clone(),
-            path: self.filled(path.unwrap_or(&subject.path), condition),
+            path: encoded_path(&self.filled(path.unwrap_or(&subject.path), condition)),
             through: self.through(&subject.target),
             driver: subject.driver.as_ref().unwrap_or(&load.driver).clone(),
             connections: subject.load.connections.unwrap_or(load.connections),

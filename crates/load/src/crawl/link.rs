@@ -1,6 +1,6 @@
 //! From a link to the path that it asks for.
 
-use std::fmt::Write;
+use readings::url::encoded_path;
 
 /// A link as a path on the page's own site, such as `http://name:81` (RFC 3986, 5.2); `None` when it
 /// leads elsewhere.
@@ -41,7 +41,7 @@ pub(super) fn resolve(link: &str, site: &str, base: &str) -> Option<String> {
             format!("{}{link}", &base[..=base.rfind('/')?])
         }
     };
-    Some(encoded(&without_dots(&path)))
+    Some(encoded_path(&without_dots(&path)))
 }
 
 /// Whether a link is empty or only a fragment, so that it means its own page.
@@ -73,21 +73,6 @@ fn behind_scheme<'l>(link: &'l str, scheme: &str) -> Option<&'l str> {
 fn without_usual_port<'h>(host: &'h str, scheme: &str) -> &'h str {
     let usual = if scheme == "https" { ":443" } else { ":80" };
     host.strip_suffix(usual).unwrap_or(host)
-}
-
-/// A path and query with characters that are not allowed there percent-encoded (RFC 3986, 2.1);
-/// what is already encoded stays as it is.
-pub(super) fn encoded(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>') {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
 }
 
 /// Removes `.` and `..` from a path (RFC 3986, 5.2.4).
@@ -123,6 +108,7 @@ mod tests {
             ("\n/a\r\n\tb?c d\u{1}#e f", "/ab?c%20d%01"),
             ("/caf\u{e9}/%C3%A9?\u{20ac}", "/caf%C3%A9/%C3%A9?%E2%82%AC"),
             ("/\"<x>\"?{a}", "/%22%3Cx%3E%22?{a}"),
+            ("/{a}", "/%7Ba%7D"),
             ("HTTP://SITE:81/x", "/x"),
             ("hTTp://site:81?Q", "/?Q"),
             ("//Site:81/\u{e9}", "/%C3%A9"),

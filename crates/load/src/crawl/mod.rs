@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use net::Address;
 use net::fetch::{Answer, FetchError};
+use readings::url::encoded_path;
 use tls::ClientTls;
 
 use html::Kind;
@@ -124,7 +125,7 @@ pub fn crawl(
     mut request: impl FnMut(&str) -> Vec<u8>,
     stop: &AtomicBool,
 ) -> Result<Site, CrawlError> {
-    let start = &link::encoded(start);
+    let start = &encoded_path(start);
     let own = format!("{}://{host}", if tls.is_some() { "https" } else { "http" });
     let mut below = folder(start).to_string();
     let mut site = Site::default();

@@ -34,7 +34,7 @@ pub(crate) struct Conn<K> {
     pub(crate) again: u8,
     /// Connections opened since the last complete answer, of one that is not a stream.
     pub(crate) fruitless: u8,
-    /// When the first byte of the answer arrived; 0 before.
+    /// When the first byte of the final answer arrived; 0 before.
     pub(crate) first_byte: u64,
     /// When the last complete answer was read, possibly on an earlier connection; 0 before the first
     /// one.

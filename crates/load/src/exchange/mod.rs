@@ -55,6 +55,12 @@ pub(crate) trait Kind: Sized {
         message: impl FnMut(Due),
     ) -> Result<bool, Self::Error>;
 
+    /// Whether an interim answer, which is no sign of the answer itself, ended in the bytes taken
+    /// last; and if so, whether more has come behind it.
+    fn interim_ended(&mut self) -> Option<bool> {
+        None
+    }
+
     /// The connection ended without an error. Returns whether that completes the exchange.
     fn end(&mut self) -> bool;
 

@@ -72,6 +72,11 @@ impl Kind for Http {
         }
     }
 
+    #[inline]
+    fn interim_ended(&mut self) -> Option<bool> {
+        self.parser.take_interim_end()
+    }
+
     fn end(&mut self) -> bool {
         let is_complete = self.parser.end();
         if is_complete {

@@ -117,6 +117,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let taken = conn.exchange.take(request, intended, bytes, |due| {
             Self::record_message(messages, window, (intended, arrived), due);
         });
+        // Over HTTP/2 and HTTP/3 too, the first byte is that of the final answer.
+        if let Some(has_more) = conn.exchange.interim_ended() {
+            let has_begun = has_more || matches!(taken, Ok(true));
+            conn.first_byte = if has_begun { arrived } else { 0 };
+        }
         match taken {
             Ok(false) => {}
             Ok(true) => {

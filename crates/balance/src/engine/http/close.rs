@@ -2,10 +2,10 @@
 
 use net::{Buf, ConnId, Io, Lingering, MALFORMED, NOT_PROCESSED};
 
-use super::{Pair, Phase};
+use super::{Downstream, Pair, Phase};
 use crate::engine::worker::Worker;
 use crate::engine::worker::connection::{Client, Connection, Role};
-use crate::http::{Refusal, text_response};
+use crate::http::{BadResponse, Method, Refusal, text_response};
 
 /// The status that is logged, as by nginx, if the client left before the response began. It is
 /// never sent.
@@ -22,8 +22,19 @@ pub(super) enum UpstreamFailure {
     Down,
     /// The response is malformed.
     Bad,
+    /// The head of the response exceeds a limit.
+    TooLarge,
     /// The response did not come, or the request was not accepted, in time.
     Late,
+}
+
+impl From<BadResponse> for UpstreamFailure {
+    fn from(bad: BadResponse) -> Self {
+        match bad {
+            BadResponse::Head(Refusal::HeadTooLarge) => UpstreamFailure::TooLarge,
+            _ => UpstreamFailure::Bad,
+        }
+    }
 }
 
 impl<I: Io> Worker<I> {
@@ -77,7 +88,7 @@ impl<I: Io> Worker<I> {
         let may_repeat = match failure {
             UpstreamFailure::Gone | UpstreamFailure::Down => downstream.can_repeat(),
             UpstreamFailure::Refused => downstream.can_send_again(),
-            UpstreamFailure::Bad | UpstreamFailure::Late => false,
+            UpstreamFailure::Bad | UpstreamFailure::TooLarge | UpstreamFailure::Late => false,
         };
         let repeat = may_repeat && !response_begun;
         if repeat {
@@ -126,6 +137,11 @@ impl<I: Io> Worker<I> {
             UpstreamFailure::Bad => {
                 self.respond_locally(client, 502, "the back end's response is malformed")
             }
+            UpstreamFailure::TooLarge => self.respond_locally(
+                client,
+                502,
+                "the back end's response has a head of more than 64 KiB or 100 fields",
+            ),
         }
     }
 
@@ -149,6 +165,17 @@ impl<I: Io> Worker<I> {
         self.state(service).bad_requests.add(1);
         let text = refusal.to_string();
         self.respond_locally(client, refusal.status(), &text);
+    }
+
+    /// Answers a request that has counted its hops, as its final recipient (RFC 9110 7.6.2).
+    pub(in crate::engine) fn answer_as_last_hop(&mut self, client: ConnId) {
+        let is_trace = |downstream: &Downstream| downstream.method == Method::Trace;
+        match self.connection(client).downstream_is(is_trace) {
+            true => {
+                self.respond_locally(client, 501, "Max-Forwards is 0: TRACE is not served here")
+            }
+            false => self.respond_locally(client, 200, "Max-Forwards is 0: the balancer answers"),
+        }
     }
 
     /// No usable back end, or no room in the queue.

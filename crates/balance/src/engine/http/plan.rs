@@ -96,6 +96,7 @@ impl<I: Io> Chooser<'_, I> {
         client_state.external_choice = ExternalChoice::NotAsked;
         let waits = !self.service_worker.queue.is_empty() && self.service_worker.program.is_none();
         let choice = match waits {
+            _ if head.is_at_last_hop() => Choice::LastHop,
             // First come, first served.
             true => Choice::Full,
             false => choose(

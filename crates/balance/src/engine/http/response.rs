@@ -60,9 +60,9 @@ impl<I: Io> Worker<I> {
                 self.io.recycle(buf);
                 self.response_heads(pair);
             }
-            Err(_) => {
+            Err(bad) => {
                 self.io.recycle(buf);
-                self.exchange_failed(pair, UpstreamFailure::Bad);
+                self.exchange_failed(pair, bad.into());
             }
         }
     }
@@ -87,7 +87,7 @@ impl<I: Io> Worker<I> {
                     }
                 }
                 Ok(Some(plan)) => return self.forward_response(pair, plan, None),
-                Err(_) => return self.exchange_failed(pair, UpstreamFailure::Bad),
+                Err(bad) => return self.exchange_failed(pair, bad.into()),
             }
         }
     }

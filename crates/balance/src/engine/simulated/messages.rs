@@ -1,12 +1,12 @@
 //! Messages of simulated clients and back ends.
 //!
-//! A request of client 3 has the tag `<c3r0>` in its path and all through its body; so has its
+//! A request of client 3 has the tag `(c3r0)` in its path and all through its body; so has its
 //! answer.
 
 use super::steps::{Answer, Ask};
 
 /// The tag of a response without a request.
-pub const STRAY: &[u8] = b"<stray>";
+pub const STRAY: &[u8] = b"(stray)";
 
 /// Identifies a request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub struct Tag {
 
 impl Tag {
     pub fn text(self) -> String {
-        format!("<c{}r{}>", self.client, self.request)
+        format!("(c{}r{})", self.client, self.request)
     }
 }
 
@@ -29,8 +29,8 @@ pub fn tags(bytes: &[u8]) -> Vec<Option<Tag>> {
         let (client, request) = (client.parse().ok()?, request.parse().ok()?);
         Some(Tag { client, request })
     };
-    let pieces = text.split('<').skip(1);
-    let whole = pieces.filter_map(|piece| piece.split_once('>'));
+    let pieces = text.split('(').skip(1);
+    let whole = pieces.filter_map(|piece| piece.split_once(')'));
     whole.map(|(tag, _)| read(tag)).collect()
 }
 
@@ -101,7 +101,7 @@ pub fn answer_text(tag: Tag, what: Answer, is_head: bool) -> Vec<u8> {
         Answer::Error => length("503 Service Unavailable", 20),
         Answer::Malformed => "HTTP/1.1 abc\r\n\r\n".to_owned(),
         Answer::Surplus => {
-            length("200 OK", 10) + "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n<stray>"
+            length("200 OK", 10) + "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n(stray)"
         }
     }
     .into_bytes()

@@ -259,6 +259,6 @@ fn an_upgraded_connection_is_relayed_and_a_refused_upgrade_leaves_requests() {
         let text = String::from_utf8_lossy(&received[0]);
         assert!(text.starts_with(status), "{text}");
         // In its head and in its body.
-        assert_eq!(text.matches("<c0r1>").count(), 2, "{text}");
+        assert_eq!(text.matches("(c0r1)").count(), 2, "{text}");
     }
 }

@@ -88,6 +88,7 @@ impl<I: Io> Worker<I> {
             Choice::Backend(at) => self.dial(client, at),
             Choice::Full => self.enqueue(client),
             Choice::AskProgram => self.ask(client),
+            Choice::LastHop => self.answer_as_last_hop(client),
             Choice::NoneUsable => {
                 let service = self.connection(client).service as usize;
                 self.state(service).refused.add(1);

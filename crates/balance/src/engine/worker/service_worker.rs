@@ -134,6 +134,8 @@ pub(in crate::engine) enum Choice {
     NoneUsable,
     /// The external chooser has to be asked first.
     AskProgram,
+    /// None: the request may go no further.
+    LastHop,
 }
 
 /// In nanoseconds; zero means no limit.

@@ -4,7 +4,7 @@ use memchr::memchr;
 
 use net::http::{HEAD_BYTES_MAX, is_control, is_token_byte};
 
-use crate::http::Refusal;
+use crate::http::{Direction, Refusal};
 use crate::sticky::cookie;
 
 /// A header field.
@@ -19,6 +19,12 @@ pub struct Field<'a> {
 }
 
 impl Field<'_> {
+    /// Whether the colon follows the name at once, as it has to in what is forwarded.
+    #[inline]
+    pub(in crate::http) fn is_joined(&self) -> bool {
+        self.line.get(self.name.len()) == Some(&b':')
+    }
+
     /// Case-insensitive comparison of the name.
     #[inline]
     pub fn is(&self, name: &[u8]) -> bool {
@@ -66,7 +72,7 @@ impl<'a> Iterator for Fields<'a> {
         self.rest = rest;
         let colon = memchr(b':', line)?;
         Some(Field {
-            name: &line[..colon],
+            name: line[..colon].trim_ascii_end(),
             value: line[colon + 1..].trim_ascii(),
             line,
         })
@@ -76,6 +82,7 @@ impl<'a> Iterator for Fields<'a> {
 /// Reads lines of a head. Only complete lines are read and each is judged by itself, so that part
 /// of a head is refused for the same reason as the whole.
 pub(in crate::http) struct Lines<'a> {
+    direction: Direction,
     bytes: &'a [u8],
     /// The input is longer than a head may be.
     cut: bool,
@@ -92,8 +99,9 @@ pub(in crate::http) enum Line<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub(in crate::http) fn new(input: &'a [u8]) -> Self {
+    pub(in crate::http) fn new(direction: Direction, input: &'a [u8]) -> Self {
         Lines {
+            direction,
             bytes: &input[..input.len().min(HEAD_BYTES_MAX)],
             cut: input.len() >= HEAD_BYTES_MAX,
             at: 0,
@@ -144,21 +152,32 @@ impl<'a> Lines<'a> {
         if text.is_empty() {
             return Ok(Line::End);
         }
-        let colon = text.iter().position(|byte| !is_token_byte(*byte));
-        let colon = match colon.map(|at| (at, text[at])) {
+        let end = text.iter().position(|byte| !is_token_byte(*byte));
+        let end = match end.map(|at| (at, text[at])) {
             Some((at @ 1.., b':')) => at,
             Some((0, b' ' | b'\t')) => return Err(Refusal::FoldedLine),
+            Some((at, b' ' | b'\t')) if self.bears_blanks(&text[at..]) => at,
             Some((_, b' ' | b'\t')) => return Err(Refusal::BlankInName),
             Some((_, b'\r')) => return Err(Refusal::LineEnd),
             _ => return Err(Refusal::FieldName),
         };
-        let value = &text[colon + 1..];
+        let blanks = text[end..].iter().take_while(|byte| **byte != b':');
+        let value = &text[end + blanks.count() + 1..];
         check_value(value)?;
         Ok(Line::Field(Field {
-            name: &text[..colon],
+            name: &text[..end],
             value: value.trim_ascii(),
             line: self.read_from(from),
         }))
+    }
+}
+
+impl Lines<'_> {
+    /// Whether blanks stand before a colon, and are to be removed: a proxy refuses them in a request
+    /// and removes them from a response (RFC 9112 5.1).
+    #[cold]
+    fn bears_blanks(&self, behind_name: &[u8]) -> bool {
+        self.direction == Direction::Response && behind_name.trim_ascii_start().starts_with(b":")
     }
 }
 

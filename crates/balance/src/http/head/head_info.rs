@@ -1,6 +1,6 @@
 //! What header fields say about framing and the connection.
 
-use net::http::{is_token, list};
+use net::http::{is_token, list, may_have_content};
 
 use super::fields::{Field, Fields};
 use crate::http::guarded::same_folded;
@@ -19,6 +19,7 @@ pub(in crate::http) enum FieldKind {
     Expect,
     Upgrade,
     Te,
+    MaxForwards,
     /// Hop-by-hop; never forwarded (RFC 9110 7.6.1, RFC 2616 13.5.1).
     HopByHop,
     /// `Content_Length` and the like: CGI and many frameworks cannot tell it from the real one.
@@ -40,6 +41,7 @@ pub(in crate::http) fn field_kind(direction: Direction, name: &[u8]) -> FieldKin
         7 if is(b"upgrade") => FieldKind::Upgrade,
         10 if is(b"connection") => FieldKind::Connection,
         10 if is(b"keep-alive") => FieldKind::HopByHop,
+        12 if request && is(b"max-forwards") => FieldKind::MaxForwards,
         14 if is(b"content-length") => FieldKind::ContentLength,
         14 if is(b"http2-settings") => FieldKind::HopByHop,
         14 if request && same_folded(name, b"content-length") => FieldKind::Lookalike,
@@ -81,6 +83,12 @@ pub(in crate::http) struct HeadInfo<'a> {
     pub(in crate::http) te: bool,
     /// TE names `trailers`.
     pub(in crate::http) te_trailers: bool,
+    /// The smallest number in Max-Forwards; larger ones count as `u32::MAX`.
+    pub(in crate::http) max_forwards: Option<u32>,
+    /// The message has no body, whatever its fields say (RFC 9112 6.3): they are not judged.
+    pub(in crate::http) is_bodiless: bool,
+    /// Such a message has framing fields that are malformed or contradict each other.
+    pub(in crate::http) is_misframed: bool,
     /// Some field has to be dropped or normalized in any case.
     pub(in crate::http) changes: bool,
 }
@@ -98,12 +106,45 @@ impl<'a> HeadInfo<'a> {
             upgrade_http2: false,
             te: false,
             te_trailers: false,
+            max_forwards: None,
+            is_bodiless: false,
+            is_misframed: false,
             changes: false,
         }
     }
 
+    /// That of a response with this status.
+    pub(in crate::http) fn of_response(status: u16, is_head_request: bool) -> Self {
+        HeadInfo {
+            is_bodiless: !may_have_content(status, is_head_request),
+            ..HeadInfo::new(Direction::Response)
+        }
+    }
+
+    /// Checks what fields say together.
+    pub(in crate::http) fn settle(&mut self, minor_version: u8) -> Result<(), Refusal> {
+        let fault = match (self.chunked, minor_version, self.length) {
+            // RFC 9112 6.1: HTTP/1.0 knows no coding, so an old proxy on the way may have passed on
+            // chunks that it took for content.
+            (true, 0, _) => Err(Refusal::CodingInHttp10),
+            (true, _, Some(_)) => Err(Refusal::LengthAndCoding),
+            _ => Ok(()),
+        };
+        self.judged(fault)
+    }
+
+    /// A fault of framing fields, unless they do not matter.
+    fn judged(&mut self, framing: Result<(), Refusal>) -> Result<(), Refusal> {
+        if framing.is_err() && self.is_bodiless {
+            (self.is_misframed, self.changes) = (true, true);
+            return Ok(());
+        }
+        framing
+    }
+
     #[inline]
     pub(in crate::http) fn field(&mut self, field: &Field<'a>) -> Result<(), Refusal> {
+        self.changes |= !field.is_joined();
         match field_kind(self.direction, field.name) {
             FieldKind::Other => Ok(()),
             field_kind => self.special(field_kind, field.value),
@@ -113,8 +154,18 @@ impl<'a> HeadInfo<'a> {
     fn special(&mut self, field_kind: FieldKind, value: &'a [u8]) -> Result<(), Refusal> {
         match field_kind {
             FieldKind::Connection => self.connection(value)?,
-            FieldKind::ContentLength => self.length(value)?,
-            FieldKind::TransferEncoding => self.coding(value)?,
+            FieldKind::ContentLength => {
+                let read = self.length(value);
+                self.judged(read)?;
+            }
+            FieldKind::TransferEncoding => {
+                let read = self.coding(value);
+                self.judged(read)?;
+            }
+            FieldKind::MaxForwards => {
+                let number = forwards(value);
+                self.max_forwards = self.max_forwards.into_iter().chain(number).min();
+            }
             FieldKind::Host if self.host.is_some() => return Err(Refusal::HostRepeated),
             FieldKind::Host => self.host = Some(value),
             FieldKind::Expect if self.expect || !value.eq_ignore_ascii_case(b"100-continue") => {
@@ -206,6 +257,17 @@ impl<'a> HeadInfo<'a> {
         self.changes |= value != b"chunked";
         Ok(())
     }
+}
+
+/// A value of Max-Forwards (RFC 9110 7.6.2); `None` if it is no number.
+pub(in crate::http) fn forwards(value: &[u8]) -> Option<u32> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let number = value.iter().fold(0_u32, |number, digit| {
+        number
+            .saturating_mul(10)
+            .saturating_add(u32::from(digit - b'0'))
+    });
+    is_number.then_some(number)
 }
 
 /// The fields that Connection names, to be dropped.

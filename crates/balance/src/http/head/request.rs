@@ -75,7 +75,7 @@ pub struct RequestHead<'a> {
 /// # Errors
 /// When the request must not be forwarded: respond with [`Refusal::status`] and close.
 pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
-    let mut lines = Lines::new(input);
+    let mut lines = Lines::new(Direction::Request, input);
     let mut empty_lines = 0;
     while lines.rest().starts_with(b"\r\n") {
         empty_lines += 1;
@@ -102,12 +102,15 @@ pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
             false => Ok(None),
         };
     };
-    let (method_name, target, minor_version) = request_line(line)?;
+    let (method_name, target, minor_sent) = request_line(line)?;
     let method = Method::of(method_name);
     let target = Target::read(target, method == Method::Options)?;
 
     let fields_at = lines.at;
     let mut info = HeadInfo::new(Direction::Request);
+    // RFC 9110 2.5: a later minor version is processed as the highest that is known.
+    let minor_version = minor_sent.min(1);
+    info.changes = minor_sent > minor_version;
     let mut count = 0;
     let fields_end = loop {
         let end = lines.at;
@@ -119,6 +122,7 @@ pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
         }
         count += 1;
     };
+    let settled = info.settle(minor_version);
     let head = RequestHead {
         raw: lines.read_from(skipped),
         skipped,
@@ -129,11 +133,11 @@ pub fn read_request(input: &[u8]) -> Result<Option<RequestHead<'_>>, Refusal> {
         fields: Fields::new(&input[fields_at..fields_end]),
         info,
     };
-    head.check()?;
+    head.check(settled)?;
     Ok(Some(head))
 }
 
-/// Method, target and minor version.
+/// Method, target and minor version as it was sent.
 fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], u8), Refusal> {
     if line.contains(&b'\r') {
         return Err(Refusal::LineEnd);
@@ -146,8 +150,7 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], u8), Refusal> {
     }
     let (method, target) = (&line[..first], &line[first + 1..last]);
     let minor_version = match &line[last + 1..] {
-        b"HTTP/1.1" => 1,
-        b"HTTP/1.0" => 0,
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor] if minor.is_ascii_digit() => minor - b'0',
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
             if major.is_ascii_digit() && minor.is_ascii_digit() =>
         {
@@ -165,8 +168,8 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], u8), Refusal> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// Checks that need the whole head.
-    fn check(&self) -> Result<(), Refusal> {
+    /// Checks that need the whole head; `framing`: what its framing fields say together.
+    fn check(&self, framing: Result<(), Refusal>) -> Result<(), Refusal> {
         let info = &self.info;
         match info.host {
             None if self.minor_version == 1 => return Err(Refusal::HostMissing),
@@ -175,12 +178,7 @@ impl<'a> RequestHead<'a> {
             Some(host) if is_authority(host) => {}
             Some(_) => return Err(Refusal::Host),
         }
-        if info.chunked && self.minor_version == 0 {
-            return Err(Refusal::CodingInHttp10);
-        }
-        if info.chunked && info.length.is_some() {
-            return Err(Refusal::LengthAndCoding);
-        }
+        framing?;
         let bodied = matches!(self.method, Method::Post | Method::Put);
         if self.minor_version == 0 && bodied && info.length.is_none() {
             // RFC 1945 8.3; its body would be taken for the next request.
@@ -268,6 +266,16 @@ impl<'a> RequestHead<'a> {
             && !self.info.upgrade_http2
             && self.minor_version == 1
             && matches!(self.framing(), Framing::None | Framing::Length(0))
+    }
+
+    /// Whether it may go no further (RFC 9110 7.6.2): OPTIONS or TRACE with `Max-Forwards: 0`.
+    pub fn is_at_last_hop(&self) -> bool {
+        self.counts_forwards() && self.info.max_forwards == Some(0)
+    }
+
+    /// Whether the method counts hops by Max-Forwards.
+    pub(in crate::http) fn counts_forwards(&self) -> bool {
+        matches!(self.method, Method::Options | Method::Trace)
     }
 
     /// The fields, in order.

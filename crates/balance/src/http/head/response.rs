@@ -39,7 +39,7 @@ pub fn read_response(
     input: &[u8],
     context: RequestContext,
 ) -> Result<Option<ResponseHead<'_>>, BadResponse> {
-    let mut lines = Lines::new(input);
+    let mut lines = Lines::new(Direction::Response, input);
     let begin = b"HTTP/1.";
     let seen = lines.rest().len().min(begin.len());
     if lines.rest()[..seen] != begin[..seen] {
@@ -51,10 +51,13 @@ pub fn read_response(
             false => Ok(None),
         };
     };
-    let (status, minor_version) = status_line(line)?;
+    let (status, minor_sent) = status_line(line)?;
 
     let fields_at = lines.at;
-    let mut info = HeadInfo::new(Direction::Response);
+    let mut info = HeadInfo::of_response(status, context.head);
+    // As in requests.
+    let minor_version = minor_sent.min(1);
+    info.changes = minor_sent > minor_version;
     let mut count = 0;
     let fields_end = loop {
         let end = lines.at;
@@ -66,14 +69,7 @@ pub fn read_response(
         }
         count += 1;
     };
-    // RFC 9112 6.1: its framing is faulty. HTTP/1.0 knows no coding, so an old proxy on the way may
-    // have passed on chunks that it took for content.
-    if info.chunked && minor_version == 0 {
-        return Err(Refusal::CodingInHttp10.into());
-    }
-    if info.chunked && info.length.is_some() {
-        return Err(Refusal::LengthAndCoding.into());
-    }
+    info.settle(minor_version)?;
     if status == 101 && !context.upgrade {
         return Err(BadResponse::Switch);
     }
@@ -89,7 +85,7 @@ pub fn read_response(
     }))
 }
 
-/// Status and minor version. Without a reason, the space after the status may be missing.
+/// Status and minor version as it was sent. Without a reason, the space after the status may be missing.
 fn status_line(line: &[u8]) -> Result<(u16, u8), BadResponse> {
     let [
         b'H',
@@ -99,7 +95,7 @@ fn status_line(line: &[u8]) -> Result<(u16, u8), BadResponse> {
         b'/',
         b'1',
         b'.',
-        minor @ (b'0' | b'1'),
+        minor @ b'0'..=b'9',
         b' ',
         a,
         b,
@@ -171,7 +167,13 @@ impl<'a> ResponseHead<'a> {
             0 => options.keep_alive,
             _ => true,
         };
-        wanted && !options.close && !self.switches() && self.framing != Framing::UntilClose
+        // RFC 9112 6.1: a coding in HTTP/1.0 ends the connection.
+        let is_old_coding = self.info.is_misframed && self.minor_version == 0;
+        wanted
+            && !options.close
+            && !self.switches()
+            && !is_old_coding
+            && self.framing != Framing::UntilClose
     }
 
     /// The fields, in order.

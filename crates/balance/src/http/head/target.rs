@@ -15,10 +15,21 @@ pub(in crate::http) struct Target<'a> {
 
 impl<'a> Target<'a> {
     /// Parses a target; `options`: the method is OPTIONS, which allows `*`.
+    ///
+    /// Invalid characters are refused (RFC 9112 3.2), but for those that browsers send as they are
+    /// (the URL standard's percent-encode sets): `[`, `]` and `|`, and in the query `\\`, `^`, `` ` ``,
+    /// `{` and `}` too.
     pub(in crate::http) fn read(target: &'a [u8], options: bool) -> Result<Self, Refusal> {
         // Visible ASCII without `#`, at which only some servers cut.
         let bad = target.iter().fold(false, |bad, byte| {
-            bad | !(b'!'..=b'~').contains(byte) | (*byte == b'#')
+            bad | !(b'!'..=b'~').contains(byte) | matches!(*byte, b'#' | b'"' | b'<' | b'>')
+        });
+        if bad {
+            return Err(Refusal::Target);
+        }
+        let end = memchr(b'?', target).unwrap_or(target.len());
+        let bad = target[..end].iter().fold(false, |bad, byte| {
+            bad | matches!(*byte, b'\\' | b'^' | b'`' | b'{' | b'}')
         });
         if bad {
             return Err(Refusal::Target);

@@ -68,7 +68,7 @@ impl<'e> Edit<'e> {
             {
                 EditKind::Add
             }
-            FieldKind::Other => how,
+            FieldKind::Other | FieldKind::MaxForwards => how,
             FieldKind::Host if how == EditKind::Set && is_authority(value) => how,
             FieldKind::Host => return Err(EditError::Host),
             _ => return Err(EditError::Fixed),
@@ -122,10 +122,10 @@ pub(in crate::http) enum Keep<'a> {
 }
 
 /// Writes the kept fields and the edits.
-pub(in crate::http) fn write_fields<'a>(
+pub(in crate::http) fn write_fields<'a: 'k, 'k>(
     fields: Fields<'a>,
     edits: &[Edit<'_>],
-    keep: impl Fn(&Field<'a>) -> Keep<'a>,
+    keep: impl Fn(&Field<'a>) -> Keep<'k>,
     out: &mut Vec<u8>,
 ) {
     let mut rest = fields;

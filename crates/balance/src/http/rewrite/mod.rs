@@ -5,11 +5,13 @@
 
 mod edits;
 
+use std::io::Write as _;
+
 use net::http::Framing;
 
 use super::guarded::is_forwarded;
 use super::head::fields::Field;
-use super::head::head_info::{FieldKind, HeadInfo, NominatedNames, field_kind};
+use super::head::head_info::{FieldKind, HeadInfo, NominatedNames, field_kind, forwards};
 use super::{Direction, RequestHead, ResponseHead};
 pub use edits::{Edit, EditError, EditKind};
 use edits::{Keep, write_fields};
@@ -89,8 +91,10 @@ pub fn rewrite_request<'a>(
             .any(|field| is_forwarded(field.name))
     };
     let forged = !to.trusted && says_client();
+    let counts = head.counts_forwards() && info.max_forwards.is_some();
     let kept = !changes(info, to.edits)
         && !forged
+        && !counts
         && http_11
         && head.target.authority.is_none()
         && !info.te
@@ -115,14 +119,18 @@ pub fn rewrite_request<'a>(
         FieldKind::Other if to.edits.iter().any(|edit| edit.is_spelt_as(field.name)) => false,
         FieldKind::Expect => expect,
         FieldKind::Upgrade => upgrade,
+        FieldKind::MaxForwards if named.has(field.name) => false,
         FieldKind::Other
+        | FieldKind::MaxForwards
         | FieldKind::Host
         | FieldKind::ContentLength
         | FieldKind::TransferEncoding => true,
         FieldKind::Connection | FieldKind::Te | FieldKind::HopByHop | FieldKind::Lookalike => false,
     };
+    let hops = Hops::less_one(info.max_forwards.filter(|_| counts));
     let keep = |field: &Field<'a>| match keep(field) {
         false => Keep::No,
+        true if field.is(b"max-forwards") && forwards(field.value).is_some() => hops.keep(),
         true if field.is(b"host") => head.target.authority.map_or(Keep::Line, Keep::Value),
         true => framing_line(field),
     };
@@ -188,7 +196,7 @@ pub fn rewrite_response<'a>(
     // RFC 9110 7.8 wants Upgrade in 426, to say what to upgrade to.
     let upgrade = matches!(head.status, 101 | 426) && info.upgrade;
     // RFC 9110 8.6 and RFC 9112 6.1 forbid framing fields here; a client may believe them.
-    let unframed = unfinished || head.status == 204;
+    let unframed = unfinished || head.status == 204 || info.is_misframed;
     // For HEAD and in 304 the coding is stated but not used.
     let no_coding = unframed || !http_11;
     let kept = !changes(info, edits)
@@ -224,7 +232,7 @@ pub fn rewrite_response<'a>(
         }
         FieldKind::TransferEncoding => !no_coding,
         FieldKind::Upgrade => upgrade,
-        FieldKind::Other | FieldKind::Host | FieldKind::Expect => true,
+        FieldKind::Other | FieldKind::MaxForwards | FieldKind::Host | FieldKind::Expect => true,
         FieldKind::Connection | FieldKind::Te | FieldKind::HopByHop | FieldKind::Lookalike => false,
     };
     let keep = |field: &Field<'a>| match keep(field) {
@@ -263,7 +271,38 @@ fn connection_is(info: &HeadInfo<'_>, upgrade: bool, close: bool) -> bool {
         && !options.te
 }
 
-/// Framing fields in canonical form, others unchanged.
+/// The decimal digits of a number of hops.
+struct Hops {
+    digits: [u8; 10],
+    len: usize,
+}
+
+impl Hops {
+    /// Those of a number less one; of nothing, none.
+    fn less_one(number: Option<u32>) -> Hops {
+        let mut hops = Hops {
+            digits: [0; 10],
+            len: 0,
+        };
+        if let Some(number) = number {
+            let mut rest = &mut hops.digits[..];
+            // The digits of any number of 32 bits fit.
+            let _ = write!(rest, "{}", number.saturating_sub(1));
+            let left = rest.len();
+            hops.len = hops.digits.len() - left;
+        }
+        hops
+    }
+
+    fn keep(&self) -> Keep<'_> {
+        match self.len {
+            0 => Keep::Line,
+            len => Keep::Value(&self.digits[..len]),
+        }
+    }
+}
+
+/// Framing fields in canonical form, others unchanged but for blanks before their colon.
 fn framing_line<'a>(field: &Field<'a>) -> Keep<'a> {
     let value = field.value;
     if field.is(b"transfer-encoding") && value != b"chunked" {
@@ -273,7 +312,10 @@ fn framing_line<'a>(field: &Field<'a>) -> Keep<'a> {
         let zeros = value.iter().take_while(|digit| **digit == b'0').count();
         return Keep::Value(&value[zeros.min(value.len() - 1)..]);
     }
-    Keep::Line
+    match field.is_joined() {
+        true => Keep::Line,
+        false => Keep::Value(value),
+    }
 }
 
 fn write_field(name: &[u8], values: &[&[u8]], out: &mut Vec<u8>) {

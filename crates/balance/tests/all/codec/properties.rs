@@ -161,8 +161,10 @@ proptest! {
     #[test]
     fn good_answers_go_on_with_all_that_they_say(message in answer()) {
         let head = read_response(&message.bytes, RequestContext::default());
-        // HTTP/1.0 has no chunked coding.
-        if message.bytes.starts_with(b"HTTP/1.0") && message.framing == Framing::Chunked {
+        // HTTP/1.0 has no chunked coding, which does not matter where there is no content.
+        let has_content = !matches!(&message.bytes[9..12], b"100" | b"204" | b"304");
+        let is_old = message.bytes.starts_with(b"HTTP/1.0");
+        if is_old && has_content && message.framing == Framing::Chunked {
             prop_assert!(head.is_err());
             return Ok(());
         }

@@ -224,7 +224,7 @@ fn first_lines_and_hosts_that_are_read_in_two_ways() {
         ("G(T / HTTP/1.1\r\nHost: a\r\n\r\n", Method),
         ("\u{16}\u{3}\u{1}", Method),
         ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", Version),
-        ("GET / HTTP/1.2\r\nHost: a\r\n\r\n", Version),
+        ("GET / HTTP/0.9\r\nHost: a\r\n\r\n", Version),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Version),
         ("CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", Connect),
         ("GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", Target),

@@ -136,3 +136,32 @@ fn lists_let_in_and_keep_out() {
         assert_eq!(read(&mut connect(&balancer), 1), "x");
     });
 }
+
+#[test]
+fn a_header_with_long_extensions_is_read_in_whatever_pieces_it_comes() {
+    on_both(|io| {
+        let mut service = service(&[echo("x")]);
+        service.proxy_protocol_in = true;
+        let balancer = start(io, service);
+        let mut header = Vec::new();
+        let (from, to) = (
+            "192.0.2.1:1".parse().unwrap(),
+            "192.0.2.2:2".parse().unwrap(),
+        );
+        proxy_protocol::encode_v2(from, to, &mut header);
+        // An extension that fills the header (2.2.5), which has to fit into 3,900 bytes at least.
+        let fill = 3_900 - header.len() - 3;
+        header.extend_from_slice(&[4, (fill >> 8) as u8, fill as u8]);
+        header.resize(3_900, 0);
+        let rest = ((header.len() - 16) as u16).to_be_bytes();
+        header[14..16].copy_from_slice(&rest);
+        for size in [header.len(), 700, 1_400] {
+            let mut client = connect(&balancer);
+            for piece in header.chunks(size) {
+                client.write_all(piece).unwrap();
+            }
+            client.write_all(b"hello").unwrap();
+            assert_eq!(read(&mut client, 6), "xhello");
+        }
+    });
+}

@@ -89,6 +89,16 @@ impl Peer {
         String::from_utf8_lossy(&self.got).into_owned()
     }
 
+    /// What comes next; empty at the end, `None` after a reset.
+    pub fn some(&mut self) -> Option<Vec<u8>> {
+        let mut piece = [0; 65536];
+        match self.stream.read(&mut piece) {
+            Ok(n) => Some(piece[..n].to_vec()),
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => None,
+            Err(e) => panic!("nothing came: {e}"),
+        }
+    }
+
     /// A head; `None` when the connection ends before it.
     pub fn head(&mut self) -> Option<String> {
         loop {

@@ -325,6 +325,18 @@ fn headers(reader: &mut Reader, load: &Section<'_>) -> Vec<(String, String)> {
                 .help("give the body as [load] body = \"...\"; body = \"\" sends a length of 0"),
             );
         }
+        // The connection could not be used again (RFC 9112, 9.6).
+        let closes = |option: &str| option.trim().eq_ignore_ascii_case("close");
+        if entry.name.eq_ignore_ascii_case("Connection") && value.split(',').any(closes) {
+            reader.report(
+                Problem::at(
+                    entry.place,
+                    "`Connection: close` cannot be given as a header",
+                    "the load would use its connections again",
+                )
+                .help("[load] keepalive = false opens one for each request, and sends it"),
+            );
+        }
         let is_same = |(name, _): &&(String, String)| name.eq_ignore_ascii_case(&entry.name);
         if let Some((first, _)) = headers.iter().find(is_same) {
             let (first, again) = (shown(first), shown(&entry.name));

@@ -12,6 +12,7 @@ use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Entry, Place, Tree};
 use config::units::shown;
+use readings::url::{self, AuthorityFault};
 
 const FORM: &str =
     "write \"http://SERVER/PATH\", or \"http://HOST:PORT/PATH\" for something that already runs";
@@ -217,7 +218,7 @@ fn target(
             .help(suggestion(unknown, "factors", factor_names(factors))),
         );
     }
-    let target = authority_target(reader, top, authority, &wrong)?;
+    let target = authority_target(reader, top, scheme, authority, &wrong)?;
     Some((scheme.to_owned(), target, path))
 }
 
@@ -233,6 +234,7 @@ fn level_without_slash<'f>(path: &str, factors: &'f [WrittenFactor]) -> Option<&
 fn authority_target(
     reader: &mut Reader,
     top: &Section<'_>,
+    scheme: &str,
     authority: &str,
     wrong: &impl Fn(&str, &str) -> Problem,
 ) -> Option<Target> {
@@ -240,19 +242,33 @@ fn authority_target(
         Some(Tree::Table(table)) => table.entries.iter().map(|e| e.name.as_str()).collect(),
         _ => Vec::new(),
     };
+    // An empty port stands for the usual one (RFC 3986, 3.2.3).
+    let usual = if scheme == "https" { ":443" } else { ":80" };
+    let authority = &*match authority.strip_suffix(':') {
+        Some(host) if names.contains(&host) || host.is_empty() => host.to_owned(),
+        Some(host) => format!("{host}{usual}"),
+        None => authority.to_owned(),
+    };
     if names.contains(&authority) {
         return Some(Target::Server(authority.to_owned()));
     }
-    if authority.is_empty() {
-        reader.report(wrong("the URL has no host", "nothing between `//` and `/`").help(FORM));
-        return None;
-    }
-    if authority.contains('@') {
-        reader.report(
-            wrong("a user in the URL is not supported", "remove it")
-                .help("send an Authorization header instead: [load] headers"),
-        );
-        return None;
+    match url::authority(authority) {
+        Ok(_) | Err(AuthorityFault::Character) => {}
+        Err(AuthorityFault::Empty) => {
+            reader.report(wrong("the URL has no host", "nothing between `//` and `/`").help(FORM));
+            return None;
+        }
+        Err(AuthorityFault::User) => {
+            reader.report(
+                wrong("a user in the URL is not supported", "remove it")
+                    .help("send an Authorization header instead: [load] headers"),
+            );
+            return None;
+        }
+        Err(fault) => {
+            reader.report(wrong(&fault.to_string(), "not in this host"));
+            return None;
+        }
     }
     // The colons of a bare IPv6 address are inside brackets.
     let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
@@ -306,13 +322,13 @@ fn authority_target(
     Some(Target::Address(authority.to_owned()))
 }
 
-/// Why a path cannot be sent in a request line. Before a condition is
-/// resolved, braces may name factors.
+/// Why a path is more likely a slip than what is to be asked for. Other characters that may not stand
+/// in a request line are percent-encoded. Before a condition is resolved, braces may name factors.
 pub(crate) fn path_problem(path: &str, braces: bool) -> Option<String> {
     let bad = path.chars().find(|c| match c {
         '{' | '}' => !braces,
-        '#' | '"' | '<' | '>' | '\\' | '^' | '`' => true,
-        c => !c.is_ascii_graphic(),
+        '#' => true,
+        c => c.is_ascii_whitespace() || c.is_ascii_control(),
     })?;
     Some(if bad == '#' {
         "the part after `#` is never sent to a server".to_owned()
@@ -329,6 +345,7 @@ mod tests {
     use crate::Experiment;
     use crate::file::error::ExperimentError;
     use crate::recipes::Recipes;
+    use crate::spec::Target;
 
     fn parsed(url: &str, levels: &str) -> Result<Experiment, ExperimentError> {
         let text = format!(
@@ -362,5 +379,46 @@ mod tests {
         };
         let told = mistakes.all()[0].to_string();
         assert!(told.contains("does not begin with `/`: `b`"), "{told}");
+    }
+
+    fn told(url: &str) -> String {
+        match parsed(url, "\"/a\"").unwrap_err() {
+            ExperimentError::Mistakes(mistakes) => mistakes.all()[0].to_string(),
+            other => panic!("expected mistakes, found {other}"),
+        }
+    }
+
+    #[test]
+    fn paths_are_percent_encoded_and_an_empty_port_is_the_usual_one() {
+        for (url, path, target) in [
+            (
+                "http://base/\u{e9}?<a>&{path}",
+                "/%C3%A9?%3Ca%3E&/a",
+                "base",
+            ),
+            ("http://base:{path}", "/a", "base"),
+            ("http://h:{path}", "/a", "h:80"),
+            ("https://[::1]:{path}", "/a", "[::1]:443"),
+        ] {
+            let experiment = parsed(url, "\"/a\"").unwrap();
+            let subject = experiment.under(&experiment.conditions()[0]).subjects[0].clone();
+            assert_eq!(subject.path, path, "{url}");
+            let (Target::Server(found) | Target::Address(found)) = subject.target;
+            assert_eq!(found, target, "{url}");
+        }
+    }
+
+    #[test]
+    fn hosts_that_cannot_be_asked_are_refused_with_the_reason() {
+        for (url, why) in [
+            ("http://u:p@h:80{path}", "a user in the URL"),
+            ("http://[fe80::1%25eth0]:80{path}", "a zone identifier"),
+            ("http://\u{fc}:80{path}", "begins with xn--"),
+            ("http://:{path}", "no host"),
+            ("http://base/a b{path}", "percent-encoded"),
+        ] {
+            let told = told(url);
+            assert!(told.contains(why), "{url}: {told}");
+        }
     }
 }

@@ -31,6 +31,15 @@ fn the_length_of_a_body_is_given_once() {
 }
 
 #[test]
+fn a_load_that_keeps_its_connections_does_not_say_that_it_closes_them() {
+    let load = "[load]\nheaders = { connection = \"Close\" }\n[design]";
+    let text = rendered(&parse(&with("[design]", load)).expect_err("it closes"));
+    assert!(text.contains("keepalive = false"), "{text}");
+    let load = "[load]\nheaders = { Connection = \"upgrade\" }\n[design]";
+    good(parse(&with("[design]", load)));
+}
+
+#[test]
 fn unknown_keys() {
     wrong("unknown-key", "blocks = 10", "block = 10");
     wrong("unknown-table", "[design]", "[desing]");

@@ -74,6 +74,8 @@ pub fn content_length(value: &[u8]) -> Result<u64, HttpError> {
 pub(super) struct HeadFields {
     pub(super) length: Option<u64>,
     pub(super) chunked: bool,
+    /// Whether there is any Transfer-Encoding.
+    coded: bool,
     pub(super) close: bool,
     pub(super) keep_alive: bool,
 }
@@ -90,6 +92,7 @@ impl HeadFields {
                 self.length = Some(length);
             }
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                self.coded = true;
                 if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
                     return Err(HttpError::TransferEncoding);
                 }
@@ -121,7 +124,7 @@ impl HeadFields {
         match minor_version {
             // HTTP/1.0 has no chunked coding: an intermediary may have forwarded what it did not
             // understand, and the connection must be closed (RFC 9112 6.1).
-            0 => self.keep_alive && !self.close && !self.chunked,
+            0 => self.keep_alive && !self.close && !self.coded,
             _ => !self.close,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::framing::{Framing, HeadFields};
 use super::head::PartialHead;
+use super::syntax::as_known_version;
 use super::{HEADERS_MAX, HttpError, MessageBody};
 
 /// A request whose head and body have come.
@@ -93,6 +94,12 @@ fn read_head(
     let len = match head.parse(input) {
         Ok(httparse::Status::Complete(len)) => len,
         Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::Version) => {
+            let blanks = input.iter().enumerate().filter(|(_, byte)| **byte == b' ');
+            let version = blanks.map(|(at, _)| at + 1).nth(1);
+            let known = version.and_then(|at| as_known_version(input, at));
+            return read_head(request, &known.ok_or(HttpError::Head)?);
+        }
         Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),
         Err(_) => return Err(HttpError::Head),
     };

@@ -1,7 +1,8 @@
 //! Answers, as a client reads them.
 
-use super::framing::{Framing, HeadFields};
+use super::framing::{Framing, HeadFields, may_have_content};
 use super::head::PartialHead;
+use super::syntax::as_known_version;
 use super::{HEADERS_MAX, HttpError, MessageBody};
 
 /// Most interim (1xx) answers that are accepted before the final one.
@@ -37,6 +38,8 @@ pub struct ResponseParser {
     /// The answer has no body, whatever its head says: the request was HEAD.
     bodiless: bool,
     interim: u8,
+    /// Whether an interim answer has ended since that was last asked.
+    interim_ended: bool,
     partial: PartialHead,
 }
 
@@ -60,6 +63,7 @@ impl ResponseParser {
             head: ResponseHead::default(),
             bodiless: head_request,
             interim: 0,
+            interim_ended: false,
             partial: PartialHead::default(),
         }
     }
@@ -72,8 +76,16 @@ impl ResponseParser {
     /// Resets the parser for a new connection.
     pub fn reset(&mut self) {
         self.state = State::Head;
-        self.interim = 0;
+        (self.interim, self.interim_ended) = (0, false);
         self.partial.clear();
+    }
+
+    /// Whether an interim answer has ended since this was last asked, and if so, whether the part of
+    /// another answer has come behind it.
+    #[inline]
+    pub fn take_interim_end(&mut self) -> Option<bool> {
+        let has_more = self.state != State::Head || !self.partial.is_empty();
+        std::mem::take(&mut self.interim_ended).then_some(has_more)
     }
 
     /// The head of the answer that is complete, or whose body is under way.
@@ -138,6 +150,7 @@ impl ResponseParser {
     fn begin(&mut self, parsed: Parsed) -> Result<(), HttpError> {
         if (100..200).contains(&parsed.head.status) && parsed.head.status != 101 {
             self.interim += 1;
+            self.interim_ended = true;
             if self.interim > INTERIM_MAX {
                 return Err(HttpError::Interim);
             }
@@ -158,10 +171,12 @@ struct Parsed {
 /// head is not whole.
 pub fn response_fields(mut input: &[u8]) -> Vec<(String, Vec<u8>)> {
     loop {
+        let known = as_known_version(input, 0);
+        let bytes = known.as_deref().unwrap_or(input);
         let mut fields = [const { std::mem::MaybeUninit::uninit() }; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut []);
         let Ok(httparse::Status::Complete(len)) =
-            lenient().parse_response_with_uninit_headers(&mut response, input, &mut fields)
+            lenient().parse_response_with_uninit_headers(&mut response, bytes, &mut fields)
         else {
             return Vec::new();
         };
@@ -193,6 +208,10 @@ fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpEr
     {
         Ok(httparse::Status::Complete(len)) => len,
         Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::Version) => {
+            let known = as_known_version(input, 0).ok_or(HttpError::Head)?;
+            return parse(&known, bodiless);
+        }
         Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),
         Err(_) => return Err(HttpError::Head),
     };
@@ -200,8 +219,13 @@ fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpEr
         return Err(HttpError::Head);
     };
     let mut seen = HeadFields::default();
+    // RFC 9112 6.3: the head ends such an answer, regardless of its framing fields.
+    let is_framed = may_have_content(status, bodiless);
     for field in response.headers.iter() {
-        seen.field(field.name, field.value)?;
+        match seen.field(field.name, field.value) {
+            Err(fault) if is_framed => return Err(fault),
+            _ => {}
+        }
     }
     let framing = Framing::of_response(status, bodiless, seen.chunked, seen.length);
     let framing = seen.settled(framing)?;

@@ -35,6 +35,20 @@ pub fn has_empty_line(bytes: &[u8], from: usize) -> bool {
     })
 }
 
+/// The same bytes as HTTP/1.1 where a later minor version of HTTP/1 stands at this place: it is
+/// processed as the highest one that is known (RFC 9110 2.5).
+#[cold]
+pub(super) fn as_known_version(input: &[u8], at: usize) -> Option<Vec<u8>> {
+    match input.get(at..at + "HTTP/1.2".len()) {
+        Some([b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9']) => {
+            let mut known = input.to_vec();
+            known[at + "HTTP/1.".len()] = b'1';
+            Some(known)
+        }
+        _ => None,
+    }
+}
+
 static TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte: u8 = 0;

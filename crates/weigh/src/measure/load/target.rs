@@ -10,6 +10,7 @@ use load::{
 };
 use net::fetch::FetchError;
 use net::{Address, AddressSelection, NameError, UnixPath};
+use readings::url::{AuthorityFault, authority, encoded_path};
 use tls::CertificateFault;
 
 use crate::cli::{HttpVersion, LoadArgs, ProxyProtocol};
@@ -33,30 +34,36 @@ fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
     start.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
+/// A path with its query, as it is asked for: without a fragment, which is for browsers (RFC 3986,
+/// 3.5), and with characters that may not stand there percent-encoded.
+fn asked_path(path: &str) -> String {
+    encoded_path(path.split('#').next().unwrap_or("/"))
+}
+
 /// Parses a URL.
 pub(super) fn url(text: &str) -> Result<Url, String> {
+    let wrong = || format!("{text}: expected a URL such as http://127.0.0.1:8080/path");
     let secure = without_scheme(text, "https://");
     let rest = secure
         .or_else(|| without_scheme(text, "http://"))
-        .ok_or_else(|| format!("{text}: expected a URL such as http://127.0.0.1:8080/path"))?;
-    let (host, path) = match rest.find(['/', '?']) {
+        .ok_or_else(wrong)?;
+    let (host, path) = match rest.find(['/', '?', '#']) {
         Some(at) => rest.split_at(at),
         None => (rest, "/"),
     };
-    let path = match path.split('#').next().unwrap_or("/") {
-        query if query.starts_with('?') => format!("/{query}"),
-        path => path.to_string(),
+    let path = match asked_path(path) {
+        path if path.starts_with('/') => path,
+        query => format!("/{query}"),
     };
-    let bad = host.is_empty()
-        || host.contains('@')
-        || text
-            .bytes()
-            .any(|b| b.is_ascii_whitespace() || b.is_ascii_control());
-    if bad {
-        return Err(format!(
-            "{text}: expected a URL such as http://127.0.0.1:8080/path"
-        ));
+    // More likely a slip than a part of the URL.
+    let has_blank = |b: u8| b.is_ascii_whitespace() || b.is_ascii_control();
+    if text.bytes().any(has_blank) {
+        return Err(wrong());
     }
+    let host = authority(host).map_err(|why| match why {
+        AuthorityFault::Empty | AuthorityFault::Character => wrong(),
+        _ => format!("{text}: {why}"),
+    })?;
     Ok(Url {
         is_tls: secure.is_some(),
         host: host.to_string(),
@@ -295,7 +302,7 @@ fn wanted(line: &str, base: Option<&Url>) -> Result<Wanted, String> {
         Some(base) if place.starts_with('/') => Url {
             is_tls: base.is_tls,
             host: base.host.clone(),
-            path: place.to_string(),
+            path: asked_path(place),
         },
         None if place.starts_with('/') => {
             return Err(format!(
@@ -451,6 +458,12 @@ mod tests {
         assert_eq!(parts("http://127.0.0.1"), expected("127.0.0.1", "/"));
         assert_eq!(parts("http://[::1]?x=1"), expected("[::1]", "/?x=1"));
         assert_eq!(parts("HTTP://Name/A"), expected("Name", "/A"));
+        assert_eq!(parts("http://h:/a"), expected("h", "/a"));
+        assert_eq!(parts("http://h#/a"), expected("h", "/"));
+        assert_eq!(
+            parts("http://h/\u{e9}?\u{e9}"),
+            expected("h", "/%C3%A9?%C3%A9")
+        );
         assert!(url("HTTPS://x/").unwrap().is_tls);
         assert!(!url("http://x/").unwrap().is_tls);
         let resolved = |host, is_tls| match resolve(host, is_tls, AddressSelection::FirstAccepting)
@@ -469,6 +482,14 @@ mod tests {
             "http:/\u{fc}/",
         ] {
             assert!(url(bad).is_err(), "{bad}");
+        }
+        for (bad, why) in [
+            ("http://\u{fc}/", "begins with xn--"),
+            ("http://[fe80::1%25eth0]/", "a zone identifier"),
+            ("http://u:p@h/", "Authorization"),
+        ] {
+            let said = url(bad).unwrap_err();
+            assert!(said.contains(why), "{said}");
         }
     }
 
@@ -492,6 +513,8 @@ mod tests {
             (one.url.host.as_str(), one.url.path.as_str()),
             ("h:1", "/a")
         );
+        let encoded = wanted("/\u{e9}#a", Some(&base)).unwrap();
+        assert_eq!(encoded.url.path, "/%C3%A9");
         let plain = wanted("http://x/y", None).unwrap();
         assert_eq!((plain.weight, plain.method.as_str()), (1, "GET"));
         for (bad, base) in [

@@ -1,0 +1,148 @@
+//! Answers of odd servers, whose outcomes stand in `docs/src/reference/odd-messages.md`: the same over
+//! both event loops.
+//!
+//! With `WEIGH_FUZZ_S` set, every pair of rows is tried.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use load::{BodyRule, Expect, StatusRule, Stop, Target};
+use net::IoKind;
+use net::fetch::request;
+use testing::odd::Fate;
+use testing::odd::responses::{Response, all};
+
+use crate::support::{BOTH, Peer, Server, get, job, one};
+
+/// Reads a request without content; its path, unless the client has gone.
+fn path(peer: &mut Peer) -> Option<String> {
+    let (mut got, mut byte) = (Vec::new(), [0]);
+    while !got.ends_with(b"\r\n\r\n") {
+        match peer.stream.read(&mut byte) {
+            Ok(1) => got.push(byte[0]),
+            _ => return None,
+        }
+    }
+    let text = String::from_utf8(got).unwrap();
+    text.split(' ').nth(1).map(str::to_owned)
+}
+
+fn holds(faults: &[Fate], [good, read, status]: [u64; 3]) -> bool {
+    match faults {
+        [] => good == 1,
+        _ => faults.iter().any(|fate| match fate {
+            Fate::Bad | Fate::Broken => read == 1,
+            Fate::Status => status == 1,
+            _ => false,
+        }),
+    }
+}
+
+fn every_answer(io: IoKind, address: SocketAddr, cases: &[Response]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let method = if case.is_head { "HEAD" } else { "GET" };
+        let expect = Expect {
+            status: StatusRule::Exactly(match case.status() {
+                // No good answer has it.
+                101 => 200,
+                status => status,
+            }),
+            body: BodyRule::Bytes(case.content().as_bytes().into()),
+        };
+        let request = request(method, "a", &format!("/{number}"), &[]);
+        let target = Target::new(address, request, expect);
+        let mut job = job(io, target, 1, 1, Stop::Requests(1));
+        job.timeout = Duration::from_secs(5);
+        let reading = one(&job);
+        let errors = reading.errors_all;
+        let counts = [reading.requests_all, errors.read, errors.status];
+        let faults = case.faults(true);
+        if !holds(&faults, counts) || reading.requests_all + errors.total() != 1 {
+            let (name, wrongs) = (case.name(), &reading.wrong);
+            wrong.push(format!(
+                "{io}: {name}: {errors:?} {wrongs:?}, wanted {faults:?}"
+            ));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn answers_of_odd_servers_are_counted_as_the_rfcs_ask_for() {
+    let step = match std::env::var_os("WEIGH_FUZZ_S") {
+        Some(_) => 1,
+        None => 5,
+    };
+    let cases = Arc::new(all(step, step));
+    let of_server = cases.clone();
+    let server = Server::start(move |peer| {
+        while let Some(path) = path(peer) {
+            let case = &of_server[path[1..].parse::<usize>().unwrap()];
+            if !peer.send(&case.bytes()) || case.closes() {
+                return;
+            }
+        }
+    });
+    let wrong = std::thread::scope(|scope| {
+        let (cases, address) = (&cases, server.address);
+        let threads = BOTH.map(|io| scope.spawn(move || every_answer(io, address, cases)));
+        threads.map(|thread| thread.join().unwrap()).concat()
+    });
+    assert!(
+        wrong.is_empty(),
+        "{} are wrong:\n{}",
+        wrong.len(),
+        wrong
+            .iter()
+            .take(40)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+}
+
+/// An interim answer is no sign of the answer itself, in whatever pieces both come.
+#[test]
+fn the_first_byte_is_that_of_the_final_answer() {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let (hints, good) = (
+        "HTTP/1.1 103 A\r\nLink: <a>\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    );
+    for pieces in [
+        vec![hints.to_owned(), good.to_owned()],
+        vec![hints[..20].to_owned(), format!("{}{}", &hints[20..], good)],
+        vec![
+            hints.to_owned(),
+            hints.to_owned() + &good[..10],
+            good[10..].to_owned(),
+        ],
+    ] {
+        let of_server = pieces.clone();
+        let server = Server::start(move |peer| {
+            while path(peer).is_some() {
+                for (number, piece) in of_server.iter().enumerate() {
+                    if number > 0 {
+                        std::thread::sleep(PAUSE);
+                    }
+                    peer.send(piece.as_bytes());
+                }
+            }
+        });
+        for io in BOTH {
+            let reading = one(&job(io, get(server.address), 1, 1, Stop::Requests(2)));
+            assert_eq!(reading.requests_all, 2, "{io}: {:?}", reading.wrong);
+            let least_us = PAUSE.as_micros() as f64 * 0.99;
+            let (first, last) = (&reading.first_byte, &reading.transfer);
+            assert!(first.quantile_us(0.0) >= least_us, "{io}: {pieces:?}");
+            let has_rest = pieces.len() == 3;
+            assert!(
+                !has_rest || last.quantile_us(0.0) >= least_us,
+                "{io}: {pieces:?}"
+            );
+        }
+    }
+}
