@@ -164,13 +164,15 @@ fn read_orders(
     Ok(())
 }
 
+type LimitSilence<'a> = dyn FnOnce(Duration) -> Result<(), StartThreadError> + 'a;
+
 struct AgentSession<'a> {
     servers: &'a mut Servers,
     stop: &'a Arc<AtomicBool>,
     ended: &'a AtomicBool,
     frames: &'a FrameSender,
     /// Limits the coordinator's silence.
-    silence: Option<Box<dyn FnOnce(Duration) -> Result<(), StartThreadError> + 'a>>,
+    silence: Option<Box<LimitSilence<'a>>>,
 }
 
 impl AgentSession<'_> {

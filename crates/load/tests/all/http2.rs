@@ -416,11 +416,14 @@ fn an_answer_to_no_request_ends_the_connection() {
     assert_found(&reading, "idle stream");
 }
 
+/// Answers a stream, with a field in some part of the answer.
+type Part = fn(&mut Link, u32, &[(&str, &str)]);
+
 #[test]
 fn an_answer_with_a_line_end_in_a_field_is_no_good_one() {
     for (name, value) in [("x", "a\r\nset-cookie: b"), ("x", "a\0b"), ("x\n", "a")] {
         // In the head, before the final head, and in trailers.
-        let parts: [fn(&mut Link, u32, &[(&str, &str)]); 3] = [
+        let parts: [Part; 3] = [
             |link, stream, field| {
                 link.head(stream, &[&[(":status", "200")], field].concat(), true);
             },

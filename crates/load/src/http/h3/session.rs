@@ -452,11 +452,14 @@ type Wrong = &'static str;
 
 /// The status of an answer; its content by the `content-length`, or what is wrong with that; and what
 /// is wrong with its fields.
+type Head = (u16, Result<RemainingContent, Wrong>, Option<Wrong>);
+
+/// Reads the head of an answer.
 fn response_head(
     section: &[u8],
     text: &mut Vec<u8>,
     mut fields: Option<&mut Fields>,
-) -> Result<(u16, Result<RemainingContent, Wrong>, Option<Wrong>), H3Error> {
+) -> Result<Head, H3Error> {
     let mut status = 0;
     let (mut content, mut wrong, mut broken) = (RemainingContent::default(), None, None);
     if let Some(fields) = &mut fields {
