@@ -227,7 +227,9 @@ mod tests {
     fn of(more: &[&str]) -> Experiment {
         let line = ["weigh", "a=http://127.0.0.1:1/", "b=http://127.0.0.1:2/"];
         let line = Line::parse_from(line.iter().chain(more));
-        experiment(&line.args, &Recipes::embedded().unwrap()).unwrap()
+        experiment(&line.args, &Recipes::embedded().unwrap())
+            .ok()
+            .unwrap()
     }
 
     #[test]

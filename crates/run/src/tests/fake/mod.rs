@@ -353,8 +353,8 @@ impl AgentHandle for FakeAgent {
             let running = script.running.iter().cloned().collect::<Vec<_>>().join("+");
             script.log.push(format!("load on {running}"));
             script.orders.push(order.clone());
-            let ending = script.ends_in_loads.intersection(&script.running);
-            if let Some(name) = ending.cloned().next() {
+            let mut ending = script.ends_in_loads.intersection(&script.running);
+            if let Some(name) = ending.next().cloned() {
                 script.running.remove(&name);
                 return Err(Self::failed(format!("`{name}` ended by itself (status 7)")));
             }

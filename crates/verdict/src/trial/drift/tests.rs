@@ -13,7 +13,7 @@ fn slices(speed: impl Fn(f64) -> f64, carried: f64, normal: &mut Normal) -> Vec<
         noise = carried * noise + (1.0 - carried * carried).sqrt() * normal.next();
         let rate = 10_000.0 * speed((i as f64 + 0.5) / SLICES as f64) * (0.12 * noise).exp();
         // Short and long ones alternate.
-        let duration_s = if i % 2 == 0 { 0.2 } else { 0.4 };
+        let duration_s = [0.2, 0.4][i % 2];
         Slice {
             duration_s,
             requests: (rate * duration_s) as u64,
