@@ -282,7 +282,8 @@ fn a_control_has_no_rate_to_regain_and_no_time_that_is_compared() {
 
 #[test]
 fn three_of_eight_reloads_that_lose_a_request_are_not_no_difference() {
-    let lost = |block: u32, subject: &str| u64::from(subject == "balance" && block % 3 == 0);
+    let lost =
+        |block: u32, subject: &str| u64::from(subject == "balance" && block.is_multiple_of(3));
     let reloads = |blocks| with_events(trials(blocks, lost), "reload", &[]);
     let c = comparison(&reloads(9), Metric::FailuresPerEvent);
     assert_eq!(c.verdict, Verdict::Inconclusive, "{c:?}");
