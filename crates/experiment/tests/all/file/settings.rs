@@ -88,9 +88,13 @@ fn every_condition_is_checked_before_anything_starts() {
     let text = TEXT.replace("\"event\", \"prefork\"", "\"event\", \"evnt\"");
     let shown = rendered(&parse(&text).unwrap_err());
     assert!(shown.contains("evnt"), "{shown}");
-    let text = TEXT.replace("[100, 2000]", "[\"a b\"]");
-    let shown = rendered(&parse(&text).unwrap_err());
-    assert!(shown.contains("percent-encoded"), "{shown}");
+}
+
+#[test]
+fn a_level_in_a_path_is_percent_encoded() {
+    let experiment = good(parse(&TEXT.replace("[100, 2000]", "[\"a b\"]")));
+    let setting = at(&experiment, &[("size", "a b")]);
+    assert_eq!(setting.subjects[0].path, "/bytes/a%20b?again=a%20b");
 }
 
 #[test]
