@@ -237,7 +237,7 @@ fn a_difference_within_the_far_end_of_a_biased_floor_tells_no_two_subjects_apart
                 let rate = rate * (0.005 * random.next()).exp();
                 trials.push(trial(block, name, false, done(Some(closed(rate)), None)));
             }
-            let copy = 18_200.0 * (0.05 * random.next()).exp();
+            let copy = 18_200.0 * (0.02 * random.next()).exp();
             trials.push(trial(block, "direct", true, done(Some(closed(copy)), None)));
         }
         of_others(trials, 8, Metric::RequestsPerS)
