@@ -1,9 +1,9 @@
 //! The warm-up of a group's servers: how long it is, and whether it was long enough.
 //!
-//! A server that compiles its code while it runs answers its first requests slowly. In the first block
-//! of a condition the load goes on after the warm-up, in short slices on all subjects in turns, as long
-//! as one of them becomes faster within them, and twice as long each time. What that took becomes
-//! the warm-up of the blocks that follow.
+//! A server with a just-in-time compiler answers its first requests slowly. In the first block of a
+//! condition the warm-up is therefore checked: the load goes on, in short slices on all subjects in
+//! turns. As long as one of them becomes faster within a check, another of twice the length follows. The
+//! sum becomes the warm-up of the blocks that follow.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::context::Context;
 use agent::AgentError;
 use agent::wire::Loaded;
 
-/// How many more warm-ups a subject gets at most that seems too slow for the slices of the others.
+/// The most further warm-ups of a subject that seems too slow for the slices of the others.
 const WARM_UPS_MORE: usize = 3;
 /// It gets another if its median is less than this share of the last one.
 const QUICKER: f64 = 0.8;
@@ -38,7 +38,7 @@ impl Context<'_> {
     }
 }
 
-/// Loads the subjects on until none of them becomes faster any more, where that is not known of them.
+/// Goes on loading the subjects until none becomes faster, unless that is known of all of them.
 /// `medians_ms` are their median response times.
 pub(super) fn until_warm(
     cx: &mut Context<'_>,
@@ -69,7 +69,7 @@ pub(super) fn until_warm(
         median_ms,
         random,
     ) {
-        cx.phase("looking whether the servers are warm");
+        cx.phase("checking whether the servers are warm");
         let began = Instant::now();
         let length = length_of(&look, setup.ready.len());
         let looked = cx.load(setup.resolved, setup.ready, look)?;
