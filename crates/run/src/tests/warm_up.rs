@@ -161,7 +161,7 @@ fn the_warm_up_is_bounded_and_a_declared_one_is_kept() {
     assert!(choices.iter().all(|one| one.warmup_s < 2.8));
     let (length, choices) = longest("warmup = \"500ms\"");
     assert_eq!((length, choices.len()), (0.5, 0));
-    // A run with a time limit has room for five blocks.
+    // A run with a time budget has room for five blocks.
     let (length, _) = longest("warmup = \"500ms\"\nwarmup_max = \"1m\"\nwithin = \"30s\"");
     assert!(length < 4.0, "{length}");
 }
