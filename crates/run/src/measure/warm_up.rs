@@ -54,7 +54,7 @@ pub(super) fn until_warm(
     let subjects = setup.ready.iter().enumerate();
     let subjects = subjects.filter(|(_, one)| !one.planned.baseline_copy);
     let new: Vec<usize> = subjects
-        .filter(|(_, one)| !learned.looked_at.contains(&one.planned.subject))
+        .filter(|(_, one)| !learned.checked.contains(&one.planned.subject))
         .map(|(at, _)| at)
         .collect();
     if new.is_empty() || warmup.is_zero() || warmup >= most {
@@ -63,7 +63,7 @@ pub(super) fn until_warm(
     let median_ms = medians_ms.iter().copied().fold(0.0, f64::max);
     let mut spent = warmup;
     let mut cold: Option<(String, f64)> = None;
-    while let Some(look) = schedule::look(
+    while let Some(check) = schedule::warmth_check(
         setup.ready.len(),
         spent.min(most - spent),
         median_ms,
@@ -71,12 +71,12 @@ pub(super) fn until_warm(
     ) {
         cx.phase("checking whether the servers are warm");
         let began = Instant::now();
-        let length = length_of(&look, setup.ready.len());
-        let looked = cx.load(setup.resolved, setup.ready, look)?;
+        let length = length_of(&check, setup.ready.len());
+        let measured = cx.load(setup.resolved, setup.ready, check)?;
         if cx.stopped() {
             return Ok(());
         }
-        let faster = |&at: &usize| verdict::still_warming(&looked.readings.get(at)?.slices);
+        let faster = |&at: &usize| verdict::still_warming(&measured.readings.get(at)?.slices);
         let warming = new.iter().filter_map(|at| Some((*at, faster(at)?)));
         let Some((at, by)) = warming.max_by(|a, b| a.1.total_cmp(&b.1)) else {
             // The blocks that follow do without it.
@@ -93,7 +93,7 @@ pub(super) fn until_warm(
         let subjects = new
             .iter()
             .map(|at| setup.ready[*at].planned.subject.clone());
-        learned.looked_at.extend(subjects);
+        learned.checked.extend(subjects);
         learned.length = spent;
     }
     if let Some((subject, faster)) = cold {

@@ -134,7 +134,7 @@ fn the_first_block_lengthens_the_warm_up_until_servers_are_warm() {
     let told = |event: &&RunEvent| matches!(event, RunEvent::WarmUpChosen(_));
     assert_eq!(ran.events.iter().filter(told).count(), 1);
     let lengths = warm_ups(&script);
-    assert_eq!(lengths.len(), 3, "one look is enough: {lengths:?}");
+    assert_eq!(lengths.len(), 3, "one check is enough: {lengths:?}");
     assert!((lengths[0] - 0.5).abs() < 1e-6);
     assert!((lengths[1] - choice.warmup_s).abs() < 1e-3, "{lengths:?}");
     // A resumed run knows it.

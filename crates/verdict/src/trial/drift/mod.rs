@@ -71,14 +71,14 @@ impl Change {
 }
 
 /// The subject's change over its closed loops, if there is one beyond chance and twice the margin: the
-/// figure is off by about half of it. `looked_at` is how many subjects are searched for one.
-pub(crate) fn drift(trials: &[&Cell<'_>], matters_log: f64, looked_at: usize) -> Option<Drift> {
+/// figure is off by about half of it. `searched` is how many subjects are searched for one.
+pub(crate) fn drift(trials: &[&Cell<'_>], matters_log: f64, searched: usize) -> Option<Drift> {
     let loads = trials.iter().filter_map(|cell| cell.throughput());
     let changes: Vec<Change> = loads.filter_map(|load| Change::of(&load.slices)).collect();
-    beyond_chance(&changes, matters_log, looked_at)
+    beyond_chance(&changes, matters_log, searched)
 }
 
-fn beyond_chance(changes: &[Change], matters_log: f64, looked_at: usize) -> Option<Drift> {
+fn beyond_chance(changes: &[Change], matters_log: f64, searched: usize) -> Option<Drift> {
     if changes.len() < FEWEST_BLOCKS {
         return None;
     }
@@ -91,7 +91,7 @@ fn beyond_chance(changes: &[Change], matters_log: f64, looked_at: usize) -> Opti
     let variance = (squares + SLICES_COUNT_AS * of_slices.max(of_blocks)) / degrees;
     let error = (variance / n).sqrt();
     let t = |chance: f64| t_quantile(1.0 - chance / 2.0, degrees);
-    let is_change = mean.abs() > t(CHANCE / looked_at.max(1) as f64) * error;
+    let is_change = mean.abs() > t(CHANCE / searched.max(1) as f64) * error;
     let half = t(0.05) * error;
     (is_change && mean.abs() > 2.0 * matters_log).then(|| Drift {
         late_over_early: mean.exp(),
