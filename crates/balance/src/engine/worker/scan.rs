@@ -14,7 +14,7 @@ const ETIMEDOUT: i32 = 110;
 /// Interval in which the memory of a burst is freed, ns. The second time frees it, as what was in use
 /// since the last time stays.
 const RELEASE_NS: u64 = 2_000_000_000;
-/// From so many freed bytes on the allocator gives them back to the system.
+/// Once this many bytes are freed, the allocator gives them back to the system.
 const TRIM_BYTES: usize = 1 << 20;
 /// Roughly the memory that a closed client leaves to the allocator, without buffers, bytes.
 const CLIENT_BYTES: usize = 8 * 1024;
