@@ -7,8 +7,8 @@
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The longest header that is read, bytes. Its addresses fit into 232; extensions of version 2, such
-/// as a client's certificate, may take more than the 536 of the smallest TCP segment (2).
+/// The longest header that is read, bytes. Addresses take at most 232; extensions of version 2, such as
+/// a client's certificate, may take more than the 536 of the smallest TCP segment (2).
 pub const HEADER_BYTES_MAX: usize = 4096;
 /// The longest line of version 1, bytes, with its end (2.1).
 const LINE_BYTES_MAX: usize = 107;

@@ -37,7 +37,7 @@ impl Experiment {
         !self.loads.is_empty() || !self.load.more_hosts.is_empty()
     }
 
-    /// A look at whether servers are warm, which only the first block has.
+    /// A check whether servers are warm, which only the first block has.
     pub(crate) fn looks_time(&self) -> Duration {
         let design = &self.design;
         let by_engine = self.drivers().iter().all(crate::spec::Choice::is_engine);

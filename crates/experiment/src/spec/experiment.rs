@@ -242,7 +242,7 @@ pub struct Design {
     pub blocks: u32,
     /// Load before measuring, per subject and block.
     pub warmup: Duration,
-    /// The most that a run may make of it by itself, where servers are not warm after it.
+    /// The longest warm-up to which a run may extend it, if servers are not warm.
     pub warmup_max: Duration,
     /// Closed loop, measured per subject and block, cut into slices; zero, and left out, in an
     /// experiment with events.
@@ -291,7 +291,7 @@ pub enum Apart {
 impl Design {
     /// The warm-up where the experiment does not say.
     pub(crate) const WARMUP: Duration = Duration::from_secs(2);
-    /// What a run may make of that.
+    /// The longest to which a run may extend that.
     pub(crate) const WARMUP_MAX: Duration = Duration::from_secs(10);
 
     /// The defaults.

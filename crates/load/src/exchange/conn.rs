@@ -89,8 +89,8 @@ impl<K: Kind> Conn<K> {
         self.exchange.begin(request);
     }
 
-    /// The request leaves. Sent again, it keeps its first time: its time limit and its latency count
-    /// from there, or a server that refuses requests could put both off for ever.
+    /// The request leaves. If it is sent again, its latency and time limit still count from the first
+    /// time: otherwise a server that refuses requests could put both off for ever.
     #[inline]
     pub(crate) fn leaves(&mut self, now: u64) {
         self.state = State::Waiting;

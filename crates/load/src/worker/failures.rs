@@ -149,7 +149,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.rest(number);
     }
 
-    /// A place goes on after a pause, or a dead server would be asked a million times a second.
+    /// A place goes on after a pause: otherwise a dead server would be asked a million times a second.
     fn rest(&mut self, number: usize) {
         self.busy = self.busy.saturating_sub(1);
         let conn = &mut self.worker.conns[number];

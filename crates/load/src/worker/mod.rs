@@ -45,7 +45,7 @@ const REST_NS: u64 = 10_000_000;
 /// So many connections in a row without an answer are opened without a pause: the first may have
 /// met the end of an idle one.
 const FRUITLESS_MAX: u8 = 2;
-/// How often a request is sent again that a server has not processed, as curl does.
+/// How often a request that a server has not processed is sent again; the same as in curl.
 const AGAIN_MAX: u8 = 5;
 /// The most that a poll without events takes; beyond that the thread did not have its CPU.
 const EMPTY_POLL_NS_MAX: u64 = 20_000;

@@ -88,10 +88,10 @@ impl LoopId {
     }
 }
 
-/// From so many bytes on that a loop holds for connections that do not drain, each one may hold only
-/// one buffer ([`Io::scarce`]).
+/// Once a loop holds this many bytes for connections that do not drain, each may hold only one buffer
+/// ([`Io::scarce`]).
 pub const SCARCE_BYTES: usize = 64 << 20;
-/// From so many bytes on a loop takes no new connections ([`Io::is_full`]).
+/// Once a loop holds this many bytes, it takes no new connections ([`Io::is_full`]).
 pub const FULL_BYTES: usize = 2 * SCARCE_BYTES;
 
 /// The `errno` of [`Event::AcceptFailed`] where all slots of [`IoOptions::accepted`] are in use;

@@ -174,7 +174,7 @@ pub struct ToolReading {
     pub connections: Option<u64>,
     /// Whether connections were used for more than one request.
     pub keepalive: Option<bool>,
-    /// Requests that a connection has on the way at once, at the most.
+    /// The most requests in flight on one connection.
     pub depth: Option<u64>,
     /// Whether each request follows an answer, without a rate or a pause between.
     pub closed_loop: Option<bool>,

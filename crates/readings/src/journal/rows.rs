@@ -179,7 +179,7 @@ pub struct WarmUpChoice {
     pub declared_s: f64,
     /// A subject that was not warm after that.
     pub subject: String,
-    /// Its rate late in a look at it after the declared warm-up, over that early in it.
+    /// Its rate late in a check after the declared warm-up, over that early in the check.
     pub faster: f64,
     /// Whether a subject still became faster at the end of the longest warm-up that was allowed.
     pub at_most: bool,

@@ -303,7 +303,7 @@ pub(crate) fn legend(figures: &Figures) -> String {
             PER_CONNECTION,
             "requests that a connection carried before the subject closed it",
         ),
-        (BYTES, "bytes of an answer with its head, as they came"),
+        (BYTES, "bytes received per answer, head included"),
         (
             INSTRUCTIONS,
             "instructions that each server retired per request, the kernel's included",

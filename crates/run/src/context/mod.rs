@@ -73,8 +73,8 @@ impl Learned {
         let subjects: BTreeSet<String> = subjects.collect();
         let known = choices.map(|choice| {
             let length = Duration::try_from_secs_f64(choice.warmup_s).unwrap_or_default();
-            let looked_at = subjects.clone();
-            (choice.condition.clone(), WarmUp { length, looked_at })
+            let checked = subjects.clone();
+            (choice.condition.clone(), WarmUp { length, checked })
         });
         Self {
             warm_ups: known.collect(),
@@ -89,7 +89,7 @@ pub(crate) struct WarmUp {
     /// Load before measuring, per subject and block.
     pub(crate) length: Duration,
     /// Subjects of which it is known whether they are warm after the declared warm-up.
-    pub(crate) looked_at: BTreeSet<String>,
+    pub(crate) checked: BTreeSet<String>,
 }
 
 impl Context<'_> {

@@ -53,34 +53,34 @@ pub(crate) fn warm_up_of(targets: &[usize], warmup: Duration) -> Vec<Segment> {
     targets.iter().map(of_one).collect()
 }
 
-/// Slices of a look at servers that may not be warm yet.
-const LOOK_SLICES: usize = 10;
+/// Slices of a check of servers that may not be warm yet.
+const CHECK_SLICES: usize = 10;
 /// The shortest of them, ...
-const LOOK_SLICE_MIN_MS: f64 = 50.0;
+const CHECK_SLICE_MIN_MS: f64 = 50.0;
 /// ... and how many median response times fill one at least.
-const LOOK_ANSWERS: f64 = 2.0;
-/// A look longer than this per target is not worth its time: answers are slow.
-const LOOK_MAX_MS: f64 = 5_000.0;
+const CHECK_ANSWERS: f64 = 2.0;
+/// A check longer than this per target is not worth its time: answers are slow.
+const CHECK_MAX_MS: f64 = 5_000.0;
 
-/// A look of about this length per target at servers that may not be warm yet; nothing where their
+/// A check, of about this length per target, of servers that may not be warm yet; nothing where their
 /// answers take too long for one.
-pub(crate) fn look(
+pub(crate) fn warmth_check(
     targets: usize,
     length: Duration,
     median_ms: f64,
     random: &mut fastrand::Rng,
 ) -> Option<Vec<Segment>> {
-    let window_ms = (ms(length) / LOOK_SLICES as f64)
-        .max(LOOK_SLICE_MIN_MS)
-        .max(LOOK_ANSWERS * median_ms);
+    let window_ms = (ms(length) / CHECK_SLICES as f64)
+        .max(CHECK_SLICE_MIN_MS)
+        .max(CHECK_ANSWERS * median_ms);
     let ramp_up_ms = ramp_up_ms(window_ms, median_ms);
     let is_worth_it =
-        LOOK_SLICES as f64 * (window_ms + ramp_up_ms) <= LOOK_MAX_MS.max(2.0 * ms(length));
+        CHECK_SLICES as f64 * (window_ms + ramp_up_ms) <= CHECK_MAX_MS.max(2.0 * ms(length));
     let targets: Vec<usize> = (0..targets).collect();
     is_worth_it.then(|| {
         rounds(
             &targets,
-            LOOK_SLICES,
+            CHECK_SLICES,
             window_ms,
             ramp_up_ms,
             Pacing::Closed,

@@ -1,9 +1,9 @@
 //! The warm-up of a group's servers: how long it is, and whether it was long enough.
 //!
-//! A server that compiles its code while it runs answers its first requests slowly. In the first block
-//! of a condition the load goes on after the warm-up, in short slices on all subjects in turns, as long
-//! as one of them becomes faster within them, and twice as long each time. What that took becomes
-//! the warm-up of the blocks that follow.
+//! A server with a just-in-time compiler answers its first requests slowly. In the first block of a
+//! condition the warm-up is therefore checked: the load goes on, in short slices on all subjects in
+//! turns. As long as one of them becomes faster within a check, another of twice the length follows. The
+//! sum becomes the warm-up of the blocks that follow.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::context::Context;
 use agent::AgentError;
 use agent::wire::Loaded;
 
-/// How many more warm-ups a subject gets at most that seems too slow for the slices of the others.
+/// The most further warm-ups of a subject that seems too slow for the slices of the others.
 const WARM_UPS_MORE: usize = 3;
 /// It gets another if its median is less than this share of the last one.
 const QUICKER: f64 = 0.8;
@@ -38,7 +38,7 @@ impl Context<'_> {
     }
 }
 
-/// Loads the subjects on until none of them becomes faster any more, where that is not known of them.
+/// Goes on loading the subjects until none becomes faster, unless that is known of all of them.
 /// `medians_ms` are their median response times.
 pub(super) fn until_warm(
     cx: &mut Context<'_>,
@@ -54,7 +54,7 @@ pub(super) fn until_warm(
     let subjects = setup.ready.iter().enumerate();
     let subjects = subjects.filter(|(_, one)| !one.planned.baseline_copy);
     let new: Vec<usize> = subjects
-        .filter(|(_, one)| !learned.looked_at.contains(&one.planned.subject))
+        .filter(|(_, one)| !learned.checked.contains(&one.planned.subject))
         .map(|(at, _)| at)
         .collect();
     if new.is_empty() || warmup.is_zero() || warmup >= most {
@@ -63,20 +63,20 @@ pub(super) fn until_warm(
     let median_ms = medians_ms.iter().copied().fold(0.0, f64::max);
     let mut spent = warmup;
     let mut cold: Option<(String, f64)> = None;
-    while let Some(look) = schedule::look(
+    while let Some(check) = schedule::warmth_check(
         setup.ready.len(),
         spent.min(most - spent),
         median_ms,
         random,
     ) {
-        cx.phase("looking whether the servers are warm");
+        cx.phase("checking whether the servers are warm");
         let began = Instant::now();
-        let length = length_of(&look, setup.ready.len());
-        let looked = cx.load(setup.resolved, setup.ready, look)?;
+        let length = length_of(&check, setup.ready.len());
+        let measured = cx.load(setup.resolved, setup.ready, check)?;
         if cx.stopped() {
             return Ok(());
         }
-        let faster = |&at: &usize| verdict::still_warming(&looked.readings.get(at)?.slices);
+        let faster = |&at: &usize| verdict::still_warming(&measured.readings.get(at)?.slices);
         let warming = new.iter().filter_map(|at| Some((*at, faster(at)?)));
         let Some((at, by)) = warming.max_by(|a, b| a.1.total_cmp(&b.1)) else {
             // The blocks that follow do without it.
@@ -93,7 +93,7 @@ pub(super) fn until_warm(
         let subjects = new
             .iter()
             .map(|at| setup.ready[*at].planned.subject.clone());
-        learned.looked_at.extend(subjects);
+        learned.checked.extend(subjects);
         learned.length = spent;
     }
     if let Some((subject, faster)) = cold {

@@ -111,7 +111,7 @@ impl Deadline {
             more => format!("{more} retries were"),
         };
         Some(format!(
-            "{were} left out for lack of time: within the time limit of {within} s the planned \
+            "{were} left out for lack of time: within the time budget of {within} s the planned \
              blocks come first"
         ))
     }
@@ -135,7 +135,7 @@ impl Deadline {
         let reaches_verdict = missing > 0 && spent + takes * missing <= within + takes / 2;
         (spent + takes > within && !reaches_verdict).then(|| {
             format!(
-                "the time limit of {} s allowed {done} of {planned} blocks: a block takes up to \
+                "the time budget of {} s allowed {done} of {planned} blocks: a block takes up to \
                  {:.0} s, so another would have exceeded it",
                 within.as_secs_f64(),
                 takes.as_secs_f64().max(1.0)

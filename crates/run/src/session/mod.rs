@@ -329,7 +329,7 @@ impl<'a> Session<'a> {
             if !self.agenda.deadline.allows(SEARCH) {
                 let left = searches.len() - number;
                 self.records.warn(format!(
-                    "the time limit was reached before {left} of {} searches for a bottleneck",
+                    "the time budget was used up before {left} of {} searches for a bottleneck",
                     searches.len()
                 ))?;
                 break;

@@ -1,4 +1,4 @@
-//! The plan of a run with a time limit is made anew after each block, from how long blocks truly take.
+//! The plan of a run with a time budget is made again after each block, from the durations of blocks.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ const PILOT_BLOCKS: u32 = 2;
 const VERDICT_BLOCKS: u32 = verdict::FEWEST_BLOCKS as u32;
 /// A longer warm-up leaves room for so many.
 const BLOCKS_WANTED: u32 = 5;
-/// Windows become longer only where blocks then take this share of the time that is left: how long
-/// they take varies, and windows that change with each block help nobody.
+/// Windows become longer only if the blocks then take at most this share of the time that is left, as
+/// the durations of blocks vary and windows should not change with each of them.
 const LONGER_FITS_IN: f64 = 0.85;
 /// Starts that take so much longer than planned are told.
 const STARTS_MORE: Duration = Duration::from_secs(2);
@@ -221,7 +221,7 @@ fn changed(
         false => String::new(),
     };
     format!(
-        "a block takes about {:.0} s{starts}, so within the time limit of {} s there is room for {}",
+        "a block takes about {:.0} s{starts}, so within the time budget of {} s there is room for {}",
         s(block_time).max(1.0),
         s(within),
         changes.join(", with ")

@@ -20,7 +20,7 @@ pub(super) struct Again {
 
 impl Agenda<'_> {
     /// After the last block: queues one of the groups that cannot be used, until enough are, or the
-    /// time is up. Without a time limit each condition gets half as many attempts as it has blocks.
+    /// time is up. Without a time budget each condition gets half as many attempts as it has blocks.
     pub(super) fn measure_again(&mut self) -> Option<RunEvent> {
         let design = &self.options.experiment.design;
         if self.again.has_ended || design.retries == 0 || self.nothing_left {

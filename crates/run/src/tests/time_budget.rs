@@ -41,7 +41,7 @@ fn retries_leave_time_for_the_planned_blocks() {
     assert_eq!(blocks_of(&ran)[..3], [1, 2, 3]);
     assert!((1..8).contains(&ran.retries()), "{}", ran.retries());
     assert_eq!(ran.warnings("1 retry was left out for lack of time"), 1);
-    assert_eq!(ran.warnings("the time limit of 2 s allowed"), 0);
+    assert_eq!(ran.warnings("the time budget of 2 s allowed"), 0);
 }
 
 #[test]

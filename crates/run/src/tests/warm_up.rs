@@ -134,7 +134,7 @@ fn the_first_block_lengthens_the_warm_up_until_servers_are_warm() {
     let told = |event: &&RunEvent| matches!(event, RunEvent::WarmUpChosen(_));
     assert_eq!(ran.events.iter().filter(told).count(), 1);
     let lengths = warm_ups(&script);
-    assert_eq!(lengths.len(), 3, "one look is enough: {lengths:?}");
+    assert_eq!(lengths.len(), 3, "one check is enough: {lengths:?}");
     assert!((lengths[0] - 0.5).abs() < 1e-6);
     assert!((lengths[1] - choice.warmup_s).abs() < 1e-3, "{lengths:?}");
     // A resumed run knows it.
@@ -161,7 +161,7 @@ fn the_warm_up_is_bounded_and_a_declared_one_is_kept() {
     assert!(choices.iter().all(|one| one.warmup_s < 2.8));
     let (length, choices) = longest("warmup = \"500ms\"");
     assert_eq!((length, choices.len()), (0.5, 0));
-    // A run with a time limit has room for five blocks.
+    // A run with a time budget has room for five blocks.
     let (length, _) = longest("warmup = \"500ms\"\nwarmup_max = \"1m\"\nwithin = \"30s\"");
     assert!(length < 4.0, "{length}");
 }

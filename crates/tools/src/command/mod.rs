@@ -19,7 +19,7 @@ pub(super) struct Command {
     threads: Asked<u64>,
     connections: Asked<u64>,
     pub keepalive: Option<bool>,
-    /// Requests that a connection has on the way at once.
+    /// The most requests in flight on one connection.
     depth: Option<u64>,
     closed_loop: Option<bool>,
     pub rate_per_s: Option<f64>,

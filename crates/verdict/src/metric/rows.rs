@@ -251,9 +251,9 @@ metrics! {
         column: None,
         figure: None,
     }
-    /// Requests that failed for each reload, or for each server that was restarted in turn; less is
-    /// better. Instead of their share where nothing else happened: a share of the window's requests
-    /// would grow smaller with the window.
+    /// Requests that failed per reload, or per server that was restarted in turn; less is better. It
+    /// replaces their share where nothing else happened: a share of the window's requests shrinks as
+    /// the window grows.
     FailuresPerEvent {
         name: "failures_per_event",
         words: "failures per reload or restart",

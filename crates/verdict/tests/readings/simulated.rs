@@ -10,7 +10,7 @@ const RUNS: u64 = 1000;
 #[derive(Clone, Debug)]
 pub struct Run {
     pub connections: u64,
-    /// Requests that each had on the way at once.
+    /// The most requests in flight on each.
     pub depth: u64,
     pub seconds: f64,
     /// Complete answers.

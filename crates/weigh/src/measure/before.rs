@@ -138,7 +138,7 @@ fn warmup_of(experiment: &Experiment) -> Option<(Duration, Duration)> {
 
 fn warmup_words((warmup, most): (Duration, Duration)) -> String {
     format!(
-        "{} s of warm-up, up to {} s if the first block shows that a server is not warm after it",
+        "warm-up of {} s, up to {} s if the first block shows that a server is not warm",
         warmup.as_secs_f64(),
         most.as_secs_f64()
     )

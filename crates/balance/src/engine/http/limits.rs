@@ -64,7 +64,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Resets a client that takes nothing of its response.
+    /// Resets a client that does not read its response.
     pub(in crate::engine) fn end_stalled(&mut self, client: ConnId) {
         if self.connection(client).role == Role::Carrier {
             return self.end_client(client);

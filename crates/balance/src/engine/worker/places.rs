@@ -1,8 +1,8 @@
 //! Places for new clients.
 //!
 //! When all places are taken, the HTTP client that has been idle for longest is closed to make
-//! room. Idle means between two requests, before the first, or, for longer, that a client takes
-//! nothing of its response. Relayed connections are never closed for this, as the balancer cannot
+//! room. Idle means between two requests, before the first, or, after a longer time, not reading
+//! the response. Relayed connections are never closed for this, as the balancer cannot
 //! know what their silence means.
 
 use net::{ConnId, Io};
@@ -13,8 +13,8 @@ use super::connection::Role;
 /// How long a client must have been idle, ns: one with a more recent request is likely to send
 /// another.
 const IDLE_NS: u64 = 1_000_000_000;
-/// How long a client must have taken nothing of what is queued for it, ns. Without need it may do so
-/// for `write_stall`.
+/// How long a client must have read nothing of what is queued for it, ns. If no place is needed, the
+/// limit is `write_stall`.
 pub(super) const STALLED_NS: u64 = 5_000_000_000;
 /// How often the connection table may be walked for idle clients, ns.
 const WALK_NS: u64 = 10_000_000;
@@ -36,7 +36,7 @@ pub(in crate::engine) enum Need {
     Client,
     /// A client of this service.
     ClientOf(usize),
-    /// A stream, for which streams and clients count.
+    /// A stream, which may take the place of a stream or of a client.
     Stream,
 }
 

@@ -11,12 +11,12 @@ pub(in crate::engine) const SCAN_NS: u64 = 100_000_000;
 /// The `errno` of a connection that was not opened in time.
 const ETIMEDOUT: i32 = 110;
 
-/// How often the memory of a burst is freed, ns. It takes two times, as what was in use since the
-/// last time stays.
+/// Interval in which the memory of a burst is freed, ns. The second time frees it, as what was in use
+/// since the last time stays.
 const RELEASE_NS: u64 = 2_000_000_000;
-/// From so many freed bytes on the allocator gives them back to the system.
+/// Once this many bytes are freed, the allocator gives them back to the system.
 const TRIM_BYTES: usize = 1 << 20;
-/// About what a client leaves behind beside buffers, bytes.
+/// Roughly the memory that a closed client leaves to the allocator, without buffers, bytes.
 const CLIENT_BYTES: usize = 8 * 1024;
 
 /// What tells that a burst is over.
@@ -98,7 +98,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Notes for the connection that carries a stream that not all of its streams stall.
+    /// Notes at the connection that carries this stream that not all of its streams stall.
     fn note_moving(&mut self, slot: usize, now_ns: u64) {
         let client = self.connections[slot].client.as_deref();
         if let Some(carrier) = client.and_then(|client| client.carrier)

@@ -334,7 +334,9 @@ fn headers(reader: &mut Reader, load: &Section<'_>) -> Vec<(String, String)> {
                     "`Connection: close` cannot be given as a header",
                     "the load would use its connections again",
                 )
-                .help("[load] keepalive = false opens one for each request, and sends it"),
+                .help(
+                    "[load] keepalive = false opens a connection per request and sends this header",
+                ),
             );
         }
         let is_same = |(name, _): &&(String, String)| name.eq_ignore_ascii_case(&entry.name);

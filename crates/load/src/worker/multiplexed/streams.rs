@@ -41,8 +41,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
     }
 
-    /// Opens a connection. If several in a row have ended without an answer, the next check of the time
-    /// limits does, or a server that refuses everything would be asked as fast as it can.
+    /// Opens a connection. If several in a row have ended without an answer, leaves that to the next
+    /// check of the time limits: otherwise a server that refuses everything would be asked without a
+    /// pause.
     fn open_or_rest(&mut self, number: usize, now: u64) {
         if self.worker.links[number].fruitless < FRUITLESS_MAX {
             self.open_link(number, now);
@@ -292,7 +293,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
     }
 
-    /// Sends a request again that the server has not processed, a few times.
+    /// Sends a request again that the server has not processed, up to [`AGAIN_MAX`] times.
     fn not_processed(&mut self, place: usize, now: u64) {
         let conn = &mut self.worker.conns[place];
         let why = match (conn.bytes > 0, conn.again) {

@@ -7,8 +7,8 @@ use io_uring::squeue;
 
 use super::Uring;
 
-/// So often in a row a full queue is not taken before the loop fails; from the tenth time on after a
-/// pause.
+/// How often in a row the kernel may refuse a full queue before the loop fails; from the tenth time
+/// on, a pause comes first.
 const REFUSALS_MAX: u32 = 100;
 const WITHOUT_PAUSE: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);

@@ -12,13 +12,13 @@ pub struct Finding {
     pub readings: Vec<usize>,
     /// What is said.
     pub diagnosis: Diagnosis,
-    /// What it rests on that nothing in the text says, in the order of [`FindingKind::needs`]: with
+    /// The facts that it needs and the text does not say, in the order of [`FindingKind::needs`]: with
     /// any of them it is a possibility.
     pub unknown: Vec<Fact>,
 }
 
 impl Finding {
-    /// A finding that rests on nothing that is unknown.
+    /// A finding all of whose facts are known.
     pub(super) fn new(readings: Vec<usize>, diagnosis: Diagnosis) -> Self {
         Self {
             readings,
@@ -232,19 +232,19 @@ pub enum Diagnosis {
 pub struct Concurrency {
     pub requests_per_s: f64,
     pub mean_us: f64,
-    /// Requests that can be on the way at once.
+    /// Requests that can be in flight.
     pub slots: f64,
     /// Whether these are its connections.
     pub are_connections: bool,
 }
 
 impl Concurrency {
-    /// Requests that were on the way, on average.
+    /// Requests that were in flight, on average.
     pub fn busy(&self) -> f64 {
         self.requests_per_s * self.mean_us / 1e6
     }
 
-    /// The requests per second with all of them on the way.
+    /// The requests per second with all of them in flight.
     pub fn bound_per_s(&self) -> f64 {
         self.slots * 1e6 / self.mean_us
     }

@@ -1,4 +1,4 @@
-//! What has to be known of readings before something is said of them.
+//! The facts that findings need, and how far they are known of a reading.
 
 use readings::{Tool, ToolReading};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub enum Fact {
     Duration,
     /// The number of connections.
     Connections,
-    /// How many requests a connection has on the way at once.
+    /// How many requests a connection may have in flight.
     Depth,
     /// That the latency counts from when a request was sent, and not from when it was due.
     FromSending,
@@ -49,8 +49,8 @@ pub enum State {
 }
 
 impl FindingKind {
-    /// What has to be known for it. Where something is missing, nothing is said; where it is only
-    /// usual, a possibility.
+    /// The facts that it needs. Where one is missing, there is no finding; where one is only usual, the
+    /// finding is a possibility.
     pub fn needs(self) -> &'static [Fact] {
         use Fact::*;
         match self {
@@ -125,7 +125,7 @@ pub(super) fn lasted_s(r: &ToolReading) -> Option<f64> {
     r.duration_s.or_else(|| Some(requests? / r.requests_per_s?))
 }
 
-/// A finding with what it rests on that nothing says; none where something is missing.
+/// A finding with the facts that nothing says; none where a fact that it needs is missing.
 pub(super) fn checked(mut finding: Finding, readings: &[ToolReading]) -> Option<Finding> {
     for &fact in finding.kind().needs() {
         let states = finding.readings.iter().map(|&i| state(fact, &readings[i]));

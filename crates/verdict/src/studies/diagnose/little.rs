@@ -1,4 +1,4 @@
-//! Little's law: requests on the way = requests per second x mean latency.
+//! Little's law: requests in flight = requests per second x mean latency.
 
 use readings::{Tool, ToolReading};
 
@@ -63,7 +63,7 @@ pub(super) fn findings(readings: &[ToolReading], i: usize, saturated: bool) -> O
     let (rate, mean_us) = (of_all.requests_per_s, of_all.mean_us);
     let half_step_us = r.latency.mean_step_us.unwrap_or(0.0) / 2.0;
     let least = rate * (mean_us - half_step_us) / 1e6;
-    // Of the requests that were on the way at an end of the run, a part of the time was before.
+    // Of the requests that were in flight at an end of the run, a part of the time was before.
     let ends = lasted_s(r).map_or(0.0, |s| mean_us / 1e6 / s);
     if least > of_all.slots * (1.0 + ROUNDING + ends) {
         return one(Diagnosis::ImpossibleMean(of_all));

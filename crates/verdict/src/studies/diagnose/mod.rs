@@ -69,8 +69,8 @@ pub fn table_compared(table: &FigureTable, source: Option<&str>) -> Vec<Finding>
     (2..table.head.len()).map(compared).collect()
 }
 
-/// What readings say, ordered by the first reading that a finding is about. What a finding needs and
-/// nothing says makes it a possibility, or keeps it back ([`FindingKind::needs`]).
+/// What readings say, ordered by the first reading that a finding is about. A finding that needs a fact
+/// that nothing says is a possibility, or left out ([`FindingKind::needs`]).
 pub fn diagnose(readings: &[ToolReading]) -> Vec<Finding> {
     let between = between::findings(readings);
     let saturated = |i: usize| {

@@ -114,8 +114,8 @@ pub fn why(result: &GateResult) -> Option<String> {
     Some(parts.join("; "))
 }
 
-/// `about 34 blocks (12 min) would settle it`.
-/// What settles a gate of failures where none was seen.
+/// What settles a gate of failures where none was seen: `a run of 34 blocks (12 min) without a failure
+/// would settle it`.
 fn clean_would_settle(needed: &Needed) -> String {
     let time = needed.time_s.map(|s| format!(" ({})", rough(s)));
     format!(
@@ -125,6 +125,7 @@ fn clean_would_settle(needed: &Needed) -> String {
     )
 }
 
+/// `a run of about 34 blocks (12 min) would settle it`.
 fn would_settle(needed: &Needed) -> String {
     let time = needed.time_s.map(|s| format!(" ({})", rough(s)));
     format!(

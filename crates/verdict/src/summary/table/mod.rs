@@ -56,10 +56,10 @@ pub struct SubjectRow {
     /// the closed loop, or in the open one where there is no other, of all trials, valid or not: near
     /// one where the subject closes each after its answer.
     pub reconnects_per_request: Option<f64>,
-    /// Answers for each connection that the load opened, likewise. Where none was opened again it says
-    /// nothing but how long the load was.
+    /// Answers per connection that the load opened, likewise. If none was reopened, this only reflects
+    /// the length of the load.
     pub requests_per_connection: Option<f64>,
-    /// Bytes of an answer with its head, as they came: mean over the valid trials, of the closed loop,
+    /// Bytes received per answer, head included: mean over the valid trials, of the closed loop,
     /// or of the open one where there is no other.
     pub bytes_per_answer: Option<f64>,
     /// Each server of the path, the one that the load addresses first.

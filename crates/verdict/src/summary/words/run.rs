@@ -33,13 +33,13 @@ pub fn questions(analysis: &Analysis) -> Option<String> {
     let over_all = match count {
         1 => String::new(),
         _ => format!(
-            ", so over all of them {} such errors are to be expected at most",
+            ", so at most {} such errors are expected in all of them",
             number(alpha * count as f64, 2, false)
         ),
     };
     Some(format!(
-        "{} {} {}, a metric under a condition{}{places}. What is asked in one question is judged \
-         together: the chance of any false difference in it is at most {}{over_all}.",
+        "{} {} {}, a metric under a condition{}{places}. A question is judged as a whole: the \
+         chance of any false difference in it is at most {}{over_all}.",
         counted(compared, "comparison"),
         if compared == 1 { "answers" } else { "answer" },
         counted(count, "question"),
@@ -116,15 +116,15 @@ pub fn warm_up(choice: &WarmUpChoice) -> String {
         faster,
         at_most,
     } = choice;
+    let (warmup, declared) = (number(*warmup_s, 1, false), number(*declared_s, 1, false));
     let end = match at_most {
-        true => "; it still became faster at the end of that, and no longer one was allowed",
+        true => "; that is the longest allowed, and a subject still became faster at its end",
         false => "",
     };
     format!(
-        "the warm-up{} is {} s instead of {} s: after that {subject} still became {} faster{end}",
+        "the warm-up{} is {warmup} s, as {subject} still became {} faster after the declared \
+         {declared} s{end}",
         at(condition),
-        number(*warmup_s, 1, false),
-        number(*declared_s, 1, false),
         percent((faster - 1.0) * 100.0, 0, false)
     )
 }
@@ -151,8 +151,8 @@ mod tests {
         };
         assert_eq!(
             of(&["direct", "balance"], false).unwrap(),
-            "1 comparison answers 1 question, a metric under a condition. What is asked in one \
-             question is judged together: the chance of any false difference in it is at most 5%."
+            "1 comparison answers 1 question, a metric under a condition. A question is judged as a \
+             whole: the chance of any false difference in it is at most 5%."
         );
         let several = of(&["direct", "balance", "nginx"], true).unwrap();
         assert!(
@@ -161,9 +161,8 @@ mod tests {
             "{several}"
         );
         assert!(
-            several.ends_with(
-                "at most 5%, so over all of them 0.15 such errors are to be expected at most."
-            ),
+            several
+                .ends_with("at most 5%, so at most 0.15 such errors are expected in all of them."),
             "{several}"
         );
         assert_eq!(of(&["direct"], false), None);

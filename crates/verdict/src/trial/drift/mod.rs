@@ -2,8 +2,8 @@
 //! runs answers faster and faster, one whose memory fills slower and slower.
 //!
 //! Each block compares the last third of a subject's closed-loop slices with the first, and the blocks
-//! are the sample. Few blocks tell their own spread poorly, so that of the slices stands beside it,
-//! with the weight of a few blocks and never smaller than theirs (moderated variances: G. K. Smyth,
+//! are the sample. The spread of few blocks is uncertain, so it is averaged with that of the slices,
+//! which has the weight of a few blocks and is never taken as smaller (moderated variances: G. K. Smyth,
 //! Linear models and empirical Bayes methods, Statistical Applications in Genetics and Molecular
 //! Biology 3 (2004)). The noise of slices is taken from how neighbours differ, so that a change over
 //! the block is no part of it.
@@ -21,13 +21,13 @@ use crate::trial::cells::Cell;
 
 /// Fewer slices than this are not judged: a third has two at least.
 pub(crate) const SLICES_MIN: usize = 6;
-/// How often a steady run is said to have a subject that changes.
+/// The chance that a subject of a steady run is reported.
 const CHANCE: f64 = 0.05;
-/// The spread of slices stands for so many blocks beside the first one.
+/// The spread of slices has the weight of so many blocks.
 const SLICES_COUNT_AS: f64 = 4.0;
-/// How often a steady server is warmed up for longer, of one look at it.
-const CHANCE_OF_LOOK: f64 = 0.1;
-/// A server that grows by less within a look is warm, as the logarithm of a rate.
+/// How often a steady server is warmed up for longer, for one check.
+const CHANCE_OF_CHECK: f64 = 0.1;
+/// A server whose rate grows by less within a check is warm; the logarithm of a ratio.
 const WARM: f64 = 0.05;
 
 /// A subject whose rate changed while it was measured.
@@ -71,14 +71,14 @@ impl Change {
 }
 
 /// The subject's change over its closed loops, if there is one beyond chance and twice the margin: the
-/// figure is off by about half of it. `looked_at` is how many subjects are searched for one.
-pub(crate) fn drift(trials: &[&Cell<'_>], matters_log: f64, looked_at: usize) -> Option<Drift> {
+/// figure is off by about half of it. `searched` is how many subjects are searched for one.
+pub(crate) fn drift(trials: &[&Cell<'_>], matters_log: f64, searched: usize) -> Option<Drift> {
     let loads = trials.iter().filter_map(|cell| cell.throughput());
     let changes: Vec<Change> = loads.filter_map(|load| Change::of(&load.slices)).collect();
-    beyond_chance(&changes, matters_log, looked_at)
+    beyond_chance(&changes, matters_log, searched)
 }
 
-fn beyond_chance(changes: &[Change], matters_log: f64, looked_at: usize) -> Option<Drift> {
+fn beyond_chance(changes: &[Change], matters_log: f64, searched: usize) -> Option<Drift> {
     if changes.len() < FEWEST_BLOCKS {
         return None;
     }
@@ -91,7 +91,7 @@ fn beyond_chance(changes: &[Change], matters_log: f64, looked_at: usize) -> Opti
     let variance = (squares + SLICES_COUNT_AS * of_slices.max(of_blocks)) / degrees;
     let error = (variance / n).sqrt();
     let t = |chance: f64| t_quantile(1.0 - chance / 2.0, degrees);
-    let is_change = mean.abs() > t(CHANCE / looked_at.max(1) as f64) * error;
+    let is_change = mean.abs() > t(CHANCE / searched.max(1) as f64) * error;
     let half = t(0.05) * error;
     (is_change && mean.abs() > 2.0 * matters_log).then(|| Drift {
         late_over_early: mean.exp(),
@@ -106,7 +106,7 @@ pub fn still_warming(slices: &[Slice]) -> Option<f64> {
     let change = Change::of(slices)?;
     // Neighbours that differ tell two thirds of what independent values would.
     let degrees = (change.slices as f64 - 1.0) * 2.0 / 3.0;
-    let limit = t_quantile(1.0 - CHANCE_OF_LOOK, degrees) * change.variance.sqrt();
+    let limit = t_quantile(1.0 - CHANCE_OF_CHECK, degrees) * change.variance.sqrt();
     (change.log > limit && change.log > WARM).then(|| change.log.exp())
 }
 

@@ -3,8 +3,8 @@
 use crate::Drift;
 use readings::text::{counted, percent};
 
-/// `became 31% faster [22%, 40%] from the first third of its slices to the last, over 7 blocks: it was
-/// not warm, so its figures are those of a server that was just started; …`.
+/// `became 31% faster [+22%, +40%] from the first third of a block's slices to the last, in 7 blocks: it
+/// was not warm; …`.
 pub fn drift(found: &Drift) -> String {
     let share = |ratio: f64, signed: bool| percent((ratio - 1.0) * 100.0, 0, signed);
     let (low, high) = found.interval;
@@ -12,16 +12,15 @@ pub fn drift(found: &Drift) -> String {
     let over = "from the first third of a block's slices to the last";
     match found.late_over_early > 1.0 {
         true => format!(
-            "became {} faster {over} [{}, {}] in {blocks}: it was not warm: its figures are those \
-             of a server that was started just before; a longer warm-up (`warmup`, `warmup_max`) or \
-             window shows what it does later",
+            "became {} faster [{}, {}] {over}, in {blocks}: it was not warm; a longer warm-up \
+             (`warmup`, `warmup_max`) or window shows its later speed",
             share(found.late_over_early, false),
             share(low, true),
             share(high, true),
         ),
         false => format!(
-            "became {} slower {over} [{}, {}] in {blocks}: its figures depend on how long it is \
-             measured; a longer window shows whether it settles",
+            "became {} slower [{}, {}] {over}, in {blocks}: its figures depend on the length of the \
+             window; a longer one shows whether it settles",
             percent((1.0 - found.late_over_early) * 100.0, 0, false),
             share(low, true),
             share(high, true),

@@ -13,30 +13,30 @@ fn share(share: f64) -> String {
 }
 
 /// How often the client's own CPU stood still in the open loop, and p99 in the time that was not
-/// touched by that: a section that holds a pause or follows one is left out.
+/// affected: a section that holds a pause or follows one is left out.
 pub fn without_pauses(found: &WithoutPauses) -> String {
     let paused = format!(
-        "the client's own CPU stood still {}, for up to {}, and delayed answers whatever the server \
-         did",
+        "the client's own CPU stood still {}, for up to {}, which delays answers whatever the server \
+         does",
         counted(found.pauses as usize, "time"),
         time(found.longest_ms * 1e3),
     );
     if found.share_left_out >= 1.0 {
         return format!(
-            "{paused}: that touched every {:.0} ms of the open loop, so p99 without it cannot be given",
+            "{paused}: it did so in every {:.0} ms of the open loop, so there is no p99 without it",
             found.section_s * 1e3,
         );
     }
     let rest = share(1.0 - found.share_left_out);
     match found.p99_us_without {
         Some(p99_us) => format!(
-            "{paused}: p99 is {} in the {rest}% of the time that it did not touch, {} in all of it",
-            time(p99_us),
-            time(found.p99_us)
+            "{paused}: p99 is {}, and {} in the {rest}% of the time that was not affected",
+            time(found.p99_us),
+            time(p99_us)
         ),
         None => format!(
-            "{paused}: p99 is {} in all of the time; the {rest}% that it did not touch have too few \
-             requests for one",
+            "{paused}: p99 is {}; the {rest}% of the time that was not affected has too few requests \
+             for a p99",
             time(found.p99_us)
         ),
     }
@@ -58,18 +58,18 @@ mod tests {
     }
 
     #[test]
-    fn the_time_that_pauses_did_not_touch_is_told() {
+    fn the_time_that_pauses_did_not_affect_is_told() {
         assert_eq!(
             without_pauses(&found(0.23, Some(1_200.0))),
-            "the client's own CPU stood still 160 times, for up to 8.20ms, and delayed answers \
-             whatever the server did: p99 is 1.20ms in the 77% of the time that it did not touch, \
-             9.41ms in all of it"
+            "the client's own CPU stood still 160 times, for up to 8.20ms, which delays answers \
+             whatever the server does: p99 is 9.41ms, and 1.20ms in the 77% of the time that was not \
+             affected"
         );
         assert_eq!(
             without_pauses(&found(0.9996, None)),
-            "the client's own CPU stood still 160 times, for up to 8.20ms, and delayed answers \
-             whatever the server did: p99 is 9.41ms in all of the time; the 0.1% that it did not \
-             touch have too few requests for one"
+            "the client's own CPU stood still 160 times, for up to 8.20ms, which delays answers \
+             whatever the server does: p99 is 9.41ms; the 0.1% of the time that was not affected has \
+             too few requests for a p99"
         );
     }
 
@@ -77,9 +77,9 @@ mod tests {
     fn where_all_of_it_would_be_left_out_no_share_is_given() {
         assert_eq!(
             without_pauses(&found(1.0, None)),
-            "the client's own CPU stood still 160 times, for up to 8.20ms, and delayed answers \
-             whatever the server did: that touched every 100 ms of the open loop, so p99 without it \
-             cannot be given"
+            "the client's own CPU stood still 160 times, for up to 8.20ms, which delays answers \
+             whatever the server does: it did so in every 100 ms of the open loop, so there is no p99 \
+             without it"
         );
     }
 }

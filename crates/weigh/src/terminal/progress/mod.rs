@@ -203,8 +203,8 @@ impl Progress {
 /// What starting servers takes, and the run with it.
 fn starts_words(take: &StartsTake) -> String {
     format!(
-        "starting servers takes {:.0} s in a block, where the plan had {:.0} s: {} blocks take about \
-         {:.0} s",
+        "starting servers takes {:.0} s per block, not {:.0} s as planned: the run of {} blocks takes \
+         about {:.0} s",
         take.starts_s, take.planned_s, take.blocks, take.run_s
     )
 }

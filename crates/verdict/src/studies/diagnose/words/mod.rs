@@ -13,7 +13,7 @@ use readings::{ErrorCounts, Tool, ToolReading};
 
 use name::{lines, name, part, per_s, share, time};
 
-/// What findings of a kind are, in a few words; possible ones rest on something that is unknown.
+/// What a kind of finding is, in a few words; a possible one rests on an unknown fact.
 pub fn heading(kind_of: FindingKind, possible: bool) -> String {
     match possible {
         true => format!("possibly: {}", kind(kind_of)),
@@ -53,15 +53,17 @@ pub fn diagnosis(finding: &Finding, readings: &[ToolReading]) -> String {
     let if_so = finding.unknown.iter().map(|fact| usual(*fact).to_owned());
     let if_so: Vec<String> = if_so.collect();
     format!(
-        "{said} That holds if {}, which the text does not tell.",
+        "{said} That holds if {}, which the text does not say.",
         listed(&if_so)
     )
 }
 
-/// What is usual where nothing says it.
+/// What is usually so where nothing says it.
 fn usual(fact: Fact) -> &'static str {
     match fact {
-        Fact::Depth => "each connection had one request on the way at once (no script, no option)",
+        Fact::Depth => {
+            "each connection had one request in flight (no pipelining by script or option)"
+        }
         Fact::NoPauses => "nothing paused between requests",
         Fact::Version => "this is wrk 4",
         Fact::Connecting => "connections were slow to open",
@@ -88,12 +90,12 @@ fn said(finding: &Finding, readings: &[ToolReading]) -> String {
                     "; wrk 4 corrects its latencies after the fact"
                 }
                 Some(first) if first.tool == Tool::Hey && first.requests > Some(1_000_000) => {
-                    "; hey divides the sum of all times by a million at the most"
+                    "; hey divides the sum of all times by at most a million"
                 }
                 _ => "",
             };
             format!(
-                "{}: {} requests/s x {} = {} requests on the way, and there are only {}: by \
+                "{}: {} requests/s x {} = {} requests in flight, and there are only {}: by \
                  Little's law this mean latency cannot be{why}.",
                 who(),
                 per_s(c.requests_per_s),

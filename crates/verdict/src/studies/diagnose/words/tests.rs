@@ -106,14 +106,14 @@ fn saturation_and_a_mean_that_cannot_be() {
     );
     assert_eq!(
         sentence(&readings, FindingKind::ImpossibleMean),
-        "wrk with 96 connections: 2,302.67 requests/s x 46.27 ms = 106.5 requests on the way, and \
+        "wrk with 96 connections: 2,302.67 requests/s x 46.27 ms = 106.5 requests in flight, and \
          there are only 96 connections: by Little's law this mean latency cannot be; wrk 4 \
          corrects its latencies after the fact."
     );
     let said = sentence(&readings, FindingKind::CorrectedAfterwards);
     let end = "In 3 readings the longest is more than twice that, as 1.98 s over 594.47 ms in the \
                first of them; mean and quantiles there are partly made up. That holds if this is wrk \
-               4, which the text does not tell.";
+               4, which the text does not say.";
     assert!(said.ends_with(end), "{said}");
 }
 
@@ -225,7 +225,7 @@ fn a_client_on_the_machine_that_it_measures() {
         "httperf: the target is http://127.0.0.1:4567/, so client and server took CPU time from \
          each other (httperf took 57% of a core itself): the throughput is that of the two together. \
          That holds if this address is no tunnel and both had the same CPUs, which the text does \
-         not tell."
+         not say."
     );
     let process = ProcessLine {
         tool: Tool::Httperf,
@@ -264,7 +264,7 @@ fn steps_of_whole_seconds_are_lost_syns() {
         "ab: latency has a median of 98 ms and then jumps to p98 1.095 s, p99 5.284 s and a \
          maximum of 5.939 s: steps of 1 s over the median are what SYNs do that are sent again \
          (1, 3 and 7 s after the first), as with a full accept queue. That holds if connections were \
-         slow to open and packets were lost, which the text does not tell."
+         slow to open and packets were lost, which the text does not say."
     );
     let url = Some("http://a.example/".to_owned());
     let mut without = ab(&[(50.0, 98.0), (99.0, 120.0)]);
@@ -281,7 +281,7 @@ fn steps_of_whole_seconds_are_lost_syns() {
         "ab: connecting has a median of 40 ms and then jumps to a maximum of 3.05 s: steps of 3 s \
          over the median are what SYNs do that are sent again (1, 3 and 7 s after the first), as with \
          a full accept queue; with keep-alive (lines 20 to 30) there are none. That holds if packets \
-         were lost, which the text does not tell."
+         were lost, which the text does not say."
     );
 }
 

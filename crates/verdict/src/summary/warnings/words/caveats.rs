@@ -109,8 +109,8 @@ fn drifts(kind: &[&Warning]) -> String {
         let (at, up_to) = (places(&at), if at.len() > 1 { "up to " } else { "" });
         Some(match is_faster {
             true => format!(
-                "{at} still became faster while measured, by {up_to}{change} within a block: cold \
-                 figures; a longer warm-up shows warm ones."
+                "{at} still became faster while measured, by {up_to}{change} within a block: not \
+                 warm; a longer warm-up helps."
             ),
             false => {
                 format!("{at} became slower while measured, by {up_to}{change} within a block.")
@@ -238,8 +238,8 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
     })
 }
 
-/// What the run recorded, as the beginning of a sentence. All others begin as they are to stand: the
-/// names of subjects are theirs.
+/// Capitalises what the run recorded. Other caveats may begin with the name of a subject, which stays
+/// as it is.
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(char::to_uppercase);

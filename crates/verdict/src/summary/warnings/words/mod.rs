@@ -298,8 +298,8 @@ fn new_connections(per_request: f64) -> String {
     }
 }
 
-/// From so many new connections per request on each request has its own: the first ones of a load
-/// were there before.
+/// From this many new connections per request, each request counts as having its own: the first
+/// connections of a load are not among them.
 const EACH: f64 = 0.9;
 
 /// What the subject with the fewest did with its connections.
