@@ -82,13 +82,17 @@ const LAST: [(Tool, &str, &[Is]); 19] = [
     ),
     (
         Tool::Locust,
-        "the row `Aggregated`",
-        &[|text| text.contains("Aggregated")],
+        "`Response time percentiles`",
+        &[
+            |text| {
+                text.starts_with("Response time percentiles") || text.starts_with(",Aggregated,")
+            },
+        ],
     ),
     (
         Tool::Gatling,
-        "`---- Response Time Distribution`",
-        &[|text| text.contains("---- Response Time Distribution")],
+        "`> failed`, or `> KO`",
+        &[|text| text.starts_with("> failed") || text.starts_with("> KO")],
     ),
     (
         Tool::Jmeter,

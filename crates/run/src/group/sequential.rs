@@ -60,12 +60,20 @@ fn measure_bystanders(
     wanted: Wanted,
     mut result: GroupResult,
 ) -> GroupResult {
+    // Fewer of them fail each time, or this would go on for ever.
+    let mut most = group.trials.len();
     while result.one_ended && !result.agent_lost && !cx.stopped() {
         result.one_ended = false;
         let trials = result.take_bystanders();
         if trials.is_empty() {
             break;
         }
+        if trials.len() >= most {
+            let why = "a server ended while it was measured, and nothing says whose";
+            result.fail_remaining(group, why, |_| FailureCause::Other);
+            break;
+        }
+        most = trials.len();
         let ended = group.trials.len() - trials.len();
         cx.note(format!(
             "{ended} of {} trials failed through their own servers; the others are measured without \
@@ -76,7 +84,7 @@ fn measure_bystanders(
             condition: group.condition.clone(),
             trials,
         };
-        // Fewer of them fail each time, and none is a copy of what is gone.
+        // None is a copy of what is gone.
         match side_by_side(cx, &rest, wanted) {
             Ok(more) => {
                 result.one_ended = more.one_ended;

@@ -76,7 +76,8 @@ pub(super) fn until_warm(
         if cx.stopped() {
             return Ok(());
         }
-        let faster = |&at: &usize| verdict::still_warming(&measured.readings.get(at)?.slices);
+        let faster =
+            |&at: &usize| verdict::still_warming(&measured.readings.get(at)?.slices, new.len());
         let warming = new.iter().filter_map(|at| Some((*at, faster(at)?)));
         let Some((at, by)) = warming.max_by(|a, b| a.1.total_cmp(&b.1)) else {
             // The blocks that follow do without it.

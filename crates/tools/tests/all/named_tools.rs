@@ -216,5 +216,10 @@ fn three_outputs_in_one_text_are_three_readings_and_what_failed_is_named() {
         lines: (102, 103),
         expected: "`Requests/sec: 123.45`",
     };
-    assert_eq!(found.problems, [cut]);
+    let gave_up = ReadError::GaveUp {
+        tool: Tool::Wrk,
+        line: 2,
+        said: "unable to connect to a.example:http Connection refused".to_owned(),
+    };
+    assert_eq!(found.problems, [cut, gave_up]);
 }

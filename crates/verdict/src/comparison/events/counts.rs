@@ -229,10 +229,15 @@ impl Counts {
 
     /// The ratio of both shares with its interval. Half a failure is added to each count, so that
     /// there is a ratio even if nothing failed (Haldane: The estimation and significance of the
-    /// logarithm of a ratio of frequencies, Annals of Human Genetics 1956).
+    /// logarithm of a ratio of frequencies, Annals of Human Genetics 1956). A request more goes with
+    /// both, so that a share stays below 1; events, each of which may have several, stay as they are.
     pub fn ratio(&self, confidence: f64) -> (f64, Option<(f64, f64)>) {
         let (subject, baseline) = self.sums();
-        let half_more = |side: Side| (side.failed as f64 + 0.5, side.requests as f64 + 1.0);
+        let more = match self.per {
+            Per::Request => 1.0,
+            Per::Event => 0.0,
+        };
+        let half_more = |side: Side| (side.failed as f64 + 0.5, side.requests as f64 + more);
         let ((ours, our_requests), (theirs, their_requests)) =
             (half_more(subject), half_more(baseline));
         let ratio = ours / our_requests / (theirs / their_requests);

@@ -100,7 +100,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ImpossibleMean,
         Self::CorrectedAfterwards,
         Self::RoundTripBound,
@@ -110,6 +110,7 @@ impl FindingKind {
         Self::SynRetransmission,
         Self::Timeouts,
         Self::ErrorsLeftOut,
+        Self::Failures,
         Self::WrongAnswersAsSpeed,
         Self::OtherLength,
         Self::SaidByTool,

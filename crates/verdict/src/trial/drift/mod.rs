@@ -25,7 +25,7 @@ pub(crate) const SLICES_MIN: usize = 6;
 const CHANCE: f64 = 0.05;
 /// The spread of slices has the weight of so many blocks.
 const SLICES_COUNT_AS: f64 = 4.0;
-/// How often a steady server is warmed up for longer, for one check.
+/// How often servers that are all steady are warmed up for longer, for one check.
 const CHANCE_OF_CHECK: f64 = 0.1;
 /// A server whose rate grows by less within a check is warm; the logarithm of a ratio.
 const WARM: f64 = 0.05;
@@ -101,12 +101,14 @@ fn beyond_chance(changes: &[Change], matters_log: f64, searched: usize) -> Optio
 }
 
 /// By what factor a server became faster within these slices, if it did: it is not warm yet. Of one
-/// block alone this is a guess, good enough to warm up for longer.
-pub fn still_warming(slices: &[Slice]) -> Option<f64> {
+/// block alone this is a guess, good enough to warm up for longer. `looked_at` is how many servers are
+/// checked together.
+pub fn still_warming(slices: &[Slice], looked_at: usize) -> Option<f64> {
     let change = Change::of(slices)?;
     // Neighbours that differ tell two thirds of what independent values would.
     let degrees = (change.slices as f64 - 1.0) * 2.0 / 3.0;
-    let limit = t_quantile(1.0 - CHANCE_OF_CHECK, degrees) * change.variance.sqrt();
+    let chance = CHANCE_OF_CHECK / looked_at.max(1) as f64;
+    let limit = t_quantile(1.0 - chance, degrees) * change.variance.sqrt();
     (change.log > limit && change.log > WARM).then(|| change.log.exp())
 }
 

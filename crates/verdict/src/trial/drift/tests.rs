@@ -111,7 +111,7 @@ fn a_change_below_twice_the_margin_is_let_pass() {
 fn one_look_tells_a_cold_server_from_a_warm_one() {
     let mut normal = Normal::with_seed(3);
     let mut share = |speed: fn(f64) -> f64| {
-        let is_found = |_: &u32| still_warming(&slices(speed, 0.0, &mut normal)).is_some();
+        let is_found = |_: &u32| still_warming(&slices(speed, 0.0, &mut normal), 1).is_some();
         f64::from((0..400).filter(is_found).count() as u32) / 400.0
     };
     let steady = share(|_| 1.0);
@@ -119,5 +119,5 @@ fn one_look_tells_a_cold_server_from_a_warm_one() {
     let cold = share(|t| 1.5 - 0.5 * (-t / 0.3).exp());
     assert!(cold > 0.7, "{cold}");
     assert_eq!(share(|t| 1.0 - 0.5 * t), 0.0);
-    assert_eq!(still_warming(&[]), None);
+    assert_eq!(still_warming(&[], 1), None);
 }
