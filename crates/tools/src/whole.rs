@@ -91,8 +91,8 @@ const LAST: [(Tool, &str, &[Is]); 19] = [
     ),
     (
         Tool::Gatling,
-        "`> failed`, or `> KO`",
-        &[|text| text.starts_with("> failed") || text.starts_with("> KO")],
+        "`---- Response Time Distribution`",
+        &[|text| text.contains("---- Response Time Distribution")],
     ),
     (
         Tool::Jmeter,

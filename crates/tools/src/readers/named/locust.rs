@@ -29,6 +29,11 @@ pub(in crate::readers) static READER: Reader = Reader {
 const STEP_US: f64 = 1e3;
 const CSV: &str = "Type,Name,Request Count,Failure Count,";
 
+/// A row of `_stats.csv`, and no JSON of another tool.
+fn is_csv_row(text: &str) -> bool {
+    !text.starts_with('{') && text.matches(',').count() >= CSV.matches(',').count()
+}
+
 fn mark(line: &Line) -> Option<Mark> {
     let text = line.text.as_str();
     if text.contains("/INFO/locust.") {
@@ -58,7 +63,7 @@ fn mark(line: &Line) -> Option<Mark> {
         Mark::many(8)
     } else if text.starts_with(CSV) {
         Mark::opens(1)
-    } else if text.bytes().filter(|b| *b == b',').count() >= CSV.matches(',').count() {
+    } else if is_csv_row(text) {
         Mark::many(9)
     } else {
         None
