@@ -38,6 +38,7 @@ impl Pool {
     }
 
     /// A free buffer; `None` if all are in use.
+    #[inline]
     pub(crate) fn take(&mut self) -> Option<u16> {
         let id = match self.free.pop() {
             Some(id) => id,

@@ -120,6 +120,7 @@ pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: i32) -> io::Re
 }
 
 /// Receives without blocking; the number of bytes, or the `errno`.
+#[inline]
 pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
     again(|| {
         // SAFETY: pointer and length describe the buffer.
