@@ -566,7 +566,8 @@ pub trait Io: Sized {
     /// The next event of this turn; `None` ends the turn.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// Whether more than half of all receive buffers are lent, or [`SCARCE_BYTES`] are held. When all
+    /// Whether more than half of all receive buffers are lent, or [`SCARCE_BYTES`] are held in them and
+    /// in copies that wait to be sent. When all
     /// are lent, nothing is received until one is given back.
     fn scarce(&self) -> bool;
 

@@ -114,18 +114,18 @@ impl BufferRing {
         self.free == 0
     }
 
-    /// Whether more than half of all are in use.
-    pub(super) fn is_scarce(&self) -> bool {
-        self.begun - self.free > self.mask / 2 || self.bytes_in_use() > SCARCE_BYTES
+    /// Whether more than half of all are in use, or too much is held with so many bytes of copies.
+    pub(super) fn is_scarce(&self, copied: usize) -> bool {
+        self.begun - self.free > self.mask / 2 || self.bytes_in_use() + copied > SCARCE_BYTES
     }
 
     fn bytes_in_use(&self) -> usize {
         usize::from(self.begun - self.free) * self.size as usize
     }
 
-    /// Whether as much is in use as a loop may hold.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes_in_use() > FULL_BYTES
+    /// Whether with so many bytes of copies as much is in use as a loop may hold.
+    pub(super) fn is_full(&self, copied: usize) -> bool {
+        self.bytes_in_use() + copied > FULL_BYTES
     }
 
     /// Withdraws the buffers that have not been needed since the last call, beyond twice as many as
