@@ -153,17 +153,21 @@ impl BufferRing {
         let end = last_lent.map_or(0, |at| at as u16 + 1).max(wanted);
         self.tail = self.tail.wrapping_sub(self.free);
         self.free = 0;
+        for id in unused.into_iter().filter(|id| *id < end) {
+            self.take_back(id);
+        }
         let mut freed = 0;
-        for id in unused {
-            if id >= wanted {
-                // SAFETY: `id` came from this ring, so it is within the memory.
-                let start = unsafe { self.memory.add(id as usize * self.size as usize) };
-                os::free_pages(start, self.size as usize);
-                freed += self.size as usize;
-            }
-            if id < end {
-                self.take_back(id);
-            }
+        let is_unused = |id: &u16| !is_lent[usize::from(*id)];
+        let mut next = wanted;
+        while let Some(first) = (next..self.begun).find(is_unused) {
+            next = (first..self.begun)
+                .find(|id| !is_unused(id))
+                .unwrap_or(self.begun);
+            let bytes = usize::from(next - first) * self.size as usize;
+            // SAFETY: both identifiers came from this ring, so that the range is within the memory.
+            let start = unsafe { self.memory.add(first as usize * self.size as usize) };
+            os::free_pages(start, bytes);
+            freed += bytes;
         }
         self.begun = end;
         self.publish();
