@@ -19,12 +19,42 @@ const TRIM_BYTES: usize = 1 << 20;
 /// About what a client leaves behind beside buffers, bytes.
 const CLIENT_BYTES: usize = 8 * 1024;
 
+/// For so many of these periods there are less than half as many clients and streams before a burst
+/// is over: an ordinary load swings too, and giving memory back takes time.
+const OVER_PERIODS: u32 = 2;
+
 /// What tells that a burst is over.
 #[derive(Default)]
 pub(in crate::engine) struct Burst {
     released_ns: u64,
     /// The most clients and streams that a scan has found since then.
     peak: u32,
+    /// The most that any scan has found in this burst.
+    highest: u32,
+    /// For how many periods there have been far less.
+    periods: u32,
+    /// Bytes that the allocator has got back and may keep.
+    freed: usize,
+}
+
+impl Burst {
+    /// Ends a period in which so many bytes were freed. Returns how many the allocator may keep, once
+    /// the burst is over.
+    fn end_period(&mut self, freed: usize) -> usize {
+        self.freed += freed;
+        let peak = std::mem::take(&mut self.peak);
+        if peak > self.highest / 2 {
+            (self.highest, self.periods) = (self.highest.max(peak), 0);
+            return 0;
+        }
+        self.periods += 1;
+        if self.periods < OVER_PERIODS {
+            return 0;
+        }
+        let left = std::mem::replace(&mut self.highest, peak) - peak;
+        self.periods = 0;
+        std::mem::take(&mut self.freed) + left as usize * CLIENT_BYTES
+    }
 }
 
 impl<I: Io> Worker<I> {
@@ -87,13 +117,9 @@ impl<I: Io> Worker<I> {
         if now_ns.saturating_sub(self.burst.released_ns) < RELEASE_NS {
             return;
         }
-        let left = self.burst.peak - open;
-        self.burst = Burst {
-            released_ns: now_ns,
-            peak: open,
-        };
-        let freed = self.io.release_memory() + left as usize * CLIENT_BYTES;
-        if freed >= TRIM_BYTES {
+        self.burst.released_ns = now_ns;
+        let freed = self.io.release_memory();
+        if self.burst.end_period(freed) >= TRIM_BYTES {
             net::os::trim_heap();
         }
     }
@@ -173,5 +199,28 @@ impl<I: Io> Worker<I> {
             (connection.taken, connection.taken_ns) = (taken, now_ns);
         }
         now_ns.saturating_sub(connection.taken_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_over_once_and_swings_are_none() {
+        let mut burst = Burst::default();
+        let mut period = |peak| {
+            burst.peak = peak;
+            burst.end_period(0)
+        };
+        // The balancer may be asked within a swing.
+        for _ in 0..10 {
+            assert_eq!([period(128), period(0), period(100)], [0, 0, 0]);
+        }
+        assert_eq!([period(0), period(3)], [0, 125 * CLIENT_BYTES]);
+        assert_eq!(
+            [period(0), period(3), period(1), period(1)],
+            [0, 0, 0, 2 * CLIENT_BYTES]
+        );
     }
 }
