@@ -584,6 +584,13 @@ impl Io for Epoll {
         os::local(slot.socket.as_ref()?.as_raw_fd())
     }
 
+    fn unacknowledged(&self, conn: ConnId) -> usize {
+        let slot = self.slots.get(conn.index as usize);
+        let slot = slot.filter(|slot| slot.generation == conn.generation);
+        let socket = slot.and_then(|slot| slot.socket.as_ref());
+        socket.map_or(0, |socket| os::unacknowledged(socket.as_raw_fd()))
+    }
+
     fn recycle(&mut self, buf: Buf) {
         self.id.check(&buf);
         self.give_back(buf.id);

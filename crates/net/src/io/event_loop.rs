@@ -534,6 +534,13 @@ pub trait Io: Sized {
     /// Number of sends that are not in the kernel yet.
     fn queued(&self, conn: ConnId) -> usize;
 
+    /// Bytes in the kernel that the peer has not acknowledged, if connections are files of the process;
+    /// a system call. 0 where the loop cannot tell, and on streams.
+    fn unacknowledged(&self, conn: ConnId) -> usize {
+        let _ = conn;
+        0
+    }
+
     /// Ends the sending side once everything is sent.
     fn finish(&mut self, conn: ConnId);
 

@@ -579,6 +579,13 @@ impl Io for Uring {
         os::local(slot.descriptor?)
     }
 
+    fn unacknowledged(&self, conn: ConnId) -> usize {
+        let slot = self.slots.get(conn.index as usize);
+        let slot = slot.filter(|slot| slot.open && slot.generation == conn.generation);
+        let fd = slot.and_then(|slot| slot.descriptor);
+        fd.map_or(0, os::unacknowledged)
+    }
+
     fn recycle(&mut self, buf: Buf) {
         self.buffers.give(buf);
     }

@@ -11,6 +11,12 @@ pub(in crate::engine) const SCAN_NS: u64 = 100_000_000;
 /// The `errno` of a connection that was not opened in time.
 const ETIMEDOUT: i32 = 110;
 
+/// After so long in a stall the socket is asked what the peer has not acknowledged, ns.
+const ASKED_NS: u64 = 1_000_000_000;
+
+/// A peer that has acknowledged so many bytes since then does not stall.
+const MOVED_BYTES: u32 = 16 * 1024;
+
 /// How often the memory of a burst is freed, ns. It takes two times, as what was in use since the
 /// last time stays.
 const RELEASE_NS: u64 = 2_000_000_000;
@@ -55,6 +61,12 @@ impl Burst {
         self.periods = 0;
         std::mem::take(&mut self.freed) + left as usize * CLIENT_BYTES
     }
+}
+
+/// Whether a peer is slow rather than stalled, by the bytes that it had not acknowledged. There are
+/// more of them if the kernel has taken a part of a send.
+fn has_moved(before: u32, after: u32) -> bool {
+    after > before || before - after >= MOVED_BYTES
 }
 
 impl<I: Io> Worker<I> {
@@ -190,6 +202,10 @@ impl<I: Io> Worker<I> {
 
     /// How long a connection has had sends in its queue and none of them was taken, ns. It is called
     /// at every scan, so it knows when that began to within the interval of scans.
+    ///
+    /// The kernel takes more only when a third of its buffer is free again, which a slow peer needs
+    /// longer for than [`STALLED_NS`]. So a peer does not stall if it has acknowledged
+    /// [`MOVED_BYTES`] of it meanwhile.
     pub(in crate::engine) fn stalled_ns(&mut self, conn: ConnId, now_ns: u64) -> u64 {
         let queued = self.io.queued(conn) as u32;
         let connection = &mut self.connections[conn.slot()];
@@ -197,8 +213,21 @@ impl<I: Io> Worker<I> {
         let is_first_look = connection.taken_ns == 0;
         if queued == 0 || taken != connection.taken || is_first_look {
             (connection.taken, connection.taken_ns) = (taken, now_ns);
+            connection.unacknowledged = None;
+            return 0;
         }
-        now_ns.saturating_sub(connection.taken_ns)
+        let stalled_ns = now_ns.saturating_sub(connection.taken_ns);
+        let is_late = stalled_ns >= STALLED_NS;
+        // Not at once: what was sent may be on its way.
+        if is_late || (stalled_ns >= ASKED_NS && connection.unacknowledged.is_none()) {
+            let left = self.io.unacknowledged(conn) as u32;
+            let before = *connection.unacknowledged.get_or_insert(left);
+            if is_late && has_moved(before, left) {
+                (connection.unacknowledged, connection.taken_ns) = (Some(left), now_ns);
+                return 0;
+            }
+        }
+        stalled_ns
     }
 }
 
@@ -213,7 +242,6 @@ mod tests {
             burst.peak = peak;
             burst.end_period(0)
         };
-        // The balancer may be asked within a swing.
         for _ in 0..10 {
             assert_eq!([period(128), period(0), period(100)], [0, 0, 0]);
         }
