@@ -69,6 +69,8 @@ pub struct Epoll {
     free_outgoing: Vec<u32>,
     free_accepted: Vec<u32>,
     buffers: Pool,
+    /// Bytes of [`Outgoing::Own`] in the queues.
+    copied_bytes: usize,
     /// Connections that wait for a free receive buffer.
     starved: Vec<ConnId>,
     ready: Vec<libc::epoll_event>,
@@ -216,6 +218,7 @@ impl Io for Epoll {
                 buffers.into(),
                 options.buffers_max.max(buffers).into(),
             ),
+            copied_bytes: 0,
             starved: Vec::new(),
             ready: Vec::with_capacity(1024),
             next_ready: 0,
@@ -368,7 +371,9 @@ impl Io for Epoll {
                 }
             }
         }
-        self.enqueue(conn, Outgoing::Own(bytes[sent..].to_vec(), 0), true);
+        let own = bytes[sent..].to_vec();
+        self.copied_bytes += own.len();
+        self.enqueue(conn, Outgoing::Own(own, 0), true);
     }
 
     fn forward(&mut self, conn: ConnId, buf: Buf) {
@@ -547,11 +552,11 @@ impl Io for Epoll {
     }
 
     fn scarce(&self) -> bool {
-        self.buffers.is_scarce()
+        self.buffers.is_scarce(self.copied_bytes)
     }
 
     fn is_full(&self) -> bool {
-        self.buffers.is_full()
+        self.buffers.is_full(self.copied_bytes)
     }
 
     fn release_memory(&mut self) -> usize {
@@ -577,6 +582,13 @@ impl Io for Epoll {
             return None;
         }
         os::local(slot.socket.as_ref()?.as_raw_fd())
+    }
+
+    fn unacknowledged(&self, conn: ConnId) -> usize {
+        let slot = self.slots.get(conn.index as usize);
+        let slot = slot.filter(|slot| slot.generation == conn.generation);
+        let socket = slot.and_then(|slot| slot.socket.as_ref());
+        socket.map_or(0, |socket| os::unacknowledged(socket.as_raw_fd()))
     }
 
     fn recycle(&mut self, buf: Buf) {

@@ -534,6 +534,13 @@ pub trait Io: Sized {
     /// Number of sends that are not in the kernel yet.
     fn queued(&self, conn: ConnId) -> usize;
 
+    /// Bytes in the kernel that the peer has not acknowledged, if connections are files of the process;
+    /// a system call. 0 where the loop cannot tell, and on streams.
+    fn unacknowledged(&self, conn: ConnId) -> usize {
+        let _ = conn;
+        0
+    }
+
     /// Ends the sending side once everything is sent.
     fn finish(&mut self, conn: ConnId);
 
@@ -566,7 +573,8 @@ pub trait Io: Sized {
     /// The next event of this turn; `None` ends the turn.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// Whether more than half of all receive buffers are lent, or [`SCARCE_BYTES`] are held. When all
+    /// Whether more than half of all receive buffers are lent, or [`SCARCE_BYTES`] are held in them and
+    /// in copies that wait to be sent. When all
     /// are lent, nothing is received until one is given back.
     fn scarce(&self) -> bool;
 

@@ -77,14 +77,14 @@ impl Pool {
         self.all.len() - self.free.len()
     }
 
-    /// See [`crate::io::Io::scarce`].
-    pub(crate) fn is_scarce(&self) -> bool {
-        self.in_use() > self.most / 2 || self.in_use() * self.bytes_each > SCARCE_BYTES
+    /// See [`crate::io::Io::scarce`]; `copied` bytes are held besides.
+    pub(crate) fn is_scarce(&self, copied: usize) -> bool {
+        self.in_use() > self.most / 2 || self.in_use() * self.bytes_each + copied > SCARCE_BYTES
     }
 
-    /// See [`crate::io::Io::is_full`].
-    pub(crate) fn is_full(&self) -> bool {
-        self.in_use() * self.bytes_each > FULL_BYTES
+    /// See [`crate::io::Io::is_full`]; `copied` bytes are held besides.
+    pub(crate) fn is_full(&self, copied: usize) -> bool {
+        self.in_use() * self.bytes_each + copied > FULL_BYTES
     }
 
     /// Frees what has not been needed since the last call, beyond twice what was. Returns the number
@@ -155,12 +155,12 @@ impl LentBuffers {
 
     /// See [`crate::Io::scarce`].
     pub fn is_scarce(&self) -> bool {
-        self.pool.is_scarce()
+        self.pool.is_scarce(0)
     }
 
     /// See [`crate::Io::is_full`].
     pub fn is_full(&self) -> bool {
-        self.pool.is_full()
+        self.pool.is_full(0)
     }
 
     /// See [`crate::Io::release_memory`].

@@ -136,6 +136,8 @@ pub struct Uring {
     waiting: bool,
     /// Sends of closed connections: kept until the kernel releases them.
     limbo: Vec<(u64, VecDeque<Outgoing>)>,
+    /// Bytes of [`Outgoing::Own`].
+    copied_bytes: usize,
     /// Allocations of earlier copies, for reuse.
     spare: Vec<Vec<u8>>,
     one: Box<i32>,
@@ -167,7 +169,8 @@ impl Uring {
         let slot = &mut self.slots[conn.index as usize];
         let file = slot.file(conn.index);
         let how = self.how_to_receive;
-        let careful = slot.careful || how == Receiving::Single || self.buffers.is_scarce();
+        let careful =
+            slot.careful || how == Receiving::Single || self.buffers.is_scarce(self.copied_bytes);
         slot.stamped = !careful && self.stamps.is_some();
         slot.is_single = careful;
         let entry = match &self.stamps {
@@ -351,6 +354,7 @@ impl Io for Uring {
             starved: Vec::new(),
             waiting: false,
             limbo: Vec::new(),
+            copied_bytes: 0,
             spare: Vec::new(),
             one: Box::new(1),
             stamps: options.stamps.then(Stamps::new),
@@ -538,11 +542,11 @@ impl Io for Uring {
     }
 
     fn scarce(&self) -> bool {
-        self.buffers.is_scarce()
+        self.buffers.is_scarce(self.copied_bytes)
     }
 
     fn is_full(&self) -> bool {
-        self.buffers.is_full()
+        self.buffers.is_full(self.copied_bytes)
     }
 
     fn release_memory(&mut self) -> usize {
@@ -573,6 +577,13 @@ impl Io for Uring {
             return None;
         }
         os::local(slot.descriptor?)
+    }
+
+    fn unacknowledged(&self, conn: ConnId) -> usize {
+        let slot = self.slots.get(conn.index as usize);
+        let slot = slot.filter(|slot| slot.open && slot.generation == conn.generation);
+        let fd = slot.and_then(|slot| slot.descriptor);
+        fd.map_or(0, os::unacknowledged)
     }
 
     fn recycle(&mut self, buf: Buf) {

@@ -25,6 +25,7 @@ pub use process::{adopt_orphans, kill, reap};
 pub use sockets::{force_receive_buffer, listen, tcp_congestion};
 pub(crate) use sockets::{
     is_receivable, local, peer, receive, reset_when_closed, set_option, stream_socket,
+    unacknowledged,
 };
 pub use system::{
     allowed_cpus, become_user, bind_to_cpus, is_root, locked_memory, open_files, page_bytes,

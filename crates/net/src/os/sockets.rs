@@ -135,6 +135,17 @@ pub(crate) fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, i32> {
     })
 }
 
+/// Bytes that a TCP socket was given to send and its peer has not acknowledged; 0 if that is unknown
+/// (`SIOCOUTQ`, tcp(7)).
+pub(crate) fn unacknowledged(fd: RawFd) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the pointer is that of a writable integer.
+    match unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &raw mut bytes) } {
+        0 => usize::try_from(bytes).unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// Whether a receive would return at once, with data, the end or an error.
 pub(crate) fn is_receivable(fd: RawFd) -> bool {
     let mut byte = 0_u8;

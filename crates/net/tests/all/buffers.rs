@@ -158,8 +158,44 @@ fn memory_of_a_burst_is_released<I: Io>() {
     }
 }
 
+/// What is copied to be sent counts as held until it is sent or dropped.
+fn copies_count_as_held<I: Io>() {
+    let (mut io, address) = open::<I>(64);
+    let mut deaf: Vec<_> = (0..2).map(|_| accept(&mut io, address)).collect();
+    let piece = vec![7; 20 << 20];
+    for (_, conn) in &deaf {
+        for _ in 0..4 {
+            io.send_copy(*conn, &piece);
+        }
+    }
+    assert!(io.scarce() && io.is_full(), "{}", I::NAME);
+    let (mut reads, reads_conn) = deaf.pop().unwrap();
+    io.send_copy(reads_conn, &[8]);
+    let reading = std::thread::spawn(move || {
+        let (mut input, mut last) = (vec![0; 1 << 20], 0);
+        while last != 8 {
+            let count = reads.read(&mut input).unwrap();
+            last = input[count - 1];
+        }
+    });
+    turn(
+        &mut io,
+        |_, event| matches!(event, Event::Drained { conn } if conn == reads_conn),
+    );
+    reading.join().unwrap();
+    assert!(io.scarce() && !io.is_full(), "{}", I::NAME);
+    io.close(deaf[0].1);
+    let end = Instant::now() + Duration::from_secs(10);
+    while io.scarce() && Instant::now() < end {
+        io.poll(Some(5_000_000)).unwrap();
+        while io.next_event().is_some() {}
+    }
+    assert!(!io.scarce(), "{}", I::NAME);
+}
+
 #[test]
 fn epoll() {
+    copies_count_as_held::<Epoll>();
     more_come_when_they_are_needed::<Epoll>();
     a_pause_is_heeded::<Epoll>();
     memory_of_a_burst_is_released::<Epoll>();
@@ -171,6 +207,7 @@ fn io_uring() {
     if net::uring_unavailable().is_some() {
         return;
     }
+    copies_count_as_held::<Uring>();
     more_come_when_they_are_needed::<Uring>();
     a_pause_is_heeded::<Uring>();
     memory_of_a_burst_is_released::<Uring>();

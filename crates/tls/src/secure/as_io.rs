@@ -297,6 +297,10 @@ impl<I: Io> Io for Secure<I> {
         }
     }
 
+    fn unacknowledged(&self, conn: ConnId) -> usize {
+        self.inner.unacknowledged(conn)
+    }
+
     fn peer(&self, conn: ConnId) -> Option<SocketAddr> {
         self.inner.peer(conn)
     }

@@ -210,6 +210,13 @@ impl<I: Io> Io for Multiplexed<I> {
         }
     }
 
+    fn unacknowledged(&self, conn: ConnId) -> usize {
+        match self.table.has(conn) {
+            true => 0,
+            false => self.inner.unacknowledged(conn),
+        }
+    }
+
     fn finish(&mut self, conn: ConnId) {
         if !self.table.has(conn) {
             if self.carrier_at(conn).is_some() {

@@ -86,7 +86,11 @@ fn go_through(steps: Vec<Step>) -> Vec<String> {
 /// Runs a worker through the steps. Returns the rules that were broken, and what each client has
 /// received.
 fn broken_and_received(steps: Vec<Step>) -> (Vec<String>, Vec<Vec<u8>>) {
-    let config = Arc::new(config());
+    go_through_with(config(), steps)
+}
+
+fn go_through_with(config: Config, steps: Vec<Step>) -> (Vec<String>, Vec<Vec<u8>>) {
+    let config = Arc::new(config);
     let addresses = lookups::all_backends(&config).unwrap();
     let start_ns = os::now_ns();
     let shared = Arc::new(Shared::new(&config, &addresses, start_ns));
@@ -261,4 +265,35 @@ fn an_upgraded_connection_is_relayed_and_a_refused_upgrade_leaves_requests() {
         // In its head and in its body.
         assert_eq!(text.matches("(c0r1)").count(), 2, "{text}");
     }
+}
+
+/// One that is idle holds next to nothing, so that closing it makes no room.
+#[test]
+fn an_idle_client_stays_when_memory_is_short_and_a_new_one_is_refused() {
+    let mut config = config();
+    config.services[1].timeouts.client_idle = Duration::from_secs(5);
+    let get = [
+        vec![ask(Ask::Get)],
+        vec![turn(1); 4],
+        vec![answer(Answer::Empty)],
+        vec![turn(1); 4],
+    ]
+    .concat();
+    let steps = [
+        vec![connect(1)],
+        get.clone(),
+        vec![
+            turn(1200),
+            Step::Full { is_full: true },
+            connect(1),
+            turn(1),
+            turn(1),
+            Step::Full { is_full: false },
+        ],
+        get,
+    ];
+    let (found, received) = go_through_with(config, steps.concat());
+    assert!(found.is_empty(), "{found:#?}");
+    let text = String::from_utf8_lossy(&received[0]);
+    assert_eq!(text.matches("HTTP/1.1 2").count(), 2, "{text}");
 }

@@ -170,6 +170,7 @@ impl Peers {
             Step::AllRoom { peer } => self.room(network, peer, usize::MAX / 2),
             Step::NoDescriptor { is_client: true } => network.accept_fails(EMFILE),
             Step::NoDescriptor { is_client: false } => network.socket_errors.push_back(EMFILE),
+            Step::Full { is_full } => network.is_full = is_full,
             Step::Operate {
                 service,
                 back,

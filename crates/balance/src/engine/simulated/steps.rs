@@ -33,6 +33,8 @@ pub enum Step {
     AllRoom { peer: u8 },
     /// There is no descriptor for a client, or for the next connection to a back end.
     NoDescriptor { is_client: bool },
+    /// The event loop begins or ceases to hold as much as it may.
+    Full { is_full: bool },
     /// An operator changes a back end.
     Operate {
         service: u8,
@@ -152,6 +154,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any_u8(), 0..200u16).prop_map(|(peer, bytes)| Step::Room { peer, bytes }),
         2 => any_u8().prop_map(|peer| Step::AllRoom { peer }),
         1 => any::<bool>().prop_map(|is_client| Step::NoDescriptor { is_client }),
+        1 => any::<bool>().prop_map(|is_full| Step::Full { is_full }),
         1 => (any_u8(), any_u8(), operation)
             .prop_map(|(service, back, what)| Step::Operate { service, back, what }),
         12 => (

@@ -69,6 +69,8 @@ pub(in crate::engine) struct Connection {
     /// At the last scan: sends it had drained, and since when that has not changed, ns.
     pub taken: u32,
     pub taken_ns: u64,
+    /// Bytes that its peer had not acknowledged in such a stall, once that was asked.
+    pub unacknowledged: Option<u32>,
     /// Start of the current role, or of the current silence, ns.
     pub since_ns: u64,
     /// Clients only.

@@ -341,11 +341,6 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether this thread has reached its limit of clients, or of memory.
-    pub(super) fn is_full(&self) -> bool {
-        self.clients >= self.clients_max || self.io.is_full()
-    }
-
     /// Handles the end of a client's side before its back end is connected. The client may only
     /// have shut down its side, so its data is held. A queued client that has sent nothing is
     /// closed.

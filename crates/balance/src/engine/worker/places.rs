@@ -38,12 +38,17 @@ pub(in crate::engine) enum Need {
     ClientOf(usize),
     /// A stream, which may take the place of a stream or of a client.
     Stream,
+    /// Anything, as the thread holds as much as it may.
+    Memory,
 }
 
 impl<I: Io> Worker<I> {
     /// Takes a place for a client of a service; returns false if there is none.
     pub(in crate::engine) fn take_place(&mut self, service: usize) -> bool {
-        if self.is_full() && !self.evict(Need::Client) {
+        if !self.has_memory() {
+            return false;
+        }
+        if self.clients >= self.clients_max && !self.evict(Need::Client) {
             return false;
         }
         let most = self.services[service].most;
@@ -52,6 +57,12 @@ impl<I: Io> Worker<I> {
             taken = self.state(service).reserve(most);
         }
         taken
+    }
+
+    /// Whether the thread holds less than it may. If it does not, one who takes nothing is closed:
+    /// those between two requests hold next to nothing. The memory may be free only a turn later.
+    pub(super) fn has_memory(&mut self) -> bool {
+        !self.io.is_full() || (self.evict(Need::Memory) && !self.io.is_full())
     }
 
     /// Closes the client, or the stream, that has been idle for longest. Returns false if there is
@@ -90,6 +101,7 @@ impl<I: Io> Worker<I> {
             Need::Client => !is_stream,
             Need::ClientOf(service) => !is_stream && connection.service as usize == service,
             Need::Stream => true,
+            Need::Memory => self.io.queued(conn) > 0,
         }
     }
 

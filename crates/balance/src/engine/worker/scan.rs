@@ -11,6 +11,12 @@ pub(in crate::engine) const SCAN_NS: u64 = 100_000_000;
 /// The `errno` of a connection that was not opened in time.
 const ETIMEDOUT: i32 = 110;
 
+/// After so long in a stall the socket is asked what the peer has not acknowledged, ns.
+const ASKED_NS: u64 = 1_000_000_000;
+
+/// A peer that has acknowledged so many bytes since then does not stall.
+const MOVED_BYTES: u32 = 16 * 1024;
+
 /// Interval in which the memory of a burst is freed, ns. The second time frees it, as what was in use
 /// since the last time stays.
 const RELEASE_NS: u64 = 2_000_000_000;
@@ -19,12 +25,48 @@ const TRIM_BYTES: usize = 1 << 20;
 /// Roughly the memory that a closed client leaves to the allocator, without buffers, bytes.
 const CLIENT_BYTES: usize = 8 * 1024;
 
+/// For so many of these periods there are less than half as many clients and streams before a burst
+/// is over: an ordinary load swings too, and giving memory back takes time.
+const OVER_PERIODS: u32 = 2;
+
 /// What tells that a burst is over.
 #[derive(Default)]
 pub(in crate::engine) struct Burst {
     released_ns: u64,
     /// The most clients and streams that a scan has found since then.
     peak: u32,
+    /// The most that any scan has found in this burst.
+    highest: u32,
+    /// For how many periods there have been far less.
+    periods: u32,
+    /// Bytes that the allocator has got back and may keep.
+    freed: usize,
+}
+
+impl Burst {
+    /// Ends a period in which so many bytes were freed. Returns how many the allocator may keep, once
+    /// the burst is over.
+    fn end_period(&mut self, freed: usize) -> usize {
+        self.freed += freed;
+        let peak = std::mem::take(&mut self.peak);
+        if peak > self.highest / 2 {
+            (self.highest, self.periods) = (self.highest.max(peak), 0);
+            return 0;
+        }
+        self.periods += 1;
+        if self.periods < OVER_PERIODS {
+            return 0;
+        }
+        let left = std::mem::replace(&mut self.highest, peak) - peak;
+        self.periods = 0;
+        std::mem::take(&mut self.freed) + left as usize * CLIENT_BYTES
+    }
+}
+
+/// Whether a peer is slow rather than stalled, by the bytes that it had not acknowledged. There are
+/// more of them if the kernel has taken a part of a send.
+fn has_moved(before: u32, after: u32) -> bool {
+    after > before || before - after >= MOVED_BYTES
 }
 
 impl<I: Io> Worker<I> {
@@ -87,13 +129,9 @@ impl<I: Io> Worker<I> {
         if now_ns.saturating_sub(self.burst.released_ns) < RELEASE_NS {
             return;
         }
-        let left = self.burst.peak - open;
-        self.burst = Burst {
-            released_ns: now_ns,
-            peak: open,
-        };
-        let freed = self.io.release_memory() + left as usize * CLIENT_BYTES;
-        if freed >= TRIM_BYTES {
+        self.burst.released_ns = now_ns;
+        let freed = self.io.release_memory();
+        if self.burst.end_period(freed) >= TRIM_BYTES {
             net::os::trim_heap();
         }
     }
@@ -164,6 +202,10 @@ impl<I: Io> Worker<I> {
 
     /// How long a connection has had sends in its queue and none of them was taken, ns. It is called
     /// at every scan, so it knows when that began to within the interval of scans.
+    ///
+    /// The kernel takes more only when a third of its buffer is free again, which a slow peer needs
+    /// longer for than [`STALLED_NS`]. So a peer does not stall if it has acknowledged
+    /// [`MOVED_BYTES`] of it meanwhile.
     pub(in crate::engine) fn stalled_ns(&mut self, conn: ConnId, now_ns: u64) -> u64 {
         let queued = self.io.queued(conn) as u32;
         let connection = &mut self.connections[conn.slot()];
@@ -171,7 +213,42 @@ impl<I: Io> Worker<I> {
         let is_first_look = connection.taken_ns == 0;
         if queued == 0 || taken != connection.taken || is_first_look {
             (connection.taken, connection.taken_ns) = (taken, now_ns);
+            connection.unacknowledged = None;
+            return 0;
         }
-        now_ns.saturating_sub(connection.taken_ns)
+        let stalled_ns = now_ns.saturating_sub(connection.taken_ns);
+        let is_late = stalled_ns >= STALLED_NS;
+        // Not at once: what was sent may be on its way.
+        if is_late || (stalled_ns >= ASKED_NS && connection.unacknowledged.is_none()) {
+            let left = self.io.unacknowledged(conn) as u32;
+            let before = *connection.unacknowledged.get_or_insert(left);
+            if is_late && has_moved(before, left) {
+                (connection.unacknowledged, connection.taken_ns) = (Some(left), now_ns);
+                return 0;
+            }
+        }
+        stalled_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_over_once_and_swings_are_none() {
+        let mut burst = Burst::default();
+        let mut period = |peak| {
+            burst.peak = peak;
+            burst.end_period(0)
+        };
+        for _ in 0..10 {
+            assert_eq!([period(128), period(0), period(100)], [0, 0, 0]);
+        }
+        assert_eq!([period(0), period(3)], [0, 125 * CLIENT_BYTES]);
+        assert_eq!(
+            [period(0), period(3), period(1), period(1)],
+            [0, 0, 0, 2 * CLIENT_BYTES]
+        );
     }
 }

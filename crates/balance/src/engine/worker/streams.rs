@@ -65,9 +65,6 @@ impl<I: Io> Worker<I> {
     pub(in crate::engine) fn stream_accepted(&mut self, conn: ConnId) {
         let now_ns = self.now();
         let carrier = self.io.carrier(conn);
-        let most = self.clients_max.saturating_add(SPARE);
-        let has_no_place = self.clients + self.streams >= most || self.io.is_full();
-        let is_full = has_no_place && !self.evict(Need::Stream);
         let Some(carrier) = carrier.filter(|carrier| {
             let connection = &self.connections[carrier.slot()];
             connection.conn == Some(*carrier) && connection.role == Role::Carrier
@@ -75,12 +72,17 @@ impl<I: Io> Worker<I> {
             return self.io.close(conn);
         };
         let connection = &mut self.connections[carrier.slot()];
+        // Before a place is sought, as it is not idle any more.
         connection.since_ns = now_ns;
         connection.sends = 1;
         if let Some(client) = &mut connection.client {
             client.moving_ns = now_ns;
         }
         let service = connection.service;
+        let most = self.clients_max.saturating_add(SPARE);
+        let is_full = !self.has_memory()
+            || (self.clients + self.streams >= most && !self.evict(Need::Stream));
+        let connection = &self.connections[carrier.slot()];
         let client = connection.client.as_deref().filter(|_| !is_full);
         let client = client.map(|client| Client {
             trusted: client.trusted,

@@ -1,7 +1,7 @@
 //! Cheap ways to occupy a balancer: clients that have gone, idle ones, slow bodies, and requests
 //! that no back end survives.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use balance::Balancer;
@@ -131,6 +131,66 @@ fn new_clients_and_streams_get_the_places_of_those_that_take_nothing() {
         });
         assert!(state.evicted.get() >= 4);
         drop(deaf_clients);
+    });
+}
+
+/// Its connection was idle for longest until then.
+#[test]
+fn a_new_stream_does_not_cost_its_own_connection() {
+    on_both(|io| {
+        let back = BackEnd::mute();
+        let mut config = http_config(1, &[back.address], |service| {
+            service.offered_versions = Some(HttpVersions::BOTH);
+        });
+        config.connections_per_thread = 2;
+        let balancer = Balancer::start(&config, io).unwrap();
+        let mut idle = Client::connect(balancer.address());
+        idle.flush();
+        let mut busy = Client::connect(balancer.address());
+        for stream in 0..32 {
+            busy.head(2 * stream + 1, &GET, true);
+        }
+        busy.flush();
+        until("all places are taken", || back.requests().len() == 32);
+        std::thread::sleep(Duration::from_millis(1200));
+        let answer = idle.ask(1, &GET);
+        assert_eq!(answer.reset, Some(ErrorCode::RefusedStream), "{io}");
+        let state = &balancer.shared().services[0];
+        let counts = (state.evicted.get(), state.overflowed.get());
+        assert_eq!(counts, (0, 1), "{io}");
+    });
+}
+
+/// The kernel takes nothing more for it for longer than a client may take nothing.
+#[test]
+fn a_slow_client_keeps_its_place() {
+    let body = vec![b'x'; 32 << 20];
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let large = [head.into_bytes(), body].concat();
+    let back = BackEnd::new(move |peer, _, _| {
+        while peer.request().is_some() {
+            peer.say(&large);
+        }
+    });
+    on_both(|io| {
+        let balancer = balancer_with(io, &[back.address], |service| {
+            service.connections_max = Some(1);
+        });
+        let mut slow = Peer::connect(balancer.address());
+        slow.say(get("/"));
+        let (begun, mut got) = (Instant::now(), 0);
+        let mut new = Vec::new();
+        while begun.elapsed() < Duration::from_secs(8) {
+            let mut piece = [0; 4096];
+            got += slow.stream.read(&mut piece).expect("the slow client stays");
+            std::thread::sleep(Duration::from_millis(40));
+            if got >> 15 > new.len() {
+                new.push(Peer::connect(balancer.address()));
+            }
+        }
+        let state = &balancer.shared().services[0];
+        assert!(new.len() > 5, "{io}: {got} bytes");
+        assert_eq!(state.evicted.get(), 0, "{io}");
     });
 }
 

@@ -52,9 +52,15 @@ pub(super) fn send_now(fd: i32, bytes: &[u8]) -> SendResult {
 impl Epoll {
     pub(super) fn discard_sends(&mut self, index: usize) {
         while let Some(outgoing) = self.slots[index].sends.pop_front() {
-            if let Outgoing::Lent(buf, _) = outgoing {
-                self.give_back(buf.id);
-            }
+            self.discard(outgoing);
+        }
+    }
+
+    fn discard(&mut self, outgoing: Outgoing) {
+        match outgoing {
+            Outgoing::Lent(buf, _) => self.give_back(buf.id),
+            Outgoing::Own(bytes, _) => self.copied_bytes -= bytes.len(),
+            Outgoing::Shared(..) => {}
         }
     }
 
@@ -77,8 +83,8 @@ impl Epoll {
             };
             match result {
                 SendResult::All => {
-                    if let Some(Outgoing::Lent(buf, _)) = self.slots[index].sends.pop_front() {
-                        self.give_back(buf.id);
+                    if let Some(outgoing) = self.slots[index].sends.pop_front() {
+                        self.discard(outgoing);
                     }
                 }
                 SendResult::Part(n) => {
@@ -119,11 +125,7 @@ impl Epoll {
                     self.flush(conn);
                 }
             }
-            _ => {
-                if let Outgoing::Lent(buf, _) = outgoing {
-                    self.give_back(buf.id);
-                }
-            }
+            _ => self.discard(outgoing),
         }
     }
 }

@@ -243,6 +243,10 @@ impl<D: Driver> Io for SimIo<D> {
         self.network.lent() * 2 > self.network.buffers.len()
     }
 
+    fn is_full(&self) -> bool {
+        self.network.is_full
+    }
+
     fn bytes(&self, buf: &Buf) -> &[u8] {
         let bytes = self.network.buffers[usize::from(buf.id)].as_deref();
         let bytes = bytes.unwrap_or_else(|| panic!("{buf:?} was given back"));

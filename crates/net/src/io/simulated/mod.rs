@@ -76,6 +76,8 @@ pub struct Network {
     pub is_late: bool,
     /// Whether the next poll takes the connections in reverse order.
     pub is_reversed: bool,
+    /// Whether the loop says that it holds as much as it may.
+    pub is_full: bool,
     /// Errors of the next attempts to open a socket.
     pub socket_errors: VecDeque<i32>,
 }
@@ -96,6 +98,7 @@ impl Network {
             is_listening: true,
             is_late: false,
             is_reversed: false,
+            is_full: false,
             socket_errors: VecDeque::new(),
         }
     }

@@ -41,7 +41,11 @@ impl Receiving {
 /// Whether the kernel ends a receive after a number of bytes.
 fn kernel_limits() -> bool {
     static LIMITS: OnceLock<bool> = OnceLock::new();
-    *LIMITS.get_or_init(|| try_limit().unwrap_or(false))
+    if let Some(limits) = LIMITS.get() {
+        return *limits;
+    }
+    // A failure says nothing of the kernel, so that the next loop asks again.
+    try_limit().is_ok_and(|limits| *LIMITS.get_or_init(|| limits))
 }
 
 /// Receives with a limit of one byte. A kernel that takes no notice of it would go on.
@@ -53,7 +57,11 @@ fn try_limit() -> io::Result<bool> {
     let entry = File::Descriptor(own.as_raw_fd()).receive_limited(buffers.group(), 1);
     // SAFETY: the buffers and the socket live until the ring is dropped.
     unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)?;
-    ring.submit_and_wait(1)?;
+    while let Err(e) = ring.submit_and_wait(1) {
+        if e.kind() != io::ErrorKind::Interrupted {
+            return Err(e);
+        }
+    }
     let ended = ring.completion().next();
     // The kernel must release the buffers before they are freed.
     drop(ring);

@@ -114,18 +114,18 @@ impl BufferRing {
         self.free == 0
     }
 
-    /// Whether more than half of all are in use.
-    pub(super) fn is_scarce(&self) -> bool {
-        self.begun - self.free > self.mask / 2 || self.bytes_in_use() > SCARCE_BYTES
+    /// Whether more than half of all are in use, or too much is held with so many bytes of copies.
+    pub(super) fn is_scarce(&self, copied: usize) -> bool {
+        self.begun - self.free > self.mask / 2 || self.bytes_in_use() + copied > SCARCE_BYTES
     }
 
     fn bytes_in_use(&self) -> usize {
         usize::from(self.begun - self.free) * self.size as usize
     }
 
-    /// Whether as much is in use as a loop may hold.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes_in_use() > FULL_BYTES
+    /// Whether with so many bytes of copies as much is in use as a loop may hold.
+    pub(super) fn is_full(&self, copied: usize) -> bool {
+        self.bytes_in_use() + copied > FULL_BYTES
     }
 
     /// Withdraws the buffers that have not been needed since the last call, beyond twice as many as
@@ -153,17 +153,21 @@ impl BufferRing {
         let end = last_lent.map_or(0, |at| at as u16 + 1).max(wanted);
         self.tail = self.tail.wrapping_sub(self.free);
         self.free = 0;
+        for id in unused.into_iter().filter(|id| *id < end) {
+            self.take_back(id);
+        }
         let mut freed = 0;
-        for id in unused {
-            if id >= wanted {
-                // SAFETY: `id` came from this ring, so it is within the memory.
-                let start = unsafe { self.memory.add(id as usize * self.size as usize) };
-                os::free_pages(start, self.size as usize);
-                freed += self.size as usize;
-            }
-            if id < end {
-                self.take_back(id);
-            }
+        let is_unused = |id: &u16| !is_lent[usize::from(*id)];
+        let mut next = wanted;
+        while let Some(first) = (next..self.begun).find(is_unused) {
+            next = (first..self.begun)
+                .find(|id| !is_unused(id))
+                .unwrap_or(self.begun);
+            let bytes = usize::from(next - first) * self.size as usize;
+            // SAFETY: both identifiers came from this ring, so that the range is within the memory.
+            let start = unsafe { self.memory.add(first as usize * self.size as usize) };
+            os::free_pages(start, bytes);
+            freed += bytes;
         }
         self.begun = end;
         self.publish();

@@ -12,6 +12,7 @@ impl Uring {
     pub(super) fn copied(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut own = self.spare.pop().unwrap_or_default();
         own.extend_from_slice(bytes);
+        self.copied_bytes += own.len();
         own
     }
 
@@ -25,6 +26,7 @@ impl Uring {
             for outgoing in slot.sends.iter_mut().skip(1) {
                 if let Outgoing::Lent(buf, from) = outgoing {
                     let bytes = self.buffers.bytes(buf)[*from..].to_vec();
+                    self.copied_bytes += bytes.len();
                     let lent = std::mem::replace(outgoing, Outgoing::Own(bytes, 0));
                     if let Outgoing::Lent(buf, _) = lent {
                         self.buffers.give(buf);
@@ -73,13 +75,14 @@ impl Uring {
     pub(super) fn discard(&mut self, outgoing: Outgoing) {
         match outgoing {
             Outgoing::Lent(buf, _) => self.buffers.give(buf),
-            Outgoing::Own(mut bytes, _)
-                if self.spare.len() < SPARE_MAX && bytes.capacity() <= SPARE_BYTES_MAX =>
-            {
-                bytes.clear();
-                self.spare.push(bytes);
+            Outgoing::Own(mut bytes, _) => {
+                self.copied_bytes -= bytes.len();
+                if self.spare.len() < SPARE_MAX && bytes.capacity() <= SPARE_BYTES_MAX {
+                    bytes.clear();
+                    self.spare.push(bytes);
+                }
             }
-            Outgoing::Own(..) | Outgoing::Shared(..) => {}
+            Outgoing::Shared(..) => {}
         }
     }
 
