@@ -121,7 +121,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             Ok(false) => {}
             Ok(true) => {
                 // If the request was sent only in part, the rest would be taken for the next one.
-                let is_partly_sent = worker.io.queued(id) > 0;
+                let is_partly_sent = worker.io.queued(id) > 0 || worker.io.has_failed_send(id);
                 self.complete(number, (arrived, now), is_partly_sent);
             }
             Err(e) => self.protocol_error(number, &e.to_string()),

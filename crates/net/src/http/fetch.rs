@@ -80,9 +80,14 @@ enum Stream {
 }
 
 /// A socket with one deadline for all reads and writes.
+///
+/// A server may answer, and close, before it has read the whole request. So what is written after it
+/// has closed is dropped, and the failure is reported once all that was received has been read: the
+/// kernel keeps it beyond a reset.
 struct TimedSocket {
     stream: Stream,
     end: Instant,
+    failed_write: Option<io::ErrorKind>,
 }
 
 impl TimedSocket {
@@ -98,7 +103,11 @@ impl TimedSocket {
             }
             Address::Unix(path) => Stream::Unix(UnixStream::connect(path.path()).map_err(late)?),
         };
-        Ok(Self { stream, end })
+        Ok(Self {
+            stream,
+            end,
+            failed_write: None,
+        })
     }
 }
 
@@ -109,33 +118,59 @@ impl Channel for TimedSocket {}
 impl Read for TimedSocket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = Some(left(self.end)?);
-        match &mut self.stream {
+        let read = match &mut self.stream {
             Stream::Tcp(stream) => stream
                 .set_read_timeout(left)
                 .and_then(|()| stream.read(buffer)),
             Stream::Unix(stream) => stream
                 .set_read_timeout(left)
                 .and_then(|()| stream.read(buffer)),
+        };
+        match (read, self.failed_write) {
+            // The write has taken the error from the socket.
+            (Ok(0), Some(io::ErrorKind::ConnectionReset)) => {
+                Err(io::Error::from_raw_os_error(libc::ECONNRESET))
+            }
+            (read, _) => read,
         }
     }
 }
 
 impl Write for TimedSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failed_write.is_some() {
+            return Ok(bytes.len());
+        }
         let left = Some(left(self.end)?);
-        match &mut self.stream {
+        let written = match &mut self.stream {
             Stream::Tcp(stream) => stream
                 .set_write_timeout(left)
                 .and_then(|()| stream.write(bytes)),
             Stream::Unix(stream) => stream
                 .set_write_timeout(left)
                 .and_then(|()| stream.write(bytes)),
+        };
+        match written {
+            Err(error) if has_closed(error.kind()) => {
+                self.failed_write = Some(error.kind());
+                Ok(bytes.len())
+            }
+            written => written,
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Whether a write failed because the peer has closed. `BrokenPipe`: it ended its side in an orderly way
+/// first.
+fn has_closed(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
 }
 
 /// Sends all bytes. `Interrupted`, as after the program was stopped for a while, is tried again.

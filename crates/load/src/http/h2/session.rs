@@ -58,6 +58,9 @@ pub(crate) struct Session {
     received: u32,
     /// Places whose request body waits for a window, with the body.
     unsent: Vec<(u32, Arc<[u8]>)>,
+    /// Streams whose answer was complete before the request was sent, unless the server has reset
+    /// them.
+    half_open: Vec<u32>,
     overhead: Overhead,
     /// The header fields of the answer, if they are kept, which takes a connection with a single
     /// place.
@@ -93,6 +96,7 @@ impl Session {
             frame_max: FRAME_MAX,
             received: 0,
             unsent: Vec::new(),
+            half_open: Vec::new(),
             overhead: Overhead::default(),
             fields: None,
         }
@@ -223,6 +227,10 @@ impl Session {
             frame::window_update(&mut self.out, 0, self.received);
             self.received = 0;
         }
+        // Otherwise the server would wait for the rest of these requests.
+        for stream in self.half_open.drain(..) {
+            frame::reset(&mut self.out, stream, ErrorCode::Cancel);
+        }
         if let Err(error) = fed {
             frame::go_away(&mut self.out, 0, error.code);
             self.is_ending = true;
@@ -279,6 +287,7 @@ impl Session {
             }
             Event::Reset { stream, code } => {
                 let Some(place) = self.place(stream) else {
+                    self.half_open.retain(|one| *one != stream);
                     return self.late_frame(stream);
                 };
                 self.free(place);
@@ -367,6 +376,9 @@ impl Session {
         match ended {
             Ok(()) => {
                 self.overhead.offset();
+                if self.unsent.iter().any(|(other, _)| *other == place) {
+                    self.half_open.push(stream.id);
+                }
                 self.free(place);
                 each(Answer::End { place });
             }

@@ -37,7 +37,8 @@ enum Step {
     NextConnect { errno: Option<i32> },
     /// There is no descriptor for the next connection.
     NoDescriptor,
-    /// The oldest request is answered; so many bytes of the answer arrive at once.
+    /// The oldest request is answered, or one of which only a part has come; so many bytes of the
+    /// answer arrive at once.
     Answer { conn: u8, what: Answer, bytes: u16 },
     /// More of what a server has to send arrives.
     Send { conn: u8, bytes: u16 },
@@ -182,6 +183,17 @@ struct Server {
     outgoing: VecDeque<u8>,
     /// Whether each request that is not answered is a HEAD.
     waiting: VecDeque<bool>,
+    /// Whether the request that is coming was answered before its end.
+    is_answered: bool,
+}
+
+impl Server {
+    /// Whether the next request to answer is a HEAD; `None` if there is none.
+    fn next_is_head(&self) -> Option<bool> {
+        let is_begun = self.got.len() >= 4 && !self.is_answered;
+        let begun = is_begun.then(|| self.got.starts_with(b"HEAD"));
+        self.waiting.front().copied().or(begun)
+    }
 }
 
 struct Servers {
@@ -224,12 +236,15 @@ impl Servers {
                 got: Vec::new(),
                 outgoing: VecDeque::new(),
                 waiting: VecDeque::new(),
+                is_answered: false,
             });
         }
         for server in &mut self.servers {
             server.got.extend(network.take_sent(server.conn));
             while let Some(end) = server.got.windows(4).position(|part| part == b"\r\n\r\n") {
-                server.waiting.push_back(server.got.starts_with(b"HEAD"));
+                if !std::mem::take(&mut server.is_answered) {
+                    server.waiting.push_back(server.got.starts_with(b"HEAD"));
+                }
                 server.got.drain(..end + 4);
             }
         }
@@ -253,7 +268,7 @@ impl Servers {
             .servers
             .iter_mut()
             .filter(|one| open.contains(&one.conn))
-            .filter(|one| !matches!(step, Step::Answer { .. }) || !one.waiting.is_empty())
+            .filter(|one| !matches!(step, Step::Answer { .. }) || one.next_is_head().is_some())
             .collect();
         let Some(at) = usize::from(conn).checked_rem(those.len()) else {
             return;
@@ -267,9 +282,10 @@ impl Servers {
         };
         match step {
             Step::Answer { what, bytes, .. } => {
-                let Some(is_head) = server.waiting.pop_front() else {
+                let Some(is_head) = server.next_is_head() else {
                     return;
                 };
+                server.is_answered |= server.waiting.pop_front().is_none();
                 self.answers += 1;
                 server.outgoing.extend(what.text(is_head).as_bytes());
                 some(server, bytes);
