@@ -5,11 +5,9 @@
 mod bodies;
 mod connections;
 mod corpus;
-mod early_answers;
 mod heads;
 mod http2;
 mod http3;
-mod http3_attacks;
 mod loads;
 mod memory;
 mod odd;

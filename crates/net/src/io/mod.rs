@@ -7,6 +7,7 @@ mod epoll;
 mod event_loop;
 mod lent_buffers;
 mod lingering;
+mod options;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 mod stamps;
@@ -18,10 +19,10 @@ pub use datagrams::{Arrival, Datagrams, Received, SendError};
 pub use epoll::Epoll;
 pub(crate) use event_loop::ENDED_BEFORE;
 pub use event_loop::{
-    Buf, CarrierState, ConnId, Event, FULL_BYTES, Handshake, Io, IoOptions, LoopId, MALFORMED,
-    NO_PLACE, NOT_PROCESSED, PayloadId, SCARCE_BYTES, SLOTS_FULL, STREAM, TLS_FAILED, TargetId,
-    WireBytes,
+    Buf, CarrierState, ConnId, Event, FULL_BYTES, Handshake, Io, LoopId, MALFORMED, NO_PLACE,
+    NOT_PROCESSED, PayloadId, SCARCE_BYTES, SLOTS_FULL, STREAM, TLS_FAILED, TargetId, WireBytes,
 };
 pub use lent_buffers::LentBuffers;
 pub use lingering::Lingering;
+pub use options::IoOptions;
 pub use uring::Uring;

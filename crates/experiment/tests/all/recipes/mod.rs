@@ -1,4 +1,5 @@
 //! Recipes: their rules, and those of the program with the servers that are installed.
 
+mod extra_lines;
 mod installed;
 mod rules;

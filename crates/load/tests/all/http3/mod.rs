@@ -1,5 +1,7 @@
 //! Loads over HTTP/3, on both event loops.
 
+mod attacks;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
