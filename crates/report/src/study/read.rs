@@ -195,7 +195,7 @@ mod tests {
   1  3-9    wrk   http://near:8080/     96        8     30.0s       2,303  46.3ms  528ms  3 timeout
 
 Impossible mean
-- wrk with 96 connections (lines 3 to 9): 2,302.67 requests/s x 46.27 ms = 106.5 requests in flight, and
+- wrk with 96 connections (lines 3 to 9): 2,302.67 requests/s x 46.27 ms = 106.5 requests in flight, and there
 ";
         assert!(text.starts_with(head), "{text}");
         assert!(text.ends_with("\nNot all there\n- lines 20 to 22: nothing\n"));

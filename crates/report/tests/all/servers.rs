@@ -93,7 +93,7 @@ fn connections_that_a_subject_closes_stand_beside_its_figures_and_before_what_it
         "unknown (extra lines)",
         // The name of a subject stays as it is at the beginning of a sentence.
         "<li>balance at connections=96 needed a new connection for each request",
-        " judged together: the chance of any false difference",
+        " is judged as a whole: the chance of any false difference",
     ] {
         assert!(page.contains(text), "{text}");
     }

@@ -7,7 +7,7 @@ use super::{Fate, requests, responses};
 const BEGINNING: &str = "\
 # Odd messages
 
-What do `weigh balance` and `weigh load` do with ambiguous and odd messages of HTTP, and which \
+What do `weigh balance` and `weigh load` do with ambiguous and unusual HTTP messages, and which \
 section of an RFC says so? A test sends every row, and pairs of rows, over both event loops, over \
 HTTP/1.1 and HTTP/2, and holds the outcomes against this page.
 
@@ -52,7 +52,7 @@ pub fn page() -> String {
     let _ = writeln!(out, "\n## Requests to the balancer");
     let _ = writeln!(
         out,
-        "\nA field in another version of HTTP than the one that has it is `–`."
+        "\n`–` means that this version of HTTP has no such message."
     );
     let parts = [
         ("method", &requests::METHODS[..]),
@@ -83,7 +83,7 @@ pub fn page() -> String {
         "\nIn HTTP/1.0, `Host` may be missing (RFC 9112, 3.2), any transfer coding is 400 (RFC 9112, \
          6.1), and POST and PUT without a length are 411 (RFC 1945, 8.3). `*` is good for OPTIONS (RFC \
          9112, 3.2.4). OPTIONS and TRACE with `Max-Forwards: 0` are answered by the balancer, with 200 \
-         and 501; a larger number goes on less one (RFC 9110, 7.6.2)."
+         and 501; a larger number is decremented (RFC 9110, 7.6.2)."
     );
     let _ = writeln!(out, "\n## Answers of servers");
     for (name, rows) in [
@@ -113,8 +113,9 @@ pub fn page() -> String {
         out,
         "\nAnswers to HEAD, and 204 and 304, end with their head, whatever their framing fields say \
          (RFC 9112, 6.3); a load counts bytes behind them as `read`. The balancer drops framing fields \
-         that are malformed or contradict each other, and all of them from 1xx and 204. Chunks of an \
-         HTTP/1.0 answer are 502, and good over a load, which closes the connection (RFC 9112, 6.1)."
+         that are malformed or contradict each other, and all of them from 1xx and 204. A chunked \
+         HTTP/1.0 answer is 502 in the balancer, and good in a load, which closes the connection (RFC \
+         9112, 6.1)."
     );
     page
 }
