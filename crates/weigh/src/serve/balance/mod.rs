@@ -53,7 +53,7 @@ fn wrong(error: ConfigError) -> Failure {
 
 fn not_started(error: BalancerError) -> Failure {
     match error {
-        BalancerError::Loop(_) => Failure::failed(error),
+        BalancerError::Loop(_) | BalancerError::Thread(_) => Failure::failed(error),
         BalancerError::Access { source, .. } => Failure::file(*source),
         _ => Failure::words(error),
     }
