@@ -207,7 +207,7 @@ fn drivers_are_weighed_against_each_other_with_the_engine_as_a_process_of_its_ow
         "sleepy",
         "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\nsleep 0.2\n\
          echo \"Running 1s test @ $1\"\necho '  1 threads and 4 connections'\n\
-         echo '  100 requests in 1.00s, 1.00KB read'\necho 'Requests/sec:    100.00'\n",
+         echo '  100 requests in 1.00s, 1.00KB read'\necho 'Requests/sec:    100.00'\necho 'Transfer/sec:      1.00KB'\n",
     );
     let document = run(&place).none_failed();
     let of = |metric: &str| {
@@ -239,7 +239,7 @@ fn slow_answers_get_long_runs_and_a_warning_where_these_are_still_short() {
         "slow",
         "echo \"Running ${2}s test @ $1\"\necho '  1 threads and 4 connections'\n\
          echo \"  $((20 * $2)) requests in ${2}.00s, 1.00KB read\"\n\
-         echo 'Requests/sec:     20.00'\n",
+         echo 'Requests/sec:     20.00'\necho 'Transfer/sec:      1.00KB'\n",
     );
     let warnings = |window: &str| {
         experiment(
@@ -274,7 +274,7 @@ fn slow_answers_get_long_runs_and_a_warning_where_these_are_still_short() {
         "echo \"Running ${2}s test @ $1\"\necho '  1 threads and 4 connections'\n\
          if [ $2 = 1 ]; then echo '  0 requests in 1.00s, 0.00KB read'; else\n\
          echo \"  $((4 * $2)) requests in ${2}.00s, 1.00KB read\"; fi\n\
-         echo 'Requests/sec:      4.00'\n",
+         echo 'Requests/sec:      4.00'\necho 'Transfer/sec:      1.00KB'\n",
     );
     let (count, duration_s, said) = warnings("10s");
     assert_eq!((count, duration_s), (1, 10.0));
