@@ -33,3 +33,9 @@ pub enum Fate {
 
 /// 400 (Bad Request).
 pub const BAD: Fate = Fate::Refused(&[400]);
+
+/// Fails with the first 40 of them, if there are any.
+pub fn none_is_wrong(wrong: &[String]) {
+    let first = wrong[..wrong.len().min(40)].join("\n");
+    assert!(wrong.is_empty(), "{} are wrong:\n{first}", wrong.len());
+}

@@ -145,17 +145,7 @@ fn requests_of_odd_clients_have_the_outcome_that_the_rfcs_ask_for() {
         let threads = BOTH.map(|io| scope.spawn(move || every_request(io)));
         threads.map(|thread| thread.join().unwrap()).concat()
     });
-    assert!(
-        wrong.is_empty(),
-        "{} are wrong:\n{}",
-        wrong.len(),
-        wrong
-            .iter()
-            .take(40)
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join("\n")
-    );
+    testing::odd::none_is_wrong(&wrong);
 }
 
 /// Clients that leave in the middle: nothing reaches a back end as a whole, and nothing stays.
