@@ -33,10 +33,11 @@ pub use journal::{
     WarmUpChoice, condition_of_load, first_number_above_limit, trials_by_load,
 };
 pub use load::{
-    AcceptQueue, Answered, Batch, ClientPauses, ClientReading, ErrorCounts, FIRST_ANSWER, Fairness,
-    HostReading, LATE_S, LoadReading, LoadRow, NO_PORT, Negotiated, Offered, Pacing, Pause, Peaks,
-    QuicCongestion, QuicReading, RATE_MAX_PER_S, RequestReading, START_LATE_US, Silence, Slice,
-    StageReading, StatusCount, ThreadReading, TlsReading, Wrong, WrongKind, is_same_congestion,
+    AcceptQueue, Answered, Batch, ClientPauses, ClientReading, ConnectionsRow, ErrorCounts,
+    ExchangeEnd, FIRST_ANSWER, Fairness, HostReading, LATE_S, LagBase, LastingReading, LoadReading,
+    LoadRow, NO_PORT, Negotiated, Offered, Pacing, Pause, Peaks, QuicCongestion, QuicReading,
+    RATE_MAX_PER_S, RequestReading, START_LATE_US, Silence, Slice, StageReading, StatusCount,
+    ThreadReading, TlsReading, TrafficKind, Wrong, WrongKind, is_same_congestion,
 };
 pub use machine::{
     Access, BottleneckReading, BottleneckSample, CPU_TICK_S, Change, ContainerSource, CpuSample,

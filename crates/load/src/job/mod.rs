@@ -15,6 +15,7 @@ pub(crate) mod fields;
 mod serde_as;
 pub(crate) mod share;
 pub(crate) mod target;
+pub(crate) mod traffic;
 mod validate;
 
 pub use validate::JobError;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::expect::Expect;
 use crate::job::fields;
 use crate::job::serde_as;
+use crate::job::traffic::Traffic;
 
 /// A request and the answers that count as good.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -138,6 +139,9 @@ pub struct Target {
     /// Requests after which a connection is closed and opened anew; `None`: as the job says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_connection: Option<u64>,
+    /// What is said on its connections.
+    #[serde(default, skip_serializing_if = "Traffic::is_answers")]
+    pub traffic: Traffic,
 }
 
 impl Target {
@@ -153,6 +157,7 @@ impl Target {
             http2: None,
             http3: None,
             requests_per_connection: None,
+            traffic: Traffic::Answers,
         }
     }
 

@@ -1,0 +1,136 @@
+//! What is said on a target's connections, besides requests with one answer.
+
+use std::time::Duration;
+
+use readings::TrafficKind;
+use serde::{Deserialize, Serialize};
+
+use super::serde_as;
+
+/// What is said on connections. All targets of a job with one that is not [`Traffic::Answers`] are
+/// served by the worker for exchanges that last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Traffic {
+    /// Requests with one answer each.
+    #[default]
+    Answers,
+    /// Each request is answered by a stream of events.
+    Events(Events),
+    /// WebSocket messages; the request is that of the handshake.
+    WebSocket(WebSocket),
+    /// gRPC calls, over HTTP/2.
+    Grpc(Grpc),
+}
+
+impl Traffic {
+    /// Its kind.
+    pub fn kind(&self) -> TrafficKind {
+        match self {
+            Traffic::Answers => TrafficKind::Answers,
+            Traffic::Events(_) => TrafficKind::Events,
+            Traffic::WebSocket(_) => TrafficKind::WebSocket,
+            Traffic::Grpc(_) => TrafficKind::Grpc,
+        }
+    }
+
+    /// Whether requests have one answer each.
+    pub fn is_answers(&self) -> bool {
+        matches!(self, Traffic::Answers)
+    }
+}
+
+/// How a stream is cut into events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventFormat {
+    /// By the answer's `Content-Type`: `text/event-stream`, a type of JSON lines, or reads.
+    #[default]
+    Auto,
+    /// Server-sent events (HTML standard, 9.2).
+    Sse,
+    /// Lines that are not empty: NDJSON, JSON Lines.
+    Lines,
+    /// Each read of content is one event: chunks of a format that is not known.
+    Reads,
+}
+
+/// Streams of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Events {
+    /// How events are told apart.
+    pub format: EventFormat,
+    /// The pace of the sender, where its events do not say when they are due.
+    #[serde(with = "serde_as::option_ns")]
+    pub pace: Option<Duration>,
+    /// The gap above which it is a stall; `None` for ten paces.
+    #[serde(with = "serde_as::option_ns")]
+    pub stall: Option<Duration>,
+}
+
+/// What a WebSocket connection does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WebSocketRole {
+    /// It sends messages, each of which comes back.
+    #[default]
+    Echo,
+    /// It receives what others send.
+    Receive,
+}
+
+/// WebSocket connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WebSocket {
+    pub role: WebSocketRole,
+    /// Messages of a connection that are not answered yet, at most; at least 1.
+    pub in_flight: u32,
+    /// Bytes of a message.
+    pub message_bytes: u32,
+    /// Binary messages instead of text.
+    pub is_binary: bool,
+    /// Whether `permessage-deflate` is offered (RFC 7692).
+    pub deflate: bool,
+    /// Whether the due messages of an open loop belong to their connections in turn, so that one
+    /// that stalls keeps its own waiting. Otherwise any connection takes them.
+    pub paced_by_connection: bool,
+}
+
+impl Default for WebSocket {
+    fn default() -> Self {
+        Self {
+            role: WebSocketRole::Echo,
+            in_flight: 1,
+            message_bytes: 32,
+            is_binary: false,
+            deflate: false,
+            paced_by_connection: false,
+        }
+    }
+}
+
+/// The messages of a gRPC method, from the client's side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// One message each way.
+    #[default]
+    Unary,
+    /// One message, then a stream of the server's.
+    ServerStream,
+    /// A stream of the client's, then one message.
+    ClientStream,
+    /// A message is sent when the one before was answered.
+    Both,
+}
+
+/// gRPC calls; the target's requests have the messages, without their prefixes, as bodies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Grpc {
+    pub call: CallKind,
+    /// Messages that the client sends in a call, of a stream of its own.
+    pub messages: u32,
+    /// `grpc-timeout`; calls that are not over by then fail.
+    #[serde(with = "serde_as::option_ns")]
+    pub deadline: Option<Duration>,
+}

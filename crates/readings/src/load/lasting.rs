@@ -1,0 +1,163 @@
+//! What a load of exchanges that last measured: streams of events, WebSockets, gRPC calls.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Histogram;
+use crate::sums::add_count;
+
+/// What is said on connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrafficKind {
+    /// Requests with one answer each.
+    #[default]
+    Answers,
+    /// Answers that are streams of events.
+    Events,
+    /// WebSocket messages.
+    WebSocket,
+    /// gRPC calls.
+    Grpc,
+}
+
+impl TrafficKind {
+    /// Whether requests have one answer each.
+    pub fn is_answers(&self) -> bool {
+        *self == TrafficKind::Answers
+    }
+}
+
+/// What the lag of messages is counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LagBase {
+    /// The due times that the sender wrote into its messages, by the same clock.
+    Sender,
+    /// The same by another clock: the least lag of each exchange counts as 0.
+    SenderOfOtherClock,
+    /// The first message and the pace that the user named.
+    Pace,
+}
+
+/// Exchanges with messages, and connections that last, in the measured windows.
+///
+/// WebSocket echoes and unary gRPC calls are requests of the load ([`super::LoadReading::requests`]);
+/// here stands what a request with one answer does not have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LastingReading {
+    /// What was said.
+    pub traffic: TrafficKind,
+    /// Exchanges that opened in the whole load: streams, WebSockets, calls.
+    pub opened: u64,
+    /// The fewest that were open at the end of a measured window.
+    pub open_min: u64,
+    /// Messages received, of exchanges with several for a request.
+    pub messages: u64,
+    /// Their bytes, framing excluded.
+    pub message_bytes: u64,
+    /// From the request to the first message, ns.
+    pub first_message: Histogram,
+    /// Between two messages of an exchange, ns.
+    pub gap: Histogram,
+    /// How late messages arrived, ns; empty where no due times are known.
+    pub lag: Histogram,
+    /// What [`Self::lag`] is counted from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_base: Option<LagBase>,
+    /// Gaps above the bound: ten paces, or what the user named.
+    pub stalls: u64,
+    /// The longest gap, s.
+    pub stall_longest_s: f64,
+    /// Numbers that never came.
+    pub lost: u64,
+    /// Messages that came together with the one before, although they were due at least half a pace
+    /// later: something on the way held them back.
+    pub merged: u64,
+    /// Numbers that came before a smaller one.
+    pub reordered: u64,
+    /// Numbers that came twice.
+    pub repeated: u64,
+    /// How exchanges ended, the most frequent first.
+    pub ends: Vec<ExchangeEnd>,
+    /// From the loss of a connection to its next one being open, ns.
+    pub reconnect: Histogram,
+    /// Losses and reconnections over time, where rows were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<ConnectionsRow>,
+}
+
+/// How exchanges ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExchangeEnd {
+    /// `end` as the format says, `retired`, `close 1001`, `grpc-status 14`, `closed`, `reset`, ...
+    pub how: String,
+    /// Whether it was cut: neither client nor format ended it.
+    pub is_cut: bool,
+    pub count: u64,
+}
+
+/// Connections in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionsRow {
+    /// From the start of the measured window, s.
+    pub start_s: f64,
+    /// Open at its end.
+    pub open: u64,
+    /// Cut in it.
+    pub cut: u64,
+    /// Opened in it.
+    pub opened: u64,
+}
+
+impl LastingReading {
+    /// Counts the end of an exchange.
+    pub fn count_end(&mut self, how: &str, is_cut: bool, count: u64) {
+        match self.ends.iter_mut().find(|one| one.how == how) {
+            Some(known) => add_count(&mut known.count, count),
+            None => self.ends.push(ExchangeEnd {
+                how: how.to_owned(),
+                is_cut,
+                count,
+            }),
+        }
+    }
+
+    /// Exchanges that were cut.
+    pub fn cut(&self) -> u64 {
+        let cut = self.ends.iter().filter(|one| one.is_cut);
+        cut.map(|one| one.count).sum()
+    }
+
+    /// Adds what another thread or host measured.
+    pub fn add(&mut self, part: &LastingReading) {
+        add_count(&mut self.opened, part.opened);
+        add_count(&mut self.open_min, part.open_min);
+        add_count(&mut self.messages, part.messages);
+        add_count(&mut self.message_bytes, part.message_bytes);
+        self.first_message.merge(&part.first_message);
+        self.gap.merge(&part.gap);
+        self.lag.merge(&part.lag);
+        self.lag_base = self.lag_base.or(part.lag_base);
+        add_count(&mut self.stalls, part.stalls);
+        self.stall_longest_s = self.stall_longest_s.max(part.stall_longest_s);
+        add_count(&mut self.lost, part.lost);
+        add_count(&mut self.merged, part.merged);
+        add_count(&mut self.reordered, part.reordered);
+        add_count(&mut self.repeated, part.repeated);
+        for end in &part.ends {
+            self.count_end(&end.how, end.is_cut, end.count);
+        }
+        self.ends.sort_by_key(|one| std::cmp::Reverse(one.count));
+        self.reconnect.merge(&part.reconnect);
+        for (at, row) in part.connections.iter().enumerate() {
+            match self.connections.get_mut(at) {
+                Some(sum) => {
+                    add_count(&mut sum.open, row.open);
+                    add_count(&mut sum.cut, row.cut);
+                    add_count(&mut sum.opened, row.opened);
+                }
+                None => self.connections.push(*row),
+            }
+        }
+    }
+}
