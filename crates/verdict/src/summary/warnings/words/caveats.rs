@@ -9,8 +9,8 @@ use super::{kept_by_other, new_connections, setting_words};
 use crate::metric::words::shown_change;
 use crate::summary::ranking::words::short;
 use crate::trial::lag::words::others as others_took;
+use crate::trial::pauses::words::lower;
 use crate::{NoiseFloor, Place, Warning, WarningEffect, with_effect};
-use readings::text::compact::time;
 use readings::text::joined;
 
 /// What changes the answer: a line for each kind, the gravest first, each for all subjects that it is
@@ -217,9 +217,8 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
         ),
         Warning::ClientPauses { found, .. } => match found.p99_us_without {
             Some(without) => format!(
-                "The client's CPU paused: without that p99 of {at} is {}, not {}.",
-                time(without),
-                time(found.p99_us)
+                "The client's CPU paused: without that p99 of {at} is {}.",
+                lower(found.p99_us, without)
             ),
             None => format!(
                 "The client's CPU paused so often that p99 of {at} shows the client, not the server."

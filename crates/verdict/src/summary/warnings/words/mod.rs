@@ -14,7 +14,7 @@ use crate::summary::place::words::place;
 use crate::summary::settings::words::setting as setting_words;
 use crate::trial::drift::words::drift;
 use crate::trial::lag::words::{END_OTHERS, others};
-use crate::trial::pauses::words::without_pauses;
+use crate::trial::pauses::words::without_pauses_in_blocks;
 use readings::text::compact::three_digits;
 use readings::text::joined;
 
@@ -146,7 +146,7 @@ fn worded(warning: &Warning, name: &dyn Fn(&Place) -> String) -> String {
             rate(*offered_per_s)
         ),
         Warning::ClientPauses { at, found } => {
-            format!("{}: {}", name(at), without_pauses(found))
+            format!("{}: {}", name(at), without_pauses_in_blocks(found))
         }
         Warning::Errors {
             at,
