@@ -4,6 +4,7 @@
 use net::http::HttpError;
 use readings::{HttpVersion, Wrong};
 
+use super::events::Events;
 use super::{Ending, Kind, Note, Times};
 use crate::http::Http;
 use crate::http::session::Fields;
@@ -13,6 +14,7 @@ use crate::job::traffic::Traffic;
 #[derive(Debug)]
 pub(crate) enum Lasting {
     Answer(Http),
+    Events(Box<Events>),
 }
 
 /// Calls a method of the exchange, whatever its kind.
@@ -20,6 +22,7 @@ macro_rules! each {
     ($self:expr, $exchange:ident => $call:expr) => {
         match $self {
             Lasting::Answer($exchange) => $call,
+            Lasting::Events($exchange) => $call,
         }
     };
 }
@@ -31,7 +34,8 @@ impl Kind for Lasting {
 
     fn new(target: &Target) -> Self {
         match &target.traffic {
-            Traffic::Answers | Traffic::Events(_) | Traffic::WebSocket(_) | Traffic::Grpc(_) => {
+            Traffic::Events(_) => Lasting::Events(Box::new(Events::new(target))),
+            Traffic::Answers | Traffic::WebSocket(_) | Traffic::Grpc(_) => {
                 Lasting::Answer(Http::new(target))
             }
         }
@@ -97,8 +101,8 @@ impl Kind for Lasting {
         each!(self, one => one.last_sign())
     }
 
-    fn over(&mut self, times: Times, note: impl FnMut(Note)) {
-        each!(self, one => one.over(times, note));
+    fn over(&mut self, times: Times, is_complete: bool, note: impl FnMut(Note)) {
+        each!(self, one => one.over(times, is_complete, note));
     }
 
     fn ending(&self) -> Option<Ending> {
