@@ -474,7 +474,7 @@ impl<I: Io> Worker<I> {
                 ("text/plain", all.to_base64())
             }
             Asked::Lateness => {
-                self.publish();
+                self.publish_lateness();
                 let all = merged(&self.all, |own| &own.lateness);
                 ("text/plain", all.to_base64())
             }

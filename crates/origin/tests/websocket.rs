@@ -314,8 +314,8 @@ fn all_members_of_a_topic_get_what_one_sends() {
         until(origin, "joined", |stats| {
             stats.members == MEMBERS as u64 + 1
         });
-        for at in 0..MEMBERS {
-            members[at].text(&format!("from {at}"));
+        for (at, member) in members.iter_mut().enumerate() {
+            member.text(&format!("from {at}"));
         }
         let mut expected: Vec<String> = (0..MEMBERS).map(|at| format!("from {at}")).collect();
         expected.sort();

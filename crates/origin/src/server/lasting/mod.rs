@@ -17,8 +17,13 @@ pub(super) use topics::Mailbox;
 
 pub(crate) use table::LastingId;
 
+/// How often it is published how late messages were.
+const PUBLISH_NS: u64 = 20_000_000;
 /// How many exchanges are served between two looks at the sockets.
-const BATCH: usize = 32;
+const BATCH: usize = 64;
+/// After so many sends there is a look at the sockets: until then the sends may not be submitted, and
+/// each takes the kernel some microseconds.
+const SENDS_MAX: usize = 4;
 /// How many messages of an exchange that is late are written in a row.
 const MESSAGES_IN_A_ROW: usize = 64;
 /// With this many bytes queued for a client, its exchanges write no more until it has read.
@@ -35,7 +40,11 @@ pub(super) struct Exchanges {
     frames: Vec<u8>,
     /// HTTP/2 connections that have something to send.
     touched: Vec<ConnId>,
+    /// How many sends there were in this turn on HTTP/1.1 connections.
+    sends: usize,
     lateness: Histogram,
+    /// When they were last published, ns of CLOCK_MONOTONIC.
+    lateness_published_ns: u64,
     messages: u64,
     messages_held: u64,
     /// Messages that were lost because clients were too slow, or sent too much.
@@ -96,7 +105,11 @@ impl<I: Io> Worker<I> {
 
     /// Serves exchanges that are due.
     pub(super) fn turn_exchanges(&mut self) {
+        self.exchanges.sends = 0;
         for _ in 0..BATCH {
+            if self.exchanges.sends + self.exchanges.touched.len() >= SENDS_MAX {
+                break;
+            }
             let Some(id) = self.exchanges.table.pop_due(os::now_ns()) else {
                 break;
             };
@@ -125,6 +138,16 @@ impl<I: Io> Worker<I> {
         for due_ns in exchanges.written.drain(..) {
             exchanges.lateness.record_ns(now_ns.saturating_sub(due_ns));
         }
+        if now_ns > exchanges.lateness_published_ns + PUBLISH_NS {
+            exchanges.lateness_published_ns = now_ns;
+            self.publish_lateness();
+        }
+    }
+
+    /// Publishes how late messages were; it takes some microseconds.
+    pub(super) fn publish_lateness(&mut self) {
+        let own = &self.all[self.number];
+        super::counters::publish(&mut self.exchanges.lateness, &own.lateness);
     }
 
     fn advance(&mut self, id: LastingId) {
@@ -221,7 +244,6 @@ impl<I: Io> Worker<I> {
     pub(super) fn publish_exchanges(&mut self) {
         use std::sync::atomic::Ordering::Relaxed;
         let (exchanges, own) = (&mut self.exchanges, &self.all[self.number]);
-        super::counters::publish(&mut exchanges.lateness, &own.lateness);
         own.messages.store(exchanges.messages, Relaxed);
         own.messages_held.store(exchanges.messages_held, Relaxed);
         own.messages_lost.store(exchanges.lost, Relaxed);

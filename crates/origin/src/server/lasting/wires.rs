@@ -141,6 +141,7 @@ impl<I: Io> Worker<I> {
         match (entry.to, &mut entry.wire) {
             (AnswerTo::Http1(conn), Wire::Http1 { framing, persist }) => {
                 if !frames.is_empty() {
+                    self.exchanges.sends += 1;
                     self.send(conn, frames);
                 }
                 match entry.ending {
@@ -153,7 +154,9 @@ impl<I: Io> Worker<I> {
                 let Some(h2) = &mut self.clients[conn.slot()].h2 else {
                     return true;
                 };
-                self.exchanges.touched.push(conn);
+                if !self.exchanges.touched.contains(&conn) {
+                    self.exchanges.touched.push(conn);
+                }
                 let is_refused = entry.ending == Some(Ending::Refused);
                 let is_sent = unsent.is_empty() || is_refused;
                 if let Some(ending) = entry.ending.filter(|_| is_sent) {
