@@ -1,12 +1,15 @@
-//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2) and [HTTP/3](h3), and streams of events
-//! ([`SseParser`]); and one blocking request ([`fetch`]).
+//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2), [HTTP/3](h3), and what goes over it:
+//! streams of events ([`SseParser`]), [gRPC](grpc) and [WebSocket](ws); and one blocking request
+//! ([`fetch`]).
 
 pub mod fetch;
 mod field_section;
+pub mod grpc;
 mod h1;
 pub mod h2;
 pub mod h3;
 mod sse;
+pub mod ws;
 
 pub use field_section::FieldSection;
 pub use h1::{

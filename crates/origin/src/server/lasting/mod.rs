@@ -1,6 +1,8 @@
 //! The part of a thread that serves exchanges that last.
 
 mod table;
+mod taking;
+mod topics;
 mod wires;
 
 use net::{ConnId, Io, os};
@@ -9,11 +11,19 @@ use readings::Histogram;
 use super::{AnswerTo, Worker};
 use crate::lasting::{Plan, Step};
 use table::{Ending, Entry, Table, Wire};
+use topics::Topics;
+
+pub(super) use topics::Mailbox;
 
 pub(crate) use table::LastingId;
 
+/// How often it is published how late messages were.
+const PUBLISH_NS: u64 = 20_000_000;
 /// How many exchanges are served between two looks at the sockets.
-const BATCH: usize = 32;
+const BATCH: usize = 64;
+/// After so many sends there is a look at the sockets: until then the sends may not be submitted, and
+/// each takes the kernel some microseconds.
+const SENDS_MAX: usize = 4;
 /// How many messages of an exchange that is late are written in a row.
 const MESSAGES_IN_A_ROW: usize = 64;
 /// With this many bytes queued for a client, its exchanges write no more until it has read.
@@ -30,15 +40,29 @@ pub(super) struct Exchanges {
     frames: Vec<u8>,
     /// HTTP/2 connections that have something to send.
     touched: Vec<ConnId>,
+    /// How many sends there were in this turn on HTTP/1.1 connections.
+    sends: usize,
     lateness: Histogram,
+    /// When they were last published, ns of CLOCK_MONOTONIC.
+    lateness_published_ns: u64,
     messages: u64,
     messages_held: u64,
+    /// Messages that were lost because clients were too slow, or sent too much.
+    lost: u64,
+    topics: Topics,
+    /// What a client has sent to its topic, in frames.
+    sent: Vec<u8>,
+    /// What all clients' unfinished messages hold, bytes.
+    memory: usize,
 }
 
 impl Exchanges {
     /// When something is due, ns of CLOCK_MONOTONIC.
     pub(super) fn next_ns(&self) -> Option<u64> {
-        self.table.next_ns()
+        match self.topics.has_published() || !self.touched.is_empty() {
+            true => Some(0),
+            false => self.table.next_ns(),
+        }
     }
 }
 
@@ -53,16 +77,24 @@ impl<I: Io> Worker<I> {
     ) -> LastingId {
         let now_ns = os::now_ns();
         let arrived_ns = arrived_ns.map_or(now_ns, |at| at.min(now_ns));
+        let exchange = plan.begin(arrived_ns);
+        let (topic, first_ns) = (exchange.topic().cloned(), exchange.first_ns());
         let id = self.exchanges.table.insert(Entry {
-            exchange: plan.begin(arrived_ns),
+            exchange,
             to,
             wire,
             ending: None,
             is_blocked: false,
             held_until_ns: 0,
+            memory: 0,
             due_ns: None,
         });
-        self.exchanges.table.schedule(id, 0);
+        if let Some(topic) = topic {
+            self.exchanges.topics.join(&topic, id);
+        }
+        if let Some(first_ns) = first_ns {
+            self.exchanges.table.schedule(id, first_ns);
+        }
         id
     }
 
@@ -73,11 +105,18 @@ impl<I: Io> Worker<I> {
 
     /// Serves exchanges that are due.
     pub(super) fn turn_exchanges(&mut self) {
+        self.exchanges.sends = 0;
         for _ in 0..BATCH {
+            if self.exchanges.sends + self.exchanges.touched.len() >= SENDS_MAX {
+                break;
+            }
             let Some(id) = self.exchanges.table.pop_due(os::now_ns()) else {
                 break;
             };
             self.advance(id);
+        }
+        if self.exchanges.topics.has_published() {
+            self.deliver_published();
         }
         let mut touched = std::mem::take(&mut self.exchanges.touched);
         for conn in touched.drain(..) {
@@ -99,6 +138,16 @@ impl<I: Io> Worker<I> {
         for due_ns in exchanges.written.drain(..) {
             exchanges.lateness.record_ns(now_ns.saturating_sub(due_ns));
         }
+        if now_ns > exchanges.lateness_published_ns + PUBLISH_NS {
+            exchanges.lateness_published_ns = now_ns;
+            self.publish_lateness();
+        }
+    }
+
+    /// Publishes how late messages were; it takes some microseconds.
+    pub(super) fn publish_lateness(&mut self) {
+        let own = &self.all[self.number];
+        super::counters::publish(&mut self.exchanges.lateness, &own.lateness);
     }
 
     fn advance(&mut self, id: LastingId) {
@@ -113,13 +162,8 @@ impl<I: Io> Worker<I> {
         let mut message = std::mem::take(&mut self.exchanges.message);
         let mut frames = std::mem::take(&mut self.exchanges.frames);
         let next_ns = self.write_due(&mut entry, now_ns, &mut message, &mut frames);
-        let is_over = self.submit(id, &mut entry, &frames);
-        frames.clear();
-        (self.exchanges.message, self.exchanges.frames) = (message, frames);
-        if is_over {
-            return self.exchanges.table.remove(id);
-        }
-        self.exchanges.table.put_back(id, entry);
+        self.exchanges.message = message;
+        self.settle(id, entry, frames);
         if let Some(next_ns) = next_ns {
             self.exchanges.table.schedule(id, next_ns);
         }
@@ -150,6 +194,7 @@ impl<I: Io> Worker<I> {
                 Step::Message { due_ns } => self.count_message(entry, due_ns),
                 Step::Remark => {}
                 Step::Until(next_ns) => return Some(next_ns),
+                Step::Idle => return None,
                 Step::End => entry.ending = Some(Ending::Complete),
                 Step::Cut => entry.ending = Some(Ending::Cut),
             }
@@ -169,21 +214,28 @@ impl<I: Io> Worker<I> {
 
     /// Frees an exchange whose client is gone.
     pub(super) fn forget(&mut self, id: LastingId) {
-        self.exchanges.table.remove(id);
+        let entry = self.exchanges.table.take(id);
+        self.free(id, entry);
+    }
+
+    fn free(&mut self, id: LastingId, entry: Option<Entry>) {
+        let Some(entry) = entry else { return };
+        let exchanges = &mut self.exchanges;
+        if let Some(topic) = entry.exchange.topic() {
+            exchanges.topics.leave(topic, id);
+        }
+        exchanges.memory -= entry.memory;
+        exchanges.table.remove(id, &entry);
     }
 
     /// Frees all exchanges of a connection.
     pub(super) fn forget_all(&mut self, conn: ConnId) {
         let client = &mut self.clients[conn.slot()];
-        let own = client.exchange.take();
-        let streams = client
-            .h2
-            .as_mut()
-            .map(|h2| std::mem::take(&mut h2.exchanges));
-        for id in own
-            .into_iter()
-            .chain(streams.into_iter().flatten().map(|(_, id)| id))
-        {
+        if let Some(id) = client.exchange.take() {
+            return self.forget(id);
+        }
+        let Some(h2) = &mut client.h2 else { return };
+        for id in std::mem::take(&mut h2.exchanges).into_values().flatten() {
             self.forget(id);
         }
     }
@@ -192,9 +244,11 @@ impl<I: Io> Worker<I> {
     pub(super) fn publish_exchanges(&mut self) {
         use std::sync::atomic::Ordering::Relaxed;
         let (exchanges, own) = (&mut self.exchanges, &self.all[self.number]);
-        super::counters::publish(&mut exchanges.lateness, &own.lateness);
         own.messages.store(exchanges.messages, Relaxed);
         own.messages_held.store(exchanges.messages_held, Relaxed);
+        own.messages_lost.store(exchanges.lost, Relaxed);
+        let members = exchanges.topics.members();
+        own.members.store(members as u64, Relaxed);
         own.lasting.store(exchanges.table.len() as u64, Relaxed);
     }
 }

@@ -1,7 +1,9 @@
 //! How exchanges are laid on HTTP/1.1 connections and on streams of HTTP/2.
 
 use std::io::Write as _;
+use std::sync::OnceLock;
 
+use net::h2::ErrorCode;
 use net::{ConnId, Io};
 
 use super::super::{AnswerTo, Worker};
@@ -9,6 +11,9 @@ use super::{Ending, Entry, LastingId, UNSENT_MAX, Wire};
 use crate::h2::H2Page;
 use crate::lasting::{Framing, Plan};
 use crate::pages::{ConnectionReuse, StreamPage};
+
+/// The head of the answers to all gRPC calls.
+static CALL_HEAD: OnceLock<H2Page> = OnceLock::new();
 
 impl<I: Io> Worker<I> {
     /// Begins an exchange on an HTTP/1.1 connection, whose later requests wait for its end.
@@ -24,11 +29,12 @@ impl<I: Io> Worker<I> {
         let (head_only, is_http_1_0) = (request.method == "HEAD", request.is_http_1_0);
         client.last.clear();
         // HTTP/1.0 has no chunks.
-        let (framing, persist) = match is_http_1_0 {
+        let (framing, persist) = match is_http_1_0 || plan.is_tunnel() {
             true => (Framing::Bare, ConnectionReuse::Closed),
             false => (Framing::Chunked, persist),
         };
         client.closing = head_only && persist.closes();
+        client.is_tunnel = plan.is_tunnel();
         client.is_held = !head_only;
         self.send(conn, &plan.head(framing, persist));
         if head_only {
@@ -49,15 +55,22 @@ impl<I: Io> Worker<I> {
         head_only: bool,
         arrived_ns: Option<u64>,
     ) {
-        let head = plan.head(Framing::Bare, ConnectionReuse::Kept);
-        let page = H2Page::of(&head);
+        let head = || H2Page::of(&plan.head(Framing::Bare, ConnectionReuse::Kept));
+        let own;
+        let page = match &plan {
+            Plan::Call(_) => CALL_HEAD.get_or_init(head),
+            _ => {
+                own = head();
+                &own
+            }
+        };
         let Some(h2) = &mut self.clients[conn.slot()].h2 else {
             return;
         };
         if head_only {
-            return h2.answer(stream, &page);
+            return h2.answer(stream, page);
         }
-        if !h2.open_answer(stream, &page) {
+        if !h2.open_answer(stream, page, plan.is_tunnel()) {
             return;
         }
         let to = AnswerTo::Http2(conn, stream);
@@ -67,7 +80,7 @@ impl<I: Io> Worker<I> {
         };
         let id = self.begin_exchange(plan, arrived_ns, to, wire);
         if let Some(h2) = &mut self.clients[conn.slot()].h2 {
-            h2.exchanges.insert(stream, id);
+            h2.exchanges.insert(stream, Some(id));
         }
     }
 
@@ -128,6 +141,7 @@ impl<I: Io> Worker<I> {
         match (entry.to, &mut entry.wire) {
             (AnswerTo::Http1(conn), Wire::Http1 { framing, persist }) => {
                 if !frames.is_empty() {
+                    self.exchanges.sends += 1;
                     self.send(conn, frames);
                 }
                 match entry.ending {
@@ -140,9 +154,26 @@ impl<I: Io> Worker<I> {
                 let Some(h2) = &mut self.clients[conn.slot()].h2 else {
                     return true;
                 };
-                self.exchanges.touched.push(conn);
-                if let Some(ending) = entry.ending.filter(|_| unsent.is_empty()) {
-                    h2.end_answer(stream, ending == Ending::Complete);
+                if !self.exchanges.touched.contains(&conn) {
+                    self.exchanges.touched.push(conn);
+                }
+                let is_refused = entry.ending == Some(Ending::Refused);
+                let is_sent = unsent.is_empty() || is_refused;
+                if let Some(ending) = entry.ending.filter(|_| is_sent) {
+                    if let Some(fields) = entry.exchange.trailers()
+                        && ending == Ending::Complete
+                    {
+                        h2.end_with_trailers(stream, &fields);
+                        return true;
+                    }
+                    h2.end_answer(
+                        stream,
+                        match ending {
+                            Ending::Complete => None,
+                            Ending::Cut => Some(ErrorCode::InternalError),
+                            Ending::Refused => Some(ErrorCode::EnhanceYourCalm),
+                        },
+                    );
                     return true;
                 }
                 entry.is_blocked |= !unsent.is_empty();
@@ -172,7 +203,8 @@ impl<I: Io> Worker<I> {
         if !client.closing {
             return self.continue_answers(conn);
         }
-        client.may_send |= client.is_paused;
+        // The client of a tunnel sends until it has seen the end.
+        client.may_send |= client.is_paused || client.is_tunnel;
         if self.io.queued(conn) == 0 {
             self.end(conn);
         }
@@ -182,6 +214,9 @@ impl<I: Io> Worker<I> {
     pub(in crate::server) fn unblock(&mut self, conn: ConnId) {
         let client = &mut self.clients[conn.slot()];
         if let Some(id) = client.exchange {
+            if std::mem::take(&mut client.is_choked) {
+                self.io.resume(conn);
+            }
             let entry = self.exchanges.table.get(id);
             if entry.is_some_and(|entry| entry.is_blocked) {
                 self.wake(id);
