@@ -88,7 +88,8 @@ impl<F: FnMut(&[u8]) -> Asked> Server<F> {
         };
         let mut found: Vec<FileDescriptorProto> = Vec::new();
         let mut wanted = BTreeSet::new();
-        let mut known = BTreeSet::new();
+        // Names of files that came, and of those that were asked for.
+        let (mut known, mut asked) = (BTreeSet::new(), BTreeSet::new());
         let mut encoded = files.map(|files| files.files).unwrap_or_default();
         loop {
             for bytes in encoded {
@@ -103,15 +104,14 @@ impl<F: FnMut(&[u8]) -> Asked> Server<F> {
             }
             let next = loop {
                 match wanted.pop_first() {
-                    Some(name) if known.contains(&name) => {}
+                    Some(name) if known.contains(&name) || asked.contains(&name) => {}
                     next => break next,
                 }
             };
             let Some(file) = next else { break };
             let response = self.ask(Question::File(file.clone()))?;
             encoded = response.files.map(|files| files.files).unwrap_or_default();
-            // Otherwise it would be asked for ever.
-            known.insert(file);
+            asked.insert(file);
         }
         let mut pool = DescriptorPool::new();
         pool.add_file_descriptor_protos(found).map_err(wrong)?;

@@ -1,4 +1,5 @@
 //! Methods, messages and mistakes, by a schema in files and by one that a server gives.
+#![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -77,8 +78,9 @@ fn json_becomes_the_message_that_the_files_describe() {
     assert!(!method.is_client_stream() && !method.is_server_stream());
     let json = r#"{"customerName": "Ada", "items": [{"count": 2, "price": {"cents": "300"}}],
                    "gifts": {"a": {"count": 1}}, "placed": "2026-01-02T03:04:05Z", "state": "PAID"}"#;
-    let expected = b"\x0a\x03Ada\x12\x07\x08\x02\x12\x03\x08\xac\x02\x1a\x07\x0a\x01a\x12\x02\x08\x01\
-                     \x22\x06\x08\xa5\xb5\xdc\xca\x06\x28\x01";
+    let expected =
+        b"\x0a\x03Ada\x12\x07\x08\x02\x12\x03\x08\xac\x02\x1a\x07\x0a\x01a\x12\x02\x08\x01\
+                     \x22\x06\x08\xa5\xeb\xdc\xca\x06\x28\x01";
     assert_eq!(method.message(json).unwrap(), expected);
     // Names as in the file are as good.
     let own = method.message(r#"{"customer_name": "Ada"}"#).unwrap();
@@ -97,10 +99,22 @@ fn mistakes_in_a_message_are_named_with_their_place() {
     let folder = folder();
     let method = place(&folder);
     for (json, what) in [
-        (r#"{"costumerName": 1}"#, "costumerName: the message shop.v1.Order has no such field; did you mean `customer_name`?"),
-        (r#"{"items": [{}, {"cuont": 1}]}"#, "items[1].cuont: the message shop.v1.Item has no such field; did you mean `count`?"),
-        (r#"{"gifts": {"a": {"price": {"x": 1}}}}"#, "gifts.a.price.x: the message shop.common.Money has no such field; known fields: `cents`"),
-        ("{\"customer_name\":\n  7}", "not a message shop.v1.Order: invalid type: integer `7`, expected a string at line 2"),
+        (
+            r#"{"costumerName": 1}"#,
+            "costumerName: the message shop.v1.Order has no such field; did you mean `customer_name`?",
+        ),
+        (
+            r#"{"items": [{}, {"cuont": 1}]}"#,
+            "items[1].cuont: the message shop.v1.Item has no such field; did you mean `count`?",
+        ),
+        (
+            r#"{"gifts": {"a": {"price": {"x": 1}}}}"#,
+            "gifts.a.price.x: the message shop.common.Money has no such field; known fields: `cents`",
+        ),
+        (
+            "{\"customer_name\":\n  7}",
+            "not a message shop.v1.Order: invalid type: integer `7`, expected a string at line 2",
+        ),
         (r#"{"items": [{"count": 3000000000}]}"#, "line 1 column"),
         (r#"{"state": "PAYED"}"#, "line 1 column"),
         ("{", "EOF while parsing an object at line 1 column 1"),
@@ -141,10 +155,22 @@ fn a_wrong_file_is_named_with_the_line() {
         let found = from_files(&name("a.B/C"), &files(folder.path()), &[]);
         found.unwrap_err().to_string()
     };
-    std::fs::write(folder.path().join("orders.proto"), "syntax = \"proto3\";\n\nmessage {").unwrap();
+    std::fs::write(
+        folder.path().join("orders.proto"),
+        "syntax = \"proto3\";\n\nmessage {",
+    )
+    .unwrap();
     assert!(said().contains("orders.proto:3:9"), "{}", said());
-    std::fs::write(folder.path().join("orders.proto"), "syntax = \"proto3\";\nimport \"no.proto\";").unwrap();
-    assert!(said().contains("orders.proto:2:1") && said().contains("no.proto"), "{}", said());
+    std::fs::write(
+        folder.path().join("orders.proto"),
+        "syntax = \"proto3\";\nimport \"no.proto\";",
+    )
+    .unwrap();
+    assert!(
+        said().contains("orders.proto:2:1") && said().contains("no.proto"),
+        "{}",
+        said()
+    );
     std::fs::remove_file(folder.path().join("orders.proto")).unwrap();
     assert!(said().contains("orders.proto"), "{}", said());
 }
@@ -164,7 +190,9 @@ fn answer(message: &[u8], services: &[(&str, &str)], files: &[(&str, Vec<u8>)]) 
         3 => Some(text),
         4 => services.iter().find(|one| one.0 == text).map(|one| one.1),
         _ => {
-            let listed = services.iter().flat_map(|one| field(1, &field(1, one.0.as_bytes())));
+            let listed = services
+                .iter()
+                .flat_map(|one| field(1, &field(1, one.0.as_bytes())));
             return field(6, &listed.collect::<Vec<_>>());
         }
     };
@@ -179,10 +207,15 @@ fn a_server_gives_the_files_one_by_one() {
     let folder = folder();
     let mut compiler = protox::Compiler::new([folder.path()]).unwrap();
     compiler.include_imports(true);
-    compiler.open_file(folder.path().join("orders.proto")).unwrap();
+    compiler
+        .open_file(folder.path().join("orders.proto"))
+        .unwrap();
     let set = compiler.file_descriptor_set();
-    let files: Vec<(&str, Vec<u8>)> =
-        set.file.iter().map(|one| (one.name(), one.encode_to_vec())).collect();
+    let files: Vec<(&str, Vec<u8>)> = set
+        .file
+        .iter()
+        .map(|one| (one.name(), one.encode_to_vec()))
+        .collect();
     let services = [("shop.v1.Orders", "orders.proto")];
     // Only the older version of the service.
     let mut asked = Vec::new();
@@ -190,11 +223,17 @@ fn a_server_gives_the_files_one_by_one() {
         asked.push(path.contains("v1alpha"));
         match path.contains("v1alpha") {
             true => Ok(vec![answer(message, &services, &files)]),
-            false => Err(NotAsked::Status { status: 12, message: "unknown service".into() }),
+            false => Err(NotAsked::Status {
+                status: 12,
+                message: "unknown service".into(),
+            }),
         }
     };
     let method = from_server(&name("shop.v1.Orders/Place"), &mut ask).unwrap();
-    assert_eq!(method.message(r#"{"customer_name": "Ada"}"#).unwrap(), b"\x0a\x03Ada");
+    assert_eq!(
+        method.message(r#"{"customer_name": "Ada"}"#).unwrap(),
+        b"\x0a\x03Ada"
+    );
     let error = from_server(&name("shop.v1.Order/Place"), &mut ask).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -205,7 +244,10 @@ fn a_server_gives_the_files_one_by_one() {
 
 #[test]
 fn a_server_without_reflection_says_so() {
-    let refused = NotAsked::Status { status: 12, message: "unknown service".into() };
+    let refused = NotAsked::Status {
+        status: 12,
+        message: "unknown service".into(),
+    };
     let error = from_server(&name("a.B/C"), |_, _| Err(refused.clone())).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -229,7 +271,13 @@ fn the_schema_of_the_built_in_service_is_one() {
     let ask = |_: &str, message: &[u8]| Ok(vec![answer(message, &services, &files)]);
     let method = from_server(&name("weigh.v1.Echo/Paced"), ask).unwrap();
     assert!(method.is_server_stream() && !method.is_client_stream());
-    let message = method.message(r#"{"messages": 3, "everyUs": 20000, "bytes": 100}"#).unwrap();
-    let request = echo::PacedRequest { messages: 3, every_us: 20_000, bytes: 100 };
+    let message = method
+        .message(r#"{"messages": 3, "everyUs": 20000, "bytes": 100}"#)
+        .unwrap();
+    let request = echo::PacedRequest {
+        messages: 3,
+        every_us: 20_000,
+        bytes: 100,
+    };
     assert_eq!(echo::PacedRequest::decode(&message), Some(request));
 }
