@@ -6,6 +6,7 @@ use readings::{HttpVersion, Wrong};
 
 use super::{Ending, Kind, Note, Times};
 use crate::http::Http;
+use crate::http::grpc::Call;
 use crate::http::session::Fields;
 use crate::job::target::{Request, Target};
 use crate::job::traffic::Traffic;
@@ -13,6 +14,7 @@ use crate::job::traffic::Traffic;
 #[derive(Debug)]
 pub(crate) enum Lasting {
     Answer(Http),
+    Grpc(Call),
 }
 
 /// Calls a method of the exchange, whatever its kind.
@@ -20,6 +22,7 @@ macro_rules! each {
     ($self:expr, $exchange:ident => $call:expr) => {
         match $self {
             Lasting::Answer($exchange) => $call,
+            Lasting::Grpc($exchange) => $call,
         }
     };
 }
@@ -31,7 +34,8 @@ impl Kind for Lasting {
 
     fn new(target: &Target) -> Self {
         match &target.traffic {
-            Traffic::Answers | Traffic::Events(_) | Traffic::WebSocket(_) | Traffic::Grpc(_) => {
+            Traffic::Grpc(_) => Lasting::Grpc(Call::new(target)),
+            Traffic::Answers | Traffic::Events(_) | Traffic::WebSocket(_) => {
                 Lasting::Answer(Http::new(target))
             }
         }

@@ -143,7 +143,11 @@ impl Call {
                 return of(protocol, "messages of gRPC", error.to_string());
             }
             Some(Fault::Status) => {
-                return of(protocol, "a grpc-status", "one that is no number".to_owned());
+                return of(
+                    protocol,
+                    "a grpc-status",
+                    "one that is no number".to_owned(),
+                );
             }
             Some(Fault::BehindStatus) => {
                 return of(protocol, "nothing behind the status", "more".to_owned());
