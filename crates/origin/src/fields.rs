@@ -3,16 +3,19 @@
 use net::FieldSection;
 use net::http::Request;
 
-/// A request whose head was checked.
+/// A request whose head was checked. The protocol of an extended CONNECT (RFC 8441) is its field
+/// `:protocol`.
 pub(crate) fn request(head: &FieldSection) -> Request {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let protocol = head.protocol().map(|value| (&b":protocol"[..], value));
+    let protocol = protocol.into_iter();
     Request {
         method: text(head.method()),
         target: text(head.path()),
         keep_alive: true,
         is_http_1_0: false,
-        fields: head
-            .fields()
+        fields: protocol
+            .chain(head.fields())
             .map(|(name, value)| (text(name), text(value)))
             .collect(),
         body_bytes: 0,

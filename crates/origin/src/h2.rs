@@ -1,7 +1,9 @@
 //! The server side of one HTTP/2 connection, without I/O.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use net::FieldSection;
 use net::h2::{ErrorCode, H2Error, Incoming, Session, SessionLimits, hpack};
 use net::http::Request;
 
@@ -56,15 +58,26 @@ pub(crate) struct H2Request {
 #[derive(Debug)]
 pub(crate) enum H2Incoming {
     Request(H2Request),
+    /// Content that belongs to an exchange.
+    Content {
+        stream: u32,
+        /// Where it lies in [`H2Server::take_contents`].
+        range: Range<usize>,
+        /// Whether nothing follows.
+        ends: bool,
+    },
     /// The stream of an exchange was reset.
     Gone(LastingId),
 }
 
 pub(crate) struct H2Server {
     session: Session,
-    /// The exchanges that last, by stream; and those that wait until the client reads.
-    pub(crate) exchanges: BTreeMap<u32, LastingId>,
+    /// The exchanges that last, by stream, `None` until they begin; and those that wait until the
+    /// client reads.
+    pub(crate) exchanges: BTreeMap<u32, Option<LastingId>>,
     pub(crate) blocked: Vec<LastingId>,
+    /// Content of exchanges that came last.
+    contents: Vec<u8>,
     /// Requests whose content has not ended, by stream.
     open: BTreeMap<u32, Request>,
     /// By stream.
@@ -75,9 +88,12 @@ impl H2Server {
     /// A new session; its settings are in the output.
     pub(crate) fn new() -> Self {
         Self {
-            session: Session::of_server(LIMITS).with_windows(WINDOW),
+            session: Session::of_server(LIMITS)
+                .with_windows(WINDOW)
+                .with_extended_connect(),
             exchanges: BTreeMap::new(),
             blocked: Vec::new(),
+            contents: Vec::new(),
             open: BTreeMap::new(),
             answers: BTreeMap::new(),
         }
@@ -98,10 +114,25 @@ impl H2Server {
         arrived: &mut Vec<H2Incoming>,
     ) -> Result<(), H2Error> {
         let (open, answers) = (&mut self.open, &mut self.answers);
-        let exchanges = &mut self.exchanges;
+        let (exchanges, contents) = (&mut self.exchanges, &mut self.contents);
+        contents.clear();
         // Content is not kept, so the windows are opened at once.
         let mut released = Vec::new();
         let fed = self.session.feed(input, |incoming| match incoming {
+            Incoming::Head {
+                stream,
+                head,
+                is_complete,
+            } if takes_content(head) => {
+                exchanges.insert(stream, None);
+                arrived.push(H2Incoming::Request(H2Request {
+                    stream,
+                    request: request(head),
+                }));
+                if is_complete {
+                    arrived.push(content(contents, stream, &[], true));
+                }
+            }
             Incoming::Head {
                 stream,
                 head,
@@ -118,6 +149,17 @@ impl H2Server {
                 bytes,
                 flow,
                 is_complete,
+            } if exchanges.contains_key(&stream) => {
+                arrived.push(content(contents, stream, bytes, is_complete));
+                if !is_complete {
+                    released.push((stream, flow));
+                }
+            }
+            Incoming::Data {
+                stream,
+                bytes,
+                flow,
+                is_complete,
             } => {
                 if let Some(request) = open.get_mut(&stream) {
                     request.body_bytes += bytes.len() as u64;
@@ -127,11 +169,14 @@ impl H2Server {
                     false => released.push((stream, flow)),
                 }
             }
+            Incoming::Trailers { stream, .. } if exchanges.contains_key(&stream) => {
+                arrived.push(content(contents, stream, &[], true));
+            }
             Incoming::Trailers { stream, .. } => arrived.extend(complete(open, stream)),
             Incoming::Reset { stream, .. } => {
                 open.remove(&stream);
                 answers.remove(&stream);
-                arrived.extend(exchanges.remove(&stream).map(H2Incoming::Gone));
+                arrived.extend(exchanges.remove(&stream).flatten().map(H2Incoming::Gone));
             }
             Incoming::Malformed => {}
         });
@@ -156,9 +201,12 @@ impl H2Server {
 
     /// Sends the head of an answer that lasts, unless its stream has been reset meanwhile: returns
     /// whether it did.
-    pub(crate) fn open_answer(&mut self, stream: u32, page: &H2Page) -> bool {
+    pub(crate) fn open_answer(&mut self, stream: u32, page: &H2Page, is_tunnel: bool) -> bool {
         let is_open = self.session.is_open(stream);
         self.session.send_headers(stream, &page.block, false);
+        if is_tunnel {
+            self.session.accept_tunnel(stream);
+        }
         is_open
     }
 
@@ -174,13 +222,23 @@ impl H2Server {
         at
     }
 
-    /// Ends an answer that lasts, or resets it if it is not complete.
-    pub(crate) fn end_answer(&mut self, stream: u32, is_complete: bool) {
+    /// Ends an answer that lasts; with an error code, the stream is reset.
+    pub(crate) fn end_answer(&mut self, stream: u32, error: Option<ErrorCode>) {
         self.exchanges.remove(&stream);
-        match is_complete {
-            true => _ = self.session.send_data(stream, &[], true),
-            false => self.session.reset(stream, ErrorCode::InternalError),
+        match error {
+            None => _ = self.session.send_data(stream, &[], true),
+            Some(code) => self.session.reset(stream, code),
         }
+    }
+
+    /// Takes the content of exchanges that came last, until [`H2Server::keep_contents`].
+    pub(crate) fn take_contents(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.contents)
+    }
+
+    /// Keeps the memory of contents that were taken.
+    pub(crate) fn keep_contents(&mut self, contents: Vec<u8>) {
+        self.contents = contents;
     }
 
     /// How many bytes wait to be taken from [`Self::out`].
@@ -206,6 +264,21 @@ impl H2Server {
             }
             true
         });
+    }
+}
+
+/// Whether the content of a request belongs to an exchange that lasts.
+fn takes_content(head: &FieldSection) -> bool {
+    head.protocol().is_some()
+}
+
+fn content(contents: &mut Vec<u8>, stream: u32, bytes: &[u8], ends: bool) -> H2Incoming {
+    let start = contents.len();
+    contents.extend_from_slice(bytes);
+    H2Incoming::Content {
+        stream,
+        range: start..contents.len(),
+        ends,
     }
 }
 

@@ -3,7 +3,7 @@
 use net::http::{Request, may_have_content};
 
 use crate::body::Body;
-use crate::lasting::{Plan, parse_time};
+use crate::lasting::{Plan, Refusal, parse_time};
 
 /// The body of `/`: 13 bytes.
 pub(crate) const HELLO: &[u8] = b"Hello, world!";
@@ -128,7 +128,7 @@ pub(crate) fn page(request: &Request) -> Page {
     if let Some(plan) = Plan::of(request) {
         return match plan {
             Ok(plan) => Page::Lasting(plan),
-            Err(mistake) => fixed(400, "text/plain", format!("{mistake}\n").as_bytes()),
+            Err(refusal) => Page::Own(refused(&refusal, head_only, ConnectionReuse::of(request))),
         };
     }
     if let Some(ms) = path.strip_prefix("/.weigh/stall/") {
@@ -307,6 +307,25 @@ impl ConnectionReuse {
     }
 }
 
+/// The answer to a request that is refused.
+fn refused(refusal: &Refusal, head_only: bool, persist: ConnectionReuse) -> Vec<u8> {
+    let body = format!("{}\n", refusal.text);
+    let mut bytes = answer(
+        refusal.status,
+        "text/plain",
+        body.as_bytes(),
+        head_only,
+        persist,
+    );
+    if refusal.status == 426 {
+        // Which versions there are (RFC 6455 4.4).
+        let first = memchr::memmem::find(&bytes, b"\r\n").map_or(0, |at| at + 2);
+        let field = *b"Sec-WebSocket-Version: 13\r\n";
+        bytes.splice(first..first, field);
+    }
+    bytes
+}
+
 /// The bytes of an answer.
 pub(crate) fn answer(
     status: u16,
@@ -330,6 +349,7 @@ fn head(status: u16, kind: &str, length: usize, persist: ConnectionReuse) -> Vec
         304 => "Not Modified",
         400 => "Bad Request",
         404 => "Not Found",
+        426 => "Upgrade Required",
         500 => "Internal Server Error",
         502 => "Bad Gateway",
         503 => "Service Unavailable",

@@ -22,7 +22,7 @@ use crate::h2::{H2Incoming, H2Page, H2Server};
 use crate::pages::{Asked, BYTES_MAX, ConnectionReuse, HELLO, StreamPage, answer};
 use counters::{Counters, merged, stats};
 use held::{AnswerKey, AnswerTo};
-use lasting::Exchanges;
+use lasting::{Exchanges, Mailbox};
 use quic_clients::QuicClients;
 use sockets::Sockets;
 use stream_pages::StreamPages;
@@ -57,6 +57,8 @@ impl Origin {
         let (address, listeners) = sockets::open(options)?;
         let stop = Arc::new(AtomicBool::new(false));
         let counters: Vec<Arc<Counters>> = listeners.iter().map(|_| Arc::default()).collect();
+        let mailboxes: Vec<Mailbox> = listeners.iter().map(|_| Mailbox::default()).collect();
+        let mailboxes = Arc::new(mailboxes);
         let (opened, failures) = std::sync::mpsc::channel();
         let mut origin = Origin {
             address,
@@ -67,14 +69,16 @@ impl Origin {
         // On an error, dropping the origin stops the threads that did start.
         for (number, sockets) in listeners.into_iter().enumerate() {
             let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
-            let options = options.clone();
+            let (options, mailboxes) = (options.clone(), mailboxes.clone());
             let work = move || match options.io {
                 IoKind::Uring => {
                     let worker = Worker::<Secure<Uring>>::open(&options, sockets, number, all);
+                    let worker = worker.map(|worker| worker.with_mailboxes(mailboxes));
                     run_worker(worker, &opened, &stop, options.spin)
                 }
                 IoKind::Epoll => {
                     let worker = Worker::<Secure<Epoll>>::open(&options, sockets, number, all);
+                    let worker = worker.map(|worker| worker.with_mailboxes(mailboxes));
                     run_worker(worker, &opened, &stop, options.spin)
                 }
             };
@@ -183,7 +187,9 @@ struct Client {
     is_held: bool,
     /// Whether reading is paused until earlier answers are sent.
     is_paused: bool,
-    /// The same of a client that speaks HTTP/2.
+    /// Whether its bytes belong to [`Self::exchange`].
+    is_tunnel: bool,
+    /// The same of a client that speaks HTTP/2, or whose bytes belong to an exchange.
     is_choked: bool,
     /// Bytes received during the pause, not parsed yet.
     unparsed: Vec<u8>,
@@ -233,8 +239,8 @@ impl<I: Io> Worker<Secure<I>> {
         all: Vec<Arc<Counters>>,
     ) -> io::Result<Self> {
         let io_options = IoOptions {
-            // The UDP socket.
-            outgoing: u32::from(datagrams.is_some()),
+            // The UDP socket, and the bell of the thread's mailbox.
+            outgoing: u32::from(datagrams.is_some()) + 1,
             accepted: options.connections.saturating_add(LINGERING_MAX),
             buffers: 256,
             buffers_max: 0,
@@ -430,6 +436,7 @@ impl<I: Io> Worker<I> {
                 if let Some(quic) = &mut self.quic {
                     quic.readable(conn);
                 }
+                self.take_letters(conn);
             }
             Event::Connected { .. } | Event::ConnectFailed { .. } => {}
         }

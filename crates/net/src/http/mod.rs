@@ -1,5 +1,5 @@
-//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2), [HTTP/3](h3), and [gRPC](grpc) on
-//! HTTP/2; and one blocking request ([`fetch`]).
+//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2), [HTTP/3](h3), and what goes over it,
+//! [gRPC](grpc) and [WebSocket](ws); and one blocking request ([`fetch`]).
 
 pub mod fetch;
 mod field_section;
@@ -7,6 +7,7 @@ pub mod grpc;
 mod h1;
 pub mod h2;
 pub mod h3;
+pub mod ws;
 
 pub use field_section::FieldSection;
 pub use h1::{

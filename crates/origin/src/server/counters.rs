@@ -16,8 +16,13 @@ pub struct Stats {
     pub messages: u64,
     /// Those of them that were sent late because the client did not read.
     pub messages_held: u64,
+    /// Messages to members of topics that were lost, as these or their threads were too slow; and of
+    /// clients that sent more than the origin keeps.
+    pub messages_lost: u64,
     /// Exchanges that last and are open.
     pub lasting: u64,
+    /// Those of them that are members of topics.
+    pub members: u64,
 }
 
 #[derive(Default)]
@@ -26,7 +31,9 @@ pub(super) struct Counters {
     pub(super) requests: AtomicU64,
     pub(super) messages: AtomicU64,
     pub(super) messages_held: AtomicU64,
+    pub(super) messages_lost: AtomicU64,
     pub(super) lasting: AtomicU64,
+    pub(super) members: AtomicU64,
     /// The `errno` of the last accept that failed; 0 if none has failed since it was last read.
     pub(super) accept_errno: AtomicI32,
     /// Actual delays.
@@ -48,7 +55,9 @@ pub(super) fn stats(counters: &[Arc<Counters>]) -> Stats {
         requests: sum(|c| &c.requests),
         messages: sum(|c| &c.messages),
         messages_held: sum(|c| &c.messages_held),
+        messages_lost: sum(|c| &c.messages_lost),
         lasting: sum(|c| &c.lasting),
+        members: sum(|c| &c.members),
     }
 }
 

@@ -4,7 +4,7 @@ use net::{Buf, ConnId, Io};
 
 use super::http1::UNSENT_MAX;
 use super::{AnswerTo, Worker};
-use crate::h2::{H2Incoming, H2Request, H2Server};
+use crate::h2::{H2Request, H2Server};
 use crate::lasting::Plan;
 
 impl<I: Io> Worker<I> {
@@ -31,16 +31,12 @@ impl<I: Io> Worker<I> {
         let client = &mut self.clients[conn.slot()];
         let Some(h2) = &mut client.h2 else { return };
         let fed = h2.feed(self.io.bytes(buf), &mut incoming);
-        for one in incoming.drain(..) {
-            match one {
-                H2Incoming::Request(request) => {
-                    self.requests += 1;
-                    self.respond_h2(conn, request, buf.arrived_ns());
-                }
-                H2Incoming::Gone(exchange) => self.forget(exchange),
-            }
-        }
+        let contents = h2.take_contents();
+        self.stream_events(conn, &mut incoming, &contents, buf.arrived_ns());
         self.h2_incoming = incoming;
+        if let Some(h2) = &mut self.clients[conn.slot()].h2 {
+            h2.keep_contents(contents);
+        }
         self.unblock(conn);
         self.send_h2(conn);
         if fed.is_err() {
@@ -56,6 +52,10 @@ impl<I: Io> Worker<I> {
 
     pub(super) fn respond_h2(&mut self, conn: ConnId, one: H2Request, arrived_ns: Option<u64>) {
         let H2Request { stream, request } = one;
+        if let Some(h2) = &mut self.clients[conn.slot()].h2 {
+            // Until the exchange begins; a request that is refused has none.
+            h2.exchanges.remove(&stream);
+        }
         if let Some(Ok(plan)) = Plan::of(&request) {
             let head_only = request.method == "HEAD";
             return self.begin_on_http2(conn, stream, plan, head_only, arrived_ns);

@@ -47,7 +47,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
     })?;
     note_fallback();
     eprintln!(
-        "origin on {scheme}://{}/ ({io}, threads: {}{}); also /bytes/N, /status/N, /env, /events/N",
+        "origin on {scheme}://{}/ ({io}, threads: {}{}); also /bytes/N, /status/N, /env, /events/N, /ws/echo",
         origin.address(),
         args.threads,
         match http3 {

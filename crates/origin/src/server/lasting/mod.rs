@@ -1,6 +1,8 @@
 //! The part of a thread that serves exchanges that last.
 
 mod table;
+mod taking;
+mod topics;
 mod wires;
 
 use net::{ConnId, Io, os};
@@ -9,6 +11,9 @@ use readings::Histogram;
 use super::{AnswerTo, Worker};
 use crate::lasting::{Plan, Step};
 use table::{Ending, Entry, Table, Wire};
+use topics::Topics;
+
+pub(super) use topics::Mailbox;
 
 pub(crate) use table::LastingId;
 
@@ -33,12 +38,22 @@ pub(super) struct Exchanges {
     lateness: Histogram,
     messages: u64,
     messages_held: u64,
+    /// Messages that were lost because clients were too slow, or sent too much.
+    lost: u64,
+    topics: Topics,
+    /// What a client has sent to its topic, in frames.
+    sent: Vec<u8>,
+    /// What all clients' unfinished messages hold, bytes.
+    memory: usize,
 }
 
 impl Exchanges {
     /// When something is due, ns of CLOCK_MONOTONIC.
     pub(super) fn next_ns(&self) -> Option<u64> {
-        self.table.next_ns()
+        match self.topics.has_published() || !self.touched.is_empty() {
+            true => Some(0),
+            false => self.table.next_ns(),
+        }
     }
 }
 
@@ -53,15 +68,21 @@ impl<I: Io> Worker<I> {
     ) -> LastingId {
         let now_ns = os::now_ns();
         let arrived_ns = arrived_ns.map_or(now_ns, |at| at.min(now_ns));
+        let exchange = plan.begin(arrived_ns);
+        let topic = exchange.topic().cloned();
         let id = self.exchanges.table.insert(Entry {
-            exchange: plan.begin(arrived_ns),
+            exchange,
             to,
             wire,
             ending: None,
             is_blocked: false,
             held_until_ns: 0,
+            memory: 0,
             due_ns: None,
         });
+        if let Some(topic) = topic {
+            self.exchanges.topics.join(&topic, id);
+        }
         self.exchanges.table.schedule(id, 0);
         id
     }
@@ -78,6 +99,9 @@ impl<I: Io> Worker<I> {
                 break;
             };
             self.advance(id);
+        }
+        if self.exchanges.topics.has_published() {
+            self.deliver_published();
         }
         let mut touched = std::mem::take(&mut self.exchanges.touched);
         for conn in touched.drain(..) {
@@ -113,13 +137,8 @@ impl<I: Io> Worker<I> {
         let mut message = std::mem::take(&mut self.exchanges.message);
         let mut frames = std::mem::take(&mut self.exchanges.frames);
         let next_ns = self.write_due(&mut entry, now_ns, &mut message, &mut frames);
-        let is_over = self.submit(id, &mut entry, &frames);
-        frames.clear();
-        (self.exchanges.message, self.exchanges.frames) = (message, frames);
-        if is_over {
-            return self.exchanges.table.remove(id);
-        }
-        self.exchanges.table.put_back(id, entry);
+        self.exchanges.message = message;
+        self.settle(id, entry, frames);
         if let Some(next_ns) = next_ns {
             self.exchanges.table.schedule(id, next_ns);
         }
@@ -150,6 +169,7 @@ impl<I: Io> Worker<I> {
                 Step::Message { due_ns } => self.count_message(entry, due_ns),
                 Step::Remark => {}
                 Step::Until(next_ns) => return Some(next_ns),
+                Step::Idle => return None,
                 Step::End => entry.ending = Some(Ending::Complete),
                 Step::Cut => entry.ending = Some(Ending::Cut),
             }
@@ -169,21 +189,28 @@ impl<I: Io> Worker<I> {
 
     /// Frees an exchange whose client is gone.
     pub(super) fn forget(&mut self, id: LastingId) {
-        self.exchanges.table.remove(id);
+        let entry = self.exchanges.table.take(id);
+        self.free(id, entry);
+    }
+
+    fn free(&mut self, id: LastingId, entry: Option<Entry>) {
+        let Some(entry) = entry else { return };
+        let exchanges = &mut self.exchanges;
+        if let Some(topic) = entry.exchange.topic() {
+            exchanges.topics.leave(topic, id);
+        }
+        exchanges.memory -= entry.memory;
+        exchanges.table.remove(id, &entry);
     }
 
     /// Frees all exchanges of a connection.
     pub(super) fn forget_all(&mut self, conn: ConnId) {
         let client = &mut self.clients[conn.slot()];
-        let own = client.exchange.take();
-        let streams = client
-            .h2
-            .as_mut()
-            .map(|h2| std::mem::take(&mut h2.exchanges));
-        for id in own
-            .into_iter()
-            .chain(streams.into_iter().flatten().map(|(_, id)| id))
-        {
+        if let Some(id) = client.exchange.take() {
+            return self.forget(id);
+        }
+        let Some(h2) = &mut client.h2 else { return };
+        for id in std::mem::take(&mut h2.exchanges).into_values().flatten() {
             self.forget(id);
         }
     }
@@ -195,6 +222,9 @@ impl<I: Io> Worker<I> {
         super::counters::publish(&mut exchanges.lateness, &own.lateness);
         own.messages.store(exchanges.messages, Relaxed);
         own.messages_held.store(exchanges.messages_held, Relaxed);
+        own.messages_lost.store(exchanges.lost, Relaxed);
+        let members = exchanges.topics.members();
+        own.members.store(members as u64, Relaxed);
         own.lasting.store(exchanges.table.len() as u64, Relaxed);
     }
 }

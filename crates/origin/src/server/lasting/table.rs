@@ -19,6 +19,8 @@ pub(crate) struct LastingId {
 pub(super) enum Ending {
     Complete,
     Cut,
+    /// The client sends more than the origin keeps.
+    Refused,
 }
 
 /// An exchange, and where it is heard.
@@ -32,6 +34,8 @@ pub(super) struct Entry {
     pub(super) is_blocked: bool,
     /// Messages that were due before this time were held back by the client.
     pub(super) held_until_ns: u64,
+    /// What it holds of the client's messages, bytes.
+    pub(super) memory: usize,
     /// When it is due, if it is in the heap.
     pub(super) due_ns: Option<u64>,
 }
@@ -106,18 +110,12 @@ impl Table {
         self.slots[id.index as usize].entry = Some(entry);
     }
 
-    /// Frees an exchange, in the table or taken out.
-    pub(super) fn remove(&mut self, id: LastingId) {
-        let Some(slot) = self.slots.get_mut(id.index as usize) else {
-            return;
-        };
-        if slot.generation != id.generation {
-            return;
-        }
+    /// Frees the place of an exchange that was taken out.
+    pub(super) fn remove(&mut self, id: LastingId, entry: &Entry) {
+        let slot = &mut self.slots[id.index as usize];
         slot.generation = slot.generation.wrapping_add(1);
-        let entry = slot.entry.take();
         self.free.push(id.index);
-        self.stale += usize::from(entry.is_some_and(|entry| entry.due_ns.is_some()));
+        self.stale += usize::from(entry.due_ns.is_some());
         self.drop_stale();
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use net::h2::ErrorCode;
 use net::{ConnId, Io};
 
 use super::super::{AnswerTo, Worker};
@@ -24,11 +25,12 @@ impl<I: Io> Worker<I> {
         let (head_only, is_http_1_0) = (request.method == "HEAD", request.is_http_1_0);
         client.last.clear();
         // HTTP/1.0 has no chunks.
-        let (framing, persist) = match is_http_1_0 {
+        let (framing, persist) = match is_http_1_0 || plan.is_two_way() {
             true => (Framing::Bare, ConnectionReuse::Closed),
             false => (Framing::Chunked, persist),
         };
         client.closing = head_only && persist.closes();
+        client.is_tunnel = plan.is_two_way();
         client.is_held = !head_only;
         self.send(conn, &plan.head(framing, persist));
         if head_only {
@@ -57,7 +59,7 @@ impl<I: Io> Worker<I> {
         if head_only {
             return h2.answer(stream, &page);
         }
-        if !h2.open_answer(stream, &page) {
+        if !h2.open_answer(stream, &page, plan.is_two_way()) {
             return;
         }
         let to = AnswerTo::Http2(conn, stream);
@@ -67,7 +69,7 @@ impl<I: Io> Worker<I> {
         };
         let id = self.begin_exchange(plan, arrived_ns, to, wire);
         if let Some(h2) = &mut self.clients[conn.slot()].h2 {
-            h2.exchanges.insert(stream, id);
+            h2.exchanges.insert(stream, Some(id));
         }
     }
 
@@ -141,8 +143,17 @@ impl<I: Io> Worker<I> {
                     return true;
                 };
                 self.exchanges.touched.push(conn);
-                if let Some(ending) = entry.ending.filter(|_| unsent.is_empty()) {
-                    h2.end_answer(stream, ending == Ending::Complete);
+                let is_refused = entry.ending == Some(Ending::Refused);
+                let is_sent = unsent.is_empty() || is_refused;
+                if let Some(ending) = entry.ending.filter(|_| is_sent) {
+                    h2.end_answer(
+                        stream,
+                        match ending {
+                            Ending::Complete => None,
+                            Ending::Cut => Some(ErrorCode::InternalError),
+                            Ending::Refused => Some(ErrorCode::EnhanceYourCalm),
+                        },
+                    );
                     return true;
                 }
                 entry.is_blocked |= !unsent.is_empty();
@@ -172,7 +183,8 @@ impl<I: Io> Worker<I> {
         if !client.closing {
             return self.continue_answers(conn);
         }
-        client.may_send |= client.is_paused;
+        // The client of a tunnel sends until it has seen the end.
+        client.may_send |= client.is_paused || client.is_tunnel;
         if self.io.queued(conn) == 0 {
             self.end(conn);
         }
@@ -182,6 +194,9 @@ impl<I: Io> Worker<I> {
     pub(in crate::server) fn unblock(&mut self, conn: ConnId) {
         let client = &mut self.clients[conn.slot()];
         if let Some(id) = client.exchange {
+            if std::mem::take(&mut client.is_choked) {
+                self.io.resume(conn);
+            }
             let entry = self.exchanges.table.get(id);
             if entry.is_some_and(|entry| entry.is_blocked) {
                 self.wake(id);

@@ -1,34 +1,38 @@
-//! `/events/N`: a stream of events at a known pace.
+//! Messages at a known pace: `/events/N`, `/ws/paced/N`.
 
 use std::io::Write as _;
 
 use super::query::{each_value, number, positive_time_ns, time_ns, wrong};
+use super::socket::{close, whole};
 use super::{Step, message};
+use net::ws::{CloseCode, Opcode, write_frame};
 
 /// How events are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventFormat {
+pub(super) enum PacedFormat {
     /// Server-sent events (HTML standard, 9.2).
     Sse,
     /// A line each.
     Lines,
     /// With nothing between them but the framing of HTTP.
     Chunks,
+    /// Each is a text message of a WebSocket.
+    Messages,
 }
 
-impl EventFormat {
+impl PacedFormat {
     pub(super) fn content_type(self) -> &'static str {
         match self {
-            EventFormat::Sse => "text/event-stream",
-            EventFormat::Lines => "application/x-ndjson",
-            EventFormat::Chunks => "application/octet-stream",
+            PacedFormat::Sse => "text/event-stream",
+            PacedFormat::Lines => "application/x-ndjson",
+            PacedFormat::Chunks | PacedFormat::Messages => "application/octet-stream",
         }
     }
 }
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EventsPlan {
+pub(crate) struct PacedPlan {
     /// `None` for a stream without an end.
     count: Option<u64>,
     every_ns: u64,
@@ -42,20 +46,32 @@ pub(crate) struct EventsPlan {
     /// The event after which the answer breaks off.
     cut: Option<u64>,
     heartbeat_ns: Option<u64>,
-    pub(super) format: EventFormat,
+    pub(super) format: PacedFormat,
 }
 
 const KEYS: &str = "every, bytes, jitter, seed, stall, cut, heartbeat or format";
+const KEYS_OF_MESSAGES: &str = "every, bytes, jitter, seed, stall, cut or heartbeat";
 
-impl EventsPlan {
-    /// Reads the number of events, from the path, and the query.
+impl PacedPlan {
+    /// Reads the number of events, from the path behind `place`, and the query; `format` is what a
+    /// query without one means.
     ///
     /// # Errors
     /// What is wrong, and what was expected.
-    pub(super) fn parse(count: &str, query: &str) -> Result<Self, String> {
+    pub(super) fn parse(
+        place: &str,
+        count: &str,
+        query: &str,
+        format: PacedFormat,
+    ) -> Result<Self, String> {
         let count = count.parse::<u64>().map_err(|_| {
-            format!("/events/{count}: expected /events/N with a whole number of events, 0 for a stream without an end")
+            format!("{place}{count}: expected {place}N with a whole number, 0 for no end")
         })?;
+        let has_formats = format != PacedFormat::Messages;
+        let keys = match has_formats {
+            true => KEYS,
+            false => KEYS_OF_MESSAGES,
+        };
         let mut plan = Self {
             count: (count > 0).then_some(count),
             every_ns: 20_000_000,
@@ -65,9 +81,9 @@ impl EventsPlan {
             stall: None,
             cut: None,
             heartbeat_ns: None,
-            format: EventFormat::Sse,
+            format,
         };
-        each_value(query, KEYS, |key, value| {
+        each_value(query, keys, |key, value| {
             match key {
                 "every" => plan.every_ns = time_ns(key, value)?,
                 "bytes" => plan.bytes = number(key, value, message::BYTES_MAX)? as usize,
@@ -76,13 +92,13 @@ impl EventsPlan {
                 "stall" => plan.stall = Some(stall(key, value)?),
                 "cut" => plan.cut = Some(number(key, value, u64::MAX)?),
                 "heartbeat" => plan.heartbeat_ns = Some(positive_time_ns(key, value)?),
-                "format" => plan.format = format(key, value)?,
+                "format" if has_formats => plan.format = self::format(key, value)?,
                 _ => return Ok(false),
             }
             Ok(true)
         })?;
         match plan.heartbeat_ns {
-            Some(_) if plan.format != EventFormat::Sse => {
+            Some(_) if matches!(plan.format, PacedFormat::Lines | PacedFormat::Chunks) => {
                 Err("heartbeat: expected format=sse with it; only that format has comments".into())
             }
             _ => Ok(plan),
@@ -97,19 +113,19 @@ fn stall(key: &str, value: &str) -> Result<(u64, u64), String> {
     Ok((time_ns(key, time)?, number(key, event, u64::MAX)?))
 }
 
-fn format(key: &str, value: &str) -> Result<EventFormat, String> {
+fn format(key: &str, value: &str) -> Result<PacedFormat, String> {
     match value {
-        "sse" => Ok(EventFormat::Sse),
-        "lines" => Ok(EventFormat::Lines),
-        "chunks" => Ok(EventFormat::Chunks),
+        "sse" => Ok(PacedFormat::Sse),
+        "lines" => Ok(PacedFormat::Lines),
+        "chunks" => Ok(PacedFormat::Chunks),
         _ => Err(wrong(key, value, "sse, lines or chunks")),
     }
 }
 
 /// A stream of events. Times are ns of CLOCK_MONOTONIC.
 #[derive(Debug)]
-pub(crate) struct Events {
-    plan: EventsPlan,
+pub(crate) struct Paced {
+    plan: PacedPlan,
     start_ns: u64,
     /// The number of the next event, and when it is due.
     next: u64,
@@ -118,10 +134,12 @@ pub(crate) struct Events {
     stalled_until_ns: u64,
     next_heartbeat_ns: u64,
     random: fastrand::Rng,
+    /// A message, before its frame is written.
+    content: Vec<u8>,
 }
 
-impl Events {
-    pub(super) fn new(plan: EventsPlan, arrived_ns: u64) -> Self {
+impl Paced {
+    pub(super) fn new(plan: PacedPlan, arrived_ns: u64) -> Self {
         let mut events = Self {
             plan,
             start_ns: arrived_ns,
@@ -130,6 +148,7 @@ impl Events {
             stalled_until_ns: 0,
             next_heartbeat_ns: u64::MAX,
             random: fastrand::Rng::with_seed(plan.seed),
+            content: Vec::new(),
         };
         events.set_due();
         events.set_heartbeat(arrived_ns);
@@ -163,8 +182,11 @@ impl Events {
             return Step::Cut;
         }
         if self.plan.count == Some(self.next) {
-            if self.plan.format == EventFormat::Sse {
-                let _ = write!(out, "event: end\ndata: {}\n\n", self.next);
+            match self.plan.format {
+                // Writing to a vector does not fail.
+                PacedFormat::Sse => _ = write!(out, "event: end\ndata: {}\n\n", self.next),
+                PacedFormat::Messages => close(out, CloseCode::NORMAL, ""),
+                PacedFormat::Lines | PacedFormat::Chunks => {}
             }
             return Step::End;
         }
@@ -182,24 +204,35 @@ impl Events {
             self.set_heartbeat(self.stalled_until_ns);
         }
         if now_ns >= self.next_heartbeat_ns {
-            out.extend_from_slice(b": heartbeat\n\n");
+            match self.plan.format {
+                PacedFormat::Messages => write_frame(out, whole(Opcode::Ping), b""),
+                _ => out.extend_from_slice(b": heartbeat\n\n"),
+            }
             self.set_heartbeat(now_ns);
             return Step::Remark;
         }
         Step::Until(send_ns.min(self.next_heartbeat_ns))
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        let (number, bytes) = (self.next, self.plan.bytes);
-        if self.plan.format == EventFormat::Sse {
-            let _ = write!(out, "id: {number}\ndata: ");
+    fn write(&mut self, out: &mut Vec<u8>) {
+        let (number, due_ns, bytes) = (self.next, self.due_ns, self.plan.bytes);
+        match self.plan.format {
+            PacedFormat::Sse => {
+                let _ = write!(out, "id: {number}\ndata: ");
+                message::append(out, number, due_ns, bytes);
+                out.extend_from_slice(b"\n\n");
+            }
+            PacedFormat::Lines => {
+                message::append(out, number, due_ns, bytes);
+                out.push(b'\n');
+            }
+            PacedFormat::Chunks => message::append(out, number, due_ns, bytes),
+            PacedFormat::Messages => {
+                self.content.clear();
+                message::append(&mut self.content, number, due_ns, bytes);
+                write_frame(out, whole(Opcode::Text), &self.content);
+            }
         }
-        message::append(out, number, self.due_ns, bytes);
-        out.extend_from_slice(match self.plan.format {
-            EventFormat::Sse => b"\n\n",
-            EventFormat::Lines => b"\n",
-            EventFormat::Chunks => b"",
-        });
     }
 }
 
@@ -207,16 +240,19 @@ impl Events {
 mod tests {
     use super::*;
 
-    fn events(count: &str, query: &str) -> Events {
-        Events::new(EventsPlan::parse(count, query).unwrap(), 1_000)
+    fn events(count: &str, query: &str) -> Paced {
+        Paced::new(
+            PacedPlan::parse("/events/", count, query, PacedFormat::Sse).unwrap(),
+            1_000,
+        )
     }
 
     /// All that is written, with the times at which it is, up to the end.
-    fn run(events: &mut Events) -> (Vec<(u64, String)>, Step) {
+    fn run(paced: &mut Paced) -> (Vec<(u64, String)>, Step) {
         let (mut now_ns, mut written) = (1_000, Vec::new());
         loop {
             let mut out = Vec::new();
-            let step = events.step(now_ns, &mut out);
+            let step = paced.step(now_ns, &mut out);
             if !out.is_empty() {
                 written.push((now_ns, String::from_utf8(out).unwrap()));
             }
@@ -224,6 +260,7 @@ mod tests {
                 Step::Until(at) => now_ns = at,
                 Step::Message { .. } | Step::Remark => {}
                 Step::End | Step::Cut => return (written, step),
+                Step::Idle => panic!("it has a pace"),
             }
         }
     }
@@ -313,7 +350,7 @@ mod tests {
             ("5", "heartbeat=1s&format=lines", "expected format=sse"),
             ("5", "heartbeat=0s", "a time above 0"),
         ] {
-            let error = EventsPlan::parse(count, query).unwrap_err();
+            let error = PacedPlan::parse("/events/", count, query, PacedFormat::Sse).unwrap_err();
             assert!(error.contains(expected), "{count}?{query}: {error}");
         }
     }
