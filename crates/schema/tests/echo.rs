@@ -1,4 +1,5 @@
 //! The schema of the built-in back end, which `net` has compiled.
+#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

@@ -7,6 +7,7 @@ use readings::{HttpVersion, Wrong};
 use super::events::Events;
 use super::{Ending, Kind, Note, Times};
 use crate::http::Http;
+use crate::http::grpc::Call;
 use crate::http::session::Fields;
 use crate::job::target::{Request, Target};
 use crate::job::traffic::Traffic;
@@ -15,6 +16,7 @@ use crate::job::traffic::Traffic;
 pub(crate) enum Lasting {
     Answer(Http),
     Events(Box<Events>),
+    Grpc(Box<Call>),
 }
 
 /// Calls a method of the exchange, whatever its kind.
@@ -23,6 +25,7 @@ macro_rules! each {
         match $self {
             Lasting::Answer($exchange) => $call,
             Lasting::Events($exchange) => $call,
+            Lasting::Grpc($exchange) => $call,
         }
     };
 }
@@ -35,9 +38,8 @@ impl Kind for Lasting {
     fn new(target: &Target) -> Self {
         match &target.traffic {
             Traffic::Events(_) => Lasting::Events(Box::new(Events::new(target))),
-            Traffic::Answers | Traffic::WebSocket(_) | Traffic::Grpc(_) => {
-                Lasting::Answer(Http::new(target))
-            }
+            Traffic::Grpc(_) => Lasting::Grpc(Box::new(Call::new(target))),
+            Traffic::Answers | Traffic::WebSocket(_) => Lasting::Answer(Http::new(target)),
         }
     }
 

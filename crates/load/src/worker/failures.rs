@@ -241,7 +241,14 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.now = self.worker.clock.now_ns();
         self.scanned = self.now;
         let connect = ns(self.worker.job.connect_timeout);
-        let answer = ns(self.worker.job.timeout);
+        let target = &self.worker.job.targets[self.target];
+        let answer = target
+            .traffic
+            .deadline()
+            .map_or(self.worker.job.timeout, |deadline| {
+                deadline.min(self.worker.job.timeout)
+            });
+        let answer = ns(answer);
         self.give_up_links(connect);
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &self.worker.conns[number];

@@ -1,5 +1,5 @@
-//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2), [HTTP/3](h3), and what goes over it:
-//! streams of events ([`SseParser`]), [gRPC](grpc) and [WebSocket](ws); and one blocking request
+//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2), [HTTP/3](h3), and what goes over it,
+//! [gRPC](grpc), [WebSocket](ws) and streams of events ([`SseParser`]); and one blocking request
 //! ([`fetch`]).
 
 pub mod fetch;

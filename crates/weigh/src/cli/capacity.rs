@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use net::IoKind;
 
-use super::{Arrivals, RequestArgs, TlsArgs, Unsettled, Wait};
+use super::{Arrivals, RequestArgs, TlsArgs, TrafficArgs, Unsettled, Wait};
 use crate::units::{self, CpuRange};
 
 /// `weigh capacity`.
@@ -120,6 +120,8 @@ pub struct CapacityArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     // The last ones: clap would put further options under their heading.
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
 }

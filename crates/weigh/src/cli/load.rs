@@ -9,7 +9,7 @@ use load::Stage;
 use net::IoKind;
 use readings::QuicCongestion;
 
-use super::{Format, TlsArgs};
+use super::{Format, TlsArgs, TrafficArgs};
 use crate::units::{self, CpuRange, stage};
 
 /// `weigh load`. Its groups follow each other as in its help.
@@ -59,7 +59,19 @@ pub struct LoadArgs {
     pub output: OutputArgs,
     // The last ones: clap would put further options under their heading.
     #[command(flatten)]
+    pub traffic: TrafficArgs,
+    #[command(flatten)]
     pub tls: TlsArgs,
+}
+
+impl LoadArgs {
+    /// The version of HTTP: gRPC has its own.
+    pub fn http(&self) -> HttpVersion {
+        match (&self.traffic.grpc.method_name, self.version.http) {
+            (Some(_), HttpVersion::Http1) => HttpVersion::Http2,
+            (_, version) => version,
+        }
+    }
 }
 
 /// How long a load lasts.

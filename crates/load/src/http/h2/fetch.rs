@@ -30,6 +30,7 @@ pub(crate) fn fetch(
         status: 0,
         fields: Vec::new(),
         body: Vec::new(),
+        trailers: Vec::new(),
     };
     let (mut is_done, mut failure) = (false, None);
     let mut buffer = vec![0; 64 * 1024];
@@ -46,7 +47,7 @@ pub(crate) fn fetch(
                 whole.fields = fields.to_vec();
             }
             Answer::Body { bytes, .. } => whole.body.extend_from_slice(bytes),
-            Answer::Trailers { .. } => {}
+            Answer::Trailers { fields, .. } => whole.trailers = fields.to_vec(),
             Answer::End { .. } => is_done = true,
             Answer::Malformed { what, .. } => failure = Some(format!("the answer has {what}")),
             Answer::Reset { code, .. } => failure = Some(format!("the stream was reset ({code})")),

@@ -457,6 +457,15 @@ impl Session {
                 bytes,
                 fields: self.fields.as_deref().unwrap_or(&NO_FIELDS),
             });
+        } else if one.has_head && !end_stream {
+            // RFC 9113, 8.1.
+            self.malformed(
+                place,
+                "fields behind its head that do not end it",
+                false,
+                each,
+            );
+            return Ok(());
         } else if one.has_head
             && let Some(fields) = self.fields.as_deref()
         {

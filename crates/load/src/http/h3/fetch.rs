@@ -37,6 +37,7 @@ pub(crate) fn fetch(
         status: 0,
         fields: Vec::new(),
         body: Vec::new(),
+        trailers: Vec::new(),
     };
     let (mut is_done, mut is_sent, mut failure) = (false, false, None);
     while !is_done {
@@ -64,7 +65,7 @@ pub(crate) fn fetch(
                 whole.fields = fields.to_vec();
             }
             Answer::Body { bytes, .. } => whole.body.extend_from_slice(bytes),
-            Answer::Trailers { .. } => {}
+            Answer::Trailers { fields, .. } => whole.trailers = fields.to_vec(),
             Answer::End { .. } => is_done = true,
             Answer::Malformed { what, .. } => failure = Some(format!("the answer has {what}")),
             Answer::Reset { code, .. } => {
