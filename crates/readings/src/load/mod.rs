@@ -163,6 +163,11 @@ impl LoadReading {
         }
     }
 
+    /// Messages received, where one request has several; 0 for requests with one answer.
+    pub fn messages(&self) -> u64 {
+        self.lasting.as_ref().map_or(0, |lasting| lasting.messages)
+    }
+
     /// Good answers that came inside the measured windows, per second of measured time; 0 without
     /// measured time.
     ///
