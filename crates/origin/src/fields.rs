@@ -10,6 +10,7 @@ pub(crate) fn request(head: &FieldSection) -> Request {
         method: text(head.method()),
         target: text(head.path()),
         keep_alive: true,
+        is_http_1_0: false,
         fields: head
             .fields()
             .map(|(name, value)| (text(name), text(value)))
@@ -27,7 +28,7 @@ pub(crate) fn answer_fields(head: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
     each(b":status", status.unwrap_or("500").as_bytes());
     for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
         let name = name.to_ascii_lowercase();
-        if name != "connection" {
+        if !matches!(name.as_str(), "connection" | "transfer-encoding") {
             each(name.as_bytes(), value.as_bytes());
         }
     }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use net::h2::{H2Error, Incoming, Session, SessionLimits, hpack};
+use net::h2::{ErrorCode, H2Error, Incoming, Session, SessionLimits, hpack};
 use net::http::Request;
 
 use crate::body::Body;
 use crate::fields::{answer_fields, request};
 use crate::pages::StreamPage;
+use crate::server::LastingId;
 
 const LIMITS: SessionLimits = SessionLimits {
     streams_max: 256,
@@ -51,8 +52,19 @@ pub(crate) struct H2Request {
     pub(crate) request: Request,
 }
 
+/// What came from the client.
+#[derive(Debug)]
+pub(crate) enum H2Incoming {
+    Request(H2Request),
+    /// The stream of an exchange was reset.
+    Gone(LastingId),
+}
+
 pub(crate) struct H2Server {
     session: Session,
+    /// The exchanges that last, by stream; and those that wait until the client reads.
+    pub(crate) exchanges: BTreeMap<u32, LastingId>,
+    pub(crate) blocked: Vec<LastingId>,
     /// Requests whose content has not ended, by stream.
     open: BTreeMap<u32, Request>,
     /// By stream.
@@ -64,6 +76,8 @@ impl H2Server {
     pub(crate) fn new() -> Self {
         Self {
             session: Session::of_server(LIMITS).with_windows(WINDOW),
+            exchanges: BTreeMap::new(),
+            blocked: Vec::new(),
             open: BTreeMap::new(),
             answers: BTreeMap::new(),
         }
@@ -74,16 +88,17 @@ impl H2Server {
         &mut self.session.out
     }
 
-    /// Takes received bytes; requests that are complete go to `requests`.
+    /// Takes received bytes; what came goes to `arrived`.
     ///
     /// # Errors
     /// When the client breaks a rule of the connection; a GOAWAY with the reason is in `out`.
     pub(crate) fn feed(
         &mut self,
         input: &[u8],
-        requests: &mut Vec<H2Request>,
+        arrived: &mut Vec<H2Incoming>,
     ) -> Result<(), H2Error> {
         let (open, answers) = (&mut self.open, &mut self.answers);
+        let exchanges = &mut self.exchanges;
         // Content is not kept, so the windows are opened at once.
         let mut released = Vec::new();
         let fed = self.session.feed(input, |incoming| match incoming {
@@ -92,10 +107,10 @@ impl H2Server {
                 head,
                 is_complete,
             } => match is_complete {
-                true => requests.push(H2Request {
+                true => arrived.push(H2Incoming::Request(H2Request {
                     stream,
                     request: request(head),
-                }),
+                })),
                 false => drop(open.insert(stream, request(head))),
             },
             Incoming::Data {
@@ -108,14 +123,15 @@ impl H2Server {
                     request.body_bytes += bytes.len() as u64;
                 }
                 match is_complete {
-                    true => requests.extend(complete(open, stream)),
+                    true => arrived.extend(complete(open, stream)),
                     false => released.push((stream, flow)),
                 }
             }
-            Incoming::Trailers { stream, .. } => requests.extend(complete(open, stream)),
+            Incoming::Trailers { stream, .. } => arrived.extend(complete(open, stream)),
             Incoming::Reset { stream, .. } => {
                 open.remove(&stream);
                 answers.remove(&stream);
+                arrived.extend(exchanges.remove(&stream).map(H2Incoming::Gone));
             }
             Incoming::Malformed => {}
         });
@@ -136,6 +152,40 @@ impl H2Server {
             let body = page.body.clone();
             self.answers.insert(stream, Answer { body, sent: 0 });
         }
+    }
+
+    /// Sends the head of an answer that lasts, unless its stream has been reset meanwhile: returns
+    /// whether it did.
+    pub(crate) fn open_answer(&mut self, stream: u32, page: &H2Page) -> bool {
+        let is_open = self.session.is_open(stream);
+        self.session.send_headers(stream, &page.block, false);
+        is_open
+    }
+
+    /// Sends as much of the content of an answer that lasts as the windows allow; returns how much.
+    pub(crate) fn send_content(&mut self, stream: u32, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.session.send_data(stream, &bytes[at..], false) {
+                0 => break,
+                sent => at += sent,
+            }
+        }
+        at
+    }
+
+    /// Ends an answer that lasts, or resets it if it is not complete.
+    pub(crate) fn end_answer(&mut self, stream: u32, is_complete: bool) {
+        self.exchanges.remove(&stream);
+        match is_complete {
+            true => _ = self.session.send_data(stream, &[], true),
+            false => self.session.reset(stream, ErrorCode::InternalError),
+        }
+    }
+
+    /// How many bytes wait to be taken from [`Self::out`].
+    pub(crate) fn out_len(&self) -> usize {
+        self.session.out.len()
     }
 
     /// Moves as much of the answers' bodies to `out` as the windows allow.
@@ -159,7 +209,7 @@ impl H2Server {
     }
 }
 
-fn complete(open: &mut BTreeMap<u32, Request>, stream: u32) -> Option<H2Request> {
+fn complete(open: &mut BTreeMap<u32, Request>, stream: u32) -> Option<H2Incoming> {
     let request = open.remove(&stream)?;
-    Some(H2Request { stream, request })
+    Some(H2Incoming::Request(H2Request { stream, request }))
 }

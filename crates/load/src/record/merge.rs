@@ -88,7 +88,7 @@ pub(crate) fn merge(
         tcp_congestion: None,
         quic: sum.quic.map(|quic| *quic),
         accept_queues: Vec::new(),
-        lasting: None,
+        lasting: sum.messages.map(|messages| Box::new(messages.reading())),
     })
 }
 

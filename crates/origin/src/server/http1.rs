@@ -216,6 +216,7 @@ impl<I: Io> Worker<I> {
                 };
                 self.hold(key, delay, arrived_ns);
             }
+            Page::Lasting(plan) => self.begin_on_http1(conn, plan, persist, arrived_ns),
             Page::Asked(asked) => {
                 client.last.clear();
                 let (kind, body) = self.find_out(asked);

@@ -23,7 +23,7 @@ pub(crate) fn fetch(
     body_bytes_max: usize,
 ) -> Result<Whole, FetchError> {
     let mut channel = tls::open(address, tls, preamble, limit)?;
-    let mut session = Session::with_fields();
+    let mut session = Session::keeping_fields(1);
     // The first stream of a session is never refused.
     session.request(0, request);
     let mut whole = Whole {
@@ -41,8 +41,12 @@ pub(crate) fn fetch(
             return Err(FetchError::Short);
         }
         let fed = session.feed(&buffer[..n], |answer| match answer {
-            Answer::Head { status, .. } => whole.status = status,
+            Answer::Head { status, fields, .. } => {
+                whole.status = status;
+                whole.fields = fields.to_vec();
+            }
             Answer::Body { bytes, .. } => whole.body.extend_from_slice(bytes),
+            Answer::Trailers { .. } => {}
             Answer::End { .. } => is_done = true,
             Answer::Malformed { what, .. } => failure = Some(format!("the answer has {what}")),
             Answer::Reset { code, .. } => failure = Some(format!("the stream was reset ({code})")),
@@ -64,6 +68,5 @@ pub(crate) fn fetch(
             return Err(FetchError::Large(body_bytes_max));
         }
     }
-    whole.fields = session.take_fields();
     Ok(whole)
 }

@@ -32,7 +32,7 @@ pub(crate) fn fetch(
             other => io::Error::other(other),
         },
     )?;
-    let mut session = Session::with_fields();
+    let mut session = Session::keeping_fields(1);
     let mut whole = Whole {
         status: 0,
         fields: Vec::new(),
@@ -59,8 +59,12 @@ pub(crate) fn fetch(
         let now = os::now_ns();
         let mut polled = Ok(Polled::default());
         let mut answer = |answer: Answer<'_>| match answer {
-            Answer::Head { status, .. } => whole.status = status,
+            Answer::Head { status, fields, .. } => {
+                whole.status = status;
+                whole.fields = fields.to_vec();
+            }
             Answer::Body { bytes, .. } => whole.body.extend_from_slice(bytes),
+            Answer::Trailers { .. } => {}
             Answer::End { .. } => is_done = true,
             Answer::Malformed { what, .. } => failure = Some(format!("the answer has {what}")),
             Answer::Reset { code, .. } => {
@@ -98,7 +102,6 @@ pub(crate) fn fetch(
     }
     let code = net::h3::ErrorCode::NoError as u64;
     client.close(code, "", os::now_ns(), &mut scratch);
-    whole.fields = session.take_fields();
     Ok(whole)
 }
 

@@ -12,7 +12,7 @@ use crate::http::h3;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
-use crate::worker::failures::{CLOSED, IDLE_NS, ends_idle};
+use crate::worker::failures::{CLOSED, Failure, IDLE_NS, RESET, ends_idle};
 use crate::worker::segment::SegmentRun;
 use crate::worker::{AGAIN_MAX, FRUITLESS_MAX, REOPENING_NS};
 
@@ -162,7 +162,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if is_inside {
             recorder.connect.record_ns(opened - link.since);
         }
-        let mut session = Session::new(link.places.len() as u32);
+        let places = link.places.len() as u32;
+        let mut session = match K::HAS_MESSAGES {
+            true => Session::keeping_fields(places),
+            false => Session::new(places),
+        };
         (link.state, link.active_ns) = (LinkState::Open, now);
         let target = link.target;
         let settings = &worker.job.targets[target];
@@ -195,7 +199,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             }
             for place in self.take_busy(number) {
                 let (kind, expected) = (WrongKind::Connection, "an open connection in time");
-                self.fail_and_free(place, |e| &mut e.timeout, kind, expected, "none");
+                let failure = Failure::new(|e| &mut e.timeout, kind, expected, "none");
+                self.fail_and_free(place, failure);
             }
         }
     }
@@ -256,7 +261,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
 
     fn lose_stream(&mut self, place: usize, found: &str) {
         let (kind, expected) = (WrongKind::Connection, "a complete answer");
-        self.fail_and_free(place, |e| &mut e.read, kind, expected, found);
+        let failure = Failure::new(|e| &mut e.read, kind, expected, found);
+        self.fail_and_free(place, failure);
     }
 
     /// Whether a connection had been idle when its requests were sent, and nothing has arrived
@@ -320,6 +326,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if self.worker.links[number].target != self.target {
             return self.worker.link_data_at_rest(id, buf);
         }
+        let span = self.span();
         let worker = &mut *self.worker;
         let now = worker.clock.now_ns();
         let mut arrived = now;
@@ -339,11 +346,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let Some(Carrier::H2(session)) = &mut link.session else {
             return;
         };
-        let window = self.window;
-        let messages = &mut worker.recorders[self.recorder].messages;
-        let mut message = |intended, due| {
-            Self::record_message(messages, window, (intended, arrived), due);
-        };
+        let recorder = &mut worker.recorders[self.recorder];
+        let mut note = |times, note| Self::record_note(recorder, span, times, note);
         let fed = session.feed(worker.io.bytes(buf), |answer| {
             let places = &mut conns[first..];
             take(
@@ -351,7 +355,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 places,
                 requests,
                 arrived,
-                &mut message,
+                &mut note,
                 |place, end| {
                     ended.push((first + place, end, arrived));
                 },
@@ -417,7 +421,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 let (kind, expected) = (WrongKind::Connection, "a complete answer");
                 // It is over, so there is nothing to cancel.
                 self.worker.conns[place].state = State::Idle;
-                self.fail_and_free(place, |e| &mut e.read, kind, expected, found);
+                let failure = Failure::new(|e| &mut e.read, kind, expected, found);
+                self.fail_and_free(place, failure.how(RESET));
             }
             StreamEnd::NotProcessed => self.not_processed(place, now),
         }

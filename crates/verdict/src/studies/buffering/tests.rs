@@ -50,12 +50,9 @@ fn told(by_block: &[u64], buffering: Option<&str>) -> Vec<String> {
             servers: vec![server],
         }],
     };
-    let mut journal = Journal {
-        header: header(by_block.len() as u32),
-        ..Journal::default()
-    };
+    let mut journal = Journal::new(header(by_block.len() as u32), Vec::new());
     journal.rows.push(JournalRow::Settings(settings));
-    journal.rows.extend(rows.into_iter().map(JournalRow::Trial));
+    journal.rows.extend(rows.into_iter().map(|one| JournalRow::Trial(Box::new(one))));
     let analysis = crate::analyse(&journal);
     analysis.held_back.iter().map(words::held_back).collect()
 }

@@ -27,8 +27,7 @@ pub struct Survival {
     pub cut: u64,
     /// How they were cut, the most frequent first: close codes, resets.
     pub ends: Vec<ExchangeEnd>,
-    /// From the loss of a connection to its next one being open; `count`, and `p50_us`, `p99_us` and
-    /// `max_us`.
+    /// From the loss of a connection to its next one being open; written as quantiles, us.
     #[serde(serialize_with = "quantiles")]
     pub reconnect: Histogram,
     /// The most connections that were opened in a second from the first event on.
@@ -45,14 +44,7 @@ pub struct Survival {
 }
 
 fn quantiles<S: Serializer>(times: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
-    let of = |q| times.quantile_us(q);
-    let all = serde_json::json!({
-        "count": times.count(),
-        "p50_us": of(0.5),
-        "p99_us": of(0.99),
-        "max_us": of(1.0),
-    });
-    all.serialize(serializer)
+    times.quantiles().serialize(serializer)
 }
 
 /// What became of the connections of each subject: by condition, then by subject, as declared.
