@@ -16,7 +16,7 @@ pub use crate::comparison::words::{
 pub use crate::metric::words::{bounded, cell, is_measurable, metric_words, shown_change, value};
 pub use crate::studies::bottleneck::words::finding;
 pub use crate::studies::buffering::words::held_back;
-pub use crate::studies::capacity::words::{capacity, why_unmet};
+pub use crate::studies::capacity::words::{capacity, offered, why_unmet};
 pub use crate::studies::curve::words::{
     curve_legend, curve_point, curves, point_flaw, rate_with_interval, tidy,
 };

@@ -2,8 +2,6 @@
 
 use readings::{EVENT_ROW_MS, EventsReading, Histogram, InstructionScope, LoadReading, Reading};
 
-use super::of_trial::enough;
-
 /// A figure and how exact it can be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Value {
@@ -132,10 +130,14 @@ pub(super) fn lag_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
 /// Less than this cannot be told from nothing, us.
 const MESSAGE_HALF_US: f64 = 0.5;
 
+/// So many messages beyond a quantile resolve it.
+const BEYOND_MIN: f64 = 20.0;
+
 /// A quantile of times of messages, if enough of them stand behind it.
 fn quantile_of(times: &Histogram, q: f64) -> Option<Value> {
     let value = times.quantile_us(q).max(2.0 * MESSAGE_HALF_US);
-    enough(times.count(), q).then(|| Value::rounded(value, MESSAGE_HALF_US))
+    let is_resolved = times.count() as f64 * (1.0 - q) >= BEYOND_MIN * (1.0 - 1e-9);
+    is_resolved.then(|| Value::rounded(value, MESSAGE_HALF_US))
 }
 
 /// That of the server that the load addresses, where others stand behind it.

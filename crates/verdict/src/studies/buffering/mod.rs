@@ -6,7 +6,9 @@ pub mod words;
 #[cfg(test)]
 mod tests;
 
-use readings::{Condition, Histogram, LastingReading, LoadReading, ServerSettings, SettingsReading};
+use readings::{
+    Condition, Histogram, LastingReading, LoadReading, ServerSettings, SettingsReading,
+};
 use serde::Serialize;
 
 use crate::trial::cells::Cells;

@@ -82,7 +82,9 @@ pub(crate) fn survivals(cells: &Cells<'_>) -> Vec<Survival> {
 }
 
 /// A trial of connections that last with events.
-fn parts<'c, 'a>(cell: &'c Cell<'a>) -> Option<(&'c Cell<'a>, &'a LoadReading, &'a LastingReading)> {
+fn parts<'c, 'a>(
+    cell: &'c Cell<'a>,
+) -> Option<(&'c Cell<'a>, &'a LoadReading, &'a LastingReading)> {
     cell.reading()?.events.as_ref()?;
     let load = cell.latency()?;
     Some((cell, load, load.lasting.as_deref()?))

@@ -54,7 +54,11 @@ fn reloaded(block: u32, cut: u64) -> Trial {
 
 fn told(trials: Vec<Trial>) -> Vec<String> {
     let mut journal = Journal::new(header(trials.len() as u32), Vec::new());
-    journal.rows.extend(trials.into_iter().map(|one| JournalRow::Trial(Box::new(one))));
+    journal.rows.extend(
+        trials
+            .into_iter()
+            .map(|one| JournalRow::Trial(Box::new(one))),
+    );
     let analysis = crate::analyse(&journal);
     analysis.survivals.iter().map(words::survival).collect()
 }

@@ -29,7 +29,10 @@ pub fn survival(one: &Survival) -> String {
         let ends: Vec<String> = ends
             .map(|end| format!("{}: {}", end.how, grouped(end.count)))
             .collect();
-        text += &format!(": of {connections}, {cut} are cut{in_blocks} ({})", ends.join(", "));
+        text += &format!(
+            ": of {connections}, {cut} are cut{in_blocks} ({})",
+            ends.join(", ")
+        );
     }
     if one.reconnect.count() > 0 {
         let of = |q| time(one.reconnect.quantile_us(q));
