@@ -39,6 +39,10 @@ pub enum GateMetric {
     CpuAtRate,
     /// The servers' peak memory.
     Memory,
+    /// The median time to the first message of a stream.
+    FirstMessage,
+    /// The 99th percentile of how late its messages arrive.
+    Lag,
     /// The share of requests that failed.
     Failed,
     /// The highest rate that keeps an objective; of `weigh capacity` only.
@@ -61,13 +65,19 @@ pub enum GateUnit {
 
 impl GateMetric {
     /// Every metric with its word and its unit, in the order of reports.
-    const ROWS: [(GateMetric, &'static str, GateUnit); 8] = [
+    const ROWS: [(GateMetric, &'static str, GateUnit); 10] = [
         (GateMetric::Throughput, "throughput", GateUnit::RequestsPerS),
         (GateMetric::P50, "p50", GateUnit::LatencyUs),
         (GateMetric::P99, "p99", GateUnit::LatencyUs),
         (GateMetric::Cpu, "cpu", GateUnit::CpuUs),
         (GateMetric::CpuAtRate, "cpu_at_rate", GateUnit::CpuUs),
         (GateMetric::Memory, "memory", GateUnit::Bytes),
+        (
+            GateMetric::FirstMessage,
+            "first_message",
+            GateUnit::LatencyUs,
+        ),
+        (GateMetric::Lag, "lag", GateUnit::LatencyUs),
         (GateMetric::Failed, "failed", GateUnit::Share),
         (GateMetric::Capacity, "capacity", GateUnit::RequestsPerS),
     ];

@@ -37,4 +37,4 @@ pub use text::visible::{one_line, visible, visible_in_colour, visible_json};
 pub use readings::text::compact::{bytes, time};
 pub use verdict::capacity::CapacityView;
 pub use verdict::words::plan::decides;
-pub use verdict::words::{flaw, trial_flaw, why_unmet};
+pub use verdict::words::{flaw, offered, trial_flaw, why_unmet};

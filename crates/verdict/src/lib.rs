@@ -42,6 +42,7 @@ pub use stats::sample::FEWEST_BLOCKS;
 pub use stats::steady;
 pub use stats::student::{t_quantile, t_two_sided_p};
 pub use studies::bottleneck::{Bottleneck, Effect, Evidence, Finding, Standing, bottlenecks};
+pub use studies::buffering::{Cause, HeldBack};
 pub use studies::curve::{
     BoundRate, Contrast, Crossing, CurveRow, Estimate, LatencyCurves, Lower, Passes, PointFlaw,
     SubjectCurve, settling_requests,
@@ -50,6 +51,7 @@ pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gat
 pub use studies::load::JudgedLoad;
 pub use studies::scaling as usl;
 pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
+pub use studies::survival::Survival;
 pub use studies::{bottleneck, capacity, diagnose, plan};
 pub use summary::congestion::{CongestionSummary, Transport};
 pub use summary::levels::LevelComparison;

@@ -15,7 +15,8 @@ pub use crate::comparison::words::{
 };
 pub use crate::metric::words::{bounded, cell, is_measurable, metric_words, shown_change, value};
 pub use crate::studies::bottleneck::words::finding;
-pub use crate::studies::capacity::words::{capacity, why_unmet};
+pub use crate::studies::buffering::words::held_back;
+pub use crate::studies::capacity::words::{capacity, offered, why_unmet};
 pub use crate::studies::curve::words::{
     curve_legend, curve_point, curves, point_flaw, rate_with_interval, tidy,
 };
@@ -25,6 +26,7 @@ pub use crate::studies::gates::words::{
 };
 pub use crate::studies::plan::words as plan;
 pub use crate::studies::scaling::words::{no_fit, scaling};
+pub use crate::studies::survival::words::survival;
 pub use crate::summary::congestion::words::congestion;
 pub use crate::summary::ranking::words::{rate_of, short, unplaced};
 pub use crate::summary::settings::words as settings;

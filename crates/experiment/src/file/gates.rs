@@ -77,6 +77,17 @@ fn check_is_measured(gate: &Gate, experiment: &Experiment) -> Result<(), String>
             gate.metric.name()
         ));
     }
+    if matches!(gate.metric, GateMetric::FirstMessage | GateMetric::Lag) {
+        let loads = experiment.all_loads();
+        let mut loads = loads.iter().map(|(_, load)| load.traffic.kind());
+        if loads.all(|kind| kind.is_answers()) {
+            return Err(format!(
+                "`{}` is measured of streams: set events = true in [load], or remove the gate",
+                gate.metric.name()
+            ));
+        }
+        return Ok(());
+    }
     let is_measured = match gate.metric {
         GateMetric::P50 | GateMetric::P99 => may_have_other_drivers(experiment),
         GateMetric::CpuAtRate => false,

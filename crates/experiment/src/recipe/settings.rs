@@ -6,13 +6,14 @@ use config::section::Section;
 use readings::ServerSettings;
 
 /// The settings that change results most.
-pub(crate) const SETTINGS: [&str; 8] = [
+pub(crate) const SETTINGS: [&str; 9] = [
     "workers",
     "keepalive_client",
     "keepalive_upstream",
     "access_log",
     "caching",
     "compression",
+    ServerSettings::BUFFERING,
     "tls",
     ServerSettings::QUIC_CONGESTION,
 ];

@@ -29,7 +29,7 @@ pub struct ServerSettings {
     /// Its version, where it could be read.
     pub version: Option<String>,
     /// What its recipe tells, by the words of recipes: `workers`, `keepalive_client`,
-    /// `keepalive_upstream`, `access_log`, `caching`, `compression`, `tls`, `quic_congestion`; and what
+    /// `keepalive_upstream`, `access_log`, `caching`, `compression`, `buffering`, `tls`, `quic_congestion`; and what
     /// the run adds: `tcp_congestion`. `unknown (…)` where lines of the user's own may have set it.
     pub settings: BTreeMap<String, String>,
 }
@@ -43,6 +43,11 @@ impl ServerSettings {
     pub const TCP_CONGESTION: &str = "tcp_congestion";
     /// The setting with the congestion control of the server's QUIC connections.
     pub const QUIC_CONGESTION: &str = "quic_congestion";
+    /// The setting by which a server holds back what it passes on, in the words of its own
+    /// configuration, such as `proxy_buffering on`; [`Self::OFF`] where it does not.
+    pub const BUFFERING: &str = "buffering";
+    /// The value of a setting that is off.
+    pub const OFF: &str = "off";
     /// In a recipe: QUIC has the congestion control of TCP on the server's host. The run fills in
     /// which one that is.
     pub const LIKE_TCP: &str = "auto";

@@ -16,7 +16,9 @@ pub use accept_queue::AcceptQueue;
 pub use batches::Batch;
 pub use client::{ClientReading, Fairness, HostReading, START_LATE_US, ThreadReading};
 pub use errors::ErrorCounts;
-pub use lasting::{ConnectionsRow, ExchangeEnd, LagBase, LastingReading, TrafficKind, count_end};
+pub use lasting::{
+    ConnectionsRow, EventFormat, ExchangeEnd, LagBase, LastingReading, TrafficKind, count_end,
+};
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
 pub use slices::{Answered, LATE_S, LoadRow, Silence, Slice};
@@ -161,6 +163,11 @@ impl LoadReading {
             pacing,
             ..Self::default()
         }
+    }
+
+    /// Messages received, where one request has several; 0 for requests with one answer.
+    pub fn messages(&self) -> u64 {
+        self.lasting.as_ref().map_or(0, |lasting| lasting.messages)
     }
 
     /// Good answers that came inside the measured windows, per second of measured time; 0 without

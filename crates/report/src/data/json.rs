@@ -13,7 +13,8 @@ use verdict::words;
 /// are subject over baseline; figures that do not exist are `null`), `levels` (of factors, against
 /// each other), `tiers`, `rankings`, `interactions`,
 /// `noise_floor`, `shifts` (the latency quantile by quantile), `pauses` (of the client, by
-/// block), `table`, `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
+/// block), `table`, `held_back` (who holds back the messages of streams), `survivals` (connections
+/// that last, around events), `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
@@ -46,6 +47,10 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let table = table.map(|row| with(row, &[("starts", starts(&row.starts))]));
     let findings = analysis.bottlenecks.iter();
     let findings = findings.map(|finding| with_sentence(finding, words::finding(finding)));
+    let held_back = analysis.held_back.iter();
+    let held_back = held_back.map(|one| with_sentence(one, words::held_back(one)));
+    let survivals = analysis.survivals.iter();
+    let survivals = survivals.map(|one| with_sentence(one, words::survival(one)));
     let rates = analysis.rates.iter().map(words::rate_choice);
     let curves = analysis.curves.iter();
     let curves = curves.map(latency_curves);
@@ -77,6 +82,8 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "noise_floor": floors.collect::<Value>(),
         "shifts": analysis.shifts,
         "table": table.collect::<Value>(),
+        "held_back": held_back.collect::<Value>(),
+        "survivals": survivals.collect::<Value>(),
         "bottlenecks": findings.collect::<Value>(),
         "rates": rates.collect::<Value>(),
         "curves": curves.collect::<Value>(),

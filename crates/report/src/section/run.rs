@@ -27,6 +27,7 @@ pub(crate) fn sections(
             "Interactions",
             words::interactions(&analysis.interactions).into_iter(),
         ),
+        lasting(analysis),
         Section::list(
             "bottlenecks",
             "Bottlenecks",
@@ -54,6 +55,14 @@ pub(crate) fn sections(
         ),
     ]);
     all.into_iter().flatten().collect()
+}
+
+/// What servers do to connections that last.
+fn lasting(analysis: &Analysis) -> Option<Section<'static>> {
+    let held_back = analysis.held_back.iter().map(words::held_back);
+    let survivals = analysis.survivals.iter().map(words::survival);
+    let all = held_back.chain(survivals);
+    Section::list("lasting", "Connections that last", all)
 }
 
 /// What changes the reading and what widens intervals, then the rest.

@@ -2,7 +2,9 @@
 
 use readings::text::{percent, rate};
 use serde_json::{Value, json};
-use verdict::capacity::{Bound, Judgement, Objective, Quantity, RatePoint, RateStep, Spread};
+use verdict::capacity::{
+    Bound, Judgement, Objective, Offer, Quantity, RatePoint, RateStep, Spread, times_of,
+};
 
 use crate::section::columns::Columns;
 use crate::section::document::Document;
@@ -33,7 +35,10 @@ pub(crate) fn document<'a>(view: &CapacityView<'a>) -> Document<'a> {
         parts.push(Part::Drawing(caption(&view), Box::new(draw)));
     }
     if !view.points.is_empty() {
-        parts.push(Part::Table(table(view.points), "all levels"));
+        parts.push(Part::Table(
+            table(view.points, view.objective.offered()),
+            "all levels",
+        ));
     }
     let why = view.points.iter().filter_map(why);
     let problems = Section::list("problems", "Why trials did not hold", why);
@@ -50,7 +55,42 @@ pub(crate) fn document<'a>(view: &CapacityView<'a>) -> Document<'a> {
 }
 
 /// The same as one JSON document.
+///
+/// Of streams, what is offered and found stands under `..._streams` instead of `..._per_s`.
 pub fn capacity_json(view: &CapacityView<'_>) -> Value {
+    let mut document = of_rates(view);
+    if view.objective.offered() == Offer::Streams {
+        name_streams(&mut document);
+    }
+    document
+}
+
+/// Names numbers of streams as what they are.
+fn name_streams(value: &mut Value) {
+    const RATES: [(&str, &str); 7] = [
+        ("holds_per_s", "holds_streams"),
+        ("low_per_s", "low_streams"),
+        ("high_per_s", "high_streams"),
+        ("lower_per_s", "lower_streams"),
+        ("upper_per_s", "upper_streams"),
+        ("rate_per_s", "streams"),
+        ("achieved_per_s", "messages_per_s"),
+    ];
+    match value {
+        Value::Object(map) => {
+            for (rate, streams) in RATES {
+                if let Some(of) = map.remove(rate) {
+                    map.insert(streams.to_owned(), of);
+                }
+            }
+            map.values_mut().for_each(name_streams);
+        }
+        Value::Array(items) => items.iter_mut().for_each(name_streams),
+        _ => {}
+    }
+}
+
+fn of_rates(view: &CapacityView<'_>) -> Value {
     let c = view.capacity;
     json!({
         "url": view.url,
@@ -105,7 +145,7 @@ fn step(step: &RateStep) -> Value {
         "duration_s": load.duration_s,
         "requests_per_s": load.requests_per_s(),
         "errors": load.errors,
-        "latency_us": load.response.quantiles(),
+        "latency_us": times_of(load).quantiles(),
         "service_us": load.service.quantiles(),
         "schedule_lag_us": load.schedule_lag.quantiles(),
         "client": load.client,
@@ -151,9 +191,10 @@ fn name_of_drawn(view: &CapacityView<'_>) -> String {
 
 fn caption(view: &CapacityView<'_>) -> String {
     format!(
-        "{} against offered requests/s: o held, x did not hold, ? says nothing, | spread of the \
+        "{} against offered {}: o held, x did not hold, ? says nothing, | spread of the \
          trials{}",
         name_of_drawn(view),
+        words::offered(view.objective),
         if limit(view.objective).is_some() {
             ", --- the objective"
         } else {
@@ -218,8 +259,12 @@ fn picture(view: &CapacityView<'_>, width: usize) -> Option<String> {
 }
 
 /// A row for each rate, ascending.
-fn table(points: &[RatePoint]) -> Columns {
-    let mut head = vec!["offered/s".to_owned(), "answered/s".to_owned()];
+fn table(points: &[RatePoint], offered: Offer) -> Columns {
+    let head = match offered {
+        Offer::Requests => ["offered/s", "answered/s"],
+        Offer::Streams => ["streams", "messages/s"],
+    };
+    let mut head = head.map(str::to_owned).to_vec();
     let mut quantiles: Vec<f64> = points
         .iter()
         .flat_map(|p| p.quantiles.iter().map(|q| q.quantile))
@@ -287,7 +332,7 @@ fn why(point: &RatePoint) -> Option<String> {
             n => format!("{first}; and {n} more reasons"),
         }
     })?;
-    Some(format!("{}/s: {reasons}", rate(point.rate_per_s)))
+    Some(format!("{}: {reasons}", rate(point.rate_per_s)))
 }
 
 #[cfg(test)]

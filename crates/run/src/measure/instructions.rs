@@ -45,6 +45,10 @@ pub(crate) fn count(
     if cx.testbed.counting_support.are_refused || setup.wanted.closed_only || cx.stopped() {
         return Ok(nothing);
     }
+    if resolved.load.traffic.is_paced_by_sender() {
+        // Counted per request, and of streams too few end in so short a load.
+        return Ok(nothing);
+    }
     let views = views(cx, resolved, ready);
     let Some(scope) = common_scope(cx, &views)? else {
         return Ok(nothing);

@@ -1,6 +1,6 @@
 //! How each metric is taken from a trial; quantiles of latency are in `of_trial`.
 
-use readings::{EVENT_ROW_MS, EventsReading, InstructionScope, LoadReading, Reading};
+use readings::{EVENT_ROW_MS, EventsReading, Histogram, InstructionScope, LoadReading, Reading};
 
 /// A figure and how exact it can be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,20 +80,69 @@ pub(super) fn exact(value: f64) -> Option<Value> {
     Some(Value::rounded(value, 0.0))
 }
 
+/// Nothing where one request has several messages: their sender sets the pace.
 pub(super) fn requests_per_s(_: &Reading, load: &LoadReading) -> Option<Value> {
+    if load.messages() > 0 {
+        return None;
+    }
     let half_step = 0.5 / load.duration_s.max(f64::MIN_POSITIVE);
     Some(Value::rounded(load.requests_per_s(), half_step))
 }
 
 pub(super) fn cpu_per_request(reading: &Reading, load: &LoadReading) -> Option<Value> {
+    match load.messages() {
+        0 => cpu_of_path(reading, load.weighted_requests()),
+        _ => None,
+    }
+}
+
+pub(super) fn cpu_per_message(reading: &Reading, load: &LoadReading) -> Option<Value> {
+    cpu_of_path(reading, load.messages() as f64)
+}
+
+fn cpu_of_path(reading: &Reading, answered: f64) -> Option<Value> {
     let servers = reading.servers.iter();
     let servers = servers.map(|server| (server.cpu_s, server.cpu_step_s));
-    cpu_of_one_load(reading, servers, load.weighted_requests())
+    cpu_of_one_load(reading, servers, answered)
+}
+
+pub(super) fn messages_per_s(_: &Reading, load: &LoadReading) -> Option<Value> {
+    let duration_s = load.duration_s.max(f64::MIN_POSITIVE);
+    let messages = Some(load.messages()).filter(|count| *count > 0)?;
+    Some(Value::rounded(
+        messages as f64 / duration_s,
+        0.5 / duration_s,
+    ))
+}
+
+pub(super) fn first_message_p50(_: &Reading, load: &LoadReading) -> Option<Value> {
+    quantile_of(&load.lasting.as_ref()?.first_message, 0.5)
+}
+
+pub(super) fn gap_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
+    quantile_of(&load.lasting.as_ref()?.gap, 0.99)
+}
+
+pub(super) fn lag_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
+    quantile_of(&load.lasting.as_ref()?.lag, 0.99)
+}
+
+/// Less than this cannot be told from nothing, us.
+const MESSAGE_HALF_US: f64 = 0.5;
+
+/// So many messages beyond a quantile resolve it.
+const BEYOND_MIN: f64 = 20.0;
+
+/// A quantile of times of messages, if enough of them stand behind it.
+fn quantile_of(times: &Histogram, q: f64) -> Option<Value> {
+    let value = times.quantile_us(q).max(2.0 * MESSAGE_HALF_US);
+    let is_resolved = times.count() as f64 * (1.0 - q) >= BEYOND_MIN * (1.0 - 1e-9);
+    is_resolved.then(|| Value::rounded(value, MESSAGE_HALF_US))
 }
 
 /// That of the server that the load addresses, where others stand behind it.
 pub(super) fn first_server_cpu_per_request(reading: &Reading, load: &LoadReading) -> Option<Value> {
-    let [first, _, ..] = reading.servers.as_slice() else {
+    let ([first, _, ..], 0) = (reading.servers.as_slice(), load.messages()) else {
         return None;
     };
     let first = (first.cpu_s, first.cpu_step_s);

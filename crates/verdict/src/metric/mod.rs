@@ -164,8 +164,8 @@ mod tests {
             let name = metric.name();
             let has = |word: &str| name.split('_').any(|part| part == word);
             let is_told = match metric.unit() {
-                Unit::RequestsPerS => name.ends_with("_per_s"),
-                Unit::Us | Unit::UsPerRequest => has("us"),
+                Unit::RequestsPerS | Unit::MessagesPerS => name.ends_with("_per_s"),
+                Unit::Us | Unit::UsPerRequest | Unit::UsPerMessage => has("us"),
                 Unit::InstructionsPerRequest => name.ends_with("_per_request"),
                 Unit::Bytes => has("bytes"),
                 Unit::Share => has("share"),

@@ -8,7 +8,7 @@ use super::figures::{self, EventTime, Value};
 /// What a metric is about, which decides how it is judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Of {
-    /// Good answers per second: more is better, of all others less is.
+    /// Good answers or messages per second: more is better, of all others less is.
     Throughput,
     /// A quantile of response latency, between 0 and 1.
     Latency(f64),
@@ -16,6 +16,8 @@ pub(super) enum Of {
     Servers,
     /// Instructions that they retired.
     Instructions(InstructionScope),
+    /// How messages of exchanges that last arrived.
+    Messages,
     /// What the load generator cost; compared only where subjects have different ones.
     Driver,
     /// The share of requests that failed around events; compared by differences.
@@ -39,10 +41,13 @@ pub(super) enum Loops {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     RequestsPerS,
+    MessagesPerS,
     /// Microseconds that a request takes.
     Us,
     /// Microseconds of CPU time for each request.
     UsPerRequest,
+    /// The same for each message.
+    UsPerMessage,
     InstructionsPerRequest,
     Bytes,
     /// A share of all requests, 0 to 1.
@@ -302,5 +307,66 @@ metrics! {
         gate: None,
         column: None,
         figure: None,
+    }
+    /// Median time from the request to the first message of its stream, microseconds; less is better.
+    FirstMessageUsP50 {
+        name: "first_message_us_p50",
+        words: "median time to the first message",
+        unit: Unit::Us,
+        of: Of::Messages,
+        loops: Loops::Closed,
+        rank: 17,
+        gate: Some(GateMetric::FirstMessage),
+        column: Some("first message"),
+        figure: Some(figures::first_message_p50),
+    }
+    /// 99th percentile of how late messages arrive after they were due, microseconds; less is better.
+    LagUsP99 {
+        name: "lag_us_p99",
+        words: "99th percentile of the messages' lag",
+        unit: Unit::Us,
+        of: Of::Messages,
+        loops: Loops::Closed,
+        rank: 18,
+        gate: Some(GateMetric::Lag),
+        column: Some("lag p99"),
+        figure: Some(figures::lag_p99),
+    }
+    /// 99th percentile of the time between two messages of a stream, microseconds; less is better.
+    GapUsP99 {
+        name: "gap_us_p99",
+        words: "99th percentile of the gap between messages",
+        unit: Unit::Us,
+        of: Of::Messages,
+        loops: Loops::Closed,
+        rank: 19,
+        gate: None,
+        column: Some("gap p99"),
+        figure: Some(figures::gap_p99),
+    }
+    /// Messages received per second, of streams; more is better.
+    MessagesPerS {
+        name: "messages_per_s",
+        words: "messages received",
+        unit: Unit::MessagesPerS,
+        of: Of::Throughput,
+        loops: Loops::Closed,
+        rank: 20,
+        gate: None,
+        column: Some("messages"),
+        figure: Some(figures::messages_per_s),
+    }
+    /// CPU time of all servers on the subject's path per message of streams, microseconds; less is
+    /// better.
+    ServerCpuUsPerMessage {
+        name: "server_cpu_us_per_message",
+        words: "CPU time per message of all servers",
+        unit: Unit::UsPerMessage,
+        of: Of::Servers,
+        loops: Loops::Closed,
+        rank: 21,
+        gate: None,
+        column: Some("us/message"),
+        figure: Some(figures::cpu_per_message),
     }
 }

@@ -55,8 +55,10 @@ pub fn times(ratio: f64, interval: Option<(f64, f64)>) -> String {
 pub fn value(metric: Metric, value: f64) -> String {
     match metric.unit() {
         Unit::RequestsPerS => format!("{}/s", rate(value)),
+        Unit::MessagesPerS => format!("{} messages/s", rate(value)),
         Unit::Us => compact::time(value),
         Unit::UsPerRequest => format!("{} us/request", three_digits(value)),
+        Unit::UsPerMessage => format!("{} us/message", three_digits(value)),
         Unit::InstructionsPerRequest => format!("{}/request", rate(value)),
         Unit::Bytes => compact::bytes(value),
         Unit::Share => format!("{}%", three_digits(value * 100.0)),
@@ -99,7 +101,7 @@ pub(crate) fn window(by: &ResolvedBy) -> String {
 /// The same in a column whose head has the unit per request.
 pub fn cell(metric: Metric, of: f64) -> String {
     match metric.unit() {
-        Unit::UsPerRequest => three_digits(of),
+        Unit::UsPerRequest | Unit::UsPerMessage => three_digits(of),
         Unit::InstructionsPerRequest => rate(of),
         _ => value(metric, of),
     }

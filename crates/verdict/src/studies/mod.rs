@@ -1,6 +1,7 @@
 //! What is asked besides how subjects compare, a folder a study.
 
 pub mod bottleneck;
+pub mod buffering;
 pub mod capacity;
 pub mod curve;
 pub mod diagnose;
@@ -9,3 +10,4 @@ pub mod load;
 pub mod plan;
 pub mod scaling;
 pub mod shift;
+pub mod survival;

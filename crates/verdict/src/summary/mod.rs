@@ -26,9 +26,11 @@ use crate::comparison::draft::{Run, in_run};
 use crate::comparison::interactions::interactions;
 use crate::comparison::tiers::tiers;
 use crate::studies::bottleneck::{Finding, bottlenecks};
+use crate::studies::buffering::{HeldBack, held_back};
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
 use crate::studies::shift::shifts;
+use crate::studies::survival::{Survival, survivals};
 use crate::summary::congestion::CongestionSummary;
 use crate::summary::levels::levels;
 use crate::summary::probes::ProbesCost;
@@ -92,6 +94,10 @@ pub struct Analysis {
     pub warm_ups: Vec<WarmUpChoice>,
     /// Latency against offered rate, one for each condition under which it was measured.
     pub curves: Vec<LatencyCurves>,
+    /// Subjects that hold back the messages of streams.
+    pub held_back: Vec<HeldBack>,
+    /// What became of connections that last around events.
+    pub survivals: Vec<Survival>,
     /// What sampling servers and machine cost.
     pub probes: Option<ProbesCost>,
     /// What the TLS sessions of subjects negotiated.
@@ -190,6 +196,8 @@ pub fn analyse(journal: &Journal) -> Analysis {
     for curves in &mut analysis.curves {
         curves.take_choice(&journal.curves());
     }
+    analysis.held_back = held_back(&header.baseline, &cells, &journal.settings());
+    analysis.survivals = survivals(&cells);
     analysis.bottlenecks = bottlenecks(&journal.bottlenecks());
     mark_lower_bounds(&mut analysis.table, &analysis.bottlenecks);
     analysis.settings = settings::side_by_side(&journal.settings());
@@ -255,6 +263,8 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         rates: Vec::new(),
         warm_ups: Vec::new(),
         curves: Vec::new(),
+        held_back: Vec::new(),
+        survivals: Vec::new(),
         probes: probes::cost(cells),
         tls,
         congestion: Vec::new(),

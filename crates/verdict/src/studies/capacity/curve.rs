@@ -3,9 +3,9 @@
 use readings::LoadReading;
 use serde::Serialize;
 
-use super::{Capacity, Judgement, Objective, Quantity};
+use super::{Capacity, Judgement, Objective, Quantity, times_of};
 use crate::late_at;
-use crate::metric::of_trial::resolves;
+use crate::metric::of_trial::{enough, resolves};
 
 /// One trial: a rate that was offered, and its outcome.
 #[derive(Clone, Debug)]
@@ -107,6 +107,21 @@ pub fn curve(steps: &[RateStep], quantiles: &[f64]) -> Vec<RatePoint> {
     rates.into_iter().filter_map(of_rate).collect()
 }
 
+/// Good answers per second, or messages of streams.
+fn answered_per_s(load: &LoadReading) -> f64 {
+    match load.messages() {
+        0 => load.requests_per_s(),
+        messages => messages as f64 / load.duration_s.max(f64::MIN_POSITIVE),
+    }
+}
+
+fn is_resolved(load: &LoadReading, quantile: f64) -> bool {
+    match load.messages() {
+        0 => resolves(load, quantile),
+        _ => enough(times_of(load).count(), quantile),
+    }
+}
+
 fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<RatePoint> {
     let of = |value: &dyn Fn(&LoadReading) -> f64| {
         Spread::of(steps.iter().map(|s| value(&s.load)).collect())
@@ -118,14 +133,14 @@ fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<Rate
     let answering: Vec<&RateStep> = steps
         .iter()
         .copied()
-        .filter(|s| s.load.response.count() > 0)
+        .filter(|s| times_of(&s.load).count() > 0)
         .collect();
     let at = |q: &f64| {
-        let values = answering.iter().map(|s| s.load.response.quantile_us(*q));
+        let values = answering.iter().map(|s| times_of(&s.load).quantile_us(*q));
         Some(QuantileAt {
             quantile: *q,
             latency_us: Spread::of(values.collect())?,
-            resolved: answering.iter().all(|s| resolves(&s.load, *q)),
+            resolved: answering.iter().all(|s| is_resolved(&s.load, *q)),
         })
     };
     let judgements = steps.iter().map(|step| &step.judgement);
@@ -136,7 +151,7 @@ fn point(rate_per_s: f64, steps: &[&RateStep], quantiles: &[f64]) -> Option<Rate
     let limited = steps.iter().filter(limited).count();
     Some(RatePoint {
         rate_per_s,
-        achieved_per_s: of(&LoadReading::requests_per_s)?,
+        achieved_per_s: of(&answered_per_s)?,
         held: count(|j| matches!(j, Judgement::Met)),
         missed: count(|j| matches!(j, Judgement::Missed(_))),
         unusable: count(|j| matches!(j, Judgement::Unusable(_))),

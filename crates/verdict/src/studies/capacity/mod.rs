@@ -23,7 +23,9 @@ mod undetected;
 
 pub use curve::{QuantileAt, RatePoint, RateStep, Spread, all_busy_at, curve, quantiles_of};
 pub use estimate::HOLDS;
-pub use objective::{CannotJudge, Direction, Judgement, Limit, Measured, Objective, Quantity};
+pub use objective::{
+    CannotJudge, Direction, Judgement, Limit, Measured, Objective, Offer, Quantity, times_of,
+};
 pub use parse::ObjectiveError;
 pub use search::{
     Bound, Capacity, Search, SearchOptions, SearchOptionsError, SearchScenario, SimulatedSearch,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use readings::{LoadReading, Pacing};
+use readings::{Histogram, LoadReading, Pacing};
 
 use crate::metric::of_trial::enough;
 use crate::trial::overload::overload;
@@ -28,6 +28,18 @@ pub struct Objective {
     pub(super) limits: Vec<Limit>,
     /// How many of them stand in the objective's text.
     pub(super) stated: usize,
+    /// What is offered.
+    pub(super) offered: Offer,
+}
+
+/// What a search offers more of, until the objective is not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offer {
+    /// Requests per second; limits on latency are those of the response time.
+    #[default]
+    Requests,
+    /// Streams that are open at once; limits on latency are those of the lag of their messages.
+    Streams,
 }
 
 /// One limit of an objective.
@@ -99,6 +111,8 @@ pub enum CannotJudge {
     LateClient(LateClient),
     /// No good answer came.
     NoAnswer,
+    /// Messages came of which it is not known when they were due.
+    NoLag,
     /// Too few requests stand behind a quantile.
     TooFewRequests {
         quantile: f64,
@@ -112,6 +126,20 @@ impl Objective {
     /// The limits, those that were not said at the end.
     pub fn limits(&self) -> &[Limit] {
         &self.limits
+    }
+
+    /// The same of streams that are open at once.
+    #[must_use]
+    pub fn of_streams(self) -> Self {
+        Self {
+            offered: Offer::Streams,
+            ..self
+        }
+    }
+
+    /// What is offered.
+    pub fn offered(&self) -> Offer {
+        self.offered
     }
 
     /// The limits beside the text of the objective: on errors and on what is achieved, given as
@@ -139,12 +167,20 @@ impl Objective {
         }
     }
 
-    /// Judges an open loop.
+    /// Judges an open loop; of streams, a closed one.
     ///
     /// Response times run from when a request was due, so the client's own lateness is in them. An
     /// objective that is kept all the same is kept. One that is missed counts as missed only if
     /// the client's lateness does not explain it; with a busy client nothing is known then.
     pub fn judge_load(&self, load: &LoadReading) -> Judgement {
+        if self.offered == Offer::Streams {
+            return match self.judge(&OfStreams(load)) {
+                Judgement::Missed(_) if load.client.saturated => {
+                    Judgement::Unusable(CannotJudge::ClientBusy)
+                }
+                judgement => judgement,
+            };
+        }
         if load.pacing == Pacing::Closed {
             return Judgement::Unusable(CannotJudge::ClosedLoop);
         }
@@ -180,6 +216,49 @@ struct AsMeasured<'a>(&'a LoadReading);
 impl Measured for AsMeasured<'_> {
     fn value(&self, quantity: Quantity) -> Result<f64, CannotJudge> {
         of_load(self.0, quantity)
+    }
+}
+
+/// A load of streams: its latency is the lag of their messages.
+struct OfStreams<'a>(&'a LoadReading);
+
+impl Measured for OfStreams<'_> {
+    fn value(&self, quantity: Quantity) -> Result<f64, CannotJudge> {
+        let (load, lag) = (self.0, times_of(self.0));
+        let messages = load.messages();
+        match quantity {
+            Quantity::Errors | Quantity::Achieved => {}
+            _ if lag.count() == 0 && messages > 0 => return Err(CannotJudge::NoLag),
+            _ if lag.count() == 0 => return Err(CannotJudge::NoAnswer),
+            _ => {}
+        }
+        match quantity {
+            Quantity::Quantile(q) if !enough(lag.count(), q) => Err(CannotJudge::TooFewRequests {
+                quantile: q,
+                requests: lag.count(),
+                needed: (100.0 / (1.0 - q)).round() as u64,
+            }),
+            Quantity::Quantile(q) => Ok(lag.quantile_us(q)),
+            Quantity::Mean => Ok(lag.quantiles().mean),
+            Quantity::Max => Ok(lag.quantile_us(1.0)),
+            Quantity::Errors => {
+                let opened = load.lasting.as_ref().map_or(0, |lasting| lasting.opened);
+                let failed = load.errors_all.total();
+                Ok(failed as f64 / opened.max(failed).max(1) as f64)
+            }
+            Quantity::Achieved => {
+                let lost = load.lasting.as_ref().map_or(0, |lasting| lasting.lost);
+                Ok(messages as f64 / (messages + lost).max(1) as f64)
+            }
+        }
+    }
+}
+
+/// The times that an objective limits: of streams the lag of their messages, otherwise of responses.
+pub fn times_of(load: &LoadReading) -> &Histogram {
+    match &load.lasting {
+        Some(lasting) if lasting.messages > 0 => &lasting.lag,
+        _ => &load.response,
     }
 }
 
@@ -296,7 +375,11 @@ impl fmt::Display for Limit {
 
 impl fmt::Display for Objective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&written(&self.limits[..self.stated]))
+        let limits = written(&self.limits[..self.stated]);
+        match self.offered {
+            Offer::Requests => f.write_str(&limits),
+            Offer::Streams => write!(f, "{limits} of lag"),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::objective::{ACHIEVED_SHARE, ERROR_SHARE};
-use super::{Direction, Limit, Objective, Quantity};
+use super::{Direction, Limit, Objective, Offer, Quantity};
 
 /// A text that is no objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,7 +98,11 @@ impl FromStr for Objective {
                 value: ACHIEVED_SHARE,
             });
         }
-        Ok(Self { limits, stated })
+        Ok(Self {
+            limits,
+            stated,
+            offered: Offer::default(),
+        })
     }
 }
 

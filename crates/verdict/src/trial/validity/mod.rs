@@ -46,7 +46,8 @@ const ROW_S: f64 = 0.9;
 /// Only a load that ran without a pause at one rate is judged so. Slices of a block are judged by
 /// the ratio of two subjects, in which changes of the machine cancel.
 fn no_steady_state(load: &LoadReading) -> Vec<Flaw> {
-    if load.slices.len() > 1 || !load.stages.is_empty() {
+    // Of streams the sender sets the pace.
+    if load.slices.len() > 1 || !load.stages.is_empty() || load.messages() > 0 {
         return Vec::new();
     }
     // The last row may have been cut short.
@@ -72,7 +73,7 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOth
     }
     found.extend(wrong_answers(load));
     found.extend(failed_requests(load, max_error));
-    if load.requests == 0 && found.is_empty() {
+    if load.requests == 0 && load.messages() == 0 && found.is_empty() {
         found.push(no_answer());
     }
     match load.pacing {
@@ -224,7 +225,7 @@ fn not_offered_as_asked(
 mod tests {
     use super::*;
     use crate::fixtures::{closed, open};
-    use readings::Wrong;
+    use readings::{LastingReading, Wrong};
 
     #[test]
     fn a_plain_load_is_valid() {
@@ -291,6 +292,12 @@ mod tests {
         let mut load = closed(0.0);
         load.requests = 0;
         assert_eq!(load_flaws(&load), [no_answer()]);
+        // A stream without an end is none.
+        load.lasting = Some(Box::new(LastingReading {
+            messages: 1,
+            ..LastingReading::default()
+        }));
+        assert!(load_flaws(&load).is_empty());
     }
 
     #[test]

@@ -51,6 +51,16 @@ impl<'a> StepLengths<'a> {
     }
 }
 
+impl StepLengths<'_> {
+    /// Of a step in which so many messages come per second, as far as is known: long enough for the
+    /// quantile.
+    pub(super) fn of_streams(&self, messages_per_s: f64) -> Duration {
+        let resolves = Duration::try_from_secs_f64(self.requests_for_quantile / messages_per_s);
+        let wanted = resolves.unwrap_or(self.shortest);
+        wanted.clamp(self.shortest, self.longest)
+    }
+}
+
 /// Requests behind the highest quantile that is limited.
 fn requests_for_quantile(objective: &Objective) -> f64 {
     let quantiles = objective.limits().iter().filter_map(|l| match l.quantity {
@@ -90,6 +100,9 @@ mod tests {
         assert_eq!(of(3).at(200.0), Duration::from_secs(3));
         // 220 requests are behind the median.
         assert_eq!(of(30).at(20.0), Duration::from_secs(11));
+        // Of streams, messages are behind it; without any known, the shortest.
+        assert_eq!(of(30).of_streams(20.0), Duration::from_secs(11));
+        assert_eq!(of(30).of_streams(0.0), Duration::from_millis(500));
         // With 30,000 requests due, the growing backlog detects it too.
         assert_eq!(of(30).at(200_000.0), Duration::from_millis(500));
         // The longest step is too short at any such rate.

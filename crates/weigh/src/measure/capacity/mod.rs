@@ -5,10 +5,11 @@ use std::path::Path;
 
 use clap::{Args, Command, FromArgMatches};
 use experiment::units::duration_text;
+use load::Traffic;
 use readings::{Gate, LoadReading};
 use report::{CapacityView, ScalingView};
 use run::Fleet;
-use verdict::capacity::{Judgement, Objective};
+use verdict::capacity::{Judgement, Objective, Offer};
 
 use crate::cli::{CapacityArgs, CapacityFormat, LoadArgs, Unsettled};
 use crate::failure::Failure;
@@ -31,14 +32,24 @@ const INVALID: u8 = 4;
 pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     check_steps(args)?;
     let objective = objective(args)?;
-    if let Some(objective) = &objective {
-        search::check(objective, args)?;
-    }
     let gates = gates::for_capacity(&args.gates)?;
     let signals = Signals::listen()?;
     let load = load_args(args)?;
     fit::look(&load)?;
     let (target, called) = target::target(&load)?;
+    let objective = match (objective, &target.traffic) {
+        (None, Traffic::Events(_)) => {
+            return Err(Failure::words(
+                "--concurrency measures requests with one answer; for the number of streams that a \
+                 path sustains: --objective 'p99<20ms', a limit on the lag of their events",
+            ));
+        }
+        (Some(objective), Traffic::Events(_)) => Some(objective.of_streams()),
+        (objective, _) => objective,
+    };
+    if let Some(objective) = &objective {
+        search::check(objective, args)?;
+    }
     let fleet = match &args.hosts {
         None => None,
         Some(file) => Some(fleet(args, file, &target.address, &signals)?),
@@ -129,13 +140,16 @@ fn under(
         capacity: &found.capacity,
         steps: &found.steps,
         precision: args.precision,
-        undetected: verdict::capacity::undetected_overload(
-            objective,
-            &found.capacity,
-            &found.steps,
-            args.warmup.as_secs_f64(),
-            args.precision,
-        ),
+        undetected: match objective.offered() {
+            Offer::Streams => None,
+            Offer::Requests => verdict::capacity::undetected_overload(
+                objective,
+                &found.capacity,
+                &found.steps,
+                args.warmup.as_secs_f64(),
+                args.precision,
+            ),
+        },
         points: &points,
         connections: args.connections,
         seed,

@@ -7,7 +7,7 @@ use readings::text::rate;
 use readings::{Pacing, RATE_MAX_PER_S};
 use report::time;
 use verdict::capacity::{
-    Capacity, Judgement, Objective, Outcome, RateStep, Search, SearchOptions, Step,
+    Capacity, Judgement, Objective, Offer, Outcome, RateStep, Search, SearchOptions, Step, times_of,
 };
 
 use super::lengths::StepLengths;
@@ -37,6 +37,8 @@ struct Under<'a> {
     search: Search,
     made: Vec<RateStep>,
     lengths: StepLengths<'a>,
+    /// Messages per second of a stream in the last trial; 0 before the first.
+    messages_per_stream_s: f64,
     /// What ended the search, once there were steps to keep.
     failure: Option<Failure>,
 }
@@ -51,10 +53,11 @@ pub(super) fn search(
 ) -> Result<Found, Failure> {
     let args = steps.args;
     let lengths = StepLengths::of(objective, args);
-    let Range { min, max } = Range::of(&lengths, args)?;
-    let start = match args.start {
-        Some(rate) => rate,
-        None => first_look(steps)?,
+    let Range { min, max } = Range::of(objective, args)?;
+    let start = match (args.start, objective.offered()) {
+        (Some(rate), _) => rate,
+        (None, Offer::Requests) => first_look(steps)?,
+        (None, Offer::Streams) => f64::from(args.connections),
     };
     let options = SearchOptions {
         min_per_s: min,
@@ -73,6 +76,7 @@ pub(super) fn search(
         search: Search::new(options).map_err(Failure::words)?,
         made: Vec::new(),
         lengths,
+        messages_per_stream_s: 0.0,
         failure: None,
     };
     let rounds = args.rounds.unwrap_or(ROUNDS);
@@ -92,19 +96,25 @@ pub(super) fn search(
 /// # Errors
 /// When no rate is in their range, or no length that a step can have.
 pub(super) fn check(objective: &Objective, args: &CapacityArgs) -> Result<(), Failure> {
-    Range::of(&StepLengths::of(objective, args), args).map(drop)
+    Range::of(objective, args).map(drop)
 }
 
-/// The rates that a search may offer.
+/// The most streams that a search opens.
+const STREAMS_MAX: f64 = 100_000.0;
+
+/// The rates, or the numbers of streams, that a search may offer.
 struct Range {
     min: f64,
     max: f64,
 }
 
 impl Range {
-    fn of(lengths: &StepLengths<'_>, args: &CapacityArgs) -> Result<Self, Failure> {
+    fn of(objective: &Objective, args: &CapacityArgs) -> Result<Self, Failure> {
         let longest = args.longest_step();
-        let max = args.max.unwrap_or(RATE_MAX_PER_S);
+        let max = args.max.unwrap_or(match objective.offered() {
+            Offer::Requests => RATE_MAX_PER_S,
+            Offer::Streams => STREAMS_MAX,
+        });
         if let Some(min) = args.min.filter(|min| *min > max) {
             return Err(Failure::words(format!(
                 "--min {} is above --max {}: no rate lies between them; swap them, or leave one out",
@@ -112,6 +122,11 @@ impl Range {
                 rate(max)
             )));
         }
+        if objective.offered() == Offer::Streams {
+            let min = args.min.unwrap_or(1.0).max(1.0).min(max);
+            return Ok(Self { min, max });
+        }
+        let lengths = StepLengths::of(objective, args);
         let lowest = lengths.requests_for_quantile / longest.as_secs_f64();
         if lowest > max {
             let highest = match args.max {
@@ -219,10 +234,24 @@ impl Under<'_> {
     /// When the first trial fails; the failure of a later one is kept.
     fn offer(&mut self, rate_per_s: f64, of_curve: bool) -> Result<bool, Failure> {
         let args = self.steps.args;
-        let length = self.lengths.at(rate_per_s);
-        let pacing = Pacing::Open { rate_per_s };
-        let load = match self.steps.make(pacing, args.connections, length) {
-            Ok(Some(load)) => load,
+        let (pacing, connections, length) = match self.objective.offered() {
+            Offer::Requests => {
+                let pacing = Pacing::Open { rate_per_s };
+                (pacing, args.connections, self.lengths.at(rate_per_s))
+            }
+            Offer::Streams => {
+                let streams = rate_per_s.round().max(1.0);
+                let messages_per_s = self.messages_per_stream_s * streams;
+                let length = self.lengths.of_streams(messages_per_s);
+                (Pacing::Closed, streams as u32, length)
+            }
+        };
+        let load = match self.steps.make(pacing, connections, length) {
+            Ok(Some(load)) => {
+                let messages_per_s = load.messages() as f64 / load.duration_s;
+                self.messages_per_stream_s = messages_per_s / f64::from(connections);
+                load
+            }
             Ok(None) => return Ok(false),
             Err(failure) if self.made.is_empty() => return Err(failure),
             Err(failure) => {
@@ -238,11 +267,12 @@ impl Under<'_> {
         }
         let why = report::why_unmet(&judgement).join(", ");
         self.steps.print(&format!(
-            "{:>4}  {:>9}/s  p50 {:>7}  p99 {:>7}  {}",
+            "{:>4}  {:>9} {}  p50 {:>7}  p99 {:>7}  {}",
             self.made.len() + 1,
             rate(rate_per_s),
-            time(load.response.quantile_us(0.5)),
-            time(load.response.quantile_us(0.99)),
+            report::offered(self.objective),
+            time(times_of(&load).quantile_us(0.5)),
+            time(times_of(&load).quantile_us(0.99)),
             match &judgement {
                 Judgement::Met => "held".to_owned(),
                 Judgement::Missed(_) => format!("did not hold: {why}"),
@@ -272,7 +302,7 @@ mod tests {
         let matches = command.try_get_matches_from(all).unwrap();
         let args = CapacityArgs::from_arg_matches(&matches).unwrap();
         let objective = args.objective.as_deref().unwrap().parse().unwrap();
-        Range::of(&StepLengths::of(&objective, &args), &args).map_err(|e| match e {
+        Range::of(&objective, &args).map_err(|e| match e {
             Failure::Words(text) => text,
             _ => "not about the options".to_owned(),
         })

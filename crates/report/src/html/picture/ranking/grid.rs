@@ -131,7 +131,10 @@ fn label(row: &Row<'_>, with_change: bool, format: &Format) -> f64 {
 
 /// The decades of a logarithmic scale.
 pub(super) fn ticks(metric: Metric, low: f64, to: f64) -> Vec<Tick> {
-    if matches!(metric.unit(), Unit::Us | Unit::UsPerRequest) {
+    if matches!(
+        metric.unit(),
+        Unit::Us | Unit::UsPerRequest | Unit::UsPerMessage
+    ) {
         let ticks = time_ticks(low.log10(), to.log10().max(low.log10() + 2.6));
         let ticks = ticks
             .into_iter()

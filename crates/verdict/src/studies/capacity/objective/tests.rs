@@ -147,3 +147,40 @@ fn limits_of_options_stand_apart_from_the_objectives_text() {
     );
     assert!(objective("p99<50ms").with_errors("few").is_err());
 }
+
+/// A closed loop of streams whose messages are late by this much, and of which so many failed.
+fn streams(lag_us: u64, failed: u64) -> LoadReading {
+    let mut lasting = readings::LastingReading {
+        opened: 1_000,
+        messages: 20_000,
+        ..readings::LastingReading::default()
+    };
+    lasting.lag.record_many_ns(lag_us * 1_000, 20_000);
+    let mut load = crate::fixtures::closed(10.0);
+    load.errors_all.read = failed;
+    load.lasting = Some(Box::new(lasting));
+    load
+}
+
+#[test]
+fn of_streams_the_lag_of_messages_is_limited() {
+    let objective = objective("p99<20ms").of_streams();
+    assert_eq!(objective.to_string(), "p99 < 20 ms of lag");
+    let judge = |load: &LoadReading| objective.judge_load(load);
+    assert_eq!(judge(&streams(19_000, 0)), Judgement::Met);
+    let missed = |judgement| matches!(judgement, Judgement::Missed(_));
+    assert!(missed(judge(&streams(21_000, 0))));
+    assert!(missed(judge(&streams(19_000, 2))), "more than 0.1% failed");
+    let mut lossy = streams(19_000, 0);
+    lossy.lasting.as_mut().unwrap().lost = 1_000;
+    assert!(missed(judge(&lossy)), "less than 99% came");
+    // A busy client may be what makes messages late.
+    let mut busy = streams(21_000, 0);
+    busy.client.saturated = true;
+    let unusable = Judgement::Unusable(CannotJudge::ClientBusy);
+    assert_eq!(judge(&busy), unusable);
+    let mut undated = streams(1, 0);
+    undated.lasting.as_mut().unwrap().lag = Histogram::new();
+    let no_lag = Judgement::Unusable(CannotJudge::NoLag);
+    assert_eq!(judge(&undated), no_lag);
+}

@@ -1,6 +1,6 @@
 //! What a search for the capacity under an objective found.
 
-use crate::capacity::{Bound, CannotJudge, Capacity, HOLDS, Judgement, Objective, Quantity};
+use crate::capacity::{Bound, CannotJudge, Capacity, HOLDS, Judgement, Objective, Offer, Quantity};
 use readings::text::{counted, grouped, number, percent, rate, time};
 
 use crate::capacity::CapacityView;
@@ -25,7 +25,10 @@ pub fn capacity(view: &CapacityView<'_>) -> Vec<String> {
             "The search was not finished: this is what the trials that were made tell.".to_owned(),
         );
     }
-    let all_busy = crate::capacity::all_busy_at(capacity, view.steps, view.connections);
+    let all_busy = match objective.offered() {
+        Offer::Requests => crate::capacity::all_busy_at(capacity, view.steps, view.connections),
+        Offer::Streams => None,
+    };
     said.extend(all_busy.map(|rate_per_s| {
         format!(
             "At {} requests/s all {} were busy, and the server answered as fast as at lower rates: \
@@ -78,6 +81,9 @@ fn cannot_judge(why: &CannotJudge) -> String {
         CannotJudge::ClientBusy => "the client was too busy to offer the rate on time".to_owned(),
         CannotJudge::LateClient(late) => late_client(late),
         CannotJudge::NoAnswer => NO_ANSWER.to_owned(),
+        CannotJudge::NoLag => "it is not known when messages were due: name the sender's pace \
+                               (--pace)"
+            .to_owned(),
         CannotJudge::TooFewRequests {
             quantile,
             requests,
@@ -89,6 +95,19 @@ fn cannot_judge(why: &CannotJudge) -> String {
             grouped(*needed)
         ),
     }
+}
+
+/// What is offered: `requests/s`, or `streams`.
+pub fn offered(objective: &Objective) -> &'static str {
+    match objective.offered() {
+        Offer::Requests => "requests/s",
+        Offer::Streams => "streams",
+    }
+}
+
+/// `2,000 requests/s`, or `400 streams`.
+fn amount(objective: &Objective, of: f64) -> String {
+    format!("{} {}", rate(of), offered(objective))
 }
 
 fn found(capacity: &Capacity, objective: &Objective) -> Vec<String> {
@@ -109,6 +128,7 @@ fn found(capacity: &Capacity, objective: &Objective) -> Vec<String> {
             )
         })
     };
+    let amount = |at: f64| amount(objective, at);
     let (lower, upper) = (capacity.lower_per_s, capacity.upper_per_s);
     match (lower, upper, capacity.upper_is) {
         (Some(lower), Some(upper), Bound::Missed) => of_both(
@@ -117,25 +137,29 @@ fn found(capacity: &Capacity, objective: &Objective) -> Vec<String> {
             [(lower, trials(lower)), (upper, trials(upper))],
         ),
         (Some(lower), Some(upper), _) => vec![format!(
-            "At least {} requests/s keep {objective} ({}): the client could not offer {} on time, \
-             so more is not known.",
-            rate(lower),
+            "At least {} keep {objective} ({}): the client could not offer {} on time, so more is \
+             not known.",
+            amount(lower),
             sure(lower),
             rate(upper)
         )],
         (Some(lower), None, _) => vec![format!(
-            "At least {} requests/s keep {objective} ({}): nothing higher was offered.",
-            rate(lower),
+            "At least {} keep {objective} ({}): nothing higher was offered.",
+            amount(lower),
             sure(lower)
         )],
         (None, Some(upper), Bound::Client) => vec![format!(
-            "Nothing can be said on {objective}: the client could not offer {} requests/s on time, \
-             nor anything lower that was tried.",
-            rate(upper)
+            "Nothing can be said on {objective}: the client could not offer {} on time, nor \
+             anything lower that was tried.",
+            amount(upper)
         )],
         (None, Some(upper), _) => vec![format!(
-            "No rate kept {objective}; the lowest that was offered is {} requests/s ({}).",
-            rate(upper),
+            "{} kept {objective}; the lowest that was offered is {} ({}).",
+            match objective.offered() {
+                Offer::Requests => "No rate",
+                Offer::Streams => "No number of streams",
+            },
+            amount(upper),
             trials(upper)
         )],
         (None, None, _) => vec![format!(
@@ -157,10 +181,13 @@ fn of_both(
         capacity.high_per_s,
     ) {
         let mut text = format!(
-            "The highest rate that keeps {objective} in {} of the trials is {} requests/s (95% \
-             interval {} to {}",
+            "The highest {} that keeps {objective} in {} of the trials is {} (95% interval {} to {}",
+            match objective.offered() {
+                Offer::Requests => "rate",
+                Offer::Streams => "number",
+            },
             percent(HOLDS * 100.0, 0, false),
-            rate(holds),
+            amount(objective, holds),
             rate(low),
             rate(high)
         );
@@ -178,9 +205,9 @@ fn of_both(
         said.push(text + ").");
     }
     said.push(format!(
-        "About half of the trials hold between {} ({of_lower}) and {} requests/s ({of_upper}).",
+        "About half of the trials hold between {} ({of_lower}) and {} ({of_upper}).",
         rate(lower),
-        rate(upper)
+        amount(objective, upper)
     ));
     said
 }

@@ -160,3 +160,17 @@ fn why_a_trial_did_not_hold() {
         ["a closed loop offers no rate"]
     );
 }
+
+#[test]
+fn streams_are_named_as_what_they_are() {
+    let objective = objective().of_streams();
+    let mut search = Search::new(SearchOptions::around(400.0)).unwrap();
+    search.record(400.0, Outcome::Met);
+    search.record(404.0, Outcome::Missed);
+    let said = found(&search.so_far(), &objective);
+    assert_eq!(
+        said.last().unwrap(),
+        "About half of the trials hold between 400 (1 of 1 trial held) and 404 streams (0 of 1 \
+         trial held)."
+    );
+}
