@@ -1,4 +1,4 @@
-//! The event loop and the HTTP/1.1 and HTTP/2 codecs that `load`, `origin` and `balance` share.
+//! The event loop and the HTTP and WebSocket codecs that `load`, `origin` and `balance` share.
 //!
 //! One trait, [`Io`], with two implementations: [`Uring`] on io_uring and [`Epoll`] on epoll. A
 //! room is generic over it and is compiled once for each, so that no call on the hot path is
@@ -14,7 +14,7 @@ pub mod os;
 pub mod proxy_protocol;
 
 pub use address::{Address, AddressError, UnixPath, UnixPathError};
-pub use http::{FieldSection, fetch, h2, h3};
+pub use http::{FieldSection, fetch, h2, h3, ws};
 #[cfg(feature = "simulated")]
 pub use io::simulated;
 pub use io::{

@@ -29,6 +29,32 @@ pub(super) fn ends_idle(errno: i32) -> bool {
     matches!(errno, 0 | EPIPE | ECONNRESET)
 }
 
+/// The counter of a kind of failures.
+type Count = fn(&mut ErrorCounts) -> &mut u64;
+
+/// How a request failed.
+pub(super) struct Failure {
+    count: Count,
+    wrong: Wrong,
+}
+
+impl Failure {
+    pub(super) fn new(
+        count: Count,
+        kind: WrongKind,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        let (expected, found) = (expected.into(), found.into());
+        let wrong = Wrong {
+            kind,
+            expected,
+            found,
+        };
+        Self { count, wrong }
+    }
+}
+
 impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Counts a failure at the time that decides whether it belongs to the window.
     pub(super) fn count_error(
@@ -64,68 +90,38 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     }
 
     /// A request ended without an answer.
-    fn fail(
-        &mut self,
-        number: usize,
-        count: impl Fn(&mut ErrorCounts) -> &mut u64,
-        kind: WrongKind,
-        expected: impl Into<String>,
-        found: impl Into<String>,
-    ) {
+    fn fail(&mut self, number: usize, failure: Failure) {
         let now = self.worker.clock.now_ns();
         let conn = &self.worker.conns[number];
         let at = Self::counted_at(conn.intended, now);
         let request = conn.request;
-        self.worker.recorders[self.recorder].keep_sample(Wrong {
-            kind,
-            expected: expected.into(),
-            found: found.into(),
-        });
-        self.count_error(at, Some(request), count);
+        self.worker.recorders[self.recorder].keep_sample(failure.wrong);
+        self.count_error(at, Some(request), failure.count);
         self.last_done = now;
         self.worker.close(number);
     }
 
     /// As [`Self::fail`], and the connection goes on to the next request.
-    pub(super) fn fail_and_free(
-        &mut self,
-        number: usize,
-        count: impl Fn(&mut ErrorCounts) -> &mut u64,
-        kind: WrongKind,
-        expected: impl Into<String>,
-        found: impl Into<String>,
-    ) {
-        self.fail(number, count, kind, expected, found);
+    pub(super) fn fail_and_free(&mut self, number: usize, failure: Failure) {
+        self.fail(number, failure);
         let now = self.worker.clock.now_ns();
         self.free(number, now);
     }
 
     /// As [`Self::fail_and_free`], for a connection that ended; the next one is opened after a pause
     /// if several in a row have ended without an answer.
-    fn fail_and_reopen(
-        &mut self,
-        number: usize,
-        count: impl Fn(&mut ErrorCounts) -> &mut u64,
-        kind: WrongKind,
-        expected: impl Into<String>,
-        found: impl Into<String>,
-    ) {
+    fn fail_and_reopen(&mut self, number: usize, failure: Failure) {
         if self.worker.conns[number].fruitless < FRUITLESS_MAX {
-            return self.fail_and_free(number, count, kind, expected, found);
+            return self.fail_and_free(number, failure);
         }
-        self.fail(number, count, kind, expected, found);
+        self.fail(number, failure);
         self.rest(number);
     }
 
     pub(super) fn protocol_error(&mut self, number: usize, found: &str) {
         let expected = K::expected(self.worker.job.targets[self.target].http());
-        self.fail_and_reopen(
-            number,
-            |e| &mut e.read,
-            WrongKind::Protocol,
-            expected,
-            found,
-        );
+        let failure = Failure::new(|e| &mut e.read, WrongKind::Protocol, expected, found);
+        self.fail_and_reopen(number, failure);
     }
 
     pub(super) fn could_not_connect(&mut self, number: usize, errno: i32) {
@@ -139,13 +135,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     }
 
     fn opening_failed(&mut self, number: usize, expected: &str, found: String) {
-        self.fail(
-            number,
-            |e| &mut e.connect,
-            WrongKind::Connection,
-            expected,
-            found,
-        );
+        let failure = Failure::new(|e| &mut e.connect, WrongKind::Connection, expected, found);
+        self.fail(number, failure);
         self.rest(number);
     }
 
@@ -193,11 +184,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             (None, errno, _) => std::io::Error::from_raw_os_error(errno).to_string(),
         };
         let is_sending = conn.state == State::Connecting || errno == EPIPE;
-        let (kind, expected) = (WrongKind::Connection, "a complete answer");
-        match is_sending {
-            true => self.fail_and_reopen(number, |e| &mut e.write, kind, expected, found),
-            false => self.fail_and_reopen(number, |e| &mut e.read, kind, expected, found),
-        }
+        let count: Count = match is_sending {
+            true => |e| &mut e.write,
+            false => |e| &mut e.read,
+        };
+        let failure = Failure::new(count, WrongKind::Connection, "a complete answer", found);
+        self.fail_and_reopen(number, failure);
     }
 
     /// Whether a connection had been idle when its request was sent and ended without a byte of an
@@ -259,7 +251,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             if is_late {
                 let expected = format!("{what} within {:?}", Duration::from_nanos(limit));
                 let kind = WrongKind::Connection;
-                self.fail_and_free(number, |e| &mut e.timeout, kind, expected, "none");
+                let failure = Failure::new(|e| &mut e.timeout, kind, expected, "none");
+                self.fail_and_free(number, failure);
             }
         }
         self.send_all_waiting(self.now);

@@ -1,11 +1,12 @@
-//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2) and [HTTP/3](h3); and one blocking
-//! request ([`fetch`]).
+//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2) and [HTTP/3](h3), [WebSocket](ws);
+//! and one blocking request ([`fetch`]).
 
 pub mod fetch;
 mod field_section;
 mod h1;
 pub mod h2;
 pub mod h3;
+pub mod ws;
 
 pub use field_section::FieldSection;
 pub use h1::{

@@ -12,7 +12,7 @@ use crate::http::h3;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
-use crate::worker::failures::{CLOSED, IDLE_NS, ends_idle};
+use crate::worker::failures::{CLOSED, Failure, IDLE_NS, ends_idle};
 use crate::worker::segment::SegmentRun;
 use crate::worker::{AGAIN_MAX, FRUITLESS_MAX, REOPENING_NS};
 
@@ -195,7 +195,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             }
             for place in self.take_busy(number) {
                 let (kind, expected) = (WrongKind::Connection, "an open connection in time");
-                self.fail_and_free(place, |e| &mut e.timeout, kind, expected, "none");
+                let failure = Failure::new(|e| &mut e.timeout, kind, expected, "none");
+                self.fail_and_free(place, failure);
             }
         }
     }
@@ -256,7 +257,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
 
     fn lose_stream(&mut self, place: usize, found: &str) {
         let (kind, expected) = (WrongKind::Connection, "a complete answer");
-        self.fail_and_free(place, |e| &mut e.read, kind, expected, found);
+        let failure = Failure::new(|e| &mut e.read, kind, expected, found);
+        self.fail_and_free(place, failure);
     }
 
     /// Whether a connection had been idle when its requests were sent, and nothing has arrived
@@ -417,7 +419,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 let (kind, expected) = (WrongKind::Connection, "a complete answer");
                 // It is over, so there is nothing to cancel.
                 self.worker.conns[place].state = State::Idle;
-                self.fail_and_free(place, |e| &mut e.read, kind, expected, found);
+                let failure = Failure::new(|e| &mut e.read, kind, expected, found);
+                self.fail_and_free(place, failure);
             }
             StreamEnd::NotProcessed => self.not_processed(place, now),
         }
