@@ -21,12 +21,13 @@ pub use crawl::{CrawlError, CrawlLimit, CrawlLimits, Page, Site, crawl, page_lin
 pub use http::{Fetcher, FetcherError};
 pub use job::expect::{BodyRule, Expect, StatusRule};
 pub use job::target::{Choice, Http2, Http3, ProxyHeader, ProxyVersion, Request, Target};
-pub use job::traffic::{CallKind, EventFormat, Events, Grpc, Traffic, WebSocket, WebSocketRole};
+pub use job::traffic::{CallKind, Events, Grpc, Traffic, WebSocket, WebSocketRole};
 pub use job::{
     Arrivals, Job, JobError, Part, ROW_MIN, Segment, Stage, Stop, TimestampSource, Wait,
 };
 pub use prepare::{PrepareError, ReferenceError, Varying, prepare};
 pub use progress::{LoadError, Progress};
+pub use readings::EventFormat;
 pub use record::rows::{ROWS_MAX, Row};
 pub use run::run;
 

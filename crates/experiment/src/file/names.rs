@@ -14,7 +14,7 @@ pub(super) const LOAD_FACTOR: &str = "load";
 pub(super) const LOAD_HOST_FACTOR: &str = "from";
 
 /// The keys of `[load]` that a factor can vary.
-pub(crate) const VARIED_LOAD_KEYS: [&str; 19] = [
+pub(crate) const VARIED_LOAD_KEYS: [&str; 32] = [
     "connections",
     "threads",
     "keepalive",
@@ -34,6 +34,19 @@ pub(crate) const VARIED_LOAD_KEYS: [&str; 19] = [
     "tls_ca",
     "tls_insecure",
     "tls_client_key",
+    "events",
+    "pace",
+    "stall",
+    "websocket",
+    "in_flight",
+    "message_bytes",
+    "message_rate",
+    "retire_after",
+    "receive",
+    "grpc",
+    "proto",
+    "call_messages",
+    "deadline",
 ];
 
 /// The keys of `[design]` that `[quick]` may give.
@@ -64,5 +77,13 @@ pub(super) fn check_name(reader: &mut Reader, what: &str, name: &str, place: Pla
             format!("{what} cannot be called `{}`", shown(name)),
             "expected 1 to 64 letters, digits, `-` or `_`",
         ));
+    }
+}
+
+/// The path of a key of a load: in `[load]`, or in `[loads.NAME]`.
+pub(super) fn path_of_load<'n>(name: Option<&'n str>, key: &'n str) -> Vec<&'n str> {
+    match name {
+        Some(name) => vec!["loads", name, key],
+        None => vec!["load", key],
     }
 }

@@ -10,7 +10,7 @@ use crate::manifest::Value;
 use crate::spec::{
     Apart, BodyCheck, Choice, Design, Effect, Event, EventTarget, EventWhat, Expect, Experiment,
     Factor, HttpVersion, LoadSpec, NamedLoad, ParamValue, Published, Rate, SameAnswers, Server,
-    SliceLength, Subject, SubjectLoad, Target, TlsSpec, Upstream,
+    SliceLength, Subject, SubjectLoad, Target, TlsSpec, TrafficSpec, Upstream,
 };
 use config::units::{bit_rate_text, duration_text, rate_text, share_text};
 use readings::{Access, ContainerSource, HostSpec, LinkSpec, Reach};
@@ -290,6 +290,8 @@ fn load(load: &LoadSpec) -> Table {
     }
     if load.http != HttpVersion::Http1 {
         table.put("http", load.http.name());
+    }
+    if load.http != HttpVersion::Http1 || load.streams != 1 {
         table.put("streams", load.streams);
     }
     table.put_some(
@@ -297,6 +299,7 @@ fn load(load: &LoadSpec) -> Table {
         load.quic_congestion.map(|one| one.name()),
     );
     put_tls(&mut table, &load.tls);
+    put_traffic(&mut table, &load.traffic);
     table.put_table("headers", pairs(&load.headers));
     table
 }
@@ -309,6 +312,22 @@ fn put_tls(table: &mut Table, tls: &TlsSpec) {
     table.put_some("tls_ca", tls.ca.as_deref());
     table.put_some("tls_insecure", tls.insecure.then_some(true));
     table.put_some("tls_client_key", tls.client_key.map(|key| key.name()));
+}
+
+fn put_traffic(table: &mut Table, traffic: &TrafficSpec) {
+    table.put_some("events", traffic.events.map(|format| format.name()));
+    table.put_some("pace", traffic.pace.map(duration_text));
+    table.put_some("stall", traffic.stall.map(duration_text));
+    table.put_some("websocket", traffic.websocket.then_some(true));
+    table.put_some("in_flight", traffic.in_flight);
+    table.put_some("message_bytes", traffic.message_bytes);
+    table.put_some("message_rate", traffic.message_rate.map(rate_text));
+    table.put_some("retire_after", traffic.retire_after.map(count));
+    table.put_some("receive", traffic.receive.then_some(true));
+    table.put_some("grpc", traffic.grpc.as_deref());
+    table.put_list("proto", traffic.proto.iter().cloned());
+    table.put_some("call_messages", traffic.call_messages);
+    table.put_some("deadline", traffic.deadline.map(duration_text));
 }
 
 fn event(event: &Event) -> Table {

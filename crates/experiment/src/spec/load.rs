@@ -6,6 +6,7 @@ use std::time::Duration;
 use readings::{HttpVersion, QuicCongestion};
 use tls::{KeyType, Version};
 
+use super::traffic::{TrafficChange, TrafficSpec};
 use crate::manifest::Value;
 
 /// What load is put on each subject.
@@ -46,6 +47,8 @@ pub struct LoadSpec {
     pub quic_congestion: Option<QuicCongestion>,
     /// How it speaks TLS to subjects with an https URL.
     pub tls: TlsSpec,
+    /// What is said on its connections.
+    pub traffic: TrafficSpec,
 }
 
 /// How a load speaks TLS.
@@ -89,6 +92,27 @@ impl Default for LoadSpec {
             streams: 1,
             quic_congestion: None,
             tls: TlsSpec::default(),
+            traffic: TrafficSpec::default(),
+        }
+    }
+}
+
+impl LoadSpec {
+    /// Makes loads equal that differ in the rate of their open loop only.
+    pub(super) fn leave_out_rate(&mut self) {
+        self.rate = Rate::Auto;
+        self.traffic.message_rate = None;
+    }
+
+    /// Fits what depends on several keys, once all of them are known.
+    pub(crate) fn settle(&mut self) {
+        // A thread without a connection has nothing to do.
+        self.threads = self.threads.map(|threads| threads.min(self.connections));
+        if let Some(per_s) = self.traffic.message_rate {
+            self.rate = Rate::PerSecond(per_s * f64::from(self.connections));
+        }
+        if self.traffic.grpc.is_some() {
+            self.http = HttpVersion::Http2;
         }
     }
 }
@@ -179,6 +203,8 @@ pub enum LoadChange {
     TlsInsecure(bool),
     /// `tls_client_key`
     TlsClientKey(Option<KeyType>),
+    /// A key of what is said on connections.
+    Traffic(TrafficChange),
 }
 
 impl LoadChange {
@@ -204,6 +230,7 @@ impl LoadChange {
             Self::TlsCa(path) => load.tls.ca = Some(path.clone()),
             Self::TlsInsecure(value) => load.tls.insecure = *value,
             Self::TlsClientKey(key) => load.tls.client_key = *key,
+            Self::Traffic(change) => change.apply(&mut load.traffic),
         }
     }
 }

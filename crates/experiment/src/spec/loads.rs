@@ -98,12 +98,8 @@ impl Experiment {
                 _ => {}
             }
         }
-        // A thread without a connection has nothing to do.
-        let bounded = |load: &mut LoadSpec| {
-            load.threads = load.threads.map(|threads| threads.min(load.connections));
-        };
-        bounded(&mut main);
-        loads.iter_mut().for_each(|one| bounded(&mut one.load));
+        main.settle();
+        loads.iter_mut().for_each(|one| one.load.settle());
         let (mut name, mut path) = (None, None);
         let first = loads.iter().position(|one| one.role == LoadRole::Compared);
         if let Some(first) = first {

@@ -5,6 +5,7 @@ mod experiment;
 mod load;
 mod loads;
 mod resolved_condition;
+mod traffic;
 
 pub use event::{Event, EventKind, EventSettings, EventSpec, EventTarget, EventWhat, ParamValue};
 pub use experiment::{
@@ -16,3 +17,4 @@ pub use load::{
 };
 pub use readings::HttpVersion;
 pub use resolved_condition::{LoadBeside, ResolvedCondition, ServerSpec, SubjectSpec};
+pub use traffic::{TrafficChange, TrafficSpec};

@@ -6,7 +6,7 @@ use readings::{Access, Condition, HostSpec, HttpVersion};
 
 use super::event::{Event, EventSettings, EventSpec, EventWhat, ParamValue};
 use super::experiment::{Effect, Experiment, Role, Server, Target, Upstream};
-use super::load::{Choice, LoadRole, LoadSpec, Rate};
+use super::load::{Choice, LoadRole, LoadSpec};
 use crate::manifest::Value;
 
 /// All that one condition asks for.
@@ -167,11 +167,11 @@ impl Experiment {
         let conditions = self.conditions();
         let closed_loop = |condition: &Condition| {
             let mut resolved = self.under(condition);
-            resolved.load.rate = Rate::Auto;
+            resolved.load.leave_out_rate();
             let beside = resolved.beside.iter_mut();
             // A background load keeps to its rate during the closed loop of the first load, too.
             for one in beside.filter(|one| one.role == LoadRole::Compared) {
-                one.load.rate = Rate::Auto;
+                one.load.leave_out_rate();
             }
             resolved
         };

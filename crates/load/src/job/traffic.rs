@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use readings::TrafficKind;
+use readings::{EventFormat, TrafficKind};
 use serde::{Deserialize, Serialize};
 
 use super::serde_as;
@@ -38,21 +38,6 @@ impl Traffic {
     pub fn is_answers(&self) -> bool {
         matches!(self, Traffic::Answers)
     }
-}
-
-/// How a stream is cut into events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EventFormat {
-    /// By the answer's `Content-Type`: `text/event-stream`, a type of JSON lines, or reads.
-    #[default]
-    Auto,
-    /// Server-sent events (HTML standard, 9.2).
-    Sse,
-    /// Lines that are not empty: NDJSON, JSON Lines.
-    Lines,
-    /// Each read of content is one event: chunks of a format that is not known.
-    Reads,
 }
 
 /// Streams of events.

@@ -27,6 +27,40 @@ impl TrafficKind {
     }
 }
 
+/// How a stream is cut into events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventFormat {
+    /// By the answer's `Content-Type`: `text/event-stream`, a type of JSON lines, or reads.
+    #[default]
+    Auto,
+    /// Server-sent events (HTML standard, 9.2).
+    Sse,
+    /// Lines that are not empty: NDJSON, JSON Lines.
+    Lines,
+    /// Each read of content is one event: chunks of a format that is not known.
+    Reads,
+}
+
+impl EventFormat {
+    pub const ALL: [EventFormat; 4] = [
+        EventFormat::Auto,
+        EventFormat::Sse,
+        EventFormat::Lines,
+        EventFormat::Reads,
+    ];
+
+    /// The word on command lines and in experiment files.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventFormat::Auto => "auto",
+            EventFormat::Sse => "sse",
+            EventFormat::Lines => "lines",
+            EventFormat::Reads => "reads",
+        }
+    }
+}
+
 /// What the lag of messages is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,6 +4,7 @@ pub(crate) mod loads;
 pub(crate) mod orders;
 pub(crate) mod segments;
 mod slice_times;
+mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -6,7 +6,7 @@ use experiment::{
 };
 use load::{BodyRule, Job, Segment, StatusRule, Wait};
 
-use crate::context::Context;
+use crate::context::{Context, traffic};
 use crate::testbed::copies::original;
 use crate::testbed::{ReadySubject, running_behind};
 
@@ -27,10 +27,7 @@ impl Context<'_> {
         let job = Job {
             segments,
             threads: threads.clamp(1, load.connections) as usize,
-            requests_per_connection: match load.keepalive {
-                true => load.requests_per_connection,
-                false => Some(1),
-            },
+            requests_per_connection: traffic::per_connection(load),
             connect_timeout: load.timeout,
             timeout: load.timeout,
             cpus,
@@ -90,6 +87,8 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
             (Some(text), _) => BodyRule::Contains(text.as_bytes().into()),
             (None, BodyCheck::Same) => BodyRule::Same,
             (None, BodyCheck::Varies) => BodyRule::Any,
+            // Messages are checked by their format, and differ.
+            (None, BodyCheck::Auto) if !load.traffic.kind().is_answers() => BodyRule::Any,
             (None, BodyCheck::Auto) => BodyRule::Auto,
         },
     };
@@ -103,7 +102,7 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
             congestion: load.quic_congestion,
         }),
         requests_per_connection: one.subject.requests_per_connection,
-        traffic: load::Traffic::Answers,
+        traffic: traffic::traffic(load),
         ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
     }
 }

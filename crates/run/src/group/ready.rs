@@ -218,6 +218,11 @@ fn ask(
     resolved: &ResolvedCondition,
     one: &ReadySubject,
 ) -> Result<Option<AnswerSummary>, AgentError> {
+    if !resolved.load.traffic.kind().is_answers() {
+        // A stream may have no end, and a plain request is not what a WebSocket or a method answers:
+        // the warm-up shows whether they do.
+        return Ok(None);
+    }
     let subject = &one.subject;
     let expect = &cx.options.experiment.expect;
     let fields = [resolved.load.headers.as_slice(), &connection_close()].concat();

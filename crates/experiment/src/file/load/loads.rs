@@ -338,7 +338,7 @@ fn check_rates(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) 
     let compared = experiment.loads.iter();
     let mut others = compared
         .filter(|one| one.role == LoadRole::Compared && Some(one.name.as_str()) != main)
-        .filter(|one| one.load.rate == Rate::Auto)
+        .filter(|one| one.load.rate == Rate::Auto && one.load.traffic.message_rate.is_none())
         .filter(|one| {
             let factor = format!("{}.rate", one.name);
             !experiment.factors.iter().any(|it| it.name == factor)

@@ -4,6 +4,7 @@ pub(super) mod background;
 pub(super) mod curve;
 pub(super) mod drivers;
 pub(super) mod loads;
+pub(super) mod traffic;
 
 use std::time::Duration;
 
@@ -147,7 +148,7 @@ pub(super) fn load_change(
         "tls_insecure" => LoadChange::TlsInsecure(reader.boolean(node, path)?),
         "tls_client_key" => LoadChange::TlsClientKey(client_key(reader, node, path)?),
         LOAD_HOST_FACTOR => LoadChange::Host(reader.text(node, path)?),
-        _ => return None,
+        key => LoadChange::Traffic(traffic::change(reader, key, node, path)?),
     })
 }
 

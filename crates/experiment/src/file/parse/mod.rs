@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::error::ExperimentError;
 use super::factors::{self, written};
 use super::hosts::{self, machine_links};
-use super::load::{self, curve, drivers, loads};
+use super::load::{self, curve, drivers, loads, traffic};
 use super::servers::{self, subjects};
 use super::{design, events, gates};
 use crate::recipes::Recipes;
@@ -150,6 +150,9 @@ pub(super) fn whole(
     }
     if reader.is_clean() && !drivers::any_open_loop(&experiment, recipes) {
         experiment.design.latency_window = Duration::ZERO;
+    }
+    if reader.is_clean() {
+        traffic::fit(&mut experiment);
     }
     experiment
 }

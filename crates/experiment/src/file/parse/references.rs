@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::file::events;
 use crate::file::hosts::{self, machines};
-use crate::file::load::drivers;
-use crate::file::names::LOAD_HOST_FACTOR;
+use crate::file::load::{drivers, traffic};
+use crate::file::names::{LOAD_HOST_FACTOR, path_of_load};
 use crate::file::servers::subjects::path_problem;
 use crate::recipe::RecipeError;
 use crate::recipes::Recipes;
@@ -95,14 +95,6 @@ fn host_names(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
                 .help(suggestion(host, "hosts", names.iter().copied())),
             );
         }
-    }
-}
-
-/// The path of a key of a load: in `[load]`, or in `[loads.NAME]`.
-fn path_of_load<'n>(name: Option<&'n str>, key: &'n str) -> Vec<&'n str> {
-    match name {
-        Some(name) => vec!["loads", name, key],
-        None => vec!["load", key],
     }
 }
 
@@ -301,6 +293,7 @@ pub(crate) fn check_conditions(
         check_paths(reader, top, &resolved.subjects);
         drivers::check(reader, top, experiment, &resolved, recipes);
         events::check_load(reader, top, &resolved);
+        traffic::check(reader, top, experiment, &resolved);
         for one in &resolved.beside {
             check_paths(reader, top, &one.subjects);
             check_http(

@@ -6,4 +6,5 @@ mod machine_links;
 mod mistakes;
 mod settings;
 mod text;
+mod traffic;
 mod unreadable_files;

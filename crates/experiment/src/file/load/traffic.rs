@@ -1,0 +1,366 @@
+//! What is said on the load's connections besides requests with one answer: keys of `[load]`, and
+//! what they cannot be combined with.
+
+use std::time::Duration;
+
+use readings::{EventFormat, HttpVersion, TrafficKind};
+
+use super::{HOUR, rate};
+use crate::file::names::path_of_load;
+use crate::spec::{
+    BodyCheck, Experiment, LoadSpec, Rate, ResolvedCondition, SubjectSpec, TrafficChange,
+    TrafficSpec,
+};
+use config::nearest::suggestion;
+use config::reader::{Problem, Reader};
+use config::section::Section;
+use config::tree::{Node, Place, Tree};
+use config::units::shown;
+
+/// The largest message that a WebSocket sends, bytes.
+const MESSAGE_BYTES_MAX: i64 = 16 << 20;
+
+/// One key of the traffic; `None` also for a key that is none.
+pub(super) fn change(
+    reader: &mut Reader,
+    key: &str,
+    node: &Node,
+    path: &str,
+) -> Option<TrafficChange> {
+    // The ranges fit their types.
+    let small = |number: i64| u32::try_from(number).unwrap_or_default();
+    let gap = Duration::from_nanos(1_000)..=HOUR;
+    Some(match key {
+        "events" => TrafficChange::Events(events(reader, node, path)?),
+        "pace" => TrafficChange::Pace(reader.duration(node, path, gap)?),
+        "stall" => TrafficChange::Stall(reader.duration(node, path, gap)?),
+        "websocket" => TrafficChange::WebSocket(reader.boolean(node, path)?),
+        "in_flight" => TrafficChange::InFlight(small(reader.integer(node, path, 1..=10_000)?)),
+        "message_bytes" => {
+            let bytes = reader.integer(node, path, 0..=MESSAGE_BYTES_MAX)?;
+            TrafficChange::MessageBytes(small(bytes))
+        }
+        "message_rate" => match rate(reader, node, path)? {
+            Rate::PerSecond(per_s) => TrafficChange::MessageRate(per_s),
+            Rate::Auto => {
+                reader.expected(node, path, "a rate, such as \"1/s\"");
+                return None;
+            }
+        },
+        "retire_after" => {
+            let count = reader.integer(node, path, 1..=1_000_000_000)?;
+            TrafficChange::RetireAfter(count.unsigned_abs())
+        }
+        "receive" => TrafficChange::Receive(reader.boolean(node, path)?),
+        "grpc" => TrafficChange::Grpc(method(reader, node, path)?),
+        "proto" => TrafficChange::Proto(match &node.tree {
+            Tree::Text(file) => vec![file.clone()],
+            _ => {
+                let files = reader.texts(node, path)?;
+                files.into_iter().map(|(file, _)| file).collect()
+            }
+        }),
+        "call_messages" => {
+            TrafficChange::CallMessages(small(reader.integer(node, path, 1..=1_000_000)?))
+        }
+        "deadline" => TrafficChange::Deadline(reader.duration(node, path, gap)?),
+        _ => return None,
+    })
+}
+
+/// `true` for the format that the answer's `Content-Type` says, `false` for none.
+fn events(reader: &mut Reader, node: &Node, path: &str) -> Option<Option<EventFormat>> {
+    if let Tree::Boolean(wanted) = node.tree {
+        return Some(wanted.then_some(EventFormat::Auto));
+    }
+    let names = EventFormat::ALL.map(EventFormat::name);
+    let Tree::Text(text) = &node.tree else {
+        reader.expected(node, path, "true, false, \"sse\", \"lines\" or \"reads\"");
+        return None;
+    };
+    let mut formats = EventFormat::ALL.into_iter();
+    let found = formats.find(|format| format.name() == text);
+    if found.is_none() {
+        let problem = Problem::at(
+            node.place,
+            format!("`{path}` is not a format of events: `{}`", shown(text)),
+            "expected true, \"sse\", \"lines\" or \"reads\"",
+        );
+        reader.report(problem.help(suggestion(text, "formats", names)));
+    }
+    found.map(Some)
+}
+
+fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
+    let text = reader.text(node, path)?;
+    let is_name = |name: &str| {
+        let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+        !name.is_empty() && name.chars().all(letters)
+    };
+    let given = text.trim_start_matches('/');
+    match given.split_once('/') {
+        Some((service, method)) if is_name(service) && is_name(method) => Some(given.to_owned()),
+        _ => {
+            reader.report(Problem::at(
+                node.place,
+                format!("`{path}` is not a method: `{}`", shown(&text)),
+                "expected \"package.Service/Method\"",
+            ));
+            None
+        }
+    }
+}
+
+/// The keys that need one of the kinds, and whether a load has them.
+fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 10] {
+    use TrafficKind::{Events, Grpc, WebSocket};
+    [
+        ("pace", Events, traffic.pace.is_some()),
+        ("stall", Events, traffic.stall.is_some()),
+        ("in_flight", WebSocket, traffic.in_flight.is_some()),
+        ("message_bytes", WebSocket, traffic.message_bytes.is_some()),
+        ("message_rate", WebSocket, traffic.message_rate.is_some()),
+        ("retire_after", WebSocket, traffic.retire_after.is_some()),
+        ("receive", WebSocket, traffic.receive),
+        ("proto", Grpc, !traffic.proto.is_empty()),
+        ("call_messages", Grpc, traffic.call_messages.is_some()),
+        ("deadline", Grpc, traffic.deadline.is_some()),
+    ]
+}
+
+/// The key of a kind, and how it is written.
+fn key_of(kind: TrafficKind) -> (&'static str, &'static str) {
+    match kind {
+        TrafficKind::Events => ("events", "events = true"),
+        TrafficKind::WebSocket => ("websocket", "websocket = true"),
+        TrafficKind::Grpc => ("grpc", "grpc = \"package.Service/Method\""),
+        TrafficKind::Answers => ("method", "method = \"GET\""),
+    }
+}
+
+/// Leaves out what has no meaning where the sender sets the pace: the search for bottlenecks, and
+/// the open loop unless a rate is named.
+pub(crate) fn fit(experiment: &mut Experiment) {
+    let conditions = experiment.conditions();
+    let mut loads = conditions.iter().map(|one| experiment.under(one).load);
+    let Some(load) = loads.find(|load| load.traffic.is_paced_by_sender()) else {
+        return;
+    };
+    if load.rate == Rate::Auto {
+        experiment.design.latency_window = Duration::ZERO;
+    }
+    experiment.design.bottleneck = false;
+}
+
+/// Finds the first thing that a condition's loads cannot be combined with.
+pub(crate) fn check(
+    reader: &mut Reader,
+    top: &Section<'_>,
+    experiment: &Experiment,
+    resolved: &ResolvedCondition,
+) {
+    let beside = resolved.beside.iter();
+    let beside = beside.map(|one| (Some(one.name.as_str()), &one.load, &one.subjects));
+    let name = resolved.load_name.as_deref();
+    for (name, load, subjects) in beside.chain([(name, &resolved.load, &resolved.subjects)]) {
+        let of_load = OfLoad {
+            top,
+            experiment,
+            name,
+            load,
+        };
+        of_load.check(reader, subjects);
+    }
+}
+
+/// What a load may be combined with, in a file.
+struct OfLoad<'a> {
+    top: &'a Section<'a>,
+    experiment: &'a Experiment,
+    name: Option<&'a str>,
+    load: &'a LoadSpec,
+}
+
+impl OfLoad<'_> {
+    /// The load as it is written, before factors change it.
+    fn written(&self) -> Option<&LoadSpec> {
+        let mut loads = self.experiment.all_loads().into_iter();
+        loads.find_map(|(name, load)| (name == self.name).then_some(load))
+    }
+
+    /// Where a key is varied or set.
+    fn place(&self, key: &str) -> Option<Place> {
+        let factor = match self.name {
+            Some(name) => format!("{name}.{key}"),
+            None => key.to_owned(),
+        };
+        let set = self.top.place_of(&path_of_load(self.name, key));
+        set.or_else(|| self.top.place_of(&["factors", &factor]))
+    }
+
+    fn refuse(&self, reader: &mut Reader, key: &str, message: &str, label: &str, help: &str) {
+        let place = self.place(key).unwrap_or_default();
+        reader.report(Problem::at(place, message, label).help(help));
+    }
+
+    /// Refuses a key beside another.
+    fn excludes(&self, reader: &mut Reader, key: &str, other: &str, why: &str, help: &str) {
+        let message = format!("`{key}` and `{other}` exclude each other");
+        let place = self.place(key).unwrap_or_default();
+        let problem = Problem::at(place, message, why);
+        let problem = match self.place(other) {
+            Some(other) => problem.and(other, "set here"),
+            None => problem,
+        };
+        reader.report(problem.help(help));
+    }
+
+    fn check(&self, reader: &mut Reader, subjects: &[SubjectSpec]) {
+        let traffic = &self.load.traffic;
+        let kind = traffic.kind();
+        for (key, wanted, is_set) in dependent(traffic) {
+            if is_set && wanted != kind {
+                let (other, form) = key_of(wanted);
+                let message = format!("`{key}` needs `{other}`");
+                let help = format!("add {form}, or remove `{key}`");
+                let label = format!("expected `{other}` beside it");
+                return self.refuse(reader, key, &message, &label, &help);
+            }
+        }
+        let kinds = [
+            ("events", traffic.events.is_some()),
+            ("websocket", traffic.websocket),
+            ("grpc", traffic.grpc.is_some()),
+        ];
+        let mut kinds = kinds.into_iter().filter(|(_, is_set)| *is_set);
+        let (Some((key, _)), second) = (kinds.next(), kinds.next()) else {
+            return;
+        };
+        if let Some((second, _)) = second {
+            let help = "keep one of them; [loads.NAME] makes several loads at the same time";
+            return self.excludes(reader, second, key, "another kind of traffic", help);
+        }
+        if let Some(other) = subjects.iter().find(|one| !one.driver.is_engine()) {
+            let message = format!(
+                "`{key}` needs the built-in engine, but the subject `{}` has the driver `{}`",
+                shown(&other.name),
+                other.driver.name
+            );
+            let label = "outside drivers measure requests with one answer";
+            return self.refuse(reader, key, &message, label, "remove the driver");
+        }
+        match kind {
+            TrafficKind::WebSocket => self.check_websocket(reader, subjects),
+            TrafficKind::Grpc => self.check_calls(reader, subjects),
+            _ => {}
+        }
+        self.check_sender(reader, key);
+        self.check_expected(reader, key);
+    }
+
+    fn check_websocket(&self, reader: &mut Reader, subjects: &[SubjectSpec]) {
+        let (load, traffic) = (self.load, &self.load.traffic);
+        let sends = [
+            ("in_flight", traffic.in_flight.is_some()),
+            ("message_rate", traffic.message_rate.is_some()),
+            ("message_bytes", traffic.message_bytes.is_some()),
+            ("retire_after", traffic.retire_after.is_some()),
+        ];
+        if let Some((key, _)) = sends.iter().find(|(_, is_set)| traffic.receive && *is_set) {
+            let help = "keep one of them; [loads.NAME] makes one load that sends and one that \
+                        receives";
+            return self.excludes(reader, key, "receive", "a receiver sends nothing", help);
+        }
+        let own_rate = self.written().is_some_and(|load| load.rate != Rate::Auto);
+        if traffic.message_rate.is_some() && own_rate {
+            let help = "keep one of them: `rate` is over all connections";
+            return self.excludes(reader, "message_rate", "rate", "per connection", help);
+        }
+        if load.requests_per_connection.is_some() {
+            let help = "write retire_after = N: messages until a WebSocket is closed and another \
+                        opened";
+            let (key, other) = ("requests_per_connection", "websocket");
+            return self.excludes(reader, key, other, "a WebSocket has messages", help);
+        }
+        let not_keepalive = !load.keepalive;
+        let given = [
+            ("keepalive", not_keepalive, "write retire_after = 1"),
+            ("method", load.method != "GET", "remove `method`"),
+            ("body", load.body.is_some(), "write message_bytes = N"),
+        ];
+        for (key, is_set, help) in given {
+            if is_set {
+                let why = "its request is that of the handshake";
+                return self.excludes(reader, key, "websocket", why, help);
+            }
+        }
+        if let Some(one) = subjects.iter().find(|one| one.http == HttpVersion::Http3) {
+            let message = format!("subject `{}`: WebSocket over HTTP/3", shown(&one.name));
+            let help = "use http = \"1.1\" or http = \"2\"";
+            self.refuse(reader, "http", &message, "not supported", help);
+        }
+    }
+
+    fn check_calls(&self, reader: &mut Reader, subjects: &[SubjectSpec]) {
+        let load = self.load;
+        if load.method != "GET" {
+            let help = "remove `method`";
+            return self.excludes(reader, "method", "grpc", "calls are POST requests", help);
+        }
+        let written = self.written();
+        let is_2 = written.is_none_or(|load| load.http == HttpVersion::Http2);
+        let is_other = !is_2 && self.place("http").is_some();
+        let other = subjects.iter().find(|one| one.http != HttpVersion::Http2);
+        if is_other || other.is_some() {
+            let message = "gRPC needs HTTP/2";
+            let help = "remove `http`: it is \"2\" with `grpc`";
+            let place = self.place("http").or_else(|| {
+                let other = other.map_or("", |one| one.name.as_str());
+                self.top.place_of(&["subjects", other])
+            });
+            let problem = Problem::at(place.unwrap_or_default(), message, "another version");
+            reader.report(problem.help(help));
+        }
+    }
+
+    /// A pace that the sender sets cannot be asked for.
+    fn check_sender(&self, reader: &mut Reader, key: &str) {
+        if !self.load.traffic.is_paced_by_sender() {
+            return;
+        }
+        let key = if self.load.traffic.receive {
+            "receive"
+        } else {
+            key
+        };
+        if self.experiment.load.curve.is_some() {
+            let message = format!("`curve` and `{key}` exclude each other");
+            let label = "the sender sets the pace";
+            let help = "remove `curve`; `weigh capacity --events` finds how many streams a path \
+                        sustains";
+            self.refuse(reader, "curve", &message, label, help);
+        } else if !self.experiment.events.is_empty() {
+            let message = format!("`[[events]]` and `{key}` exclude each other");
+            let place = self.top.place_of(&["events"]).unwrap_or_default();
+            let problem = Problem::at(place, message, "failures are counted per request");
+            reader.report(problem.help(
+                "measure with websocket = true and message_rate = \"1/s\": each message is a \
+                 request",
+            ));
+        }
+    }
+
+    /// Messages are judged by their own format.
+    fn check_expected(&self, reader: &mut Reader, key: &str) {
+        let expect = &self.experiment.expect;
+        let given = match (&expect.contains, expect.body) {
+            (Some(_), _) => "contains",
+            (None, BodyCheck::Same) => "body",
+            _ => return,
+        };
+        let message = format!("`expect.{given}` and `{key}` exclude each other");
+        let place = self.top.place_of(&["expect", given]).unwrap_or_default();
+        let label = "messages are checked by their format";
+        reader.report(Problem::at(place, message, label).help(format!("remove `{given}`")));
+    }
+}

@@ -1,0 +1,110 @@
+//! What is said on the load's connections, besides requests with one answer.
+
+use std::time::Duration;
+
+use readings::{EventFormat, TrafficKind};
+
+/// What is said on the load's connections. Without one of its three kinds: requests with one answer
+/// each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrafficSpec {
+    /// Answers are streams of events that are told apart like this.
+    pub events: Option<EventFormat>,
+    /// The pace of their sender, where its events do not say when they are due.
+    pub pace: Option<Duration>,
+    /// The gap between two events above which it is a stall; `None` for ten paces.
+    pub stall: Option<Duration>,
+    /// Connections are WebSockets.
+    pub websocket: bool,
+    /// Messages of a WebSocket that are not answered yet, at most; `None` for 1.
+    pub in_flight: Option<u32>,
+    /// Bytes of a message that a WebSocket sends; `None` for 32.
+    pub message_bytes: Option<u32>,
+    /// Messages per second on each WebSocket, in an open loop.
+    pub message_rate: Option<f64>,
+    /// Messages after which a WebSocket is closed and another opened.
+    pub retire_after: Option<u64>,
+    /// WebSockets receive what others send.
+    pub receive: bool,
+    /// The method that is called, as `package.Service/Method`.
+    pub grpc: Option<String>,
+    /// Files that describe it; without one the server is asked (reflection).
+    pub proto: Vec<String>,
+    /// Messages that the client sends in a call with a stream of its own; `None` for 1.
+    pub call_messages: Option<u32>,
+    /// The time limit that calls name (`grpc-timeout`).
+    pub deadline: Option<Duration>,
+}
+
+impl TrafficSpec {
+    /// Its kind.
+    pub fn kind(&self) -> TrafficKind {
+        match self {
+            Self {
+                events: Some(_), ..
+            } => TrafficKind::Events,
+            Self {
+                websocket: true, ..
+            } => TrafficKind::WebSocket,
+            Self { grpc: Some(_), .. } => TrafficKind::Grpc,
+            _ => TrafficKind::Answers,
+        }
+    }
+
+    /// Whether the server sets the pace: how many exchanges there are in a second says nothing of
+    /// it, and no rate can be asked of it.
+    pub fn is_paced_by_sender(&self) -> bool {
+        self.events.is_some() || self.receive
+    }
+}
+
+/// A change of one key of the traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TrafficChange {
+    /// `events`
+    Events(Option<EventFormat>),
+    /// `pace`
+    Pace(Duration),
+    /// `stall`
+    Stall(Duration),
+    /// `websocket`
+    WebSocket(bool),
+    /// `in_flight`
+    InFlight(u32),
+    /// `message_bytes`
+    MessageBytes(u32),
+    /// `message_rate`
+    MessageRate(f64),
+    /// `retire_after`
+    RetireAfter(u64),
+    /// `receive`
+    Receive(bool),
+    /// `grpc`
+    Grpc(String),
+    /// `proto`
+    Proto(Vec<String>),
+    /// `call_messages`
+    CallMessages(u32),
+    /// `deadline`
+    Deadline(Duration),
+}
+
+impl TrafficChange {
+    pub(crate) fn apply(&self, traffic: &mut TrafficSpec) {
+        match self {
+            Self::Events(format) => traffic.events = *format,
+            Self::Pace(pace) => traffic.pace = Some(*pace),
+            Self::Stall(bound) => traffic.stall = Some(*bound),
+            Self::WebSocket(value) => traffic.websocket = *value,
+            Self::InFlight(count) => traffic.in_flight = Some(*count),
+            Self::MessageBytes(bytes) => traffic.message_bytes = Some(*bytes),
+            Self::MessageRate(per_s) => traffic.message_rate = Some(*per_s),
+            Self::RetireAfter(count) => traffic.retire_after = Some(*count),
+            Self::Receive(value) => traffic.receive = *value,
+            Self::Grpc(method) => traffic.grpc = Some(method.clone()),
+            Self::Proto(files) => traffic.proto.clone_from(files),
+            Self::CallMessages(count) => traffic.call_messages = Some(*count),
+            Self::Deadline(limit) => traffic.deadline = Some(*limit),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Traffic that lasts: its keys, and what they cannot be combined with.
+
+use std::time::Duration;
+
+use crate::support::{good, parse, shown};
+use experiment::{Experiment, HttpVersion, Rate};
+use readings::{Condition, EventFormat, TrafficKind};
+
+/// An experiment with these lines in `[load]`, and these after it.
+fn with(load: &str, more: &str) -> String {
+    format!(
+        "title = \"x\"\n[subjects]\na = \"http://127.0.0.1:1/\"\nb = \"http://127.0.0.1:2/\"\n\
+         [load]\n{load}\n{more}"
+    )
+}
+
+fn read(load: &str, more: &str) -> Experiment {
+    let experiment = good(parse(&with(load, more)));
+    let written = experiment.to_toml();
+    assert_eq!(good(parse(&written)), experiment, "{written}");
+    experiment
+}
+
+#[test]
+fn each_kind_is_read_and_written_back() {
+    let events = read("events = \"lines\"\npace = \"20ms\"\nstall = \"1s\"", "");
+    let traffic = &events.load.traffic;
+    assert_eq!(traffic.kind(), TrafficKind::Events);
+    assert_eq!(traffic.events, Some(EventFormat::Lines));
+    assert_eq!(traffic.pace, Some(Duration::from_millis(20)));
+    assert_eq!(traffic.stall, Some(Duration::from_secs(1)));
+    assert!(events.design.latency_window.is_zero(), "the sender's pace");
+    assert!(!events.design.bottleneck);
+    let with_rate = read("events = true\nrate = 10", "");
+    assert!(!with_rate.design.latency_window.is_zero());
+
+    let text = "websocket = true\nconnections = 20\nin_flight = 4\nmessage_bytes = 100\n\
+                message_rate = \"2/s\"\nretire_after = 10";
+    let echo = read(text, "");
+    assert_eq!(echo.load.traffic.kind(), TrafficKind::WebSocket);
+    assert_eq!(echo.load.traffic.retire_after, Some(10));
+    let load = echo.under(&Condition::new()).load;
+    assert_eq!(load.rate, Rate::PerSecond(40.0));
+    assert_eq!(load.requests_per_connection, None);
+    let receive = read("websocket = true\nreceive = true", "");
+    assert!(receive.design.latency_window.is_zero());
+
+    let text = "grpc = \"weigh.v1.Echo/Unary\"\nproto = [\"a.proto\", \"b.proto\"]\n\
+                body = \"{}\"\ncall_messages = 3\ndeadline = \"2s\"\nstreams = 8";
+    let grpc = read(text, "");
+    assert_eq!(grpc.load.traffic.kind(), TrafficKind::Grpc);
+    assert_eq!(grpc.load.traffic.proto.len(), 2);
+    let subject = &grpc.under(&Condition::new()).subjects[0];
+    assert_eq!(
+        (subject.http, subject.streams),
+        (HttpVersion::Http2, Some(8))
+    );
+}
+
+#[test]
+fn keys_of_traffic_are_factors() {
+    let factors = "[factors]\nmessage_rate = [\"1/s\", 2]\nmessage_bytes = [32, 1024]";
+    let experiment = read("websocket = true\nconnections = 10", factors);
+    let rates = experiment.conditions();
+    let rates = rates.iter().map(|one| experiment.under(one).load.rate);
+    let wanted = [10.0, 10.0, 20.0, 20.0].map(Rate::PerSecond);
+    assert_eq!(rates.collect::<Vec<_>>(), wanted);
+    assert_eq!(experiment.open_loop_factors(), ["message_rate"]);
+    let several = "title = \"x\"\n[subjects]\na = \"http://127.0.0.1:1/\"\n\
+                   [loads.send]\nwebsocket = true\n[loads.hear]\nrole = \"background\"\n\
+                   websocket = true\nreceive = true\n[factors]\n\"send.in_flight\" = [1, 2]";
+    assert_eq!(good(parse(several)).conditions().len(), 2);
+}
+
+#[test]
+fn mistakes_are_shown_in_their_line() {
+    for (name, load, more) in [
+        ("traffic-format", "events = \"ssee\"", ""),
+        ("traffic-method", "grpc = \"Echo\"", ""),
+        (
+            "traffic-rate",
+            "websocket = true\nmessage_rate = \"auto\"",
+            "",
+        ),
+        ("traffic-needs", "pace = \"20ms\"", ""),
+        ("traffic-kinds", "events = true\nwebsocket = true", ""),
+        ("traffic-driver", "events = true\ndriver = \"wrk\"", ""),
+        (
+            "traffic-receive",
+            "websocket = true\nreceive = true\nin_flight = 2",
+            "",
+        ),
+        (
+            "traffic-rates",
+            "websocket = true\nmessage_rate = 1\nrate = 9",
+            "",
+        ),
+        (
+            "traffic-requests",
+            "websocket = true\nrequests_per_connection = 3",
+            "",
+        ),
+        ("traffic-http-1", "grpc = \"a.B/C\"\nhttp = \"1.1\"", ""),
+        ("traffic-curve", "events = true\ncurve = true", ""),
+        (
+            "traffic-expect",
+            "websocket = true",
+            "[expect]\ncontains = \"x\"",
+        ),
+    ] {
+        shown(name, &with(load, more));
+    }
+    let events = "title = \"x\"\n[servers.o]\nrecipe = \"origin\"\n[subjects]\na = \"http://o/\"\n\
+                  [load]\nevents = true\nrate = 10\n[[events]]\nat = \"1s\"\nserver = \"o\"\n\
+                  what = \"kill\"";
+    shown("traffic-faults", events);
+}
