@@ -1,7 +1,9 @@
 //! From HTTP/1.1 to HTTP/2: the head, content and trailers of a message.
 
+use super::websocket::{is_agreed, is_websocket};
 use memchr::memmem;
 use net::h2::hpack;
+
 use net::http::{BodySink, Framing, HEAD_BYTES_MAX, HttpError, MessageBody, content_length};
 
 /// A part of a message, for HTTP/2.
@@ -9,6 +11,9 @@ use net::http::{BodySink, Framing, HEAD_BYTES_MAX, HttpError, MessageBody, conte
 pub(crate) enum Part<'a> {
     /// An encoded head; `is_last`: nothing follows.
     Head { block: &'a [u8], is_last: bool },
+    /// An encoded head that asks for a WebSocket, or agrees to one. What follows is content without an
+    /// end of its own.
+    Tunnel { block: &'a [u8] },
     /// Content, not empty.
     Content(&'a [u8]),
 }
@@ -22,12 +27,25 @@ enum Kind {
     Response,
 }
 
+/// What a head is encoded as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Request,
+    Response,
+    /// Either, of a WebSocket.
+    Tunnel,
+}
+
 /// Reads one message as the balancer sends it in HTTP/1.1.
 #[derive(Debug)]
 pub(crate) struct Message {
     kind: Kind,
     /// Known for a request once its head was read, for a response from the start.
     is_head_request: bool,
+    /// Of a request, whether the back end takes extended CONNECT.
+    takes_connect: bool,
+    /// The key of the WebSocket for which the request asks.
+    key: Option<String>,
     /// Part of a head.
     partial: Vec<u8>,
     /// The framing of the content, after the final head.
@@ -59,15 +77,30 @@ impl Message {
         Self::new(Kind::Request { is_secure }, false)
     }
 
-    /// A response to a client.
-    pub(crate) fn response(is_head_request: bool) -> Self {
-        Self::new(Kind::Response, is_head_request)
+    /// A response to a client. `key`: that of the WebSocket for which its request asks.
+    pub(crate) fn response(is_head_request: bool, key: Option<String>) -> Self {
+        Self {
+            key,
+            ..Self::new(Kind::Response, is_head_request)
+        }
+    }
+
+    /// Notes, before the head of a request, whether the back end takes extended CONNECT.
+    pub(crate) fn note_connect(&mut self, is_taken: bool) {
+        self.takes_connect = is_taken;
+    }
+
+    /// The key of the WebSocket for which a request asks.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.key.as_deref()
     }
 
     fn new(kind: Kind, is_head_request: bool) -> Self {
         Self {
             kind,
             is_head_request,
+            takes_connect: false,
+            key: None,
             partial: Vec::new(),
             body: None,
             trailers: Vec::new(),
@@ -96,7 +129,7 @@ impl Message {
             return None;
         }
         let mut block = Vec::new();
-        encode_lines(&self.trailers, Kind::Response, &mut block);
+        encode_lines(&self.trailers, Form::Response, &mut block);
         (!block.is_empty()).then_some(block)
     }
 
@@ -162,8 +195,17 @@ impl Message {
         };
         self.block.clear();
         if let Kind::Request { is_secure } = self.kind {
-            let (method, fields) = encode_request(head, is_secure, &mut self.block)?;
+            let key = match self.takes_connect {
+                true => asked_key(head),
+                false => None,
+            };
+            let (method, fields) = encode_request(head, is_secure, key, &mut self.block)?;
             self.is_head_request = method == b"HEAD";
+            if let Some(key) = key {
+                self.key = Some(String::from_utf8_lossy(key).into_owned());
+                each(Part::Tunnel { block: &self.block });
+                return Ok(Some(MessageBody::new(Framing::UntilClose)));
+            }
             let body = MessageBody::new(Framing::of_request(fields.is_chunked, fields.length));
             each(Part::Head {
                 block: &self.block,
@@ -177,8 +219,21 @@ impl Message {
             .and_then(|digits| digits.parse().ok())
             .ok_or(HttpError::Head)?;
         let line_end = memchr::memchr(b'\n', head).ok_or(HttpError::Head)?;
+        let lines = &head[line_end + 1..];
+        if number == 101 {
+            // The loop's user lets it pass only if the request has asked.
+            let key = self
+                .key
+                .as_deref()
+                .filter(|key| is_agreed(fields(lines), key));
+            key.ok_or(HttpError::Head)?;
+            hpack::encode(&mut self.block, b":status", b"200");
+            encode_lines(lines, Form::Tunnel, &mut self.block);
+            each(Part::Tunnel { block: &self.block });
+            return Ok(Some(MessageBody::new(Framing::UntilClose)));
+        }
         hpack::encode(&mut self.block, b":status", status);
-        let fields = encode_lines(&head[line_end + 1..], self.kind, &mut self.block);
+        let fields = encode_lines(lines, Form::Response, &mut self.block);
         if number < 200 {
             each(Part::Head {
                 block: &self.block,
@@ -201,10 +256,22 @@ impl Message {
     }
 }
 
+/// The key of a request that asks for a WebSocket.
+fn asked_key(head: &[u8]) -> Option<&[u8]> {
+    let value = |wanted: &[u8]| {
+        let mut same = fields(head).filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        same.next().map(|(_, value)| value)
+    };
+    let asks = head.starts_with(b"GET ") && value(b"upgrade").is_some_and(is_websocket);
+    asks.then(|| value(b"sec-websocket-key"))?
+}
+
 /// Encodes the head of a request. Returns its method, and what its fields say about the content.
+/// `key`: that of the WebSocket for which it asks.
 fn encode_request<'h>(
     head: &'h [u8],
     is_secure: bool,
+    key: Option<&[u8]>,
     block: &mut Vec<u8>,
 ) -> Result<(&'h [u8], FieldsSeen), HttpError> {
     let line_end = memchr::memchr(b'\n', head).ok_or(HttpError::Head)?;
@@ -215,7 +282,13 @@ fn encode_request<'h>(
     else {
         return Err(HttpError::Head);
     };
-    hpack::encode(block, b":method", method);
+    match key {
+        Some(_) => {
+            hpack::encode(block, b":method", b"CONNECT");
+            hpack::encode(block, b":protocol", b"websocket");
+        }
+        None => hpack::encode(block, b":method", method),
+    }
     let scheme: &[u8] = if is_secure { b"https" } else { b"http" };
     hpack::encode(block, b":scheme", scheme);
     let host = fields(lines).find(|(name, _)| name.eq_ignore_ascii_case(b"host"));
@@ -223,12 +296,15 @@ fn encode_request<'h>(
         hpack::encode(block, b":authority", host);
     }
     hpack::encode(block, b":path", target);
-    let kind = Kind::Request { is_secure };
-    Ok((method, encode_lines(lines, kind, block)))
+    let form = match key {
+        Some(_) => Form::Tunnel,
+        None => Form::Request,
+    };
+    Ok((method, encode_lines(lines, form, block)))
 }
 
 /// The names and values of field lines.
-fn fields(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+fn fields(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
     lines.split(|byte| *byte == b'\n').filter_map(|line| {
         let colon = memchr::memchr(b':', line)?;
         Some((&line[..colon], line[colon + 1..].trim_ascii()))
@@ -243,7 +319,7 @@ struct FieldsSeen {
 }
 
 /// Encodes field lines, without those that only concern an HTTP/1.1 connection.
-fn encode_lines(lines: &[u8], kind: Kind, block: &mut Vec<u8>) -> FieldsSeen {
+fn encode_lines(lines: &[u8], form: Form, block: &mut Vec<u8>) -> FieldsSeen {
     let mut seen = FieldsSeen::default();
     let mut name = Vec::new();
     for (written, value) in fields(lines) {
@@ -252,7 +328,13 @@ fn encode_lines(lines: &[u8], kind: Kind, block: &mut Vec<u8>) -> FieldsSeen {
         match &name[..] {
             b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade" => continue,
             // It became `:authority`.
-            b"host" if kind != Kind::Response => continue,
+            b"host" if form != Form::Response => continue,
+            // HTTP/2 has neither key nor proof (RFC 8441 5), and a tunnel no length.
+            b"sec-websocket-key" | b"sec-websocket-accept" | b"content-length"
+                if form == Form::Tunnel =>
+            {
+                continue;
+            }
             b"transfer-encoding" => {
                 seen.is_chunked = true;
                 continue;
@@ -285,6 +367,7 @@ mod tests {
                         };
                         decoder.decode(block, each).unwrap();
                     }
+                    Part::Tunnel { .. } => panic!("nobody asked"),
                     Part::Content(bytes) => content.extend_from_slice(bytes),
                 })
                 .unwrap();
@@ -298,7 +381,7 @@ mod tests {
             HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\nX-A: b\r\n\r\n\
             3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n";
         for size in 1..sent.len() {
-            let mut response = Message::response(false);
+            let mut response = Message::response(false, None);
             let (fields, ended, content) = read(&mut response, sent, size);
             assert_eq!(fields, [":status=103", "link=</a>", ":status=200", "x-a=b"]);
             assert_eq!((ended, &content[..]), (false, &b"abcde"[..]), "{size}");
@@ -320,7 +403,7 @@ mod tests {
             (false, none, true),
             (false, empty, true),
         ] {
-            let mut response = Message::response(is_head);
+            let mut response = Message::response(is_head, None);
             let (_, ended, content) = read(&mut response, sent.as_bytes(), 1000);
             assert_eq!((ended, content.is_empty()), (ends, ends), "{sent}");
             assert!(response.is_complete());
@@ -329,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_response_may_last_until_the_connection_ends() {
-        let mut response = Message::response(false);
+        let mut response = Message::response(false, None);
         let sent = "HTTP/1.1 200 OK\r\n\r\nhello";
         assert_eq!(read(&mut response, sent.as_bytes(), 4).2, b"hello");
         assert!(!response.is_complete() && response.ends_with_connection());

@@ -6,6 +6,8 @@
 
 mod from_http_1;
 mod to_http_1;
+mod websocket;
 
 pub(crate) use from_http_1::{Message, Part};
 pub(crate) use to_http_1::{Chunk, chunk, last_chunk, write_request, write_response};
+pub(crate) use websocket::{asks_websocket, new_key, write_switch};

@@ -5,12 +5,23 @@ use std::io::Write as _;
 use net::FieldSection;
 use net::http::may_have_content;
 
+use super::websocket::write_asking;
 use crate::http::reason;
 
-/// Appends the head of a request. Returns whether its content is sent in chunks.
-pub(crate) fn write_request(head: &FieldSection, is_complete: bool, out: &mut Vec<u8>) -> bool {
-    let is_chunked = !is_complete && head.length().is_none();
-    for part in [head.method(), b" ", head.path(), b" HTTP/1.1\r\n"] {
+/// Appends the head of a request. Returns whether its content is sent in chunks. `key`: that of the
+/// WebSocket for which it asks.
+pub(crate) fn write_request(
+    head: &FieldSection,
+    is_complete: bool,
+    key: Option<&str>,
+    out: &mut Vec<u8>,
+) -> bool {
+    let is_chunked = !is_complete && head.length().is_none() && key.is_none();
+    let method = match key {
+        Some(_) => b"GET",
+        None => head.method(),
+    };
+    for part in [method, b" ", head.path(), b" HTTP/1.1\r\n"] {
         out.extend_from_slice(part);
     }
     if let Some(authority) = head.authority() {
@@ -20,6 +31,7 @@ pub(crate) fn write_request(head: &FieldSection, is_complete: bool, out: &mut Ve
     for (name, value) in head.fields() {
         match name {
             b"host" => {}
+            b"sec-websocket-key" if key.is_some() => {}
             // Clients may send each cookie in a field of its own (RFC 9113 8.2.3).
             b"cookie" => cookies += 1,
             b"te" => {
@@ -39,6 +51,9 @@ pub(crate) fn write_request(head: &FieldSection, is_complete: bool, out: &mut Ve
             out.extend_from_slice(value);
         }
         out.extend_from_slice(b"\r\n");
+    }
+    if let Some(key) = key {
+        write_asking(key, out);
     }
     if is_chunked {
         field(b"Transfer-Encoding", b"chunked", out);
@@ -71,7 +86,7 @@ pub(crate) fn write_response(
     is_unframed && !is_complete
 }
 
-fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+pub(super) fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     for part in [name, b": ", value, b"\r\n"] {
         out.extend_from_slice(part);
     }

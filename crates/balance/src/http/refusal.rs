@@ -129,4 +129,7 @@ pub enum BadResponse {
     /// Status 101 without a request for an upgrade.
     #[error("status 101 without a request for an upgrade")]
     Switch,
+    /// Success without 101, where the client can only take it for the agreement to its WebSocket.
+    #[error("no agreement to the WebSocket")]
+    NoSwitch,
 }

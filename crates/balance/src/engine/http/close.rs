@@ -24,6 +24,8 @@ pub(super) enum UpstreamFailure {
     Bad,
     /// The head of the response exceeds a limit.
     TooLarge,
+    /// It answered a request for a WebSocket over HTTP/2 with success, but did not agree to it.
+    NotSwitched,
     /// The response did not come, or the request was not accepted, in time.
     Late,
 }
@@ -32,6 +34,7 @@ impl From<BadResponse> for UpstreamFailure {
     fn from(bad: BadResponse) -> Self {
         match bad {
             BadResponse::Head(Refusal::HeadTooLarge) => UpstreamFailure::TooLarge,
+            BadResponse::NoSwitch => UpstreamFailure::NotSwitched,
             _ => UpstreamFailure::Bad,
         }
     }
@@ -88,7 +91,10 @@ impl<I: Io> Worker<I> {
         let may_repeat = match failure {
             UpstreamFailure::Gone | UpstreamFailure::Down => downstream.can_repeat(),
             UpstreamFailure::Refused => downstream.can_send_again(),
-            UpstreamFailure::Bad | UpstreamFailure::TooLarge | UpstreamFailure::Late => false,
+            UpstreamFailure::Bad
+            | UpstreamFailure::TooLarge
+            | UpstreamFailure::NotSwitched
+            | UpstreamFailure::Late => false,
         };
         let repeat = may_repeat && !response_begun;
         if repeat {
@@ -106,7 +112,12 @@ impl<I: Io> Worker<I> {
         // it still had to send.
         let is_early = gone && response_sent && !downstream.body.is_complete();
         let is_race = gone && reused && !response_begun;
-        if !is_race && !is_early && failure != UpstreamFailure::Down {
+        // What a client asks for says nothing about the back end's health.
+        let is_asked = matches!(
+            failure,
+            UpstreamFailure::Down | UpstreamFailure::NotSwitched
+        );
+        if !is_race && !is_early && !is_asked {
             self.note_response(service, backend, false);
         }
         self.release_backend(service, backend);
@@ -136,6 +147,9 @@ impl<I: Io> Worker<I> {
             }
             UpstreamFailure::Bad => {
                 self.respond_locally(client, 502, "the back end's response is malformed")
+            }
+            UpstreamFailure::NotSwitched => {
+                self.respond_locally(client, 502, "the back end did not agree to a WebSocket")
             }
             UpstreamFailure::TooLarge => self.respond_locally(
                 client,

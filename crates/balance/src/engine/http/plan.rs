@@ -230,8 +230,8 @@ pub(super) fn rewrite(
                     true => backend_slot.reusable || backend_slot.speaks_http_2,
                     false => head.keep_alive(),
                 },
-                // HTTP/2 has no upgrades (RFC 9113 8.6).
-                upgrade: !backend_slot.speaks_http_2,
+                // On a stream, the loop makes an extended CONNECT of it, or drops it.
+                upgrade: true,
                 trusted: client_state.trusted,
                 host: &backend_slot.host,
             };

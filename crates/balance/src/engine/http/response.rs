@@ -332,6 +332,10 @@ impl Reader<'_> {
                 false => Ok(None),
             };
         };
+        let asks_tunnel = downstream.context.upgrade && self.client_state.carrier.is_some();
+        if asks_tunnel && matches!(head.status(), 200..300) {
+            return Err(BadResponse::NoSwitch);
+        }
         let answered = self.rewrite(downstream, &head, scratch, values);
         let head_end = head.len();
         let mut plan = Plan {

@@ -7,10 +7,12 @@ use net::h2::{Incoming, ResetCause, Session, SessionLimits};
 
 use super::CONNECTION_RESET;
 use super::backend_connection::BackendConnection;
-use super::stream::Stream;
+use super::stream::{Stream, Tunnel};
 use super::table::Table;
 use crate::engine::http::make_room;
-use crate::h2::{chunk, last_chunk, write_request, write_response};
+use crate::h2::{
+    asks_websocket, chunk, last_chunk, new_key, write_request, write_response, write_switch,
+};
 
 /// Limits of a client's connection. Each reset by the client counts as ten frames. So
 /// `overhead_max` also limits how many resets it sends at once, and [`Carrier::FORGIVEN`] how many
@@ -61,7 +63,7 @@ impl Carrier {
     pub fn new(conn: ConnId) -> Self {
         Self {
             conn,
-            session: Session::of_server(LIMITS),
+            session: Session::of_server(LIMITS).with_extended_connect(),
             backend: None,
             slots: HashMap::new(),
             ring: VecDeque::new(),
@@ -100,7 +102,15 @@ impl Carrier {
             } if backend.is_some() => {
                 if let Some((slot, one)) = table.by_stream_id(slots, stream) {
                     let is_head = one.is_head_request();
-                    one.is_chunked = write_response(head, is_complete, is_head, &mut one.inbox);
+                    let status = head.status();
+                    if let Some(key) = one.asked_key().filter(|_| status / 100 == 2) {
+                        let mut switch = Vec::new();
+                        write_switch(head, key, &mut switch);
+                        one.inbox.append(&mut switch);
+                        one.tunnel = Tunnel::Open;
+                    } else {
+                        one.is_chunked = write_response(head, is_complete, is_head, &mut one.inbox);
+                    }
                     one.is_complete = is_complete;
                     // Interim responses have no flow control.
                     if one.inbox.len() > HEADS_MAX {
@@ -117,8 +127,12 @@ impl Carrier {
                 head,
                 is_complete,
             } => {
-                let mut one = Stream::of_client(*conn, stream, head.method() == b"HEAD");
-                one.is_chunked = write_request(head, is_complete, &mut one.inbox);
+                let key = asks_websocket(head).then(new_key);
+                let mut inbox = Vec::new();
+                let is_chunked = write_request(head, is_complete, key.as_deref(), &mut inbox);
+                let is_head = head.method() == b"HEAD";
+                let mut one = Stream::of_client(*conn, stream, is_head, key);
+                (one.inbox, one.is_chunked, one.is_complete) = (inbox, is_chunked, is_complete);
                 match table.open(one) {
                     None => refused.push(stream),
                     Some(slot) => {
@@ -136,10 +150,15 @@ impl Carrier {
                 let Some((slot, one)) = table.by_stream_id(slots, stream) else {
                     return;
                 };
-                make_room(&mut one.inbox, bytes.len() + CHUNK_HEAD);
+                let is_early = one.tunnel == Tunnel::Asked && backend.is_none();
+                let inbox = match is_early {
+                    true => &mut one.early,
+                    false => &mut one.inbox,
+                };
+                make_room(inbox, bytes.len() + CHUNK_HEAD);
                 match one.is_chunked {
-                    true => one.open_chunk = chunk(bytes, one.open_chunk, &mut one.inbox),
-                    false => one.inbox.extend_from_slice(bytes),
+                    true => one.open_chunk = chunk(bytes, one.open_chunk, inbox),
+                    false => inbox.extend_from_slice(bytes),
                 }
                 if is_complete && one.is_chunked {
                     last_chunk(None, &mut one.inbox);

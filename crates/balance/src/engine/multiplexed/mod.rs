@@ -25,7 +25,7 @@ use net::{Buf, ConnId, Event, Io, IoOptions};
 
 use carrier::{Carrier, OUT_MAX};
 use placing::StreamTarget;
-use stream::StreamSendError;
+use stream::{StreamSendError, Tunnel};
 use table::Table;
 
 /// How many sends may be queued in the inner loop before streams wait.
@@ -216,10 +216,17 @@ impl<I: Io> Multiplexed<I> {
             // The request was not processed, so the client may send it again.
             (None, false) => ErrorCode::RefusedStream,
         };
+        let is_tunnel = stream.tunnel == Tunnel::Open;
+        // A WebSocket is reset as RFC 8441 5 says.
+        let code = if is_tunnel { ErrorCode::Cancel } else { code };
         let (stream_carrier, outgoing) = (stream.carrier, stream.outgoing);
         if !stream.is_over
             && let Some(carrier) = carrier_of(&mut self.carriers, stream.carrier)
         {
+            // The end that its user has sent is not overtaken by a reset.
+            if is_tunnel && stream.is_finished() {
+                stream.send_frame(&mut carrier.session);
+            }
             carrier.session.reset(stream.id, code);
             carrier.slots.remove(&stream.id);
             Self::note_dirty(&mut self.dirty, carrier);
@@ -299,9 +306,12 @@ fn take(
     let Some(carrier) = carrier_of(carriers, stream.carrier) else {
         return;
     };
-    let was_open = stream.id != 0;
+    let (was_open, before) = (stream.id != 0, stream.tunnel);
     let taken = stream.take(bytes, &mut carrier.session);
-    let id = stream.id;
+    let (id, opens) = (
+        stream.id,
+        stream.tunnel != before && stream.tunnel == Tunnel::Open,
+    );
     if !was_open && stream.id != 0 {
         carrier.slots.insert(stream.id, slot);
     }
@@ -310,6 +320,7 @@ fn take(
     }
     table.count(slot);
     match taken {
+        Ok(()) if opens => table.deliver(slot, Some(&mut carrier.session)),
         Ok(()) => {}
         Err(StreamSendError::NotProcessed) => table.fail(slot, net::NOT_PROCESSED),
         Err(StreamSendError::Invalid) => {

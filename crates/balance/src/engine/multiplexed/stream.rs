@@ -9,6 +9,16 @@ use net::{ConnId, TargetId};
 use super::content::Content;
 use crate::h2::{Chunk, Message, Part};
 
+/// Whether a stream carries a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tunnel {
+    No,
+    /// Its request asks for one.
+    Asked,
+    /// Both sides have agreed.
+    Open,
+}
+
 #[derive(Debug)]
 pub(super) struct Stream {
     pub carrier: ConnId,
@@ -34,6 +44,12 @@ pub(super) struct Stream {
     pub is_complete: bool,
     /// Whether it is closed in the session, and its user has been told.
     pub is_over: bool,
+    pub tunnel: Tunnel,
+    /// What a client has sent of a WebSocket before the back end agreed. Its user must not see it
+    /// before that: it would take it for the next request.
+    pub early: Vec<u8>,
+    /// Whether the user of a WebSocket has been told that the other side has ended.
+    pub has_told_end: bool,
     /// What the table has counted of [`Stream::held`].
     pub counted: usize,
     message: Message,
@@ -73,8 +89,16 @@ impl Stream {
     pub const NO_CARRIER: ConnId = ConnId::new(0, u32::MAX);
 
     /// A request of a client.
-    pub fn of_client(carrier: ConnId, id: u32, is_head_request: bool) -> Self {
-        Self::new(carrier, id, Message::response(is_head_request))
+    /// `key`: that of the WebSocket for which it asks.
+    pub fn of_client(carrier: ConnId, id: u32, is_head_request: bool, key: Option<String>) -> Self {
+        let tunnel = match key {
+            Some(_) => Tunnel::Asked,
+            None => Tunnel::No,
+        };
+        Self {
+            tunnel,
+            ..Self::new(carrier, id, Message::response(is_head_request, key))
+        }
     }
 
     /// A request to a back end. `is_secure`: it is sent over TLS.
@@ -104,6 +128,9 @@ impl Stream {
             is_waiting: false,
             is_complete: false,
             is_over: false,
+            tunnel: Tunnel::No,
+            early: Vec::new(),
+            has_told_end: false,
             counted: 0,
             message,
             content: Content::default(),
@@ -121,12 +148,23 @@ impl Stream {
 
     /// Bytes that it holds of both messages.
     pub fn held(&self) -> usize {
-        self.content.len() + self.inbox.len()
+        self.content.len() + self.inbox.len() + self.early.len()
     }
 
     /// Whether the request is HEAD.
     pub fn is_head_request(&self) -> bool {
         self.message.is_head_request()
+    }
+
+    /// The key of the WebSocket for which a request to a back end asks.
+    pub fn asked_key(&self) -> Option<&str> {
+        self.message.key().filter(|_| self.tunnel == Tunnel::Asked)
+    }
+
+    /// Whether the other side has ended a WebSocket, its user has got all that it sent, and has not
+    /// been told.
+    pub fn has_end_to_tell(&self) -> bool {
+        self.tunnel == Tunnel::Open && self.is_complete && !self.has_told_end
     }
 
     /// Takes a part of the message from the user.
@@ -136,7 +174,10 @@ impl Stream {
     pub fn take(&mut self, bytes: &[u8], session: &mut Session) -> Result<(), StreamSendError> {
         let (mut id, content) = (self.id, &mut self.content);
         let is_upstream = self.outgoing.is_some();
-        let mut is_refused = false;
+        let (mut is_refused, mut tunnel) = (false, self.tunnel);
+        if is_upstream && id == 0 {
+            self.message.note_connect(session.takes_extended_connect());
+        }
         let before = content.len();
         let taken = self.message.take(bytes, |part| match part {
             Part::Head { block, is_last } if is_upstream => match session.open(block, is_last) {
@@ -144,12 +185,28 @@ impl Stream {
                 None => is_refused = true,
             },
             Part::Head { block, is_last } => session.send_headers(id, block, is_last),
+            Part::Tunnel { block } if is_upstream => match session.open(block, false) {
+                Some(opened) => {
+                    (id, tunnel) = (opened, Tunnel::Asked);
+                    session.expect_tunnel(opened);
+                }
+                None => is_refused = true,
+            },
+            Part::Tunnel { block } => {
+                tunnel = Tunnel::Open;
+                session.send_headers(id, block, false);
+                session.accept_tunnel(id);
+            }
             Part::Content(bytes) => content.push(bytes),
         });
         if is_upstream && self.id == 0 && id != 0 && self.message.is_head_request() {
             session.expect_no_content(id);
         }
         self.id = id;
+        if tunnel == Tunnel::Open && self.tunnel == Tunnel::Asked {
+            self.inbox.append(&mut self.early);
+        }
+        self.tunnel = tunnel;
         if is_refused {
             return Err(StreamSendError::NotProcessed);
         }
@@ -164,6 +221,11 @@ impl Stream {
     /// Notes that the user sends no more.
     pub fn finish(&mut self) {
         self.is_finished = true;
+    }
+
+    /// Whether its user has finished sending.
+    pub fn is_finished(&self) -> bool {
+        self.is_finished
     }
 
     fn is_complete(&self) -> bool {
@@ -198,7 +260,7 @@ impl Stream {
                 session.send_data(self.id, &[], true);
             }
             // The message ends too early.
-            None if self.is_finished && session.is_open(self.id) => {
+            None if self.is_finished && !is_complete && session.is_open(self.id) => {
                 session.reset(self.id, ErrorCode::InternalError);
             }
             None => {}

@@ -210,9 +210,14 @@ impl Table {
         if passed == stream.inbox.len() {
             stream.inbox.clear();
             stream.inbox.shrink_to(4096);
-            let flow = std::mem::take(&mut stream.flow);
-            if let Some(session) = session {
-                session.release(stream.id, flow);
+            if let Some(session) = session
+                && stream.early.is_empty()
+            {
+                session.release(stream.id, std::mem::take(&mut stream.flow));
+            }
+            if stream.has_end_to_tell() {
+                stream.has_told_end = true;
+                self.ready.push_back(Event::Eof { conn });
             }
         } else {
             stream.inbox.drain(..passed);

@@ -77,13 +77,13 @@ impl<I: Io> Worker<I> {
 
     pub(in crate::engine) fn relay_ended(&mut self, conn: ConnId) {
         let connection = self.connection(conn);
-        // A loop may report the end twice when a reset follows.
+        // A loop may report the end twice: when a reset follows, or once all was sent on a stream.
         if std::mem::replace(&mut connection.ended, true) {
-            return;
+            return self.close_if_done(conn);
         }
         let Some(peer) = connection.peer else { return };
-        // When both have ended, closing says the same.
-        if !self.connection(peer).ended {
+        // When both have ended, closing a connection says the same, but resets a stream.
+        if !self.connection(peer).ended || self.io.carrier(peer).is_some() {
             self.io.finish(peer);
         }
         self.close_if_done(conn);

@@ -4,3 +4,4 @@ mod attacks;
 mod back_end_failures;
 pub mod back_ends;
 pub mod clients;
+mod websocket;
