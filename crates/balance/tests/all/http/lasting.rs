@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use balance::Balancer;
 use balance::config::model::{HttpVersion, HttpVersions, Service};
+use balance::health::{HealthEvent, State};
 use net::IoKind;
 
 use crate::support::http::{BackEnd, LONG, Peer, balancer_with, get};
@@ -150,6 +151,21 @@ fn a_silent_websocket_is_closed_with_1001_and_counted() {
         // Within a frame nothing can be said.
         let (_balancer, mut client) = websocket(io, b"\x81\x05hi", limit);
         assert_eq!(client.rest().0, b"");
+    });
+}
+
+#[test]
+fn a_websocket_of_a_back_end_that_is_taken_down_is_closed_after_the_drain_time() {
+    on_both(|io| {
+        let (balancer, mut client) = websocket(io, b"\x81\x02hi", |service| {
+            service.drain = Duration::from_millis(300);
+        });
+        let down = HealthEvent::SetByOperator(State::Down);
+        balancer.shared().note(0, 0, down);
+        assert_eq!(client.rest(), (GOING_AWAY.to_vec(), true));
+        // Nobody was silent for too long.
+        assert_eq!(balancer.shared().services[0].cut_silent.get(), 0);
+        until("the back end is free", || active_now(&balancer, 0) == 0);
     });
 }
 
