@@ -103,7 +103,7 @@ impl Page {
 
     fn services(&mut self, services: &[Arc<ServiceState>]) {
         type Value = fn(&ServiceState) -> u64;
-        let families: [(&str, &str, Value); 9] = [
+        let families: [(&str, &str, Value); 10] = [
             ("active_clients", "Clients that are connected now.", |one| {
                 one.active.load(Ordering::Relaxed).into()
             }),
@@ -144,6 +144,11 @@ impl Page {
                 "timeouts_total",
                 "Waits that ended by their time limit.",
                 |one| one.timeouts.get(),
+            ),
+            (
+                "cut_silent_total",
+                "Responses under way, and upgraded connections, cut after silence.",
+                |one| one.cut_silent.get(),
             ),
         ];
         for (name, help, value) in families {

@@ -64,6 +64,7 @@ fn one_service(service: &Service, state: &ServiceState, listen: Vec<String>) -> 
         "refused": state.refused.get(),
         "bad_requests": state.bad_requests.get(),
         "timeouts": state.timeouts.get(),
+        "cut_silent": state.cut_silent.get(),
         "backends": backends,
     })
 }

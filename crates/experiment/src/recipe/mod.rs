@@ -10,6 +10,7 @@ mod error;
 mod items;
 mod load;
 mod read;
+mod relays;
 mod reload;
 mod render;
 mod settings;
@@ -29,6 +30,7 @@ pub use context::{Behind, Certificates, Ready, RenderContext, Rendered, Rendered
 pub use error::RecipeError;
 pub(crate) use items::PLACEHOLDERS;
 pub(crate) use load::recipes;
+pub use relays::Relay;
 pub(crate) use reload::RecipeReload;
 pub use reload::{Reload, ReloadSign, ReloadState};
 pub use render::is_certificate;
@@ -80,6 +82,8 @@ pub struct Recipe {
     pub(crate) reload: Option<RecipeReload>,
     /// When it speaks TLS on its port; never, without it.
     pub(crate) tls: Option<RecipeTls>,
+    /// Which traffic that lasts it passes on: names and templates.
+    pub(crate) relays: Vec<(String, String)>,
     pub(crate) version: Option<Version>,
     /// Its settings in terms common to all servers: names and templates.
     pub(crate) settings: Vec<(String, String)>,

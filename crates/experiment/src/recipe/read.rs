@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::relays::relays;
 use super::reload::{SIGNALS, reload};
 use super::render::stays_inside;
 use super::settings::settings;
@@ -15,7 +16,7 @@ use config::tree::{Place, Tree};
 use config::units;
 use readings::HttpVersion;
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "summary",
     "homepage",
     "packages",
@@ -34,6 +35,7 @@ const KEYS: [&str; 21] = [
     "stop",
     "ready",
     "reload",
+    "relays",
     "tls",
     "version",
     "settings",
@@ -129,6 +131,7 @@ fn whole(
         ready,
         ready_templates,
         reload: reload(reader, top),
+        relays: relays(reader, top),
         tls: tls(reader, top),
         version: version(reader, top, "\"Server/\""),
         settings: settings(reader, top),

@@ -223,7 +223,7 @@ pub(super) fn wants_client_certs(
 }
 
 /// Renders a template that knows parameters only.
-fn filled_params(
+pub(super) fn filled_params(
     recipe: &Recipe,
     params: &BTreeMap<String, Value>,
     place: &str,

@@ -11,6 +11,8 @@ use crate::engine::shared::events::RequestLine;
 pub(super) enum Served<'l> {
     /// A TCP connection.
     Connection,
+    /// A connection that an HTTP request has upgraded.
+    Upgraded,
     /// An HTTP request.
     Request {
         /// `None`: its head could not be parsed.
@@ -28,6 +30,8 @@ pub(super) struct Line<'l> {
     /// Bytes to the client.
     pub(super) bytes_from: u64,
     pub(super) duration_ns: u64,
+    /// The time limit that ended it too early.
+    pub(super) cut: Option<&'static str>,
 }
 
 impl Line<'_> {
@@ -45,6 +49,7 @@ impl Line<'_> {
         let _ = write!(out, "{client} - - [{}] \"", Date(unix_s));
         match &self.served {
             Served::Connection => out.extend_from_slice(b"TCP\" -"),
+            Served::Upgraded => out.extend_from_slice(b"UPGRADED\" -"),
             Served::Request { line, status } => {
                 match line {
                     None => out.push(b'-'),
@@ -62,7 +67,7 @@ impl Line<'_> {
         if form == LogFormat::Combined {
             let line = match &self.served {
                 Served::Request { line, .. } => *line,
-                Served::Connection => None,
+                Served::Connection | Served::Upgraded => None,
             };
             let fields = line.map(|line| [&line.referer, &line.user_agent]);
             for field in fields.unwrap_or([&None, &None]) {
@@ -79,6 +84,9 @@ impl Line<'_> {
             backend.unwrap_or("-"),
             self.bytes_to
         );
+        if let Some(limit) = self.cut {
+            let _ = write!(out, " cut={limit}");
+        }
         out.push(b'\n');
     }
 
@@ -143,6 +151,7 @@ mod tests {
             user_agent: None,
         };
         let line = Line {
+            cut: None,
             client: "::ffff:192.0.2.7".parse().unwrap(),
             served: Served::Request {
                 line: Some(&head),
@@ -185,6 +194,7 @@ mod tests {
     #[test]
     fn a_connection_has_no_status() {
         let line = Line {
+            cut: None,
             client: "2001:db8::1".parse().unwrap(),
             served: Served::Connection,
             bytes_to: 5,
@@ -195,6 +205,16 @@ mod tests {
             text(|out| line.access(LogFormat::Common, 0, ("mail", None), out)),
             "2001:db8::1 - - [01/Jan/1970:00:00:00 +0000] \"TCP\" - 7 \
              duration_us=8 service=mail backend=- bytes_to=5\n"
+        );
+        let cut = Line {
+            served: Served::Upgraded,
+            cut: Some("client_idle"),
+            ..line
+        };
+        assert_eq!(
+            text(|out| cut.access(LogFormat::Common, 0, ("web", Some("one")), out)),
+            "2001:db8::1 - - [01/Jan/1970:00:00:00 +0000] \"UPGRADED\" - 7 \
+             duration_us=8 service=web backend=one bytes_to=5 cut=client_idle\n"
         );
     }
 }

@@ -162,12 +162,18 @@ impl AccessLog {
                 bytes_to,
                 bytes_from,
                 duration_ns,
+                cut,
             } => {
-                // HTTP services log requests instead.
-                if matches!(self.kind(*service), Some(ServiceKind::Tcp)) {
+                // HTTP services log requests instead, and upgraded connections that were cut.
+                let is_tcp = matches!(self.kind(*service), Some(ServiceKind::Tcp));
+                if is_tcp || cut.is_some() {
                     let line = Line {
                         client: client.ip(),
-                        served: Served::Connection,
+                        served: match is_tcp {
+                            true => Served::Connection,
+                            false => Served::Upgraded,
+                        },
+                        cut: *cut,
                         bytes_to: *bytes_to,
                         bytes_from: *bytes_from,
                         duration_ns: *duration_ns,
@@ -185,6 +191,7 @@ impl AccessLog {
                 bytes_to,
                 bytes_from,
                 duration_ns,
+                cut,
             } => {
                 let bytes = line.as_ref().map_or(0, |line| line.bytes());
                 self.process.line_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -194,6 +201,7 @@ impl AccessLog {
                         line: line.as_deref(),
                         status: *status,
                     },
+                    cut: *cut,
                     bytes_to: *bytes_to,
                     bytes_from: *bytes_from,
                     duration_ns: *duration_ns,

@@ -192,6 +192,7 @@ impl<I: Io> Worker<I> {
             bytes_to: used.saturating_sub(used_before),
             bytes_from: downstream.response_bytes,
             duration_ns: now_ns.saturating_sub(began_ns),
+            cut: downstream.cut.take(),
         });
     }
 

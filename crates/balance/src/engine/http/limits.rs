@@ -180,8 +180,10 @@ impl<I: Io> Worker<I> {
             (downstream.moved, downstream.moved_ns) = (moved, now_ns);
         }
         let quiet_ns = now_ns.saturating_sub(downstream.moved_ns);
+        // Once the back end answers, both may go on as slowly as they like: only silence counts.
         let unsent = !downstream.body.is_complete();
-        if unsent && self.is_body_late(pair, taken_late_ns == 0, now_ns) {
+        let has_begun = downstream.response_sent;
+        if unsent && !has_begun && self.is_body_late(pair, taken_late_ns == 0, now_ns) {
             self.state(service).timeouts.add(1);
             let text = "the request body came too slowly";
             return self.respond_locally(pair.client, 408, text);
@@ -205,6 +207,18 @@ impl<I: Io> Worker<I> {
             return;
         }
         self.state(service).timeouts.add(1);
+        if has_begun {
+            let limit = if stalled {
+                "write_stall"
+            } else {
+                "upstream_answer"
+            };
+            self.state(service).cut_silent.add(u64::from(!stalled));
+            if let Some(downstream) = self.connection(pair.client).downstream.as_deref_mut() {
+                downstream.cut = Some(limit);
+            }
+            return self.exchange_failed(pair, UpstreamFailure::Late);
+        }
         // A client that withholds the body is not the back end's fault.
         match unsent && !stalled {
             true => {

@@ -92,6 +92,8 @@ pub(super) struct Downstream {
     /// Responses on this connection so far.
     responses: u64,
     status: u16,
+    /// The time limit that truncates the response.
+    cut: Option<&'static str>,
     response_bytes: u64,
     /// For the logs: when the request began, ns. A pipelined one begins when the one before it
     /// ends.
@@ -141,6 +143,7 @@ impl Downstream {
             response_sent: false,
             responses: 0,
             status: 0,
+            cut: None,
             response_bytes: 0,
             began_ns: now_ns,
             logged: 0,

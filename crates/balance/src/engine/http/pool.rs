@@ -99,6 +99,7 @@ impl<I: Io> Worker<I> {
             .filter(|_| self.services[service].emits_events)
         {
             self.shared.emit(Event::ConnectionClosed {
+                cut: None,
                 service,
                 backend: connection.backend as usize,
                 client: upstream.opened_for,

@@ -6,7 +6,14 @@ use net::Io;
 use super::Pair;
 use crate::engine::worker::Worker;
 use crate::engine::worker::connection::Role;
-use crate::http::Rewritten;
+use crate::engine::worker::websocket::FrameEnds;
+use crate::http::{RequestContext, Rewritten, read_response};
+
+/// Of a request for an upgrade.
+const UPGRADE: RequestContext = RequestContext {
+    head: false,
+    upgrade: true,
+};
 
 impl<I: Io> Worker<I> {
     /// Forwards the head of status 101, which is in `scratch` or at the front of what was gathered,
@@ -15,6 +22,16 @@ impl<I: Io> Worker<I> {
         let Some(upstream) = self.connections[pair.server.slot()].upstream.as_deref_mut() else {
             return;
         };
+        let is_websocket = read_response(&upstream.head, UPGRADE)
+            .ok()
+            .flatten()
+            .and_then(|head| head.value(b"upgrade"))
+            .is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
+        let frames = is_websocket.then(|| {
+            let mut frames = Box::<FrameEnds>::default();
+            frames.pass(&upstream.head[head_end..]);
+            frames
+        });
         if how != Rewritten::AsIs {
             self.scratch.extend_from_slice(&upstream.head[head_end..]);
             std::mem::swap(&mut self.scratch, &mut upstream.head);
@@ -27,6 +44,7 @@ impl<I: Io> Worker<I> {
             (downstream.status, downstream.response_bytes) = (101, bytes);
         }
         self.http_relay(pair);
+        self.connection(pair.server).frames = frames;
     }
 
     /// Turns the exchange into a relayed pair.

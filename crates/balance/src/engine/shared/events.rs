@@ -75,6 +75,8 @@ pub enum Event {
         bytes_from: u64,
         /// How long it was open, ns.
         duration_ns: u64,
+        /// The time limit that ended it, by its name in the configuration.
+        cut: Option<&'static str>,
     },
     /// A request was answered, or given up.
     RequestFinished {
@@ -93,6 +95,8 @@ pub enum Event {
         /// From the first byte of the request to the last of the response, ns. A pipelined request
         /// begins with the end of the response before it.
         duration_ns: u64,
+        /// The time limit that truncated the response, by its name in the configuration.
+        cut: Option<&'static str>,
     },
     /// A back end could not be reached.
     BackendFailed {

@@ -375,6 +375,7 @@ mod tests {
             bytes_to: 0,
             bytes_from: 0,
             duration_ns: 0,
+            cut: None,
         };
         for _ in 0..100 {
             shared.emit(finished());

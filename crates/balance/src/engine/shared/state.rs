@@ -273,6 +273,9 @@ pub struct ServiceCounts {
     pub bad_requests: Counter,
     /// Time limits that expired.
     pub timeouts: Counter,
+    /// Of these, responses under way and upgraded connections that were cut after silence (HTTP
+    /// only).
+    pub cut_silent: Counter,
 }
 
 /// The counters outlive a configuration.

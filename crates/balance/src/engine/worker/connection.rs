@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use net::{Buf, ConnId};
 
+use super::websocket::FrameEnds;
 use crate::engine::external::ExternalChoice;
 use crate::engine::http::{Downstream, Upstream};
 
@@ -78,6 +79,8 @@ pub(in crate::engine) struct Connection {
     /// HTTP only: of a client, and of a connection to a back end.
     pub downstream: Option<Box<Downstream>>,
     pub upstream: Option<Box<Upstream>>,
+    /// Of a connection to a back end that carries a WebSocket.
+    pub frames: Option<Box<FrameEnds>>,
 }
 
 impl Connection {

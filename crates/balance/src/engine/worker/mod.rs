@@ -14,6 +14,7 @@ mod relay;
 mod scan;
 pub(super) mod service_worker;
 mod streams;
+pub(super) mod websocket;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -163,7 +164,10 @@ impl<I: Io> Worker<I> {
                 self.check_earlier();
             }
         }
-        Ok(())
+        self.close_websockets();
+        // What is queued is sent by the next turns of the loop.
+        self.poll_once(0)?;
+        self.poll_once(0)
     }
 
     /// Once the previous balancer no longer accepts: takes clients whose arrival only it was

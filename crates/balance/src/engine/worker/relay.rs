@@ -3,7 +3,7 @@
 use net::{Buf, ConnId, Io};
 
 use super::Worker;
-use super::connection::{Connection, Role};
+use super::connection::{Client, Connection, Role};
 use crate::engine::shared::events::Event;
 use crate::health::HealthEvent;
 
@@ -22,6 +22,9 @@ impl<I: Io> Worker<I> {
             self.trace(conn, &buf);
         }
         let connection = &mut self.connections[conn.slot()];
+        if let Some(frames) = &mut connection.frames {
+            frames.pass(self.io.bytes(&buf));
+        }
         self.io.forward(peer, buf);
         let most = if self.io.scarce() { 1 } else { QUEUE_MAX };
         if self.io.queued(peer) >= most && !connection.paused {
@@ -143,15 +146,29 @@ impl<I: Io> Worker<I> {
     pub(in crate::engine) fn end_late_pair(&mut self, conn: ConnId, reset: bool) {
         let service = self.connection(conn).service as usize;
         self.state(service).timeouts.add(1);
-        self.close_pair(conn, reset);
+        let is_http = self.services[service].http.is_some();
+        let limit = match (reset, self.connection(conn).ended) {
+            (true, _) => "write_stall",
+            (false, true) => "half_closed",
+            (false, false) => "client_idle",
+        };
+        if is_http && !reset {
+            self.state(service).cut_silent.add(1);
+        }
+        if reset || !self.close_websocket(conn, Some(limit)) {
+            self.close_pair(conn, reset, Some(limit));
+        }
     }
 
-    /// Closes a pair, whatever is queued.
-    pub(in crate::engine) fn close_pair(&mut self, conn: ConnId, reset: bool) {
+    /// Closes a pair, whatever is queued. `cut`: the time limit that ends it.
+    fn close_pair(&mut self, conn: ConnId, reset: bool, cut: Option<&'static str>) {
         let Some(peer) = self.connection(conn).peer else {
             return;
         };
-        self.end_pair(conn);
+        let service = self.connection(conn).service as usize;
+        if let Some(client) = self.settle_pair(conn, cut) {
+            self.client_closed(service, client.carrier.is_some());
+        }
         for one in [conn, peer] {
             match reset {
                 true => self.io.abort(one),
@@ -160,14 +177,11 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Closes a pair whose back end was removed.
+    /// Closes a pair whose back end was removed or taken down. `conn`: its client.
     pub(in crate::engine) fn cut_pair(&mut self, conn: ConnId) {
-        let Some(peer) = self.connection(conn).peer else {
-            return;
-        };
-        self.end_pair(conn);
-        self.io.close(conn);
-        self.io.close(peer);
+        if !self.close_websocket(conn, None) {
+            self.close_pair(conn, false, None);
+        }
     }
 
     /// Adds bytes since the last call to the counters.
@@ -189,10 +203,20 @@ impl<I: Io> Worker<I> {
 
     /// Accounts for a pair that ends. The caller closes the connections.
     fn end_pair(&mut self, conn: ConnId) {
+        let service = self.connection(conn).service as usize;
+        if let Some(client) = self.settle_pair(conn, None) {
+            self.client_closed(service, client.carrier.is_some());
+        }
+    }
+
+    /// The same, but the client keeps its place. `cut`: the time limit that ends the pair.
+    pub(super) fn settle_pair(
+        &mut self,
+        conn: ConnId,
+        cut: Option<&'static str>,
+    ) -> Option<Box<Client>> {
         let now_ns = self.now();
-        let Some(peer) = self.connection(conn).peer else {
-            return;
-        };
+        let peer = self.connection(conn).peer?;
         self.count_bytes(conn.slot());
         self.count_bytes(peer.slot());
         let (one, other) = (
@@ -203,9 +227,7 @@ impl<I: Io> Worker<I> {
             Some(_) => (one, other),
             None => (other, one),
         };
-        let Some(client) = downstream.client else {
-            return;
-        };
+        let client = downstream.client?;
         let (service, backend) = (downstream.service as usize, downstream.backend as usize);
         if self.services[service].ejects && upstream.bytes > 0 {
             self.shared.note(service, backend, HealthEvent::ResponseOk);
@@ -223,9 +245,10 @@ impl<I: Io> Worker<I> {
                 bytes_to: downstream.bytes,
                 bytes_from: upstream.bytes,
                 duration_ns,
+                cut,
             });
         }
         self.release_backend(service, backend);
-        self.client_closed(service, client.carrier.is_some());
+        Some(client)
     }
 }

@@ -196,7 +196,7 @@ impl<I: Io> Worker<I> {
         let (service, backend) = connection.indexes();
         let down_ns = self.state(service).backends[backend].down_for_ns(now_ns);
         if down_ns.is_some_and(|down_ns| down_ns >= self.services[service].limits.drain) {
-            self.close_pair(conn, false);
+            self.cut_pair(conn);
         }
     }
 

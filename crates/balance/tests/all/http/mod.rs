@@ -5,6 +5,7 @@ mod configured;
 mod failures;
 mod forged;
 mod idle_memory;
+mod lasting;
 mod limits;
 mod messages;
 mod occupied;

@@ -4,6 +4,7 @@ pub(super) mod background;
 pub(super) mod curve;
 pub(super) mod drivers;
 pub(super) mod loads;
+pub(super) mod relays;
 pub(super) mod traffic;
 
 use std::time::Duration;

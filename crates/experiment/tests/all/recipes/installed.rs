@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::recipes;
 use experiment::manifest::Value;
-use experiment::recipe::{Behind, Certificates, RenderContext, Upstreams};
+use experiment::recipe::{Behind, Certificates, Recipe, RenderContext, Upstreams};
+use installed::Availability;
 
 /// Renders a recipe into a folder and asks its program whether it can start with it. In the words
 /// of `check`, `DIR` is the folder.
@@ -38,20 +39,9 @@ fn accepted_with(
 ) {
     let recipes = recipes();
     let recipe = recipes.get(recipe).unwrap();
-    let available = recipe.available();
-    if let Some(sentence) = available.sentence() {
-        // What nobody wanted installed is not skipped, nor what no package has.
-        let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
-        let left_out: Vec<&str> = left_out.split(' ').collect();
-        let Some(wanted) = available.install_command else {
-            println!("not run: {sentence}");
-            return;
-        };
-        if !wanted.split(' ').any(|package| left_out.contains(&package)) {
-            testing::skip(&sentence);
-        }
+    let Some(available) = found(recipe) else {
         return;
-    }
+    };
     let dir = short_folder();
     let upstreams = if proxy {
         vec![Behind {
@@ -113,8 +103,25 @@ fn accepted_with(
     assert!(recipe.version_in(&printed).is_some(), "{printed}");
 }
 
+/// The recipe's programs; where one is not installed, `None`, and the test says so.
+pub(super) fn found(recipe: &Recipe) -> Option<Availability> {
+    let available = recipe.available();
+    let Some(sentence) = available.sentence() else {
+        return Some(available);
+    };
+    // What nobody wanted installed is not skipped, nor what no package has.
+    let left_out = std::env::var("WEIGH_LEFT_OUT").unwrap_or_default();
+    let left_out: Vec<&str> = left_out.split(' ').collect();
+    match available.install_command {
+        None => println!("not run: {sentence}"),
+        Some(wanted) if wanted.split(' ').any(|package| left_out.contains(&package)) => {}
+        Some(_) => testing::skip(&sentence),
+    }
+    None
+}
+
 /// A folder of the test's own with a short path: not every server bears the build folder's.
-fn short_folder() -> PathBuf {
+pub(super) fn short_folder() -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("weigh-recipe-{}-{number}", std::process::id()));
@@ -166,6 +173,7 @@ fn apache_accepts_upstreams_and_php() {
         accepted("apache-php", &[("opcache", opcache)], false, &check);
     }
     accepted("mediawiki-apache", &[], false, &check);
+    accepted("apache", &[("upstream_http2", ON)], true, &check);
 }
 
 #[test]
@@ -234,6 +242,9 @@ fn nginx_accepts_all_that_it_can_be() {
     accepted("nginx", &site, false, &check);
     accepted("nginx", &[("answer", text("a \"$b\" \\"))], false, &check);
     accepted("nginx", &[], true, &check);
+    let grpc = [("upstream_protocol", text("grpc")), ("http2", ON)];
+    accepted("nginx", &grpc, true, &check);
+    accepted("nginx", &[("websocket", ON)], true, &check);
     for balance in ["round_robin", "least_conn", "ip_hash", "random"] {
         let proxy = [
             ("balance", text(balance)),

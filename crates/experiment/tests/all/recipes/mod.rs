@@ -2,4 +2,6 @@
 
 mod extra_lines;
 mod installed;
+mod relaying;
+mod relays;
 mod rules;
