@@ -127,7 +127,10 @@ impl Deflater {
             content = &content[result.bytes_consumed..];
             let has_room = from + result.bytes_written < self.out.len();
             self.out.truncate(from + result.bytes_written);
-            if content.is_empty() && has_room {
+            // A call that had room may still have left something in the compressor, unless the tail
+            // has come or there was nothing to write.
+            let is_whole = has_room && self.out.ends_with(&TAIL);
+            if content.is_empty() && (is_whole || result.bytes_written == 0) {
                 break;
             }
         }

@@ -101,3 +101,23 @@ fn wrong_data_have_names() {
     assert_eq!(read(b"\x42\x00\xc0\x00"), error(WsError::Reserved));
     assert_eq!(read(b"\xe1\x00"), error(WsError::Reserved));
 }
+
+/// Such a message needs several calls of the compressor, and the last may leave something in it.
+#[test]
+fn long_messages_that_cannot_be_compressed_come_whole() {
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut writer = Writer::new(Role::Server, 0, Some(PLAIN));
+    let mut reader = Reader::new(Role::Client, 16 << 20, Some(PLAIN));
+    for length in (500_000..1_500_000).step_by(90_001) {
+        let content: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
+        let mut out = Vec::new();
+        writer.message(&mut out, MessageKind::Binary, &content);
+        let mut input = &out[..];
+        let event = reader.next(&mut input).unwrap();
+        assert!(
+            event == Some(Event::Message(MessageKind::Binary, &content)),
+            "{length}"
+        );
+        assert!(input.is_empty());
+    }
+}
