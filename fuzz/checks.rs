@@ -9,6 +9,11 @@ use net::h3;
 use net::http::{HttpError, Progress, Request, RequestParser, ResponseParser};
 use net::proxy_protocol::{self, Header, Parsed};
 
+#[path = "event_checks.rs"]
+mod event_checks;
+
+pub use event_checks::events;
+
 /// How many ways of cutting the bytes are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cuts {
@@ -22,13 +27,14 @@ pub enum Cuts {
 pub type Check = fn(&[u8], Cuts);
 
 /// The checks by name, which is also that of the fuzz target and of the folder of its corpus.
-pub const CHECKS: [(&str, Check); 6] = [
+pub const CHECKS: [(&str, Check); 7] = [
     ("proxy_protocol", proxy_protocol),
     ("response", response),
     ("request", request),
     ("chunked", chunked),
     ("http2", http2),
     ("http3", http3),
+    ("events", events),
 ];
 
 /// The bytes are the start of a client's connection on which a PROXY protocol header is expected.

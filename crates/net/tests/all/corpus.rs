@@ -47,4 +47,5 @@ mutated! {
     mutated_proxy_headers_hold: proxy_protocol,
     mutated_connections_of_http2_hold: http2,
     mutated_connections_of_http3_hold: http3,
+    mutated_streams_of_events_hold: events,
 }

@@ -9,7 +9,7 @@ use load::Stage;
 use net::IoKind;
 use readings::QuicCongestion;
 
-use super::{Format, TlsArgs};
+use super::{Format, TlsArgs, TrafficArgs};
 use crate::units::{self, CpuRange, stage};
 
 /// `weigh load`. Its groups follow each other as in its help.
@@ -47,6 +47,8 @@ pub struct LoadArgs {
     pub limits: LimitArgs,
     #[command(flatten)]
     pub answer: AnswerArgs,
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
     #[command(flatten)]
     pub client: ClientArgs,
     #[command(flatten)]
@@ -142,7 +144,7 @@ pub struct RequestArgs {
 /// The longest waits.
 #[derive(Debug, Args)]
 pub struct LimitArgs {
-    /// Longest wait for an answer.
+    /// Longest wait for an answer; of a stream of events, for the next.
     #[arg(long, default_value = "5s", value_parser = units::some_time)]
     pub timeout: Duration,
     /// Longest wait for a connection [default: that for an answer].
