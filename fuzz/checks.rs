@@ -16,6 +16,10 @@ mod ws_checks;
 
 pub use grpc_checks::grpc;
 pub use ws_checks::websocket;
+#[path = "event_checks.rs"]
+mod event_checks;
+
+pub use event_checks::events;
 
 /// How many ways of cutting the bytes are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +34,7 @@ pub enum Cuts {
 pub type Check = fn(&[u8], Cuts);
 
 /// The checks by name, which is also that of the fuzz target and of the folder of its corpus.
-pub const CHECKS: [(&str, Check); 8] = [
+pub const CHECKS: [(&str, Check); 9] = [
     ("proxy_protocol", proxy_protocol),
     ("response", response),
     ("request", request),
@@ -39,6 +43,7 @@ pub const CHECKS: [(&str, Check); 8] = [
     ("http3", http3),
     ("websocket", websocket),
     ("grpc", grpc),
+    ("events", events),
 ];
 
 /// The bytes are the start of a client's connection on which a PROXY protocol header is expected.

@@ -49,4 +49,5 @@ mutated! {
     mutated_connections_of_http3_hold: http3,
     mutated_websockets_hold: websocket,
     mutated_calls_hold: grpc,
+    mutated_streams_of_events_hold: events,
 }

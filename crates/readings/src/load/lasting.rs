@@ -162,6 +162,11 @@ impl LastingReading {
         count_end(&mut self.ends, how, is_cut, count);
     }
 
+    /// Whether exchanges had messages: then they may outlast any window, and their requests say little.
+    pub fn has_messages(&self) -> bool {
+        self.messages > 0
+    }
+
     /// Exchanges that were cut.
     pub fn cut(&self) -> u64 {
         let cut = self.ends.iter().filter(|one| one.is_cut);

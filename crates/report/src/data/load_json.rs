@@ -1,6 +1,6 @@
 //! One load as JSON.
 
-use readings::{Pacing, Quantiles};
+use readings::{LastingReading, Pacing, Quantiles};
 use serde_json::{Map, Value, json as object};
 
 use verdict::JudgedLoad;
@@ -59,6 +59,7 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
             "window_bytes": quic.window_bytes,
             "congestion": quic.congestion,
         })),
+        "lasting": reading.lasting.as_deref().map(lasting),
         "tcp_congestion": reading.tcp_congestion,
         "first_byte_us": reading.first_byte.quantiles(),
         "transfer_us": reading.transfer.quantiles(),
@@ -92,6 +93,29 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
         document.extend(own);
     }
     Value::Object(document)
+}
+
+fn lasting(reading: &LastingReading) -> Value {
+    object!({
+        "traffic": reading.traffic,
+        "opened": reading.opened,
+        "open_min": reading.open_min,
+        "messages": reading.messages,
+        "message_bytes": reading.message_bytes,
+        "first_message_us": reading.first_message.quantiles(),
+        "gap_us": reading.gap.quantiles(),
+        "lag_us": reading.lag.quantiles(),
+        "lag_base": reading.lag_base,
+        "stalls": reading.stalls,
+        "stall_longest_s": reading.stall_longest_s,
+        "lost": reading.lost,
+        "merged": reading.merged,
+        "reordered": reading.reordered,
+        "repeated": reading.repeated,
+        "ends": reading.ends,
+        "reconnect_us": reading.reconnect.quantiles(),
+        "connections": reading.connections,
+    })
 }
 
 fn unresolved(q: &Quantiles) -> Vec<&'static str> {

@@ -1,12 +1,12 @@
 //! One load as terminal text.
 
 use readings::text::{counted, grouped, percent, rate};
-use readings::{Histogram, LoadReading, Pacing};
+use readings::{LoadReading, Pacing};
 
 use crate::section::columns::errors;
 use crate::text::load_parts as parts;
 use crate::text::visible::one_line;
-use crate::text::{idle_streams, load_hosts};
+use crate::text::{idle_streams, lasting, load_hosts};
 use readings::text::compact::{bytes, time};
 use verdict::JudgedLoad;
 use verdict::words::{flaws, full_queue, late_client, without_pauses};
@@ -40,6 +40,7 @@ pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> Strin
         seconds(reading.duration_s),
         bytes(reading.bytes_read as f64)
     ));
+    out.push_str(&lasting::counts(reading));
     out.push_str(&failures(reading));
     out.push_str(&parts::tls(reading));
     out.push_str(&parts::quic(reading));
@@ -71,6 +72,7 @@ pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> Strin
         "Requests/sec: {:>10.2}\n",
         reading.requests_per_s()
     ));
+    out.push_str(&lasting::per_s(reading));
     out.push_str(&format!(
         "Transfer/sec: {:>10}\n",
         bytes(reading.bytes_per_s())
@@ -130,10 +132,15 @@ fn how(reading: &LoadReading) -> String {
 
 fn latencies(load: &JudgedLoad<'_>) -> String {
     let reading = load.reading;
-    let mut rows: Vec<(&str, &Histogram)> = Vec::new();
-    match reading.pacing {
-        Pacing::Closed => rows.push(("Latency", &reading.response)),
-        Pacing::Open { .. } => {
+    let mut rows = lasting::rows(reading);
+    let lasting = lasting::of(reading);
+    match (lasting, reading.pacing) {
+        (Some((_, names)), _) => {
+            rows.push((names.whole, &reading.response));
+            rows.push(("Client's lag, to send", &reading.schedule_lag));
+        }
+        (None, Pacing::Closed) => rows.push(("Latency", &reading.response)),
+        (None, Pacing::Open { .. }) => {
             rows.push((rows_first(load), &reading.response));
             rows.push(("Service (from sent)", &reading.service));
             rows.push(("Client's lag, to send", &reading.schedule_lag));
@@ -146,7 +153,7 @@ fn latencies(load: &JudgedLoad<'_>) -> String {
         rows.push(("TLS handshake", &tls.handshake));
         rows.push(("TLS handshake, resumed", &tls.resumed_handshake));
     }
-    rows.retain(|(name, h)| h.count() > 0 || *name == rows_first(load));
+    rows.retain(|(name, h)| h.count() > 0 || lasting.is_none() && *name == rows_first(load));
     let wide = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = format!("  {:wide$}", "");
     for name in ["mean", "stdev"]
@@ -189,6 +196,9 @@ fn latencies(load: &JudgedLoad<'_>) -> String {
 /// Of an open loop the requests that became due, with the good answers to them where some failed.
 fn requests(reading: &LoadReading) -> String {
     let answered = grouped(reading.requests);
+    if let Some((_, names)) = lasting::of(reading) {
+        return format!("{answered} complete {}s", names.exchange);
+    }
     match (reading.pacing, reading.offered) {
         (Pacing::Closed, _) => format!("{answered} requests"),
         (Pacing::Open { .. }, Some(offered)) if offered.due != reading.requests => {
@@ -253,7 +263,8 @@ fn client(reading: &LoadReading) -> String {
 fn notes(load: &JudgedLoad<'_>, reasons: &[String]) -> Vec<String> {
     let reading = load.reading;
     let mut notes = Vec::new();
-    let closed = reading.pacing == Pacing::Closed;
+    // What lasts is not in a loop: its requests tell nothing of a saturation.
+    let closed = reading.pacing == Pacing::Closed && lasting::of(reading).is_none();
     if closed && reading.client.saturated {
         notes.push(
             "the client was the bottleneck: this throughput is a lower bound, and the latency is \
@@ -279,6 +290,7 @@ fn notes(load: &JudgedLoad<'_>, reasons: &[String]) -> Vec<String> {
         ));
     }
     if let Pacing::Open { rate_per_s } = reading.pacing
+        && lasting::of(reading).is_none()
         && load.overload.is_none()
         && reading.answered_per_s() < 0.95 * rate_per_s
     {

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod grid;
 pub(crate) mod idle_streams;
+mod lasting;
 pub(crate) mod load;
 pub(crate) mod load_hosts;
 pub(crate) mod load_parts;

@@ -154,7 +154,7 @@ pub struct RequestArgs {
 /// The longest waits.
 #[derive(Debug, Args)]
 pub struct LimitArgs {
-    /// Longest wait for an answer.
+    /// Longest wait for an answer; of a stream of events, for the next.
     #[arg(long, default_value = "5s", value_parser = units::some_time)]
     pub timeout: Duration,
     /// Longest wait for a connection [default: that for an answer].

@@ -3,15 +3,57 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args, ValueEnum};
+use load::Traffic;
 
 use crate::units;
 
-/// The kinds of traffic; the same for `weigh load` and `weigh capacity`.
+/// The kinds of traffic.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TrafficArgs {
     #[command(flatten)]
+    pub events: EventArgs,
+    #[command(flatten)]
     pub grpc: GrpcArgs,
+}
+
+impl TrafficArgs {
+    /// As a target has it, where neither the URL nor a gRPC method says more.
+    pub fn traffic(&self) -> Traffic {
+        match self.events.events {
+            None => Traffic::Answers,
+            Some(format) => Traffic::Events(load::Events {
+                format: format.into(),
+                pace: self.events.pace,
+                stall: self.events.stall,
+            }),
+        }
+    }
+}
+
+/// Streams of events.
+#[derive(Clone, Debug, Default, Args)]
+#[command(group = ArgGroup::new("event_streams").args(["events"]))]
+pub struct EventArgs {
+    /// Take each answer as a stream of events, and time each of them: server-sent events, lines that
+    /// are not empty, or what each read brings; `auto` goes by the answer's Content-Type. Streams that
+    /// outlast the load are closed at its end. --timeout is the longest silence.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "auto"
+    )]
+    pub events: Option<EventFormat>,
+    /// The sender's pace, where its events do not say when they are due: the first is taken to be in
+    /// time.
+    #[arg(long, value_name = "TIME", value_parser = units::some_time, requires = "event_streams")]
+    pub pace: Option<Duration>,
+    /// A gap between two events that is a stall [default: ten times the pace, where it is known].
+    #[arg(long, value_name = "TIME", value_parser = units::some_time, requires = "event_streams")]
+    pub stall: Option<Duration>,
 }
 
 /// gRPC calls.
@@ -35,4 +77,28 @@ pub struct GrpcArgs {
     /// Messages that the client sends in a call of a method that takes a stream [default: 1].
     #[arg(long, value_name = "N", requires = "method_name", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub call_messages: Option<u32>,
+}
+
+/// How a stream is cut into events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EventFormat {
+    /// By the answer's Content-Type.
+    Auto,
+    /// Server-sent events.
+    Sse,
+    /// Lines, as of NDJSON.
+    Lines,
+    /// What each read brings.
+    Reads,
+}
+
+impl From<EventFormat> for load::EventFormat {
+    fn from(format: EventFormat) -> Self {
+        match format {
+            EventFormat::Auto => load::EventFormat::Auto,
+            EventFormat::Sse => load::EventFormat::Sse,
+            EventFormat::Lines => load::EventFormat::Lines,
+            EventFormat::Reads => load::EventFormat::Reads,
+        }
+    }
 }

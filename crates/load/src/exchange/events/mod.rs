@@ -87,7 +87,7 @@ impl Stream {
         }
         if let Some(splitter) = &mut self.splitter {
             let (sequence, announced) = (&mut self.sequence, &mut self.announced);
-            splitter.end(times.arrived, taking(sequence, announced, &mut note));
+            splitter.end(taking(sequence, announced, &mut note));
         }
         self.sequence.over(self.announced, times, is_complete, note);
     }
@@ -101,6 +101,13 @@ impl Stream {
 
     /// What is wrong with a stream that is complete.
     fn fault(&self) -> Option<Wrong> {
+        if self.splitter.is_none() {
+            return Some(Wrong {
+                kind: WrongKind::Status,
+                expected: "a stream of events, with a status from 200 to 299".to_owned(),
+                found: format!("status {}", self.status),
+            });
+        }
         let came = self.sequence.count();
         let missing = self.sequence.missing(self.announced);
         let (expected, found) = if self.lacks_end() {

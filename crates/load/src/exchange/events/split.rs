@@ -61,10 +61,10 @@ impl Splitter {
     }
 
     /// Passes on what the end of the content completes.
-    pub(super) fn end(&mut self, arrived: u64, event: impl FnMut(Event<'_>)) {
+    pub(super) fn end(&mut self, event: impl FnMut(Event<'_>)) {
         match self {
             Splitter::Sse(_) => {}
-            Splitter::Lines(lines) => lines.end(arrived, event),
+            Splitter::Lines(lines) => lines.finish(event),
             Splitter::Reads(reads) => reads.end(event),
         }
     }
@@ -119,27 +119,30 @@ impl Begun {
 
 /// Lines that are not empty, each an event.
 #[derive(Debug, Default)]
-pub(super) struct Lines(Begun);
+pub(super) struct Lines {
+    begun: Begun,
+    /// When the last bytes came.
+    arrived: u64,
+}
 
 impl Lines {
     fn feed(&mut self, mut bytes: &[u8], arrived: u64, mut event: impl FnMut(Event<'_>)) {
+        if !bytes.is_empty() {
+            self.arrived = arrived;
+        }
         while let Some(end) = memchr::memchr(b'\n', bytes) {
-            self.0.push(&bytes[..end]);
-            self.finish(arrived, &mut event);
+            self.begun.push(&bytes[..end]);
+            self.finish(&mut event);
             bytes = &bytes[end + 1..];
         }
-        self.0.push(bytes);
+        self.begun.push(bytes);
     }
 
-    fn finish(&mut self, arrived: u64, event: impl FnMut(Event<'_>)) {
-        match (self.0.bytes, self.0.start.as_slice()) {
-            (0, _) | (1, b"\r") => self.0 = Begun::default(),
-            _ => self.0.finish(arrived, event),
+    fn finish(&mut self, event: impl FnMut(Event<'_>)) {
+        match (self.begun.bytes, self.begun.start.as_slice()) {
+            (0, _) | (1, b"\r") => self.begun = Begun::default(),
+            _ => self.begun.finish(self.arrived, event),
         }
-    }
-
-    fn end(&mut self, arrived: u64, event: impl FnMut(Event<'_>)) {
-        self.finish(arrived, event);
     }
 }
 
@@ -250,7 +253,7 @@ mod tests {
         for (piece, arrived) in pieces.iter().zip(0..) {
             splitter.feed(piece, arrived, &mut take);
         }
-        splitter.end(pieces.len() as u64, &mut take);
+        splitter.end(&mut take);
         events
     }
 
@@ -276,7 +279,7 @@ mod tests {
     #[test]
     fn lines_are_events_unless_they_are_empty() {
         let pieces: [&[u8]; 4] = [b"{\"a\":1}\n\n{", b"}\r\n\r\n", b"[1", b"]"];
-        let expected = [event("{\"a\":1}", 0), event("{}\r", 1), event("[1]", 4)];
+        let expected = [event("{\"a\":1}", 0), event("{}\r", 1), event("[1]", 3)];
         assert_eq!(split(EventFormat::Lines, &pieces), expected);
         let long = vec![b'x'; 1_000_000];
         let one = &split(EventFormat::Lines, &[&long, &long, b"\n"])[0];
@@ -296,7 +299,7 @@ mod tests {
         for (piece, arrived) in [(b"ab", 1), (b"cd", 1), (b"ef", 2)] {
             splitter.feed(piece, arrived, |event| bytes.push(event.bytes));
         }
-        splitter.end(3, |event| bytes.push(event.bytes));
+        splitter.end(|event| bytes.push(event.bytes));
         assert_eq!(bytes, [4, 2]);
     }
 

@@ -175,6 +175,10 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
     let Pacing::Open { rate_per_s } = load.pacing else {
         return None;
     };
+    // What is open at the end of a window is no backlog if it lasts.
+    if load.lasting.as_ref().is_some_and(|one| one.has_messages()) {
+        return None;
+    }
     let ramp_up_s = load.slices.first().map_or(0.0, |slice| slice.start_s);
     if load.stages.is_empty() {
         let slices = load.slices.len().max(1) as u64;

@@ -73,7 +73,7 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOth
     }
     found.extend(wrong_answers(load));
     found.extend(failed_requests(load, max_error));
-    if load.requests == 0 && load.messages() == 0 && found.is_empty() {
+    if load.requests == 0 && !has_messages(load) && found.is_empty() {
         found.push(no_answer());
     }
     match load.pacing {
@@ -89,6 +89,11 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOth
     }
     found.extend(no_steady_state(load));
     found
+}
+
+/// Whether exchanges outlast the load's windows, and have messages in them.
+fn has_messages(load: &LoadReading) -> bool {
+    load.lasting.as_ref().is_some_and(|one| one.has_messages())
 }
 
 fn no_answer() -> Flaw {
@@ -117,14 +122,14 @@ pub(crate) fn flaws_beside_failures(load: &LoadReading, events: &EventsReading) 
             late_s,
         })
     });
-    let nothing = (load.requests_all == 0).then(no_answer);
+    let nothing = (load.requests_all == 0 && !has_messages(load)).then(no_answer);
     stalled.into_iter().chain(late).chain(nothing).collect()
 }
 
 /// The flaws of a load that make its trial invalid for the other loads too: it failed. Its answers
 /// may all take longer than the window.
 pub(crate) fn flaws_of_beside(load: &LoadReading, max_error: f64) -> Vec<Flaw> {
-    let nothing = load.requests_all == 0 && load.errors_all.total() == 0;
+    let nothing = load.requests_all == 0 && load.errors_all.total() == 0 && !has_messages(load);
     wrong_answers(load)
         .into_iter()
         .chain(failed_requests(load, max_error))

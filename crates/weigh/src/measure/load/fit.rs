@@ -23,6 +23,7 @@ pub fn look(args: &LoadArgs) -> Result<(), Failure> {
         is_usable(cpu)?;
     }
     asks_for_something(&args.pacing.stages)?;
+    fits_events(args)?;
     one_host(&args.request.headers)
 }
 
@@ -39,6 +40,25 @@ fn is_usable(cpu: u32) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// Whether streams of events are asked for with nothing that needs a whole answer.
+fn fits_events(args: &LoadArgs) -> Result<(), Failure> {
+    if args.traffic.traffic().is_answers() {
+        return Ok(());
+    }
+    let misfit = if args.site.crawl {
+        "--crawl: it asks for pages"
+    } else if args.answer.expect_contains.is_some() {
+        "--expect-contains: it is about the body of a whole answer"
+    } else if args.request.method.eq_ignore_ascii_case("HEAD") {
+        "--method HEAD: its answers have no content"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::words(format!(
+        "{misfit}, and --events takes answers as streams; leave one of the two out"
+    )))
 }
 
 /// Whether stages, if there are any, ask for requests.

@@ -62,7 +62,8 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     notes.extend(changing::note(std::iter::once(&reading)).map(str::to_owned));
     match args.output.format {
         Format::Json => {
-            let compared = !made.is_varying && !args.answer.body_varies;
+            let compared =
+                !made.is_varying && !args.answer.body_varies && args.traffic.traffic().is_answers();
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));

@@ -378,7 +378,7 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         http2,
         http3,
         requests_per_connection: None,
-        traffic: load::Traffic::Answers,
+        traffic: args.traffic.traffic(),
         connections: args.connections,
         requests: wanted
             .iter()

@@ -178,6 +178,10 @@ fn counts(state: &State, width: u16) -> Line<'static> {
     };
     let answers = format!("{} good answers", grouped(state.requests));
     let mut parts = vec![Span::raw(answers), errors];
+    if state.messages > 0 {
+        let messages = format!("{} messages", grouped(state.messages));
+        parts.insert(0, Span::styled(messages, paint.strong()));
+    }
     if let Some(unanswered) = state.unanswered().filter(|&n| n > 0) {
         let text = format!("{} unanswered", grouped(unanswered));
         parts.push(match state.is_overloaded() {

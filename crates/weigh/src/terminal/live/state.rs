@@ -89,6 +89,8 @@ pub(super) struct State {
     /// Good answers and failures from the first request on.
     pub(super) requests: u64,
     pub(super) errors: u64,
+    /// Messages of what lasts, as of streams of events.
+    pub(super) messages: u64,
     pub(super) client: Client,
     pub(super) points: VecDeque<Point>,
     interval_s: f64,
@@ -147,6 +149,7 @@ impl State {
             ticks: vec![Ticks::default(); job.threads],
             requests: 0,
             errors: 0,
+            messages: 0,
             client: Client {
                 cpu: None,
                 polls: open && job.wait == Wait::Spin,
@@ -186,8 +189,10 @@ impl State {
                 thread,
                 requests,
                 errors,
+                messages,
                 ..
             } => {
+                self.messages += messages;
                 self.requests += requests;
                 self.errors += errors;
                 let begun = self.begun;

@@ -3,6 +3,7 @@
 mod accept_queues;
 mod counts;
 mod empty_pages;
+mod events;
 pub mod hosts;
 mod live;
 mod overload;

@@ -178,3 +178,25 @@ fn the_scheme_and_the_host_of_a_url_may_be_large_or_small() {
     );
     place.run("load --urls urls -n 5 -q").expect(0);
 }
+
+#[test]
+fn streams_of_events_fit_no_option_about_whole_answers() {
+    let place = Place::new();
+    let server = Untouched::start();
+    for (more, says) in [
+        (
+            "--events --expect-contains x",
+            "--expect-contains: it is about the body",
+        ),
+        ("--events --crawl", "--crawl: it asks for pages"),
+        (
+            "--events -m HEAD",
+            "--method HEAD: its answers have no content",
+        ),
+        ("--events=html", "--events"),
+        ("--pace 20ms", "--events"),
+        ("--stall 1s", "--events"),
+    ] {
+        server.refuses(&place, "load", &words(more), &[says]);
+    }
+}

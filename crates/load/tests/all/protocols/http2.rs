@@ -22,7 +22,7 @@ pub fn over_h2(target: Target, streams: u32) -> Target {
 }
 
 /// An origin with TLS, and how it is spoken to.
-fn secure_origin(alpn: &[&str]) -> (Origin, ClientSettings) {
+pub fn secure_origin(alpn: &[&str]) -> (Origin, ClientSettings) {
     let (server, mut client) = testing::tls::localhost(alpn);
     client.alpn = vec!["h2".into()];
     let origin = Origin::start(&OriginOptions {
