@@ -4,6 +4,8 @@ use agent::wire::LoadOrder;
 use experiment::{
     BodyCheck, Expect, HttpVersion, LoadSpec, ResolvedCondition, SubjectSpec, Target,
 };
+use readings::TrafficKind;
+
 use load::{BodyRule, Job, Segment, StatusRule, Wait};
 
 use crate::context::{Context, traffic};
@@ -68,10 +70,16 @@ pub(crate) fn request(
     let host = host_of(subject);
     let mut fields = fields.to_vec();
     let body = load.body.clone().unwrap_or_default();
-    if load.body.is_some() {
-        fields.push(("Content-Length".into(), body.len().to_string()));
-    }
-    let head = net::fetch::request(&load.method, &host, &subject.path, &fields);
+    let head = match &load.traffic.grpc {
+        // The engine frames the message.
+        Some(method) => net::fetch::request("POST", &host, &format!("/{method}"), &fields),
+        None => {
+            if load.body.is_some() {
+                fields.push(("Content-Length".into(), body.len().to_string()));
+            }
+            net::fetch::request(&load.method, &host, &subject.path, &fields)
+        }
+    };
     String::from_utf8_lossy(&head).into_owned() + &body
 }
 
@@ -82,7 +90,11 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
         fields.extend(connection_close());
     }
     let expect = load::Expect {
-        status: StatusRule::Exactly(expect.status),
+        status: StatusRule::Exactly(match load.traffic.kind() {
+            // That of the handshake (RFC 6455, 4.2.2).
+            TrafficKind::WebSocket => 101,
+            _ => expect.status,
+        }),
         body: match (&expect.contains, expect.body) {
             (Some(text), _) => BodyRule::Contains(text.as_bytes().into()),
             (None, BodyCheck::Same) => BodyRule::Same,

@@ -1,7 +1,7 @@
 //! What a load says on its connections, as the engine is told.
 
 use experiment::LoadSpec;
-use load::{Events, Grpc, Traffic, WebSocket, WebSocketRole};
+use load::{CallKind, Events, Grpc, Traffic, WebSocket, WebSocketRole};
 use readings::TrafficKind;
 
 /// The traffic of a load.
@@ -28,9 +28,12 @@ pub(crate) fn traffic(load: &LoadSpec) -> Traffic {
             })
         }
         TrafficKind::Grpc => Traffic::Grpc(Grpc {
+            call: match asked.call_messages {
+                None => CallKind::Unary,
+                Some(_) => CallKind::ClientStream,
+            },
             messages: asked.call_messages.unwrap_or(1),
             deadline: asked.deadline,
-            ..Grpc::default()
         }),
     }
 }

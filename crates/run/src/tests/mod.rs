@@ -19,7 +19,6 @@ mod damage;
 mod events;
 pub(crate) mod fake;
 mod instructions;
-mod lasting;
 mod machines;
 mod outside;
 mod several;

@@ -1,5 +1,7 @@
 //! How long answers take once servers are warm.
 
+mod lasting;
+
 use load::{Segment, Target};
 use readings::{JournalRow, WarmUpChoice};
 

@@ -86,6 +86,11 @@ impl Metric {
         )
     }
 
+    /// Whether it is about the messages of streams.
+    pub fn is_of_messages(self) -> bool {
+        matches!(self.row().of, Of::Messages) || self.unit() == Unit::MessagesPerS
+    }
+
     /// Whether it is about the load generator and not about the servers.
     pub fn is_of_driver(self) -> bool {
         matches!(self.row().of, Of::Driver)

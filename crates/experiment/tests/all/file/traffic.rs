@@ -45,11 +45,9 @@ fn each_kind_is_read_and_written_back() {
     let receive = read("websocket = true\nreceive = true", "");
     assert!(receive.design.latency_window.is_zero());
 
-    let text = "grpc = \"weigh.v1.Echo/Unary\"\nproto = [\"a.proto\", \"b.proto\"]\n\
-                body = \"{}\"\ncall_messages = 3\ndeadline = \"2s\"\nstreams = 8";
+    let text = "grpc = \"weigh.v1.Echo/Unary\"\nbody = \"\\n\\u0005hello\"\ncall_messages = 3\ndeadline = \"2s\"\nstreams = 8";
     let grpc = read(text, "");
     assert_eq!(grpc.load.traffic.kind(), TrafficKind::Grpc);
-    assert_eq!(grpc.load.traffic.proto.len(), 2);
     let subject = &grpc.under(&Condition::new()).subjects[0];
     assert_eq!(
         (subject.http, subject.streams),
@@ -100,6 +98,7 @@ fn mistakes_are_shown_in_their_line() {
             "websocket = true\nrequests_per_connection = 3",
             "",
         ),
+        ("traffic-proto", "grpc = \"a.B/C\"\nproto = \"a.proto\"", ""),
         ("traffic-http-1", "grpc = \"a.B/C\"\nhttp = \"1.1\"", ""),
         ("traffic-curve", "events = true\ncurve = true", ""),
         (

@@ -86,11 +86,13 @@ fn the_catalogue_says_how_long_each_takes_and_which_have_a_search_for_bottleneck
             return line.to_owned();
         };
         let one = ExperimentDescription::open(name, recipes).unwrap();
+        let read = catalogue::open_experiment(name, &[], false, recipes).unwrap();
         rows += 1;
         let written: Vec<&str> = line.split(" | ").take(3).collect();
         let bottlenecks = match one.full.searches {
             0 if !one.events.is_empty() => "no: events",
             0 if !one.loads.is_empty() => "no: several loads",
+            0 if read.load.traffic.is_paced_by_sender() => "no: streams",
             0 => "no: outside drivers",
             _ => "yes",
         };

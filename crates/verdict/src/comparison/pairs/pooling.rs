@@ -101,7 +101,12 @@ pub(crate) fn is_declared(
                 cell.trial.subject == baseline && driver.latency_us(q).is_some()
             }
             (Some(_), None) => reading.latency.is_some(),
-            (None, _) => reading.throughput.is_some(),
+            // One request has several messages, or it has one answer.
+            (None, _) => reading.throughput.as_ref().is_some_and(|load| {
+                let has_messages = load.messages() > 0;
+                has_messages == metric.is_of_messages()
+                    && (!has_messages || metric.figure(reading, load).is_some())
+            }),
         };
         if is_there {
             return true;

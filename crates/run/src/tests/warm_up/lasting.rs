@@ -6,7 +6,7 @@ use agent::wire::LoadOrder;
 use load::{Stop, Traffic};
 use readings::Pacing;
 
-use super::{TWO, run, script};
+use super::super::{TWO, run, script};
 
 /// The orders of a run with these lines in `[load]`, all of whose trials were measured.
 fn orders(load: &str, answer_us: fn(usize, &load::Target) -> u64) -> Vec<LoadOrder> {
