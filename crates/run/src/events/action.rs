@@ -1,9 +1,9 @@
 //! What is done to a server or a host when an event begins, and how that is undone.
 
 use std::sync::atomic::Ordering;
-use std::thread::sleep;
 
-use super::moments::{AT_ONCE, Means, Moment, TICK, here_at, now_ns};
+use super::moments::{AT_ONCE, Means, Moment, TICK, here_at};
+use super::time::{now_ns, sleep};
 use crate::testbed::{StartedServer, to_write};
 use agent::AgentError;
 use agent::wire::{Answer, FileToWrite, Order, ReloadProbe, ReloadServer, ReloadSign};

@@ -5,6 +5,7 @@ mod effect;
 mod in_time;
 mod moments;
 mod schedule;
+mod time;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

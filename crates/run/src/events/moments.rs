@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::AtomicBool;
-use std::thread::sleep;
 use std::time::Duration;
 
+use super::time::{now_ns, sleep};
 use crate::testbed::{Testbed, unexpected};
 use agent::wire::{Answer, Order};
 use agent::{AgentError, AgentHandle, Clock};
@@ -33,10 +33,6 @@ pub(super) struct AgentClocks {
     load_ahead_ns: i64,
     /// By the keys of hosts.
     hosts: BTreeMap<String, Clock>,
-}
-
-pub(super) fn now_ns() -> i64 {
-    net::os::now_ns() as i64
 }
 
 /// Does something here at a moment.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use readings::EventReading;
 
 use super::action::{Action, Target};
-use super::moments::{AT_ONCE, Means, Moment, now_ns};
+use super::moments::{AT_ONCE, Means, Moment};
+use super::time::now_ns;
 use crate::testbed::StartedServer;
 use agent::AgentError;
 use agent::wire::{Answer, Order};

@@ -14,6 +14,10 @@
 //!   one.
 //! - A virtual user has its own connections and makes, outside of batches, one request at a time:
 //!   the largest number of users is taken for the connections.
+//! - A WebSocket has no answers: the messages that were received count as requests, and nothing says
+//!   how long one took. `ws_connecting` is the time of opening a session.
+//! - gRPC calls are timed (`grpc_req_duration`), but not counted. Messages of streams are: those that
+//!   were received count as requests where there are no others.
 //! - A rate of iterations is the offered rate of requests only if each iteration made one.
 //! - Bytes have k = 1000 in the text; times in the JSON are milliseconds.
 
@@ -35,14 +39,14 @@ pub(super) static READER: Reader = Reader {
     mark: |lines, at| mark(&lines[at]),
     read,
     document: Some(Document {
-        key: "\"http_reqs\"",
+        key: "\"metrics\"",
         is_one: is_document,
         read: |json| Some(read_document(json)),
     }),
 };
 
 /// The metrics that are read, each once in an output. All others are k6's or the script's too.
-const METRICS: [&str; 14] = [
+const METRICS: [&str; 22] = [
     "checks",
     "checks_total",
     "checks_succeeded",
@@ -57,6 +61,22 @@ const METRICS: [&str; 14] = [
     "vus",
     "vus_max",
     "data_sent",
+    "grpc_req_duration",
+    "grpc_streams",
+    "grpc_streams_msgs_received",
+    "grpc_streams_msgs_sent",
+    "ws_connecting",
+    "ws_msgs_received",
+    "ws_msgs_sent",
+    "ws_sessions",
+];
+
+/// Those that say that an output is k6's, in JSON.
+const MADE: [&str; 4] = [
+    "http_reqs",
+    "ws_sessions",
+    "grpc_req_duration",
+    "grpc_streams",
 ];
 
 /// Where the thresholds are listed, in the new form; the old one has ticks before the metrics.
@@ -88,7 +108,9 @@ fn mark(line: &Line) -> Option<Mark> {
     match text {
         THRESHOLDS => return Mark::opens(11),
         "█ TOTAL RESULTS" => return Mark::opens(12),
-        "HTTP" | "EXECUTION" | "NETWORK" | "CUSTOM" => return Mark::anywhere(),
+        "HTTP" | "EXECUTION" | "NETWORK" | "CUSTOM" | "WEBSOCKET" | "GRPC" => {
+            return Mark::anywhere();
+        }
         _ => {}
     }
     let beside = text.starts_with(['✓', '✗', '↳', '*'])
@@ -102,7 +124,9 @@ fn mark(line: &Line) -> Option<Mark> {
         .iter()
         .any(|label| text.starts_with(label))
         || is_progress(text)
-        || text.starts_with("http_req");
+        || ["http_req", "ws_", "grpc_"]
+            .iter()
+            .any(|start| text.starts_with(start));
     if beside { Mark::anywhere() } else { None }
 }
 
@@ -125,6 +149,11 @@ fn metric(text: &str) -> Option<(&str, &str)> {
 /// What goes together to make the reading, whatever the form.
 #[derive(Default)]
 struct Said {
+    /// Messages that were received, and per second.
+    messages: Option<(u64, f64)>,
+    /// Whether metrics of WebSockets stood there, and the last of them.
+    has_sockets: bool,
+    has_sessions: bool,
     iterations: Option<u64>,
     vus: Option<u64>,
     vus_max: Option<u64>,
@@ -133,6 +162,9 @@ struct Said {
 
 impl Said {
     fn complete(self, reading: &mut ToolReading) {
+        if let (None, Some((count, per_s))) = (reading.requests, self.messages) {
+            (reading.requests, reading.requests_per_s) = (Some(count), Some(per_s));
+        }
         reading.connections = self.vus.or(self.vus_max);
         let none_answered = reading.bytes_read == Some(0)
             && reading.requests.is_some_and(|n| n > 0)
@@ -192,6 +224,11 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             said.iteration_rate_per_s = rate.and_then(units::number);
         }
     }
+    // These metrics come last: without them the output was cut off.
+    if said.has_sockets && !said.has_sessions {
+        let end = lines.last();
+        end.map(|line| figures.want(line, "`ws_sessions...: 10 1.0/s`", None::<u64>));
+    }
     said.complete(&mut reading);
     vec![reading]
 }
@@ -210,6 +247,8 @@ fn read_metric(
     let first = words.first().copied().unwrap_or("");
     let count = units::count(first);
     let rate = words.get(1).and_then(|word| word.strip_suffix("/s"));
+    said.has_sockets |= name.starts_with("ws_");
+    said.has_sessions |= name == "ws_sessions";
     match name {
         "http_reqs" => {
             reading.requests = figures.want(line, RESULT, count);
@@ -244,6 +283,15 @@ fn read_metric(
             let times = figures.want(line, "`avg=1.2ms min=... p(95)=...`", trend(&words));
             reading.latency = times.unwrap_or_default();
         }
+        "grpc_req_duration" if reading.latency == ToolLatency::default() => {
+            let times = figures.want(line, "`avg=1.2ms min=... p(95)=...`", trend(&words));
+            reading.latency = times.unwrap_or_default();
+        }
+        "ws_msgs_received" | "grpc_streams_msgs_received" => {
+            let messages = count.zip(rate.and_then(units::number));
+            said.messages = figures.want(line, "`ws_msgs_received...: 100 9.9/s`", messages);
+        }
+        "ws_connecting" => reading.connect = trend(&words).unwrap_or_default(),
         "http_req_waiting" => reading.first_byte = trend(&words).unwrap_or_default(),
         "http_req_connecting" => {
             reading.connect.max_us = trend(&words).and_then(|times| times.max_us);
@@ -298,7 +346,8 @@ fn set_trend(latency: &mut ToolLatency, name: &str, us: f64) {
 
 /// Whether a document is k6's: that of `--summary-export`, or the data of `handleSummary`.
 fn is_document(json: &Value) -> bool {
-    json["metrics"]["http_reqs"].is_object()
+    let metrics = &json["metrics"];
+    MADE.iter().any(|name| metrics[name].is_object())
 }
 
 fn read_document(json: &Value) -> ToolReading {
@@ -322,6 +371,17 @@ fn read_document(json: &Value) -> ToolReading {
     reading.latency = document_trend(values("http_req_duration"));
     reading.first_byte = document_trend(values("http_req_waiting"));
     reading.connect.max_us = document_trend(values("http_req_connecting")).max_us;
+    let messages = ["ws_msgs_received", "grpc_streams_msgs_received"].map(|name| {
+        let messages = values(name);
+        count(&messages["count"]).zip(units::figure(&messages["rate"]))
+    });
+    said.messages = messages.into_iter().flatten().next();
+    if reading.latency == ToolLatency::default() {
+        reading.latency = document_trend(values("grpc_req_duration"));
+    }
+    if values("ws_connecting").is_object() {
+        reading.connect = document_trend(values("ws_connecting"));
+    }
     reading.errors.status = count(&values("http_req_failed")["passes"]).unwrap_or(0);
     reading.said = document_said(json);
     said.iterations = count(&values("iterations")["count"]);

@@ -166,6 +166,31 @@ fn k6_of_old_has_ticks_for_failed_requests_and_crosses_for_failed_checks() {
 }
 
 #[test]
+fn k6_counts_messages_that_were_received_and_times_grpc_calls() {
+    let reading = one("k6-websocket.txt");
+    assert_eq!(
+        (reading.requests, reading.requests_per_s),
+        (Some(4950), Some(488.120787))
+    );
+    assert_eq!(
+        (reading.connections, reading.duration_s),
+        (Some(5), Some(10.1))
+    );
+    assert_eq!(summary(&reading.latency), [None; 4], "no message is timed");
+    assert_eq!(
+        summary(&reading.connect),
+        [Some(2100.0), None, Some(640.2), Some(6050.0)]
+    );
+    let reading = one("k6-grpc.json");
+    assert_eq!(
+        (reading.requests, reading.requests_per_s),
+        (Some(2000), Some(200.0))
+    );
+    assert_eq!(quantile(&reading.latency, 0.95), Some(4000.0));
+    assert_eq!(reading.connections, Some(4));
+}
+
+#[test]
 fn k6_as_json_says_the_same_in_both_forms() {
     let reading = one("k6.json");
     assert_eq!(

@@ -2,11 +2,12 @@
 
 mod links;
 mod script;
+pub(crate) mod time;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent::wire::{
     Answer, AnswerSummary, AwaitServer, DriveOrder, Driven, LoadOrder, Loaded, Order,
@@ -21,6 +22,9 @@ use readings::{
 pub(crate) use links::FakeLinks;
 pub(crate) use script::SharedScript;
 use script::observed_now;
+
+/// How long a load with events takes.
+pub(crate) const LOAD: Duration = Duration::from_millis(30);
 
 pub(crate) struct FakeHost {
     /// Of a machine; empty for this one where hosts are not separate.
@@ -105,7 +109,7 @@ impl FakeAgent {
 
     /// Its CLOCK_MONOTONIC.
     fn now_ns(&self) -> i64 {
-        net::os::now_ns() as i64 + self.ahead_ns()
+        time::now_ns() + self.ahead_ns()
     }
 
     fn ahead_ns(&self) -> i64 {
@@ -121,11 +125,10 @@ impl FakeAgent {
 impl AgentHandle for FakeAgent {
     fn ask_unless(&mut self, order: &Order, _: &AtomicBool) -> Result<Answer, AgentError> {
         if let Order::Timed { at_ns, of } = order {
-            while self.now_ns() < *at_ns {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            let left_ns = at_ns.saturating_sub(self.now_ns());
+            time::sleep(Duration::from_nanos(left_ns.try_into().unwrap_or(0)));
             let order_delay = self.script.borrow().order_delay;
-            std::thread::sleep(order_delay(of));
+            time::sleep(order_delay(of));
             let began_ns = self.now_ns();
             let of = Box::new(self.ask(of)?);
             return Ok(Answer::Timed {
@@ -213,7 +216,7 @@ impl AgentHandle for FakeAgent {
                 std::thread::sleep((script.start_takes)(script.block));
                 script.had_s = 0.0;
                 script.running.insert(start.server.clone());
-                script.changed.insert(start.server.clone(), Instant::now());
+                script.changed.insert(start.server.clone(), time::now_ns());
                 script.hosts.insert(start.server.clone(), self.host.clone());
                 Answer::Started {
                     pid: 1,
@@ -378,8 +381,9 @@ impl AgentHandle for FakeAgent {
         let rows = order.job.rows;
         if rows.is_some() {
             observer.tick(Some(self.now_ns()));
-            let end = std::time::Instant::now() + Duration::from_millis(30);
-            while std::time::Instant::now() < end {
+            let end_ns = time::now_ns() + LOAD.as_nanos() as i64;
+            while time::now_ns() < end_ns {
+                time::sleep(observer.interval());
                 observer.tick(None);
             }
         }

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent::wire::{Answer, LoadOrder, Order};
 use readings::InstructionScope;
+
+use super::time::now_ns;
 
 /// The behaviour of a test's agents, and a log of their orders.
 pub(crate) struct Script {
@@ -77,8 +79,8 @@ pub(crate) struct Script {
     pub(super) counting: BTreeMap<String, Vec<String>>,
     pub(super) limited: BTreeSet<String>,
     pub(super) reload_checks: usize,
-    /// When servers were started or sent a signal last.
-    pub(super) changed: BTreeMap<String, Instant>,
+    /// When servers were started or sent a signal last, ns.
+    pub(super) changed: BTreeMap<String, i64>,
     /// Servers that were sent the first signal.
     pub(super) stopping: BTreeSet<String>,
     pub(super) running: BTreeSet<String>,
@@ -166,7 +168,7 @@ impl Script {
     /// Whether that long has passed since a server was started or sent a signal.
     pub(super) fn observed(&self, server: &str, after: Duration) -> Answer {
         let since = self.changed.get(server);
-        observed_now(since.is_some_and(|since| since.elapsed() >= after))
+        observed_now(since.is_some_and(|since| now_ns() - since >= after.as_nanos() as i64))
     }
 
     /// Whether a server is stopped, which takes [`Script::ends_after`].
@@ -175,7 +177,7 @@ impl Script {
             return observed_now(true);
         }
         if self.stopping.insert(server.to_owned()) {
-            self.changed.insert(server.to_owned(), Instant::now());
+            self.changed.insert(server.to_owned(), now_ns());
         }
         let answer = self.observed(server, self.ends_after);
         if answer != observed_now(false) {
@@ -193,6 +195,6 @@ impl Script {
 
 pub(super) fn observed_now(is_so: bool) -> Answer {
     Answer::Observed {
-        at_ns: is_so.then(|| net::os::now_ns() as i64),
+        at_ns: is_so.then(|| now_ns()),
     }
 }

@@ -6,6 +6,9 @@
 //!   the time to the first byte. Its quantiles are those of a sketch, within 1%.
 //! - `errors.NAME` are requests without an answer, by the name of Node's error.
 //! - Bytes are bodies only.
+//! - Messages of WebSockets and events of Socket.IO are counted when they are sent. Where there are no
+//!   HTTP requests they count as requests; only events that the server acknowledges are timed
+//!   (`socketio.response_time`).
 
 use serde_json::Value;
 
@@ -25,11 +28,39 @@ pub(in crate::readers) static READER: Reader = Reader {
     mark: |lines, at| mark(&lines[at].text),
     read,
     document: Some(Document {
-        key: "\"http.requests\"",
-        is_one: |json| json["aggregate"]["counters"]["http.requests"].is_u64(),
+        key: "\"vusers.created\"",
+        is_one: |json| {
+            let counters = &json["aggregate"]["counters"];
+            KINDS.iter().any(|kind| counters[kind.sent].is_u64())
+        },
         read: |json| Some(read_document(&json["aggregate"])),
     }),
 };
+
+/// The names of what a kind of traffic counts.
+struct Kind {
+    sent: &'static str,
+    rate: &'static str,
+    times: &'static str,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind {
+        sent: "http.requests",
+        rate: "http.request_rate",
+        times: "http.response_time",
+    },
+    Kind {
+        sent: "websocket.messages_sent",
+        rate: "websocket.send_rate",
+        times: "",
+    },
+    Kind {
+        sent: "socketio.emit",
+        rate: "socketio.emit_rate",
+        times: "socketio.response_time",
+    },
+];
 
 /// Its times are whole milliseconds.
 const STEP_US: f64 = 1e3;
@@ -59,19 +90,34 @@ fn dotted(text: &str) -> Option<(&str, &str)> {
     (!name.contains(' ')).then(|| (name, value.trim()))
 }
 
+/// The first kind of traffic whose figures are there.
+fn kind_of(has: impl Fn(&str) -> bool) -> &'static Kind {
+    let [http, ..] = &KINDS;
+    KINDS.iter().find(|kind| has(kind.sent)).unwrap_or(http)
+}
+
 /// What counters of both forms say.
-fn count(reading: &mut ToolReading, counters: &[(&str, u64)], sent_per_s: Option<f64>) {
+fn count(
+    reading: &mut ToolReading,
+    counters: &[(&str, u64)],
+    kind: &Kind,
+    sent_per_s: Option<f64>,
+) {
     let value = |name: &str| {
         counters
             .iter()
             .find(|(one, _)| *one == name)
             .map(|one| one.1)
     };
+    let is_http = kind.sent == "http.requests";
     let codes = counters
         .iter()
         .filter_map(|(name, n)| Some((name.strip_prefix("http.codes.")?, *n)));
     count_statuses(reading, codes);
-    reading.requests = value("http.responses").or_else(|| value("http.requests").map(|_| 0));
+    reading.requests = match is_http {
+        true => value("http.responses").or_else(|| value(kind.sent).map(|_| 0)),
+        false => value(kind.sent),
+    };
     reading.bytes_read = value("http.downloaded_bytes");
     for (name, n) in counters {
         if let Some(said) = name.strip_prefix("errors.") {
@@ -80,7 +126,7 @@ fn count(reading: &mut ToolReading, counters: &[(&str, u64)], sent_per_s: Option
     }
     let part = reading
         .requests
-        .zip(value("http.requests").filter(|sent| *sent > 0));
+        .zip(value(kind.sent).filter(|sent| *sent > 0));
     let part = part.map(|(answers, sent)| answers as f64 / sent as f64);
     reading.requests_per_s = sent_per_s
         .zip(part)
@@ -93,25 +139,30 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let begins = lines
         .iter()
         .position(|line| line.text.starts_with("Summary report @ "));
+    let lines = &lines[begins.unwrap_or(lines.len())..];
+    let kind = kind_of(|name| {
+        let mut all = lines.iter().filter_map(|line| dotted(&line.text));
+        all.any(|(one, _)| one == name)
+    });
     let (mut counters, mut rate_per_s) = (Vec::new(), None);
     let mut heading = "";
-    for &line in lines.iter().skip(begins.unwrap_or(lines.len())) {
+    for &line in lines {
         match dotted(&line.text) {
             None => heading = line.text.trim_end_matches(':'),
             Some((name @ ("min" | "max" | "mean" | "median" | "p95" | "p99"), value)) => {
-                if heading == "http.response_time" {
+                if heading == kind.times {
                     let us = figures.want(line, "milliseconds", units::ms(value));
                     set_named(&mut reading.first_byte, name, us.unwrap_or(0.0));
                 }
             }
-            Some(("http.request_rate", value)) => {
+            Some((name, value)) if name == kind.rate => {
                 let rate = value.strip_suffix("/sec").and_then(units::number);
                 rate_per_s = figures.want(line, "`10/sec`", rate);
             }
             Some((name, value)) => {
-                let is_read = ["http.", "errors."]
-                    .iter()
-                    .any(|start| name.starts_with(start));
+                let starts = ["http.", "errors."];
+                let is_read = starts.iter().any(|start| name.starts_with(start));
+                let is_read = is_read || name == kind.sent;
                 let value = units::count(value);
                 let value = if is_read {
                     figures.want(line, "a count", value)
@@ -122,16 +173,16 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             }
         }
     }
-    count(&mut reading, &counters, rate_per_s);
+    count(&mut reading, &counters, kind, rate_per_s);
     vec![reading]
 }
 
 fn read_document(aggregate: &Value) -> ToolReading {
     let mut reading = ToolReading::new(Tool::Artillery);
-    let times = &aggregate["summaries"]["http.response_time"];
-    reading.first_byte = named::times(times, 1e3);
     let counters: Vec<_> = named::counts(&aggregate["counters"]).collect();
-    let rate_per_s = units::figure(&aggregate["rates"]["http.request_rate"]);
-    count(&mut reading, &counters, rate_per_s);
+    let kind = kind_of(|name| counters.iter().any(|(one, _)| *one == name));
+    reading.first_byte = named::times(&aggregate["summaries"][kind.times], 1e3);
+    let rate_per_s = units::figure(&aggregate["rates"][kind.rate]);
+    count(&mut reading, &counters, kind, rate_per_s);
     reading
 }
