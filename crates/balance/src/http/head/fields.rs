@@ -87,6 +87,8 @@ pub(in crate::http) struct Lines<'a> {
     /// The input is longer than a head may be.
     cut: bool,
     pub(in crate::http) at: usize,
+    /// Whether blanks stood before a colon.
+    pub(in crate::http) has_blanks: bool,
 }
 
 /// A line of the header section.
@@ -105,6 +107,7 @@ impl<'a> Lines<'a> {
             bytes: &input[..input.len().min(HEAD_BYTES_MAX)],
             cut: input.len() >= HEAD_BYTES_MAX,
             at: 0,
+            has_blanks: false,
         }
     }
 
@@ -153,16 +156,14 @@ impl<'a> Lines<'a> {
             return Ok(Line::End);
         }
         let end = text.iter().position(|byte| !is_token_byte(*byte));
-        let end = match end.map(|at| (at, text[at])) {
-            Some((at @ 1.., b':')) => at,
+        let (end, colon) = match end.map(|at| (at, text[at])) {
+            Some((at @ 1.., b':')) => (at, at),
             Some((0, b' ' | b'\t')) => return Err(Refusal::FoldedLine),
-            Some((at, b' ' | b'\t')) if self.bears_blanks(&text[at..]) => at,
-            Some((_, b' ' | b'\t')) => return Err(Refusal::BlankInName),
+            Some((at, b' ' | b'\t')) => (at, self.colon_behind_blanks(text, at)?),
             Some((_, b'\r')) => return Err(Refusal::LineEnd),
             _ => return Err(Refusal::FieldName),
         };
-        let blanks = text[end..].iter().take_while(|byte| **byte != b':');
-        let value = &text[end + blanks.count() + 1..];
+        let value = &text[colon + 1..];
         check_value(value)?;
         Ok(Line::Field(Field {
             name: &text[..end],
@@ -173,11 +174,16 @@ impl<'a> Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Whether blanks stand before a colon, and are to be removed: a proxy refuses them in a request
-    /// and removes them from a response (RFC 9112 5.1).
+    /// Where the colon stands behind the blanks at a place, which are to be removed: a proxy refuses
+    /// them in a request and removes them from a response (RFC 9112 5.1).
     #[cold]
-    fn bears_blanks(&self, behind_name: &[u8]) -> bool {
-        self.direction == Direction::Response && behind_name.trim_ascii_start().starts_with(b":")
+    fn colon_behind_blanks(&mut self, text: &[u8], at: usize) -> Result<usize, Refusal> {
+        let rest = text[at..].trim_ascii_start();
+        if self.direction == Direction::Request || !rest.starts_with(b":") {
+            return Err(Refusal::BlankInName);
+        }
+        self.has_blanks = true;
+        Ok(text.len() - rest.len())
     }
 }
 

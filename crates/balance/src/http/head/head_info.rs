@@ -144,7 +144,6 @@ impl<'a> HeadInfo<'a> {
 
     #[inline]
     pub(in crate::http) fn field(&mut self, field: &Field<'a>) -> Result<(), Refusal> {
-        self.changes |= !field.is_joined();
         match field_kind(self.direction, field.name) {
             FieldKind::Other => Ok(()),
             field_kind => self.special(field_kind, field.value),

@@ -70,6 +70,7 @@ pub fn read_response(
         count += 1;
     };
     info.settle(minor_version)?;
+    info.changes |= lines.has_blanks;
     if status == 101 && !context.upgrade {
         return Err(BadResponse::Switch);
     }

@@ -13,6 +13,43 @@ pub(in crate::http) struct Target<'a> {
     pub(in crate::http) authority: Option<&'a [u8]>,
 }
 
+/// The class of characters that are refused before a query.
+const IN_QUERY: u8 = 1;
+/// The class of those that are refused anywhere.
+const NOWHERE: u8 = 2;
+
+/// The class of each byte; 0 for one that may stand anywhere.
+static CLASSES: [u8; 256] = {
+    let mut classes = [NOWHERE; 256];
+    // Visible ASCII without `#`, at which only some servers cut.
+    let mut byte = b'!';
+    while byte <= b'~' {
+        classes[byte as usize] = match byte {
+            b'#' | b'"' | b'<' | b'>' => NOWHERE,
+            b'\\' | b'^' | b'`' | b'{' | b'}' => IN_QUERY,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// Whether each byte may stand in the name of a host.
+static IN_NAMES: [bool; 256] = {
+    let mut allowed = [false; 256];
+    let mut byte = 0;
+    while byte < allowed.len() {
+        allowed[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut marks: &[u8] = b"-._~%!$&'()*+;=";
+    while let [mark, rest @ ..] = marks {
+        allowed[*mark as usize] = true;
+        marks = rest;
+    }
+    allowed
+};
+
 impl<'a> Target<'a> {
     /// Parses a target; `options`: the method is OPTIONS, which allows `*`.
     ///
@@ -20,17 +57,18 @@ impl<'a> Target<'a> {
     /// (the URL standard's percent-encode sets): `[`, `]` and `|`, and in the query `\\`, `^`, `` ` ``,
     /// `{` and `}` too.
     pub(in crate::http) fn read(target: &'a [u8], options: bool) -> Result<Self, Refusal> {
-        // Visible ASCII without `#`, at which only some servers cut.
-        let bad = target.iter().fold(false, |bad, byte| {
-            bad | !(b'!'..=b'~').contains(byte) | matches!(*byte, b'#' | b'"' | b'<' | b'>')
-        });
-        if bad {
-            return Err(Refusal::Target);
-        }
-        let end = memchr(b'?', target).unwrap_or(target.len());
-        let bad = target[..end].iter().fold(false, |bad, byte| {
-            bad | matches!(*byte, b'\\' | b'^' | b'`' | b'{' | b'}')
-        });
+        let seen = |bytes: &[u8]| {
+            let classes = bytes.iter().map(|byte| CLASSES[usize::from(*byte)]);
+            classes.fold(0, |seen, class| seen | class)
+        };
+        let bad = match seen(target) {
+            0 => false,
+            IN_QUERY => {
+                let end = memchr(b'?', target).unwrap_or(target.len());
+                seen(&target[..end]) != 0
+            }
+            _ => true,
+        };
         if bad {
             return Err(Refusal::Target);
         }
@@ -101,9 +139,8 @@ pub(in crate::http) fn is_authority(bytes: &[u8]) -> bool {
         }
         name => {
             let end = memchr(b':', name).unwrap_or(name.len());
-            let good =
-                |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(byte);
-            (end > 0 && name[..end].iter().all(good), &name[end..])
+            let good = name[..end].iter().all(|byte| IN_NAMES[usize::from(*byte)]);
+            (end > 0 && good, &name[end..])
         }
     };
     let port_is_good = match behind {

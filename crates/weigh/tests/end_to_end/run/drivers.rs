@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::common::{
-    DELAYED_PAGE, INT, KILL, Place, array, find, flat, has, skip, texts, trials, wait_until,
+    DELAYED_PAGE, INT, KILL, Place, array, find, flat, has, number, skip, texts, trials, wait_until,
 };
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn script(place: &Place, name: &str, lines: &str) {
 fn one_block(place: &Place, driver: &str, load: &str, words: &[&str]) -> Value {
     experiment(
         place,
-        "small = \"http://origin/delay/constant/1ms\"\nlarge = \"http://origin/bytes/4000000\"",
+        "quick = \"http://origin/delay/constant/1ms\"\nslow = \"http://origin/delay/constant/4ms\"",
         &format!("driver = \"{driver}\"\n{load}"),
         "blocks = 1\nwindow = \"2s\"\nslice = \"1s\"",
     );
@@ -144,6 +144,14 @@ fn wrk_makes_the_load_and_its_median_is_compared_by_its_clock() {
     let words = ["--connections", "4", "1s", "X-Tag: a b"];
     let document = one_block(&place, "wrk", headers, &words);
     let metrics = texts(array(&document["comparisons"]), "metric");
+    // A busy machine leaves no time for so many answers that a median can be told.
+    let rows = trials(&place.path("r"));
+    let drivers = rows.iter().map(|row| &row["outcome"]["done"]["driver"]);
+    let runs = drivers.flat_map(|driver| array(&driver["runs"]));
+    let requests = runs.map(|run| number(&run["requests"]));
+    if requests.fold(f64::MAX, f64::min) < 200.0 {
+        return assert!(!metrics.contains(&"latency_us_p50"), "{metrics:?}");
+    }
     assert!(
         metrics.starts_with(&["requests_per_s", "latency_us_p50"]),
         "{metrics:?}"
@@ -155,7 +163,7 @@ fn wrk_makes_the_load_and_its_median_is_compared_by_its_clock() {
     let latency = &document["comparisons"][1];
     let said = latency["sentence"].as_str().unwrap();
     has(said, "by the clock of wrk, in a closed loop");
-    // A megabyte takes longer than a line.
+    // The slower one waits longer, however busy the machine is.
     assert!(latency["subject_value"].as_f64() > latency["baseline_value"].as_f64());
 }
 
