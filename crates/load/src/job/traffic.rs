@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use readings::{EventFormat, TrafficKind};
+pub(crate) use readings::EventFormat;
+use readings::TrafficKind;
 use serde::{Deserialize, Serialize};
 
 use super::serde_as;
