@@ -47,6 +47,7 @@ pub use studies::curve::{
     SubjectCurve, settling_requests,
 };
 pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
+pub use studies::growth::{Bend, Growing, Growth, GrowthLevel, GrowthOver, Slope};
 pub use studies::load::JudgedLoad;
 pub use studies::scaling as usl;
 pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};

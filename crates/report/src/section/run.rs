@@ -28,6 +28,11 @@ pub(crate) fn sections(
             words::interactions(&analysis.interactions).into_iter(),
         ),
         Section::list(
+            "growth",
+            "Growth",
+            analysis.growth.iter().map(words::growth),
+        ),
+        Section::list(
             "bottlenecks",
             "Bottlenecks",
             analysis.bottlenecks.iter().map(words::finding),

@@ -28,6 +28,7 @@ use crate::comparison::tiers::tiers;
 use crate::studies::bottleneck::{Finding, bottlenecks};
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
+use crate::studies::growth::{Growth, growths};
 use crate::studies::shift::shifts;
 use crate::summary::congestion::CongestionSummary;
 use crate::summary::levels::levels;
@@ -66,6 +67,9 @@ pub struct Analysis {
     pub unresolved: Vec<Unresolved>,
     /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
     pub interactions: Vec<Interaction>,
+    /// How metrics change with the factors that the run declares for that; only in the analysis of a
+    /// journal.
+    pub growth: Vec<Growth>,
     /// The baseline against itself.
     pub noise_floor: Vec<NoiseFloor>,
     /// The latency of every subject against the baseline's, quantile by quantile.
@@ -169,6 +173,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
     analysis.levels = levels.comparisons;
     analysis.rankings.extend(levels.rankings);
     analysis.interactions = interactions(&rules, &cells);
+    analysis.growth = growths(header, &rules, &cells);
     let background = Cells::of_background(header, journal.trials());
     analysis.table.extend(table(&background));
     analysis.judgements = judgements(journal.trials(), &[&cells, &background]);
@@ -242,6 +247,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         rankings: Vec::new(),
         unresolved,
         interactions: Vec::new(),
+        growth: Vec::new(),
         shifts: shifts(rules, cells),
         pauses: pauses::by_block(cells),
         table,
