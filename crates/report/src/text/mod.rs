@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod grid;
+pub(crate) mod idle;
 pub(crate) mod idle_streams;
 pub(crate) mod load;
 pub(crate) mod load_hosts;

@@ -80,6 +80,11 @@ pub enum Growing {
     NotShown,
 }
 
+/// The slope of the line of least squares through points; `None` where all have the same x.
+pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    line::fit(points).map(|line| line.slope)
+}
+
 /// A subject's blocks, each with its values by level, ascending.
 type Blocks = BTreeMap<u32, Vec<(f64, f64)>>;
 

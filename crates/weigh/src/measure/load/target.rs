@@ -379,8 +379,9 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         http2,
         http3,
         requests_per_connection: None,
+        idle: args.idle.idle(),
         traffic: load::Traffic::Answers,
-        connections: args.connections,
+        connections: args.connections(),
         requests: wanted
             .iter()
             .map(|one| Request {
