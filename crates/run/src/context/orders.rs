@@ -103,6 +103,10 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
             congestion: load.quic_congestion,
         }),
         requests_per_connection: one.subject.requests_per_connection,
+        idle: (load.idle > 0).then_some(load::Idle {
+            connections: load.idle,
+            is_silent: false,
+        }),
         traffic: load::Traffic::Answers,
         ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
     }
