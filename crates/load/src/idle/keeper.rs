@@ -58,6 +58,8 @@ struct Goal<'j> {
     wanted: u64,
     opening: u64,
     open: u64,
+    /// Time that opening the parts before took, s.
+    before_s: f64,
     reading: IdleReading,
 }
 
@@ -77,6 +79,8 @@ pub(super) struct Keeper<'j, I: Io> {
     /// When the next may be opened.
     next_ns: u64,
     began_ns: u64,
+    /// When the part that is being opened was asked for, ms.
+    asked_ms: u32,
     openings: u64,
     out: Vec<u8>,
 }
@@ -97,6 +101,7 @@ impl<'j, I: Io> Keeper<'j, I> {
                 wanted: 0,
                 opening: 0,
                 open: 0,
+                before_s: 0.0,
                 reading: IdleReading {
                     connections: part.of(all),
                     is_silent: idle.is_silent,
@@ -119,6 +124,7 @@ impl<'j, I: Io> Keeper<'j, I> {
             opening: VecDeque::new(),
             next_ns: 0,
             began_ns,
+            asked_ms: 0,
             openings: part.thread as u64,
             out: Vec::new(),
         }
@@ -171,8 +177,10 @@ impl<'j, I: Io> Keeper<'j, I> {
 
     /// Takes how many connections there are to be.
     fn want(&mut self, part: u32) {
+        self.asked_ms = self.ms(self.io.now_ns());
         for goal in self.goals.iter_mut().flatten() {
             let all = (goal.all * u64::from(part)).div_ceil(u64::from(WHOLE));
+            goal.before_s = goal.reading.opening_s;
             // What the server has ended is not opened again.
             goal.wanted = self
                 .part
@@ -358,7 +366,8 @@ impl<'j, I: Io> Keeper<'j, I> {
             goal.opening -= 1;
             goal.open += 1;
             goal.reading.opened += 1;
-            goal.reading.opening_s = f64::from(now_ms) / 1e3;
+            let part_ms = now_ms.saturating_sub(self.asked_ms);
+            goal.reading.opening_s = goal.before_s + f64::from(part_ms) / 1e3;
         }
     }
 
@@ -426,8 +435,9 @@ impl<'j, I: Io> Keeper<'j, I> {
             let why = match self.speeches.contains_key(&conn.slot()) {
                 true => format!("no answer came within {limit:?}"),
                 false => format!(
-                    "it was not accepted within {limit:?}: the server's accept queue may be full (its \
-                     backlog, which net.core.somaxconn bounds)"
+                    "it was not open within {limit:?}: the server may have reached its number of \
+                     connections, or its accept queue is full (its backlog, which net.core.somaxconn \
+                     bounds)"
                 ),
             };
             self.lost(conn, IdleEnd::Failed, why)?;

@@ -184,7 +184,7 @@ fn what_cannot_be_opened_is_told_with_why() {
         });
         let silent = Server::start(|peer| peer.drain());
         for (server, words) in [
-            (&wrong, "found 503"),
+            (&wrong, "found status 503"),
             (&closing, "closes the connection after its answer"),
             (&silent, "no answer came within"),
         ] {
