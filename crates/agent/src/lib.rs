@@ -30,5 +30,6 @@ pub use protocol::wire::{self, Measured, Spans, Window};
 pub use sampling::instructions;
 pub use sampling::network::accept_queues::AcceptQueueAt;
 pub use sampling::network::listening::{Listener, listener_at, listening_at};
+pub use sampling::server::state::server_state;
 pub use serving::leftovers;
 pub use serving::serve::serve;

@@ -9,6 +9,7 @@ mod barrier;
 mod crawl;
 mod exchange;
 mod http;
+mod idle;
 mod job;
 mod pacing;
 mod prepare;
@@ -19,8 +20,9 @@ mod worker;
 
 pub use crawl::{CrawlError, CrawlLimit, CrawlLimits, Page, Site, crawl, page_links};
 pub use http::{CallError, Fetcher, FetcherError, call};
+pub use idle::{IdleError, IdleHolder};
 pub use job::expect::{BodyRule, Expect, StatusRule};
-pub use job::target::{Choice, Http2, Http3, ProxyHeader, ProxyVersion, Request, Target};
+pub use job::target::{Choice, Http2, Http3, Idle, ProxyHeader, ProxyVersion, Request, Target};
 pub use job::traffic::{CallKind, Events, Grpc, Traffic, WebSocket, WebSocketRole};
 pub use job::{
     Arrivals, CALL_BYTES_MAX, Job, JobError, Part, ROW_MIN, Segment, Stage, Stop, TimestampSource,

@@ -4,6 +4,7 @@ use std::io;
 
 use tls::TlsError;
 
+use crate::idle::IdleError;
 use crate::job::JobError;
 use crate::prepare::PrepareError;
 use crate::record::rows::{Row, RowMessage};
@@ -88,6 +89,9 @@ pub enum LoadError {
         /// Why not.
         source: io::Error,
     },
+    /// Idle connections could not be opened.
+    #[error(transparent)]
+    Idle(#[from] IdleError),
     /// An event loop failed.
     #[error("the event loop failed: {0}")]
     Loop(#[source] io::Error),
@@ -136,7 +140,9 @@ impl LoadError {
     /// Why an event loop could not be opened.
     pub(crate) fn refusal(&self) -> Option<&io::Error> {
         match self {
-            LoadError::Open { source, .. } => Some(source),
+            LoadError::Open { source, .. } | LoadError::Idle(IdleError::Loop { source, .. }) => {
+                Some(source)
+            }
             _ => None,
         }
     }

@@ -11,6 +11,7 @@ use tls::{ClientTls, Secure};
 use crate::barrier::Barrier;
 use crate::exchange::{Kind, Lasting};
 use crate::http::Http;
+use crate::idle::IdleHolder;
 use crate::job::Job;
 use crate::job::target::Target;
 use crate::pacing::clock::Monotonic;
@@ -53,10 +54,23 @@ fn run_job(
     prepare(&mut job, stop)?;
     net::os::raise_open_files();
     let job = Arc::new(job);
+    let mut idle = IdleHolder::start(&job)?;
+    if let Some(idle) = &mut idle {
+        idle.open(1.0, stop)?;
+    }
     // If the loop cannot be opened, no request has been sent yet, so another loop can be tried.
-    IoKind::choose(job.io, LoadError::refusal, |io| {
+    let mut readings = IoKind::choose(job.io, LoadError::refusal, |io| {
         run_on(io, &job, stop, report)
-    })
+    })?;
+    if let Some(idle) = idle {
+        let of_targets = idle.close()?;
+        for (number, reading) in readings.iter_mut().enumerate() {
+            let mut segments = job.segments.iter();
+            let segment = segments.find(|one| one.reading == Some(number));
+            reading.idle = segment.and_then(|one| of_targets[one.target].clone());
+        }
+    }
+    Ok(readings)
 }
 
 fn run_on(
@@ -209,7 +223,7 @@ fn quic_clients(
 }
 
 /// The TLS of each target.
-fn clients(job: &Job) -> Result<Vec<Option<ClientTls>>, LoadError> {
+pub(crate) fn clients(job: &Job) -> Result<Vec<Option<ClientTls>>, LoadError> {
     let client = |target: &Target| {
         let settings = target.tls.as_ref();
         let client = settings.map(ClientTls::new).transpose();

@@ -28,6 +28,7 @@ pub use study::plan::{plan_json, plan_markdown, plan_terminal};
 pub use study::read::{Read, read_json, read_markdown, read_terminal};
 pub use study::scaling::{ScalingView, scaling_json, scaling_markdown, scaling_terminal};
 pub use text::answer::terminal;
+pub use text::idle::{idle_json, idle_terminal};
 pub use text::idle_streams::idle_streams;
 pub use text::load::load_terminal;
 pub use text::load_parts::{crawl_terminal, load_row};

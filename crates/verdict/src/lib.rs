@@ -48,6 +48,8 @@ pub use studies::curve::{
     SubjectCurve, settling_requests,
 };
 pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
+pub use studies::growth::slope;
+pub use studies::growth::{Bend, Growing, Growth, GrowthLevel, GrowthOver, Slope};
 pub use studies::load::JudgedLoad;
 pub use studies::scaling as usl;
 pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
@@ -82,5 +84,5 @@ pub use trial::others::CpusOfOthers;
 pub use trial::overload::{Overload, OverloadedBlocks, overload, overloaded_blocks};
 pub use trial::pauses::{BlockPauses, WithoutPauses, without_pauses};
 pub use trial::starts::Starts;
-pub use trial::validity::load_flaws;
 pub use trial::validity::machine::machine_flaws;
+pub use trial::validity::{idle_flaw, load_flaws};

@@ -52,7 +52,9 @@ fn own_ms(order: &Order) -> u64 {
             let longest_ms = lengths.max().unwrap_or_default().as_millis() as u64;
             let asked = u64::from(ASKED_BEFORE).saturating_mul(order.job.targets.len() as u64);
             let timeout_ms = order.job.timeout.as_millis() as u64;
-            longest_ms.saturating_add(timeout_ms.saturating_mul(asked))
+            let idle_ms = opening_idle(&order.job).as_millis() as u64;
+            let asked_ms = timeout_ms.saturating_mul(asked);
+            longest_ms.saturating_add(asked_ms).saturating_add(idle_ms)
         }
         _ => 0,
     }
@@ -81,10 +83,18 @@ pub(crate) fn longest_load(order: &LoadOrder, lead: Duration) -> Duration {
     let one = job.timeout.saturating_mul(2 * ASKED_BEFORE);
     let prepared = one.saturating_mul(asked);
     let segments = job.segments.iter().map(|one| longest_segment(one, job));
-    [lead, prepared, after_load(order)]
+    [lead, prepared, opening_idle(job), after_load(order)]
         .into_iter()
         .chain(segments)
         .fold(Duration::ZERO, Duration::saturating_add)
+}
+
+/// The longest time until idle connections are open: a full TLS handshake of each, by a slow server.
+fn opening_idle(job: &Job) -> Duration {
+    const EACH: Duration = Duration::from_millis(10);
+    let idle = job.targets.iter().filter_map(|one| one.idle);
+    let connections = idle.fold(0, |sum: u32, one| sum.saturating_add(one.connections));
+    EACH.saturating_mul(connections)
 }
 
 fn longest_segment(segment: &Segment, job: &Job) -> Duration {

@@ -109,6 +109,7 @@ impl Driver {
                 load.method != usual.method,
                 "it cannot set the method",
             ),
+            ("idle", load.idle > 0, "it holds no idle connections"),
             ("headers", !load.headers.is_empty(), "it cannot set headers"),
             ("body", load.body.is_some(), "it cannot send a body"),
             (

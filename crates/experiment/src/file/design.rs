@@ -22,7 +22,7 @@ pub(super) fn design(reader: &mut Reader, top: &Section<'_>, first_subject: &str
         return design;
     };
     let mut known = QUICK_KEYS.to_vec();
-    known.extend(["baseline", "primary", "reference"]);
+    known.extend(["baseline", "primary", "reference", "growth"]);
     section.only(reader, &known);
     if let Some(baseline) = section.text(reader, "baseline") {
         design.baseline = baseline;
@@ -46,6 +46,8 @@ pub(super) fn design(reader: &mut Reader, top: &Section<'_>, first_subject: &str
         let level = |entry: &Entry| (entry.name.clone(), level_text(&entry.node));
         design.reference = entries.map(level).collect();
     }
+    let growth = section.texts(reader, "growth").unwrap_or_default();
+    design.growth = growth.into_iter().map(|(name, _)| name).collect();
     let events = top.table.get("events").is_some();
     design_values(reader, &section, &mut design, events);
     design
@@ -93,6 +95,35 @@ pub(super) fn check_reference(reader: &mut Reader, top: &Section<'_>, experiment
                     levels.collect::<Vec<_>>().join(", ")
                 )),
             );
+        }
+    }
+}
+
+/// Checks that `growth` names factors with at least three levels that are numbers.
+pub(super) fn check_growth(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+    const FEWEST: usize = 3;
+    let place = top.place_of(&["design", "growth"]).unwrap_or_default();
+    for name in &experiment.design.growth {
+        let mut factors = experiment.factors.iter();
+        let Some(factor) = factors.find(|factor| factor.name == *name) else {
+            let names = experiment.factors.iter().map(|factor| factor.name.as_str());
+            let message = format!("`design.growth` names an unknown factor: `{}`", shown(name));
+            let problem = Problem::at(place, message, "not in [factors]");
+            reader.report(problem.help(suggestion(name, "factors", names)));
+            continue;
+        };
+        let is_number = |text: &str| text.parse::<f64>().is_ok_and(f64::is_finite);
+        let is_there = factor.levels.len() >= FEWEST;
+        if !is_there || !factor.levels.iter().all(|one| is_number(&one.text)) {
+            let message = format!(
+                "`design.growth`: the factor `{}` has {} levels",
+                shown(name),
+                factor.levels.len()
+            );
+            let expected = format!("expected {FEWEST} or more, all of them numbers");
+            let problem = Problem::at(place, message, expected);
+            reader
+                .report(problem.help("two points always lie on a line: add a level between them"));
         }
     }
 }

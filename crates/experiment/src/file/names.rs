@@ -14,8 +14,9 @@ pub(super) const LOAD_FACTOR: &str = "load";
 pub(super) const LOAD_HOST_FACTOR: &str = "from";
 
 /// The keys of `[load]` that a factor can vary.
-pub(crate) const VARIED_LOAD_KEYS: [&str; 32] = [
+pub(crate) const VARIED_LOAD_KEYS: [&str; 33] = [
     "connections",
+    "idle",
     "threads",
     "keepalive",
     "requests_per_connection",

@@ -264,6 +264,9 @@ fn load(load: &LoadSpec) -> Table {
         false => table.put_list("hosts", load.host.iter().chain(&load.more_hosts).cloned()),
     }
     table.put("connections", load.connections);
+    if load.idle > 0 {
+        table.put("idle", load.idle);
+    }
     table.put_some("threads", load.threads);
     table.put("keepalive", load.keepalive);
     let requests = load.requests_per_connection.map(count);
@@ -380,6 +383,7 @@ fn design(design: &Design) -> Table {
     table.put("baseline", design.baseline.as_str());
     let reference = design.reference.iter();
     table.put_table("reference", reference.map(|(f, level)| (f, level.as_str())));
+    table.put_list("growth", design.growth.iter().cloned());
     table.put("blocks", design.blocks);
     table.put("warmup", duration_text(design.warmup));
     // Where it is not written, it is the warm-up.

@@ -238,6 +238,9 @@ pub struct Design {
     pub baseline: String,
     /// By factor, the level that its others are compared with, where that is not the first.
     pub reference: Condition,
+    /// Factors over which the growth of metrics is asked: each has levels that are numbers, at least
+    /// three.
+    pub growth: Vec<String>,
     /// Number of blocks; each starts all servers afresh.
     pub blocks: u32,
     /// Load before measuring, per subject and block.
@@ -299,6 +302,7 @@ impl Design {
         Self {
             baseline: baseline.to_owned(),
             reference: Condition::new(),
+            growth: Vec::new(),
             blocks: 30,
             warmup: Self::WARMUP,
             warmup_max: Self::WARMUP_MAX,

@@ -18,6 +18,8 @@ pub struct LoadSpec {
     pub more_hosts: Vec<String>,
     /// Connections that are open at once.
     pub connections: u32,
+    /// Further connections that are held open without being used; 0 for none.
+    pub idle: u32,
     /// Threads that make the load; without a number the runner chooses.
     pub threads: Option<u32>,
     /// Whether a connection carries more than one request.
@@ -78,6 +80,7 @@ impl Default for LoadSpec {
             host: None,
             more_hosts: Vec::new(),
             connections: 64,
+            idle: 0,
             threads: None,
             keepalive: true,
             requests_per_connection: None,
@@ -165,6 +168,8 @@ impl CurveSpec {
 pub enum LoadChange {
     /// `connections`
     Connections(u32),
+    /// `idle`
+    Idle(u32),
     /// `threads`
     Threads(u32),
     /// `keepalive`
@@ -211,6 +216,7 @@ impl LoadChange {
     pub(crate) fn apply(&self, load: &mut LoadSpec) {
         match self {
             Self::Connections(count) => load.connections = *count,
+            Self::Idle(count) => load.idle = *count,
             Self::Threads(count) => load.threads = Some(*count),
             Self::Keepalive(value) => load.keepalive = *value,
             Self::RequestsPerConnection(count) => load.requests_per_connection = Some(*count),

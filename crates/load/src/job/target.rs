@@ -114,6 +114,16 @@ impl Http3 {
     }
 }
 
+/// Connections that are held open without being used. They are open before the first segment begins,
+/// and closed after the last one has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idle {
+    /// Their number, over all threads; at least 1.
+    pub connections: u32,
+    /// Whether nothing is sent on them. Otherwise each has one request before, and its answer.
+    pub is_silent: bool,
+}
+
 /// A server, the connections to it and the requests on them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
@@ -139,6 +149,9 @@ pub struct Target {
     /// Requests after which a connection is closed and opened anew; `None`: as the job says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_connection: Option<u64>,
+    /// Further connections, which are held open without being used while the load goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
     /// What is said on its connections.
     #[serde(default, skip_serializing_if = "Traffic::is_answers")]
     pub traffic: Traffic,
@@ -157,6 +170,7 @@ impl Target {
             http2: None,
             http3: None,
             requests_per_connection: None,
+            idle: None,
             traffic: Traffic::Answers,
         }
     }

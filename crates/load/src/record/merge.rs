@@ -89,6 +89,7 @@ pub(crate) fn merge(
         quic: sum.quic.map(|quic| *quic),
         accept_queues: Vec::new(),
         lasting: sum.messages.map(|messages| Box::new(messages.reading())),
+        idle: None,
     })
 }
 

@@ -91,6 +91,9 @@ pub struct RunHeader {
     /// The levels that the others of their factor are compared with, as declared: by factor.
     #[serde(default, skip_serializing_if = "Condition::is_empty")]
     pub reference: Condition,
+    /// Factors over which the growth of metrics is asked, such as the number of idle connections.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<String>,
     /// The loads, if several are made at the same time. The fields of a [`Reading`] are those of
     /// the first compared one; the others are in [`Reading::beside`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -128,6 +131,7 @@ impl Default for RunHeader {
             published: Vec::new(),
             open_loop_factors: Vec::new(),
             reference: Condition::new(),
+            growth: Vec::new(),
             loads: Vec::new(),
             gates: Vec::new(),
             label: None,

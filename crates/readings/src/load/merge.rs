@@ -116,6 +116,10 @@ impl LoadReading {
             (Some(quic), Some(other)) => quic.add(&other),
             (none, other) => *none = none.take().or(other),
         }
+        match (&mut self.idle, part.idle) {
+            (Some(idle), Some(other)) => idle.add(&other),
+            (none, other) => *none = none.take().or(other),
+        }
         match (&mut self.lasting, part.lasting) {
             (Some(lasting), Some(other)) => lasting.add(&other),
             (none, other) => *none = none.take().or(other),

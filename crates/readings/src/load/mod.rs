@@ -4,6 +4,7 @@ mod accept_queue;
 mod batches;
 mod client;
 mod errors;
+mod idle;
 mod lasting;
 mod merge;
 mod open_loop;
@@ -16,6 +17,7 @@ pub use accept_queue::AcceptQueue;
 pub use batches::Batch;
 pub use client::{ClientReading, Fairness, HostReading, START_LATE_US, ThreadReading};
 pub use errors::ErrorCounts;
+pub use idle::{IdleClosed, IdleEnd, IdleHeld, IdleReading, IdleStage, ServerState};
 pub use lasting::{
     ConnectionsRow, EventFormat, ExchangeEnd, LagBase, LastingReading, TrafficKind, count_end,
 };
@@ -150,6 +152,9 @@ pub struct LoadReading {
     /// Of a load whose exchanges last: streams of events, WebSockets, gRPC calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<Box<LastingReading>>,
+    /// Of a load beside which idle connections were held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleReading>,
     /// Accept queues of the servers that were full while the load went on, also outside the
     /// measured windows: a SYN is sent again a second later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

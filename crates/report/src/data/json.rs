@@ -11,7 +11,7 @@ use verdict::words;
 ///
 /// Holds `experiment`, `title`, `seed`, `weigh_version`, `stage` (the looks), `gates`, `comparisons` (ratios
 /// are subject over baseline; figures that do not exist are `null`), `levels` (of factors, against
-/// each other), `tiers`, `rankings`, `interactions`,
+/// each other), `tiers`, `rankings`, `interactions`, `growth` (of metrics, with factors),
 /// `noise_floor`, `shifts` (the latency quantile by quantile), `pauses` (of the client, by
 /// block), `table`, `held_back` (who holds back the messages of streams), `survivals` (connections
 /// that last, around events), `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
@@ -43,6 +43,8 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let tiers = tiers.map(|one| with_sentence(one, words::tiers(one)));
     let interactions = analysis.interactions.iter();
     let interactions = interactions.map(|one| with_sentence(one, words::interaction(one)));
+    let growth = analysis.growth.iter();
+    let growth = growth.map(|one| with_sentence(one, words::growth(one)));
     let table = analysis.table.iter();
     let table = table.map(|row| with(row, &[("starts", starts(&row.starts))]));
     let findings = analysis.bottlenecks.iter();
@@ -79,6 +81,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "tiers": tiers.collect::<Value>(),
         "rankings": analysis.rankings,
         "interactions": interactions.collect::<Value>(),
+        "growth": growth.collect::<Value>(),
         "noise_floor": floors.collect::<Value>(),
         "shifts": analysis.shifts,
         "table": table.collect::<Value>(),

@@ -82,6 +82,7 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
             &over_time(journal, analysis, &subjects),
         ),
         of("interactions"),
+        of("growth"),
         section("bottlenecks", "Bottlenecks", &bottlenecks(analysis)),
         section("topology", "Topology", &shape),
         section("settings", settings::TITLE, &side_by_side(analysis)),

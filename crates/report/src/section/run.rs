@@ -29,6 +29,11 @@ pub(crate) fn sections(
         ),
         lasting(analysis),
         Section::list(
+            "growth",
+            "Growth",
+            analysis.growth.iter().map(words::growth),
+        ),
+        Section::list(
             "bottlenecks",
             "Bottlenecks",
             analysis.bottlenecks.iter().map(words::finding),

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod grid;
+pub(crate) mod idle;
 pub(crate) mod idle_streams;
 mod lasting;
 pub(crate) mod load;

@@ -126,7 +126,11 @@ impl Loads {
         segments: Vec<Segment>,
     ) -> Result<Vec<Loaded>, AgentError> {
         if !self.are_several {
-            return self.make(cx, segments);
+            let first = &self.all[0];
+            let mut resolved = first.resolved.clone();
+            // They are opened for what is measured.
+            resolved.load.idle = 0;
+            return Ok(vec![cx.load(&resolved, &first.ready, segments)?]);
         }
         let segments = self.opened(cx, segments);
         let timing = Timing {

@@ -115,6 +115,10 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
         }),
         requests_per_connection: one.subject.requests_per_connection,
         traffic: traffic::traffic(load),
+        idle: (load.idle > 0).then_some(load::Idle {
+            connections: load.idle,
+            is_silent: false,
+        }),
         ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
     }
 }

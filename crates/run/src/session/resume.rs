@@ -69,6 +69,7 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError>
         started_unix_s: now.map_or(0, |time| time.as_secs()),
         open_loop_factors: experiment.open_loop_factors(),
         reference: experiment.design.reference.clone(),
+        growth: experiment.design.growth.clone(),
         loads: experiment
             .loads
             .iter()

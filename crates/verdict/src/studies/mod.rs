@@ -6,6 +6,7 @@ pub mod capacity;
 pub mod curve;
 pub mod diagnose;
 pub mod gates;
+pub mod growth;
 pub mod load;
 pub mod plan;
 pub mod scaling;

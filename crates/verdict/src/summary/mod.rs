@@ -29,6 +29,7 @@ use crate::studies::bottleneck::{Finding, bottlenecks};
 use crate::studies::buffering::{HeldBack, held_back};
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
+use crate::studies::growth::{Growth, growths};
 use crate::studies::shift::shifts;
 use crate::studies::survival::{Survival, survivals};
 use crate::summary::congestion::CongestionSummary;
@@ -68,6 +69,9 @@ pub struct Analysis {
     pub unresolved: Vec<Unresolved>,
     /// Whether what subjects cost depends on a factor; only in the analysis of a journal.
     pub interactions: Vec<Interaction>,
+    /// How metrics change with the factors that the run declares for that; only in the analysis of a
+    /// journal.
+    pub growth: Vec<Growth>,
     /// The baseline against itself.
     pub noise_floor: Vec<NoiseFloor>,
     /// The latency of every subject against the baseline's, quantile by quantile.
@@ -175,6 +179,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
     analysis.levels = levels.comparisons;
     analysis.rankings.extend(levels.rankings);
     analysis.interactions = interactions(&rules, &cells);
+    analysis.growth = growths(header, &rules, &cells);
     let background = Cells::of_background(header, journal.trials());
     analysis.table.extend(table(&background));
     analysis.judgements = judgements(journal.trials(), &[&cells, &background]);
@@ -250,6 +255,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         rankings: Vec::new(),
         unresolved,
         interactions: Vec::new(),
+        growth: Vec::new(),
         shifts: shifts(rules, cells),
         pauses: pauses::by_block(cells),
         table,

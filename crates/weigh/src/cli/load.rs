@@ -9,7 +9,7 @@ use load::Stage;
 use net::IoKind;
 use readings::QuicCongestion;
 
-use super::{Format, TlsArgs, TrafficArgs};
+use super::{Format, IdleArgs, TlsArgs, TrafficArgs};
 use crate::units::{self, CpuRange, stage};
 
 /// `weigh load`. Its groups follow each other as in its help.
@@ -25,12 +25,14 @@ pub struct LoadArgs {
     /// Send the requests of --urls in order, instead of at random by weight.
     #[arg(long, requires = "urls")]
     pub in_order: bool,
-    /// Connections over all threads.
-    #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub connections: u32,
+    /// Connections over all threads [default: 10].
+    #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub connections: Option<u32>,
     /// Threads.
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
+    #[command(flatten)]
+    pub idle: IdleArgs,
     #[command(flatten)]
     pub length: LengthArgs,
     #[command(flatten)]
@@ -71,6 +73,23 @@ impl LoadArgs {
             (Some(_), HttpVersion::Http1) => HttpVersion::Http2,
             (_, version) => version,
         }
+    }
+
+    /// Connections over all threads.
+    pub fn connections(&self) -> u32 {
+        const USUAL: u32 = 10;
+        self.connections.unwrap_or(USUAL)
+    }
+
+    /// Whether idle connections are all that is asked for: nothing says how a load is made.
+    pub fn is_idle_alone(&self) -> bool {
+        let length = &self.length;
+        let says_load = self.connections.is_some()
+            || length.count.is_some()
+            || length.each_connection.is_some()
+            || self.pacing.rate.is_some()
+            || !self.pacing.stages.is_empty();
+        self.idle.idle.is_some() && !says_load
     }
 }
 

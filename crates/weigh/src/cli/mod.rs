@@ -16,6 +16,7 @@ mod capacity;
 mod compare;
 mod gates;
 mod history;
+mod idle;
 mod load;
 mod negative;
 mod plan;
@@ -29,6 +30,7 @@ pub use capacity::{CapacityArgs, CapacityFormat};
 pub use compare::{CompareArgs, OwnServerArgs, UpstreamArg};
 pub use gates::{GateArgs, Unsettled, is_output};
 pub use history::{HistoryArgs, HistoryFormat};
+pub use idle::IdleArgs;
 pub use load::{
     Arrivals, HttpVersion, LoadArgs, ProxyProtocol, RequestArgs, ReuseArgs, TimestampSource, Wait,
 };

@@ -4,5 +4,6 @@ pub(crate) mod counters;
 pub(crate) mod exited_threads;
 pub(crate) mod processes;
 pub(crate) mod run_times;
+pub(crate) mod state;
 pub(crate) mod thread_exits;
 pub(crate) mod watched;

@@ -125,6 +125,7 @@ pub(super) fn load_change(
     let small = |number: i64| u32::try_from(number).unwrap_or_default();
     Some(match key {
         "connections" => LoadChange::Connections(small(reader.integer(node, path, 1..=100_000)?)),
+        "idle" => LoadChange::Idle(small(reader.integer(node, path, 0..=50_000)?)),
         "threads" => LoadChange::Threads(small(reader.integer(node, path, 1..=1024)?)),
         "keepalive" => LoadChange::Keepalive(reader.boolean(node, path)?),
         "requests_per_connection" => {

@@ -135,6 +135,7 @@ pub(super) fn whole(
     experiment.factors = factors::resolve(reader, written, &experiment, recipes);
     experiment.gates = gates::gates(reader, &top, &experiment);
     design::check_reference(reader, &top, &experiment);
+    design::check_growth(reader, &top, &experiment);
     references::check(reader, &top, &experiment);
     events::check(reader, &top, &experiment, recipes);
     loads::check(reader, &top, &experiment);

@@ -1,6 +1,6 @@
 //! What each condition makes of an experiment.
 
-use crate::support::{good, parse, rendered};
+use crate::support::{changed, good, parse, rendered};
 use experiment::manifest::Value;
 use experiment::{Experiment, Rate, ServerSpec};
 
@@ -111,4 +111,38 @@ fn a_rate_acts_on_the_open_loop_only_unless_something_else_uses_it() {
     let more =
         "load = [{ rate = \"100/s\", method = \"GET\" }, { rate = \"200/s\", method = \"POST\" }]";
     assert!(of(&with_load(more)).is_empty());
+}
+
+const GROWTH: &str = r#"title = "t"
+[servers.origin]
+recipe = "origin"
+[subjects]
+origin = "http://origin/"
+[factors]
+idle = [0, 10, 100]
+[design]
+growth = ["idle"]
+"#;
+
+#[test]
+fn idle_connections_are_a_key_a_factor_and_something_to_grow_with() {
+    let experiment = good(parse(GROWTH));
+    assert_eq!(experiment.design.growth, ["idle"]);
+    let idle = |level| at(&experiment, &[("idle", level)]).load.idle;
+    assert_eq!((idle("0"), idle("100")), (0, 100));
+    let key = changed(GROWTH, "[design]", "[load]\nidle = 7\n[design]");
+    let key = changed(&key, "idle = [0, 10, 100]", "connections = [1, 2, 4]");
+    let key = good(parse(&changed(&key, "[\"idle\"]", "[\"connections\"]")));
+    assert_eq!(key.load.idle, 7);
+    // Written and read again, it is the same.
+    let written = key.to_toml();
+    assert_eq!(good(parse(&written)).load.idle, 7, "{written}");
+    for (from, to, words) in [
+        ("[\"idle\"]", "[\"idel\"]", "unknown factor: `idel`"),
+        ("[0, 10, 100]", "[0, 10]", "3 or more, all of them numbers"),
+        ("[0, 10, 100]", "[0, 10, 60000]", "out of range"),
+    ] {
+        let text = rendered(&parse(&changed(GROWTH, from, to)).unwrap_err());
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
 }

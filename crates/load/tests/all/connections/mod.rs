@@ -1,6 +1,7 @@
 //! Connections that speak first, break off, stand still or are not taken.
 
 mod early_answers;
+mod idle;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -48,6 +48,11 @@ pub fn terminal(
     let mut out = head(journal, analysis, width, &paint);
     out.push_str(&studies::gates(&analysis.gates, width, &paint));
     out.push('\n');
+    let growth = studies::growth(analysis, width);
+    if !growth.is_empty() {
+        out.push_str(&growth);
+        out.push('\n');
+    }
     let below = below(analysis, width, folder);
     let used = out.lines().count() + below.fixed.lines().count() + LINES_BELOW;
     let body = body(analysis, width, &paint, most.saturating_sub(used));

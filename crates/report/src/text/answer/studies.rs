@@ -15,6 +15,8 @@ use readings::text::counted;
 
 /// The most lines of a table.
 const TABLE_MAX: usize = 12;
+/// The most subjects whose growth has a sentence.
+const GROWTH_MAX: usize = 12;
 /// The most sentences of a study.
 const SENTENCES_MAX: usize = 4;
 
@@ -59,6 +61,21 @@ pub(super) fn sentences(analysis: &Analysis, width: usize, paint: &Paint) -> Str
         }
     }
     out
+}
+
+/// How the first metric changes with the factors that the run declares for that.
+pub(super) fn growth(analysis: &Analysis, width: usize) -> String {
+    let Some(first) = analysis.growth.first() else {
+        return String::new();
+    };
+    let of_metric = analysis
+        .growth
+        .iter()
+        .filter(|one| one.metric == first.metric);
+    let shown = of_metric.take(GROWTH_MAX);
+    shown
+        .map(|one| wrapped("", &one_line(&words::growth(one)), 2, width))
+        .collect()
 }
 
 /// What events did to each subject, the differences between them, and how many comparisons found

@@ -46,6 +46,13 @@ pub enum Flaw {
         /// Accept queues that were full meanwhile.
         queues: Vec<FullQueue>,
     },
+    /// The server ended idle connections that the load was to hold.
+    IdleEnded {
+        ended: u64,
+        connections: u64,
+        /// How long the first had been idle, s.
+        after_s: f64,
+    },
     /// The client was too busy to offer a rate on time.
     ClientBusy {
         rate_per_s: f64,
@@ -117,6 +124,7 @@ impl Flaw {
             | Flaw::ServerRestarted { .. }
             | Flaw::Unasked { .. } => true,
             Flaw::MissingConnections { .. }
+            | Flaw::IdleEnded { .. }
             | Flaw::ClientBusy { .. }
             | Flaw::Overload(_)
             | Flaw::LateClient(_)
@@ -145,6 +153,7 @@ impl Flaw {
             | Flaw::FailedRequests { .. }
             | Flaw::NoAnswer { .. }
             | Flaw::MissingConnections { .. }
+            | Flaw::IdleEnded { .. }
             | Flaw::Unsteady(_)
             | Flaw::ServerEnded { .. }
             | Flaw::ServerRestarted { .. }

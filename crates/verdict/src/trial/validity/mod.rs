@@ -4,7 +4,8 @@ pub(crate) mod machine;
 pub(crate) mod path;
 
 use readings::{
-    EVENT_ROW_MS, EventsReading, LoadReading, LoadRow, NO_PORT, Pacing, Slice, WrongKind,
+    EVENT_ROW_MS, EventsReading, IdleReading, LoadReading, LoadRow, NO_PORT, Pacing, Slice,
+    WrongKind,
 };
 
 use crate::stats::steady::{Series, unsteady};
@@ -19,6 +20,8 @@ const WRONG_SHARE: f64 = 0.001;
 /// Transport errors above this share of all requests make a load invalid, unless the run says
 /// another.
 const TRANSPORT_SHARE: f64 = 0.01;
+/// The share of idle connections that the server may end.
+const IDLE_SHARE: f64 = 0.01;
 /// A row of a load with events, in seconds. Requests that are sent so late fall into another row, and
 /// so do the answers around an event that is so late.
 const EVENT_ROW_S: f64 = EVENT_ROW_MS as f64 / 1e3;
@@ -88,12 +91,24 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOth
         }
     }
     found.extend(no_steady_state(load));
+    found.extend(load.idle.as_ref().and_then(idle_flaw));
     found
 }
 
 /// Whether exchanges outlast the load's windows, and have messages in them.
 fn has_messages(load: &LoadReading) -> bool {
     load.lasting.as_ref().is_some_and(|one| one.has_messages())
+}
+
+/// The server has ended more of the idle connections than may be missing.
+pub fn idle_flaw(idle: &IdleReading) -> Option<Flaw> {
+    let ended = idle.closed_count();
+    let after = idle.closed.iter().map(|one| one.first_after_s);
+    (ended as f64 > IDLE_SHARE * idle.connections as f64).then(|| Flaw::IdleEnded {
+        ended,
+        connections: idle.connections,
+        after_s: after.fold(f64::INFINITY, f64::min),
+    })
 }
 
 fn no_answer() -> Flaw {

@@ -262,7 +262,7 @@ fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
         .try_get_matches_from(["--", &args.url])
         .and_then(|matches| LoadArgs::from_arg_matches(&matches))
         .map_err(Failure::words)?;
-    load.connections = args.connections;
+    load.connections = Some(args.connections);
     load.threads = args.threads;
     load.length.warmup = args.warmup;
     load.pacing.arrivals = args.arrivals;

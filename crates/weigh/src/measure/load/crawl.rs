@@ -93,6 +93,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         http2: None,
         http3: None,
         requests_per_connection: None,
+        idle: None,
         traffic: load::Traffic::Answers,
     };
     let readings = if signals.stopped() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent::AcceptQueueAt;
 use load::{Arrivals, Expect, Job, Segment, Stop, Target, TimestampSource, Wait};
 use net::Address;
-use readings::{LoadReading, Pacing};
+use readings::{IdleHeld, LoadReading, Pacing};
 use serde_json::{Map, Value, json};
 use verdict::JudgedLoad;
 
@@ -25,6 +25,7 @@ mod crawl;
 mod empty_page;
 pub mod fit;
 pub mod hosts;
+mod idle;
 mod redirects;
 pub mod target;
 mod upgrades;
@@ -43,6 +44,9 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     let (target, called) = target::target(args)?;
     fit::look_at_families(args, &target.address)?;
     let shown = called.to_string();
+    if args.is_idle_alone() {
+        return idle::alone(args, target, &called, &signals);
+    }
     let made = match &args.client.hosts {
         None => make_here(args, target, &shown, &signals)?,
         Some(file) => make_on_hosts(args, file, target, &shown, &signals)?,
@@ -60,6 +64,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     notes.extend(upgrades::note(&reading).map(str::to_owned));
     notes.extend(report::idle_streams(&reading));
     notes.extend(changing::note(std::iter::once(&reading)).map(str::to_owned));
+    let idle = made.idle;
     match args.output.format {
         Format::Json => {
             let compared =
@@ -67,6 +72,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));
+            extra.extend(idle.map(|held| ("idle".to_owned(), report::idle_json(&held))));
             print_json(&report::load_json(&judged, extra));
         }
         Format::Text => {
@@ -74,6 +80,9 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
                 print_text("It was stopped; this is what was measured until then.\n\n");
             }
             print_text(&report::load_terminal(&judged, &shown, &notes));
+            if let Some(held) = idle {
+                print_text(&format!("\n{}", report::idle_terminal(&held, &shown)));
+            }
         }
     }
     if let Some(status) = signals.status() {
@@ -89,6 +98,8 @@ struct Made {
     is_varying: bool,
     /// Notes on good answers that may be a mistake.
     notes: Vec<String>,
+    /// The idle connections beside it.
+    idle: Option<IdleHeld>,
 }
 
 fn make_here(
@@ -106,6 +117,9 @@ fn make_here(
         );
     }
     let queue = tcp_address(&job).and_then(AcceptQueueAt::start);
+    let mut held = idle::Held::open(&job, signals)?;
+    // This program holds them already.
+    job.targets.iter_mut().for_each(|one| one.idle = None);
     let mut reading = watch::with_progress(&job, args, called, signals, |report| {
         let readings = load::run(&job, &signals.stop, report).map_err(Failure::failed)?;
         let first = readings.into_iter().next();
@@ -113,8 +127,11 @@ fn make_here(
     })?;
     reading.accept_queues = queue.map(AcceptQueueAt::found).unwrap_or_default();
     note_fallback();
+    let idle = held.take().map(|held| held.close(signals)).transpose()?;
+    reading.idle = idle.as_ref().map(|held| held.reading.clone());
     Ok(Made {
         reading,
+        idle,
         is_varying: !varying.is_empty(),
         notes: notes_on_answers(args, &job, &expectations(&job)),
     })
@@ -129,7 +146,7 @@ fn make_on_hosts(
 ) -> Result<Made, Failure> {
     let specs = hosts::read(file)?;
     let count = specs.len();
-    let threads = hosts::threads(count, "--connections", args.connections, args.threads)?;
+    let threads = hosts::threads(count, "--connections", args.connections(), args.threads)?;
     let mut fleet = hosts::open(specs, &target.address, signals)?;
     let job = Job {
         threads,
@@ -150,6 +167,7 @@ fn make_on_hosts(
         is_varying: made.is_varying,
         notes: notes_on_answers(args, &job, &made.expectations),
         reading: made.reading,
+        idle: None,
     })
 }
 
@@ -199,7 +217,7 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
         ..Segment::closed(stop)
     };
     Job {
-        threads: args.threads.min(args.connections) as usize,
+        threads: args.threads.min(args.connections()) as usize,
         requests_per_connection: match args.reuse.no_keepalive {
             true => Some(1),
             false => args.reuse.requests_per_connection,

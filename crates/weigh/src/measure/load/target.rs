@@ -378,8 +378,9 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         http2,
         http3,
         requests_per_connection: None,
+        idle: args.idle.idle(),
         traffic: args.traffic.traffic(),
-        connections: args.connections,
+        connections: args.connections(),
         requests: wanted
             .iter()
             .map(|one| Request {

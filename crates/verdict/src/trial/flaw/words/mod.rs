@@ -64,6 +64,17 @@ pub fn flaw(flaw: &Flaw) -> String {
             expected(first.as_ref()),
             named(queues)
         ),
+        Flaw::IdleEnded {
+            ended,
+            connections,
+            after_s,
+        } => format!(
+            "the server ended {} of {} idle connections, the first after {} s: raise its time limit \
+             and its number of connections, or hold fewer",
+            grouped(*ended),
+            grouped(*connections),
+            number(*after_s, 1, false)
+        ),
         Flaw::ClientBusy { rate_per_s } => client_busy(*rate_per_s),
         Flaw::ClientStalled { share, lag_us } => format!(
             "the client stalled: {} of its requests were sent late by {:.1} s and more",

@@ -1,0 +1,179 @@
+use super::*;
+use crate::fixtures::{Normal, closed, done, header, trial};
+use readings::{GateMetric, Journal, JournalRow, Outcome, Reading, ServerMetrics, SystemMetrics};
+
+const LEVELS: [f64; 4] = [0.0, 250.0, 500.0, 1_000.0];
+
+/// Blocks of values by level, with noise that is normal with this deviation.
+fn blocks(
+    count: usize,
+    noise: f64,
+    random: &mut Normal,
+    truth: impl Fn(f64) -> f64,
+) -> Vec<Vec<(f64, f64)>> {
+    let block = |_| {
+        // A block is higher or lower as a whole: that is no slope.
+        let offset = 50.0 * noise * random.next();
+        let point = |x: &f64| (*x, truth(*x) + offset + noise * random.next());
+        LEVELS.iter().map(point).collect()
+    };
+    (0..count).map(block).collect()
+}
+
+fn slope_of(blocks: &[Vec<(f64, f64)>], confidence: f64) -> Slope {
+    let slopes: Vec<f64> = (blocks.iter())
+        .map(|points| line::fit(points).unwrap().slope)
+        .collect();
+    Slope::of(&slopes, confidence).unwrap()
+}
+
+/// Of 2,000 simulated runs, 95% intervals hold the truth in 95%: a deviation of more than 2
+/// percentage points has a chance of 1 in 20,000.
+#[test]
+fn intervals_hold_the_true_slope_as_often_as_they_say() {
+    let mut random = Normal::with_seed(5);
+    for (count, slope) in [(3, 0.0), (5, 12.5), (20, -3.0)] {
+        let held = (0..2_000).filter(|_| {
+            let run = blocks(count, 40.0, &mut random, |x| 5_000.0 + slope * x);
+            let (low, high) = slope_of(&run, 0.95).interval().unwrap();
+            low <= slope && slope <= high
+        });
+        let share = held.count() as f64 / 2_000.0;
+        assert!((share - 0.95).abs() < 0.02, "{share} with {count} blocks");
+    }
+}
+
+/// Blocks may differ in their slopes, as when a server takes memory in large steps.
+#[test]
+fn intervals_hold_the_mean_of_slopes_that_vary() {
+    let mut random = Normal::with_seed(6);
+    let held = (0..2_000).filter(|_| {
+        let run: Vec<_> = (0..6)
+            .flat_map(|_| {
+                let slope = 10.0 + 2.0 * random.next();
+                blocks(1, 5.0, &mut random, |x| slope * x)
+            })
+            .collect();
+        let (low, high) = slope_of(&run, 0.95).interval().unwrap();
+        low <= 10.0 && 10.0 <= high
+    });
+    let share = held.count() as f64 / 2_000.0;
+    assert!((share - 0.95).abs() < 0.02, "{share}");
+}
+
+#[test]
+fn a_line_is_rarely_called_bent_and_a_curve_is_found() {
+    let mut random = Normal::with_seed(7);
+    let bent = |curve: f64, random: &mut Normal| {
+        let runs = (0..1_000).filter(|_| {
+            let run = blocks(5, 40.0, random, |x| x + curve * x * x);
+            Bend::of(&run).unwrap().is_bent
+        });
+        runs.count() as f64 / 1_000.0
+    };
+    let wrong = bent(0.0, &mut random);
+    assert!((0.03..0.07).contains(&wrong), "{wrong} of lines");
+    assert!(bent(0.002, &mut random) > 0.95);
+    // Less than the share that is irrelevant, with hardly any noise.
+    let run = blocks(5, 1e-6, &mut random, |x| x + 1e-5 * x * x);
+    let bend = Bend::of(&run).unwrap();
+    assert!(bend.p < 0.05 && !bend.is_bent, "{bend:?}");
+}
+
+#[test]
+fn what_no_interval_can_be_made_of_has_none() {
+    assert_eq!(Slope::of(&[], 0.95), None);
+    let two = Slope::of(&[1.0, 3.0], 0.95).unwrap();
+    assert_eq!((two.value, two.interval()), (2.0, None));
+    assert_eq!(two.growing(), Growing::NotShown);
+    assert!(Bend::of(&[]).is_none());
+    assert!(line::fit(&[(1.0, 2.0), (1.0, 3.0)]).is_none());
+    let exact = vec![vec![(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)]; 3];
+    let bend = Bend::of(&exact).unwrap();
+    assert!((bend.f, bend.is_bent) == (None, false), "{bend:?}");
+}
+
+/// A run of two subjects whose memory grows by so many bytes with each route, plus noise.
+fn run(bytes_each: [f64; 2], noise: f64) -> Journal {
+    let mut random = Normal::with_seed(8);
+    let mut header = header(6);
+    header.growth = vec!["routes".into()];
+    header.primary = vec![GateMetric::Memory];
+    let at = |level: f64| Condition::from([("routes".to_owned(), level.to_string())]);
+    header.conditions = LEVELS.iter().rev().map(|level| at(*level)).collect();
+    let mut rows = Vec::new();
+    for block in 1..=6 {
+        for level in LEVELS {
+            for (subject, each) in header.subjects.clone().iter().zip(bytes_each) {
+                let bytes = 5e6 + each * level + noise * random.next();
+                let mut row = trial(block, subject, false, done(Some(closed(1_000.0)), None));
+                row.condition = at(level);
+                let server = ServerMetrics {
+                    rss_bytes_max: bytes as u64,
+                    ..ServerMetrics::default()
+                };
+                let Outcome::Done(reading) = &mut row.outcome else {
+                    unreachable!()
+                };
+                let probed = SystemMetrics {
+                    servers: [(subject.clone(), server)].into(),
+                    ..SystemMetrics::default()
+                };
+                **reading = Reading {
+                    probed: Some(probed),
+                    ..(**reading).clone()
+                };
+                rows.push(JournalRow::Trial(Box::new(row)));
+            }
+        }
+    }
+    Journal::new(header, rows)
+}
+
+#[test]
+fn a_runs_growth_is_found_by_subject_and_said() {
+    let found = crate::analyse(&run([1_000.0, 3_000.0], 2e4)).growth;
+    assert_eq!(found.len(), 2);
+    for (one, truth) in found.iter().zip([1_000.0, 3_000.0]) {
+        let (low, high) = one.slope.interval().unwrap();
+        assert!(low < truth && truth < high, "{one:?}");
+        assert!(high - low < 200.0, "{one:?}");
+        assert_eq!(one.growing, Growing::Rises);
+        assert_eq!((&*one.factor, one.levels.len()), ("routes", 4));
+        assert_eq!(
+            one.levels[3].level, 1_000.0,
+            "ascending, as declared or not"
+        );
+    }
+    assert_eq!(found[0].over_baseline, None);
+    let over = found[1].over_baseline.as_ref().unwrap();
+    assert!((over.difference.value - 2_000.0).abs() < 100.0);
+    let text = words::growth(&found[1]);
+    assert!(text.starts_with("balance: peak memory of all servers rises by "));
+    assert!(text.contains(" with each 1 of routes ("), "{text}");
+    assert!(text.contains(" more than direct."), "{text}");
+    assert!(text.contains("over 6 blocks"), "{text}");
+    let none = crate::analyse(&run([0.0, 0.0], 2e4)).growth;
+    let text = words::growth(&none[0]);
+    assert!(text.contains("no growth was shown"), "{text}");
+}
+
+#[test]
+fn a_block_without_a_level_and_factors_that_nobody_asked_for_are_left_out() {
+    let mut journal = run([1_000.0, 1_000.0], 1e3);
+    let is_lost = |row: &JournalRow| match row {
+        JournalRow::Trial(one) => {
+            one.block == 2 && one.subject == "balance" && one.condition["routes"] == "500"
+        }
+        _ => false,
+    };
+    journal.rows.retain(|row| !is_lost(row));
+    let found = crate::analyse(&journal).growth;
+    assert_eq!((found[0].slope.blocks, found[1].slope.blocks), (6, 5));
+    assert_eq!(
+        found[1].over_baseline.as_ref().unwrap().difference.blocks,
+        5
+    );
+    journal.header.growth.clear();
+    assert!(crate::analyse(&journal).growth.is_empty());
+}
