@@ -1,13 +1,21 @@
 //! What is said on a connection before it is left alone.
 
-use crate::exchange::Kind;
+use crate::exchange::{Kind, Times};
 use crate::http::Http;
 use crate::http::h2::{EncodedRequest, Session};
 use crate::http::session::Answer;
 use crate::job::target::{Request, Target};
 
+/// Nothing is timed.
+const UNTIMED: Times = Times {
+    intended: 0,
+    sent: 0,
+    arrived: 0,
+};
+
 /// What a connection says, the same for all of a target.
 pub(super) struct Script<'j> {
+    target: &'j Target,
     request: &'j Request,
     /// With HTTP/2.
     encoded: Option<EncodedRequest>,
@@ -40,6 +48,7 @@ impl<'j> Script<'j> {
         // `Job::validate` has seen that it can be encoded.
         let encoded = http2.then(|| EncodedRequest::of(&request.bytes, target.scheme()));
         Some(Self {
+            target,
             request,
             encoded: encoded.flatten(),
             is_silent,
@@ -48,7 +57,7 @@ impl<'j> Script<'j> {
 
     /// Begins: appends what is sent first.
     pub(super) fn begin(&self, out: &mut Vec<u8>) -> Speech {
-        let mut exchange = Http::new();
+        let mut exchange = Http::new(self.target);
         exchange.begin(self.request);
         let session = self.encoded.as_ref().map(|encoded| {
             let mut session = Box::new(Session::new(1));
@@ -72,7 +81,7 @@ impl<'j> Script<'j> {
     /// Takes bytes that arrived; what has to be sent is appended.
     pub(super) fn take(&self, speech: &mut Speech, bytes: &[u8], out: &mut Vec<u8>) -> Step {
         let Some(session) = &mut speech.session else {
-            return match speech.exchange.take(self.request, 0, bytes, |_| {}) {
+            return match speech.exchange.take(self.request, UNTIMED, bytes, |_| {}) {
                 Ok(false) => Step::More,
                 Ok(true) => self.judged(&speech.exchange),
                 Err(error) => Step::Failed(error.to_string()),
@@ -81,8 +90,13 @@ impl<'j> Script<'j> {
         let exchange = &mut speech.exchange;
         let mut step = Step::More;
         let fed = session.feed(bytes, |answer| match answer {
-            Answer::Head { status, .. } => exchange.take_head(status),
-            Answer::Body { bytes, .. } => exchange.take_content(self.request, 0, bytes, |_| {}),
+            Answer::Head { status, fields, .. } => {
+                exchange.take_head(status, fields, UNTIMED, |_| {});
+            }
+            Answer::Body { bytes, .. } => {
+                exchange.take_content(self.request, UNTIMED, bytes, |_| {});
+            }
+            Answer::Trailers { .. } => {}
             Answer::End { .. } => step = Step::Done,
             Answer::Malformed { what, .. } => step = Step::Failed(format!("the answer has {what}")),
             Answer::Reset { .. } | Answer::NotProcessed { .. } => {
