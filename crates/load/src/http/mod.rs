@@ -5,6 +5,7 @@ mod fetcher;
 pub(crate) mod h2;
 pub(crate) mod h3;
 pub(crate) mod session;
+pub(crate) mod ws;
 
 pub(crate) use exchange::Http;
 pub use fetcher::{Fetcher, FetcherError};

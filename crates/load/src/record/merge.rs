@@ -88,7 +88,9 @@ pub(crate) fn merge(
         tcp_congestion: None,
         quic: sum.quic.map(|quic| *quic),
         accept_queues: Vec::new(),
-        lasting: None,
+        lasting: sum
+            .connections
+            .map(|connections| Box::new(connections.reading)),
     })
 }
 

@@ -134,7 +134,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.opening_failed(number, "a TLS session", why.to_string());
     }
 
-    fn opening_failed(&mut self, number: usize, expected: &str, found: String) {
+    pub(super) fn opening_failed(&mut self, number: usize, expected: &str, found: String) {
         let failure = Failure::new(|e| &mut e.connect, WrongKind::Connection, expected, found);
         self.fail(number, failure);
         self.rest(number);
@@ -226,6 +226,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let connect = ns(self.worker.job.connect_timeout);
         let answer = ns(self.worker.job.timeout);
         self.give_up_links(connect);
+        self.scan_websockets(connect);
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &self.worker.conns[number];
             let has_no_answer = conn.again > 0 && self.now > conn.sent + answer;

@@ -176,6 +176,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 false => self.issue(number, self.now),
             }
         }
+        self.open_websockets(self.now);
     }
 
     fn turn_until_over(&mut self, stop: &AtomicBool) -> Result<(), LoadError> {

@@ -6,12 +6,13 @@ mod bodies;
 mod connections;
 mod corpus;
 mod heads;
-mod http2;
-mod http3;
 mod loads;
 mod memory;
 mod odd;
+mod protocols;
 mod refusals;
 mod shares;
 mod support;
 mod truth;
+
+use protocols::{http2, http3};

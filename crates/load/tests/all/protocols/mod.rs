@@ -1,0 +1,5 @@
+//! What is said on connections besides HTTP/1.1.
+
+pub mod http2;
+pub mod http3;
+mod websocket;
