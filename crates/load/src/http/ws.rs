@@ -52,8 +52,14 @@ enum Phase {
 }
 
 pub(crate) struct Session {
-    phase: Phase,
     reader: Reader,
+    /// All but what reads.
+    pub(crate) flow: Flow,
+}
+
+/// What is sent, and what has come of it.
+pub(crate) struct Flow {
+    phase: Phase,
     writer: Writer,
     seed: u64,
     settings: WebSocket,
@@ -84,12 +90,11 @@ impl Session {
         out.extend_from_slice(handshake::request_fields(&key, settings.deflate).as_bytes());
         out.extend_from_slice(b"\r\n");
         let content = content(settings.message_bytes as usize);
-        Self {
+        let flow = Flow {
             phase: Phase::Handshake {
                 key,
                 head: Vec::new(),
             },
-            reader: Reader::new(Role::Client, 0, None),
             writer: Writer::new(Role::Client, 0, None),
             seed,
             settings,
@@ -106,9 +111,52 @@ impl Session {
             next_number: 0,
             expected_number: 0,
             overhead: Overhead::default(),
+        };
+        Self {
+            reader: Reader::new(Role::Client, 0, None),
+            flow,
         }
     }
 
+    /// Takes bytes.
+    ///
+    /// # Errors
+    /// When the connection has to be given up: why.
+    pub(crate) fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        mut said: impl FnMut(Said),
+    ) -> Result<(), String> {
+        let Self { reader, flow } = self;
+        if let Phase::Handshake { key, head } = &mut flow.phase {
+            let from = head.len();
+            head.extend_from_slice(bytes);
+            let Some((behind, deflate)) = take_answer(head, from, key, flow.settings.deflate)?
+            else {
+                return Ok(());
+            };
+            bytes = &bytes[bytes.len() - behind..];
+            let longest = flow.settings.message_bytes as usize + LONGER_MAX;
+            *reader = Reader::new(Role::Client, longest, deflate);
+            flow.writer = Writer::new(Role::Client, flow.seed, deflate);
+            flow.phase = Phase::Open;
+            said(Said::Opened);
+        }
+        loop {
+            match reader.next(&mut bytes) {
+                Ok(None) => return Ok(()),
+                Ok(Some(Event::Message(kind, content))) => flow.echo(kind, content, &mut said),
+                Ok(Some(control)) => flow.control(control)?,
+                Err(error) => {
+                    flow.close(error.close_code());
+                    return Err(error.to_string());
+                }
+            }
+        }
+    }
+}
+
+impl Flow {
     /// Messages that have not come back.
     pub(crate) fn active(&self) -> u32 {
         self.active
@@ -168,70 +216,26 @@ impl Session {
         }
     }
 
-    /// Takes bytes.
-    ///
-    /// # Errors
-    /// When the connection has to be given up: why.
-    pub(crate) fn feed(
-        &mut self,
-        mut bytes: &[u8],
-        mut said: impl FnMut(Said),
-    ) -> Result<(), String> {
-        if let Phase::Handshake { key, head } = &mut self.phase {
-            let from = head.len();
-            head.extend_from_slice(bytes);
-            let Some((behind, deflate)) = take_answer(head, from, key, self.settings.deflate)?
-            else {
+    fn control(&mut self, control: Event<'_>) -> Result<(), String> {
+        match control {
+            Event::Close(code, _) => {
+                if !self.is_closing() {
+                    self.writer.close(&mut self.out, code, "");
+                }
+                self.phase = Phase::Closed(code);
+                self.is_ending = true;
                 return Ok(());
-            };
-            bytes = &bytes[bytes.len() - behind..];
-            let longest = self.settings.message_bytes as usize + LONGER_MAX;
-            self.reader = Reader::new(Role::Client, longest, deflate);
-            self.writer = Writer::new(Role::Client, self.seed, deflate);
-            self.phase = Phase::Open;
-            said(Said::Opened);
-        }
-        // The reader is lent to what it has read.
-        let mut reader = std::mem::replace(&mut self.reader, Reader::new(Role::Client, 0, None));
-        let taken = self.take(&mut reader, bytes, &mut said);
-        self.reader = reader;
-        taken
-    }
-
-    fn take(
-        &mut self,
-        reader: &mut Reader,
-        mut bytes: &[u8],
-        said: &mut impl FnMut(Said),
-    ) -> Result<(), String> {
-        loop {
-            match reader.next(&mut bytes) {
-                Ok(None) => return Ok(()),
-                Ok(Some(Event::Message(kind, content))) => self.echo(kind, content, said),
-                Ok(Some(Event::Close(code, _))) => {
-                    if !self.is_closing() {
-                        self.writer.close(&mut self.out, code, "");
-                    }
-                    self.phase = Phase::Closed(code);
-                    self.is_ending = true;
-                }
-                Ok(Some(control)) => {
-                    if let Event::Ping(payload) = control
-                        && !self.is_closing()
-                    {
-                        self.writer.pong(&mut self.out, payload);
-                    }
-                    if self.overhead.add(1) {
-                        self.close(CloseCode(1008));
-                        return Err("too many pings and pongs".to_owned());
-                    }
-                }
-                Err(error) => {
-                    self.close(error.close_code());
-                    return Err(error.to_string());
-                }
             }
+            Event::Ping(payload) if !self.is_closing() => {
+                self.writer.pong(&mut self.out, payload);
+            }
+            _ => {}
         }
+        if self.overhead.add(1) {
+            self.close(CloseCode(1008));
+            return Err("too many pings and pongs".to_owned());
+        }
+        Ok(())
     }
 
     #[inline]

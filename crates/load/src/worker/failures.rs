@@ -89,6 +89,15 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.count_error(due, Some(request), |errors| &mut errors.timeout);
     }
 
+    /// The same of connections' own messages, which were due before a time.
+    pub(super) fn give_up_turns(&mut self, before: u64) {
+        while let Some(turns) = &mut self.turns
+            && let Some(due) = turns.give_up(before)
+        {
+            self.never_sent(due);
+        }
+    }
+
     /// A request ended without an answer.
     fn fail(&mut self, number: usize, failure: Failure) {
         let now = self.worker.clock.now_ns();
@@ -264,5 +273,6 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             self.backlog.pop_front();
             self.never_sent(due);
         }
+        self.give_up_turns(self.now.saturating_sub(answer));
     }
 }

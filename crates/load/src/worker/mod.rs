@@ -213,6 +213,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     /// The recordings of the readings.
     fn into_recorders(mut self) -> Vec<Recorder> {
         self.close_quic();
+        self.close_websockets();
         self.recorders.pop();
         for recorder in &mut self.recorders {
             if let Some(open) = &mut recorder.open_loop {

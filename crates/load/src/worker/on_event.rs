@@ -252,8 +252,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     pub(super) fn free(&mut self, number: usize, now: u64) {
         self.busy = self.busy.saturating_sub(1);
         if P::OPEN {
-            self.idle.push_back(number as u32);
-            self.serve_backlog();
+            self.serve(number);
         } else {
             self.issue(number, now);
         }

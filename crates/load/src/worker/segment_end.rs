@@ -74,6 +74,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         while let Some(due) = self.backlog.pop_front() {
             self.never_sent(due);
         }
+        self.give_up_turns(u64::MAX);
         if self.window.end == u64::MAX {
             self.window.end = self.last_done.max(self.window.from + 1);
         }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use net::IoKind;
 
-use super::{Arrivals, RequestArgs, TlsArgs, Unsettled, Wait};
+use super::{Arrivals, RequestArgs, TlsArgs, TrafficArgs, Unsettled, Wait};
 use crate::units::{self, CpuRange};
 
 /// `weigh capacity`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("question").required(true).args(["objective", "concurrency"]))]
 pub struct CapacityArgs {
-    /// The URL, such as http://127.0.0.1:8080/.
+    /// The URL, such as http://127.0.0.1:8080/, or ws://127.0.0.1:8080/ for messages that come back.
     pub url: String,
     /// The objective, such as 'p99<10ms' or 'p99.9<50ms and errors<1%': limits on percentiles,
     /// mean, max, errors and achieved.
@@ -120,6 +120,8 @@ pub struct CapacityArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     // The last ones: clap would put further options under their heading.
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
 }

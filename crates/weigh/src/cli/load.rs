@@ -9,13 +9,14 @@ use load::Stage;
 use net::IoKind;
 use readings::QuicCongestion;
 
-use super::{Format, TlsArgs};
+use super::{Format, TlsArgs, TrafficArgs};
 use crate::units::{self, CpuRange, stage};
 
 /// `weigh load`. Its groups follow each other as in its help.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// The URL, such as http://127.0.0.1:8080/.
+    /// The URL, such as http://127.0.0.1:8080/, or ws://127.0.0.1:8080/ for a WebSocket that sends
+    /// back what it gets.
     #[arg(required_unless_present = "urls")]
     pub url: Option<String>,
     /// A file of requests instead, one a line: weight, method and URL; weight and method may be left
@@ -58,6 +59,8 @@ pub struct LoadArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     // The last ones: clap would put further options under their heading.
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
 }

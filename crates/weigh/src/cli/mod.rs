@@ -21,6 +21,7 @@ mod negative;
 mod plan;
 mod read;
 mod tls;
+mod traffic;
 
 pub use balance::{BalanceArgs, BalanceRequest};
 pub use bisect::{BisectArgs, BisectMetric};
@@ -35,6 +36,7 @@ pub use negative::joined;
 pub use plan::{PILOT_BLOCKS, PlanArgs, PlanFormat};
 pub use read::{ReadArgs, ReadFormat};
 pub use tls::{OriginTlsArgs, TlsArgs};
+pub use traffic::TrafficArgs;
 
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
 /// trusted.

@@ -22,7 +22,7 @@ impl Carrier {
         match self {
             Carrier::H2(session) => session.active(),
             Carrier::H3(link) => link.session.active(),
-            Carrier::WebSocket(session) => session.active(),
+            Carrier::WebSocket(session) => session.flow.active(),
         }
     }
 
@@ -30,7 +30,7 @@ impl Carrier {
         match self {
             Carrier::H2(session) => session.is_ending(),
             Carrier::H3(link) => link.session.is_ending(),
-            Carrier::WebSocket(session) => session.is_ending(),
+            Carrier::WebSocket(session) => session.flow.is_ending(),
         }
     }
 
@@ -38,7 +38,7 @@ impl Carrier {
         match self {
             Carrier::H2(session) => session.end(),
             Carrier::H3(link) => link.session.end(),
-            Carrier::WebSocket(session) => session.end(),
+            Carrier::WebSocket(session) => session.flow.end(),
         }
     }
 
@@ -58,7 +58,7 @@ impl Carrier {
                 link.session
                     .request(connection, place, &picker.frames[number])
             }
-            Carrier::WebSocket(session) => session.request(place),
+            Carrier::WebSocket(session) => session.flow.request(place),
         }
     }
 
@@ -66,7 +66,7 @@ impl Carrier {
         match self {
             Carrier::H2(session) => session.cancel(place),
             Carrier::H3(link) => link.session.cancel(&mut link.client.connection, place),
-            Carrier::WebSocket(session) => session.cancel(place),
+            Carrier::WebSocket(session) => session.flow.cancel(place),
         }
     }
 }

@@ -130,7 +130,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
         let link = &mut self.links[number];
         let out = match &mut link.session {
             Some(Carrier::H2(session)) => &mut session.out,
-            Some(Carrier::WebSocket(session)) => &mut session.out,
+            Some(Carrier::WebSocket(session)) => &mut session.flow.out,
             _ => return,
         };
         if let Some(id) = link.id

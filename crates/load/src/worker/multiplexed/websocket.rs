@@ -7,7 +7,7 @@ use net::ws::CloseCode;
 use net::{Buf, Io};
 use readings::WrongKind;
 
-use super::{Carrier, LinkState};
+use super::{Carrier, Link, LinkState};
 use crate::exchange::Kind;
 use crate::exchange::conn::State;
 use crate::http::ws::{Said, Session};
@@ -16,6 +16,7 @@ use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
 use crate::worker::Worker;
+use crate::worker::backlog::Turns;
 use crate::worker::failures::{CLOSED, Failure};
 use crate::worker::segment::SegmentRun;
 
@@ -32,6 +33,35 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
         matches!(target.traffic, Traffic::WebSocket(_))
     }
 
+    /// The turns of a target's connections, where due messages belong to them.
+    pub(in crate::worker) fn turns(&self, target: usize) -> Option<Box<Turns>> {
+        match self.job.targets[target].traffic {
+            Traffic::WebSocket(websocket) if websocket.paced_by_connection => {}
+            _ => return None,
+        }
+        let own = |link: &Link| link.target == target;
+        let first = self.links.iter().position(own)?;
+        let count = self.links.iter().filter(|link| own(link)).count();
+        Some(Box::new(Turns::new(first, count, self.job.threads)))
+    }
+
+    /// Says that the load is over on the WebSockets that are open.
+    pub(in crate::worker) fn close_websockets(&mut self) {
+        let mut are_any = false;
+        for number in 0..self.links.len() {
+            if let Some(Carrier::WebSocket(session)) = &mut self.links[number].session {
+                session.flow.close(CloseCode::NORMAL);
+                self.dirty(number);
+                are_any = true;
+            }
+        }
+        if are_any {
+            self.flush_links();
+            // What fails now harms nobody.
+            let _ = self.io.poll(Some(0));
+        }
+    }
+
     /// Closes a link whose messages that were not sent go on waiting.
     fn close_link_but_wait(&mut self, number: usize) {
         let waiting = std::mem::take(&mut self.links[number].waiting);
@@ -42,7 +72,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     /// Bytes on a connection whose target has no segment now: pings, and the end. Returns whether it
     /// goes on.
     pub(super) fn websocket_at_rest(session: &mut Session, bytes: &[u8]) -> bool {
-        session.feed(bytes, |_| {}).is_ok() && session.closed().is_none()
+        session.feed(bytes, |_| {}).is_ok() && session.flow.closed().is_none()
     }
 }
 
@@ -63,7 +93,13 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// The connection is open, its TLS too: the handshake follows.
     pub(super) fn websocket_connected(&mut self, number: usize) {
         let worker = &mut *self.worker;
-        worker.recorders[self.recorder].connects += 1;
+        let is_inside = self.window.contains(worker.clock.now_ns());
+        let recorder = &mut worker.recorders[self.recorder];
+        recorder.connects += 1;
+        let id = worker.links[number].id;
+        if let Some(handshake) = id.and_then(|id| worker.io.handshake(id)) {
+            recorder.handshake(handshake, is_inside);
+        }
         let target = worker.links[number].target;
         let settings = &worker.job.targets[target];
         let Traffic::WebSocket(websocket) = settings.traffic else {
@@ -97,7 +133,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         };
         let mut heard = std::mem::take(&mut worker.heard);
         let fed = session.feed(worker.io.bytes(buf), |said| heard.push(said));
-        if !session.out.is_empty() {
+        if !session.flow.out.is_empty() {
             worker.dirty(number);
         }
         for said in heard.drain(..) {
@@ -115,7 +151,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let Some(Carrier::WebSocket(session)) = &self.worker.links[number].session else {
             return;
         };
-        if let Some(code) = session.closed() {
+        if let Some(code) = session.flow.closed() {
             self.worker.flush_links();
             let code = code.map_or_else(|| "without a code".to_owned(), |code| code.0.to_string());
             let how = format!("close {code}");
@@ -201,7 +237,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     pub(super) fn websocket_lost(&mut self, number: usize, how: &str, found: &str) {
         let now = self.worker.clock.now_ns();
         let link = &mut self.worker.links[number];
-        let retires = matches!(&link.session, Some(Carrier::WebSocket(one)) if one.is_ending())
+        let retires = matches!(&link.session, Some(Carrier::WebSocket(one)) if one.flow.is_ending())
             && link.retires_at.take().is_some();
         let is_own = link.target == self.target;
         if !retires {
@@ -252,8 +288,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let Some(Carrier::WebSocket(session)) = &mut link.session else {
             return;
         };
-        if session.is_ending() && session.active() == 0 && link.retires_at.is_none() {
-            session.close(CloseCode::NORMAL);
+        if session.flow.is_ending() && session.flow.active() == 0 && link.retires_at.is_none() {
+            session.flow.close(CloseCode::NORMAL);
             link.retires_at = Some(now + CLOSE_NS);
             self.worker.dirty(number);
         }

@@ -178,7 +178,7 @@ fn echoes_that_are_wrong_are_told_apart() {
     let other_kind = answers(|held| held[2].0 = MessageKind::Binary);
     assert_eq!(counts(&other_kind), (19, 1, 0, 0, 0));
 
-    let shorter = answers(|held| drop(held[11].1.pop()));
+    let shorter = answers(|held| held[11].1.truncate(31));
     assert_eq!(counts(&shorter), (19, 1, 0, 0, 0));
     assert_eq!(shorter.wrong[0].kind, readings::WrongKind::Length);
 }
@@ -242,8 +242,10 @@ fn a_connection_is_retired_with_a_close_frame() {
         assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
         assert_eq!(reading.requests, 200);
         let seen = seen.lock().unwrap();
-        assert!((18..=20).contains(&seen.len()), "{seen:?}");
-        assert!(seen.iter().all(|one| *one == (10, Some(1000))), "{seen:?}");
+        // At its end the load closes what is open.
+        let retired = seen.iter().filter(|one| **one == (10, Some(1000)));
+        assert!((18..=20).contains(&retired.count()), "{seen:?}");
+        assert!(seen.iter().all(|one| one.0 <= 10 && one.1 == Some(1000)));
         let lasting = lasting(&reading);
         assert_eq!(lasting.ends[0].how, "retired");
         assert_eq!(lasting.cut(), 0);
