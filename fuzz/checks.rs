@@ -9,9 +9,12 @@ use net::h3;
 use net::http::{HttpError, Progress, Request, RequestParser, ResponseParser};
 use net::proxy_protocol::{self, Header, Parsed};
 
+#[path = "grpc_checks.rs"]
+mod grpc_checks;
 #[path = "ws_checks.rs"]
 mod ws_checks;
 
+pub use grpc_checks::grpc;
 pub use ws_checks::websocket;
 
 /// How many ways of cutting the bytes are tried.
@@ -27,7 +30,7 @@ pub enum Cuts {
 pub type Check = fn(&[u8], Cuts);
 
 /// The checks by name, which is also that of the fuzz target and of the folder of its corpus.
-pub const CHECKS: [(&str, Check); 7] = [
+pub const CHECKS: [(&str, Check); 8] = [
     ("proxy_protocol", proxy_protocol),
     ("response", response),
     ("request", request),
@@ -35,6 +38,7 @@ pub const CHECKS: [(&str, Check); 7] = [
     ("http2", http2),
     ("http3", http3),
     ("websocket", websocket),
+    ("grpc", grpc),
 ];
 
 /// The bytes are the start of a client's connection on which a PROXY protocol header is expected.

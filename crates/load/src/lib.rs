@@ -18,12 +18,13 @@ mod run;
 mod worker;
 
 pub use crawl::{CrawlError, CrawlLimit, CrawlLimits, Page, Site, crawl, page_links};
-pub use http::{Fetcher, FetcherError};
+pub use http::{CallError, Fetcher, FetcherError, call};
 pub use job::expect::{BodyRule, Expect, StatusRule};
 pub use job::target::{Choice, Http2, Http3, ProxyHeader, ProxyVersion, Request, Target};
 pub use job::traffic::{CallKind, EventFormat, Events, Grpc, Traffic, WebSocket, WebSocketRole};
 pub use job::{
-    Arrivals, Job, JobError, Part, ROW_MIN, Segment, Stage, Stop, TimestampSource, Wait,
+    Arrivals, CALL_BYTES_MAX, Job, JobError, Part, ROW_MIN, Segment, Stage, Stop, TimestampSource,
+    Wait,
 };
 pub use prepare::{PrepareError, ReferenceError, Varying, prepare};
 pub use progress::{LoadError, Progress};

@@ -10,10 +10,11 @@ use net::Address;
 use net::fetch::FetchError;
 use readings::NO_PORT;
 
-use crate::http::{Fetcher, FetcherError};
+use crate::http::{self, CallError, Fetcher, FetcherError};
 use crate::job::Job;
 use crate::job::expect::{BodyRule, Expect, StatusRule};
 use crate::job::target::{Request, Target};
+use crate::job::traffic::Traffic;
 
 /// Largest body that answers are compared with byte by byte.
 const REFERENCE_BYTES_MAX: usize = 64 << 20;
@@ -60,6 +61,9 @@ pub enum ReferenceError {
         "answers with status {0}, which is no success; give --expect-status {0} if that is intended"
     )]
     Status(u16),
+    /// A gRPC call that does not succeed.
+    #[error("does not succeed: {0}")]
+    Call(#[from] CallError),
     /// Bodies that should be the same differ.
     #[error(
         "should have the same body each time, but its bodies differ; if that is intended, set \
@@ -96,7 +100,7 @@ fn retry_without_port<T>(
     }
 }
 
-fn describe_fetch(error: &FetchError) -> String {
+pub(crate) fn describe_fetch(error: &FetchError) -> String {
     match error {
         FetchError::Io(error) => describe_connect_error(error),
         other => other.to_string(),
@@ -161,11 +165,18 @@ fn fetch_unless_stopped(
     let (address, request) = (target.address.clone(), target.requests[number].clone());
     let mut preamble = Vec::new();
     target.preamble(number as u64, &mut preamble);
-    let fetcher = Fetcher::new(target.http(), target.tls.as_ref(), request.bytes.clone())?;
+    let fetcher = Fetcher::new(
+        target.http(),
+        target.tls.as_ref(),
+        target.wire(&request).into_owned(),
+    )?;
+    let is_call = matches!(target.traffic, Traffic::Grpc(_));
     let (sender, receiver) = mpsc::channel();
     net::os::start_thread("which asks for the reference answer", move || {
         // There is no receiver after a stop.
-        let _ = sender.send(reference(&address, &fetcher, &preamble, &request, limit));
+        let _ = sender.send(reference(
+            &address, &fetcher, &preamble, &request, is_call, limit,
+        ));
     })?;
     loop {
         match receiver.recv_timeout(STOP_CHECK) {
@@ -183,6 +194,7 @@ fn reference(
     fetcher: &Fetcher,
     preamble: &[u8],
     request: &Request,
+    is_call: bool,
     limit: Duration,
 ) -> Result<(Expect, bool), ReferenceError> {
     let mut bodies = Vec::new();
@@ -190,6 +202,9 @@ fn reference(
     for _ in 0..FETCHES {
         let fetch = || fetcher.fetch(address, preamble, limit, REFERENCE_BYTES_MAX);
         let answer = retry_without_port(fetch, limit)?;
+        if is_call {
+            http::messages(&answer)?;
+        }
         if expect.status == StatusRule::Success {
             if !(200..400).contains(&answer.status) {
                 return Err(ReferenceError::Status(answer.status));

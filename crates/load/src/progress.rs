@@ -48,6 +48,8 @@ pub enum Progress {
         requests: u64,
         /// Failures.
         errors: u64,
+        /// Messages of exchanges that last.
+        messages: u64,
     },
     /// A row is over, on all threads (only if the job asks for rows).
     Row(Box<Row>),

@@ -9,7 +9,7 @@ use readings::LoadReading;
 use tls::{ClientTls, Secure};
 
 use crate::barrier::Barrier;
-use crate::exchange::Kind;
+use crate::exchange::{Kind, Lasting};
 use crate::http::Http;
 use crate::job::Job;
 use crate::job::target::Target;
@@ -66,6 +66,12 @@ fn run_on(
     report: &mut dyn FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
     let barrier = Arc::new(Barrier::new(job.threads));
+    let work = match (io, job.targets.iter().all(|one| one.traffic.is_answers())) {
+        (IoKind::Uring, true) => work::<Uring, Http>,
+        (IoKind::Epoll, true) => work::<Epoll, Http>,
+        (IoKind::Uring, false) => work::<Uring, Lasting>,
+        (IoKind::Epoll, false) => work::<Epoll, Lasting>,
+    };
     let (sender, receiver) = mpsc::channel();
     let mut failure = None;
     let threads: Vec<_> = (0..job.threads)
@@ -75,10 +81,7 @@ fn run_on(
             let started = net::os::start_thread("of the load", move || {
                 let barrier = own_barrier;
                 let guard = AbortOnDrop(&barrier);
-                let result = match io {
-                    IoKind::Uring => work::<Uring, Http>(&job, thread, &barrier, &stop, sender),
-                    IoKind::Epoll => work::<Epoll, Http>(&job, thread, &barrier, &stop, sender),
-                };
+                let result = work(&job, thread, &barrier, &stop, sender);
                 if result.is_ok() {
                     std::mem::forget(guard);
                 }

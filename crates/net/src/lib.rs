@@ -14,7 +14,7 @@ pub mod os;
 pub mod proxy_protocol;
 
 pub use address::{Address, AddressError, UnixPath, UnixPathError};
-pub use http::{FieldSection, fetch, h2, h3, ws};
+pub use http::{FieldSection, fetch, grpc, h2, h3, ws};
 #[cfg(feature = "simulated")]
 pub use io::simulated;
 pub use io::{

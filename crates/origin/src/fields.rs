@@ -3,15 +3,19 @@
 use net::FieldSection;
 use net::http::Request;
 
-/// A request whose head was checked.
+/// A request whose head was checked. The protocol of an extended CONNECT (RFC 8441) is its field
+/// `:protocol`.
 pub(crate) fn request(head: &FieldSection) -> Request {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let protocol = head.protocol().map(|value| (&b":protocol"[..], value));
+    let protocol = protocol.into_iter();
     Request {
         method: text(head.method()),
         target: text(head.path()),
         keep_alive: true,
-        fields: head
-            .fields()
+        is_http_1_0: false,
+        fields: protocol
+            .chain(head.fields())
             .map(|(name, value)| (text(name), text(value)))
             .collect(),
         body_bytes: 0,
@@ -27,7 +31,7 @@ pub(crate) fn answer_fields(head: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
     each(b":status", status.unwrap_or("500").as_bytes());
     for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
         let name = name.to_ascii_lowercase();
-        if name != "connection" {
+        if !matches!(name.as_str(), "connection" | "transfer-encoding") {
             each(name.as_bytes(), value.as_bytes());
         }
     }

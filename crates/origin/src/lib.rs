@@ -8,6 +8,7 @@ mod body;
 mod fields;
 mod h2;
 mod h3;
+mod lasting;
 mod pages;
 mod server;
 

@@ -3,6 +3,7 @@
 use net::http::{Request, may_have_content};
 
 use crate::body::Body;
+use crate::lasting::{Plan, Refusal, parse_time};
 
 /// The body of `/`: 13 bytes.
 pub(crate) const HELLO: &[u8] = b"Hello, world!";
@@ -10,6 +11,8 @@ pub(crate) const HELLO: &[u8] = b"Hello, world!";
 /// Largest body that `/bytes/N` makes.
 pub(crate) const BYTES_MAX: usize = 64 << 20;
 
+/// The longest delay, ns.
+const DELAY_MAX_NS: f64 = 60e9;
 /// Most iterations of `/burn/N`.
 const BURN_MAX: u64 = 1_000_000_000;
 /// Bytes after which the text of bodies repeats: 26 lines.
@@ -29,6 +32,8 @@ pub(crate) enum Page {
     Asked(Asked),
     /// The small body after a delay.
     Delayed(Delay),
+    /// An exchange that lasts.
+    Lasting(Plan),
 }
 
 /// What a request asks a thread for.
@@ -38,6 +43,8 @@ pub(crate) enum Asked {
     Stats,
     /// The histogram of actual delays, as the origin recorded them.
     Delays,
+    /// The histogram of how late messages were written.
+    Lateness,
     /// To block for so many milliseconds, and then answer.
     Stall(u64),
 }
@@ -59,12 +66,12 @@ impl Delay {
     fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split('/').collect();
         match words.as_slice() {
-            ["constant", time] => Some(Delay::Constant(time_ns(time)?)),
-            ["exponential", mean] => Some(Delay::Exponential(time_ns(mean)? as f64)),
+            ["constant", time] => Some(Delay::Constant(delay_ns(time)?)),
+            ["exponential", mean] => Some(Delay::Exponential(delay_ns(mean)? as f64)),
             ["bimodal", most, some, percent] => {
                 let share = percent.parse::<f64>().ok()? / 100.0;
                 let fits = (0.0..=1.0).contains(&share);
-                fits.then_some(Delay::Bimodal(time_ns(most)?, time_ns(some)?, share))
+                fits.then_some(Delay::Bimodal(delay_ns(most)?, delay_ns(some)?, share))
             }
             _ => None,
         }
@@ -86,17 +93,8 @@ impl Delay {
     }
 }
 
-/// `1ms`, `250us` or `2s` in nanoseconds; at most a minute.
-fn time_ns(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return None,
-    };
-    let ns = digits.parse::<f64>().ok()? * unit;
-    (0.0..=60e9).contains(&ns).then_some(ns as u64)
+fn delay_ns(text: &str) -> Option<u64> {
+    parse_time(text, DELAY_MAX_NS)
 }
 
 /// Finds the page of a request.
@@ -123,6 +121,15 @@ pub(crate) fn page(request: &Request) -> Page {
     }
     if path == "/.weigh/delays" {
         return Page::Asked(Asked::Delays);
+    }
+    if path == "/.weigh/lateness" {
+        return Page::Asked(Asked::Lateness);
+    }
+    if let Some(plan) = Plan::of(request) {
+        return match plan {
+            Ok(plan) => Page::Lasting(plan),
+            Err(refusal) => Page::Own(refused(&refusal, head_only, ConnectionReuse::of(request))),
+        };
     }
     if let Some(ms) = path.strip_prefix("/.weigh/stall/") {
         return match ms.parse() {
@@ -300,6 +307,25 @@ impl ConnectionReuse {
     }
 }
 
+/// The answer to a request that is refused.
+fn refused(refusal: &Refusal, head_only: bool, persist: ConnectionReuse) -> Vec<u8> {
+    let body = format!("{}\n", refusal.text);
+    let mut bytes = answer(
+        refusal.status,
+        "text/plain",
+        body.as_bytes(),
+        head_only,
+        persist,
+    );
+    if refusal.status == 426 {
+        // Which versions there are (RFC 6455 4.4).
+        let first = memchr::memmem::find(&bytes, b"\r\n").map_or(0, |at| at + 2);
+        let field = *b"Sec-WebSocket-Version: 13\r\n";
+        bytes.splice(first..first, field);
+    }
+    bytes
+}
+
 /// The bytes of an answer.
 pub(crate) fn answer(
     status: u16,
@@ -323,6 +349,7 @@ fn head(status: u16, kind: &str, length: usize, persist: ConnectionReuse) -> Vec
         304 => "Not Modified",
         400 => "Bad Request",
         404 => "Not Found",
+        426 => "Upgrade Required",
         500 => "Internal Server Error",
         502 => "Bad Gateway",
         503 => "Service Unavailable",

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,108 +18,18 @@ use net::{
 use readings::{Histogram, QuicCongestion};
 use tls::{Secure, ServerTls};
 
-use crate::h2::{H2Page, H2Request, H2Server};
+use crate::h2::{H2Incoming, H2Page, H2Server};
 use crate::pages::{Asked, BYTES_MAX, ConnectionReuse, HELLO, StreamPage, answer};
+use counters::{Counters, merged, stats};
 use held::{AnswerKey, AnswerTo};
+use lasting::{Exchanges, Mailbox};
 use quic_clients::QuicClients;
 use sockets::Sockets;
 use stream_pages::StreamPages;
 
-/// How to run an origin.
-#[derive(Clone, Debug)]
-pub struct OriginOptions {
-    /// Address to listen on; port 0 takes a free one.
-    pub listen: SocketAddr,
-    /// Number of threads.
-    pub threads: usize,
-    /// The event loop to use.
-    pub io: IoKind,
-    /// Length of the queue of connections that wait to be accepted.
-    pub backlog: i32,
-    /// Most connections open at one time, per thread.
-    pub connections: u32,
-    /// Whether threads poll without sleeping, with kernel timestamps of requests: each takes a
-    /// whole CPU and sees requests within a microsecond, and its histogram of delays includes those
-    /// of the thread itself.
-    pub spin: bool,
-    /// TLS on all connections.
-    pub tls: Option<ServerTls>,
-    /// Without TLS, whether clients have to begin with the preface of HTTP/2 (prior knowledge).
-    /// Otherwise they may speak HTTP/1.1 too.
-    pub http2_only: bool,
-    /// HTTP/3 on the same port of UDP. Needs TLS.
-    pub http3: bool,
-    /// The congestion control of HTTP/3; `None` for the one that matches TCP's in the network
-    /// namespace in which the origin runs.
-    pub quic_congestion: Option<QuicCongestion>,
-}
-
-impl Default for OriginOptions {
-    /// One thread on a free port of 127.0.0.1, without TLS.
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            threads: 1,
-            io: IoKind::best(),
-            backlog: 1024,
-            connections: 64,
-            spin: false,
-            tls: None,
-            http2_only: false,
-            http3: false,
-            quic_congestion: None,
-        }
-    }
-}
-
-/// Why an origin does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum OriginError {
-    /// It cannot listen.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
-    /// Its event loop cannot be opened.
-    #[error("cannot open an event loop: {0}")]
-    Loop(#[source] io::Error),
-    /// A thread cannot be started.
-    #[error(transparent)]
-    Thread(#[from] net::os::StartThreadError),
-    /// HTTP/3 without TLS, or with TLS that QUIC cannot use.
-    #[error("cannot serve HTTP/3: {0}")]
-    Quic(String),
-}
-
-/// A thread of an origin ended before it was asked to. Its listening socket is closed.
-#[derive(Debug, thiserror::Error)]
-pub enum ThreadEnded {
-    #[error("a thread of the origin ended, as its event loop failed: {0}")]
-    Loop(#[source] io::Error),
-    #[error("a thread of the origin panicked; this is a defect of the program")]
-    Panic,
-}
-
-/// Counts since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Stats {
-    /// Connections accepted.
-    pub connections: u64,
-    /// Requests answered.
-    pub requests: u64,
-}
-
-#[derive(Default)]
-struct Counters {
-    connections: AtomicU64,
-    requests: AtomicU64,
-    /// The `errno` of the last accept that failed; 0 if none has failed since it was last read.
-    accept_errno: AtomicI32,
-    /// Actual delays, updated once per turn of the loop.
-    delays: Mutex<Histogram>,
-}
+pub use counters::Stats;
+pub(crate) use lasting::LastingId;
+pub use options::{OriginError, OriginOptions, ThreadEnded};
 
 /// A running origin; dropping it stops it.
 pub struct Origin {
@@ -147,6 +57,8 @@ impl Origin {
         let (address, listeners) = sockets::open(options)?;
         let stop = Arc::new(AtomicBool::new(false));
         let counters: Vec<Arc<Counters>> = listeners.iter().map(|_| Arc::default()).collect();
+        let mailboxes: Vec<Mailbox> = listeners.iter().map(|_| Mailbox::default()).collect();
+        let mailboxes = Arc::new(mailboxes);
         let (opened, failures) = std::sync::mpsc::channel();
         let mut origin = Origin {
             address,
@@ -157,14 +69,16 @@ impl Origin {
         // On an error, dropping the origin stops the threads that did start.
         for (number, sockets) in listeners.into_iter().enumerate() {
             let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
-            let options = options.clone();
+            let (options, mailboxes) = (options.clone(), mailboxes.clone());
             let work = move || match options.io {
                 IoKind::Uring => {
                     let worker = Worker::<Secure<Uring>>::open(&options, sockets, number, all);
+                    let worker = worker.map(|worker| worker.with_mailboxes(mailboxes));
                     run_worker(worker, &opened, &stop, options.spin)
                 }
                 IoKind::Epoll => {
                     let worker = Worker::<Secure<Epoll>>::open(&options, sockets, number, all);
+                    let worker = worker.map(|worker| worker.with_mailboxes(mailboxes));
                     run_worker(worker, &opened, &stop, options.spin)
                 }
             };
@@ -221,19 +135,6 @@ impl Drop for Origin {
     }
 }
 
-fn stats(counters: &[Arc<Counters>]) -> Stats {
-    let sum = |f: fn(&Counters) -> &AtomicU64| {
-        counters
-            .iter()
-            .map(|c| f(c).load(Ordering::Relaxed))
-            .sum::<u64>()
-    };
-    Stats {
-        connections: sum(|c| &c.connections),
-        requests: sum(|c| &c.requests),
-    }
-}
-
 /// Runs a thread's worker, after it has said whether it could be made.
 fn run_worker<I: Io>(
     worker: io::Result<Worker<I>>,
@@ -241,6 +142,8 @@ fn run_worker<I: Io>(
     stop: &AtomicBool,
     spin: bool,
 ) -> io::Result<()> {
+    // Messages are due to the microsecond.
+    os::sharpen_timers();
     match worker {
         Ok(mut worker) => {
             // The receiver is gone if another thread could not begin.
@@ -278,11 +181,15 @@ struct Client {
     body_left: usize,
     /// Bytes passed to the event loop since the send queue was last empty.
     unsent: usize,
+    /// An exchange that lasts, on the connection itself; [`Self::is_held`] until its end.
+    exchange: Option<LastingId>,
     /// Whether an answer is delayed. Later requests wait for it: answers keep the order of requests.
     is_held: bool,
     /// Whether reading is paused until earlier answers are sent.
     is_paused: bool,
-    /// The same of a client that speaks HTTP/2.
+    /// Whether its bytes belong to [`Self::exchange`].
+    is_tunnel: bool,
+    /// The same of a client that speaks HTTP/2, or whose bytes belong to an exchange.
     is_choked: bool,
     /// Bytes received during the pause, not parsed yet.
     unparsed: Vec<u8>,
@@ -302,8 +209,8 @@ struct Worker<I: Io> {
     stream_block: Option<Bytes>,
     /// Bytes of all pages that are cached.
     page_bytes: usize,
-    /// Requests of the bytes that are being read.
-    h2_requests: Vec<H2Request>,
+    /// What came in the bytes that are being read.
+    h2_incoming: Vec<H2Incoming>,
     number: usize,
     all: Vec<Arc<Counters>>,
     /// The number of open connections, without those that linger, and its limit.
@@ -315,6 +222,7 @@ struct Worker<I: Io> {
     /// Delayed answers: when each is due, and when its request arrived, ns.
     held: BinaryHeap<Reverse<(u64, u64, AnswerKey)>>,
     delays: Histogram,
+    exchanges: Exchanges,
     random: fastrand::Rng,
     /// Whether clients without TLS have to speak HTTP/2.
     http2_only: bool,
@@ -331,8 +239,8 @@ impl<I: Io> Worker<Secure<I>> {
         all: Vec<Arc<Counters>>,
     ) -> io::Result<Self> {
         let io_options = IoOptions {
-            // The UDP socket.
-            outgoing: u32::from(datagrams.is_some()),
+            // The UDP socket, and the bell of the thread's mailbox.
+            outgoing: u32::from(datagrams.is_some()) + 1,
             accepted: options.connections.saturating_add(LINGERING_MAX),
             buffers: 256,
             buffers_max: 0,
@@ -375,7 +283,7 @@ impl<I: Io> Worker<I> {
             block: None,
             stream_block: None,
             page_bytes: 0,
-            h2_requests: Vec::new(),
+            h2_incoming: Vec::new(),
             number,
             all,
             open: 0,
@@ -385,6 +293,7 @@ impl<I: Io> Worker<I> {
             requests: 0,
             held: BinaryHeap::new(),
             delays: Histogram::new(),
+            exchanges: Exchanges::default(),
             random: fastrand::Rng::new(),
             http2_only: false,
             quic: None,
@@ -410,15 +319,25 @@ impl<I: Io> Worker<I> {
 
     fn run(&mut self, stop: &AtomicBool, spin: bool) -> io::Result<()> {
         while !stop.load(Ordering::Relaxed) {
-            let wait = if spin { 0 } else { self.wait() };
+            let has_written = self.has_written();
+            let wait = match spin || has_written {
+                true => 0,
+                false => self.wait(),
+            };
             #[cfg(test)]
             tests::meet_fault()?;
             self.io.poll(Some(wait))?;
+            if has_written {
+                self.record_lateness();
+            }
             while let Some(event) = self.io.next_event() {
                 self.handle(event);
             }
             if !self.held.is_empty() {
                 self.answer_due();
+            }
+            if self.exchanges.next_ns().is_some() {
+                self.turn_exchanges();
             }
             if self.quic.is_some() {
                 self.turn_quic();
@@ -436,7 +355,8 @@ impl<I: Io> Worker<I> {
     fn wait(&self) -> u64 {
         let held = self.held.peek().map(|Reverse((due, _, _))| *due);
         let quic = self.quic.as_ref().and_then(|quic| quic.next_ns());
-        match held.into_iter().chain(quic).min() {
+        let lasting = self.exchanges.next_ns();
+        match held.into_iter().chain(quic).chain(lasting).min() {
             None => TURN_NS,
             Some(due) => due.saturating_sub(os::now_ns()).min(TURN_NS),
         }
@@ -487,13 +407,9 @@ impl<I: Io> Worker<I> {
     }
 
     fn publish(&mut self) {
-        if self.delays.count() > 0
-            && let Ok(mut shared) = self.all[self.number].delays.lock()
-        {
-            shared.merge(&self.delays);
-            self.delays.clear();
-        }
+        self.publish_exchanges();
         let own = &self.all[self.number];
+        counters::publish(&mut self.delays, &own.delays);
         own.connections.store(self.connections, Ordering::Relaxed);
         own.requests.store(self.requests, Ordering::Relaxed);
     }
@@ -520,6 +436,7 @@ impl<I: Io> Worker<I> {
                 if let Some(quic) = &mut self.quic {
                     quic.readable(conn);
                 }
+                self.take_letters(conn);
             }
             Event::Connected { .. } | Event::ConnectFailed { .. } => {}
         }
@@ -532,7 +449,9 @@ impl<I: Io> Worker<I> {
         }
         let client = &mut self.clients[conn.slot()];
         client.unsent = 0;
-        if client.body_left > 0 || client.is_paused || client.is_half_closed {
+        if client.is_held {
+            self.unblock(conn);
+        } else if client.body_left > 0 || client.is_paused || client.is_half_closed {
             self.continue_answers(conn);
         }
         let client = &self.clients[conn.slot()];
@@ -549,7 +468,16 @@ impl<I: Io> Worker<I> {
     /// Does what a request asks for. Returns the content of the answer, after its type.
     fn find_out(&mut self, asked: Asked) -> (&'static str, String) {
         match asked {
-            Asked::Delays => ("text/plain", self.all_delays().to_base64()),
+            Asked::Delays => {
+                self.publish();
+                let all = merged(&self.all, |own| &own.delays);
+                ("text/plain", all.to_base64())
+            }
+            Asked::Lateness => {
+                self.publish();
+                let all = merged(&self.all, |own| &own.lateness);
+                ("text/plain", all.to_base64())
+            }
             Asked::Stall(ms) => {
                 std::thread::sleep(Duration::from_millis(ms));
                 ("text/plain", "stood still\n".to_owned())
@@ -561,23 +489,14 @@ impl<I: Io> Worker<I> {
             }
         }
     }
-
-    /// The actual delays of all threads.
-    fn all_delays(&mut self) -> Histogram {
-        self.publish();
-        let mut sum = Histogram::new();
-        for counters in &self.all {
-            if let Ok(own) = counters.delays.lock() {
-                sum.merge(&own);
-            }
-        }
-        sum
-    }
 }
 
 mod closing;
+mod counters;
 mod held;
 mod http1;
+mod lasting;
+mod options;
 mod quic_clients;
 mod sockets;
 mod stream_pages;

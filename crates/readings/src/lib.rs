@@ -37,7 +37,7 @@ pub use load::{
     ExchangeEnd, FIRST_ANSWER, Fairness, HostReading, LATE_S, LagBase, LastingReading, LoadReading,
     LoadRow, NO_PORT, Negotiated, Offered, Pacing, Pause, Peaks, QuicCongestion, QuicReading,
     RATE_MAX_PER_S, RequestReading, START_LATE_US, Silence, Slice, StageReading, StatusCount,
-    ThreadReading, TlsReading, TrafficKind, Wrong, WrongKind, is_same_congestion,
+    ThreadReading, TlsReading, TrafficKind, Wrong, WrongKind, count_end, is_same_congestion,
 };
 pub use machine::{
     Access, BottleneckReading, BottleneckSample, CPU_TICK_S, Change, ContainerSource, CpuSample,

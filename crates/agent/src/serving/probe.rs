@@ -53,6 +53,7 @@ impl Probe {
                             status: 0,
                             fields: Vec::new(),
                             body,
+                            trailers: Vec::new(),
                         }
                     })
                 }

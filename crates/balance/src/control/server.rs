@@ -9,10 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use net::os::start_thread;
+use net::os::{Waker, start_thread};
 use net::wait::{Watch, wait};
-
-use crate::engine::shared::waker::Waker;
 
 /// Concurrent connections. With so many, a new one takes the place of an idle one.
 const IN_FLIGHT_MAX: usize = 8;

@@ -35,7 +35,7 @@ use health_checker::HealthChecker;
 pub(crate) use restarts::restart_on_panic;
 use shared::events::Event;
 use shared::{ListeningCount, Shared};
-pub use shared::{events, notices, state, waker};
+pub use shared::{events, notices, state};
 use threads::tls_setup::WorkerTls;
 use threads::{Copies, WorkerSpec};
 

@@ -2,8 +2,8 @@
 
 use net::ConnId;
 
-use super::Kind;
-use crate::job::target::Request;
+use super::{Kind, Times};
+use crate::job::target::{Request, Target};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -57,7 +57,7 @@ pub(crate) struct Conn<K> {
 }
 
 impl<K: Kind> Conn<K> {
-    pub(crate) fn new(link: Option<u32>) -> Self {
+    pub(crate) fn new(target: &Target, link: Option<u32>) -> Self {
         Self {
             id: None,
             state: State::Closed,
@@ -74,7 +74,7 @@ impl<K: Kind> Conn<K> {
             request: 0,
             answers: 0,
             link,
-            exchange: K::new(),
+            exchange: K::new(target),
         }
     }
 
@@ -96,6 +96,16 @@ impl<K: Kind> Conn<K> {
         self.state = State::Waiting;
         if self.again == 0 {
             self.sent = now;
+        }
+    }
+
+    /// The times of what arrived on it at this one.
+    #[inline]
+    pub(crate) fn times(&self, arrived: u64) -> Times {
+        Times {
+            intended: self.intended,
+            sent: self.sent,
+            arrived,
         }
     }
 

@@ -4,30 +4,103 @@
 //! messages, an end and a judgement. What the bytes of a place mean is its [`Kind`], a parameter of
 //! the worker: no kind pays for another. All else is common to the kinds.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
-use readings::{HttpVersion, Wrong};
+use readings::{HttpVersion, LagBase, Wrong};
 
-use crate::job::target::Request;
+use crate::http::session::Fields;
+use crate::job::target::{Request, Target};
 
 pub(crate) mod conn;
+mod lasting;
+#[allow(dead_code, reason = "the kinds with messages follow")]
+pub(crate) mod sequence;
+#[allow(dead_code, reason = "the kinds with messages follow")]
+pub(crate) mod stamp;
 
-/// When a message was due, ns of the worker's clock; `None` if its time of arrival is all that is
-/// known.
-pub(crate) type Due = Option<u64>;
+pub(crate) use lasting::Lasting;
+
+/// The times of an exchange and of bytes of it, ns of the worker's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// When the exchange was due. In open loops the due times of its messages count from there,
+    /// whatever delayed it.
+    pub(crate) intended: u64,
+    /// When its request was handed to the kernel.
+    pub(crate) sent: u64,
+    /// When the bytes arrived; of an end, when it was noticed.
+    pub(crate) arrived: u64,
+}
+
+/// When a message was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// ns of the worker's clock.
+    pub(crate) at: u64,
+    pub(crate) base: LagBase,
+}
+
+/// A message that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// When, ns of the worker's clock.
+    pub(crate) arrived: u64,
+    /// `None` if it is not known, or not yet: then [`Note::Lag`] follows.
+    pub(crate) due: Option<Due>,
+    /// Since the one before in the exchange, ns; `None` for the first.
+    pub(crate) gap: Option<u64>,
+    /// Without framing.
+    pub(crate) bytes: u64,
+    /// Numbers that were left out before this one; -1 for one that had been left out.
+    pub(crate) lost: i64,
+    pub(crate) is_repeated: bool,
+    pub(crate) is_reordered: bool,
+    pub(crate) is_merged: bool,
+    /// Whether the gap is a stall.
+    pub(crate) is_stall: bool,
+}
+
+/// What a kind reports of an exchange, for recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// It is open: messages may follow.
+    #[allow(dead_code, reason = "the kinds with messages follow")]
+    Opened,
+    Message(Message),
+    /// The due time of a message that was reported without one.
+    Lag {
+        due: Due,
+        arrived: u64,
+    },
+    /// So many messages before its end never came.
+    Lost(u64),
+    /// When it ended, no message had come for so long, ns, which is a stall.
+    Silent(u64),
+}
+
+/// How an exchange ended, in the words of its format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// As in [`readings::ExchangeEnd::how`].
+    pub(crate) how: Cow<'static, str>,
+    /// Whether neither client nor format ended it.
+    pub(crate) is_cut: bool,
+}
 
 /// A kind of exchange, and the state of one on a place.
 ///
-/// A new kind implements it and is named where a job's worker is made, in `run`.
+/// A new kind implements it and is a variant of [`Lasting`].
 pub(crate) trait Kind: Sized {
     /// Why bytes are not what they should be.
     type Error: Display;
 
-    /// Whether exchanges have messages that are counted one by one.
+    /// Whether exchanges have messages that are counted one by one. If so, header fields of answers
+    /// on streams are kept for [`Self::take_head`] and [`Self::take_trailers`].
     const HAS_MESSAGES: bool;
 
-    /// The state of a place that has no exchange yet.
-    fn new() -> Self;
+    /// The state of a place of this target that has no exchange yet.
+    fn new(target: &Target) -> Self;
 
     /// What is expected where other bytes came.
     fn expected(http: HttpVersion) -> String;
@@ -42,17 +115,16 @@ pub(crate) trait Kind: Sized {
     fn reset(&mut self);
 
     /// Takes bytes that arrived on a connection which carries one exchange at a time. Returns
-    /// whether the exchange is complete. `intended` is when it was due: the due times of its
-    /// messages count from there, whatever delayed it.
+    /// whether the exchange is complete.
     ///
     /// # Errors
     /// When they are not what the kind says, or more than the exchange.
     fn take(
         &mut self,
         request: &Request,
-        intended: u64,
+        times: Times,
         bytes: &[u8],
-        message: impl FnMut(Due),
+        note: impl FnMut(Note),
     ) -> Result<bool, Self::Error>;
 
     /// Whether an interim answer, which is no sign of the answer itself, ended in the bytes taken
@@ -65,17 +137,40 @@ pub(crate) trait Kind: Sized {
     fn end(&mut self) -> bool;
 
     /// Takes the head of an answer on a stream of a connection that carries several.
-    fn take_head(&mut self, status: u16);
+    fn take_head(&mut self, status: u16, fields: &Fields, times: Times, note: impl FnMut(Note));
 
     /// Takes a piece of the content on such a stream. What is wrong with it is for the judgement at
     /// its end.
     fn take_content(
         &mut self,
         request: &Request,
-        intended: u64,
+        times: Times,
         bytes: &[u8],
-        message: impl FnMut(Due),
+        note: impl FnMut(Note),
     );
+
+    /// Takes the fields behind the content on such a stream.
+    fn take_trailers(&mut self, _: &Fields) {}
+
+    /// Whether it is open, and lasts: it is in time as long as it is not silent for the time limit of
+    /// an answer, and the end of the window cuts it, which is no failure.
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    /// When the last sign of it came, ns of the worker's clock; 0 if its time limit counts from its
+    /// request.
+    fn last_sign(&self) -> u64 {
+        0
+    }
+
+    /// It is over: complete, failed or cut. Reports what has not been reported yet.
+    fn over(&mut self, _: Times, _: impl FnMut(Note)) {}
+
+    /// How a complete exchange ended, if that is counted.
+    fn ending(&self) -> Option<Ending> {
+        None
+    }
 
     /// The status of a complete exchange, if the kind has statuses.
     fn status(&self) -> Option<u16>;

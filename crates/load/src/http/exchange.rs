@@ -3,9 +3,10 @@
 use net::http::{HttpError, Progress, ResponseHead, ResponseParser};
 use readings::{HttpVersion, Wrong};
 
-use crate::exchange::{Due, Kind};
+use crate::exchange::{Kind, Note, Times};
+use crate::http::session::Fields;
 use crate::job::expect::BodyCheck;
-use crate::job::target::Request;
+use crate::job::target::{Request, Target};
 
 #[derive(Debug)]
 pub(crate) struct Http {
@@ -23,7 +24,7 @@ impl Kind for Http {
     /// An answer is counted as a whole.
     const HAS_MESSAGES: bool = false;
 
-    fn new() -> Self {
+    fn new(_: &Target) -> Self {
         Self {
             is_head: false,
             parser: ResponseParser::new(false),
@@ -56,9 +57,9 @@ impl Kind for Http {
     fn take(
         &mut self,
         request: &Request,
-        _: u64,
+        _: Times,
         bytes: &[u8],
-        _: impl FnMut(Due),
+        _: impl FnMut(Note),
     ) -> Result<bool, HttpError> {
         let (rule, check) = (&request.expect.body, &mut self.check);
         match self.parser.feed(bytes, |piece| check.take(rule, piece))? {
@@ -86,13 +87,13 @@ impl Kind for Http {
     }
 
     #[inline]
-    fn take_head(&mut self, status: u16) {
+    fn take_head(&mut self, status: u16, _: &Fields, _: Times, _: impl FnMut(Note)) {
         let keep_alive = true;
         self.head = ResponseHead { status, keep_alive };
     }
 
     #[inline]
-    fn take_content(&mut self, request: &Request, _: u64, bytes: &[u8], _: impl FnMut(Due)) {
+    fn take_content(&mut self, request: &Request, _: Times, bytes: &[u8], _: impl FnMut(Note)) {
         self.check.take(&request.expect.body, bytes);
     }
 

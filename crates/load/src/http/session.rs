@@ -5,10 +5,17 @@ use net::http::{content_length, may_have_content};
 /// What arrived on a session's streams; `place` is the number that the request was sent with.
 #[derive(Debug)]
 pub(crate) enum Answer<'a> {
-    /// The head of the final answer.
-    Head { place: u32, status: u16, bytes: u64 },
+    /// The head of the final answer, with its fields if the session keeps them.
+    Head {
+        place: u32,
+        status: u16,
+        bytes: u64,
+        fields: &'a Fields,
+    },
     /// A piece of the body.
     Body { place: u32, bytes: &'a [u8] },
+    /// The fields behind the body, from a session that keeps fields.
+    Trailers { place: u32, fields: &'a Fields },
     /// The answer is complete.
     End { place: u32 },
     /// The answer is not valid: what is wrong with it.
@@ -99,5 +106,60 @@ impl Overhead {
     }
 }
 
-/// Header fields in order, names in lower case.
-pub(crate) type Fields = Vec<(String, Vec<u8>)>;
+/// Header fields in order, names in lower case. Its memory is used again for the next ones.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    bytes: Vec<u8>,
+    /// Where each name and each value ends.
+    ends: Vec<(usize, usize)>,
+}
+
+/// What a session that keeps none hands out.
+pub(crate) static NO_FIELDS: Fields = Fields {
+    bytes: Vec::new(),
+    ends: Vec::new(),
+};
+
+impl Fields {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a field, unless it is a pseudo-header field.
+    pub(crate) fn push(&mut self, name: &[u8], value: &[u8]) {
+        if name.starts_with(b":") {
+            return;
+        }
+        self.bytes.extend_from_slice(name);
+        let name = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((name, self.bytes.len()));
+    }
+
+    /// Names and values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut from = 0;
+        self.ends.iter().map(move |&(name, value)| {
+            let field = (&self.bytes[from..name], &self.bytes[name..value]);
+            from = value;
+            field
+        })
+    }
+
+    #[allow(dead_code, reason = "the kinds with messages follow")]
+    /// The value of the first field of this name, which is in lower case.
+    pub(crate) fn get(&self, name: &str) -> Option<&[u8]> {
+        let mut all = self.iter();
+        all.find(|(own, _)| *own == name.as_bytes())
+            .map(|(_, it)| it)
+    }
+
+    /// As [`net::fetch::Answer::fields`].
+    pub(crate) fn to_vec(&self) -> Vec<(String, Vec<u8>)> {
+        let text = |name| String::from_utf8_lossy(name).into_owned();
+        let all = self.iter();
+        all.map(|(name, value)| (text(name), value.to_vec()))
+            .collect()
+    }
+}

@@ -1,7 +1,7 @@
 //! A request's fields as HTTP/2 and HTTP/3 send them.
 
 /// Fields that belong to one HTTP/1.1 connection; later versions have none of them (RFC 9113 8.2.2,
-/// RFC 9114 4.2).
+/// RFC 9114 4.2), except `te` for trailers.
 const OF_A_CONNECTION: [&str; 6] = [
     "connection",
     "proxy-connection",
@@ -41,7 +41,8 @@ pub(crate) fn read<'r>(
     each(b":path", path.as_bytes());
     for field in head.headers.iter() {
         let name = field.name.to_ascii_lowercase();
-        if name != "host" && !OF_A_CONNECTION.contains(&name.as_str()) {
+        let is_te = name == "te" && field.value.eq_ignore_ascii_case(b"trailers");
+        if name != "host" && (is_te || !OF_A_CONNECTION.contains(&name.as_str())) {
             each(name.as_bytes(), field.value);
         }
     }

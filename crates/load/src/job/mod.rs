@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use share::ThreadShare;
 use target::Target;
 
+mod call;
 pub(crate) mod expect;
 pub(crate) mod fields;
 mod serde_as;
@@ -18,6 +19,7 @@ pub(crate) mod target;
 pub(crate) mod traffic;
 mod validate;
 
+pub use call::CALL_BYTES_MAX;
 pub use validate::JobError;
 
 /// When a segment ends.

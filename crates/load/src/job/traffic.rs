@@ -34,6 +34,14 @@ impl Traffic {
         }
     }
 
+    /// The deadline of its calls.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        match self {
+            Traffic::Grpc(grpc) => grpc.deadline,
+            _ => None,
+        }
+    }
+
     /// Whether requests have one answer each.
     pub fn is_answers(&self) -> bool {
         matches!(self, Traffic::Answers)

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use readings::Pacing;
 
-use super::target::Request;
-use super::traffic::Traffic;
-use super::{Job, ROW_MIN, Segment, Stage, Stop, fields};
+use super::target::{Request, Target};
+use super::traffic::{CallKind, Traffic};
+use super::{CALL_BYTES_MAX, Job, ROW_MIN, Segment, Stage, Stop, fields};
 
 /// A job that makes no sense.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -26,6 +26,14 @@ pub enum JobError {
     /// HTTP/3 without what it needs.
     #[error("HTTP/3 needs TLS and an IP address, and has no PROXY protocol headers")]
     NotQuic,
+    /// gRPC calls without what they need.
+    #[error(
+        "gRPC calls need HTTP/2 and requests with POST, each with at most {CALL_BYTES_MAX} bytes"
+    )]
+    NotGrpc,
+    /// A kind of call that the load cannot make.
+    #[error("calls with streams in both directions are not there yet")]
+    BothStreams,
     /// A segment on a target that does not exist.
     #[error("segment {segment} is on target {target}, but there are {targets} targets")]
     Target {
@@ -101,6 +109,23 @@ impl Segment {
     }
 }
 
+impl Target {
+    fn validate_calls(&self) -> Result<(), JobError> {
+        let Traffic::Grpc(grpc) = &self.traffic else {
+            return Ok(());
+        };
+        if grpc.call == CallKind::Both {
+            return Err(JobError::BothStreams);
+        }
+        let fits =
+            |one: &Request| one.bytes.starts_with(b"POST ") && grpc.bytes(one) <= CALL_BYTES_MAX;
+        match self.http2.is_some() && self.requests.iter().all(fits) {
+            true => Ok(()),
+            false => Err(JobError::NotGrpc),
+        }
+    }
+}
+
 impl Job {
     /// Checks that the job makes sense.
     ///
@@ -128,6 +153,7 @@ impl Job {
             if target.streams().is_some() && !target.requests.iter().all(is_http) {
                 return Err(JobError::NotHttp);
             }
+            target.validate_calls()?;
             let is_get = |one: &Request| is_http(one) && one.bytes.starts_with(b"GET ");
             if matches!(target.traffic, Traffic::WebSocket(_))
                 && (target.streams().is_some() || !target.requests.iter().all(is_get))
@@ -177,7 +203,6 @@ mod tests {
 
     use super::*;
     use crate::job::expect::Expect;
-    use crate::job::target::Target;
 
     #[test]
     fn a_rate_that_no_client_can_offer_is_refused() {

@@ -11,7 +11,7 @@ mod silence;
 use net::Handshake;
 use readings::{
     ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, QuicReading, RequestReading, Slice,
-    StageReading, TlsReading, Wrong,
+    StageReading, TlsReading, TrafficKind, Wrong,
 };
 
 use crate::job::Stage;
@@ -136,7 +136,7 @@ impl Recorder {
         if self.quic.is_none() && target.http3.is_some() {
             self.quic = Some(Box::default());
         }
-        if self.connections.is_none() && !target.traffic.is_answers() {
+        if self.connections.is_none() && target.traffic.kind() == TrafficKind::WebSocket {
             self.connections = Some(Box::new(Connections::of(target.traffic.kind())));
         }
         let count = target.requests.len();

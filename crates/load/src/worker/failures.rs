@@ -21,6 +21,8 @@ const ECONNRESET: i32 = 104;
 /// A server that closes a connection for being idle does so after a second at least: that is the
 /// unit of most such settings.
 pub(super) const IDLE_NS: u64 = 1_000_000_000;
+/// How an exchange ended whose connection or stream was reset.
+pub(super) const RESET: &str = "reset";
 /// What was found where a connection ended before an answer.
 pub(super) const CLOSED: &str = "the connection closed before an answer";
 
@@ -36,6 +38,8 @@ type Count = fn(&mut ErrorCounts) -> &mut u64;
 pub(super) struct Failure {
     count: Count,
     wrong: Wrong,
+    /// How it ended an exchange that was open: [`readings::ExchangeEnd::how`].
+    how: &'static str,
 }
 
 impl Failure {
@@ -51,7 +55,16 @@ impl Failure {
             expected,
             found,
         };
-        Self { count, wrong }
+        let how = match kind {
+            WrongKind::Protocol => "malformed",
+            _ => "closed",
+        };
+        Self { count, wrong, how }
+    }
+
+    /// That ended an exchange in this way.
+    pub(super) fn how(self, how: &'static str) -> Self {
+        Self { how, ..self }
     }
 }
 
@@ -101,6 +114,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// A request ended without an answer.
     fn fail(&mut self, number: usize, failure: Failure) {
         let now = self.worker.clock.now_ns();
+        if K::HAS_MESSAGES {
+            self.exchange_failed(number, now, failure.how);
+        }
         let conn = &self.worker.conns[number];
         let at = Self::counted_at(conn.intended, now);
         let request = conn.request;
@@ -198,7 +214,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             false => |e| &mut e.read,
         };
         let failure = Failure::new(count, WrongKind::Connection, "a complete answer", found);
-        self.fail_and_reopen(number, failure);
+        let how = if errno == 0 { "closed" } else { RESET };
+        self.fail_and_reopen(number, failure.how(how));
     }
 
     /// Whether a connection had been idle when its request was sent and ended without a byte of an
@@ -233,7 +250,14 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.now = self.worker.clock.now_ns();
         self.scanned = self.now;
         let connect = ns(self.worker.job.connect_timeout);
-        let answer = ns(self.worker.job.timeout);
+        let target = &self.worker.job.targets[self.target];
+        let answer = target
+            .traffic
+            .deadline()
+            .map_or(self.worker.job.timeout, |deadline| {
+                deadline.min(self.worker.job.timeout)
+            });
+        let answer = ns(answer);
         self.give_up_links(connect);
         self.scan_websockets(connect);
         for number in self.worker.conns_of[self.target].clone() {
@@ -248,7 +272,10 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                     };
                     (self.now > conn.since + connect, what, connect)
                 }
-                State::Waiting => (self.now > conn.sent + answer, "a complete answer", answer),
+                State::Waiting => {
+                    let sign = conn.sent.max(conn.exchange.last_sign());
+                    (self.now > sign + answer, "a complete answer", answer)
+                }
                 State::Resting if self.now >= conn.since => {
                     self.worker.conns[number].state = State::Closed;
                     self.busy += 1;
@@ -262,7 +289,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 let expected = format!("{what} within {:?}", Duration::from_nanos(limit));
                 let kind = WrongKind::Connection;
                 let failure = Failure::new(|e| &mut e.timeout, kind, expected, "none");
-                self.fail_and_free(number, failure);
+                self.fail_and_free(number, failure.how("silent"));
             }
         }
         self.send_all_waiting(self.now);

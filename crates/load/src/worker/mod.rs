@@ -10,6 +10,7 @@ use readings::Pacing;
 
 mod backlog;
 mod failures;
+mod lasting;
 mod late;
 mod multiplexed;
 mod on_event;
@@ -33,6 +34,7 @@ use crate::pacing::stop::{AfterEach, AfterRequests, AfterTime};
 use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::progress::{LoadError, Message, Progress};
 use crate::record::Recorder;
+use crate::record::messages::Messages;
 use late::LateSegment;
 use multiplexed::{LINK, Link, QuicLinks, StreamEnd};
 use request_picker::RequestPicker;
@@ -108,6 +110,15 @@ fn own_connections(job: &Job, thread: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// The places of all targets; `link_of` has the link of each.
+fn conns<K: Kind>(job: &Job, conns_of: &[Range<usize>], link_of: &[Option<u32>]) -> Vec<Conn<K>> {
+    let all = job.targets.iter().zip(conns_of);
+    let places = all.flat_map(|(target, own)| own.clone().map(move |number| (target, number)));
+    places
+        .map(|(target, number)| Conn::new(target, link_of[number]))
+        .collect()
+}
+
 /// What a thread needs of its event loop.
 pub(crate) fn io_options(job: &Job, thread: usize) -> IoOptions {
     let targets = 0..job.targets.len();
@@ -150,7 +161,8 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
                     recorders[reading].gaps.prepare();
                 }
                 if K::HAS_MESSAGES {
-                    recorders[reading].messages = Some(Box::default());
+                    let traffic = job.targets[segment.target].traffic.kind();
+                    recorders[reading].messages = Some(Box::new(Messages::new(traffic)));
                 }
             }
         }
@@ -163,7 +175,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
             pickers,
             openings: job.number_of(thread) as u64,
             preamble: Vec::new(),
-            conns: link_of.into_iter().map(Conn::new).collect(),
+            conns: conns(&job, &conns_of, &link_of),
             conns_of,
             by_slot: vec![0; io_options(&job, thread).slots()],
             links,

@@ -4,14 +4,13 @@ use net::{Buf, ConnId, Event, Io};
 use readings::{Wrong, WrongKind};
 
 use super::segment::SegmentRun;
+use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
-use crate::exchange::{Due, Kind};
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
-use crate::pacing::window::{LATE_NS, Window};
+use crate::pacing::window::LATE_NS;
 use crate::record::Recorder;
-use crate::record::messages::Messages;
 
 impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     #[inline]
@@ -79,6 +78,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
 
     #[inline]
     fn data(&mut self, id: ConnId, buf: &Buf) {
+        let span = self.span();
         let worker = &mut *self.worker;
         let number = worker.by_slot[id.slot()] as usize;
         let conn = &mut worker.conns[number];
@@ -110,12 +110,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         conn.bytes += buf.len() as u64;
         let target = &worker.job.targets[self.target];
         let request = &target.requests[conn.request as usize];
-        let intended = conn.intended;
-        let window = self.window;
-        let messages = &mut worker.recorders[self.recorder].messages;
+        let times = conn.times(arrived);
+        let recorder = &mut worker.recorders[self.recorder];
         let bytes = worker.io.bytes(buf);
-        let taken = conn.exchange.take(request, intended, bytes, |due| {
-            Self::record_message(messages, window, (intended, arrived), due);
+        let taken = conn.exchange.take(request, times, bytes, |note| {
+            Self::record_note(recorder, span, times, note);
         });
         // Over HTTP/2 and HTTP/3 too, the first byte is that of the final answer.
         if let Some(has_more) = conn.exchange.interim_ended() {
@@ -130,21 +129,6 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 self.complete(number, (arrived, now), is_partly_sent);
             }
             Err(e) => self.protocol_error(number, &e.to_string()),
-        }
-    }
-
-    /// Records a message that arrived, in an exchange that was due, at these times.
-    #[inline]
-    pub(super) fn record_message(
-        messages: &mut Option<Box<Messages>>,
-        window: Window,
-        (intended, arrived): (u64, u64),
-        due: Due,
-    ) {
-        if let Some(messages) = messages
-            && window.contains(Self::counted_at(intended, arrived))
-        {
-            messages.record(due, arrived);
         }
     }
 
@@ -186,6 +170,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             recorder.row.row.bytes_read += conn.bytes;
         }
         self.last_done = now;
+        if K::HAS_MESSAGES {
+            self.exchange_complete(number, now);
+        }
+        let worker = &mut *self.worker;
+        let conn = &mut worker.conns[number];
+        let recorder = &mut worker.recorders[self.recorder];
         match wrong {
             None => {
                 recorder.requests_all += 1;

@@ -97,7 +97,7 @@ impl RequestPicker {
 fn encoded(target: &Target) -> Vec<EncodedRequest> {
     let requests = target.requests.iter().filter(|_| target.http2.is_some());
     requests
-        .filter_map(|request| EncodedRequest::of(&request.bytes, target.scheme()))
+        .filter_map(|request| EncodedRequest::of(&target.wire(request), target.scheme()))
         .collect()
 }
 

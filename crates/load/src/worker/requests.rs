@@ -39,7 +39,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                     self.worker.recorders[self.recorder].stages[stage].due += 1;
                 }
             }
-            if let Some(turns) = &mut self.turns {
+            if K::HAS_MESSAGES
+                && let Some(turns) = &mut self.turns
+            {
                 let link = turns.push(due)?;
                 self.serve_turn(link);
                 continue;
@@ -84,6 +86,10 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// As [`Self::is_free`], for one that is due already.
     #[inline]
     pub(super) fn serve(&mut self, number: usize) {
+        if !K::HAS_MESSAGES {
+            self.idle.push_back(number as u32);
+            return self.serve_backlog();
+        }
         self.is_free(number);
         match (&self.turns, self.worker.conns[number].link) {
             (Some(_), Some(link)) => self.serve_turn(link as usize),

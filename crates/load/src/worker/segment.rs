@@ -202,6 +202,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 self.cross_edges();
             }
             let is_over = self.now >= self.window.end;
+            if K::HAS_MESSAGES && is_over && self.busy > 0 {
+                self.cut_open();
+            }
             // Also after the window's end: what was due before it and is late must be sent.
             let issued = self.issue_due()?;
             let is_exhausted = !self.rule.is_open() && self.waiting() == 0;
@@ -303,6 +306,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 None if S::COUNTS => conns.len() as u64,
                 None => conns.iter().filter(is_open).count() as u64,
             };
+            if K::HAS_MESSAGES {
+                self.count_open();
+            }
             self.report(Progress::WindowCloses {
                 segment: self.number,
             });
@@ -328,11 +334,14 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
 
     pub(super) fn tick(&mut self) {
         self.ticked = self.now;
+        let messages = self.worker.recorders[self.recorder].messages.as_mut();
+        let messages = messages.map_or(0, |messages| std::mem::take(&mut messages.ticked));
         self.worker.report(Progress::Tick {
             thread: self.worker.thread,
             segment: self.number,
             requests: std::mem::take(&mut self.tick_requests),
             errors: std::mem::take(&mut self.tick_errors),
+            messages,
         });
     }
 

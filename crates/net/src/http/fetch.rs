@@ -15,6 +15,8 @@ pub struct Answer {
     /// The header fields in order, names as they were sent.
     pub fields: Vec<(String, Vec<u8>)>,
     pub body: Vec<u8>,
+    /// The fields behind the body, of HTTP/2 and HTTP/3.
+    pub trailers: Vec<(String, Vec<u8>)>,
 }
 
 impl Answer {
@@ -375,6 +377,7 @@ pub fn fetch_over(
         status: parser.head().status,
         fields: response_fields(&head),
         body,
+        trailers: Vec::new(),
     })
 }
 

@@ -16,6 +16,7 @@ pub struct FieldSection {
     scheme: Option<Range<usize>>,
     path: Option<Range<usize>>,
     authority: Option<Range<usize>>,
+    protocol: Option<Range<usize>>,
     host: Option<Range<usize>>,
     length: Option<u64>,
     has_pseudo: bool,
@@ -48,6 +49,12 @@ impl FieldSection {
         Some(&self.bytes[range])
     }
 
+    /// `:protocol` of an extended CONNECT (RFC 8441).
+    pub fn protocol(&self) -> Option<&[u8]> {
+        let range = self.protocol.clone()?;
+        Some(&self.bytes[range])
+    }
+
     /// `content-length`.
     pub fn length(&self) -> Option<u64> {
         self.length
@@ -73,7 +80,7 @@ impl FieldSection {
         self.status = None;
         (self.method, self.scheme, self.path) = (None, None, None);
         (self.authority, self.host, self.length) = (None, None, None);
-        (self.has_pseudo, self.is_malformed) = (false, false);
+        (self.protocol, self.has_pseudo, self.is_malformed) = (None, false, false);
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
@@ -98,6 +105,7 @@ impl FieldSection {
                 b"scheme" => &mut self.scheme,
                 b"path" => &mut self.path,
                 b"authority" => &mut self.authority,
+                b"protocol" => &mut self.protocol,
                 _ => return self.is_malformed = true,
             };
             self.is_malformed |= place.replace(range).is_some();
@@ -120,8 +128,20 @@ impl FieldSection {
         self.fields.push((name, range));
     }
 
-    /// Whether it is the head of a valid request.
+    /// Whether it is the head of a valid request, and no extended CONNECT.
     pub fn is_request(&self) -> bool {
+        self.protocol.is_none() && self.has_request()
+    }
+
+    /// Whether it is the head of a valid extended CONNECT (RFC 8441 section 4). It has no content,
+    /// so that no length can be said of it (RFC 9110 9.3.6).
+    pub fn is_extended_connect(&self) -> bool {
+        let is_connect = self.method() == b"CONNECT" && self.authority.is_some();
+        let names_protocol = self.protocol().is_some_and(is_token);
+        is_connect && names_protocol && self.length.is_none() && self.has_request()
+    }
+
+    fn has_request(&self) -> bool {
         let (method, path) = (self.method(), self.path());
         let scheme_is_known = matches!(self.part(&self.scheme), b"http" | b"https");
         let has_space = path.iter().any(|byte| !byte.is_ascii_graphic());
@@ -146,7 +166,13 @@ impl FieldSection {
     /// Whether it is the head of a valid response. HTTP/2 and HTTP/3 have no status 101 (RFC 9113
     /// 8.6).
     pub fn is_response(&self) -> bool {
-        let of_requests = [&self.method, &self.scheme, &self.path, &self.authority];
+        let of_requests = [
+            &self.method,
+            &self.scheme,
+            &self.path,
+            &self.authority,
+            &self.protocol,
+        ];
         !self.is_malformed
             && of_requests.iter().all(|part| part.is_none())
             && !matches!(self.status(), 0 | 101)

@@ -1,8 +1,9 @@
-//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2) and [HTTP/3](h3), [WebSocket](ws);
-//! and one blocking request ([`fetch`]).
+//! HTTP without I/O: [HTTP/1.1](RequestParser), [HTTP/2](h2), [HTTP/3](h3), and what goes over it,
+//! [gRPC](grpc) and [WebSocket](ws); and one blocking request ([`fetch`]).
 
 pub mod fetch;
 mod field_section;
+pub mod grpc;
 mod h1;
 pub mod h2;
 pub mod h3;

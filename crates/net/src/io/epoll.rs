@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use crate::address::Address;
 use crate::io::accepting::Pausing;
-use crate::io::datagrams::Datagrams;
 use crate::io::lent_buffers::Pool;
 use crate::io::stamps::{self, Kept};
 use crate::io::target::{Target, all_in_use};
@@ -306,7 +305,7 @@ impl Io for Epoll {
         Ok(conn)
     }
 
-    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+    fn watch(&mut self, socket: &impl AsFd) -> io::Result<ConnId> {
         let own = socket.as_fd().try_clone_to_owned()?;
         let fd = own.as_raw_fd();
         let index = self.free_outgoing.pop().ok_or_else(all_in_use)?;

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::address::Address;
-use crate::io::datagrams::Datagrams;
 use crate::io::options::IoOptions;
 use crate::os;
 
@@ -373,13 +373,13 @@ pub trait Io: Sized {
     /// When there is no free slot or no socket.
     fn connect(&mut self, target: TargetId, first: Option<PayloadId>) -> io::Result<ConnId>;
 
-    /// Watches a UDP socket, which takes the slot of a connection that the loop opens:
-    /// [`Event::Readable`] comes when it has datagrams. Sending and receiving are up to the caller,
-    /// who keeps the socket open until [`Io::close`].
+    /// Watches a UDP socket or a [`Waker`](os::Waker), which takes the slot of a connection that the
+    /// loop opens: [`Event::Readable`] comes when there is something to read. Sending and receiving
+    /// are up to the caller, who keeps the socket open until [`Io::close`].
     ///
     /// # Errors
-    /// When there is no free slot or descriptor, or the loop has no datagrams.
-    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+    /// When there is no free slot or descriptor, or the loop has none of the system's sockets.
+    fn watch(&mut self, socket: &impl AsFd) -> io::Result<ConnId> {
         let _ = socket;
         Err(io::ErrorKind::Unsupported.into())
     }

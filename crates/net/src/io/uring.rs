@@ -15,7 +15,6 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::address::Address;
 use crate::io::accepting::Pausing;
-use crate::io::datagrams::Datagrams;
 use crate::io::target::{Target, all_in_use};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, PayloadId, TargetId};
 use crate::os;
@@ -329,7 +328,7 @@ impl Io for Uring {
         self.open_connection(target, first)
     }
 
-    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+    fn watch(&mut self, socket: &impl AsFd) -> io::Result<ConnId> {
         let own = socket.as_fd().try_clone_to_owned()?;
         let index = self.free.pop().ok_or_else(all_in_use)?;
         let slot = Slot {

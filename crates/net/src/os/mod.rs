@@ -12,6 +12,7 @@ mod system;
 mod threads;
 pub mod tun;
 pub mod wait;
+mod waker;
 
 pub use calls::trim_heap;
 pub(crate) use calls::{again, check, free_pages, map_memory, unmap_memory};
@@ -32,3 +33,4 @@ pub use system::{
     raise_open_files, run_first, sharpen_timers, terminal_columns, user_id, user_ids,
 };
 pub use threads::{Lacking, StartThreadError, start_scoped, start_thread};
+pub use waker::Waker;

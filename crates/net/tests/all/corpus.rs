@@ -48,4 +48,5 @@ mutated! {
     mutated_connections_of_http2_hold: http2,
     mutated_connections_of_http3_hold: http3,
     mutated_websockets_hold: websocket,
+    mutated_calls_hold: grpc,
 }

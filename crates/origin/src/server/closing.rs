@@ -26,6 +26,8 @@ impl<I: Io> Worker<I> {
             return;
         }
         // As a rule it does not wait for a delayed answer any more.
+        self.forget_all(conn);
+        let client = &mut self.clients[conn.slot()];
         (client.is_held, client.is_paused) = (false, false);
         client.unparsed.clear();
         let is_sent = client.body_left == 0 && self.io.queued(conn) == 0;
@@ -69,6 +71,7 @@ impl<I: Io> Worker<I> {
     }
 
     pub(super) fn close(&mut self, conn: ConnId) {
+        self.forget_all(conn);
         let client = std::mem::take(&mut self.clients[conn.slot()]);
         match client.is_lingering {
             true => self.lingering.end(conn),

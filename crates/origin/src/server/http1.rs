@@ -57,6 +57,9 @@ impl<I: Io> Worker<I> {
         if self.clients[slot].h2.is_some() {
             return self.h2_data(conn, buf);
         }
+        if self.clients[slot].is_tunnel {
+            return self.tunnel_data(conn, buf);
+        }
         if self.clients[slot].is_paused {
             let unparsed = &mut self.clients[slot].unparsed;
             return unparsed.extend_from_slice(self.io.bytes(buf));
@@ -79,6 +82,11 @@ impl<I: Io> Worker<I> {
         let mut at = 0;
         while at < length && !self.clients[slot].closing {
             if self.must_wait(conn) {
+                if self.clients[slot].is_tunnel {
+                    let rest = input.bytes(&self.io)[at..].to_vec();
+                    self.tunnel_rest(conn, &rest);
+                    return false;
+                }
                 let client = &mut self.clients[slot];
                 client
                     .unparsed
@@ -216,6 +224,7 @@ impl<I: Io> Worker<I> {
                 };
                 self.hold(key, delay, arrived_ns);
             }
+            Page::Lasting(plan) => self.begin_on_http1(conn, plan, persist, arrived_ns),
             Page::Asked(asked) => {
                 client.last.clear();
                 let (kind, body) = self.find_out(asked);

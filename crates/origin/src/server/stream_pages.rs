@@ -47,6 +47,11 @@ impl<I: Io> Worker<I> {
                 };
                 return self.hold(key, delay, arrived_ns);
             }
+            // HTTP/2 begins exchanges before this.
+            Page::Lasting(_) => {
+                let text = b"only over HTTP/1.1 and HTTP/2\n";
+                P::of(&answer(501, "text/plain", text, is_head, persist))
+            }
             Page::Asked(asked) => {
                 let (kind, body) = self.find_out(asked);
                 P::of(&answer(200, kind, body.as_bytes(), is_head, persist))

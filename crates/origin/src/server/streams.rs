@@ -5,6 +5,7 @@ use net::{Buf, ConnId, Io};
 use super::http1::UNSENT_MAX;
 use super::{AnswerTo, Worker};
 use crate::h2::{H2Request, H2Server};
+use crate::lasting::Plan;
 
 impl<I: Io> Worker<I> {
     /// Begins a session if a client's first bytes, or ALPN, ask for HTTP/2.
@@ -26,18 +27,21 @@ impl<I: Io> Worker<I> {
     }
 
     pub(super) fn h2_data(&mut self, conn: ConnId, buf: &Buf) {
-        let mut requests = std::mem::take(&mut self.h2_requests);
+        let mut incoming = std::mem::take(&mut self.h2_incoming);
         let client = &mut self.clients[conn.slot()];
         let Some(h2) = &mut client.h2 else { return };
-        let fed = h2.feed(self.io.bytes(buf), &mut requests);
-        for one in requests.drain(..) {
-            self.requests += 1;
-            self.respond_h2(conn, one, buf.arrived_ns());
+        let fed = h2.feed(self.io.bytes(buf), &mut incoming);
+        let contents = h2.take_contents();
+        self.stream_events(conn, &mut incoming, &contents, buf.arrived_ns());
+        self.h2_incoming = incoming;
+        if let Some(h2) = &mut self.clients[conn.slot()].h2 {
+            h2.keep_contents(contents);
         }
-        self.h2_requests = requests;
+        self.unblock(conn);
         self.send_h2(conn);
         if fed.is_err() {
             // It is closed once the reason is sent.
+            self.forget_all(conn);
             let client = &mut self.clients[conn.slot()];
             (client.closing, client.may_send) = (true, true);
             if self.io.queued(conn) == 0 {
@@ -48,6 +52,14 @@ impl<I: Io> Worker<I> {
 
     pub(super) fn respond_h2(&mut self, conn: ConnId, one: H2Request, arrived_ns: Option<u64>) {
         let H2Request { stream, request } = one;
+        if let Some(h2) = &mut self.clients[conn.slot()].h2 {
+            // Until the exchange begins; a request that is refused has none.
+            h2.exchanges.remove(&stream);
+        }
+        if let Some(Ok(plan)) = Plan::of(&request) {
+            let head_only = request.method == "HEAD";
+            return self.begin_on_http2(conn, stream, plan, head_only, arrived_ns);
+        }
         let mut pages = std::mem::take(&mut self.h2_pages);
         let to = AnswerTo::Http2(conn, stream);
         self.with_page(&mut pages, &request, arrived_ns, to, |worker, page| {
@@ -88,6 +100,7 @@ impl<I: Io> Worker<I> {
             if std::mem::take(&mut client.is_choked) {
                 self.io.resume(conn);
             }
+            self.unblock(conn);
         }
         self.send_h2(conn);
     }

@@ -1,4 +1,5 @@
 use std::net::TcpStream;
+use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
 use super::*;

@@ -27,8 +27,8 @@ impl TrafficKind {
     }
 }
 
-/// What the lag of messages is counted from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What the lag of messages is counted from; the one that says more comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LagBase {
     /// The due times that the sender wrote into its messages, by the same clock.
@@ -61,7 +61,7 @@ pub struct LastingReading {
     pub gap: Histogram,
     /// How late messages arrived, ns; empty where no due times are known.
     pub lag: Histogram,
-    /// What [`Self::lag`] is counted from.
+    /// What [`Self::lag`] is counted from; of several the one that says least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag_base: Option<LagBase>,
     /// Gaps above the bound: ten paces, or what the user named.
@@ -73,7 +73,7 @@ pub struct LastingReading {
     /// Messages that came together with the one before, although they were due at least half a pace
     /// later: something on the way held them back.
     pub merged: u64,
-    /// Numbers that came before a smaller one.
+    /// Numbers that came after a greater one.
     pub reordered: u64,
     /// Numbers that came twice.
     pub repeated: u64,
@@ -92,7 +92,8 @@ pub struct LastingReading {
 /// How exchanges ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExchangeEnd {
-    /// `end` as the format says, `retired`, `close 1001`, `grpc-status 14`, `closed`, `reset`, ...
+    /// `end` as the format says, `window` by the client at the end of the measured window, `retired`,
+    /// `close 1001`, `grpc-status 14`, `unfinished`, `closed`, `reset`, `silent`, `malformed`, ...
     pub how: String,
     /// Whether it was cut: neither client nor format ended it.
     pub is_cut: bool,
@@ -112,17 +113,22 @@ pub struct ConnectionsRow {
     pub opened: u64,
 }
 
+/// Counts the end of an exchange among others.
+pub fn count_end(ends: &mut Vec<ExchangeEnd>, how: &str, is_cut: bool, count: u64) {
+    match ends.iter_mut().find(|one| one.how == how) {
+        Some(known) => add_count(&mut known.count, count),
+        None => ends.push(ExchangeEnd {
+            how: how.to_owned(),
+            is_cut,
+            count,
+        }),
+    }
+}
+
 impl LastingReading {
     /// Counts the end of an exchange.
     pub fn count_end(&mut self, how: &str, is_cut: bool, count: u64) {
-        match self.ends.iter_mut().find(|one| one.how == how) {
-            Some(known) => add_count(&mut known.count, count),
-            None => self.ends.push(ExchangeEnd {
-                how: how.to_owned(),
-                is_cut,
-                count,
-            }),
-        }
+        count_end(&mut self.ends, how, is_cut, count);
     }
 
     /// Exchanges that were cut.
@@ -140,7 +146,7 @@ impl LastingReading {
         self.first_message.merge(&part.first_message);
         self.gap.merge(&part.gap);
         self.lag.merge(&part.lag);
-        self.lag_base = self.lag_base.or(part.lag_base);
+        self.lag_base = self.lag_base.max(part.lag_base);
         add_count(&mut self.stalls, part.stalls);
         self.stall_longest_s = self.stall_longest_s.max(part.stall_longest_s);
         add_count(&mut self.lost, part.lost);

@@ -16,7 +16,7 @@ pub use accept_queue::AcceptQueue;
 pub use batches::Batch;
 pub use client::{ClientReading, Fairness, HostReading, START_LATE_US, ThreadReading};
 pub use errors::ErrorCounts;
-pub use lasting::{ConnectionsRow, ExchangeEnd, LagBase, LastingReading, TrafficKind};
+pub use lasting::{ConnectionsRow, ExchangeEnd, LagBase, LastingReading, TrafficKind, count_end};
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
 pub use slices::{Answered, LATE_S, LoadRow, Silence, Slice};

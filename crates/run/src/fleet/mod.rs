@@ -161,6 +161,8 @@ impl Fleet {
                     segment,
                     requests,
                     errors,
+                    // Hosts report what is over.
+                    messages: 0,
                 }),
                 HostReport::Row(row) => rows.take(number, *row, &mut |row| report(row_of(row))),
                 HostReport::Ends => rows.end(number, &mut |row| report(row_of(row))),

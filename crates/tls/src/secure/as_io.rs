@@ -2,12 +2,10 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use net::{
-    Address, Buf, ConnId, Datagrams, Event, Handshake, Io, IoOptions, PayloadId, TargetId,
-    WireBytes,
-};
+use net::{Address, Buf, ConnId, Event, Handshake, Io, IoOptions, PayloadId, TargetId, WireBytes};
 
 use super::Secure;
 
@@ -77,7 +75,7 @@ impl<I: Io> Io for Secure<I> {
         Ok(conn)
     }
 
-    fn watch(&mut self, socket: &Datagrams) -> io::Result<ConnId> {
+    fn watch(&mut self, socket: &impl AsFd) -> io::Result<ConnId> {
         self.inner.watch(socket)
     }
 

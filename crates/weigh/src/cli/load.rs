@@ -65,6 +65,16 @@ pub struct LoadArgs {
     pub tls: TlsArgs,
 }
 
+impl LoadArgs {
+    /// The version of HTTP: gRPC has its own.
+    pub fn http(&self) -> HttpVersion {
+        match (&self.traffic.grpc.method_name, self.version.http) {
+            (Some(_), HttpVersion::Http1) => HttpVersion::Http2,
+            (_, version) => version,
+        }
+    }
+}
+
 /// How long a load lasts.
 #[derive(Debug, Args)]
 pub struct LengthArgs {

@@ -337,6 +337,9 @@ pub struct OriginArgs {
     /// The event loop [default: uring where it is allowed].
     #[arg(long, value_name = "uring|epoll")]
     pub io: Option<IoKind>,
+    /// Poll without sleeping: each thread takes a whole CPU, and is late by microseconds only.
+    #[arg(long)]
+    pub spin: bool,
     /// Without TLS, speak only HTTP/2 (prior knowledge), as servers of gRPC do [default: HTTP/1.1 too].
     #[arg(long, conflicts_with_all = ["tls", "tls_cert", "tls_key"])]
     pub http2_only: bool,

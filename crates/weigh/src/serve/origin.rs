@@ -33,7 +33,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
             io,
             backlog: args.backlog,
             connections: args.connections,
-            spin: false,
+            spin: args.spin,
             tls: tls.clone(),
             http2_only: args.http2_only,
             http3,
@@ -47,7 +47,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
     })?;
     note_fallback();
     eprintln!(
-        "origin on {scheme}://{}/ ({io}, threads: {}{}); also /bytes/N, /status/N, /env",
+        "origin on {scheme}://{}/ ({io}, threads: {}{}); also /bytes/N, /status/N, /env, /events/N, /ws/echo",
         origin.address(),
         args.threads,
         match http3 {

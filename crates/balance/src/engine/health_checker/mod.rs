@@ -1,7 +1,7 @@
 //! The thread that probes back ends and re-resolves their names.
 //!
 //! It sleeps until a probe is due, a probe's socket is ready, or the state of a back end changes
-//! ([`Waker`](super::shared::waker::Waker)). A state change cancels the probe under way.
+//! ([`Waker`](net::os::Waker)). A state change cancels the probe under way.
 
 pub(super) mod lookups;
 mod probe;

@@ -4,7 +4,6 @@ pub(super) mod counters;
 pub mod events;
 pub mod notices;
 pub mod state;
-pub mod waker;
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use net::os;
+use net::os::{self, Waker};
 
 use super::error::ThreadFailed;
 use crate::config::model::Config;
@@ -21,7 +20,6 @@ use counters::Counter;
 use events::{EVENTS_MAX, Event, LINE_BYTES_MAX, TRAFFIC_BYTES_MAX};
 use notices::Notices;
 use state::ServiceState;
-use waker::Waker;
 
 /// Shared state of a balancer's threads.
 #[derive(Debug)]

@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use net::os::Waker;
+
 pub use super::counters::{Counter, DurationHistogram};
-use super::waker::Waker;
 use crate::config::model::{Backend, Service, Weight};
 use crate::health::{Health, HealthEvent, HealthPolicy, State};
 

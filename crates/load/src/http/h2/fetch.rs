@@ -23,13 +23,14 @@ pub(crate) fn fetch(
     body_bytes_max: usize,
 ) -> Result<Whole, FetchError> {
     let mut channel = tls::open(address, tls, preamble, limit)?;
-    let mut session = Session::with_fields();
+    let mut session = Session::keeping_fields(1);
     // The first stream of a session is never refused.
     session.request(0, request);
     let mut whole = Whole {
         status: 0,
         fields: Vec::new(),
         body: Vec::new(),
+        trailers: Vec::new(),
     };
     let (mut is_done, mut failure) = (false, None);
     let mut buffer = vec![0; 64 * 1024];
@@ -41,8 +42,12 @@ pub(crate) fn fetch(
             return Err(FetchError::Short);
         }
         let fed = session.feed(&buffer[..n], |answer| match answer {
-            Answer::Head { status, .. } => whole.status = status,
+            Answer::Head { status, fields, .. } => {
+                whole.status = status;
+                whole.fields = fields.to_vec();
+            }
             Answer::Body { bytes, .. } => whole.body.extend_from_slice(bytes),
+            Answer::Trailers { fields, .. } => whole.trailers = fields.to_vec(),
             Answer::End { .. } => is_done = true,
             Answer::Malformed { what, .. } => failure = Some(format!("the answer has {what}")),
             Answer::Reset { code, .. } => failure = Some(format!("the stream was reset ({code})")),
@@ -64,6 +69,5 @@ pub(crate) fn fetch(
             return Err(FetchError::Large(body_bytes_max));
         }
     }
-    whole.fields = session.take_fields();
     Ok(whole)
 }

@@ -7,7 +7,7 @@ use net::h2::{
 };
 
 use super::EncodedRequest;
-use crate::http::session::{Answer, Fields, Overhead, RemainingContent, broken_field};
+use crate::http::session::{Answer, Fields, NO_FIELDS, Overhead, RemainingContent, broken_field};
 
 /// The flow-control window of each stream and of the connection: larger than almost all bodies, so
 /// that the result is not that of a small window. A stream's window is not opened again.
@@ -62,9 +62,8 @@ pub(crate) struct Session {
     /// them.
     half_open: Vec<u32>,
     overhead: Overhead,
-    /// The header fields of the answer, if they are kept, which takes a connection with a single
-    /// place.
-    fields: Option<Fields>,
+    /// The header fields that were decoded last, if they are kept.
+    fields: Option<Box<Fields>>,
 }
 
 impl Session {
@@ -102,17 +101,12 @@ impl Session {
         }
     }
 
-    /// A session for one request whose answer's header fields are kept.
-    pub(crate) fn with_fields() -> Self {
+    /// The same, whose answers' header fields are kept.
+    pub(crate) fn keeping_fields(places: u32) -> Self {
         Self {
-            fields: Some(Fields::default()),
-            ..Self::new(1)
+            fields: Some(Box::default()),
+            ..Self::new(places)
         }
-    }
-
-    /// The header fields of the answer, if they were kept.
-    pub(crate) fn take_fields(&mut self) -> Fields {
-        self.fields.take().unwrap_or_default()
     }
 
     /// Number of streams that are not answered.
@@ -410,14 +404,10 @@ impl Session {
         let mut status = 0;
         let (mut content, mut wrong) = (RemainingContent::default(), None);
         let mut broken = None;
-        // Trailers are not kept.
-        let mut fields = match &mut self.fields {
-            Some(fields) if !self.streams[0].has_head => {
-                fields.clear();
-                Some(fields)
-            }
-            _ => None,
-        };
+        let mut fields = self.fields.as_deref_mut();
+        if let Some(fields) = &mut fields {
+            fields.clear();
+        }
         // Also for a stream that was given up: the decoder needs all header blocks.
         self.decoder.decode(block, |name, value| {
             broken = broken.or(broken_field(name, value));
@@ -432,7 +422,7 @@ impl Session {
                 wrong = wrong.or(content.announce(value).err());
             }
             if let Some(fields) = &mut fields {
-                fields.push((String::from_utf8_lossy(name).into_owned(), value.to_vec()));
+                fields.push(name, value);
             }
             Ok(())
         })?;
@@ -465,7 +455,21 @@ impl Session {
                 place,
                 status,
                 bytes,
+                fields: self.fields.as_deref().unwrap_or(&NO_FIELDS),
             });
+        } else if one.has_head && !end_stream {
+            // RFC 9113, 8.1.
+            self.malformed(
+                place,
+                "fields behind its head that do not end it",
+                false,
+                each,
+            );
+            return Ok(());
+        } else if one.has_head
+            && let Some(fields) = self.fields.as_deref()
+        {
+            each(Answer::Trailers { place, fields });
         }
         if end_stream {
             self.complete(place, each);

@@ -32,11 +32,12 @@ pub(crate) fn fetch(
             other => io::Error::other(other),
         },
     )?;
-    let mut session = Session::with_fields();
+    let mut session = Session::keeping_fields(1);
     let mut whole = Whole {
         status: 0,
         fields: Vec::new(),
         body: Vec::new(),
+        trailers: Vec::new(),
     };
     let (mut is_done, mut is_sent, mut failure) = (false, false, None);
     while !is_done {
@@ -59,8 +60,12 @@ pub(crate) fn fetch(
         let now = os::now_ns();
         let mut polled = Ok(Polled::default());
         let mut answer = |answer: Answer<'_>| match answer {
-            Answer::Head { status, .. } => whole.status = status,
+            Answer::Head { status, fields, .. } => {
+                whole.status = status;
+                whole.fields = fields.to_vec();
+            }
             Answer::Body { bytes, .. } => whole.body.extend_from_slice(bytes),
+            Answer::Trailers { fields, .. } => whole.trailers = fields.to_vec(),
             Answer::End { .. } => is_done = true,
             Answer::Malformed { what, .. } => failure = Some(format!("the answer has {what}")),
             Answer::Reset { code, .. } => {
@@ -98,7 +103,6 @@ pub(crate) fn fetch(
     }
     let code = net::h3::ErrorCode::NoError as u64;
     client.close(code, "", os::now_ns(), &mut scratch);
-    whole.fields = session.take_fields();
     Ok(whole)
 }
 

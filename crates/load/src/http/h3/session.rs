@@ -8,7 +8,7 @@ use net::h3::{
 use quic::{Connection, Dir, Event, StreamEnd, StreamEvent, StreamId, VarInt, read};
 
 use super::EncodedRequest;
-use crate::http::session::{Answer, Fields, Overhead, RemainingContent, broken_field};
+use crate::http::session::{Answer, Fields, NO_FIELDS, Overhead, RemainingContent, broken_field};
 
 /// The most bytes of an answer's field section.
 const SECTION_MAX: usize = 64 * 1024;
@@ -60,8 +60,8 @@ pub(crate) struct Session {
     unsent: Vec<(u32, Bytes)>,
     text: Vec<u8>,
     overhead: Overhead,
-    /// The header fields of the last final answer, if they are kept.
-    fields: Option<Fields>,
+    /// The header fields that were decoded last, if they are kept.
+    fields: Option<Box<Fields>>,
 }
 
 const FLOOD: H3Error = H3Error::new(
@@ -98,17 +98,12 @@ impl Session {
         }
     }
 
-    /// A session for one request whose answer's header fields are kept.
-    pub(crate) fn with_fields() -> Self {
+    /// The same, whose answers' header fields are kept.
+    pub(crate) fn keeping_fields(places: u32) -> Self {
         Self {
-            fields: Some(Fields::default()),
-            ..Self::new(1)
+            fields: Some(Box::default()),
+            ..Self::new(places)
         }
-    }
-
-    /// The header fields of the answer, if they were kept.
-    pub(crate) fn take_fields(&mut self) -> Fields {
-        self.fields.take().unwrap_or_default()
     }
 
     /// Number of streams whose answers are not complete.
@@ -270,7 +265,7 @@ impl Session {
             return Ok(());
         };
         let (one, text) = (&mut self.streams[place as usize], &mut self.text);
-        let fields = &mut self.fields;
+        let mut fields = self.fields.as_deref_mut();
         let (frames, has_head) = (&mut one.frames, &mut one.has_head);
         let (content, is_head_request) = (&mut one.content, one.is_head_request);
         let mut wrong = None;
@@ -278,7 +273,8 @@ impl Session {
             frames.feed(bytes, |event| match event {
                 _ if wrong.is_some() => Ok(()),
                 Frame::Headers(section) if !*has_head => {
-                    let (status, length, broken) = response_head(section, text, fields.as_mut())?;
+                    let (status, length, broken) =
+                        response_head(section, text, fields.as_deref_mut())?;
                     if broken.is_some() {
                         wrong = broken;
                         return Ok(());
@@ -299,6 +295,7 @@ impl Session {
                             place,
                             status,
                             bytes,
+                            fields: fields.as_deref().unwrap_or(&NO_FIELDS),
                         });
                     }
                     Ok(())
@@ -316,10 +313,22 @@ impl Session {
                 }
                 // Trailers.
                 Frame::Headers(section) => {
+                    if let Some(fields) = &mut fields {
+                        fields.clear();
+                    }
                     qpack::decode(section, SECTION_MAX, text, |name, value| {
                         wrong = wrong.or(broken_field(name, value));
+                        if let Some(fields) = &mut fields {
+                            fields.push(name, value);
+                        }
                         Ok(())
-                    })
+                    })?;
+                    if wrong.is_none()
+                        && let Some(fields) = fields.as_deref()
+                    {
+                        each(Answer::Trailers { place, fields });
+                    }
+                    Ok(())
                 }
                 Frame::Control { .. } => Ok(()),
             })
@@ -477,10 +486,8 @@ fn response_head(
         if name == b"content-length" {
             wrong = wrong.or(content.announce(value).err());
         }
-        if let Some(fields) = &mut fields
-            && !name.starts_with(b":")
-        {
-            fields.push((String::from_utf8_lossy(name).into_owned(), value.to_vec()));
+        if let Some(fields) = &mut fields {
+            fields.push(name, value);
         }
         Ok(())
     })?;

@@ -16,7 +16,7 @@ use net::{Buf, ConnId, Io};
 
 use super::Worker;
 use crate::exchange::conn::{Conn, State};
-use crate::exchange::{Due, Kind};
+use crate::exchange::{Kind, Note, Times};
 use crate::http::session::Answer;
 use crate::job::Job;
 use crate::job::target::Request;
@@ -208,7 +208,7 @@ pub(in crate::worker) fn take<K: Kind>(
     conns: &mut [Conn<K>],
     requests: &[Request],
     arrived: u64,
-    mut message: impl FnMut(u64, Due),
+    mut note: impl FnMut(Times, Note),
     ended: impl FnOnce(usize, StreamEnd),
 ) {
     match answer {
@@ -216,9 +216,12 @@ pub(in crate::worker) fn take<K: Kind>(
             place,
             status,
             bytes,
+            fields,
         } => {
             let conn = &mut conns[place as usize];
-            conn.exchange.take_head(status);
+            let times = conn.times(arrived.max(conn.sent));
+            let each = |one| note(times, one);
+            conn.exchange.take_head(status, fields, times, each);
             conn.bytes += bytes;
             if conn.first_byte == 0 {
                 conn.first_byte = arrived.max(conn.sent);
@@ -228,10 +231,11 @@ pub(in crate::worker) fn take<K: Kind>(
             let conn = &mut conns[place as usize];
             conn.bytes += bytes.len() as u64;
             let request = &requests[conn.request as usize];
-            let intended = conn.intended;
-            let each = |due| message(intended, due);
-            conn.exchange.take_content(request, intended, bytes, each);
+            let times = conn.times(arrived.max(conn.sent));
+            let each = |one| note(times, one);
+            conn.exchange.take_content(request, times, bytes, each);
         }
+        Answer::Trailers { place, fields } => conns[place as usize].exchange.take_trailers(fields),
         Answer::End { place } => ended(place as usize, StreamEnd::Done),
         Answer::Malformed { place, what } => ended(place as usize, StreamEnd::Malformed(what)),
         Answer::Reset { place, code } => ended(place as usize, StreamEnd::Reset(code)),

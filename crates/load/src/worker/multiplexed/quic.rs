@@ -239,7 +239,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             Ok((client, id)) => {
                 worker.by_slot[id.slot()] = LINK | number as u32;
                 (link.id, link.since, link.state) = (Some(id), now, LinkState::Connecting);
-                let session = Session::new(link.places.len() as u32);
+                let places = link.places.len() as u32;
+                let session = match K::HAS_MESSAGES {
+                    true => Session::keeping_fields(places),
+                    false => Session::new(places),
+                };
                 link.session = Some(Carrier::H3(Box::new(QuicLink {
                     client,
                     session,
@@ -291,6 +295,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         ended: &mut Vec<(usize, StreamEnd, u64)>,
         polled: &mut LinkPolled,
     ) -> Result<bool, i32> {
+        let span = self.span();
         let worker = &mut *self.worker;
         let link = &mut worker.links[number];
         let first = link.places.start;
@@ -301,28 +306,17 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         };
         let session = &mut link.session;
         let recorder = &mut worker.recorders[self.recorder];
-        let window = self.window;
         link.client
             .receive(now, &mut quic.scratch, |connection, arrived_ns| {
                 let arrived = arrived_ns.map_or(now, |at| at.min(now));
-                if arrived_ns.is_some() && now >= window.from {
+                if arrived_ns.is_some() && now >= span.window.from {
                     recorder.receive_lag.record_ns(now - arrived);
                 }
-                let messages = &mut recorder.messages;
-                let mut message = |intended, due| {
-                    Self::record_message(messages, window, (intended, arrived), due);
-                };
+                let mut note = |times, note| Self::record_note(recorder, span, times, note);
                 let own = session.poll(connection, |answer| {
-                    take(
-                        answer,
-                        conns,
-                        requests,
-                        arrived,
-                        &mut message,
-                        |place, end| {
-                            ended.push((first + place, end, arrived));
-                        },
-                    );
+                    take(answer, conns, requests, arrived, &mut note, |place, end| {
+                        ended.push((first + place, end, arrived));
+                    });
                 });
                 match (polled.as_mut(), own) {
                     (Ok(sum), Ok(own)) => sum.add(own),

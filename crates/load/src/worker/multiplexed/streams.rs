@@ -12,7 +12,7 @@ use crate::http::h3;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
-use crate::worker::failures::{CLOSED, Failure, IDLE_NS, ends_idle};
+use crate::worker::failures::{CLOSED, Failure, IDLE_NS, RESET, ends_idle};
 use crate::worker::segment::SegmentRun;
 use crate::worker::{AGAIN_MAX, FRUITLESS_MAX, REOPENING_NS};
 
@@ -168,7 +168,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if is_inside {
             recorder.connect.record_ns(opened - link.since);
         }
-        let mut session = Session::new(link.places.len() as u32);
+        let places = link.places.len() as u32;
+        let mut session = match K::HAS_MESSAGES {
+            true => Session::keeping_fields(places),
+            false => Session::new(places),
+        };
         (link.state, link.active_ns) = (LinkState::Open, now);
         let target = link.target;
         let settings = &worker.job.targets[target];
@@ -335,6 +339,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if self.worker.links[number].target != self.target {
             return self.worker.link_data_at_rest(id, buf);
         }
+        let span = self.span();
         let worker = &mut *self.worker;
         let now = worker.clock.now_ns();
         let mut arrived = now;
@@ -357,11 +362,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let Some(Carrier::H2(session)) = &mut link.session else {
             return;
         };
-        let window = self.window;
-        let messages = &mut worker.recorders[self.recorder].messages;
-        let mut message = |intended, due| {
-            Self::record_message(messages, window, (intended, arrived), due);
-        };
+        let recorder = &mut worker.recorders[self.recorder];
+        let mut note = |times, note| Self::record_note(recorder, span, times, note);
         let fed = session.feed(worker.io.bytes(buf), |answer| {
             let places = &mut conns[first..];
             take(
@@ -369,7 +371,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 places,
                 requests,
                 arrived,
-                &mut message,
+                &mut note,
                 |place, end| {
                     ended.push((first + place, end, arrived));
                 },
@@ -436,7 +438,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 // It is over, so there is nothing to cancel.
                 self.worker.conns[place].state = State::Idle;
                 let failure = Failure::new(|e| &mut e.read, kind, expected, found);
-                self.fail_and_free(place, failure);
+                self.fail_and_free(place, failure.how(RESET));
             }
             StreamEnd::NotProcessed => self.not_processed(place, now),
         }

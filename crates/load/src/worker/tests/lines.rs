@@ -4,10 +4,11 @@
 use std::num::ParseIntError;
 
 use net::simulated::{Driver, Network, SimIo};
-use readings::{HttpVersion, Wrong, WrongKind};
+use readings::{HttpVersion, LagBase, LastingReading, Wrong, WrongKind};
 
 use super::*;
-use crate::exchange::{Due, Kind};
+use crate::exchange::{Due, Ending, Kind, Message, Note, Times};
+use crate::http::session::Fields;
 use crate::job::target::Request;
 use crate::record::Recorder;
 
@@ -16,6 +17,9 @@ use crate::record::Recorder;
 struct Lines {
     unread: Vec<u8>,
     messages: u64,
+    /// When the last came.
+    last: u64,
+    is_open: bool,
     /// What the last line says.
     announced: Option<u64>,
 }
@@ -33,13 +37,22 @@ impl Lines {
     fn line(
         &mut self,
         line: &str,
-        intended: u64,
-        mut message: impl FnMut(Due),
+        times: Times,
+        mut note: impl FnMut(Note),
     ) -> Result<(), LineError> {
         match line.split_once(' ').ok_or(LineError::Unknown)? {
             ("message", after_us) => {
+                let at = times.intended + after_us.parse::<u64>()? * 1_000;
+                let base = LagBase::Sender;
+                note(Note::Message(Message {
+                    arrived: times.arrived,
+                    due: Some(Due { at, base }),
+                    gap: (self.messages > 0).then(|| times.arrived - self.last),
+                    bytes: line.len() as u64,
+                    ..Message::default()
+                }));
                 self.messages += 1;
-                message(Some(intended + after_us.parse::<u64>()? * 1_000));
+                self.last = times.arrived;
             }
             ("end", count) => self.announced = Some(count.parse()?),
             _ => return Err(LineError::Unknown),
@@ -58,7 +71,7 @@ impl Kind for Lines {
 
     const HAS_MESSAGES: bool = true;
 
-    fn new() -> Self {
+    fn new(_: &Target) -> Self {
         Self::default()
     }
 
@@ -81,15 +94,18 @@ impl Kind for Lines {
     fn take(
         &mut self,
         _: &Request,
-        intended: u64,
+        times: Times,
         bytes: &[u8],
-        mut message: impl FnMut(Due),
+        mut note: impl FnMut(Note),
     ) -> Result<bool, LineError> {
+        if !std::mem::replace(&mut self.is_open, true) {
+            note(Note::Opened);
+        }
         self.unread.extend_from_slice(bytes);
         while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line[..end]).into_owned();
-            self.line(&line, intended, &mut message)?;
+            self.line(&line, times, &mut note)?;
         }
         Ok(self.announced.is_some())
     }
@@ -98,17 +114,36 @@ impl Kind for Lines {
         false
     }
 
-    fn take_head(&mut self, _: u16) {}
+    fn take_head(&mut self, _: u16, _: &Fields, _: Times, _: impl FnMut(Note)) {}
 
     fn take_content(
         &mut self,
         request: &Request,
-        intended: u64,
+        times: Times,
         bytes: &[u8],
-        message: impl FnMut(Due),
+        note: impl FnMut(Note),
     ) {
         // What is wrong with it shows in the count.
-        let _ = self.take(request, intended, bytes, message);
+        let _ = self.take(request, times, bytes, note);
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    fn last_sign(&self) -> u64 {
+        self.last
+    }
+
+    fn over(&mut self, _: Times, _: impl FnMut(Note)) {
+        self.is_open = false;
+    }
+
+    fn ending(&self) -> Option<Ending> {
+        Some(Ending {
+            how: "end".into(),
+            is_cut: false,
+        })
     }
 
     fn status(&self) -> Option<u16> {
@@ -229,6 +264,11 @@ fn carried_out(job: Job, sender: Sender) -> (Recorder, Vec<u64>) {
     (worker.into_recorders().remove(0), asked)
 }
 
+fn ends(lasting: &LastingReading) -> Vec<(&str, u64)> {
+    let ends = lasting.ends.iter();
+    ends.map(|end| (end.how.as_str(), end.count)).collect()
+}
+
 /// The lags of the messages, us.
 fn lag_us(recorder: &Recorder, quantile: f64) -> f64 {
     let messages = recorder.messages.as_ref().unwrap();
@@ -265,11 +305,15 @@ fn a_count_of_exchanges_has_all_their_messages_with_the_lag_of_each() {
 #[test]
 fn a_window_counts_the_messages_that_arrive_in_it() {
     // The first exchange takes 30 ms, and so does the second. The third has two messages before the
-    // end of the window, the last at 70 ms, and is complete after it.
+    // end of the window, the last at 70 ms, and is cut there.
     let segment = Segment::closed(Stop::After(ms(75)));
     let (done, asked) = carried_out(job_of(1, segment), Sender::default());
-    assert_eq!((asked.len(), done.requests, done.requests_all), (3, 2, 3));
-    assert_eq!(count(&done), 8);
+    assert_eq!((asked.len(), done.requests, done.requests_all), (3, 2, 2));
+    assert_eq!((count(&done), done.errors_all.total()), (8, 0));
+    let lasting = done.messages.unwrap().reading();
+    assert_eq!((lasting.opened, lasting.open_min), (3, 1));
+    assert_eq!(ends(&lasting), [("end", 2), ("window", 1)]);
+    assert_eq!((lasting.first_message.count(), lasting.gap.count()), (3, 5));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use net::simulated::{Driver, Network, SimIo};
 use net::ws::{Event as Said, Reader, Role, Writer, handshake};
 
 use super::*;
+use crate::exchange::Lasting;
 use crate::job::traffic::{Traffic, WebSocket};
 use crate::record::Recorder;
 
@@ -115,7 +116,7 @@ fn carried_out(websocket: WebSocket, connections: u32, segment: Segment, server:
     let io = SimIo::new(io_options(&job, 0), 0, server);
     let clock = NetworkClock(io.network.clock());
     let (events, _messages) = mpsc::channel();
-    let mut worker = Worker::<_, _, Http>::new(io, clock, Arc::new(job), 0, events);
+    let mut worker = Worker::<_, _, Lasting>::new(io, clock, Arc::new(job), 0, events);
     worker.segment(0, 0, &AtomicBool::new(false)).unwrap();
     worker.into_recorders().remove(0)
 }

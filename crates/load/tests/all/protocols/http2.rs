@@ -1,5 +1,7 @@
 //! Loads over HTTP/2, in the clear and over TLS, on both event loops.
 
+mod grpc;
+
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -13,6 +13,8 @@ pub struct Request {
     pub target: String,
     /// Whether the client wants to keep the connection.
     pub keep_alive: bool,
+    /// Whether it is of HTTP/1.0, which has no chunks.
+    pub is_http_1_0: bool,
     /// The header fields in order, names as they were sent; values that are not text are shown
     /// with replacement characters.
     pub fields: Vec<(String, String)>,
@@ -119,6 +121,7 @@ fn read_head(
     set(&mut request.method, head.method);
     set(&mut request.target, head.path);
     request.body_bytes = 0;
+    request.is_http_1_0 = head.version == Some(0);
     request.keep_alive = seen.keeps_alive(head.version.unwrap_or(0));
     let framing = seen.settled(Framing::of_request(seen.chunked, seen.length))?;
     Ok(Some((len, MessageBody::new(framing))))

@@ -19,6 +19,8 @@ pub mod settings {
     pub const MAX_FRAME_SIZE: u16 = 5;
     /// Most bytes of a decoded header list, 32 added per field.
     pub const MAX_HEADER_LIST_SIZE: u16 = 6;
+    /// Whether the server takes extended CONNECT, 0 or 1 (RFC 8441 section 3).
+    pub const ENABLE_CONNECT_PROTOCOL: u16 = 8;
 }
 
 pub(super) mod kind {

@@ -273,6 +273,7 @@ fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
     load.client.io = args.io;
     load.client.cpus = args.cpus.clone();
     load.client.hosts = args.hosts.clone();
+    load.traffic = args.traffic.clone();
     load.tls = args.tls.clone();
     load.traffic = args.traffic.clone();
     load.output.quiet = args.quiet;

@@ -19,6 +19,7 @@ use crate::units;
 use target::Called;
 
 pub(super) mod body;
+mod call;
 pub mod changing;
 mod crawl;
 mod empty_page;

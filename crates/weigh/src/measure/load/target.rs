@@ -133,7 +133,7 @@ fn resolve(host: &str, is_tls: bool, selection: AddressSelection) -> Result<Dest
 }
 
 fn selection(args: &LoadArgs) -> AddressSelection {
-    match (args.version.http, &args.client.hosts) {
+    match (args.http(), &args.client.hosts) {
         (HttpVersion::Http3, _) => AddressSelection::FirstForQuic,
         (_, Some(_)) => AddressSelection::FirstFromElsewhere,
         (_, None) => AddressSelection::FirstAccepting,
@@ -172,7 +172,7 @@ pub(super) fn destination(args: &LoadArgs, to: &Url) -> Result<Destination, Fail
 /// The TLS settings for a URL.
 pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSettings>, Failure> {
     match to.is_tls {
-        true => crate::tls::client(&args.tls, &to.host, args.version.http).map(Some),
+        true => crate::tls::client(&args.tls, &to.host, args.http()).map(Some),
         false => match args.tls.given() {
             Some(option) => Err(Failure::words(format!(
                 "{option} needs TLS; expected {}://{}{}",
@@ -191,14 +191,14 @@ fn streams(args: &LoadArgs, to: &Url) -> Result<(Option<Http2>, Option<Http3>), 
     if let Some(congestion) = args
         .version
         .quic_congestion
-        .filter(|_| args.version.http != HttpVersion::Http3)
+        .filter(|_| args.http() != HttpVersion::Http3)
     {
         return Err(Failure::words(format!(
             "--quic-congestion {} needs HTTP/3: add --http 3",
             congestion.name()
         )));
     }
-    let number = match args.version.http {
+    let number = match args.http() {
         HttpVersion::Http1 if streams > 1 => {
             let needs = "--streams needs HTTP/2 or HTTP/3: add --http 2 or --http 3";
             return Err(Failure::words(needs));
@@ -359,11 +359,10 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         }],
         (None, None) => return Err(Failure::words("expected a URL, or --urls FILE")),
     };
-    let body = args
-        .request
-        .body
-        .as_deref()
-        .map_or(Ok(Vec::new()), super::body::body)?;
+    let body = match (&args.request.body, &args.traffic.grpc.method_name) {
+        (Some(body), None) => super::body::body(body)?,
+        _ => Vec::new(),
+    };
     let first = &wanted[0].url;
     let url = match &args.url {
         Some(url) if wanted.len() == 1 => url.clone(),
@@ -388,7 +387,7 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
     let (http2, http3) = streams(args, first)?;
     let tls = tls(args, first)?;
     let destination = destination(args, first)?;
-    let target = Target {
+    let mut target = Target {
         address: destination.address,
         tls,
         http2,
@@ -418,6 +417,7 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
             clients: args.route.proxy_client.clone(),
         }),
     };
+    super::call::complete(args, first, &mut target)?;
     let chosen = destination.chosen;
     Ok((target, Called { url, chosen }))
 }

@@ -61,6 +61,7 @@ fn tick(thread: usize, requests: u64, errors: u64) -> Progress {
         segment: 0,
         requests,
         errors,
+        messages: 0,
     }
 }
 

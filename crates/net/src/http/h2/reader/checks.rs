@@ -106,6 +106,11 @@ pub(super) fn settings(values: SettingsIter<'_>, of_server: bool) -> Result<(), 
             (ids::ENABLE_PUSH, 1) if !of_server => {
                 return Err(H2Error::protocol("SETTINGS_ENABLE_PUSH of 1 from a server"));
             }
+            (ids::ENABLE_CONNECT_PROTOCOL, 2..) => {
+                return Err(H2Error::protocol(
+                    "SETTINGS_ENABLE_CONNECT_PROTOCOL other than 0 and 1",
+                ));
+            }
             (ids::INITIAL_WINDOW_SIZE, value) if value > LOW_31 => {
                 return Err(H2Error::new(
                     ErrorCode::FlowControlError,

@@ -1,8 +1,8 @@
 //! What only a client's session does: opening streams, and handling responses.
 
 use super::{
-    FRAME_MAX, Incoming, ResetCause, STREAM_MAX, Session, SessionLimits, Stream, WINDOW_AT_START,
-    error,
+    FRAME_MAX, Incoming, ResetCause, STREAM_MAX, Session, SessionLimits, Stream, Tunnel,
+    WINDOW_AT_START, error,
 };
 use crate::http::FieldSection;
 use crate::http::h1::{HEAD_BYTES_MAX, may_have_content};
@@ -59,6 +59,7 @@ impl Session {
             is_sent: is_last,
             has_head: false,
             is_head_request: false,
+            tunnel: Tunnel::No,
             left: None,
             window: self.stream_window,
             credit: WINDOW_AT_START,
@@ -72,6 +73,13 @@ impl Session {
     pub fn expect_no_content(&mut self, stream: u32) {
         if let Some(one) = self.streams.get_mut(&stream) {
             one.is_head_request = true;
+        }
+    }
+
+    /// Notes that a request is an extended CONNECT: a response of success opens a tunnel.
+    pub fn expect_tunnel(&mut self, stream: u32) {
+        if let Some(one) = self.streams.get_mut(&stream) {
+            one.tunnel = Tunnel::Asked;
         }
     }
 
@@ -111,7 +119,7 @@ impl Session {
         if self
             .streams
             .remove(&stream)
-            .is_some_and(|one| !one.is_received)
+            .is_some_and(|one| !one.is_received || one.tunnel == Tunnel::Open)
         {
             each(Incoming::Reset { stream, cause });
         }
@@ -158,7 +166,15 @@ impl Session {
         }
         let status = section.status();
         let is_interim = status < 200;
+        if one.tunnel == Tunnel::Asked && !is_interim {
+            one.tunnel = match status {
+                200..300 => Tunnel::Open,
+                _ => Tunnel::No,
+            };
+        }
         let length = match is_interim || may_have_content(status, one.is_head_request) {
+            // Of a tunnel a length says nothing (RFC 9110 8.6).
+            _ if one.tunnel == Tunnel::Open => None,
             true => section.length(),
             false => Some(0),
         };

@@ -8,6 +8,8 @@ mod client_tests;
 mod receive;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tunnel_tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -89,6 +91,16 @@ pub enum Incoming<'a> {
     Malformed,
 }
 
+/// Whether a stream carries the bytes of another protocol (RFC 8441).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tunnel {
+    No,
+    /// The client asks for it.
+    Asked,
+    /// The server agreed. Each side ends on its own, as those of a TCP connection do.
+    Open,
+}
+
 /// A stream that is not closed.
 #[derive(Debug)]
 struct Stream {
@@ -100,6 +112,7 @@ struct Stream {
     /// request is HEAD.
     has_head: bool,
     is_head_request: bool,
+    tunnel: Tunnel,
     /// How much of the announced length has not arrived yet.
     left: Option<u64>,
     /// How many bytes this side may still send on it.
@@ -111,7 +124,8 @@ struct Stream {
 impl Stream {
     /// Whether a field section behind the head is the trailer section of a whole message.
     fn ends_with(&self, fields: &FieldSection, end_stream: bool) -> bool {
-        end_stream && fields.is_trailers() && self.left.is_none_or(|left| left == 0)
+        let may = end_stream && self.tunnel == Tunnel::No;
+        may && fields.is_trailers() && self.left.is_none_or(|left| left == 0)
     }
 }
 
@@ -162,6 +176,8 @@ pub struct Session {
     /// Whether this side opens or accepts no further streams.
     goes_away: bool,
     has_settings: bool,
+    /// Whether the server takes extended CONNECT, this one or the peer.
+    takes_connect: bool,
 }
 
 fn error(code: ErrorCode, what: &'static str) -> H2Error {
@@ -171,11 +187,51 @@ fn error(code: ErrorCode, what: &'static str) -> H2Error {
 impl Session {
     /// A server's session; its settings are in `out`.
     pub fn of_server(limits: SessionLimits) -> Self {
-        let mut out = Vec::new();
-        let most = [(settings::MAX_CONCURRENT_STREAMS, limits.streams_max)];
-        frame::settings(&mut out, &most);
         let reader = FrameReader::of_server(FRAME_MAX, BLOCK_MAX);
-        Self::new(reader, BLOCK_MAX, out, limits)
+        let mut session = Self::new(reader, BLOCK_MAX, Vec::new(), limits);
+        session.announce();
+        session
+    }
+
+    /// Writes a server's settings anew, before anything else is sent.
+    fn announce(&mut self) {
+        self.out.clear();
+        let (credit, takes_connect) = (self.stream_credit, self.takes_connect);
+        let mut values = vec![(settings::MAX_CONCURRENT_STREAMS, self.limits.streams_max)];
+        if credit > WINDOW_AT_START {
+            values.push((settings::INITIAL_WINDOW_SIZE, credit as u32));
+        }
+        if takes_connect {
+            values.push((settings::ENABLE_CONNECT_PROTOCOL, 1));
+        }
+        frame::settings(&mut self.out, &values);
+        if credit > WINDOW_AT_START {
+            frame::window_update(&mut self.out, 0, (credit - WINDOW_AT_START) as u32);
+        }
+    }
+
+    /// Lets a client open tunnels by extended CONNECT (RFC 8441). Call it before anything is sent or
+    /// received. Its [`Incoming::Head`] names the protocol; answer it with status 200 and
+    /// [`Session::accept_tunnel`], or refuse it like any request.
+    #[must_use]
+    pub fn with_extended_connect(mut self) -> Self {
+        self.takes_connect = true;
+        self.announce();
+        self
+    }
+
+    /// Whether the server takes extended CONNECT. A client knows it once it
+    /// [has the settings](Session::has_settings).
+    pub fn takes_extended_connect(&self) -> bool {
+        self.takes_connect
+    }
+
+    /// Notes that a server agrees to an extended CONNECT. From then on each side of the stream ends
+    /// on its own.
+    pub fn accept_tunnel(&mut self, stream: u32) {
+        if let Some(one) = self.streams.get_mut(&stream) {
+            one.tunnel = Tunnel::Open;
+        }
     }
 
     /// A server's session in its first state.
@@ -203,6 +259,7 @@ impl Session {
             overhead: 0,
             goes_away: false,
             has_settings: false,
+            takes_connect: false,
         }
     }
 
@@ -212,16 +269,8 @@ impl Session {
     #[must_use]
     pub fn with_windows(mut self, bytes: u32) -> Self {
         let most = i64::from(bytes).clamp(WINDOW_AT_START, WINDOW_MAX);
-        self.out.clear();
-        let values = [
-            (settings::MAX_CONCURRENT_STREAMS, self.limits.streams_max),
-            (settings::INITIAL_WINDOW_SIZE, most as u32),
-        ];
-        frame::settings(&mut self.out, &values);
-        if most > WINDOW_AT_START {
-            frame::window_update(&mut self.out, 0, (most - WINDOW_AT_START) as u32);
-        }
         (self.credit, self.credit_max, self.stream_credit) = (most, most, most);
+        self.announce();
         self
     }
 
@@ -291,21 +340,22 @@ impl Session {
         count
     }
 
-    /// Ends this side's message. In a server's session this closes the stream, and a client that is
-    /// still sending its request is told that the rest is not needed.
+    /// Ends this side's message. In a server's session this closes the stream, unless it is a tunnel,
+    /// and a client that is still sending its request is told that the rest is not needed.
     fn end(&mut self, stream: u32) {
         let Some(one) = self.streams.get_mut(&stream) else {
             return;
         };
         one.is_sent = true;
         let is_received = one.is_received;
+        let waits = self.is_client || one.tunnel == Tunnel::Open;
         if !self.is_client {
             self.answered += 1;
         }
-        if !is_received && !self.is_client {
+        if !is_received && !waits {
             self.write_reset(stream, ErrorCode::NoError);
         }
-        if is_received || !self.is_client {
+        if is_received || !waits {
             self.streams.remove(&stream);
         }
     }

@@ -1,6 +1,6 @@
 //! Handling what the peer sends.
 
-use super::{FRAME_MAX, Incoming, ResetCause, Session, Stream, WINDOW_MAX, error};
+use super::{FRAME_MAX, Incoming, ResetCause, Session, Stream, Tunnel, WINDOW_MAX, error};
 use crate::http::FieldSection;
 use crate::http::h2::{ErrorCode, Event, FrameReader, H2Error, frame, settings};
 
@@ -200,9 +200,12 @@ impl Session {
             self.fault(stream, code, each);
             return Ok(());
         }
-        match is_client && end_stream {
-            true => self.received(stream),
-            false => one.is_received = end_stream,
+        one.is_received = end_stream;
+        if end_stream && is_client {
+            self.received(stream);
+        } else if end_stream && one.is_sent {
+            // A tunnel whose other side ended first.
+            self.streams.remove(&stream);
         }
         each(Incoming::Data {
             stream,
@@ -258,6 +261,15 @@ impl Session {
         match id {
             settings::MAX_CONCURRENT_STREAMS => self.streams_allowed = value,
             settings::MAX_FRAME_SIZE => self.frame_max = value.min(FRAME_MAX),
+            settings::ENABLE_CONNECT_PROTOCOL if self.is_client => {
+                if value == 0 && self.takes_connect {
+                    return Err(error(
+                        ErrorCode::ProtocolError,
+                        "SETTINGS_ENABLE_CONNECT_PROTOCOL taken back",
+                    ));
+                }
+                self.takes_connect = value == 1;
+            }
             settings::INITIAL_WINDOW_SIZE => {
                 let change = i64::from(value) - self.stream_window;
                 self.stream_window += change;
@@ -304,7 +316,8 @@ impl Session {
         }
         let length = head.length();
         let is_short = end_stream && length.is_some_and(|length| length > 0);
-        if !head.is_request() || is_short {
+        let is_connect = self.takes_connect && head.is_extended_connect();
+        if !(head.is_request() || is_connect) || is_short {
             self.fault(stream, ErrorCode::ProtocolError, each);
             each(Incoming::Malformed);
             return Ok(());
@@ -314,6 +327,11 @@ impl Session {
             is_sent: false,
             has_head: false,
             is_head_request: false,
+            tunnel: if is_connect {
+                Tunnel::Asked
+            } else {
+                Tunnel::No
+            },
             left: length,
             window: self.stream_window,
             credit: self.stream_credit,

@@ -1,7 +1,7 @@
 //! Wakes a thread that sleeps in `poll`.
 
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 /// A self-pipe.
@@ -31,14 +31,14 @@ impl Waker {
     }
 
     /// Readable while a wake-up is pending.
-    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.ends
             .as_ref()
             .map(|(_, response_begun)| response_begun.as_fd())
     }
 
     /// Clears pending wake-ups.
-    pub(crate) fn drain(&self) {
+    pub fn drain(&self) {
         if let Some(mut response_begun) =
             self.ends.as_ref().map(|(_, response_begun)| response_begun)
         {

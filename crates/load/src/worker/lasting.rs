@@ -1,0 +1,139 @@
+//! Exchanges that last: what is recorded of them, and how those end that outlast the window.
+
+use net::Io;
+
+use super::segment::SegmentRun;
+use crate::exchange::conn::State;
+use crate::exchange::{Kind, Note, Times};
+use crate::pacing::Pacer;
+use crate::pacing::clock::Clock;
+use crate::pacing::stop::StopRule;
+use crate::pacing::window::Window;
+use crate::record::Recorder;
+
+/// How an exchange ended that the client cut at the end of the window.
+const CUT_BY_CLIENT: &str = "window";
+
+/// What decides whether a message belongs to a segment's window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) window: Window,
+    /// The segment, if it has rows.
+    rows_of: Option<usize>,
+}
+
+impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
+    #[inline]
+    pub(super) fn span(&self) -> Span {
+        Span {
+            window: self.window,
+            rows_of: self.row.map(|_| self.number),
+        }
+    }
+
+    /// Records what a kind reports of an exchange at these times. In a segment by time a message
+    /// belongs to the window if it arrived in it, in an open loop if it was due in it.
+    #[inline]
+    pub(super) fn record_note(recorder: &mut Recorder, span: Span, times: Times, note: Note) {
+        let Some(messages) = &mut recorder.messages else {
+            return;
+        };
+        let is_inside = |due: Option<u64>, arrived: u64| {
+            span.window.contains(match (S::COUNTS, P::OPEN) {
+                (true, _) => times.intended,
+                (false, true) => due.unwrap_or(arrived),
+                (false, false) => arrived,
+            })
+        };
+        match note {
+            Note::Opened => messages.opened += 1,
+            Note::Message(message) => {
+                messages.ticked += 1;
+                if is_inside(message.due.map(|due| due.at), message.arrived) {
+                    messages.record(&message, if P::OPEN { times.intended } else { times.sent });
+                }
+                if let Some(segment) = span.rows_of {
+                    let (from, end) = (span.window.from, span.window.end);
+                    let at = message.arrived.min(end).max(from);
+                    recorder.gaps.end(segment, at - from);
+                }
+            }
+            Note::Lag { due, arrived } => {
+                if is_inside(Some(due.at), arrived) {
+                    messages.record_lag(due, arrived);
+                }
+            }
+            Note::Lost(numbers) => {
+                if is_inside(None, times.arrived) {
+                    let numbers = i64::try_from(numbers).unwrap_or(i64::MAX);
+                    messages.lost = messages.lost.saturating_add(numbers);
+                }
+            }
+            // Also one that the end of the window cut.
+            Note::Silent(gap) => messages.record_stall(gap),
+        }
+    }
+
+    /// An exchange is over, complete or not: what its kind still holds back is recorded.
+    fn exchange_over(&mut self, number: usize, now: u64) {
+        let span = self.span();
+        let conn = &mut self.worker.conns[number];
+        let times = conn.times(now);
+        let recorder = &mut self.worker.recorders[self.recorder];
+        conn.exchange.over(times, |note| {
+            Self::record_note(recorder, span, times, note);
+        });
+    }
+
+    fn record_end(&mut self, number: usize, now: u64, how: &str, is_cut: bool) {
+        let at = Self::counted_at(self.worker.conns[number].intended, now);
+        if let Some(messages) = &mut self.worker.recorders[self.recorder].messages
+            && self.window.contains(at)
+        {
+            messages.record_end(how, is_cut);
+        }
+    }
+
+    /// An exchange is complete, good or not.
+    pub(super) fn exchange_complete(&mut self, number: usize, now: u64) {
+        self.exchange_over(number, now);
+        if let Some(ending) = self.worker.conns[number].exchange.ending() {
+            self.record_end(number, now, &ending.how, ending.is_cut);
+        }
+    }
+
+    /// An exchange failed before it was complete, in this way.
+    pub(super) fn exchange_failed(&mut self, number: usize, now: u64, how: &str) {
+        if self.worker.conns[number].exchange.is_open() {
+            self.exchange_over(number, now);
+            self.record_end(number, now, how, true);
+        }
+    }
+
+    /// Counts the exchanges that are open at the end of the window.
+    pub(super) fn count_open(&mut self) {
+        let conns = &self.worker.conns[self.worker.conns_of[self.target].clone()];
+        let open = conns.iter();
+        let open = open.filter(|conn| conn.state == State::Waiting && conn.exchange.is_open());
+        let open = open.count() as u64;
+        if let Some(messages) = &mut self.worker.recorders[self.recorder].messages {
+            messages.open.push(open);
+        }
+    }
+
+    /// Cuts the exchanges that are open after the end of the window, which is no failure.
+    pub(super) fn cut_open(&mut self) {
+        for number in self.worker.conns_of[self.target].clone() {
+            let conn = &self.worker.conns[number];
+            if conn.state != State::Waiting || !conn.exchange.is_open() {
+                continue;
+            }
+            self.exchange_over(number, self.now);
+            if let Some(messages) = &mut self.worker.recorders[self.recorder].messages {
+                messages.record_end(CUT_BY_CLIENT, false);
+            }
+            self.worker.close(number);
+            self.busy = self.busy.saturating_sub(1);
+        }
+    }
+}
