@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use net::FieldSection;
+use net::grpc;
 use net::h2::{ErrorCode, H2Error, Incoming, Session, SessionLimits, hpack};
 use net::http::Request;
 
@@ -231,6 +232,16 @@ impl H2Server {
         }
     }
 
+    /// Ends an answer that lasts with these fields.
+    pub(crate) fn end_with_trailers(&mut self, stream: u32, fields: &[(&str, String)]) {
+        self.exchanges.remove(&stream);
+        let mut block = Vec::new();
+        for (name, value) in fields {
+            hpack::encode(&mut block, name.as_bytes(), value.as_bytes());
+        }
+        self.session.send_headers(stream, &block, true);
+    }
+
     /// Takes the content of exchanges that came last, until [`H2Server::keep_contents`].
     pub(crate) fn take_contents(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.contents)
@@ -269,7 +280,9 @@ impl H2Server {
 
 /// Whether the content of a request belongs to an exchange that lasts.
 fn takes_content(head: &FieldSection) -> bool {
-    head.protocol().is_some()
+    let is_call =
+        |(name, value): (&[u8], &[u8])| name == b"content-type" && grpc::is_content_type(value);
+    head.protocol().is_some() || (head.method() == b"POST" && head.fields().any(is_call))
 }
 
 fn content(contents: &mut Vec<u8>, stream: u32, bytes: &[u8], ends: bool) -> H2Incoming {

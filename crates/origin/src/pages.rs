@@ -127,6 +127,7 @@ pub(crate) fn page(request: &Request) -> Page {
     }
     if let Some(plan) = Plan::of(request) {
         return match plan {
+            Ok(Plan::Call(_)) => fixed(505, "text/plain", b"expected a gRPC call over HTTP/2\n"),
             Ok(plan) => Page::Lasting(plan),
             Err(refusal) => Page::Own(refused(&refusal, head_only, ConnectionReuse::of(request))),
         };

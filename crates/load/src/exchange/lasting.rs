@@ -4,6 +4,7 @@
 use net::http::HttpError;
 use readings::{HttpVersion, Wrong};
 
+use super::events::Events;
 use super::{Ending, Kind, Note, Times};
 use crate::http::Http;
 use crate::http::grpc::Call;
@@ -14,7 +15,8 @@ use crate::job::traffic::Traffic;
 #[derive(Debug)]
 pub(crate) enum Lasting {
     Answer(Http),
-    Grpc(Call),
+    Events(Box<Events>),
+    Grpc(Box<Call>),
 }
 
 /// Calls a method of the exchange, whatever its kind.
@@ -22,6 +24,7 @@ macro_rules! each {
     ($self:expr, $exchange:ident => $call:expr) => {
         match $self {
             Lasting::Answer($exchange) => $call,
+            Lasting::Events($exchange) => $call,
             Lasting::Grpc($exchange) => $call,
         }
     };
@@ -34,10 +37,9 @@ impl Kind for Lasting {
 
     fn new(target: &Target) -> Self {
         match &target.traffic {
-            Traffic::Grpc(_) => Lasting::Grpc(Call::new(target)),
-            Traffic::Answers | Traffic::Events(_) | Traffic::WebSocket(_) => {
-                Lasting::Answer(Http::new(target))
-            }
+            Traffic::Events(_) => Lasting::Events(Box::new(Events::new(target))),
+            Traffic::Grpc(_) => Lasting::Grpc(Box::new(Call::new(target))),
+            Traffic::Answers | Traffic::WebSocket(_) => Lasting::Answer(Http::new(target)),
         }
     }
 
@@ -101,8 +103,8 @@ impl Kind for Lasting {
         each!(self, one => one.last_sign())
     }
 
-    fn over(&mut self, times: Times, note: impl FnMut(Note)) {
-        each!(self, one => one.over(times, note));
+    fn over(&mut self, times: Times, is_complete: bool, note: impl FnMut(Note)) {
+        each!(self, one => one.over(times, is_complete, note));
     }
 
     fn ending(&self) -> Option<Ending> {

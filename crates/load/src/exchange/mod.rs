@@ -13,10 +13,9 @@ use crate::http::session::Fields;
 use crate::job::target::{Request, Target};
 
 pub(crate) mod conn;
+mod events;
 mod lasting;
-#[allow(dead_code, reason = "the kinds with messages follow")]
 pub(crate) mod sequence;
-#[allow(dead_code, reason = "the kinds with messages follow")]
 pub(crate) mod stamp;
 
 pub(crate) use lasting::Lasting;
@@ -65,7 +64,6 @@ pub(crate) struct Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     /// It is open: messages may follow.
-    #[allow(dead_code, reason = "the kinds with messages follow")]
     Opened,
     Message(Message),
     /// The due time of a message that was reported without one.
@@ -164,10 +162,10 @@ pub(crate) trait Kind: Sized {
         0
     }
 
-    /// It is over: complete, failed or cut. Reports what has not been reported yet.
-    fn over(&mut self, _: Times, _: impl FnMut(Note)) {}
+    /// It is over: complete, otherwise failed or cut. Reports what has not been reported yet.
+    fn over(&mut self, _: Times, _is_complete: bool, _: impl FnMut(Note)) {}
 
-    /// How a complete exchange ended, if that is counted.
+    /// How a complete exchange ended, if that is counted; asked once it is over.
     fn ending(&self) -> Option<Ending> {
         None
     }
@@ -175,7 +173,7 @@ pub(crate) trait Kind: Sized {
     /// The status of a complete exchange, if the kind has statuses.
     fn status(&self) -> Option<u16>;
 
-    /// What is wrong with a complete exchange; `None` if it is good.
+    /// What is wrong with a complete exchange; `None` if it is good. Asked once it is over.
     fn judge(&self, request: &Request) -> Option<Wrong>;
 
     /// Whether the connection can carry another exchange after a complete one.

@@ -27,6 +27,22 @@ impl Stamp {
     }
 }
 
+impl Stamp {
+    /// Whether this may be the beginning of a stamp whose rest has not come.
+    pub(crate) fn is_begun(text: &[u8]) -> bool {
+        let Some(rest) = text.strip_prefix(STAMP) else {
+            return STAMP.starts_with(text);
+        };
+        let mut numbers = rest.splitn(3, |byte| *byte == b' ');
+        let are_digits = |one: &[u8]| one.len() <= 20 && one.iter().all(u8::is_ascii_digit);
+        let (first, second) = (numbers.next(), numbers.next());
+        numbers.next().is_none()
+            && first.is_none_or(are_digits)
+            && second.is_none_or(are_digits)
+            && !(second.is_some() && first.is_some_and(<[u8]>::is_empty))
+    }
+}
+
 /// A number and the space behind it, and what follows.
 fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let end = text.iter().position(|byte| *byte == b' ')?;
@@ -75,6 +91,23 @@ mod tests {
         ] {
             assert_eq!(read(text), None, "{text:?}");
         }
+        for (text, is_begun) in [
+            ("", true),
+            ("wei", true),
+            ("weigh ", true),
+            ("weigh 12", true),
+            ("weigh 12 ", true),
+            ("weigh 12 3", true),
+            ("weigh 12 3 ", false),
+            ("weigh x", false),
+            ("weigh  1", false),
+            ("weigh 1 x", false),
+        ] {
+            assert_eq!(Stamp::is_begun(text.as_bytes()), is_begun, "{text:?}");
+        }
+        assert!(!Stamp::is_begun(
+            format!("weigh {}", "9".repeat(21)).as_bytes()
+        ));
         let longest = format!("weigh {0} {0} ", u64::MAX);
         assert_eq!(longest.len(), STAMP_MAX);
     }

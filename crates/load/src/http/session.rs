@@ -147,7 +147,7 @@ impl Fields {
         })
     }
 
-    #[allow(dead_code, reason = "the kinds with messages follow")]
+    #[allow(dead_code, reason = "the kinds with trailers follow")]
     /// The value of the first field of this name, which is in lower case.
     pub(crate) fn get(&self, name: &str) -> Option<&[u8]> {
         let mut all = self.iter();

@@ -75,12 +75,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     }
 
     /// An exchange is over, complete or not: what its kind still holds back is recorded.
-    fn exchange_over(&mut self, number: usize, now: u64) {
+    fn exchange_over(&mut self, number: usize, now: u64, is_complete: bool) {
         let span = self.span();
         let conn = &mut self.worker.conns[number];
         let times = conn.times(now);
         let recorder = &mut self.worker.recorders[self.recorder];
-        conn.exchange.over(times, |note| {
+        conn.exchange.over(times, is_complete, |note| {
             Self::record_note(recorder, span, times, note);
         });
     }
@@ -94,9 +94,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
     }
 
-    /// An exchange is complete, good or not.
+    /// An exchange is complete, good or not; its judgement follows.
     pub(super) fn exchange_complete(&mut self, number: usize, now: u64) {
-        self.exchange_over(number, now);
+        self.exchange_over(number, now, true);
         if let Some(ending) = self.worker.conns[number].exchange.ending() {
             self.record_end(number, now, &ending.how, ending.is_cut);
         }
@@ -105,7 +105,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// An exchange failed before it was complete, in this way.
     pub(super) fn exchange_failed(&mut self, number: usize, now: u64, how: &str) {
         if self.worker.conns[number].exchange.is_open() {
-            self.exchange_over(number, now);
+            self.exchange_over(number, now, false);
             self.record_end(number, now, how, true);
         }
     }
@@ -128,7 +128,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             if conn.state != State::Waiting || !conn.exchange.is_open() {
                 continue;
             }
-            self.exchange_over(number, self.now);
+            self.exchange_over(number, self.now, false);
             if let Some(messages) = &mut self.worker.recorders[self.recorder].messages {
                 messages.record_end(CUT_BY_CLIENT, false);
             }

@@ -136,6 +136,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// closed if it is the `last` one.
     #[inline]
     pub(super) fn complete(&mut self, number: usize, (arrived, now): (u64, u64), last: bool) {
+        if K::HAS_MESSAGES {
+            self.exchange_complete(number, now);
+        }
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
         let request = &worker.job.targets[self.target].requests[conn.request as usize];
@@ -170,12 +173,6 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             recorder.row.row.bytes_read += conn.bytes;
         }
         self.last_done = now;
-        if K::HAS_MESSAGES {
-            self.exchange_complete(number, now);
-        }
-        let worker = &mut *self.worker;
-        let conn = &mut worker.conns[number];
-        let recorder = &mut worker.recorders[self.recorder];
         match wrong {
             None => {
                 recorder.requests_all += 1;

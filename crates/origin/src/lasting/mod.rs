@@ -1,8 +1,10 @@
 //! Answers that last: exchanges whose messages are due one after the other, without I/O and clocks.
 
+mod call;
 mod message;
 mod paced;
 mod query;
+mod reflection;
 mod socket;
 
 use std::sync::{Arc, OnceLock};
@@ -10,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use net::http::Request;
 
 use crate::pages::ConnectionReuse;
+use call::{Call, CallPlan};
 use paced::{Paced, PacedFormat, PacedPlan};
 use socket::{Socket, SocketPlan};
 
@@ -21,6 +24,8 @@ pub(crate) use socket::close;
 pub(crate) enum Plan {
     Events(PacedPlan),
     Socket(SocketPlan),
+    /// Only over HTTP/2.
+    Call(CallPlan),
 }
 
 /// Why a request for an exchange that lasts is refused.
@@ -60,8 +65,10 @@ impl Plan {
             let plan = PacedPlan::parse("/events/", count, query, PacedFormat::Sse);
             return Some(plan.map(Plan::Events).map_err(Refusal::from));
         }
-        let path = path.strip_prefix("/ws/")?;
-        Some(SocketPlan::parse(path, query, request).map(Plan::Socket))
+        if let Some(path) = path.strip_prefix("/ws/") {
+            return Some(SocketPlan::parse(path, query, request).map(Plan::Socket));
+        }
+        CallPlan::of(request).map(|plan| Ok(Plan::Call(plan)))
     }
 
     /// The exchange, for a request that arrived at this time.
@@ -69,12 +76,13 @@ impl Plan {
         match self {
             Plan::Events(plan) => Exchange::Events(Paced::new(plan, arrived_ns)),
             Plan::Socket(plan) => Exchange::Socket(Box::new(plan.begin(arrived_ns))),
+            Plan::Call(plan) => Exchange::Call(Box::new(plan.begin(arrived_ns))),
         }
     }
 
-    /// Whether the client's bytes belong to the exchange.
-    pub(crate) fn is_two_way(&self) -> bool {
-        !matches!(self, Plan::Events(_))
+    /// Whether the connection, or the stream, becomes a tunnel.
+    pub(crate) fn is_tunnel(&self) -> bool {
+        matches!(self, Plan::Socket(_))
     }
 
     /// The head of the answer in HTTP/1.1.
@@ -82,6 +90,7 @@ impl Plan {
         let kind = match self {
             Plan::Events(plan) => plan.format.content_type(),
             Plan::Socket(plan) => return plan.head.clone().into_bytes(),
+            Plan::Call(_) => net::grpc::CONTENT_TYPE,
         };
         let clock = clock_id();
         let mut head = format!(
@@ -149,6 +158,8 @@ pub(crate) struct Taken {
     pub(crate) published: u64,
     /// Whether the exchange is complete.
     pub(crate) is_over: bool,
+    /// Whether it has begun to send at a pace.
+    pub(crate) is_due: bool,
 }
 
 /// An exchange that lasts.
@@ -156,6 +167,7 @@ pub(crate) struct Taken {
 pub(crate) enum Exchange {
     Events(Paced),
     Socket(Box<Socket>),
+    Call(Box<Call>),
 }
 
 impl Exchange {
@@ -164,6 +176,7 @@ impl Exchange {
         match self {
             Exchange::Events(paced) => paced.step(now_ns, out),
             Exchange::Socket(socket) => socket.step(now_ns, out),
+            Exchange::Call(call) => call.step(now_ns, out),
         }
     }
 
@@ -176,19 +189,39 @@ impl Exchange {
         out: &mut Vec<u8>,
         published: &mut Vec<u8>,
     ) -> Taken {
-        let mut taken = match self {
-            Exchange::Events(_) => return Taken::default(),
-            Exchange::Socket(socket) => socket.take(bytes, out, published),
-        };
-        taken.is_over |= ends;
-        taken
+        match self {
+            Exchange::Events(_) => Taken::default(),
+            Exchange::Socket(socket) => {
+                let mut taken = socket.take(bytes, out, published);
+                taken.is_over |= ends;
+                taken
+            }
+            Exchange::Call(call) => call.take(bytes, ends, out),
+        }
     }
 
     /// The topic whose messages it gets.
     pub(crate) fn topic(&self) -> Option<&Arc<str>> {
         match self {
-            Exchange::Events(_) => None,
             Exchange::Socket(socket) => socket.topic(),
+            Exchange::Events(_) | Exchange::Call(_) => None,
+        }
+    }
+
+    /// When it has something to do, if the client sends nothing more; 0 for at once.
+    pub(crate) fn first_ns(&self) -> Option<u64> {
+        match self {
+            Exchange::Events(_) => Some(0),
+            Exchange::Socket(socket) => socket.first_ns(),
+            Exchange::Call(call) => call.first_ns(),
+        }
+    }
+
+    /// The fields of the trailers with which it ends, if it has any.
+    pub(crate) fn trailers(&self) -> Option<Vec<(&'static str, String)>> {
+        match self {
+            Exchange::Call(call) => Some(call.trailers()),
+            Exchange::Events(_) | Exchange::Socket(_) => None,
         }
     }
 
@@ -197,6 +230,7 @@ impl Exchange {
         match self {
             Exchange::Events(_) => 0,
             Exchange::Socket(socket) => socket.memory_bytes(),
+            Exchange::Call(call) => call.memory_bytes(),
         }
     }
 }

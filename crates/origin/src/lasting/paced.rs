@@ -5,6 +5,8 @@ use std::io::Write as _;
 use super::query::{each_value, number, positive_time_ns, time_ns, wrong};
 use super::socket::{close, whole};
 use super::{Step, message};
+use net::grpc;
+use net::grpc::echo::PacedRequest;
 use net::ws::{CloseCode, Opcode, write_frame};
 
 /// How events are written.
@@ -18,6 +20,8 @@ pub(super) enum PacedFormat {
     Chunks,
     /// Each is a text message of a WebSocket.
     Messages,
+    /// Each is the payload of a message of a gRPC call.
+    Call,
 }
 
 impl PacedFormat {
@@ -25,7 +29,9 @@ impl PacedFormat {
         match self {
             PacedFormat::Sse => "text/event-stream",
             PacedFormat::Lines => "application/x-ndjson",
-            PacedFormat::Chunks | PacedFormat::Messages => "application/octet-stream",
+            PacedFormat::Chunks | PacedFormat::Messages | PacedFormat::Call => {
+                "application/octet-stream"
+            }
         }
     }
 }
@@ -53,6 +59,43 @@ const KEYS: &str = "every, bytes, jitter, seed, stall, cut, heartbeat or format"
 const KEYS_OF_MESSAGES: &str = "every, bytes, jitter, seed, stall, cut or heartbeat";
 
 impl PacedPlan {
+    fn new(count: u64, every_ns: u64, bytes: usize, format: PacedFormat) -> Self {
+        Self {
+            count: (count > 0).then_some(count),
+            every_ns,
+            bytes,
+            jitter_ns: 0,
+            seed: 0,
+            stall: None,
+            cut: None,
+            heartbeat_ns: None,
+            format,
+        }
+    }
+
+    /// What a gRPC call asks for.
+    ///
+    /// # Errors
+    /// What is wrong, and what was expected.
+    pub(super) fn of_call(request: PacedRequest) -> Result<Self, String> {
+        let (most, bytes) = (message::BYTES_MAX, request.bytes);
+        if u64::from(bytes) > most {
+            return Err(wrong(
+                "bytes",
+                &bytes.to_string(),
+                format!("at most {most}"),
+            ));
+        }
+        let every_ns = request.every_us.saturating_mul(1_000);
+        let format = PacedFormat::Call;
+        Ok(Self::new(
+            request.messages,
+            every_ns,
+            bytes as usize,
+            format,
+        ))
+    }
+
     /// Reads the number of events, from the path behind `place`, and the query; `format` is what a
     /// query without one means.
     ///
@@ -72,17 +115,7 @@ impl PacedPlan {
             true => KEYS,
             false => KEYS_OF_MESSAGES,
         };
-        let mut plan = Self {
-            count: (count > 0).then_some(count),
-            every_ns: 20_000_000,
-            bytes: 100,
-            jitter_ns: 0,
-            seed: 0,
-            stall: None,
-            cut: None,
-            heartbeat_ns: None,
-            format,
-        };
+        let mut plan = Self::new(count, 20_000_000, 100, format);
         each_value(query, keys, |key, value| {
             match key {
                 "every" => plan.every_ns = time_ns(key, value)?,
@@ -186,7 +219,7 @@ impl Paced {
                 // Writing to a vector does not fail.
                 PacedFormat::Sse => _ = write!(out, "event: end\ndata: {}\n\n", self.next),
                 PacedFormat::Messages => close(out, CloseCode::NORMAL, ""),
-                PacedFormat::Lines | PacedFormat::Chunks => {}
+                PacedFormat::Lines | PacedFormat::Chunks | PacedFormat::Call => {}
             }
             return Step::End;
         }
@@ -231,6 +264,17 @@ impl Paced {
                 self.content.clear();
                 message::append(&mut self.content, number, due_ns, bytes);
                 write_frame(out, whole(Opcode::Text), &self.content);
+            }
+            PacedFormat::Call => {
+                self.content.clear();
+                message::append(&mut self.content, number, due_ns, bytes);
+                let (start, payload) = (out.len(), self.content.len() as u32);
+                out.extend_from_slice(&grpc::prefix(0));
+                let head = out.len();
+                grpc::echo::begin_message(payload, out);
+                let length = (out.len() - head) as u32 + payload;
+                out[start..head].copy_from_slice(&grpc::prefix(length));
+                out.extend_from_slice(&self.content);
             }
         }
     }

@@ -135,6 +135,11 @@ impl Socket {
         }
     }
 
+    /// When it has something to do, if the client sends nothing.
+    pub(super) fn first_ns(&self) -> Option<u64> {
+        matches!(self.purpose, Use::Paced(_)).then_some(0)
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.reader.memory_bytes()
     }

@@ -135,7 +135,7 @@ impl Kind for Lines {
         self.last
     }
 
-    fn over(&mut self, _: Times, _: impl FnMut(Note)) {
+    fn over(&mut self, _: Times, _: bool, _: impl FnMut(Note)) {
         self.is_open = false;
     }
 

@@ -16,5 +16,7 @@ pub use error::HttpError;
 pub use framing::{Framing, content_length, may_have_content};
 pub use head::{HEAD_BYTES_MAX, HEADERS_MAX};
 pub use request::{Request, RequestParser};
-pub use response::{INTERIM_MAX, Progress, ResponseHead, ResponseParser, response_fields};
+pub use response::{
+    INTERIM_MAX, Progress, ResponseHead, ResponseParser, ResponsePart, response_fields,
+};
 pub use syntax::{has_empty_line, is_control, is_token, is_token_byte, list};

@@ -16,6 +16,17 @@ pub struct ResponseHead {
     pub keep_alive: bool,
 }
 
+/// A part of an answer, as it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponsePart<'a> {
+    /// A field of the head, of an interim answer too: name and value.
+    Field(&'a str, &'a [u8]),
+    /// The head of the final answer is complete.
+    Head(ResponseHead),
+    /// A piece of the body.
+    Content(&'a [u8]),
+}
+
 /// How far an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -108,14 +119,32 @@ impl ResponseParser {
         input: &[u8],
         mut content: impl FnMut(&[u8]),
     ) -> Result<Progress, HttpError> {
+        self.feed_parts(input, |part| {
+            if let ResponsePart::Content(bytes) = part {
+                content(bytes);
+            }
+        })
+    }
+
+    /// As [`ResponseParser::feed`], with the fields of heads as well.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn feed_parts(
+        &mut self,
+        input: &[u8],
+        mut each: impl FnMut(ResponsePart<'_>),
+    ) -> Result<Progress, HttpError> {
         let mut at = 0;
         loop {
             match &mut self.state {
-                State::Head => match self.take_head(&input[at..])? {
+                State::Head => match self.take_head(&input[at..], &mut each)? {
                     None => return Ok(Progress::More),
                     Some(n) => at += n,
                 },
                 State::Body(body) => {
+                    let mut content = |bytes: &[u8]| each(ResponsePart::Content(bytes));
                     let (n, complete) = body.take(&input[at..], &mut content)?;
                     at += n;
                     if !complete {
@@ -139,12 +168,21 @@ impl ResponseParser {
 
     /// Takes a head from the front of the input; `None` when it is not complete.
     #[inline]
-    fn take_head(&mut self, input: &[u8]) -> Result<Option<usize>, HttpError> {
+    fn take_head(
+        &mut self,
+        input: &[u8],
+        each: &mut impl FnMut(ResponsePart<'_>),
+    ) -> Result<Option<usize>, HttpError> {
         let bodiless = self.bodiless;
-        match self.partial.take(input, |bytes| parse(bytes, bodiless))? {
-            Some((taken, parsed)) => self.begin(parsed).map(|()| Some(taken)),
-            None => Ok(None),
+        let parse = |bytes: &[u8]| parse(bytes, bodiless, each);
+        let Some((taken, parsed)) = self.partial.take(input, parse)? else {
+            return Ok(None);
+        };
+        self.begin(parsed)?;
+        if self.state != State::Head {
+            each(ResponsePart::Head(self.head));
         }
+        Ok(Some(taken))
     }
 
     fn begin(&mut self, parsed: Parsed) -> Result<(), HttpError> {
@@ -196,8 +234,13 @@ fn lenient() -> httparse::ParserConfig {
     config
 }
 
-/// Reads a head: its length and what it says. `input` is at most as long as a head may be.
-fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpError> {
+/// Reads a head: its length and what it says. `input` is at most as long as a head may be. A head
+/// that is complete is read once, unless it is refused.
+fn parse(
+    input: &[u8],
+    bodiless: bool,
+    each: &mut impl FnMut(ResponsePart<'_>),
+) -> Result<Option<(usize, Parsed)>, HttpError> {
     if matches!(input.first(), Some(b'\r' | b'\n')) {
         // Empty lines may stand before requests only (RFC 9112 2.2).
         return Err(HttpError::Head);
@@ -210,7 +253,7 @@ fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpEr
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::Version) => {
             let known = as_known_version(input, 0).ok_or(HttpError::Head)?;
-            return parse(&known, bodiless);
+            return parse(&known, bodiless, each);
         }
         Err(httparse::Error::TooManyHeaders) => return Err(HttpError::HeadTooLarge),
         Err(_) => return Err(HttpError::Head),
@@ -222,6 +265,7 @@ fn parse(input: &[u8], bodiless: bool) -> Result<Option<(usize, Parsed)>, HttpEr
     // RFC 9112 6.3: the head ends such an answer, regardless of its framing fields.
     let is_framed = may_have_content(status, bodiless);
     for field in response.headers.iter() {
+        each(ResponsePart::Field(field.name, field.value));
         match seen.field(field.name, field.value) {
             Err(fault) if is_framed => return Err(fault),
             _ => {}

@@ -69,7 +69,7 @@ impl<I: Io> Worker<I> {
         let now_ns = os::now_ns();
         let arrived_ns = arrived_ns.map_or(now_ns, |at| at.min(now_ns));
         let exchange = plan.begin(arrived_ns);
-        let topic = exchange.topic().cloned();
+        let (topic, first_ns) = (exchange.topic().cloned(), exchange.first_ns());
         let id = self.exchanges.table.insert(Entry {
             exchange,
             to,
@@ -83,7 +83,9 @@ impl<I: Io> Worker<I> {
         if let Some(topic) = topic {
             self.exchanges.topics.join(&topic, id);
         }
-        self.exchanges.table.schedule(id, 0);
+        if let Some(first_ns) = first_ns {
+            self.exchanges.table.schedule(id, first_ns);
+        }
         id
     }
 

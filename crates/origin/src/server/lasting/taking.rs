@@ -96,6 +96,9 @@ impl<I: Io> Worker<I> {
         }
         let frames = std::mem::take(&mut self.exchanges.frames);
         self.settle(id, entry, frames);
+        if taken.is_due {
+            self.wake(id);
+        }
     }
 
     /// Counts what came of a client's bytes.

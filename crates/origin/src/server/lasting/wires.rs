@@ -1,6 +1,7 @@
 //! How exchanges are laid on HTTP/1.1 connections and on streams of HTTP/2.
 
 use std::io::Write as _;
+use std::sync::OnceLock;
 
 use net::h2::ErrorCode;
 use net::{ConnId, Io};
@@ -10,6 +11,9 @@ use super::{Ending, Entry, LastingId, UNSENT_MAX, Wire};
 use crate::h2::H2Page;
 use crate::lasting::{Framing, Plan};
 use crate::pages::{ConnectionReuse, StreamPage};
+
+/// The head of the answers to all gRPC calls.
+static CALL_HEAD: OnceLock<H2Page> = OnceLock::new();
 
 impl<I: Io> Worker<I> {
     /// Begins an exchange on an HTTP/1.1 connection, whose later requests wait for its end.
@@ -25,12 +29,12 @@ impl<I: Io> Worker<I> {
         let (head_only, is_http_1_0) = (request.method == "HEAD", request.is_http_1_0);
         client.last.clear();
         // HTTP/1.0 has no chunks.
-        let (framing, persist) = match is_http_1_0 || plan.is_two_way() {
+        let (framing, persist) = match is_http_1_0 || plan.is_tunnel() {
             true => (Framing::Bare, ConnectionReuse::Closed),
             false => (Framing::Chunked, persist),
         };
         client.closing = head_only && persist.closes();
-        client.is_tunnel = plan.is_two_way();
+        client.is_tunnel = plan.is_tunnel();
         client.is_held = !head_only;
         self.send(conn, &plan.head(framing, persist));
         if head_only {
@@ -51,15 +55,22 @@ impl<I: Io> Worker<I> {
         head_only: bool,
         arrived_ns: Option<u64>,
     ) {
-        let head = plan.head(Framing::Bare, ConnectionReuse::Kept);
-        let page = H2Page::of(&head);
+        let head = || H2Page::of(&plan.head(Framing::Bare, ConnectionReuse::Kept));
+        let own;
+        let page = match &plan {
+            Plan::Call(_) => CALL_HEAD.get_or_init(head),
+            _ => {
+                own = head();
+                &own
+            }
+        };
         let Some(h2) = &mut self.clients[conn.slot()].h2 else {
             return;
         };
         if head_only {
-            return h2.answer(stream, &page);
+            return h2.answer(stream, page);
         }
-        if !h2.open_answer(stream, &page, plan.is_two_way()) {
+        if !h2.open_answer(stream, page, plan.is_tunnel()) {
             return;
         }
         let to = AnswerTo::Http2(conn, stream);
@@ -146,6 +157,12 @@ impl<I: Io> Worker<I> {
                 let is_refused = entry.ending == Some(Ending::Refused);
                 let is_sent = unsent.is_empty() || is_refused;
                 if let Some(ending) = entry.ending.filter(|_| is_sent) {
+                    if let Some(fields) = entry.exchange.trailers()
+                        && ending == Ending::Complete
+                    {
+                        h2.end_with_trailers(stream, &fields);
+                        return true;
+                    }
                     h2.end_answer(
                         stream,
                         match ending {
