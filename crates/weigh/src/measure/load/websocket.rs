@@ -55,6 +55,11 @@ fn refused(args: &LoadArgs) -> Option<(&'static str, &'static str)> {
         ),
         ("--body-varies", args.answer.body_varies, content),
         ("--crawl", args.site.crawl, "it needs an http:// URL"),
+        (
+            "--grpc",
+            args.traffic.grpc.method_name.is_some(),
+            "it needs an http:// URL",
+        ),
         ("--urls", args.urls.is_some(), "give one URL"),
         (
             "--proxy",
