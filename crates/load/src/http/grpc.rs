@@ -341,7 +341,7 @@ impl Kind for Call {
         self.stream.as_ref().map_or(0, |stream| stream.last_sign)
     }
 
-    fn over(&mut self, times: Times, note: impl FnMut(Note)) {
+    fn over(&mut self, times: Times, _: bool, note: impl FnMut(Note)) {
         if let Some(stream) = &mut self.stream
             && std::mem::take(&mut stream.is_open)
         {

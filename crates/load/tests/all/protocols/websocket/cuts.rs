@@ -24,7 +24,8 @@ fn ends_after(messages: usize, end: impl Fn(&mut Socket<'_>) + Send + Sync + 'st
 
 #[test]
 fn a_cut_connection_is_counted_with_its_code_and_opened_again() {
-    let ends: [(&str, fn(&mut Socket<'_>)); 3] = [
+    type End = fn(&mut Socket<'_>);
+    let ends: [(&str, End); 3] = [
         ("close 1001", |socket| {
             socket.close(1001);
             while socket.read().is_some() {}

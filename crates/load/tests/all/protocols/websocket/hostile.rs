@@ -50,7 +50,7 @@ fn handshakes_that_fail_are_told() {
     ];
     for (answer, words) in answers {
         let server = match answer {
-            b"" => Server::start(|peer| drop(peer.request())),
+            b"" => Server::start(|peer| assert!(peer.request())),
             _ => instead(answer),
         };
         let stop = Stop::After(Duration::from_millis(150));
