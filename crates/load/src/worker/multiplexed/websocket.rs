@@ -77,7 +77,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
 }
 
 impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
-    /// Opens the WebSockets of the target that are not open.
+    /// Opens the WebSockets of the target that are not open, at the start of a segment.
     pub(in crate::worker) fn open_websockets(&mut self, now: u64) {
         for number in 0..self.worker.links.len() {
             let link = &self.worker.links[number];
@@ -85,6 +85,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 && link.state == LinkState::Closed
                 && self.worker.is_websocket(number)
             {
+                // What was lost between two segments does not count.
+                self.worker.links[number].lost = None;
                 self.open_link(number, now);
             }
         }

@@ -10,4 +10,5 @@ mod shapes;
 mod stopped;
 mod times;
 mod ways;
+mod websockets;
 mod words;
