@@ -341,13 +341,12 @@ impl Kind for Call {
         self.stream.as_ref().map_or(0, |stream| stream.last_sign)
     }
 
-    fn over(&mut self, times: Times, _: bool, note: impl FnMut(Note)) {
+    fn over(&mut self, times: Times, is_complete: bool, note: impl FnMut(Note)) {
         if let Some(stream) = &mut self.stream
             && std::mem::take(&mut stream.is_open)
         {
             // How many there are to be is known to the server only.
-            let is_due = self.status.is_some();
-            stream.sequence.over(None, times, is_due, note);
+            stream.sequence.over(None, times, is_complete, note);
         }
     }
 

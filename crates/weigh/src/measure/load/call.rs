@@ -51,7 +51,13 @@ pub(super) fn complete(args: &LoadArgs, url: &Url, target: &mut Target) -> Resul
         weight: 1,
     }];
     let message = message(args, name, target)?;
-    let takes_stream = matches!(message.call, CallKind::ClientStream | CallKind::Both);
+    if message.call == CallKind::Both {
+        return Err(Failure::words(format!(
+            "--grpc {name}: calls with streams in both directions are not there yet; expected a \
+             method with one at most"
+        )));
+    }
+    let takes_stream = message.call == CallKind::ClientStream;
     let messages = given.call_messages.unwrap_or(1);
     if messages > 1 && !takes_stream {
         return Err(Failure::words(format!(
@@ -64,7 +70,7 @@ pub(super) fn complete(args: &LoadArgs, url: &Url, target: &mut Target) -> Resul
         status: StatusRule::Exactly(200),
         body: match (message.call, &request.expect.body) {
             // A stream may have no end to wait for.
-            (CallKind::ServerStream | CallKind::Both, BodyRule::Auto) => BodyRule::Any,
+            (CallKind::ServerStream, BodyRule::Auto) => BodyRule::Any,
             (_, rule) => rule.clone(),
         },
     };

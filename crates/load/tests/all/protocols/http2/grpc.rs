@@ -489,3 +489,70 @@ fn calls_that_cannot_be_made_are_refused() {
     };
     assert_eq!(of(long), Err(JobError::NotGrpc));
 }
+
+/// The content of a `Message` with this payload.
+fn payload(bytes: &[u8]) -> Vec<u8> {
+    let mut message = Vec::new();
+    echo::begin_message(bytes.len() as u32, &mut message);
+    message.extend(bytes);
+    message
+}
+
+#[test]
+fn the_origin_answers_each_kind_of_call_in_the_clear_and_over_tls() {
+    let (secure, client) = super::secure_origin(&["h2"]);
+    let clear = crate::support::origin();
+    let of = |path: &str, call: CallKind, message: &[u8], is_secure: bool| {
+        let address = if is_secure {
+            secure.address()
+        } else {
+            clear.address()
+        };
+        let grpc = Grpc {
+            call,
+            messages: 50,
+            deadline: Some(Duration::from_secs(20)),
+        };
+        let mut target = target(address, grpc, message);
+        let mut bytes = net::fetch::request("POST", "origin", path, &[]);
+        bytes.extend_from_slice(message);
+        target.requests[0].bytes = bytes;
+        target.requests[0].expect.body = match call {
+            CallKind::ServerStream => BodyRule::Any,
+            _ => BodyRule::Same,
+        };
+        target.tls = is_secure.then(|| client.clone());
+        target
+    };
+    let mut paced = Vec::new();
+    let (messages, every_us, bytes) = (20, 1000, 100);
+    echo::PacedRequest {
+        messages,
+        every_us,
+        bytes,
+    }
+    .encode(&mut paced);
+    for io in BOTH {
+        for is_secure in [false, true] {
+            let run = |target| {
+                let reading = one(&job(io, target, Stop::Requests(60)));
+                assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+                assert_eq!(reading.requests, 60);
+                reading
+            };
+            let hi = payload(b"hi");
+            run(of(PATH, CallKind::Unary, &hi, is_secure));
+            run(of(
+                "/weigh.v1.Echo/Collect",
+                CallKind::ClientStream,
+                &hi,
+                is_secure,
+            ));
+            let path = "/weigh.v1.Echo/Paced";
+            let reading = run(of(path, CallKind::ServerStream, &paced, is_secure));
+            let lasting = reading.lasting.as_ref().unwrap();
+            assert_eq!((lasting.messages, lasting.lost), (60 * 20, 0));
+            assert_eq!(lasting.lag_base, Some(readings::LagBase::Sender));
+        }
+    }
+}
