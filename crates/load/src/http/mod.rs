@@ -7,6 +7,7 @@ pub(crate) mod grpc;
 pub(crate) mod h2;
 pub(crate) mod h3;
 pub(crate) mod session;
+pub(crate) mod ws;
 
 pub(crate) use call::messages;
 pub use call::{CallError, call};

@@ -198,6 +198,14 @@ impl Target {
         http2.or(self.http3.map(|http3| http3.streams))
     }
 
+    /// Requests that each connection carries at once; `None` where it is one after the other.
+    pub(crate) fn places(&self) -> Option<u32> {
+        match self.traffic {
+            Traffic::WebSocket(websocket) => Some(websocket.in_flight),
+            _ => self.streams(),
+        }
+    }
+
     /// With this number of connections.
     #[must_use]
     pub fn with_connections(self, connections: u32) -> Self {

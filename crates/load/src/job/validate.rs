@@ -20,6 +20,9 @@ pub enum JobError {
     /// HTTP/2 with bytes that are not an HTTP request.
     #[error("HTTP/2 and HTTP/3 need requests with a method, a path and header fields")]
     NotHttp,
+    /// WebSockets over something else than HTTP/1.1, or with a role that does not exist yet.
+    #[error("WebSockets need HTTP/1.1 and GET requests; leave out HTTP/2 and HTTP/3")]
+    WebSocket,
     /// HTTP/3 without what it needs.
     #[error("HTTP/3 needs TLS and an IP address, and has no PROXY protocol headers")]
     NotQuic,
@@ -151,7 +154,13 @@ impl Job {
                 return Err(JobError::NotHttp);
             }
             target.validate_calls()?;
-            if target.streams() == Some(0) {
+            let is_get = |one: &Request| is_http(one) && one.bytes.starts_with(b"GET ");
+            if matches!(target.traffic, Traffic::WebSocket(_))
+                && (target.streams().is_some() || !target.requests.iter().all(is_get))
+            {
+                return Err(JobError::WebSocket);
+            }
+            if target.places() == Some(0) {
                 return Err(JobError::Zero("stream"));
             }
             if target.requests_per_connection == Some(0) {

@@ -160,7 +160,7 @@ pub(crate) fn last_answers_wait_ns(job: &Job, number: usize) -> Option<u64> {
         return None;
     };
     let is_last = number + 1 == job.segments.len();
-    let has_streams = job.targets[segment.target].streams().is_some();
+    let has_streams = job.targets[segment.target].places().is_some();
     if is_last || has_streams || job.part.is_some() || !job.segments[number..].iter().all(is_slice)
     {
         return None;

@@ -88,7 +88,10 @@ pub(crate) fn merge(
         tcp_congestion: None,
         quic: sum.quic.map(|quic| *quic),
         accept_queues: Vec::new(),
-        lasting: sum.messages.map(|messages| Box::new(messages.reading())),
+        lasting: match (sum.connections, sum.messages) {
+            (Some(connections), _) => Some(Box::new(connections.reading)),
+            (None, messages) => messages.map(|messages| Box::new(messages.reading())),
+        },
         idle: None,
     })
 }

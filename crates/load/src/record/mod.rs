@@ -1,6 +1,7 @@
 //! What a thread records.
 
 mod batches;
+mod connections;
 pub(crate) mod merge;
 pub(crate) mod messages;
 pub(crate) mod open_loop;
@@ -10,11 +11,12 @@ mod silence;
 use net::Handshake;
 use readings::{
     ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, QuicReading, RequestReading, Slice,
-    StageReading, TlsReading, Wrong,
+    StageReading, TlsReading, TrafficKind, Wrong,
 };
 
 use crate::job::Stage;
 use crate::job::target::Target;
+use crate::record::connections::Connections;
 use crate::record::messages::Messages;
 use crate::record::open_loop::OpenRecorder;
 use crate::record::silence::Gaps;
@@ -91,6 +93,8 @@ pub(crate) struct Recorder {
     pub(crate) wrong: Vec<Wrong>,
     /// Of a kind whose exchanges have messages.
     pub(crate) messages: Option<Box<Messages>>,
+    /// Of a target whose connections last.
+    pub(crate) connections: Option<Box<Connections>>,
     /// Of an open loop.
     pub(crate) open_loop: Option<Box<OpenRecorder>>,
     /// Of a target with TLS.
@@ -131,6 +135,9 @@ impl Recorder {
         }
         if self.quic.is_none() && target.http3.is_some() {
             self.quic = Some(Box::default());
+        }
+        if self.connections.is_none() && target.traffic.kind() == TrafficKind::WebSocket {
+            self.connections = Some(Box::new(Connections::of(target.traffic.kind())));
         }
         let count = target.requests.len();
         if count > 1 && self.per_request.is_empty() {
@@ -251,6 +258,9 @@ impl Recorder {
             self.keep_sample(wrong);
         }
         if let (Some(sum), Some(part)) = (&mut self.messages, &part.messages) {
+            sum.merge(part);
+        }
+        if let (Some(sum), Some(part)) = (&mut self.connections, &part.connections) {
             sum.merge(part);
         }
         if let (Some(sum), Some(part)) = (&mut self.open_loop, &part.open_loop) {

@@ -1,4 +1,4 @@
-//! The requests of an open loop that wait for a free connection.
+//! The requests of an open loop that wait for a free connection, any or their own.
 
 use std::collections::VecDeque;
 
@@ -69,6 +69,80 @@ impl Backlog {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.due.is_empty()
+    }
+}
+
+/// Due messages of connections that each have their own, in turn: one that stalls keeps them waiting.
+#[derive(Debug)]
+pub(super) struct Turns {
+    links: Vec<Turn>,
+    /// The link of the first.
+    first: usize,
+    /// Whose turn it is.
+    next: usize,
+    waiting: usize,
+    max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Turn {
+    free: Vec<u32>,
+    due: VecDeque<u64>,
+}
+
+impl Turns {
+    /// Of so many links from `first` on, on one of so many threads.
+    pub(super) fn new(first: usize, links: usize, threads: usize) -> Self {
+        Self {
+            links: std::iter::repeat_with(Turn::default).take(links).collect(),
+            first,
+            next: 0,
+            waiting: 0,
+            max: WAITING_MAX / threads.max(1),
+        }
+    }
+
+    /// Gives a due message to the link whose turn it is. Returns the link.
+    ///
+    /// # Errors
+    /// When more wait than are kept.
+    pub(super) fn push(&mut self, due: u64) -> Result<usize, LoadError> {
+        if self.waiting >= self.max || self.links.is_empty() {
+            let waiting = self.waiting as u64;
+            return Err(LoadError::Backlog { waiting });
+        }
+        let at = self.next;
+        self.next = (at + 1) % self.links.len();
+        self.links[at].due.push_back(due);
+        self.waiting += 1;
+        Ok(self.first + at)
+    }
+
+    /// A place of a link is free.
+    pub(super) fn free(&mut self, place: usize, link: usize) {
+        self.links[link - self.first].free.push(place as u32);
+    }
+
+    /// A free place of a link for its next due message.
+    pub(super) fn take(&mut self, link: usize) -> Option<(usize, u64)> {
+        let turn = &mut self.links[link - self.first];
+        let due = *turn.due.front()?;
+        let place = turn.free.pop()?;
+        turn.due.pop_front();
+        self.waiting -= 1;
+        Some((place as usize, due))
+    }
+
+    /// A message that was due before a time, which is not kept any longer.
+    pub(super) fn give_up(&mut self, before: u64) -> Option<u64> {
+        let is_late = |turn: &&mut Turn| turn.due.front().is_some_and(|due| *due < before);
+        let due = self.links.iter_mut().find(is_late)?.due.pop_front();
+        self.waiting -= 1;
+        due
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
     }
 }
 

@@ -102,6 +102,15 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.count_error(due, Some(request), |errors| &mut errors.timeout);
     }
 
+    /// The same of connections' own messages, which were due before a time.
+    pub(super) fn give_up_turns(&mut self, before: u64) {
+        while let Some(turns) = &mut self.turns
+            && let Some(due) = turns.give_up(before)
+        {
+            self.never_sent(due);
+        }
+    }
+
     /// A request ended without an answer.
     fn fail(&mut self, number: usize, failure: Failure) {
         let now = self.worker.clock.now_ns();
@@ -150,7 +159,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.opening_failed(number, "a TLS session", why.to_string());
     }
 
-    fn opening_failed(&mut self, number: usize, expected: &str, found: String) {
+    pub(super) fn opening_failed(&mut self, number: usize, expected: &str, found: String) {
         let failure = Failure::new(|e| &mut e.connect, WrongKind::Connection, expected, found);
         self.fail(number, failure);
         self.rest(number);
@@ -250,6 +259,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             });
         let answer = ns(answer);
         self.give_up_links(connect);
+        self.scan_websockets(connect);
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &self.worker.conns[number];
             let has_no_answer = conn.again > 0 && self.now > conn.sent + answer;
@@ -290,5 +300,6 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             self.backlog.pop_front();
             self.never_sent(due);
         }
+        self.give_up_turns(self.now.saturating_sub(answer));
     }
 }

@@ -15,6 +15,7 @@ mod late;
 mod multiplexed;
 mod on_event;
 mod open_loop;
+mod reconnect;
 mod request_picker;
 mod requests;
 mod segment;
@@ -25,6 +26,7 @@ mod tests;
 use crate::barrier::Barrier;
 use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
+use crate::http::ws::Said;
 use crate::job::{Job, Stop, Wait};
 use crate::ns;
 use crate::pacing::clock::Clock;
@@ -83,6 +85,10 @@ pub(crate) struct Worker<I: Io, C: Clock, K: Kind> {
     dirty: Vec<u32>,
     /// Streams that ended with the bytes that are being read.
     ended_streams: Vec<(usize, StreamEnd, u64)>,
+    /// What was said in the bytes of a WebSocket that are being read.
+    heard: Vec<Said>,
+    /// WebSocket handshakes so far.
+    handshakes: u64,
     /// With HTTP/3.
     quic: Option<Box<QuicLinks>>,
     /// One per reading, and a last one for warm-ups.
@@ -96,7 +102,7 @@ fn own_connections(job: &Job, thread: usize) -> Vec<Range<usize>> {
     let mut first = 0;
     (0..job.targets.len())
         .map(|target| {
-            let streams = job.targets[target].streams().unwrap_or(1) as usize;
+            let streams = job.targets[target].places().unwrap_or(1) as usize;
             let own = job.share(target, thread).own_connections() as usize * streams;
             first += own;
             first - own..first
@@ -175,6 +181,8 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
             links,
             dirty: Vec::new(),
             ended_streams: Vec::new(),
+            heard: Vec::new(),
+            handshakes: 0,
             quic: None,
             recorders,
             late: Vec::new(),
@@ -217,6 +225,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     /// The recordings of the readings.
     fn into_recorders(mut self) -> Vec<Recorder> {
         self.close_quic();
+        self.close_websockets();
         self.recorders.pop();
         for recorder in &mut self.recorders {
             if let Some(open) = &mut recorder.open_loop {

@@ -143,15 +143,31 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let conn = &mut worker.conns[number];
         let request = &worker.job.targets[self.target].requests[conn.request as usize];
         let wrong = conn.exchange.judge(request);
-        let intended = conn.intended;
-        let counted_at = Self::counted_at(intended, now);
-        let is_inside = self.window.contains(counted_at);
         let recorder = &mut worker.recorders[self.recorder];
         if let Some(status) = conn.exchange.status()
             && let Some(count) = recorder.statuses.get_mut(status as usize)
         {
             *count += 1;
         }
+        let last = last || !conn.exchange.keeps_connection();
+        self.completed(number, (arrived, now), wrong, last);
+    }
+
+    /// Records a complete answer that was judged.
+    #[inline]
+    pub(super) fn completed(
+        &mut self,
+        number: usize,
+        (arrived, now): (u64, u64),
+        wrong: Option<Wrong>,
+        last: bool,
+    ) {
+        let worker = &mut *self.worker;
+        let conn = &mut worker.conns[number];
+        let intended = conn.intended;
+        let counted_at = Self::counted_at(intended, now);
+        let is_inside = self.window.contains(counted_at);
+        let recorder = &mut worker.recorders[self.recorder];
         if is_inside {
             recorder.bytes_read += conn.bytes;
             recorder.row.row.bytes_read += conn.bytes;
@@ -200,10 +216,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let most = worker.pickers[self.target].requests_per_connection;
         if conn.link.is_some() {
             conn.state = State::Idle;
-        } else if last
-            || !conn.exchange.keeps_connection()
-            || most.is_some_and(|most| conn.requests >= most)
-        {
+        } else if last || most.is_some_and(|most| conn.requests >= most) {
             worker.close(number);
         } else {
             conn.state = State::Idle;
@@ -226,8 +239,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     pub(super) fn free(&mut self, number: usize, now: u64) {
         self.busy = self.busy.saturating_sub(1);
         if P::OPEN {
-            self.idle.push_back(number as u32);
-            self.serve_backlog();
+            self.serve(number);
         } else {
             self.issue(number, now);
         }

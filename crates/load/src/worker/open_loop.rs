@@ -58,7 +58,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             && let Some(&mark) = self.offer.marks.get(self.offer.next)
             && self.now >= mark
         {
-            let backlog = self.busy + self.backlog.len() as u64;
+            let backlog = self.busy + self.waiting() as u64;
             let at = self.offer.next;
             self.offer.next += 1;
             let Some(open) = &mut self.worker.recorders[self.recorder].open_loop else {

@@ -47,7 +47,7 @@ impl RequestPicker {
         );
         // With one request at a time a short send never follows another that waits for its
         // acknowledgement. With streams it does, and would wait a round trip.
-        if target.http2.is_some() {
+        if target.places().is_some() && target.http3.is_none() {
             io.set_no_delay(id);
         }
         Self {

@@ -39,6 +39,13 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                     self.worker.recorders[self.recorder].stages[stage].due += 1;
                 }
             }
+            if K::HAS_MESSAGES
+                && let Some(turns) = &mut self.turns
+            {
+                let link = turns.push(due)?;
+                self.serve_turn(link);
+                continue;
+            }
             self.backlog.push(due)?;
             self.serve_backlog();
         }
@@ -56,6 +63,44 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 self.start(number as usize, due, now);
             }
         }
+    }
+
+    /// Gives due messages of a link to its free places.
+    fn serve_turn(&mut self, link: usize) {
+        while let Some(turns) = &mut self.turns
+            && let Some((place, due)) = turns.take(link)
+        {
+            let now = self.worker.clock.now_ns();
+            self.start(place, due, now);
+        }
+    }
+
+    /// In an open loop: a place is free for the next due request.
+    pub(super) fn is_free(&mut self, number: usize) {
+        match (&mut self.turns, self.worker.conns[number].link) {
+            (Some(turns), Some(link)) => turns.free(number, link as usize),
+            _ => self.idle.push_back(number as u32),
+        }
+    }
+
+    /// As [`Self::is_free`], for one that is due already.
+    #[inline]
+    pub(super) fn serve(&mut self, number: usize) {
+        if !K::HAS_MESSAGES {
+            self.idle.push_back(number as u32);
+            return self.serve_backlog();
+        }
+        self.is_free(number);
+        match (&self.turns, self.worker.conns[number].link) {
+            (Some(_), Some(link)) => self.serve_turn(link as usize),
+            _ => self.serve_backlog(),
+        }
+    }
+
+    /// Due requests that wait for a free place.
+    pub(super) fn waiting(&self) -> usize {
+        let own = self.turns.as_ref().map_or(0, |turns| turns.waiting());
+        self.backlog.len() + own
     }
 
     /// In a closed loop: sends a connection's next request, if there is one.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use net::{Io, WireBytes};
 use readings::Answered;
 
-use super::backlog::Backlog;
+use super::backlog::{Backlog, Turns};
 use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
 use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
@@ -49,6 +49,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     /// Free connections of an open loop.
     pub(super) idle: VecDeque<u32>,
     pub(super) backlog: Backlog,
+    /// Instead of the two, where connections have due messages of their own.
+    pub(super) turns: Option<Box<Turns>>,
     /// Requests without an answer yet.
     pub(super) busy: u64,
     /// The time of this turn of the loop.
@@ -113,6 +115,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             stage_ends,
             idle: VecDeque::new(),
             backlog: Backlog::of_one_of(worker.job.threads),
+            turns: worker.turns(segment.target).filter(|_| P::OPEN),
             busy: 0,
             now: start,
             last_done: start,
@@ -171,11 +174,12 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 continue;
             }
             match P::OPEN {
-                true => self.idle.push_back(number as u32),
+                true => self.is_free(number),
                 false if opens_late => self.start(number, self.now, self.now),
                 false => self.issue(number, self.now),
             }
         }
+        self.open_websockets(self.now);
     }
 
     fn turn_until_over(&mut self, stop: &AtomicBool) -> Result<(), LoadError> {
@@ -203,7 +207,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             }
             // Also after the window's end: what was due before it and is late must be sent.
             let issued = self.issue_due()?;
-            let is_exhausted = !self.rule.is_open() && self.backlog.is_empty();
+            let is_exhausted = !self.rule.is_open() && self.waiting() == 0;
             if self.busy == 0 && (is_over || is_exhausted) && !self.awaits_late() {
                 if stopped.is_some() {
                     self.worker.abandon_late();

@@ -26,12 +26,16 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
 
     /// Sends the current row with this length, and begins the next.
     fn finish_row(&mut self, length: u64) {
+        let open = self.connections_open();
         let (Some(row), Some(reading)) = (&mut self.row, self.reading) else {
             return;
         };
         let recorder = &mut self.worker.recorders[self.recorder];
         recorder.row.row.start_s = (row.from - self.window.from) as f64 / 1e9;
         recorder.row.row.duration_s = length as f64 / 1e9;
+        if let Some(connections) = &mut recorder.connections {
+            connections.finish_row(recorder.row.row.start_s, open);
+        }
         // The receiver is gone once the caller has given up the load.
         let _ = self.worker.events.send(Message::Rows(RowMessage::Row {
             thread: self.worker.thread,
@@ -70,6 +74,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         while let Some(due) = self.backlog.pop_front() {
             self.never_sent(due);
         }
+        self.give_up_turns(u64::MAX);
         if self.window.end == u64::MAX {
             self.window.end = self.last_done.max(self.window.from + 1);
         }
@@ -134,5 +139,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             client_waited_s: client_waited_ns as f64 / 1e9,
         });
         recorder.open.push(self.open);
+        if let Some(connections) = &mut recorder.connections {
+            connections.finish_window(self.open);
+        }
     }
 }

@@ -158,7 +158,23 @@ impl Server {
         connections: usize,
         script: impl Fn(&mut Peer) + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind((own_address(), 0)).unwrap();
+        Self::of(
+            TcpListener::bind((own_address(), 0)).unwrap(),
+            connections,
+            script,
+        )
+    }
+
+    /// A server on a socket that listens.
+    pub fn on(listener: TcpListener, script: impl Fn(&mut Peer) + Send + Sync + 'static) -> Self {
+        Self::of(listener, usize::MAX, script)
+    }
+
+    fn of(
+        listener: TcpListener,
+        connections: usize,
+        script: impl Fn(&mut Peer) + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let stopped = Arc::new(Stopped::default());
         let stop = Arc::new(AtomicBool::new(false));

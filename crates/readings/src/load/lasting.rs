@@ -115,6 +115,9 @@ pub struct LastingReading {
     pub ends: Vec<ExchangeEnd>,
     /// From the loss of a connection to its next one being open, ns.
     pub reconnect: Histogram,
+    /// Attempts to open a connection again that failed.
+    #[serde(default)]
+    pub reconnect_failed: u64,
     /// Losses and reconnections over time, where rows were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<ConnectionsRow>,
@@ -194,6 +197,7 @@ impl LastingReading {
         }
         self.ends.sort_by_key(|one| std::cmp::Reverse(one.count));
         self.reconnect.merge(&part.reconnect);
+        add_count(&mut self.reconnect_failed, part.reconnect_failed);
         for (at, row) in part.connections.iter().enumerate() {
             match self.connections.get_mut(at) {
                 Some(sum) => {

@@ -73,7 +73,10 @@ pub(crate) fn rows(reading: &LoadReading) -> Vec<(&'static str, &Histogram)> {
 /// Its counts, a line for each thing that was.
 pub(crate) fn counts(reading: &LoadReading) -> String {
     let Some((lasting, names)) = of(reading) else {
-        return reading.lasting.as_deref().map_or(String::new(), ends);
+        // Of WebSockets more is told.
+        let lasting = reading.lasting.as_deref();
+        let calls = lasting.filter(|one| one.traffic != TrafficKind::WebSocket);
+        return calls.map_or(String::new(), ends);
     };
     let (one, all) = (names.message, grouped(lasting.messages));
     let mut out = format!(

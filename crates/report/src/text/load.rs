@@ -1,12 +1,12 @@
 //! One load as terminal text.
 
 use readings::text::{counted, grouped, percent, rate};
-use readings::{LoadReading, Pacing};
+use readings::{LoadReading, Pacing, TrafficKind};
 
 use crate::section::columns::errors;
 use crate::text::load_parts as parts;
 use crate::text::visible::one_line;
-use crate::text::{idle_streams, lasting, load_hosts};
+use crate::text::{connections, idle_streams, lasting, load_hosts};
 use readings::text::compact::{bytes, time};
 use verdict::JudgedLoad;
 use verdict::words::{flaws, full_queue, late_client, without_pauses};
@@ -54,6 +54,7 @@ pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> Strin
     out.push_str(&parts::stages(reading));
     out.push_str(&parts::requests(reading));
     out.push_str(&parts::fairness(reading));
+    out.push_str(&connections::lines(reading));
     out.push_str(&load_hosts::table(reading));
     out.push_str(&client(reading));
     for note in more.iter().chain(&notes(load, &reasons)) {
@@ -68,10 +69,11 @@ pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> Strin
     for reason in &reasons {
         out.push_str(&format!("  Invalid: {}\n", one_line(reason)));
     }
-    out.push_str(&format!(
-        "Requests/sec: {:>10.2}\n",
-        reading.requests_per_s()
-    ));
+    let per_s = match said(reading) {
+        "messages" => "Messages/sec",
+        _ => "Requests/sec",
+    };
+    out.push_str(&format!("{per_s}: {:>10.2}\n", reading.requests_per_s()));
     out.push_str(&lasting::per_s(reading));
     out.push_str(&format!(
         "Transfer/sec: {:>10}\n",
@@ -110,12 +112,13 @@ fn how(reading: &LoadReading) -> String {
     let pacing = match reading.pacing {
         Pacing::Closed => "closed loop".to_owned(),
         Pacing::Open { rate_per_s } if reading.stages.is_empty() => {
-            format!("open loop at {} requests/s", rate(rate_per_s))
+            format!("open loop at {} {}/s", rate(rate_per_s), said(reading))
         }
         Pacing::Open { rate_per_s } => format!(
-            "open loop in {} stages, {} requests/s on average",
+            "open loop in {} stages, {} {}/s on average",
             reading.stages.len(),
-            rate(rate_per_s)
+            rate(rate_per_s),
+            said(reading)
         ),
     };
     let io = match reading.client.io.as_str() {
@@ -193,21 +196,26 @@ fn latencies(load: &JudgedLoad<'_>) -> String {
     out
 }
 
+/// What is counted as a request.
+fn said(reading: &LoadReading) -> &'static str {
+    match reading.lasting.as_ref().map(|lasting| lasting.traffic) {
+        Some(TrafficKind::WebSocket) => "messages",
+        _ => "requests",
+    }
+}
+
 /// Of an open loop the requests that became due, with the good answers to them where some failed.
 fn requests(reading: &LoadReading) -> String {
-    let answered = grouped(reading.requests);
+    let (answered, what) = (grouped(reading.requests), said(reading));
     if let Some((_, names)) = lasting::of(reading) {
         return format!("{answered} complete {}s", names.exchange);
     }
     match (reading.pacing, reading.offered) {
-        (Pacing::Closed, _) => format!("{answered} requests"),
+        (Pacing::Closed, _) => format!("{answered} {what}"),
         (Pacing::Open { .. }, Some(offered)) if offered.due != reading.requests => {
-            format!(
-                "{answered} answers to {} requests due",
-                grouped(offered.due)
-            )
+            format!("{answered} answers to {} {what} due", grouped(offered.due))
         }
-        (Pacing::Open { .. }, _) => format!("{answered} requests due"),
+        (Pacing::Open { .. }, _) => format!("{answered} {what} due"),
     }
 }
 
@@ -295,17 +303,21 @@ fn notes(load: &JudgedLoad<'_>, reasons: &[String]) -> Vec<String> {
         && reading.answered_per_s() < 0.95 * rate_per_s
     {
         notes.push(format!(
-            "only {} of {} requests/s were answered: the latency is that of an overload, and \
+            "only {} of {} {}/s were answered: the latency is that of an overload, and \
              grows with the length of the load",
             rate(reading.answered_per_s()),
-            rate(rate_per_s)
+            rate(rate_per_s),
+            said(reading)
         ));
     }
     if let Some(found) = &load.without_pauses {
         notes.push(without_pauses(found));
     }
     if reading.errors.total() > 0 {
-        notes.push("the latency figures leave out requests that failed".to_owned());
+        notes.push(format!(
+            "the latency figures leave out {} that failed",
+            said(reading)
+        ));
     }
     notes.extend(full_queues(reading, reasons));
     notes

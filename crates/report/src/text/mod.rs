@@ -1,6 +1,7 @@
 //! Results for a terminal.
 
 pub(crate) mod answer;
+pub(crate) mod connections;
 pub(crate) mod grid;
 pub(crate) mod idle;
 pub(crate) mod idle_streams;

@@ -15,6 +15,8 @@ pub struct TrafficArgs {
     pub events: EventArgs,
     #[command(flatten)]
     pub grpc: GrpcArgs,
+    #[command(flatten)]
+    pub websocket: WebSocketArgs,
 }
 
 impl TrafficArgs {
@@ -77,6 +79,50 @@ pub struct GrpcArgs {
     /// Messages that the client sends in a call of a method that takes a stream [default: 1].
     #[arg(long, value_name = "N", requires = "method_name", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub call_messages: Option<u32>,
+}
+
+/// Messages on WebSockets.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "WebSocket (ws:// and wss:// URLs)")]
+pub struct WebSocketArgs {
+    /// Stop after this many messages instead of a time.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub messages: Option<u64>,
+    /// Bytes of a message [default: 32].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16 << 20))]
+    pub message_bytes: Option<u32>,
+    /// Open loop: messages per second of each connection, which wait on theirs where it stalls.
+    #[arg(long, value_name = "RATE", value_parser = units::rate)]
+    pub message_rate: Option<f64>,
+    /// Messages of a connection that have not come back yet, at most [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub in_flight: Option<u32>,
+    /// Messages before a connection is closed and opened anew.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub retire_after: Option<u64>,
+    /// Binary messages instead of text.
+    #[arg(long)]
+    pub binary: bool,
+    /// Offer permessage-deflate.
+    #[arg(long)]
+    pub deflate: bool,
+}
+
+impl WebSocketArgs {
+    /// An option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--messages", self.messages.is_some()),
+            ("--message-bytes", self.message_bytes.is_some()),
+            ("--message-rate", self.message_rate.is_some()),
+            ("--in-flight", self.in_flight.is_some()),
+            ("--retire-after", self.retire_after.is_some()),
+            ("--binary", self.binary),
+            ("--deflate", self.deflate),
+        ];
+        let given = options.into_iter().find(|(_, is_given)| *is_given);
+        given.map(|(option, _)| option)
+    }
 }
 
 /// How a stream is cut into events.

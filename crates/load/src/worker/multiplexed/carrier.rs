@@ -1,6 +1,6 @@
 //! The session of a link, of either version.
 
-use crate::http::{h2, h3};
+use crate::http::{h2, h3, ws};
 use crate::worker::request_picker::RequestPicker;
 
 /// A QUIC connection with its session.
@@ -14,6 +14,7 @@ pub(in crate::worker) struct QuicLink {
 pub(in crate::worker) enum Carrier {
     H2(Box<h2::Session>),
     H3(Box<QuicLink>),
+    WebSocket(Box<ws::Session>),
 }
 
 impl Carrier {
@@ -21,6 +22,7 @@ impl Carrier {
         match self {
             Carrier::H2(session) => session.active(),
             Carrier::H3(link) => link.session.active(),
+            Carrier::WebSocket(session) => session.flow.active(),
         }
     }
 
@@ -28,6 +30,7 @@ impl Carrier {
         match self {
             Carrier::H2(session) => session.is_ending(),
             Carrier::H3(link) => link.session.is_ending(),
+            Carrier::WebSocket(session) => session.flow.is_ending(),
         }
     }
 
@@ -35,6 +38,7 @@ impl Carrier {
         match self {
             Carrier::H2(session) => session.end(),
             Carrier::H3(link) => link.session.end(),
+            Carrier::WebSocket(session) => session.flow.end(),
         }
     }
 
@@ -54,6 +58,7 @@ impl Carrier {
                 link.session
                     .request(connection, place, &picker.frames[number])
             }
+            Carrier::WebSocket(session) => session.flow.request(place),
         }
     }
 
@@ -61,6 +66,7 @@ impl Carrier {
         match self {
             Carrier::H2(session) => session.cancel(place),
             Carrier::H3(link) => link.session.cancel(&mut link.client.connection, place),
+            Carrier::WebSocket(session) => session.flow.cancel(place),
         }
     }
 }

@@ -1,12 +1,13 @@
-//! HTTP/2 and HTTP/3: connections that carry several requests at once.
+//! HTTP/2, HTTP/3 and WebSocket: connections that carry several requests at once.
 //!
-//! Each stream that may be open has a [`Conn`], its *place*, with the same states as an HTTP/1.1
+//! Each stream or message that may be open has a [`Conn`], its *place*, with the same states as an HTTP/1.1
 //! connection, so that pacing, stop rules, checks and recording are common to both. A [`Link`] is the
 //! connection that carries the streams of its places.
 
 mod carrier;
 mod quic;
 mod streams;
+mod websocket;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -33,7 +34,7 @@ pub(in crate::worker) enum LinkState {
     Open,
 }
 
-/// An HTTP/2 or HTTP/3 connection, open or not.
+/// A connection of HTTP/2, HTTP/3 or WebSocket, open or not.
 pub(in crate::worker) struct Link {
     pub(in crate::worker) target: usize,
     pub(in crate::worker) places: Range<usize>,
@@ -49,6 +50,10 @@ pub(in crate::worker) struct Link {
     waiting: VecDeque<usize>,
     /// Requests since it was opened.
     requests: u64,
+    /// When a WebSocket was lost that is to be opened again.
+    pub(in crate::worker) lost: Option<u64>,
+    /// Until when the server may answer the close frame of a WebSocket.
+    retires_at: Option<u64>,
     /// Connections opened since the last complete answer.
     fruitless: u8,
     /// Whether it is among the worker's dirty links.
@@ -72,7 +77,7 @@ pub(in crate::worker) fn links(
     let mut links = Vec::new();
     let mut of_places = Vec::new();
     for (target, places) in places_of.iter().enumerate() {
-        let Some(streams) = job.targets[target].streams() else {
+        let Some(streams) = job.targets[target].places() else {
             of_places.extend(places.clone().map(|_| None));
             continue;
         };
@@ -89,6 +94,8 @@ pub(in crate::worker) fn links(
                 session: None,
                 waiting: VecDeque::new(),
                 requests: 0,
+                lost: None,
+                retires_at: None,
                 fruitless: 0,
                 is_dirty: false,
             });
@@ -111,7 +118,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
             let number = number as usize;
             self.links[number].is_dirty = false;
             match &self.links[number].session {
-                Some(Carrier::H2(_)) => self.flush_h2(number),
+                Some(Carrier::H2(_) | Carrier::WebSocket(_)) => self.flush_tcp(number),
                 Some(Carrier::H3(_)) => self.flush_quic(number),
                 None => {}
             }
@@ -119,13 +126,18 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     }
 
     #[inline]
-    fn flush_h2(&mut self, number: usize) {
+    fn flush_tcp(&mut self, number: usize) {
         let link = &mut self.links[number];
-        if let (Some(id), Some(Carrier::H2(session))) = (link.id, &mut link.session)
-            && !session.out.is_empty()
+        let out = match &mut link.session {
+            Some(Carrier::H2(session)) => &mut session.out,
+            Some(Carrier::WebSocket(session)) => &mut session.flow.out,
+            _ => return,
+        };
+        if let Some(id) = link.id
+            && !out.is_empty()
         {
-            self.io.send_copy(id, &session.out);
-            session.out.clear();
+            self.io.send_copy(id, out);
+            out.clear();
         }
     }
 
@@ -150,6 +162,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
         self.end_quic(number);
         let link = &mut self.links[number];
         (link.state, link.session, link.requests) = (LinkState::Closed, None, 0);
+        link.retires_at = None;
         link.waiting.clear();
         if let Some(id) = link.id.take() {
             self.io.close(id);
@@ -170,12 +183,13 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
         let bytes = self.io.bytes(buf);
         self.links[number].active_ns = self.clock.now_ns();
         let fed = match &mut self.links[number].session {
-            Some(Carrier::H2(session)) => Some(session.feed(bytes, |_| {})),
-            _ => None,
+            Some(Carrier::H2(session)) => session.feed(bytes, |_| {}).is_ok(),
+            Some(Carrier::WebSocket(session)) => Self::websocket_at_rest(session, bytes),
+            _ => false,
         };
         match fed {
-            Some(Ok(())) => self.dirty(number),
-            _ => self.close_link(number),
+            true => self.dirty(number),
+            false => self.close_link(number),
         }
     }
 

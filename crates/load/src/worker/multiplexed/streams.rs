@@ -44,13 +44,13 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// Opens a connection. If several in a row have ended without an answer, leaves that to the next
     /// check of the time limits: otherwise a server that refuses everything would be asked without a
     /// pause.
-    fn open_or_rest(&mut self, number: usize, now: u64) {
+    pub(super) fn open_or_rest(&mut self, number: usize, now: u64) {
         if self.worker.links[number].fruitless < FRUITLESS_MAX {
             self.open_link(number, now);
         }
     }
 
-    fn open_link(&mut self, number: usize, now: u64) {
+    pub(super) fn open_link(&mut self, number: usize, now: u64) {
         let worker = &mut *self.worker;
         let link = &mut worker.links[number];
         link.fruitless = link.fruitless.saturating_add(1);
@@ -97,6 +97,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// Closes a connection that takes no further requests once it has none, and opens the next one
     /// for those that wait.
     pub(in crate::worker) fn end_link_at_rest(&mut self, number: usize, now: u64) {
+        if let Some(Carrier::WebSocket(_)) = &self.worker.links[number].session {
+            return self.retire_websocket(number, now);
+        }
         let link = &mut self.worker.links[number];
         let is_at_rest = |session: &Carrier| session.is_ending() && session.active() == 0;
         if link.session.as_ref().is_some_and(is_at_rest) {
@@ -142,6 +145,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let Some(number) = self.worker.link_of(id) else {
             return;
         };
+        if self.worker.is_websocket(number) {
+            return self.websocket_connected(number);
+        }
         let worker = &mut *self.worker;
         let now = worker.clock.now_ns();
         let link = &mut worker.links[number];
@@ -179,7 +185,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.send_waiting(number, now);
         // The first requests do not wait for the server's SETTINGS, and leave in one send with the
         // last message of the TLS handshake: nothing costs a round trip of its own.
-        self.worker.flush_h2(number);
+        self.worker.flush_tcp(number);
     }
 
     pub(in crate::worker) fn link_connect_failed(&mut self, id: ConnId, errno: i32) {
@@ -194,7 +200,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         for number in 0..self.worker.links.len() {
             let link = &self.worker.links[number];
             let is_late = link.state == LinkState::Connecting && self.now > link.since + limit;
-            if link.target != self.target || !is_late {
+            if link.target != self.target || !is_late || link.lost.is_some() {
                 continue;
             }
             for place in self.take_busy(number) {
@@ -211,6 +217,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         errno: i32,
         why: Option<String>,
     ) {
+        if self.worker.links[number].lost.is_some() {
+            return self.websocket_refused(number, why.as_deref().unwrap_or("none"));
+        }
         for place in self.take_busy(number) {
             match &why {
                 Some(why) => self.handshake_failed(place, why),
@@ -237,6 +246,10 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let Some(number) = self.worker.link_of(id) else {
             return;
         };
+        if self.worker.is_websocket(number) {
+            let why = self.worker.io.failure(id).map(str::to_owned);
+            return self.websocket_ended(number, errno, why);
+        }
         let found = match (self.worker.io.failure(id), errno) {
             (Some(why), _) => why.to_owned(),
             (None, 0) => CLOSED.to_owned(),
@@ -337,9 +350,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 recorder.receive_lag.record_ns(now - arrived);
             }
         }
-        let mut ended = std::mem::take(&mut worker.ended_streams);
         let link = &mut worker.links[number];
         link.active_ns = now;
+        if let Some(Carrier::WebSocket(_)) = &link.session {
+            return self.websocket_data(number, buf, (arrived, now));
+        }
+        let mut ended = std::mem::take(&mut worker.ended_streams);
         let first = link.places.start;
         let requests = &worker.job.targets[link.target].requests;
         let conns = &mut worker.conns;
@@ -430,7 +446,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
 
     /// Number of open connections of the segment's target.
     pub(in crate::worker) fn open_links(&self) -> Option<u64> {
-        self.worker.job.targets[self.target].streams()?;
+        self.worker.job.targets[self.target].places()?;
         let own = self
             .worker
             .links

@@ -3,3 +3,4 @@
 mod events;
 pub mod http2;
 pub mod http3;
+mod websocket;

@@ -257,6 +257,18 @@ fn objective(args: &CapacityArgs) -> Result<Option<Objective>, Failure> {
 
 /// The same as options of `weigh load`, which makes the job of them.
 fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
+    let messages = &args.traffic.websocket;
+    let (count, rate) = (messages.messages.is_some(), messages.message_rate.is_some());
+    if count || rate {
+        let option = if count {
+            "--messages"
+        } else {
+            "--message-rate"
+        };
+        return Err(Failure::words(format!(
+            "{option} does not go with a search, which chooses times and rates; leave it out"
+        )));
+    }
     let command = LoadArgs::augment_args(Command::new("load").no_binary_name(true));
     let mut load = command
         .try_get_matches_from(["--", &args.url])
@@ -277,6 +289,7 @@ fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
     load.client.hosts = args.hosts.clone();
     load.traffic = args.traffic.clone();
     load.tls = args.tls.clone();
+    load.traffic = args.traffic.clone();
     load.output.quiet = args.quiet;
     Ok(load)
 }

@@ -30,6 +30,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     let bytes = |path: &str| {
         let page = Url {
             is_tls: url.is_tls,
+            is_websocket: url.is_websocket,
             host: url.host.clone(),
             path: path.to_string(),
         };

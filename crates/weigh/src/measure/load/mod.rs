@@ -30,6 +30,7 @@ mod redirects;
 pub mod target;
 mod upgrades;
 mod watch;
+mod websocket;
 
 /// Exit status when it was measured, but is invalid.
 const INVALID: u8 = 4;
@@ -197,14 +198,18 @@ fn tcp_address(job: &Job) -> Option<SocketAddr> {
 pub fn job(args: &LoadArgs, target: Target) -> Job {
     let asked: f64 = args.pacing.stages.iter().map(load::Stage::requests).sum();
     let staged: Duration = args.pacing.stages.iter().map(|stage| stage.duration).sum();
-    let pacing = match args.pacing.rate {
+    let messages = &args.traffic.websocket;
+    let of_each = messages.message_rate;
+    let of_all = of_each.map(|rate| rate * f64::from(args.connections));
+    let pacing = match args.pacing.rate.or(of_all) {
         Some(rate_per_s) => Pacing::Open { rate_per_s },
         None if !args.pacing.stages.is_empty() => Pacing::Open {
             rate_per_s: asked / staged.as_secs_f64(),
         },
         None => Pacing::Closed,
     };
-    let stop = match (args.length.count, args.length.each_connection) {
+    let count = args.length.count.or(messages.messages);
+    let stop = match (count, args.length.each_connection) {
         (Some(count), _) => Stop::Requests(count),
         (None, Some(each)) => Stop::EachConnection(each),
         (None, None) if !args.pacing.stages.is_empty() => Stop::After(staged),

@@ -20,8 +20,10 @@ use crate::signals::Signals;
 /// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url {
-    /// Whether it is an https URL.
+    /// Whether it is an https or wss URL.
     pub(super) is_tls: bool,
+    /// Whether it is a ws or wss URL.
+    pub(super) is_websocket: bool,
     /// Host with port, as it was written.
     pub(super) host: String,
     /// Path and query.
@@ -43,10 +45,18 @@ fn asked_path(path: &str) -> String {
 /// Parses a URL.
 pub(super) fn url(text: &str) -> Result<Url, String> {
     let wrong = || format!("{text}: expected a URL such as http://127.0.0.1:8080/path");
-    let secure = without_scheme(text, "https://");
-    let rest = secure
-        .or_else(|| without_scheme(text, "http://"))
-        .ok_or_else(wrong)?;
+    let schemes = [
+        ("https://", true, false),
+        ("http://", false, false),
+        ("wss://", true, true),
+        ("ws://", false, true),
+    ];
+    let known = schemes
+        .into_iter()
+        .find_map(|(scheme, is_tls, is_websocket)| {
+            without_scheme(text, scheme).map(|rest| (rest, is_tls, is_websocket))
+        });
+    let (rest, is_tls, is_websocket) = known.ok_or_else(wrong)?;
     let (host, path) = match rest.find(['/', '?', '#']) {
         Some(at) => rest.split_at(at),
         None => (rest, "/"),
@@ -65,7 +75,8 @@ pub(super) fn url(text: &str) -> Result<Url, String> {
         _ => format!("{text}: {why}"),
     })?;
     Ok(Url {
-        is_tls: secure.is_some(),
+        is_tls,
+        is_websocket,
         host: host.to_string(),
         path,
     })
@@ -164,8 +175,10 @@ pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSetting
         true => crate::tls::client(&args.tls, &to.host, args.http()).map(Some),
         false => match args.tls.given() {
             Some(option) => Err(Failure::words(format!(
-                "{option} needs an https:// URL; expected https://{}{}",
-                to.host, to.path
+                "{option} needs TLS; expected {}://{}{}",
+                if to.is_websocket { "wss" } else { "https" },
+                to.host,
+                to.path
             ))),
             None => Ok(None),
         },
@@ -301,6 +314,7 @@ fn wanted(line: &str, base: Option<&Url>) -> Result<Wanted, String> {
     let url = match base {
         Some(base) if place.starts_with('/') => Url {
             is_tls: base.is_tls,
+            is_websocket: base.is_websocket,
             host: base.host.clone(),
             path: asked_path(place),
         },
@@ -369,6 +383,7 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
             None => BodyRule::Auto,
         },
     };
+    let (traffic, expect) = super::websocket::traffic(args, first, expect)?;
     let (http2, http3) = streams(args, first)?;
     let tls = tls(args, first)?;
     let destination = destination(args, first)?;
@@ -377,9 +392,9 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         tls,
         http2,
         http3,
-        requests_per_connection: None,
+        requests_per_connection: args.traffic.websocket.retire_after,
         idle: args.idle.idle(),
-        traffic: args.traffic.traffic(),
+        traffic,
         connections: args.connections(),
         requests: wanted
             .iter()

@@ -11,4 +11,5 @@ mod shapes;
 mod stopped;
 mod times;
 mod ways;
+mod websockets;
 mod words;

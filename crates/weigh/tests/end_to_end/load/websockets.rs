@@ -1,0 +1,58 @@
+//! Loads of WebSockets.
+
+use crate::common::{Origin, Place, load, no_errors};
+
+#[test]
+fn messages_come_back_from_the_origin() {
+    let place = Place::new();
+    let origin = Origin::with(&place, "");
+    let url = origin.url.replacen("http", "ws", 1) + "ws/echo";
+    for (more, messages) in [
+        ("--messages 500 --in-flight 4", 500),
+        ("--messages 300 --deflate --message-bytes 900", 300),
+        ("--messages 100 --binary --retire-after 10", 100),
+        ("--message-rate 100 -d 500ms", 100),
+    ] {
+        let (done, document) = load(&place, &url, &format!("-c 2 {more}"));
+        no_errors(&document);
+        assert_eq!(document["requests"], messages, "{more}: {}", done.out);
+        assert!(document["statuses"].as_array().unwrap().is_empty());
+    }
+    let done = place
+        .run(&format!("load {url} -c 2 --messages 100"))
+        .expect(0);
+    for part in [
+        "  100 messages in ",
+        "WebSockets: 2 opened",
+        "Messages/sec:",
+    ] {
+        assert!(done.out.contains(part), "{}", done.out);
+    }
+}
+
+#[test]
+fn options_that_do_not_go_together_are_refused() {
+    let place = Place::new();
+    for (line, says) in [
+        (
+            "load http://127.0.0.1:9/a --in-flight 4",
+            "--in-flight is for WebSockets; expected ws://127.0.0.1:9/a",
+        ),
+        ("load ws://127.0.0.1:9/ --count 3", "give --messages N"),
+        ("load ws://127.0.0.1:9/ --http 2", "over HTTP/1.1"),
+        (
+            "load ws://127.0.0.1:9/ --message-rate 3 --rate 4",
+            "leave out one of them",
+        ),
+        (
+            "load ws://127.0.0.1:9/ -H Sec-WebSocket-Key:x",
+            "the handshake has this field already",
+        ),
+        (
+            "capacity ws://127.0.0.1:9/ --message-rate 3",
+            "does not go with a search",
+        ),
+    ] {
+        place.run(line).expect(2).says(&[says]);
+    }
+}
