@@ -195,6 +195,6 @@ impl Script {
 
 pub(super) fn observed_now(is_so: bool) -> Answer {
     Answer::Observed {
-        at_ns: is_so.then(|| now_ns()),
+        at_ns: is_so.then(now_ns),
     }
 }

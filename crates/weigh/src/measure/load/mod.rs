@@ -200,7 +200,7 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
     let staged: Duration = args.pacing.stages.iter().map(|stage| stage.duration).sum();
     let messages = &args.traffic.websocket;
     let of_each = messages.message_rate;
-    let of_all = of_each.map(|rate| rate * f64::from(args.connections));
+    let of_all = of_each.map(|rate| rate * f64::from(args.connections()));
     let pacing = match args.pacing.rate.or(of_all) {
         Some(rate_per_s) => Pacing::Open { rate_per_s },
         None if !args.pacing.stages.is_empty() => Pacing::Open {
