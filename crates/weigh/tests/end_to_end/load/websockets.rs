@@ -49,7 +49,7 @@ fn options_that_do_not_go_together_are_refused() {
             "the handshake has this field already",
         ),
         (
-            "capacity ws://127.0.0.1:9/ --message-rate 3",
+            "capacity ws://127.0.0.1:9/ --concurrency 1 --message-rate 3",
             "does not go with a search",
         ),
     ] {
