@@ -14,7 +14,7 @@ pub(super) const LOAD_FACTOR: &str = "load";
 pub(super) const LOAD_HOST_FACTOR: &str = "from";
 
 /// The keys of `[load]` that a factor can vary.
-pub(crate) const VARIED_LOAD_KEYS: [&str; 33] = [
+pub(crate) const VARIED_LOAD_KEYS: [&str; 32] = [
     "connections",
     "idle",
     "threads",
@@ -43,7 +43,6 @@ pub(crate) const VARIED_LOAD_KEYS: [&str; 33] = [
     "message_bytes",
     "message_rate",
     "retire_after",
-    "receive",
     "grpc",
     "proto",
     "call_messages",

@@ -326,7 +326,6 @@ fn put_traffic(table: &mut Table, traffic: &TrafficSpec) {
     table.put_some("message_bytes", traffic.message_bytes);
     table.put_some("message_rate", traffic.message_rate.map(rate_text));
     table.put_some("retire_after", traffic.retire_after.map(count));
-    table.put_some("receive", traffic.receive.then_some(true));
     table.put_some("grpc", traffic.grpc.as_deref());
     table.put_list("proto", traffic.proto.iter().cloned());
     table.put_some("call_messages", traffic.call_messages);

@@ -24,8 +24,6 @@ pub struct TrafficSpec {
     pub message_rate: Option<f64>,
     /// Messages after which a WebSocket is closed and another opened.
     pub retire_after: Option<u64>,
-    /// WebSockets receive what others send.
-    pub receive: bool,
     /// The method that is called, as `package.Service/Method`.
     pub grpc: Option<String>,
     /// Files that describe it; without one the server is asked (reflection).
@@ -54,7 +52,7 @@ impl TrafficSpec {
     /// Whether the server sets the pace: how many exchanges there are in a second says nothing of
     /// it, and no rate can be asked of it.
     pub fn is_paced_by_sender(&self) -> bool {
-        self.events.is_some() || self.receive
+        self.events.is_some()
     }
 }
 
@@ -77,8 +75,6 @@ pub enum TrafficChange {
     MessageRate(f64),
     /// `retire_after`
     RetireAfter(u64),
-    /// `receive`
-    Receive(bool),
     /// `grpc`
     Grpc(String),
     /// `proto`
@@ -100,7 +96,6 @@ impl TrafficChange {
             Self::MessageBytes(bytes) => traffic.message_bytes = Some(*bytes),
             Self::MessageRate(per_s) => traffic.message_rate = Some(*per_s),
             Self::RetireAfter(count) => traffic.retire_after = Some(*count),
-            Self::Receive(value) => traffic.receive = *value,
             Self::Grpc(method) => traffic.grpc = Some(method.clone()),
             Self::Proto(files) => traffic.proto.clone_from(files),
             Self::CallMessages(count) => traffic.call_messages = Some(*count),

@@ -62,21 +62,9 @@ pub struct Events {
     pub stall: Option<Duration>,
 }
 
-/// What a WebSocket connection does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WebSocketRole {
-    /// It sends messages, each of which comes back.
-    #[default]
-    Echo,
-    /// It receives what others send.
-    Receive,
-}
-
-/// WebSocket connections.
+/// WebSocket connections, which send messages, each of which comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebSocket {
-    pub role: WebSocketRole,
     /// Messages of a connection that are not answered yet, at most; at least 1.
     pub in_flight: u32,
     /// Bytes of a message.
@@ -93,7 +81,6 @@ pub struct WebSocket {
 impl Default for WebSocket {
     fn default() -> Self {
         Self {
-            role: WebSocketRole::Echo,
             in_flight: 1,
             message_bytes: 32,
             is_binary: false,

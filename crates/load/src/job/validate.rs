@@ -32,7 +32,7 @@ pub enum JobError {
     )]
     NotGrpc,
     /// A kind of call that the load cannot make.
-    #[error("calls with streams in both directions are not there yet")]
+    #[error("calls with bidirectional streams are not supported")]
     BothStreams,
     /// A segment on a target that does not exist.
     #[error("segment {segment} is on target {target}, but there are {targets} targets")]

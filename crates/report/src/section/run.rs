@@ -62,12 +62,12 @@ pub(crate) fn sections(
     all.into_iter().flatten().collect()
 }
 
-/// What servers do to connections that last.
+/// What servers do to long-lived connections.
 fn lasting(analysis: &Analysis) -> Option<Section<'static>> {
     let held_back = analysis.held_back.iter().map(words::held_back);
     let survivals = analysis.survivals.iter().map(words::survival);
     let all = held_back.chain(survivals);
-    Section::list("lasting", "Connections that last", all)
+    Section::list("lasting", "Long-lived connections", all)
 }
 
 /// What changes the reading and what widens intervals, then the rest.

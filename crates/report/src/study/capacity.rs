@@ -457,7 +457,7 @@ pub(crate) mod tests {
             "- The highest rate that keeps p99 \\< 50 ms",
             "\n```\n",
             "| offered/s | answered/s | p50 | p99 | held |",
-            "## Why trials did not hold\n\n- 2,040/s: ",
+            "## Why trials did not hold\n\n- 2,040: ",
         ] {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }

@@ -1,4 +1,4 @@
-//! Connections that last, in a load's text: how many were cut, and how they came back.
+//! Long-lived connections in a load's text: how many were cut, and how they came back.
 
 use readings::text::compact::time;
 use readings::text::{counted, grouped};
@@ -22,13 +22,13 @@ pub(super) fn lines(reading: &LoadReading) -> String {
         let ends: Vec<String> = ends
             .map(|end| format!("{} x {}", end.how, grouped(end.count)))
             .collect();
-        out.push_str(&format!("  Ended: {}\n", ends.join(", ")));
+        out.push_str(&format!("  Ends: {}\n", ends.join(", ")));
     }
     out.push_str(&reconnections(lasting));
     let odd = [
-        (lasting.repeated, "came twice"),
-        (lasting.reordered, "came before an earlier one"),
-        (lasting.lost, "never came"),
+        (lasting.repeated, "repeated"),
+        (lasting.reordered, "out of order"),
+        (lasting.lost, "lost"),
     ];
     for (count, what) in odd.into_iter().filter(|(count, _)| *count > 0) {
         let messages = counted(count as usize, "message");
@@ -44,7 +44,7 @@ fn reconnections(lasting: &LastingReading) -> String {
     }
     let failed = match lasting.reconnect_failed {
         0 => String::new(),
-        failed => format!(", after {} attempts that failed", grouped(failed)),
+        failed => format!(", after {} failed attempts", grouped(failed)),
     };
     let times = match back.count {
         0 => String::new(),

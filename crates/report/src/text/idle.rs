@@ -25,19 +25,19 @@ pub fn idle_terminal(held: &IdleHeld, url: &str) -> String {
     if let Some(each) = verdict::slope(&held.memory()) {
         let back = held.given_back().map(|share| {
             format!(
-                "; {}% of it came back after their end",
+                "; {}% of it was freed after they closed",
                 number(share * 100.0, 0, false)
             )
         });
         let sign = if each < 0.0 { "-" } else { "" };
         out.push_str(&format!(
-            "  Server memory: {sign}{} a connection{}\n",
+            "  Server memory: {sign}{} per connection{}\n",
             bytes(each.abs()),
             back.unwrap_or_default()
         ));
     }
     out.push_str(&format!(
-        "  Client memory: {} a connection\n",
+        "  Client memory: {} per connection\n",
         bytes(held.own_bytes_per_connection)
     ));
     for closed in &reading.closed {
@@ -67,7 +67,7 @@ pub fn idle_terminal(held: &IdleHeld, url: &str) -> String {
 
 fn stages(held: &IdleHeld) -> String {
     let Some(server) = &held.server else {
-        return "  Server: not of this machine, so what it holds is not known\n".to_owned();
+        return "  Server: not on this machine, so its memory is not known\n".to_owned();
     };
     let has_group = held
         .stages
@@ -90,7 +90,7 @@ fn stages(held: &IdleHeld) -> String {
     );
     for one in &held.stages {
         let name = match one.is_after {
-            true => "after their end".to_owned(),
+            true => "after they closed".to_owned(),
             false => grouped(one.connections),
         };
         let of_group = one
@@ -165,8 +165,8 @@ mod tests {
         let text = idle_terminal(&held(), "http://x/");
         for part in [
             "10,000 idle connections @ http://x/, after one request on each",
-            "Server memory: 600B a connection; 100% of it came back after their end",
-            "Client memory: 300B a connection",
+            "Server memory: 600B per connection; 100% of it was freed after they closed",
+            "Client memory: 300B per connection",
             "10,010",
         ] {
             assert!(text.contains(part), "no {part:?} in {text}");

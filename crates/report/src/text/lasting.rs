@@ -188,10 +188,10 @@ mod tests {
             |reading: &LoadReading| load_terminal(&JudgedLoad::of(reading), "http://a/", &[]);
         let text = told(&reading);
         for line in [
-            "  First event            21.00ms",
-            "  Gap between events     20.00ms",
-            "  Lag (from due)          1.00ms",
-            "  1 stream opened, 1 open at the end; 1,000 events, 100.0KB\n",
+            "  First event           21.0ms ",
+            "  Gap between events    20.0ms ",
+            "  Lag (from due)        1.00ms ",
+            "  1 stream opened, 1 open at the end; 1,000 events, 100kB\n",
             "  Ends: 1 closed by the client at the end of the load\n",
             "Events/sec:         50.0\n",
         ] {

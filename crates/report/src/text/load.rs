@@ -70,10 +70,12 @@ pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> Strin
         out.push_str(&format!("  Invalid: {}\n", one_line(reason)));
     }
     let per_s = match said(reading) {
-        "messages" => "Messages/sec",
-        _ => "Requests/sec",
+        "messages" => "Messages/sec:",
+        "streams" => "Streams/sec:",
+        "calls" => "Calls/sec:",
+        _ => "Requests/sec:",
     };
-    out.push_str(&format!("{per_s}: {:>10.2}\n", reading.requests_per_s()));
+    out.push_str(&format!("{per_s:<13} {:>10.2}\n", reading.requests_per_s()));
     out.push_str(&lasting::per_s(reading));
     out.push_str(&format!(
         "Transfer/sec: {:>10}\n",
@@ -200,7 +202,9 @@ fn latencies(load: &JudgedLoad<'_>) -> String {
 fn said(reading: &LoadReading) -> &'static str {
     match reading.lasting.as_ref().map(|lasting| lasting.traffic) {
         Some(TrafficKind::WebSocket) => "messages",
-        _ => "requests",
+        Some(TrafficKind::Events) => "streams",
+        Some(TrafficKind::Grpc) => "calls",
+        Some(TrafficKind::Answers) | None => "requests",
     }
 }
 

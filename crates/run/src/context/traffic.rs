@@ -1,7 +1,7 @@
 //! What a load says on its connections, as the engine is told.
 
 use experiment::LoadSpec;
-use load::{CallKind, Events, Grpc, Traffic, WebSocket, WebSocketRole};
+use load::{CallKind, Events, Grpc, Traffic, WebSocket};
 use readings::TrafficKind;
 
 /// The traffic of a load.
@@ -17,10 +17,6 @@ pub(crate) fn traffic(load: &LoadSpec) -> Traffic {
         TrafficKind::WebSocket => {
             let usual = WebSocket::default();
             Traffic::WebSocket(WebSocket {
-                role: match asked.receive {
-                    true => WebSocketRole::Receive,
-                    false => WebSocketRole::Echo,
-                },
                 in_flight: asked.in_flight.unwrap_or(usual.in_flight),
                 message_bytes: asked.message_bytes.unwrap_or(usual.message_bytes),
                 paced_by_connection: asked.message_rate.is_some(),

@@ -13,7 +13,7 @@ use crate::units::{self, CpuRange};
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("question").required(true).args(["objective", "concurrency"]))]
 pub struct CapacityArgs {
-    /// The URL, such as http://127.0.0.1:8080/, or ws://127.0.0.1:8080/ for messages that come back.
+    /// The URL, such as http://127.0.0.1:8080/, or ws://127.0.0.1:8080/ for echoed messages.
     pub url: String,
     /// The objective, such as 'p99<10ms' or 'p99.9<50ms and errors<1%': limits on percentiles,
     /// mean, max, errors and achieved.

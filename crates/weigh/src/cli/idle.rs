@@ -6,10 +6,9 @@ use load::Idle;
 /// Connections that are held open without being used.
 #[derive(Clone, Debug, Args)]
 pub struct IdleArgs {
-    /// Hold so many further connections open without using them, for the time of --duration; up to
-    /// 50,000. Each has one request before. With --connections, --rate, --stages, --count or
-    /// --each-connection a load runs beside them, otherwise there is none. What a server of this
-    /// machine holds meanwhile is shown.
+    /// Hold this many idle connections for --duration, up to 50,000. Each makes one request first.
+    /// With --connections, --rate, --stages, --count or --each-connection a load runs beside them,
+    /// otherwise there is none. The memory of a server on this machine is shown.
     #[arg(
         long,
         value_name = "N",
@@ -17,7 +16,7 @@ pub struct IdleArgs {
         conflicts_with_all = ["hosts", "crawl"]
     )]
     pub idle: Option<u32>,
-    /// Send nothing on idle connections.
+    /// Make no request on idle connections.
     #[arg(long, requires = "idle")]
     pub idle_silent: bool,
 }

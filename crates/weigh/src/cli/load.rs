@@ -15,8 +15,8 @@ use crate::units::{self, CpuRange, stage};
 /// `weigh load`. Its groups follow each other as in its help.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// The URL, such as http://127.0.0.1:8080/, or ws://127.0.0.1:8080/ for a WebSocket that sends
-    /// back what it gets.
+    /// The URL, such as http://127.0.0.1:8080/, or ws://127.0.0.1:8080/ for a WebSocket server
+    /// that echoes.
     #[arg(required_unless_present = "urls")]
     pub url: Option<String>,
     /// A file of requests instead, one a line: weight, method and URL; weight and method may be left

@@ -1,4 +1,4 @@
-//! What is said on connections, besides requests with one answer.
+//! Options of streams of events, gRPC calls and WebSockets.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,9 +37,9 @@ impl TrafficArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(group = ArgGroup::new("event_streams").args(["events"]))]
 pub struct EventArgs {
-    /// Take each answer as a stream of events, and time each of them: server-sent events, lines that
-    /// are not empty, or what each read brings; `auto` goes by the answer's Content-Type. Streams that
-    /// outlast the load are closed at its end. --timeout is the longest silence.
+    /// Take each answer as a stream and time every event in it: server-sent events, lines that are
+    /// not empty, or what each read brings; `auto` goes by the answer's Content-Type. Streams that
+    /// outlast the load are closed at its end. --timeout limits the silence.
     #[arg(
         long,
         value_name = "FORMAT",
@@ -49,11 +49,10 @@ pub struct EventArgs {
         default_missing_value = "auto"
     )]
     pub events: Option<EventFormat>,
-    /// The sender's pace, where its events do not say when they are due: the first is taken to be in
-    /// time.
+    /// The sender's pace, if its events carry no due times; the first event counts as on time.
     #[arg(long, value_name = "TIME", value_parser = units::some_time, requires = "event_streams")]
     pub pace: Option<Duration>,
-    /// A gap between two events that is a stall [default: ten times the pace, where it is known].
+    /// A longer gap between two events is a stall [default: ten times the pace, if it is known].
     #[arg(long, value_name = "TIME", value_parser = units::some_time, requires = "event_streams")]
     pub stall: Option<Duration>,
 }
@@ -62,21 +61,21 @@ pub struct EventArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "gRPC")]
 pub struct GrpcArgs {
-    /// Call this method over HTTP/2, such as weigh.v1.Echo/Unary, with --body as the message: JSON
-    /// by the schema of --proto or of the server's reflection; anything that does not begin with {
-    /// is sent as an encoded message.
+    /// Call this method over HTTP/2, such as weigh.v1.Echo/Unary, with --body as the message: JSON,
+    /// by the schema of --proto or of the server's reflection, or, if it does not begin with {, an
+    /// encoded message.
     #[arg(long = "grpc", value_name = "PACKAGE.SERVICE/METHOD")]
     pub method_name: Option<String>,
-    /// A file with the schema; may be repeated.
+    /// A .proto file with the schema; may be repeated.
     #[arg(long, value_name = "FILE", requires = "method_name")]
     pub proto: Vec<PathBuf>,
     /// A folder in which imports are found [default: those of the files]; may be repeated.
     #[arg(long, value_name = "FOLDER", requires = "proto")]
     pub proto_path: Vec<PathBuf>,
-    /// The time limit that calls name (grpc-timeout), after which they fail.
+    /// The deadline of a call, sent as grpc-timeout; a later answer is a failure.
     #[arg(long, value_name = "TIME", value_parser = units::some_time, requires = "method_name")]
     pub deadline: Option<Duration>,
-    /// Messages that the client sends in a call of a method that takes a stream [default: 1].
+    /// Messages that the client streams in a call, if the method takes a stream [default: 1].
     #[arg(long, value_name = "N", requires = "method_name", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub call_messages: Option<u32>,
 }
@@ -91,13 +90,13 @@ pub struct WebSocketArgs {
     /// Bytes of a message [default: 32].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16 << 20))]
     pub message_bytes: Option<u32>,
-    /// Open loop: messages per second of each connection, which wait on theirs where it stalls.
+    /// Open loop: messages per second on each connection. A message waits for its own connection.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub message_rate: Option<f64>,
-    /// Messages of a connection that have not come back yet, at most [default: 1].
+    /// Messages sent and not yet echoed, per connection [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub in_flight: Option<u32>,
-    /// Messages before a connection is closed and opened anew.
+    /// Messages before a connection is closed and another opened.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub retire_after: Option<u64>,
     /// Binary messages instead of text.

@@ -51,7 +51,6 @@ pub(super) fn change(
             let count = reader.integer(node, path, 1..=1_000_000_000)?;
             TrafficChange::RetireAfter(count.unsigned_abs())
         }
-        "receive" => TrafficChange::Receive(reader.boolean(node, path)?),
         "grpc" => TrafficChange::Grpc(method(reader, node, path)?),
         "proto" => TrafficChange::Proto(match &node.tree {
             Tree::Text(file) => vec![file.clone()],
@@ -112,7 +111,7 @@ fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
 }
 
 /// The keys that need one of the kinds, and whether a load has them.
-fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 10] {
+fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 9] {
     use TrafficKind::{Events, Grpc, WebSocket};
     [
         ("pace", Events, traffic.pace.is_some()),
@@ -121,7 +120,6 @@ fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 10] {
         ("message_bytes", WebSocket, traffic.message_bytes.is_some()),
         ("message_rate", WebSocket, traffic.message_rate.is_some()),
         ("retire_after", WebSocket, traffic.retire_after.is_some()),
-        ("receive", WebSocket, traffic.receive),
         ("proto", Grpc, !traffic.proto.is_empty()),
         ("call_messages", Grpc, traffic.call_messages.is_some()),
         ("deadline", Grpc, traffic.deadline.is_some()),
@@ -260,17 +258,6 @@ impl OfLoad<'_> {
 
     fn check_websocket(&self, reader: &mut Reader, subjects: &[SubjectSpec]) {
         let (load, traffic) = (self.load, &self.load.traffic);
-        let sends = [
-            ("in_flight", traffic.in_flight.is_some()),
-            ("message_rate", traffic.message_rate.is_some()),
-            ("message_bytes", traffic.message_bytes.is_some()),
-            ("retire_after", traffic.retire_after.is_some()),
-        ];
-        if let Some((key, _)) = sends.iter().find(|(_, is_set)| traffic.receive && *is_set) {
-            let help = "keep one of them; [loads.NAME] makes one load that sends and one that \
-                        receives";
-            return self.excludes(reader, key, "receive", "a receiver sends nothing", help);
-        }
         let own_rate = self.written().is_some_and(|load| load.rate != Rate::Auto);
         if traffic.message_rate.is_some() && own_rate {
             let help = "keep one of them: `rate` is over all connections";
@@ -294,9 +281,13 @@ impl OfLoad<'_> {
                 return self.excludes(reader, key, "websocket", why, help);
             }
         }
-        if let Some(one) = subjects.iter().find(|one| one.http == HttpVersion::Http3) {
-            let message = format!("subject `{}`: WebSocket over HTTP/3", shown(&one.name));
-            let help = "use http = \"1.1\" or http = \"2\"";
+        if let Some(one) = subjects.iter().find(|one| one.http != HttpVersion::Http1) {
+            let message = format!(
+                "subject `{}`: WebSocket over HTTP/{}",
+                shown(&one.name),
+                one.http.name()
+            );
+            let help = "use http = \"1.1\"";
             self.refuse(reader, "http", &message, "not supported", help);
         }
     }
@@ -336,11 +327,6 @@ impl OfLoad<'_> {
         if !self.load.traffic.is_paced_by_sender() {
             return;
         }
-        let key = if self.load.traffic.receive {
-            "receive"
-        } else {
-            key
-        };
         if self.experiment.load.curve.is_some() {
             let message = format!("`curve` and `{key}` exclude each other");
             let label = "the sender sets the pace";

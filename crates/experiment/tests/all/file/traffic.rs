@@ -42,8 +42,6 @@ fn each_kind_is_read_and_written_back() {
     let load = echo.under(&Condition::new()).load;
     assert_eq!(load.rate, Rate::PerSecond(40.0));
     assert_eq!(load.requests_per_connection, None);
-    let receive = read("websocket = true\nreceive = true", "");
-    assert!(receive.design.latency_window.is_zero());
 
     let text = "grpc = \"weigh.v1.Echo/Unary\"\nbody = \"\\n\\u0005hello\"\ncall_messages = 3\ndeadline = \"2s\"\nstreams = 8";
     let grpc = read(text, "");
@@ -66,7 +64,7 @@ fn keys_of_traffic_are_factors() {
     assert_eq!(experiment.open_loop_factors(), ["message_rate"]);
     let several = "title = \"x\"\n[subjects]\na = \"http://127.0.0.1:1/\"\n\
                    [loads.send]\nwebsocket = true\n[loads.hear]\nrole = \"background\"\n\
-                   websocket = true\nreceive = true\n[factors]\n\"send.in_flight\" = [1, 2]";
+                   websocket = true\n[factors]\n\"send.in_flight\" = [1, 2]";
     assert_eq!(good(parse(several)).conditions().len(), 2);
 }
 
@@ -84,8 +82,8 @@ fn mistakes_are_shown_in_their_line() {
         ("traffic-kinds", "events = true\nwebsocket = true", ""),
         ("traffic-driver", "events = true\ndriver = \"wrk\"", ""),
         (
-            "traffic-receive",
-            "websocket = true\nreceive = true\nin_flight = 2",
+            "traffic-websocket-http",
+            "websocket = true\nhttp = \"2\"",
             "",
         ),
         (

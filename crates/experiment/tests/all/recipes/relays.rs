@@ -76,7 +76,6 @@ fn traffic_that_a_server_does_not_relay_is_refused_before_the_run() {
         ("nginx", "websocket = true", websocket),
         ("nginx", "upstream_protocol = \"grpc\", http2 = true", grpc),
         ("haproxy", "", websocket),
-        ("haproxy", "http2 = true", both),
         ("lighttpd", "", "events = true"),
     ];
     for (recipe, with, load) in relayed {

@@ -90,7 +90,7 @@ fn streams_are_compared_by_their_messages_and_not_by_requests() {
 fn a_server_that_waits_for_the_end_is_named_with_its_setting() {
     let found = told(&[64, 64, 64], Some("proxy_buffering on"));
     let expected = "`balance` (connections=96) holds events back: the first comes after 1.28 s \
-                    (streams of 64 events, one every 20.0 ms), of `direct` after 21.0 ms; `front` has \
+                    (streams of 64 events, one every 20.0 ms), for `direct` after 21.0 ms; `front` has \
                     `proxy_buffering on`";
     assert_eq!(found, [expected]);
     for unknown in [None, Some("off"), Some("unknown (extra lines)")] {
@@ -104,7 +104,7 @@ fn a_server_that_waits_for_the_end_is_named_with_its_setting() {
 fn events_that_come_in_pairs_are_merged() {
     let found = told(&[2, 2], None);
     let expected = "`balance` (connections=96) holds events back: 50.0% come together with the one \
-                    before, of `direct` 0%";
+                    before, for `direct` 0%";
     assert_eq!(found, [expected]);
 }
 

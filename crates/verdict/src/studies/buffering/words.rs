@@ -5,8 +5,8 @@ use readings::text::{condition, time};
 
 use super::HeldBack;
 
-/// ``nginx` holds events back: the first comes after 1.28 s (64 of 20.0 ms), through `direct` after
-/// 21.0 ms; `proxy_buffering on` of `nginx` causes it`.
+/// ``nginx` holds events back: the first comes after 1.28 s (streams of 64 events, one every 20.0 ms),
+/// for `direct` after 21.0 ms; `nginx` has `proxy_buffering on``.
 pub fn held_back(one: &HeldBack) -> String {
     let mut text = format!("`{}`", one.subject);
     if !one.condition.is_empty() {
@@ -16,12 +16,12 @@ pub fn held_back(one: &HeldBack) -> String {
     text += &match (one.is_whole_stream, one.messages) {
         (true, Some(messages)) => format!(
             " holds events back: the first comes after {first} (streams of {messages} events, one \
-             every {}), of `{}` after {direct}",
+             every {}), for `{}` after {direct}",
             time(one.pace_us),
             one.baseline
         ),
         _ => format!(
-            " holds events back: {}% come together with the one before, of `{}` {}%",
+            " holds events back: {}% come together with the one before, for `{}` {}%",
             three_digits(one.merged_share * 100.0),
             one.baseline,
             three_digits(one.baseline_merged_share * 100.0)

@@ -12,7 +12,7 @@ use crate::metric::words::value;
 pub fn growth(of: &Growth) -> String {
     let per = per(&of.slope);
     let slope = with_interval(of.metric, &of.slope, per);
-    let each = format!("with each {} of {}", number_text(per), of.factor);
+    let each = format!("per {} of {}", number_text(per), of.factor);
     let what = of.metric.words();
     let said = match of.growing {
         Growing::Rises => format!("{what} rises by {slope} {each}"),
@@ -53,7 +53,7 @@ fn compared(metric: Metric, over: &GrowthOver, per: f64) -> Option<String> {
     let amount = |v: f64| signed(metric, v * per);
     Some(match over.difference.growing() {
         Growing::NotShown => format!(
-            "; a difference to {baseline} is not shown ({} [{}, {}])",
+            "; no difference from {baseline} was shown ({} [{}, {}])",
             amount(over.difference.value),
             amount(low),
             amount(high)

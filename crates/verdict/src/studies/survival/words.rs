@@ -5,9 +5,9 @@ use readings::text::{condition, counted, grouped, listed, rate, time};
 
 use super::Survival;
 
-/// ``nginx`, reload of proxy: 100 of 200 connections are cut (close 1001: 98, reset: 2); open again
-/// after 12.0 ms (p99 90.0 ms), at most 150 connections/s; 3 of 2,000 messages failed; at most 20MB
-/// in 5 processes`.
+/// ``nginx`, reload of proxy: 100 cuts of 200 connections (close 1001: 98, reset: 2); open again after
+/// 12.0 ms (p99 90.0 ms), at most 150 connections/s; 3 of 2,000 messages failed; at most 20MB in 5
+/// processes`.
 pub fn survival(one: &Survival) -> String {
     let mut text = format!("`{}`", one.subject);
     if !one.condition.is_empty() {
@@ -24,13 +24,13 @@ pub fn survival(one: &Survival) -> String {
     if one.cut == 0 {
         text += &format!(": none of {connections} is cut{in_blocks}");
     } else {
-        let cut = grouped(one.cut);
+        let cuts = counted(one.cut as usize, "cut");
         let ends = one.ends.iter();
         let ends: Vec<String> = ends
             .map(|end| format!("{}: {}", end.how, grouped(end.count)))
             .collect();
         text += &format!(
-            ": of {connections}, {cut} are cut{in_blocks} ({})",
+            ": {cuts}{in_blocks} of {connections} ({})",
             ends.join(", ")
         );
     }
@@ -45,7 +45,7 @@ pub fn survival(one: &Survival) -> String {
     text += &format!("; {failed} of {} messages failed", grouped(one.messages));
     if let (Some(memory), Some(processes)) = (one.memory_bytes_max, one.processes_max) {
         text += &format!(
-            "; at most {} in {}",
+            "; servers took at most {} in {}",
             bytes(memory as f64),
             match processes {
                 1 => "1 process".to_owned(),

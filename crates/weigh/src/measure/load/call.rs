@@ -37,7 +37,7 @@ pub(super) fn complete(args: &LoadArgs, url: &Url, target: &mut Target) -> Resul
     }
     if url.path != "/" {
         return Err(Failure::words(format!(
-            "--grpc {name}: the method is the path of the URL; expected a URL without one, found `{}`",
+            "--grpc {name}: the method is the path; expected a URL without one, found `{}`",
             url.path
         )));
     }
@@ -53,8 +53,8 @@ pub(super) fn complete(args: &LoadArgs, url: &Url, target: &mut Target) -> Resul
     let message = message(args, name, target)?;
     if message.call == CallKind::Both {
         return Err(Failure::words(format!(
-            "--grpc {name}: calls with streams in both directions are not there yet; expected a \
-             method with one at most"
+            "--grpc {name}: bidirectional streams are not supported; expected a method with one \
+             stream at most"
         )));
     }
     let takes_stream = message.call == CallKind::ClientStream;
@@ -158,7 +158,7 @@ fn by_schema(
         body => {
             let json = body.unwrap_or_else(|| b"{}".to_vec());
             let json = String::from_utf8(json)
-                .map_err(|_| Failure::words("--body: this is neither UTF-8 text nor a message"))?;
+                .map_err(|_| Failure::words("--body: expected JSON, found text that is not UTF-8"))?;
             let message = method.message(&json);
             message.map_err(|error| Failure::words(format!("--body: {error}")))?
         }
@@ -180,7 +180,7 @@ fn by_schema(
             call: CallKind::Unary,
         }),
         Some(_) => Err(Failure::words(format!(
-            "--grpc {name}: this build reads no schemas: build it with --features full, or give an \
+            "--grpc {name}: this build reads no schemas; build it with --features full, or give an \
              encoded message with --body @FILE and without --proto"
         ))),
     }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// The options that a load of messages has no use for, and what to do instead.
 fn refused(args: &LoadArgs) -> Option<(&'static str, &'static str)> {
     let retire = "give --retire-after N";
-    let content = "each message is compared with what was sent: leave it out";
+    let content = "each echo is compared with its message: leave it out";
     let options = [
         ("--count", args.length.count.is_some(), "give --messages N"),
         (
@@ -30,7 +30,7 @@ fn refused(args: &LoadArgs) -> Option<(&'static str, &'static str)> {
         (
             "--http",
             args.version.http != HttpVersion::Http1,
-            "WebSockets go over HTTP/1.1 here: leave it out",
+            "WebSockets are supported over HTTP/1.1 only: leave it out",
         ),
         ("--streams", args.version.streams > 1, "give --in-flight N"),
         (
@@ -68,13 +68,13 @@ fn refused(args: &LoadArgs) -> Option<(&'static str, &'static str)> {
         (
             "--idle",
             args.idle.idle.is_some(),
-            "idle WebSockets are not made yet: it needs an http:// URL",
+            "idle WebSockets are not supported: it needs an http:// URL",
         ),
         ("--urls", args.urls.is_some(), "give one URL"),
         (
             "--proxy",
             args.route.proxy.is_some(),
-            "connect to the server, or to a reverse proxy before it",
+            "give the URL of the server, or of a reverse proxy before it",
         ),
     ];
     let given = options.into_iter().find(|(_, is_given, _)| *is_given);
@@ -111,7 +111,7 @@ pub(super) fn traffic(
         && (args.length.duration.is_some() || !args.pacing.stages.is_empty())
     {
         return Err(Failure::words(
-            "--messages and a time exclude each other; leave out one of them",
+            "--messages does not go with --duration or --stages; leave out one of them",
         ));
     }
     if given.message_rate.is_some() && has_rate {

@@ -69,8 +69,8 @@ pub fn flaw(flaw: &Flaw) -> String {
             connections,
             after_s,
         } => format!(
-            "the server ended {} of {} idle connections, the first after {} s: raise its time limit \
-             and its number of connections, or hold fewer",
+            "the server ended {} of {} idle connections, the first after {} s: raise its idle \
+             timeout and its connection limit, or hold fewer",
             grouped(*ended),
             grouped(*connections),
             number(*after_s, 1, false)
