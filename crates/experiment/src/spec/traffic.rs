@@ -1,22 +1,22 @@
-//! What is said on the load's connections, besides requests with one answer.
+//! Streams of events, WebSockets and gRPC calls as a load's traffic.
 
 use std::time::Duration;
 
 use readings::{EventFormat, TrafficKind};
 
-/// What is said on the load's connections. Without one of its three kinds: requests with one answer
-/// each.
+/// The kind of a load's traffic and its settings. Without one of the three kinds: requests with one
+/// answer each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrafficSpec {
     /// Answers are streams of events that are told apart like this.
     pub events: Option<EventFormat>,
-    /// The pace of their sender, where its events do not say when they are due.
+    /// The sender's pace, if its events carry no due times.
     pub pace: Option<Duration>,
-    /// The gap between two events above which it is a stall; `None` for ten paces.
+    /// A longer gap between two events is a stall; `None` for ten paces.
     pub stall: Option<Duration>,
     /// Connections are WebSockets.
     pub websocket: bool,
-    /// Messages of a WebSocket that are not answered yet, at most; `None` for 1.
+    /// Messages sent and not yet echoed, per WebSocket; `None` for 1.
     pub in_flight: Option<u32>,
     /// Bytes of a message that a WebSocket sends; `None` for 32.
     pub message_bytes: Option<u32>,
@@ -26,11 +26,11 @@ pub struct TrafficSpec {
     pub retire_after: Option<u64>,
     /// The method that is called, as `package.Service/Method`.
     pub grpc: Option<String>,
-    /// Files that describe it; without one the server is asked (reflection).
+    /// Files with its schema: refused, since experiments have encoded messages only.
     pub proto: Vec<String>,
-    /// Messages that the client sends in a call with a stream of its own; `None` for 1.
+    /// Messages that the client streams in a call; `None` for 1.
     pub call_messages: Option<u32>,
-    /// The time limit that calls name (`grpc-timeout`).
+    /// The deadline of a call, sent as `grpc-timeout`.
     pub deadline: Option<Duration>,
 }
 

@@ -301,10 +301,10 @@ impl OfLoad<'_> {
         let is_json = load.body.as_ref().is_some_and(|body| body.starts_with('{'));
         if is_json || !load.traffic.proto.is_empty() {
             let key = if is_json { "body" } else { "proto" };
-            let message = format!("`{key}`: messages of an experiment are encoded already");
+            let message = format!("`{key}`: an experiment needs the encoded message");
             let help = "give the bytes of the message, such as body = \"\\n\\u0005hello\"; `weigh \
                         load --grpc` reads schemas";
-            return self.refuse(reader, key, &message, "not turned into protobuf here", help);
+            return self.refuse(reader, key, &message, "no schema is read here", help);
         }
         let written = self.written();
         let is_2 = written.is_none_or(|load| load.http == HttpVersion::Http2);

@@ -90,8 +90,8 @@ fn streams_are_compared_by_their_messages_and_not_by_requests() {
 fn a_server_that_waits_for_the_end_is_named_with_its_setting() {
     let found = told(&[64, 64, 64], Some("proxy_buffering on"));
     let expected = "`balance` (connections=96) holds events back: the first comes after 1.28 s \
-                    (streams of 64 events, one every 20.0 ms), for `direct` after 21.0 ms; `front` has \
-                    `proxy_buffering on`";
+                    (streams of 64 events, one every 20.0 ms), for `direct` after 21.0 ms; `front` \
+                    has `proxy_buffering on`";
     assert_eq!(found, [expected]);
     for unknown in [None, Some("off"), Some("unknown (extra lines)")] {
         let found = told(&[64], unknown);

@@ -66,8 +66,8 @@ fn told(trials: Vec<Trial>) -> Vec<String> {
 #[test]
 fn connections_that_are_cut_are_told_with_their_ends_and_the_storm() {
     let expected = "`balance` (connections=96), reload of front: 40 cuts in 2 blocks of 32 \
-                    connections (close 1001: 38, reset: 2); open again after 12.0 ms (p99 12.0 ms), at \
-                    most 20.0 connections/s; 20 of 2,000 messages failed";
+                    connections (close 1001: 38, reset: 2); open again after 12.0 ms (p99 12.0 ms), \
+                    at most 20.0 connections/s; 20 of 2,000 messages failed";
     assert_eq!(told(vec![reloaded(1, 20), reloaded(2, 20)]), [expected]);
 }
 

@@ -29,10 +29,7 @@ pub fn survival(one: &Survival) -> String {
         let ends: Vec<String> = ends
             .map(|end| format!("{}: {}", end.how, grouped(end.count)))
             .collect();
-        text += &format!(
-            ": {cuts}{in_blocks} of {connections} ({})",
-            ends.join(", ")
-        );
+        text += &format!(": {cuts}{in_blocks} of {connections} ({})", ends.join(", "));
     }
     if one.reconnect.count() > 0 {
         let of = |q| time(one.reconnect.quantile_us(q));

@@ -158,7 +158,7 @@ fn by_schema(
         body => {
             let json = body.unwrap_or_else(|| b"{}".to_vec());
             let json = String::from_utf8(json)
-                .map_err(|_| Failure::words("--body: expected JSON, found text that is not UTF-8"))?;
+                .map_err(|_| Failure::words("--body: expected JSON in UTF-8"))?;
             let message = method.message(&json);
             message.map_err(|error| Failure::words(format!("--body: {error}")))?
         }
