@@ -120,7 +120,7 @@ pub(crate) fn describe_connect_error(error: &io::Error) -> String {
 
 /// Fetches each request of a job a few times where its rules depend on what the target answers, and
 /// fills these rules in: the status, and the body or `Any`. [`run`](crate::run()) does it for jobs
-/// that are not prepared. Bodies of targets with anything but answers are not compared. Returns the requests whose bodies differ and are allowed to.
+/// that are not prepared. What may last without end has no reference. Returns the requests whose bodies differ and are allowed to.
 ///
 /// If `stop` is set, the thread that waits for an answer is abandoned; its time limit ends it.
 ///
@@ -131,7 +131,7 @@ pub fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<Varying>, Prepare
     let timeout = job.timeout;
     let mut varying = Vec::new();
     for (number, target) in job.targets.iter_mut().enumerate() {
-        if !target.traffic.is_answers() {
+        if target.traffic.may_last() {
             // What lasts has no body to compare with, and may have no end to wait for.
             for request in &mut target.requests {
                 request.expect.body = BodyRule::Any;

@@ -43,6 +43,15 @@ impl Traffic {
         }
     }
 
+    /// Whether an answer may have no end.
+    pub(crate) fn may_last(&self) -> bool {
+        match self {
+            Traffic::Answers => false,
+            Traffic::Events(_) | Traffic::WebSocket(_) => true,
+            Traffic::Grpc(grpc) => matches!(grpc.call, CallKind::ServerStream | CallKind::Both),
+        }
+    }
+
     /// Whether requests have one answer each.
     pub fn is_answers(&self) -> bool {
         matches!(self, Traffic::Answers)
