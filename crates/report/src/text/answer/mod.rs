@@ -53,6 +53,11 @@ pub fn terminal(
         out.push_str(&growth);
         out.push('\n');
     }
+    let lasting = studies::lasting(analysis, width);
+    if !lasting.is_empty() {
+        out.push_str(&lasting);
+        out.push('\n');
+    }
     let below = below(analysis, width, folder);
     let used = out.lines().count() + below.fixed.lines().count() + LINES_BELOW;
     let body = body(analysis, width, &paint, most.saturating_sub(used));

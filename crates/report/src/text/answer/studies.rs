@@ -17,6 +17,8 @@ use readings::text::counted;
 const TABLE_MAX: usize = 12;
 /// The most subjects whose growth has a sentence.
 const GROWTH_MAX: usize = 12;
+/// The most sentences on streams, and on long-lived connections.
+const LASTING_MAX: usize = 6;
 /// The most sentences of a study.
 const SENTENCES_MAX: usize = 4;
 
@@ -75,6 +77,18 @@ pub(super) fn growth(analysis: &Analysis, width: usize) -> String {
     let shown = of_metric.take(GROWTH_MAX);
     shown
         .map(|one| wrapped("", &one_line(&words::growth(one)), 2, width))
+        .collect()
+}
+
+/// Who holds events back, and how long-lived connections survived what happened to servers.
+pub(super) fn lasting(analysis: &Analysis, width: usize) -> String {
+    let held_back = analysis.held_back.iter().map(words::held_back);
+    let survivals = analysis.survivals.iter().map(words::survival);
+    let shown = held_back
+        .take(LASTING_MAX)
+        .chain(survivals.take(LASTING_MAX));
+    shown
+        .map(|text| wrapped("", &one_line(&text), 2, width))
         .collect()
 }
 
