@@ -6,9 +6,9 @@
 //! [`OPENING_MAX`] of a thread are being opened at a time, so that they fit into a short accept queue.
 
 mod error;
-mod keeper;
 mod opening;
 mod sources;
+mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ use crate::job::share::ThreadShare;
 use crate::progress::LoadError;
 use crate::run::clients;
 pub use error::IdleError;
-use keeper::Keeper;
+use worker::IdleWorker;
 
 /// The most connections of a thread that are being opened at a time.
 const OPENING_MAX: usize = 32;
@@ -275,7 +275,7 @@ impl Part<'_> {
         // The holder waits until all have sent or ended.
         let _ = opened.send(());
         drop(opened);
-        let keeper = Keeper::new(io, self, options.slots());
-        keeper.run(shared, reached)
+        let worker = IdleWorker::new(io, self, options.slots());
+        worker.run(shared, reached)
     }
 }

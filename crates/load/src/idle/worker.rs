@@ -63,7 +63,7 @@ struct Goal<'j> {
     reading: IdleReading,
 }
 
-pub(super) struct Keeper<'j, I: Io> {
+pub(super) struct IdleWorker<'j, I: Io> {
     io: I,
     part: &'j Part<'j>,
     /// By target.
@@ -85,7 +85,7 @@ pub(super) struct Keeper<'j, I: Io> {
     out: Vec<u8>,
 }
 
-impl<'j, I: Io> Keeper<'j, I> {
+impl<'j, I: Io> IdleWorker<'j, I> {
     pub(super) fn new(mut io: I, part: &'j Part<'j>, slots: usize) -> Self {
         let job = part.job;
         let goals = job.targets.iter().enumerate().map(|(number, target)| {
