@@ -289,7 +289,6 @@ fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
     load.client.hosts = args.hosts.clone();
     load.traffic = args.traffic.clone();
     load.tls = args.tls.clone();
-    load.traffic = args.traffic.clone();
     load.output.quiet = args.quiet;
     Ok(load)
 }

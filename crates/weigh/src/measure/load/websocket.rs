@@ -136,7 +136,6 @@ pub(super) fn traffic(
         is_binary: given.binary,
         deflate: given.deflate,
         paced_by_connection: given.message_rate.is_some(),
-        ..WebSocket::default()
     };
     let expect = Expect {
         status: StatusRule::Exactly(101),
