@@ -208,6 +208,11 @@ impl Flow {
         true
     }
 
+    /// Messages that are not waited for any more, and have not come back.
+    pub(crate) fn given_up(&self) -> usize {
+        self.in_flight.len().saturating_sub(self.active as usize)
+    }
+
     /// The message of a place is not waited for any more.
     pub(crate) fn cancel(&mut self, place: u32) {
         if let Some(one) = self.in_flight.iter_mut().find(|one| one.1 == place) {

@@ -24,10 +24,10 @@ impl Connections {
         }
     }
 
-    /// One is open.
-    pub(crate) fn opened(&mut self) {
+    /// One is open, inside the window or not.
+    pub(crate) fn opened(&mut self, is_inside: bool) {
         self.reading.opened += 1;
-        self.row.opened += 1;
+        self.row.opened += u64::from(is_inside);
     }
 
     /// One has ended in the window.

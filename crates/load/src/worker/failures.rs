@@ -251,13 +251,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.scanned = self.now;
         let connect = ns(self.worker.job.connect_timeout);
         let target = &self.worker.job.targets[self.target];
-        let answer = target
-            .traffic
-            .deadline()
-            .map_or(self.worker.job.timeout, |deadline| {
-                deadline.min(self.worker.job.timeout)
-            });
-        let answer = ns(answer);
+        let deadline = target.traffic.deadline().map(ns);
+        let timeout = ns(self.worker.job.timeout);
+        let answer = deadline.map_or(timeout, |deadline| deadline.min(timeout));
         self.give_up_links(connect);
         self.scan_websockets(connect);
         for number in self.worker.conns_of[self.target].clone() {
@@ -274,7 +270,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 }
                 State::Waiting => {
                     let sign = conn.sent.max(conn.exchange.last_sign());
-                    (self.now > sign + answer, "a complete answer", answer)
+                    // A stream that goes on has its deadline too.
+                    let is_over = deadline.is_some_and(|limit| self.now > conn.sent + limit);
+                    (is_over || self.now > sign + answer, "a complete answer", answer)
                 }
                 State::Resting if self.now >= conn.since => {
                     self.worker.conns[number].state = State::Closed;

@@ -81,6 +81,11 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
         };
         run.row = None;
         act(&mut run);
+        if K::HAS_MESSAGES {
+            // A stream that opens behind its window would have no end.
+            run.now = run.worker.clock.now_ns();
+            run.cut_open();
+        }
         let (recorder, edges) = (run.recorder, run.edges);
         if let Some(slice) = self.recorders[recorder].slices.last_mut() {
             slice.edges += edges;

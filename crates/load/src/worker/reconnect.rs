@@ -15,7 +15,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     pub(super) fn connection_opened(&mut self, lost: Option<u64>, now: u64) {
         let is_inside = self.window.contains(now);
         if let Some(connections) = &mut self.worker.recorders[self.recorder].connections {
-            connections.opened();
+            connections.opened(is_inside);
             if let Some(lost) = lost.filter(|_| is_inside) {
                 connections
                     .reading

@@ -10,9 +10,9 @@ use super::EncodedRequest;
 use crate::http::session::{Answer, Fields, NO_FIELDS, Overhead, RemainingContent, broken_field};
 
 /// The flow-control window of each stream and of the connection: larger than almost all bodies, so
-/// that the result is not that of a small window. A stream's window is not opened again.
+/// that the result is not that of a small window.
 pub(crate) const WINDOW: u32 = (1 << 31) - 1;
-/// The connection's window is opened again when so many bytes of it were used.
+/// A window is opened again when so many bytes of it were used.
 const WINDOW_STEP: u32 = 1 << 30;
 /// The window of a connection at its start (RFC 9113 6.9.2).
 const WINDOW_AT_START: u32 = 65_535;
@@ -35,6 +35,8 @@ struct Stream {
     window: i64,
     /// How much of the body is sent.
     sent: usize,
+    /// Bytes of content received since its window was opened.
+    received: u32,
 }
 
 pub(crate) struct Session {
@@ -270,6 +272,11 @@ impl Session {
                 if let Err(what) = taken {
                     self.malformed(place, what, end_stream, each);
                     return Ok(());
+                }
+                one.received = one.received.saturating_add(flow);
+                if one.received >= WINDOW_STEP && !end_stream {
+                    let opened = std::mem::take(&mut one.received);
+                    frame::window_update(&mut self.out, stream, opened);
                 }
                 if !bytes.is_empty() {
                     each(Answer::Body { place, bytes });

@@ -81,14 +81,27 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     pub(in crate::worker) fn open_websockets(&mut self, now: u64) {
         for number in 0..self.worker.links.len() {
             let link = &self.worker.links[number];
-            if link.target == self.target
-                && link.state == LinkState::Closed
-                && self.worker.is_websocket(number)
-            {
+            if link.target != self.target || !self.worker.is_websocket(number) {
+                continue;
+            }
+            if link.state == LinkState::Connecting {
+                // What came of it between two segments was not seen.
+                self.worker.close_link_but_wait(number);
+            }
+            if self.worker.links[number].state == LinkState::Closed {
                 // What was lost between two segments does not count.
                 self.worker.links[number].lost = None;
                 self.open_link(number, now);
             }
+        }
+    }
+
+    /// Whether more messages were given up than may be in flight: it would take messages for ever.
+    fn is_mute(&self, number: usize) -> bool {
+        let link = &self.worker.links[number];
+        match &link.session {
+            Some(Carrier::WebSocket(one)) => one.flow.given_up() >= link.places.len(),
+            _ => false,
         }
     }
 
@@ -311,6 +324,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 self.websocket_lost(number, RETIRED, CLOSED);
                 continue;
             }
+            if self.is_mute(number) {
+                self.websocket_lost(number, "silent", "no echo in time");
+                continue;
+            }
+            let link = &self.worker.links[number];
             let is_lost = link.lost.is_some() && self.now < self.window.end;
             match link.state {
                 LinkState::Closed if is_lost => self.open_link(number, self.now),

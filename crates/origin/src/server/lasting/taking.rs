@@ -78,6 +78,10 @@ impl<I: Io> Worker<I> {
         let Some(mut entry) = self.exchanges.table.take(id) else {
             return;
         };
+        if entry.ending.is_some() {
+            // Its end waits for the client's window: what comes now changes nothing.
+            return self.exchanges.table.put_back(id, entry);
+        }
         let mut message = std::mem::take(&mut self.exchanges.message);
         message.clear();
         let published = &mut self.exchanges.sent;

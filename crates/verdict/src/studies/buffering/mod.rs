@@ -138,7 +138,7 @@ fn compared(own: &Streams, direct: &Streams) -> Option<HeldBack> {
     }
     let p50 = |times: &Histogram| times.quantile_us(0.5);
     let (first_us, pace_us) = (p50(&own.first), p50(&direct.gap));
-    let whole_us = p50(&direct.whole);
+    let (whole_us, baseline_first_us) = (p50(&direct.whole), p50(&direct.first));
     let ends = direct.whole.count() > 0 && pace_us > 0.0;
     Some(HeldBack {
         condition: Condition::new(),
@@ -147,9 +147,10 @@ fn compared(own: &Streams, direct: &Streams) -> Option<HeldBack> {
         merged_share: own.share(),
         baseline_merged_share: direct.share(),
         first_us,
-        baseline_first_us: p50(&direct.first),
+        baseline_first_us,
         pace_us,
-        messages: ends.then(|| (whole_us / pace_us).round() as u64),
+        // From the first to the last.
+        messages: ends.then(|| ((whole_us - baseline_first_us) / pace_us).round() as u64 + 1),
         is_whole_stream: ends && first_us >= STREAM_SHARE * whole_us,
         cause: None,
     })

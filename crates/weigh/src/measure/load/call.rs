@@ -23,6 +23,8 @@ pub(super) fn complete(args: &LoadArgs, url: &Url, target: &mut Target) -> Resul
     };
     let others = [
         ("--urls", args.urls.is_some()),
+        ("--events", args.traffic.events.events.is_some()),
+        ("--idle", args.idle.idle.is_some()),
         ("--crawl", args.site.crawl),
         ("--method", args.request.method != "GET"),
         ("--http 3", args.version.http == HttpVersion::Http3),

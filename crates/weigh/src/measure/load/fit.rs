@@ -49,6 +49,8 @@ fn fits_events(args: &LoadArgs) -> Result<(), Failure> {
     }
     let misfit = if args.site.crawl {
         "--crawl: it asks for pages"
+    } else if args.idle.idle.is_some() {
+        "--idle: it waits for one whole answer on each connection"
     } else if args.answer.expect_contains.is_some() {
         "--expect-contains: it is about the body of a whole answer"
     } else if args.request.method.eq_ignore_ascii_case("HEAD") {
