@@ -272,7 +272,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                     let sign = conn.sent.max(conn.exchange.last_sign());
                     // A stream that goes on has its deadline too.
                     let is_over = deadline.is_some_and(|limit| self.now > conn.sent + limit);
-                    (is_over || self.now > sign + answer, "a complete answer", answer)
+                    (
+                        is_over || self.now > sign + answer,
+                        "a complete answer",
+                        answer,
+                    )
                 }
                 State::Resting if self.now >= conn.since => {
                     self.worker.conns[number].state = State::Closed;
