@@ -258,8 +258,7 @@ impl OfLoad<'_> {
 
     fn check_websocket(&self, reader: &mut Reader, subjects: &[SubjectSpec]) {
         let (load, traffic) = (self.load, &self.load.traffic);
-        let is_auto = self.written().is_none_or(|load| load.rate == Rate::Auto);
-        let own_rate = !is_auto || self.place("rate").is_some();
+        let own_rate = self.written().is_some_and(|load| load.rate != Rate::Auto);
         if traffic.message_rate.is_some() && own_rate {
             let help = "keep one of them: `rate` is over all connections";
             return self.excludes(reader, "message_rate", "rate", "per connection", help);
