@@ -13,6 +13,7 @@ mod http;
 mod journal;
 mod load;
 mod machine;
+pub mod requests;
 mod sums;
 pub mod text;
 pub mod url;

@@ -14,6 +14,7 @@ mod call;
 pub(crate) mod expect;
 pub(crate) mod fields;
 mod serde_as;
+mod set;
 pub(crate) mod share;
 pub(crate) mod target;
 pub(crate) mod traffic;
