@@ -75,9 +75,17 @@ impl<'a> LoadSampler<'a> {
     }
 
     pub(crate) fn window_opens(&mut self, segment: usize) {
-        if self.segments[segment].reading.is_some() {
-            self.window = Some(self.sampler.open(self.window_parts(segment)));
-        }
+        let Some(reading) = self.segments[segment].reading else {
+            return;
+        };
+        // No reading goes without memory and counters, however short its windows are.
+        let later = &self.segments[segment + 1..];
+        let is_last = later.iter().all(|one| one.reading != Some(reading));
+        let parts = Parts {
+            counters: is_last && self.readings[reading].sampled.is_empty(),
+            ..self.window_parts(segment)
+        };
+        self.window = Some(self.sampler.open(parts));
     }
 
     pub(crate) fn window_closes(&mut self, segment: usize) {

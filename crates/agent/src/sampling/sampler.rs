@@ -159,16 +159,19 @@ impl Sampler {
         self.shared.locked().read(parts, true)
     }
 
-    /// A window begins. The sample has counters as well, unless that would take too much time.
+    /// A window begins. The sample has counters if they are asked for, or if they do not take too
+    /// much time; then that at its end has them too.
     pub(crate) fn open(&self, parts: Parts) -> Edge {
         let mut state = self.shared.locked();
-        let is_full = state.may_sample();
-        let counters = parts.counters || is_full;
+        let counters = parts.counters || state.may_sample();
         let at_ns = state.read(Parts { counters, ..parts }, true);
-        state.pace = Pace::Windows { is_open: is_full };
+        state.pace = Pace::Windows { is_open: counters };
         drop(state);
         self.shared.wake.notify_one();
-        Edge { at_ns, is_full }
+        Edge {
+            at_ns,
+            is_full: counters,
+        }
     }
 
     /// The window ends. The sample has counters as well if that of its beginning had them.
@@ -389,6 +392,8 @@ mod tests {
         set(long, Duration::ZERO);
         assert!(!sampler.open(BARE).is_full, "an hour was spent already");
         assert!(!sampler.close(BARE).is_full);
+        assert!(sampler.open(FULL).is_full, "it is asked for");
+        assert!(sampler.close(BARE).is_full);
         set(3 * long, WINDOW_GAP);
         assert!(!sampler.open(BARE).is_full, "a sample takes too long");
         set(long, WINDOW_GAP);
