@@ -57,7 +57,7 @@ pub(crate) fn measure(
         medians_ms.fill(slowest_ms.max(beside_ms));
     }
     let slices = schedule::throughput(&medians_ms, windows.closed, windows.slice, random);
-    warn_of_slow(cx, ready, &medians_ms, &slices.apart, found);
+    warn_of_slow(cx, ready, &slices.apart, found);
     cx.phase(match loads.are_several {
         true => "throughput of several loads",
         false => "throughput",
@@ -123,7 +123,6 @@ fn slowest_beside_ms(loads: &Loads, warm: &[Loaded]) -> f64 {
 fn warn_of_slow(
     cx: &Context<'_>,
     ready: &[ReadySubject],
-    medians_ms: &[f64],
     slow: &[usize],
     found: &mut Findings,
 ) {
@@ -131,10 +130,10 @@ fn warn_of_slow(
         let one = &ready[number].planned;
         if cx.block == 1 && !one.baseline_copy {
             found.warnings.push(format!(
-                "`{}` takes {:.0} ms for an answer, too long for the slices of the others: \
-                 its closed loop was measured after theirs in each block, so machine drift does not \
-                 cancel between them",
-                one.subject, medians_ms[number]
+                "the answers of `{}` take too long for the slices of the others: its closed loop \
+                 was measured after theirs in each block, so machine drift does not cancel between \
+                 them",
+                one.subject
             ));
         }
     }
