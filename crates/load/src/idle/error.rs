@@ -32,7 +32,7 @@ pub enum IdleError {
     Quic,
     /// Too many could not be opened.
     #[error(
-        "{open} of {asked} idle connections to {address} were opened, then too many failed: {why}"
+        "a thread opened {open} of its {asked} idle connections to {address}, then too many failed: {why}"
     )]
     Opening {
         address: net::Address,

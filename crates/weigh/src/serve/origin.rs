@@ -87,14 +87,19 @@ fn refusal(error: &OriginError) -> Option<&std::io::Error> {
 }
 
 fn note_accept_failure(error: &std::io::Error, connections: u32) {
+    let files = net::os::open_files();
     match error.raw_os_error() {
+        // On io_uring a thread has no more slots than the process may have files.
+        Some(net::SLOTS_FULL) if u64::from(connections) >= files => eprintln!(
+            "weigh: a thread has reached the limit of open files, {files}; further connections are \
+             closed; raise it (ulimit -n), or serve with more threads (--threads)"
+        ),
         Some(net::SLOTS_FULL) => eprintln!(
             "weigh: a thread has reached its limit of {connections} connections; further ones are closed (--connections)"
         ),
         _ => eprintln!(
             "weigh: cannot accept clients: {error}; they wait until a connection closes; the limit \
-             of open files is {} (ulimit -n)",
-            net::os::open_files()
+             of open files is {files} (ulimit -n)"
         ),
     }
 }
