@@ -120,12 +120,7 @@ fn slowest_beside_ms(loads: &Loads, warm: &[Loaded]) -> f64 {
 }
 
 /// Warns, in the first block, of subjects whose answers take too long for the slices of the others.
-fn warn_of_slow(
-    cx: &Context<'_>,
-    ready: &[ReadySubject],
-    slow: &[usize],
-    found: &mut Findings,
-) {
+fn warn_of_slow(cx: &Context<'_>, ready: &[ReadySubject], slow: &[usize], found: &mut Findings) {
     for &number in slow {
         let one = &ready[number].planned;
         if cx.block == 1 && !one.baseline_copy {
