@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use readings::QuicCongestion;
 
-use super::{Format, GateArgs, HttpVersion, Profile, RequestArgs, ReuseArgs};
+use super::{Format, GateArgs, HttpVersion, Profile, RequestArgs, ReuseArgs, TrafficArgs};
 use crate::units::{self, CpuRange};
 
 /// `weigh compare`.
@@ -135,6 +135,9 @@ pub struct CompareArgs {
     /// Print everything in the text: each comparison, all figures and caveats.
     #[arg(long)]
     pub verbose: bool,
+    // The last ones: clap would put further options under their heading.
+    #[command(flatten)]
+    pub traffic: TrafficArgs,
 }
 
 /// Whether all answers of a subject have the same body.

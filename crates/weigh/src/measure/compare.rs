@@ -7,6 +7,7 @@ use crate::cli::{CompareArgs, HttpVersion, OwnFolders};
 use crate::failure::Failure;
 use crate::measure::before::Before;
 use crate::measure::builds::clean;
+use crate::measure::compared_traffic;
 use crate::measure::dry_run::dry_run;
 use crate::measure::load::body::body;
 use crate::measure::own_servers::{OwnServers, SubjectValue, refuse_unused};
@@ -119,11 +120,15 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
     let mut own =
         OwnServers::new(&args.own, &names)?.over_http2(args.http == Some(HttpVersion::Http2));
     let mut all_run = true;
+    let mut websockets = Vec::new();
     for (name, text) in &args.subjects {
-        let value = SubjectValue::of(name, text, recipes)?;
+        let (text, is_websocket) = compared_traffic::url(text);
+        websockets.push(is_websocket);
+        let value = SubjectValue::of(name, &text, recipes)?;
         all_run &= matches!(value, SubjectValue::Url(_));
-        own.add(&mut builder, name, text, value)?;
+        own.add(&mut builder, name, &text, value)?;
     }
+    compared_traffic::add(args, &websockets, &mut builder)?;
     if all_run {
         refuse_unused(&args.own)?;
     }
@@ -250,6 +255,23 @@ mod tests {
             (design.blocks, design.warmup_max),
             (7, Duration::from_secs(3))
         );
+    }
+
+    #[test]
+    fn traffic_that_lasts_may_be_compared() {
+        let load = of(&["--events=sse", "--pace", "20ms"]).load;
+        assert_eq!(load.traffic.kind(), readings::TrafficKind::Events);
+        assert_eq!(load.traffic.pace, Some(Duration::from_millis(20)));
+        let line = ["weigh", "a=ws://127.0.0.1:1/", "b=ws://127.0.0.1:2/"];
+        let of_line = |more: &[&str]| {
+            let line = Line::parse_from(line.iter().chain(more));
+            experiment(&line.args, &Recipes::embedded().unwrap())
+        };
+        let load = of_line(&["--in-flight", "4"]).ok().unwrap().load;
+        assert_eq!(load.traffic.kind(), readings::TrafficKind::WebSocket);
+        assert_eq!(load.traffic.in_flight, Some(4));
+        assert!(of_line(&["--binary"]).is_err());
+        assert!(of_line(&["c=http://127.0.0.1:3/"]).is_err());
     }
 
     #[test]

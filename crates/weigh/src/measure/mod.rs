@@ -5,6 +5,7 @@ pub mod bisect;
 mod builds;
 pub mod capacity;
 pub mod compare;
+mod compared_traffic;
 mod dry_run;
 mod former;
 pub mod load;
