@@ -5,6 +5,7 @@
 
 pub(crate) mod draw;
 pub(crate) mod feed;
+pub(crate) mod request;
 pub(crate) mod text;
 mod zipf;
 
@@ -103,16 +104,14 @@ impl Filler {
         }
     }
 
-    /// Adds another template.
-    pub(crate) fn push(&mut self, template: &Template, place: u32) -> u32 {
-        let (other, next) = Self::new(template, place);
+    /// Adds another one.
+    pub(crate) fn extend(&mut self, other: Filler) {
         for step in other.steps {
             match step {
                 Step::Text(range) => self.push_text(&other.text[range]),
                 step => self.steps.push(step),
             }
         }
-        next
     }
 
     /// The text, if it has no places.
@@ -124,14 +123,6 @@ impl Filler {
     /// Whether it holds the time at which it is filled in.
     pub(crate) fn uses_now(&self) -> bool {
         self.steps.contains(&Step::Now)
-    }
-
-    /// The feeds whose columns it holds.
-    pub(crate) fn feeds(&self) -> impl Iterator<Item = usize> {
-        self.steps.iter().filter_map(|step| match step {
-            Step::Column { feed, .. } => Some(*feed),
-            _ => None,
-        })
     }
 
     /// Appends the filled text.
