@@ -31,7 +31,8 @@ impl Target {
             weight: spec.weight,
         });
         let requests = requests.collect();
-        let has_places = |one: &RequestTemplate| one.templates().any(|one| one.as_fixed().is_none());
+        let has_places =
+            |one: &RequestTemplate| one.templates().any(|one| one.as_fixed().is_none());
         let templates = all.into_iter().map(|one| Some(one).filter(has_places));
         let filling = Filling {
             templates: templates.collect(),
@@ -67,7 +68,10 @@ fn template(spec: &RequestSpec, host: &str, fields: &[(String, String)]) -> Requ
     let fixed = |(name, value): &(String, String)| (name.clone(), Template::fixed(value.as_str()));
     let mut all: Vec<(String, Template)> = fields.iter().map(fixed).collect();
     all.extend(spec.fields.iter().cloned());
-    if !all.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+    if !all
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("host"))
+    {
         all.insert(0, ("Host".to_owned(), Template::fixed(host)));
     }
     RequestTemplate {
@@ -112,4 +116,3 @@ fn expect(spec: &AnswerSpec) -> Expect {
         },
     }
 }
-
