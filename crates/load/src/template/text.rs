@@ -10,7 +10,6 @@ const PAIRS: [[u8; 2]; 100] = {
     }
     pairs
 };
-const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Whether a byte is one of RFC 3986's unreserved characters.
@@ -54,49 +53,62 @@ pub(super) fn signed(number: i64, out: &mut Vec<u8>) {
     decimal(number.unsigned_abs(), out);
 }
 
+/// The eight hexadecimal digits of a number, made all at once.
+#[inline]
+fn eight(bits: u32) -> [u8; 8] {
+    // One digit in each byte.
+    let mut digits = u64::from(bits);
+    digits = (digits | digits << 16) & 0x0000_ffff_0000_ffff;
+    digits = (digits | digits << 8) & 0x00ff_00ff_00ff_00ff;
+    digits = (digits | digits << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    // 1 where it is a letter.
+    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (digits + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
+}
+
+/// The sixteen of a number.
+#[inline]
+fn sixteen(bits: u64) -> [u8; 16] {
+    let mut all = [0; 16];
+    all[..8].copy_from_slice(&eight((bits >> 32) as u32));
+    all[8..].copy_from_slice(&eight(bits as u32));
+    all
+}
+
 /// Appends the first so many hexadecimal digits of a number, at most 16.
 #[inline]
 pub(super) fn hex(bits: u64, digits: usize, out: &mut Vec<u8>) {
-    let mut all = [0u8; 16];
-    for (at, byte) in bits.to_be_bytes().into_iter().enumerate() {
-        all[2 * at] = LOWER[usize::from(byte >> 4)];
-        all[2 * at + 1] = LOWER[usize::from(byte & 15)];
-    }
-    out.extend_from_slice(&all[..digits.min(16)]);
+    out.extend_from_slice(&sixteen(bits)[..digits.min(16)]);
 }
 
 /// Appends a UUID of version 4 with the random bits of these (RFC 9562, 5.4).
 pub(super) fn uuid(high: u64, low: u64, out: &mut Vec<u8>) {
-    let high = high & !0xf000 | 0x4000;
-    let low = low & !(3 << 62) | 2 << 62;
-    hex(high, 8, out);
-    out.push(b'-');
-    hex(high << 32, 4, out);
-    out.push(b'-');
-    hex(high << 48, 4, out);
-    out.push(b'-');
-    hex(low, 4, out);
-    out.push(b'-');
-    hex(low << 16, 12, out);
+    let high = sixteen(high & !0xf000 | 0x4000);
+    let low = sixteen(low & !(3 << 62) | 2 << 62);
+    let mut text = [b'-'; 36];
+    text[..8].copy_from_slice(&high[..8]);
+    text[9..13].copy_from_slice(&high[8..12]);
+    text[14..18].copy_from_slice(&high[12..]);
+    text[19..23].copy_from_slice(&low[..4]);
+    text[24..].copy_from_slice(&low[4..]);
+    out.extend_from_slice(&text);
 }
 
 /// Appends text, percent-encoded where it has to be in a URL.
 #[inline]
-pub(super) fn encoded(text: &[u8], out: &mut Vec<u8>) {
-    let is_plain = |byte: &u8| UNRESERVED[usize::from(*byte)];
-    if text.iter().all(is_plain) {
-        return out.extend_from_slice(text);
+pub(super) fn encoded(mut text: &[u8], out: &mut Vec<u8>) {
+    let is_special = |byte: &u8| !UNRESERVED[usize::from(*byte)];
+    while let Some(at) = text.iter().position(is_special) {
+        let byte = text[at];
+        out.extend_from_slice(&text[..at]);
+        out.extend_from_slice(&[
+            b'%',
+            UPPER[usize::from(byte >> 4)],
+            UPPER[usize::from(byte & 15)],
+        ]);
+        text = &text[at + 1..];
     }
-    for byte in text {
-        match is_plain(byte) {
-            true => out.push(*byte),
-            false => out.extend_from_slice(&[
-                b'%',
-                UPPER[usize::from(byte >> 4)],
-                UPPER[usize::from(byte & 15)],
-            ]),
-        }
-    }
+    out.extend_from_slice(text);
 }
 
 #[cfg(test)]

@@ -24,7 +24,10 @@ impl Zipf {
     pub(super) fn new(keys: u64, exponent: f64) -> Self {
         let mut law = Self {
             keys: keys.max(1) as f64,
-            exponent: exponent.max(0.0).min(EXPONENT_MAX),
+            exponent: match exponent.is_nan() {
+                true => 0.0,
+                false => exponent.clamp(0.0, EXPONENT_MAX),
+            },
             first: 0.0,
             last: 0.0,
             sure: 0.0,

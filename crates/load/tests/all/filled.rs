@@ -134,7 +134,7 @@ fn threads_send_each_row_once() {
             job.segments[0].pacing = pacing;
             let reading = one(&job);
             assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
-            assert_eq!(reading.requests, 1_001);
+            assert_eq!((reading.requests, reading.connects), (1_001, 8));
             assert_eq!(reading.used_up.as_deref(), Some("users"));
             assert!(reading.duration_s < LONG.as_secs_f64() / 2.0);
             assert_eq!(sorted(&got), expected(&set));

@@ -189,10 +189,9 @@ impl Numbered {
         let turn = self.turn();
         if self.is_replaying
             && let Some(log) = &self.filling.log
+            && let Some(entry) = log.next(&mut self.log_at, turn)
         {
-            if let Some(entry) = log.next(&mut self.log_at, turn) {
-                return entry.request as usize;
-            }
+            return entry.request as usize;
         }
         let requests = self.fillers.len();
         if self.is_in_order {
