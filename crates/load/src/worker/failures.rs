@@ -90,7 +90,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
         let recorder = &mut self.worker.recorders[self.recorder];
         if let Some(request) = request
-            && let Some(stats) = recorder.per_request.get_mut(request as usize)
+            && let Some(stats) = recorder.of_request(request)
         {
             stats.errors += 1;
         }
@@ -98,7 +98,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
 
     /// A due request for which no connection was free in time.
     pub(super) fn never_sent(&mut self, due: u64) {
-        let request = self.worker.pickers[self.target].next() as u32;
+        let request = self.worker.pickers[self.target].skip() as u32;
         self.count_error(due, Some(request), |errors| &mut errors.timeout);
     }
 

@@ -23,6 +23,10 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             if due > self.now || due >= self.window.end {
                 break;
             }
+            if !self.worker.pickers[self.target].claim() {
+                self.use_up(due);
+                break;
+            }
             issued = true;
             self.pacer.advance();
             // The ramp-up is not counted.
@@ -108,6 +112,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if now >= self.window.end || !self.rule.is_open_for(number) {
             return;
         }
+        if !self.worker.pickers[self.target].claim() {
+            return self.use_up(now);
+        }
         // The ramp-up is not counted.
         if now >= self.window.from {
             self.rule.count(number);
@@ -115,12 +122,49 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.start(number, now, now);
     }
 
+    /// The rows of a feed are used up: nothing is due from this time on, and the segment ends with the
+    /// last answer.
+    #[cold]
+    fn use_up(&mut self, at: u64) {
+        self.is_used_up = true;
+        self.rule.stop();
+        let feed = self.worker.pickers[self.target].numbered.as_ref();
+        let feed = feed
+            .and_then(|numbered| numbered.used_up())
+            .map(str::to_owned);
+        self.worker.recorders[self.recorder].used_up = feed;
+        self.end_offer(at);
+    }
+
+    /// Fills in requests that are due later, while nothing else is to be done.
+    #[inline]
+    pub(super) fn render_ahead(&mut self) {
+        if P::OPEN
+            && let Some(numbered) = &mut self.worker.pickers[self.target].numbered
+        {
+            let clock = &self.worker.clock;
+            while numbered.render_ahead() && clock.now_ns() + WORK_NS < self.pacer.next_ns() {}
+        }
+    }
+
     /// Sends a request that was due at `intended` on a connection, which is opened if need be.
-    pub(super) fn start(&mut self, number: usize, intended: u64, now: u64) {
+    pub(super) fn start(&mut self, number: usize, mut intended: u64, mut now: u64) {
         self.worked(WORK_NS);
+        self.has_sent = true;
         let worker = &mut *self.worker;
         let picker = &mut worker.pickers[self.target];
-        let request = picker.next();
+        let request = match &mut picker.numbered {
+            None => picker.next(),
+            Some(numbered) => {
+                let request = numbered.next(&mut worker.conns[number].rendered);
+                // Filling in is not part of the latency.
+                now = worker.clock.now_ns();
+                if !P::OPEN {
+                    intended = now;
+                }
+                request
+            }
+        };
         let conn = &mut worker.conns[number];
         conn.begin(intended, &worker.job.targets[self.target].requests[request]);
         conn.request = request as u32;
@@ -131,7 +175,10 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if let Some(id) = conn.id {
             conn.leaves(now);
             conn.requests += 1;
-            worker.io.send(id, picker.payloads[request]);
+            match conn.rendered.is_empty() {
+                true => worker.io.send(id, picker.payloads[request]),
+                false => worker.io.send_copy(id, &conn.rendered.bytes),
+            }
             return;
         }
         self.open(number, now);
@@ -167,13 +214,22 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         // With TLS the header has been sent before the handshake.
         if target.proxy_header.is_none() || target.tls.is_some() {
             let payload = worker.pickers[self.target].payloads[conn.request as usize];
-            worker.io.send(id, payload);
+            match conn.rendered.is_empty() {
+                true => worker.io.send(id, payload),
+                false => worker.io.send_copy(id, &conn.rendered.bytes),
+            }
             return;
         }
         let request = conn.request as usize;
         worker.next_preamble(self.target);
         let request = &worker.job.targets[self.target].requests[request];
-        worker.preamble.extend_from_slice(&request.bytes);
+        let rendered = &worker.conns[number].rendered;
+        worker
+            .preamble
+            .extend_from_slice(match rendered.is_empty() {
+                true => &request.bytes,
+                false => &rendered.bytes,
+            });
         worker.io.send_copy(id, &worker.preamble);
     }
 }

@@ -53,6 +53,10 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     pub(super) turns: Option<Box<Turns>>,
     /// Requests without an answer yet.
     pub(super) busy: u64,
+    /// Whether requests were sent since the last poll, which hands some of them to the kernel.
+    pub(super) has_sent: bool,
+    /// Whether it ends because the rows of a feed are used up.
+    pub(super) is_used_up: bool,
     /// The time of this turn of the loop.
     pub(super) now: u64,
     pub(super) last_done: u64,
@@ -117,6 +121,8 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             backlog: Backlog::of_one_of(worker.job.threads),
             turns: worker.turns(segment.target).filter(|_| P::OPEN),
             busy: 0,
+            has_sent: false,
+            is_used_up: false,
             now: start,
             last_done: start,
             requests: 0,
@@ -175,7 +181,11 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             }
             match P::OPEN {
                 true => self.is_free(number),
-                false if opens_late => self.start(number, self.now, self.now),
+                false if opens_late => {
+                    if self.worker.pickers[self.target].claim() {
+                        self.start(number, self.now, self.now);
+                    }
+                }
                 false => self.issue(number, self.now),
             }
         }
@@ -222,6 +232,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             } else if self.now >= self.waits_until {
                 self.leave_open();
                 return Ok(());
+            }
+            if !std::mem::take(&mut self.has_sent) && !is_over {
+                self.render_ahead();
             }
             let wait = self.wait_ns(is_over);
             self.worker.flush_links();

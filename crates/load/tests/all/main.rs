@@ -5,6 +5,7 @@
 mod bodies;
 mod connections;
 mod corpus;
+mod filled;
 mod heads;
 mod loads;
 mod memory;

@@ -30,6 +30,7 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
         "connects": reading.connects,
         "streams": reading.streams,
         "resent": reading.resent,
+        "used_up": reading.used_up,
         "pacing": reading.pacing,
         "latency_us": response,
         "latency_us_unresolved": unresolved(&response),
