@@ -8,7 +8,7 @@ mod error;
 mod fault;
 pub mod feed;
 pub mod file;
-// pub mod har;
+pub mod har;
 pub mod log;
 pub mod placeholder;
 

@@ -22,6 +22,8 @@ mod request;
 mod tests;
 mod write;
 
+pub(crate) use request::{is_method, is_token};
+
 pub use write::{Unwritable, write};
 
 /// Most bytes of a file of JSON lines.

@@ -212,11 +212,6 @@ pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_part)
 }
 
-/// Whether the load writes a header itself.
-pub(crate) fn is_own_header(name: &str) -> bool {
-    OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own))
-}
-
 fn body(
     reader: &mut Reader,
     texts: &Texts<'_>,

@@ -25,6 +25,7 @@ pub use line::{Entry, LogFormat, Unusable};
 pub use time::Moment;
 
 use replay::Collector;
+pub(crate) use time::Time;
 
 /// Most lines that are replayed.
 pub const LINES_MAX: usize = 5_000_000;

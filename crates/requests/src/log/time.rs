@@ -44,7 +44,7 @@ impl Time {
     }
 
     /// `2026-11-27T10:00:00.123+01:00`; without a zone, it is UTC.
-    pub(super) fn of_iso(text: &str) -> Option<Self> {
+    pub(crate) fn of_iso(text: &str) -> Option<Self> {
         let (time, zone) = iso_parts(text)?;
         let zone = zone.map(zone_s);
         let ahead_s = match zone {
