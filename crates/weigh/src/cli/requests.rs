@@ -101,7 +101,12 @@ pub struct RecordedArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "body", "feeds", "cookies"])]
     pub replay: Option<PathBuf>,
     /// Methods of --replay besides GET and HEAD, without their bodies.
-    #[arg(long, value_name = "METHOD,...", value_delimiter = ',', requires = "replay")]
+    #[arg(
+        long,
+        value_name = "METHOD,...",
+        value_delimiter = ',',
+        requires = "replay"
+    )]
     pub replay_methods: Vec<String>,
     /// Replay so many times as fast.
     #[arg(long, value_name = "FACTOR", requires = "replay", value_parser = speed)]

@@ -45,16 +45,19 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     if args.site.crawl {
         return crawl::crawl(args, &signals);
     }
-    let (target, called, replay) = target::target(args)?;
+    let (target, called, set) = target::target(args)?;
     fit::look_at_families(args, &target.address)?;
     let shown = called.to_string();
     if args.is_idle_alone() {
         return idle::alone(args, target, &called, &signals);
     }
     let mut job = job(args, target);
-    if let Some(replay) = &replay {
+    if let Some(replay) = set.as_ref().and_then(|set| set.replay.as_ref()) {
         job.segments = vec![Segment::replay(replay)];
     }
+    // What files say of answers is not their content.
+    let is_of_files = set.is_some();
+    drop(set);
     let made = match &args.client.hosts {
         None => make_here(args, job, &shown, &signals)?,
         Some(file) => make_on_hosts(args, file, job, &shown, &signals)?,
@@ -76,7 +79,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     match args.output.format {
         Format::Json => {
             let compared =
-                !made.is_varying && !args.answer.body_varies && args.traffic.traffic().is_answers();
+                !made.is_varying && !is_of_files && !args.answer.body_varies && args.traffic.traffic().is_answers();
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));

@@ -104,18 +104,62 @@ fn fits(args: &LoadArgs, wanted: &[Wanted], option: &str) -> Result<(), Failure>
     let length = &args.length;
     let others = [
         ("--crawl", args.site.crawl, "it finds the requests itself"),
-        ("--grpc", args.traffic.grpc.method_name.is_some(), "calls have one message"),
+        (
+            "--grpc",
+            args.traffic.grpc.method_name.is_some(),
+            "calls have one message",
+        ),
         ("a ws:// URL", url.is_websocket, "messages are no requests"),
-        ("--idle alone", args.is_idle_alone(), "nothing is sent; add --connections"),
-        ("--urls", args.urls.is_some() && is_file, "each is a list of requests"),
-        ("--method", args.request.method != "GET" && is_file, "the file says the methods"),
-        ("--rate", args.pacing.rate.is_some() && is_replay, "the log has the times"),
-        ("--stages", !args.pacing.stages.is_empty() && is_replay, "the log has the times"),
-        ("--count", length.count.is_some() && is_replay, "the log has the times"),
-        ("--duration", length.duration.is_some() && is_replay, "--to ends it earlier"),
-        ("--each-connection", length.each_connection.is_some() && is_replay, "the log has the times"),
-        ("--warmup", !length.warmup.is_zero() && is_replay, "the log has the times"),
-        ("--events", args.traffic.events.events.is_some() && is_file, "its streams have no requests of their own"),
+        (
+            "--idle alone",
+            args.is_idle_alone(),
+            "nothing is sent; add --connections",
+        ),
+        (
+            "--urls",
+            args.urls.is_some() && is_file,
+            "each is a list of requests",
+        ),
+        (
+            "--method",
+            args.request.method != "GET" && is_file,
+            "the file says the methods",
+        ),
+        (
+            "--rate",
+            args.pacing.rate.is_some() && is_replay,
+            "the log has the times",
+        ),
+        (
+            "--stages",
+            !args.pacing.stages.is_empty() && is_replay,
+            "the log has the times",
+        ),
+        (
+            "--count",
+            length.count.is_some() && is_replay,
+            "the log has the times",
+        ),
+        (
+            "--duration",
+            length.duration.is_some() && is_replay,
+            "--to ends it earlier",
+        ),
+        (
+            "--each-connection",
+            length.each_connection.is_some() && is_replay,
+            "the log has the times",
+        ),
+        (
+            "--warmup",
+            !length.warmup.is_zero() && is_replay,
+            "the log has the times",
+        ),
+        (
+            "--events",
+            args.traffic.events.events.is_some() && is_file,
+            "its streams have no requests of their own",
+        ),
     ];
     match others.iter().find(|(_, is_given, _)| *is_given) {
         Some((other, _, why)) => Err(Failure::words(format!(
@@ -198,14 +242,8 @@ fn add_headers(args: &LoadArgs, set: &mut RequestSet) -> Result<(), Failure> {
         ..Names::default()
     };
     let fields = headers(args, names)?;
-    for request in &mut set.requests {
-        let own = request.fields.len();
-        for (name, value) in &fields {
-            let mut others = request.fields[..own].iter();
-            if !others.any(|(other, _)| other.eq_ignore_ascii_case(name)) {
-                request.fields.push((name.clone(), value.clone()));
-            }
-        }
+    for (name, value) in &fields {
+        set.add_field(name, value);
     }
     Ok(())
 }
@@ -240,12 +278,9 @@ fn every_feed_is_used(args: &LoadArgs, set: &RequestSet) -> Result<(), Failure> 
 
 /// What the options say of all requests.
 fn finish(args: &LoadArgs, url: &Url, set: &mut RequestSet) {
+    let contains = args.answer.expect_contains.as_deref();
+    set.expect(args.answer.expect_status, contains);
     for request in &mut set.requests {
-        let expect = &mut request.expect;
-        expect.status = expect.status.or(args.answer.expect_status);
-        if expect.contains.is_none() {
-            expect.contains.clone_from(&args.answer.expect_contains);
-        }
         // A forward proxy gets the absolute form (RFC 9112, 3.2.2).
         if args.route.proxy.is_some() {
             let before = format!("http://{}", url.host).into_bytes();

@@ -10,7 +10,7 @@ use load::{
 };
 use net::fetch::FetchError;
 use net::{Address, AddressSelection, NameError, UnixPath};
-use readings::requests::Replay;
+use readings::requests::RequestSet;
 use readings::url::{AuthorityFault, authority, encoded_path};
 use requests::placeholder::has_places;
 use tls::CertificateFault;
@@ -358,9 +358,9 @@ fn is_method(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic())
 }
 
-/// The target that the options describe, its name in results, and the times of its requests if they
-/// are those of a log.
-pub fn target(args: &LoadArgs) -> Result<(Target, Called, Option<Replay>), Failure> {
+/// The target that the options describe, its name in results, and its requests if they are those of
+/// files or have placeholders.
+pub fn target(args: &LoadArgs) -> Result<(Target, Called, Option<RequestSet>), Failure> {
     if !is_method(&args.request.method) {
         return Err(Failure::words(format!(
             "--method: expected a word such as GET or POST, found `{}`",
@@ -443,13 +443,11 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called, Option<Replay>), Failu
         }),
     };
     super::call::complete(args, first, &mut target)?;
-    let mut replay = None;
-    if let Some(set) = set {
-        target = super::requests::target_of(args, &set, first, target);
-        replay = set.replay;
+    if let Some(set) = &set {
+        target = super::requests::target_of(args, set, first, target);
     }
     let chosen = destination.chosen;
-    Ok((target, Called { url, chosen }, replay))
+    Ok((target, Called { url, chosen }, set))
 }
 
 /// Asks the target first where its answers are the reference for later ones. Returns the names of
