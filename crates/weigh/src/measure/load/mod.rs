@@ -57,7 +57,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     }
     // What files say of answers is not their content.
     let is_of_files = set.is_some();
-    drop(set);
+    let left_out = set.and_then(|set| Some(set.replay?.left_out));
     let made = match &args.client.hosts {
         None => make_here(args, job, &shown, &signals)?,
         Some(file) => make_on_hosts(args, file, job, &shown, &signals)?,
@@ -83,6 +83,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));
+            extra.extend(left_out.map(|lines| ("left_out".to_owned(), json!(lines))));
             extra.extend(idle.map(|held| ("idle".to_owned(), report::idle_json(&held))));
             print_json(&report::load_json(&judged, extra));
         }
