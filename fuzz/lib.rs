@@ -8,4 +8,5 @@ pub mod journal_checks;
 pub mod packet_checks;
 pub mod proxy_checks;
 pub mod readings_checks;
+pub mod requests_checks;
 pub mod tool_checks;

@@ -167,6 +167,29 @@ pub struct RequestSet {
     pub replay: Option<Replay>,
 }
 
+impl RequestSet {
+    /// Gives a header field to each request that has none of its name.
+    pub fn add_field(&mut self, name: &str, value: &Template) {
+        for request in &mut self.requests {
+            let mut own = request.fields.iter();
+            if !own.any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+                request.fields.push((name.to_owned(), value.clone()));
+            }
+        }
+    }
+
+    /// Expects a status, and a text in the body, of each request that does not say its own.
+    pub fn expect(&mut self, status: Option<u16>, contains: Option<&str>) {
+        for request in &mut self.requests {
+            let expect = &mut request.expect;
+            expect.status = expect.status.or(status);
+            if expect.contains.is_none() {
+                expect.contains = contains.map(str::to_owned);
+            }
+        }
+    }
+}
+
 /// Users, each of whom holds a connection and makes the requests in order. A user of an open loop
 /// arrives, makes one round, and leaves; one of a closed loop makes round after round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,6 +207,45 @@ pub struct Replay {
     pub requests: Vec<u32>,
     /// Lines that are not replayed: why, and how many.
     pub left_out: Vec<(String, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_says_itself_stays() {
+        let request = |fields: &[&str], status| RequestSpec {
+            name: "a".into(),
+            method: "GET".into(),
+            path: Template::fixed("/"),
+            fields: fields
+                .iter()
+                .map(|name| ((*name).to_owned(), Template::fixed("own")))
+                .collect(),
+            body: None,
+            weight: 1,
+            expect: AnswerSpec {
+                status,
+                ..AnswerSpec::default()
+            },
+            pause: Duration::ZERO,
+            captures: Vec::new(),
+            is_once: false,
+        };
+        let mut set = RequestSet {
+            requests: vec![request(&["accept"], Some(404)), request(&[], None)],
+            ..RequestSet::default()
+        };
+        set.add_field("Accept", &Template::fixed("all"));
+        set.expect(Some(201), Some("x"));
+        let fields = |at: usize| set.requests[at].fields.clone();
+        assert_eq!(fields(0), [("accept".into(), Template::fixed("own"))]);
+        assert_eq!(fields(1), [("Accept".into(), Template::fixed("all"))]);
+        let expect = |at: usize| set.requests[at].expect.clone();
+        assert_eq!((expect(0).status, expect(1).status), (Some(404), Some(201)));
+        assert_eq!(expect(0).contains.as_deref(), Some("x"));
+    }
 }
 
 /// Bytes as Base64.

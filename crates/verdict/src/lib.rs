@@ -55,6 +55,7 @@ pub use studies::scaling as usl;
 pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
 pub use studies::survival::Survival;
 pub use studies::{bottleneck, capacity, diagnose, plan};
+pub use summary::by_request::RequestRow;
 pub use summary::congestion::{CongestionSummary, Transport};
 pub use summary::levels::LevelComparison;
 pub use summary::place::Place;

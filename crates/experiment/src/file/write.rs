@@ -273,6 +273,8 @@ fn load(load: &LoadSpec) -> Table {
     table.put_some("requests_per_connection", requests);
     table.put("method", load.method.as_str());
     table.put_some("body", load.body.as_deref());
+    let requests = load.requests.as_ref().map(|file| file.path.as_str());
+    table.put_some("requests", requests);
     table.put("timeout", duration_text(load.timeout));
     match load.rate {
         Rate::Auto => table.put("rate", "auto"),

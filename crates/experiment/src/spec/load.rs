@@ -1,8 +1,10 @@
 //! What load is put on each subject, and what makes it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use readings::requests::RequestSet;
 use readings::{HttpVersion, QuicCongestion};
 use tls::{KeyType, Version};
 
@@ -32,6 +34,8 @@ pub struct LoadSpec {
     pub headers: Vec<(String, String)>,
     /// The request's body.
     pub body: Option<String>,
+    /// A file of requests, in the place of one with the subject's path.
+    pub requests: Option<RequestFile>,
     /// How long an answer, or the opening of a connection, may take.
     pub timeout: Duration,
     /// The rate at which latency is compared.
@@ -51,6 +55,14 @@ pub struct LoadSpec {
     pub tls: TlsSpec,
     /// What is said on its connections.
     pub traffic: TrafficSpec,
+}
+
+/// A file of requests that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestFile {
+    /// Its path, from the root.
+    pub path: String,
+    pub set: Arc<RequestSet>,
 }
 
 /// How a load speaks TLS.
@@ -87,6 +99,7 @@ impl Default for LoadSpec {
             method: "GET".to_owned(),
             headers: Vec::new(),
             body: None,
+            requests: None,
             timeout: Duration::from_secs(5),
             rate: Rate::Auto,
             curve: None,

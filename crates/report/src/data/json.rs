@@ -92,6 +92,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "curves": curves.collect::<Value>(),
         "tls": analysis.tls.iter().map(|one| with_sentence(one, words::tls(one))).collect::<Vec<_>>(),
         "congestion": analysis.congestion,
+        "by_request": analysis.by_request,
         "probes": probes.map(|cost| with_sentence(cost, words::probes(cost))),
         "settings": analysis.settings,
         "warnings": warnings.collect::<Value>(),

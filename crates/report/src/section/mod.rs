@@ -1,6 +1,7 @@
 //! What a report holds, whatever form it takes: sections of parts, which [`text`](crate::text),
 //! [`markdown`](crate::markdown) and [`html`](crate::html) each render.
 
+pub(crate) mod by_request;
 pub(crate) mod columns;
 pub(crate) mod curve_table;
 pub(crate) mod document;

@@ -8,7 +8,7 @@ use verdict::{
 };
 
 use super::columns::{Columns, Figures, legend};
-use super::{Part, Section, curve_table, settings, tiers};
+use super::{Part, Section, by_request, curve_table, settings, tiers};
 
 /// Every section after the verdicts, in the order of a report; those without content are left out.
 ///
@@ -28,6 +28,7 @@ pub(crate) fn sections(
             words::interactions(&analysis.interactions).into_iter(),
         ),
         lasting(analysis),
+        of_requests(analysis),
         Section::list(
             "growth",
             "Growth",
@@ -68,6 +69,15 @@ fn lasting(analysis: &Analysis) -> Option<Section<'static>> {
     let survivals = analysis.survivals.iter().map(words::survival);
     let all = held_back.chain(survivals);
     Section::list("lasting", "Long-lived connections", all)
+}
+
+/// Each request, where a load has several.
+fn of_requests(analysis: &Analysis) -> Option<Section<'static>> {
+    let table = by_request::table(&analysis.by_request);
+    let table = Part::Table(table, "figures by request");
+    let legend = words::by_request(&analysis.by_request).map(Part::Legend);
+    let parts = [table].into_iter().chain(legend).collect();
+    Section::of("requests", by_request::TITLE, parts)
 }
 
 /// What changes the reading and what widens intervals, then the rest.

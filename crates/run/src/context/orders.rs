@@ -5,6 +5,7 @@ use experiment::{
     BodyCheck, Expect, HttpVersion, LoadSpec, ResolvedCondition, SubjectSpec, Target,
 };
 use readings::TrafficKind;
+use readings::requests::{RequestSet, Template};
 
 use load::{BodyRule, Job, Segment, StatusRule, Wait};
 
@@ -83,7 +84,7 @@ pub(crate) fn request(
     String::from_utf8_lossy(&head).into_owned() + &body
 }
 
-fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target {
+fn target(one: &ReadySubject, load: &LoadSpec, good: &Expect) -> load::Target {
     let mut fields = load.headers.clone();
     if !load.keepalive {
         // The server closes first, so TIME_WAIT is on its side.
@@ -93,9 +94,9 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
         status: StatusRule::Exactly(match load.traffic.kind() {
             // That of the handshake (RFC 6455, 4.2.2).
             TrafficKind::WebSocket => 101,
-            _ => expect.status,
+            _ => good.status,
         }),
-        body: match (&expect.contains, expect.body) {
+        body: match (&good.contains, good.body) {
             (Some(text), _) => BodyRule::Contains(text.as_bytes().into()),
             (None, BodyCheck::Same) => BodyRule::Same,
             (None, BodyCheck::Varies) => BodyRule::Any,
@@ -106,7 +107,7 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
     };
     let request = request(&one.subject, load, &fields).into_bytes();
     let streams_of = |version| (one.subject.streams).filter(|_| one.subject.http == version);
-    load::Target {
+    let target = load::Target {
         tls: one.tls.clone(),
         http2: streams_of(HttpVersion::Http2).map(|streams| load::Http2 { streams }),
         http3: streams_of(HttpVersion::Http3).map(|streams| load::Http3 {
@@ -120,5 +121,36 @@ fn target(one: &ReadySubject, load: &LoadSpec, expect: &Expect) -> load::Target 
             is_silent: false,
         }),
         ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
+    };
+    match &load.requests {
+        None => target,
+        Some(file) => with_requests(target, one, load, &file.set, good),
     }
+}
+
+/// With the requests of a file, each of which may say what a good answer is.
+fn with_requests(
+    target: load::Target,
+    one: &ReadySubject,
+    load: &LoadSpec,
+    set: &RequestSet,
+    good: &Expect,
+) -> load::Target {
+    let mut set = set.clone();
+    // 200 is what an experiment expects that says nothing; requests may have other successes.
+    let status = (good.status != 200).then_some(good.status);
+    set.expect(status, good.contains.as_deref());
+    let is_host = |name: &str| name.eq_ignore_ascii_case("host");
+    let (hosts, headers): (Vec<_>, Vec<_>) =
+        load.headers.iter().partition(|(name, _)| is_host(name));
+    for (name, value) in headers {
+        set.add_field(name, &Template::fixed(value.as_str()));
+    }
+    let host = hosts.first().map(|(_, value)| value.clone());
+    let host = host.unwrap_or_else(|| host_of(&one.subject));
+    let fields = match load.keepalive {
+        true => Vec::new(),
+        false => connection_close(),
+    };
+    target.with_requests(&set, &host, &fields)
 }

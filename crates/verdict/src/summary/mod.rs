@@ -2,6 +2,7 @@
 
 pub(crate) mod words;
 
+pub(crate) mod by_request;
 pub(crate) mod congestion;
 pub(crate) mod levels;
 pub(crate) mod place;
@@ -32,6 +33,7 @@ use crate::studies::gates::{self, GateResult};
 use crate::studies::growth::{Growth, growths};
 use crate::studies::shift::shifts;
 use crate::studies::survival::{Survival, survivals};
+use crate::summary::by_request::RequestRow;
 use crate::summary::congestion::CongestionSummary;
 use crate::summary::levels::levels;
 use crate::summary::probes::ProbesCost;
@@ -108,6 +110,8 @@ pub struct Analysis {
     pub tls: Vec<TlsSummary>,
     /// The congestion control of subjects' connections, where it is known.
     pub congestion: Vec<CongestionSummary>,
+    /// Each request, where a load has several.
+    pub by_request: Vec<RequestRow>,
     /// How the compared servers were set.
     pub settings: Vec<SideBySide>,
     /// The CPUs of client and servers; several where they were drawn for each block.
@@ -209,6 +213,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
     let differences = warnings::settings::warnings(&analysis.settings, &analysis.table);
     settings::add_observed(&mut analysis.settings, &analysis.table);
     analysis.warnings.extend(differences);
+    analysis.by_request = by_request::rows(&cells);
     analysis.congestion = congestion::summaries(&cells, &journal.settings());
     let differences = warnings::congestion::warnings(&analysis.congestion);
     analysis.warnings.extend(differences);
@@ -274,6 +279,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         probes: probes::cost(cells),
         tls,
         congestion: Vec::new(),
+        by_request: Vec::new(),
         settings: Vec::new(),
         placements: Vec::new(),
         judgements: Vec::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use net::IoKind;
 
-use super::{Arrivals, RequestArgs, TlsArgs, TrafficArgs, Unsettled, Wait};
+use super::{Arrivals, DataArgs, RequestArgs, TlsArgs, TrafficArgs, Unsettled, Wait};
 use crate::units::{self, CpuRange};
 
 /// `weigh capacity`.
@@ -124,6 +124,8 @@ pub struct CapacityArgs {
     pub traffic: TrafficArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
+    #[command(flatten)]
+    pub data: DataArgs,
 }
 
 /// The longest measured time of a step, unless an option says otherwise.

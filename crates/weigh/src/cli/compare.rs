@@ -55,6 +55,9 @@ pub struct CompareArgs {
     pub curve: bool,
     #[command(flatten)]
     pub request: RequestArgs,
+    /// Take the requests from this file, TOML or JSON lines, instead of one with each URL's path.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
+    pub requests: Option<String>,
     #[command(flatten)]
     pub reuse: ReuseArgs,
     /// The status of a good answer [default: 200].

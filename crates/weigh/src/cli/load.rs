@@ -9,7 +9,7 @@ use load::Stage;
 use net::IoKind;
 use readings::QuicCongestion;
 
-use super::{Format, IdleArgs, TlsArgs, TrafficArgs};
+use super::{DataArgs, Format, IdleArgs, RecordedArgs, TlsArgs, TrafficArgs};
 use crate::units::{self, CpuRange, stage};
 
 /// `weigh load`. Its groups follow each other as in its help.
@@ -17,7 +17,7 @@ use crate::units::{self, CpuRange, stage};
 pub struct LoadArgs {
     /// The URL, such as http://127.0.0.1:8080/, or ws://127.0.0.1:8080/ for a WebSocket server
     /// that echoes.
-    #[arg(required_unless_present = "urls")]
+    #[arg(required_unless_present_any = ["urls", "write_requests"])]
     pub url: Option<String>,
     /// A file of requests instead, one a line: weight, method and URL; weight and method may be left
     /// out. With a URL on the command line, lines may give just a path. All go to one server.
@@ -65,6 +65,10 @@ pub struct LoadArgs {
     pub traffic: TrafficArgs,
     #[command(flatten)]
     pub tls: TlsArgs,
+    #[command(flatten)]
+    pub data: DataArgs,
+    #[command(flatten)]
+    pub recorded: RecordedArgs,
 }
 
 impl LoadArgs {

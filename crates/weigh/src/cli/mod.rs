@@ -16,11 +16,11 @@ mod capacity;
 mod compare;
 mod gates;
 mod history;
-mod idle;
 mod load;
 mod negative;
 mod plan;
 mod read;
+mod requests;
 mod tls;
 mod traffic;
 
@@ -30,15 +30,15 @@ pub use capacity::{CapacityArgs, CapacityFormat};
 pub use compare::{CompareArgs, OwnServerArgs, UpstreamArg};
 pub use gates::{GateArgs, Unsettled, is_output};
 pub use history::{HistoryArgs, HistoryFormat};
-pub use idle::IdleArgs;
 pub use load::{
     Arrivals, HttpVersion, LoadArgs, ProxyProtocol, RequestArgs, ReuseArgs, TimestampSource, Wait,
 };
 pub use negative::joined;
 pub use plan::{PILOT_BLOCKS, PlanArgs, PlanFormat};
 pub use read::{ReadArgs, ReadFormat};
+pub use requests::{DataArgs, RecordedArgs};
 pub use tls::{OriginTlsArgs, TlsArgs};
-pub use traffic::TrafficArgs;
+pub use traffic::{IdleArgs, TrafficArgs};
 
 /// Weighs what a web server, a proxy or a load balancer costs, and says how far the answer can be
 /// trusted.

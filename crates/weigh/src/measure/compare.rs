@@ -97,6 +97,10 @@ fn request(args: &CompareArgs, builder: &mut ExperimentBuilder) -> Result<(), Fa
         let written = format!("--body {}", given.display());
         builder.option(&written, &["load", "body"], body);
     }
+    if let Some(file) = &args.requests {
+        let written = format!("--requests {file}");
+        builder.option(&written, &["load", "requests"], file.as_str());
+    }
     if reuse.no_keepalive {
         builder.option("--no-keepalive", &["load", "keepalive"], false);
     }

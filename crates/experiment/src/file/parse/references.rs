@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::file::events;
 use crate::file::hosts::{self, machines};
-use crate::file::load::{drivers, relays, traffic};
+use crate::file::load::{drivers, relays, requests, traffic};
 use crate::file::names::{LOAD_HOST_FACTOR, path_of_load};
 use crate::file::servers::subjects::path_problem;
 use crate::recipe::RecipeError;
@@ -295,6 +295,7 @@ pub(crate) fn check_conditions(
         events::check_load(reader, top, &resolved);
         traffic::check(reader, top, experiment, &resolved);
         relays::check(reader, top, &resolved, recipes);
+        requests::check(reader, top, &resolved);
         for one in &resolved.beside {
             check_paths(reader, top, &one.subjects);
             check_http(

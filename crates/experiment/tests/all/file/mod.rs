@@ -4,6 +4,7 @@ mod event_kinds;
 mod loads;
 mod machine_links;
 mod mistakes;
+mod requests;
 mod settings;
 mod text;
 mod traffic;

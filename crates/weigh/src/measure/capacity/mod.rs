@@ -36,7 +36,8 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
     let signals = Signals::listen()?;
     let load = load_args(args)?;
     fit::look(&load)?;
-    let (target, called) = target::target(&load)?;
+    // A search has no log: its options are those of a load alone.
+    let (target, called, _) = target::target(&load)?;
     let objective = match (objective, &target.traffic) {
         (None, Traffic::Events(_)) => {
             return Err(Failure::words(
@@ -289,6 +290,7 @@ fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
     load.client.hosts = args.hosts.clone();
     load.traffic = args.traffic.clone();
     load.tls = args.tls.clone();
+    load.data = args.data.clone();
     load.output.quiet = args.quiet;
     Ok(load)
 }

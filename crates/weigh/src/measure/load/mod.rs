@@ -27,8 +27,8 @@ pub mod fit;
 pub mod hosts;
 mod idle;
 mod redirects;
+pub(super) mod requests;
 pub mod target;
-mod upgrades;
 mod watch;
 mod websocket;
 
@@ -37,20 +37,30 @@ const INVALID: u8 = 4;
 
 /// Puts load on a URL.
 pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
+    if requests::write(args)? {
+        return Ok(0);
+    }
     let signals = Signals::listen()?;
     fit::look(args)?;
     if args.site.crawl {
         return crawl::crawl(args, &signals);
     }
-    let (target, called) = target::target(args)?;
+    let (target, called, set) = target::target(args)?;
     fit::look_at_families(args, &target.address)?;
     let shown = called.to_string();
     if args.is_idle_alone() {
         return idle::alone(args, target, &called, &signals);
     }
+    let mut job = job(args, target);
+    if let Some(replay) = set.as_ref().and_then(|set| set.replay.as_ref()) {
+        job.segments = vec![Segment::replay(replay)];
+    }
+    // What files say of answers is not their content.
+    let is_of_files = set.is_some();
+    let left_out = set.and_then(|set| Some(set.replay?.left_out));
     let made = match &args.client.hosts {
-        None => make_here(args, target, &shown, &signals)?,
-        Some(file) => make_on_hosts(args, file, target, &shown, &signals)?,
+        None => make_here(args, job, &shown, &signals)?,
+        Some(file) => make_on_hosts(args, file, job, &shown, &signals)?,
     };
     let reading = made.reading;
     if reading.duration_s == 0.0 {
@@ -62,17 +72,18 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     if reading.requests_all == 0 {
         notes.clear();
     }
-    notes.extend(upgrades::note(&reading).map(str::to_owned));
+    notes.extend(redirects::upgrade_note(&reading).map(str::to_owned));
     notes.extend(report::idle_streams(&reading));
     notes.extend(changing::note(std::iter::once(&reading)).map(str::to_owned));
     let idle = made.idle;
     match args.output.format {
         Format::Json => {
             let compared =
-                !made.is_varying && !args.answer.body_varies && args.traffic.traffic().is_answers();
+                !made.is_varying && !is_of_files && !args.answer.body_varies && args.traffic.traffic().is_answers();
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));
+            extra.extend(left_out.map(|lines| ("left_out".to_owned(), json!(lines))));
             extra.extend(idle.map(|held| ("idle".to_owned(), report::idle_json(&held))));
             print_json(&report::load_json(&judged, extra));
         }
@@ -105,11 +116,10 @@ struct Made {
 
 fn make_here(
     args: &LoadArgs,
-    target: Target,
+    mut job: Job,
     called: &str,
     signals: &Signals,
 ) -> Result<Made, Failure> {
-    let mut job = job(args, target);
     let varying = target::prepare(&mut job, signals)?;
     if !varying.is_empty() {
         eprintln!(
@@ -141,18 +151,18 @@ fn make_here(
 fn make_on_hosts(
     args: &LoadArgs,
     file: &Path,
-    target: Target,
+    job: Job,
     called: &str,
     signals: &Signals,
 ) -> Result<Made, Failure> {
     let specs = hosts::read(file)?;
     let count = specs.len();
     let threads = hosts::threads(count, "--connections", args.connections(), args.threads)?;
-    let mut fleet = hosts::open(specs, &target.address, signals)?;
+    let mut fleet = hosts::open(specs, &job.targets[0].address, signals)?;
     let job = Job {
         threads,
         wait: hosts::wait(args.pacing.wait),
-        ..job(args, target)
+        ..job
     };
     let shown = Job {
         threads: threads * count,

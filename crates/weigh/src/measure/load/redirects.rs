@@ -1,6 +1,7 @@
-//! Redirects, which a load does not follow.
+//! Redirects, which a load does not follow, and upgrades, after which it closes the connection.
 
 use load::{Expect, StatusRule};
+use readings::LoadReading;
 
 use crate::cli::LoadArgs;
 
@@ -14,6 +15,14 @@ pub(super) fn note(args: &LoadArgs, expectations: &[Expect]) -> Option<String> {
         Some(_) => None,
         None => note_on_answers(expectations),
     }
+}
+
+/// A note where answers are upgrades: what then follows on a connection is not measured.
+pub(super) fn upgrade_note(reading: &LoadReading) -> Option<&'static str> {
+    verdict::is_of_handshakes(reading).then_some(
+        "every answer was an upgrade (status 101), after which the connection is closed: these are \
+         handshakes per second and their latency, not messages over the upgraded connection",
+    )
 }
 
 fn note_on_answers(expectations: &[Expect]) -> Option<String> {

@@ -10,7 +10,9 @@ use load::{
 };
 use net::fetch::FetchError;
 use net::{Address, AddressSelection, NameError, UnixPath};
+use readings::requests::RequestSet;
 use readings::url::{AuthorityFault, authority, encoded_path};
+use requests::placeholder::has_places;
 use tls::CertificateFault;
 
 use crate::cli::{HttpVersion, LoadArgs, ProxyProtocol};
@@ -38,8 +40,24 @@ fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
 
 /// A path with its query, as it is asked for: without a fragment, which is for browsers (RFC 3986,
 /// 3.5), and with characters that may not stand there percent-encoded.
+///
+/// One with placeholders stays as it is, until they are read.
 fn asked_path(path: &str) -> String {
-    encoded_path(path.split('#').next().unwrap_or("/"))
+    match has_places(path) {
+        true => path.to_owned(),
+        false => encoded_path(path.split('#').next().unwrap_or("/")),
+    }
+}
+
+/// A text without its placeholders, and without all that follows one that is not closed.
+fn outside_places(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, inside)) = rest.split_once("{{") {
+        out.push_str(before);
+        rest = inside.split_once("}}").map_or("", |(_, behind)| behind);
+    }
+    out + rest
 }
 
 /// Parses a URL.
@@ -67,7 +85,7 @@ pub(super) fn url(text: &str) -> Result<Url, String> {
     };
     // More likely a slip than a part of the URL.
     let has_blank = |b: u8| b.is_ascii_whitespace() || b.is_ascii_control();
-    if text.bytes().any(has_blank) {
+    if outside_places(text).bytes().any(has_blank) {
         return Err(wrong());
     }
     let host = authority(host).map_err(|why| match why {
@@ -252,11 +270,11 @@ pub(super) fn request_bytes(args: &LoadArgs, method: &str, url: &Url, body: &[u8
     bytes
 }
 
-/// A line of a file of requests.
-struct Wanted {
-    weight: u32,
-    method: String,
-    url: Url,
+/// A line of a file of requests, or the URL.
+pub(super) struct Wanted {
+    pub(super) weight: u32,
+    pub(super) method: String,
+    pub(super) url: Url,
 }
 
 /// Reads a file of requests.
@@ -295,8 +313,12 @@ fn read_urls(path: &Path, base: Option<&Url>) -> Result<Vec<Wanted>, Failure> {
 }
 
 fn wanted(line: &str, base: Option<&Url>) -> Result<Wanted, String> {
-    let mut words: Vec<&str> = line.split_whitespace().collect();
+    // Placeholders in the URL may have blanks.
+    let before = line.split("{{").next().unwrap_or_default();
+    let mut words: Vec<&str> = before.split_whitespace().collect();
     let place = words.pop().unwrap_or_default();
+    let start = before.trim_end().len() - place.len();
+    let place = &line[start..];
     let mut words = words.into_iter().peekable();
     let weight = match words.peek().and_then(|word| word.parse::<u32>().ok()) {
         Some(weight) => {
@@ -336,8 +358,9 @@ fn is_method(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic())
 }
 
-/// The target that the options describe, and its name in results.
-pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
+/// The target that the options describe, its name in results, and its requests if they are those of
+/// files or have placeholders.
+pub fn target(args: &LoadArgs) -> Result<(Target, Called, Option<RequestSet>), Failure> {
     if !is_method(&args.request.method) {
         return Err(Failure::words(format!(
             "--method: expected a word such as GET or POST, found `{}`",
@@ -364,6 +387,7 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         _ => Vec::new(),
     };
     let first = &wanted[0].url;
+    let set = super::requests::set(args, &wanted, &body)?;
     let url = match &args.url {
         Some(url) if wanted.len() == 1 => url.clone(),
         _ => format!(
@@ -420,8 +444,11 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         }),
     };
     super::call::complete(args, first, &mut target)?;
+    if let Some(set) = &set {
+        target = super::requests::target_of(args, set, first, target);
+    }
     let chosen = destination.chosen;
-    Ok((target, Called { url, chosen }))
+    Ok((target, Called { url, chosen }, set))
 }
 
 /// Asks the target first where its answers are the reference for later ones. Returns the names of

@@ -2,5 +2,6 @@
 
 pub mod own_servers;
 mod plan;
+mod requests;
 pub mod revisions;
 mod same;

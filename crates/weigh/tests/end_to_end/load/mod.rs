@@ -7,6 +7,7 @@ mod events;
 pub mod hosts;
 mod live;
 mod overload;
+mod requests;
 mod shapes;
 mod stopped;
 mod times;
