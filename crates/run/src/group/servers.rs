@@ -20,7 +20,7 @@ use agent::wire::{Answer, AwaitServer, Order, StartServer};
 use experiment::plan::Group;
 use experiment::recipe::{Behind, ReloadState, RenderContext, Rendered, is_certificate};
 use experiment::{EventKind, HttpVersion, ResolvedCondition, ServerSpec, Upstream};
-use readings::ServerSettings;
+use readings::{ServerSettings, ServerStart};
 use tls::{ClientSettings, KeyType, TlsError};
 
 /// Longer files are left out of a recorded configuration.
@@ -158,24 +158,33 @@ fn start_server(
         context,
         start: start.clone(),
         ready: ready.clone(),
+        began: None,
     });
     let tcp_congestion = cx.testbed.start_server(host, start).map_err(at_fault)?;
     record_congestion(cx, &server.name, tcp_congestion.as_deref());
-    await_ready(cx, host, &ready)?.map_err(at_fault)
+    let began = await_ready(cx, host, &ready)?.map_err(at_fault)?;
+    if let Some(started) = up.last_mut() {
+        started.began = began;
+    }
+    Ok(())
 }
 
-/// Waits until a server is ready, and says from time to time what it is waiting for. The outer error
-/// is about reaching the host's agent, the inner one about the server.
+/// Waits until a server is ready, and says from time to time what it is waiting for. Returns how it
+/// started, if its agent knows. The outer error is about reaching the host's agent, the inner one about
+/// the server.
 fn await_ready(
     cx: &mut Context<'_>,
     host: Option<&str>,
     ready: &AwaitServer,
-) -> Result<Result<(), AgentError>, AgentError> {
+) -> Result<Result<Option<ServerStart>, AgentError>, AgentError> {
     let mut wait = ReadyWait::new(ready);
     loop {
         let agent = cx.testbed.agent(host)?;
         let answer = agent.ask_unless(&Order::Await(wait.next_order()), cx.stop);
-        let answer = answer.map(drop);
+        let answer = answer.map(|answer| match answer {
+            Answer::Up(start) => Some(start),
+            _ => None,
+        });
         if cx.stopped() {
             return Ok(answer);
         }

@@ -6,10 +6,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use net::fetch::Answer;
+use readings::ServerStart;
 
 use super::Servers;
-use crate::protocol::wire::{AnswerSummary, AwaitServer, time_limit_phrase};
+use crate::protocol::wire::{AnswerSummary, AwaitServer, OtherServer, time_limit_phrase};
 use crate::sampling::network::listening::{at_port, holds};
+use crate::sampling::server::state::server_state;
 use crate::serving::probe::{POLL_WAIT, Probe, ReadinessWait};
 
 /// How long the answer to one request may take.
@@ -33,7 +35,8 @@ impl Servers {
     ) -> Result<Option<AnswerSummary>, String> {
         let mut waiting = ReadinessWait::begin();
         while !stop.load(Ordering::Relaxed) {
-            if let Some((_, summary)) = self.poll_ready(&mut waiting, order, PAUSE)? {
+            if let Some((at_ns, summary)) = self.poll_ready(&mut waiting, order, PAUSE)? {
+                self.record_start(order, at_ns);
                 return Ok(summary);
             }
             if waiting.probe.is_none() {
@@ -41,6 +44,32 @@ impl Servers {
             }
         }
         Err(format!("waiting for `{}` was given up", order.name()))
+    }
+
+    /// How a server started; `None` as long as it was not waited for.
+    pub(crate) fn start_of(&self, server: &str) -> Option<ServerStart> {
+        self.running.get(server)?.start
+    }
+
+    /// Records how a server started when it is ready for the first time.
+    fn record_start(&mut self, order: &AwaitServer, at_ns: i64) {
+        let Some(server) = order.server.as_deref() else {
+            return;
+        };
+        let group = self.group_of(server);
+        let Some(one) = self.running.get_mut(server).filter(|one| one.start.is_none()) else {
+            return;
+        };
+        let state = server_state(&OtherServer {
+            server: server.to_owned(),
+            pid: one.pid(),
+            also: Vec::new(),
+            group,
+        });
+        one.start = Some(ServerStart {
+            start_ms: at_ns.saturating_sub(one.began_ns) as f64 / 1e6,
+            rest_bytes: state.map(|state| state.memory_bytes),
+        });
     }
 
     /// When a server that was started answered as expected, by CLOCK_MONOTONIC; `None` if it has
