@@ -99,12 +99,16 @@ fn start_server(
     let filled = recipe.fill(&server.params);
     let secured = filled.and_then(|params| {
         let key_type = recipe.tls(&params)?;
-        Ok((key_type, recipe.wants_client_certs(&params)?))
+        let more = recipe.more_certificates(&params)?;
+        Ok((key_type, recipe.wants_client_certs(&params)?, more))
     });
-    let (key_type, wants_client_certs) = secured.map_err(|e| at_fault(failed(&e)))?;
+    let (key_type, wants_client_certs, more) = secured.map_err(|e| at_fault(failed(&e)))?;
     let needs_certificates = key_type.is_some() || upstreams.iter().any(|one| one.tls);
     let certificates = needs_certificates
-        .then(|| cx.authority.certificates(&server.name, address, key_type))
+        .then(|| {
+            let authority = &cx.authority;
+            authority.certificates(&server.name, address, key_type, more)
+        })
         .transpose()
         .map_err(|e| failed(&e))?;
     let context = RenderContext {

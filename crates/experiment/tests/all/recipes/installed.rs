@@ -26,6 +26,7 @@ fn accepted_with_tls(recipe: &str, params: &[(&str, Value)], proxy: bool, check:
     let certificates = Certificates {
         authority: authority.certificate(),
         own: Some(issued.unwrap().identity),
+        more: Vec::new(),
     };
     accepted_with(recipe, params, proxy, Some(certificates), check);
 }
