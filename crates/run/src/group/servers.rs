@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::context::orders::connection_close;
+use crate::context::orders::ready_request;
 use crate::group::ready_wait::ReadyWait;
 use crate::group::result::GroupResult;
 use crate::group::start_failures::GroupFailure;
@@ -407,15 +407,7 @@ fn orders(
     } else {
         HttpVersion::default()
     };
-    let request = ready.send.or(by_port).unwrap_or_else(|| {
-        let http = net::fetch::request(
-            "GET",
-            original(&server.name),
-            &ready.path,
-            &connection_close(),
-        );
-        String::from_utf8_lossy(&http).into_owned()
-    });
+    let request = (ready.send.or(by_port)).unwrap_or_else(|| ready_request(&server.name, &ready.path));
     let ready = AwaitServer {
         server: Some(server.name.clone()),
         address,

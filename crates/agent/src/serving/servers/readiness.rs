@@ -221,10 +221,12 @@ fn fits(order: &AwaitServer, answer: &Answer) -> Result<(), String> {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
+    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use crate::kernel::clock;
-    use crate::serving::servers::fixtures::{await_at, end, servers};
+    use crate::serving::servers::fixtures::{NAME, await_at, end, servers};
 
     #[test]
     fn a_slow_answer_is_not_waited_for_and_its_time_is_known() {
@@ -253,6 +255,27 @@ mod tests {
             }
         };
         assert!(released_ns <= ready_ns && ready_ns <= clock::monotonic_ns());
+        end(servers);
+    }
+
+    #[test]
+    fn how_a_server_started_is_known_once_it_is_ready() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let order = await_at(listener.local_addr().unwrap(), 60_000);
+        let mut servers = servers("exec sleep 60");
+        assert_eq!(servers.start_of(NAME), None);
+        let answers = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]).unwrap();
+            std::thread::sleep(Duration::from_millis(60));
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer).unwrap();
+        });
+        servers.wait_until_ready(&order, &AtomicBool::new(false)).unwrap();
+        answers.join().unwrap();
+        let start = servers.start_of(NAME).unwrap();
+        assert!(start.start_ms >= 60.0, "{start:?}");
+        assert!(start.rest_bytes.unwrap() > 50_000, "{start:?}");
         end(servers);
     }
 
