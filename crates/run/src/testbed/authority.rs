@@ -155,7 +155,7 @@ mod tests {
     fn a_servers_certificate_is_the_same_for_the_whole_run() {
         let authority = RunAuthority::default();
         let address = "127.0.0.1:443".parse().unwrap();
-        let of = |name, key| authority.certificates(name, address, key).unwrap();
+        let of = |name, key| authority.certificates(name, address, key, 0).unwrap();
         let first = of("front", Some(KeyType::EcdsaP256));
         assert_eq!(first, of("front.copy", Some(KeyType::EcdsaP256)));
         assert_ne!(first, of("other", Some(KeyType::EcdsaP256)));
