@@ -201,7 +201,10 @@ impl Recipe {
     ///
     /// # Errors
     /// When its template fails, or is no number.
-    pub fn more_certificates(&self, params: &BTreeMap<String, Value>) -> Result<usize, RecipeError> {
+    pub fn more_certificates(
+        &self,
+        params: &BTreeMap<String, Value>,
+    ) -> Result<usize, RecipeError> {
         render::more_certificates(self, params)
     }
 

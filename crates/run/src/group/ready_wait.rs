@@ -152,6 +152,9 @@ mod tests {
         let mut wait = ReadyWait::new(&whole);
         wait.next_order();
         let ended = AgentError::Failed("`app` ended by itself".into());
-        assert!(matches!(wait.take::<()>(Err(ended)), ControlFlow::Break(Err(_))));
+        assert!(matches!(
+            wait.take::<()>(Err(ended)),
+            ControlFlow::Break(Err(_))
+        ));
     }
 }

@@ -407,7 +407,8 @@ fn orders(
     } else {
         HttpVersion::default()
     };
-    let request = (ready.send.or(by_port)).unwrap_or_else(|| ready_request(&server.name, &ready.path));
+    let request =
+        (ready.send.or(by_port)).unwrap_or_else(|| ready_request(&server.name, &ready.path));
     let ready = AwaitServer {
         server: Some(server.name.clone()),
         address,

@@ -214,7 +214,10 @@ fn a_reload_asks_for_what_the_new_configuration_has() {
         let event = format!("server = \"a\"\nwhat = \"reload\"\n{params}");
         run(&with_event(&event).replace(ORIGIN, nginx), &script);
         let asked = script.borrow().reload_asked.clone();
-        assert!(asked.starts_with(&format!("GET {path} HTTP/1.1\r\n")), "{asked}");
+        assert!(
+            asked.starts_with(&format!("GET {path} HTTP/1.1\r\n")),
+            "{asked}"
+        );
     }
 }
 

@@ -227,7 +227,10 @@ pub(super) fn reload(reading: &Reading, _: &LoadReading) -> Option<Value> {
     let events = reading.events.as_ref()?.events.iter();
     let times = events.filter_map(|event| event.in_effect_after_s);
     let longest_us = times.max_by(f64::total_cmp)? * 1e6;
-    Some(Value::rounded(longest_us, RELOAD_HALF_US.min(longest_us / 2.0)))
+    Some(Value::rounded(
+        longest_us,
+        RELOAD_HALF_US.min(longest_us / 2.0),
+    ))
 }
 
 pub(super) fn driver_cpu_per_request(reading: &Reading, _: &LoadReading) -> Option<Value> {

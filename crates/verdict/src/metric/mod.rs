@@ -109,10 +109,7 @@ impl Metric {
     /// Whether it is what the servers cost for what they did. A run does not go on for such a metric
     /// alone.
     pub fn is_cost(self) -> bool {
-        matches!(
-            self.row().of,
-            Of::Servers | Of::Instructions(_) | Of::Start
-        )
+        matches!(self.row().of, Of::Servers | Of::Instructions(_) | Of::Start)
     }
 
     /// A figure of a trial that is no latency; `None` where it was not measured.

@@ -57,7 +57,11 @@ impl Servers {
             return;
         };
         let group = self.group_of(server);
-        let Some(one) = self.running.get_mut(server).filter(|one| one.start.is_none()) else {
+        let Some(one) = self
+            .running
+            .get_mut(server)
+            .filter(|one| one.start.is_none())
+        else {
             return;
         };
         let state = server_state(&OtherServer {
@@ -271,7 +275,9 @@ mod tests {
             let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
             stream.write_all(answer).unwrap();
         });
-        servers.wait_until_ready(&order, &AtomicBool::new(false)).unwrap();
+        servers
+            .wait_until_ready(&order, &AtomicBool::new(false))
+            .unwrap();
         answers.join().unwrap();
         let start = servers.start_of(NAME).unwrap();
         assert!(start.start_ms >= 60.0, "{start:?}");

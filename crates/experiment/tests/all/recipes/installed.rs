@@ -160,13 +160,28 @@ fn routes_back_ends_and_certificates_are_accepted() {
     accepted("apache", std::slice::from_ref(&routes), true, &check);
     let all = [routes.clone(), groups.clone()];
     let with_tls = [routes.clone(), groups, names.clone(), tls.clone()];
-    let nginx = ["-t", "-q", "-p", "DIR", "-c", "DIR/nginx.conf", "-e", "stderr"];
+    let nginx = [
+        "-t",
+        "-q",
+        "-p",
+        "DIR",
+        "-c",
+        "DIR/nginx.conf",
+        "-e",
+        "stderr",
+    ];
     accepted("nginx", &all, true, &nginx);
     accepted_with_tls("nginx", &with_tls, true, &nginx);
     let haproxy = ["-c", "-f", "DIR/haproxy.cfg"];
     accepted("haproxy", &all, true, &haproxy);
     accepted_with_tls("haproxy", &with_tls, true, &haproxy);
-    let caddy = ["validate", "--adapter", "caddyfile", "--config", "DIR/Caddyfile"];
+    let caddy = [
+        "validate",
+        "--adapter",
+        "caddyfile",
+        "--config",
+        "DIR/Caddyfile",
+    ];
     accepted("caddy", std::slice::from_ref(&routes), true, &caddy);
     accepted_with_tls("caddy", &[routes, names, tls], true, &caddy);
 }

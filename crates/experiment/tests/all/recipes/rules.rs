@@ -129,10 +129,16 @@ fn routes_are_as_shown() {
     ] {
         let recipe = recipes.get(name).unwrap();
         let render = |params: &[(&str, Value)]| {
-            recipe.render(&context(recipe, Path::new("/d"), params)).unwrap()
+            recipe
+                .render(&context(recipe, Path::new("/d"), params))
+                .unwrap()
         };
         let (plain, routed) = (render(&[]), render(&[("routes", Value::Integer(3))]));
-        assert_eq!((&*plain.ready.path, &*routed.ready.path), ("/", "/r3/"), "{name}");
+        assert_eq!(
+            (&*plain.ready.path, &*routed.ready.path),
+            ("/", "/r3/"),
+            "{name}"
+        );
         let (plain, routed) = (file(&plain, path), file(&routed, path));
         assert_shown(&format!("routes-none-{name}"), &plain);
         assert_shown(&format!("routes-{name}"), &routed);

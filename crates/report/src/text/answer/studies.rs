@@ -69,10 +69,7 @@ pub(super) fn sentences(analysis: &Analysis, width: usize, paint: &Paint) -> Str
 /// each factor under each condition.
 pub(super) fn growth(analysis: &Analysis, width: usize) -> String {
     let all = &analysis.growth;
-    let Some(first) = all.first() else {
-        return String::new();
-    };
-    if all.iter().all(|one| one.metric == first.metric) {
+    if !has_table_of_growths(analysis) {
         let shown = all.iter().take(GROWTH_MAX);
         let said = shown.map(|one| wrapped("", &one_line(&words::growth(one)), 2, width));
         return said.collect();
@@ -84,7 +81,9 @@ pub(super) fn growth(analysis: &Analysis, width: usize) -> String {
         }
     }
     let tables = places.into_iter().map(|place| {
-        let its = all.iter().filter(|one| (&one.condition, &*one.factor) == place);
+        let its = all
+            .iter()
+            .filter(|one| (&one.condition, &*one.factor) == place);
         let its: Vec<&Growth> = its.collect();
         let head = match place.0.is_empty() {
             true => String::new(),
@@ -93,6 +92,13 @@ pub(super) fn growth(analysis: &Analysis, width: usize) -> String {
         head + &grid(&growths(&its), width)
     });
     tables.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the growth of several metrics is known.
+pub(super) fn has_table_of_growths(analysis: &Analysis) -> bool {
+    let mut all = analysis.growth.iter().map(|one| one.metric);
+    all.next()
+        .is_some_and(|first| all.any(|other| other != first))
 }
 
 /// A row for each growth over one factor; a metric has its name in its first row.

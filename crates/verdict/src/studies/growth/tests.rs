@@ -269,7 +269,10 @@ fn how_servers_start_is_shown_where_the_run_asks_for_it() {
             rest_bytes: Some(7_000_000),
         };
         let servers = [name.clone(), "origin".to_owned()];
-        reading.starts = servers.into_iter().zip([20.0 + level, 3.0].map(started)).collect();
+        reading.starts = servers
+            .into_iter()
+            .zip([20.0 + level, 3.0].map(started))
+            .collect();
         reading.servers = vec![readings::ServerReading {
             server: name,
             ..readings::ServerReading::default()
@@ -278,18 +281,36 @@ fn how_servers_start_is_shown_where_the_run_asks_for_it() {
     let is_of_start = |metric: Metric| metric.is_on_demand();
     let analysis = crate::analyse(&journal);
     assert!(!analysis.comparisons.iter().any(|c| is_of_start(c.metric)));
-    assert!(!analysis.table.iter().any(|row| row.figures.keys().any(|m| is_of_start(*m))));
-    journal.header.primary = vec![GateMetric::Start, GateMetric::RestMemory, GateMetric::Reload];
+    assert!(
+        !analysis
+            .table
+            .iter()
+            .any(|row| row.figures.keys().any(|m| is_of_start(*m)))
+    );
+    journal.header.primary = vec![
+        GateMetric::Start,
+        GateMetric::RestMemory,
+        GateMetric::Reload,
+    ];
     let analysis = crate::analyse(&journal);
-    let compared = |metric| analysis.comparisons.iter().filter(move |c| c.metric == metric);
+    let compared = |metric| {
+        analysis
+            .comparisons
+            .iter()
+            .filter(move |c| c.metric == metric)
+    };
     assert_eq!(compared(Metric::FirstServerStartUs).count(), LEVELS.len());
     assert_eq!(compared(Metric::FirstServerRestBytes).count(), LEVELS.len());
     assert_eq!(compared(Metric::ReloadUs).count(), 0);
     let growth = &analysis.growth;
-    let start = growth.iter().find(|one| one.metric == Metric::FirstServerStartUs);
+    let start = growth
+        .iter()
+        .find(|one| one.metric == Metric::FirstServerStartUs);
     let start = start.unwrap();
     assert!((start.slope.value - 1_000.0).abs() < 1e-6, "{start:?}");
     assert_eq!(start.shape, Shape::Linear);
-    let rest = growth.iter().find(|one| one.metric == Metric::FirstServerRestBytes);
+    let rest = growth
+        .iter()
+        .find(|one| one.metric == Metric::FirstServerRestBytes);
     assert_eq!(rest.unwrap().shape, Shape::Constant);
 }

@@ -72,17 +72,23 @@ pub fn heads(of: &Growth) -> [String; 6] {
         format!("over {}", of.factor),
         at(of.levels.first().map(|one| one.level)),
         at(of.levels.last().map(|one| one.level)),
-        "slope".to_owned(),
+        format!("per {}", number_text(per_of_range(of))),
     ]
 }
 
 /// A growth as a row of a table: its metric, its subject, what it is called, the values at the lowest and
 /// the highest level, the slope.
 pub fn row(of: &Growth) -> [String; 6] {
-    let per = per(&of.slope);
     let at = |one: Option<&super::GrowthLevel>| {
-        one.map_or_else(String::new, |one| value(of.metric, one.value))
+        one.map_or_else(String::new, |one| {
+            without_request(value(of.metric, one.value))
+        })
     };
+    let metric = match of.metric {
+        Metric::ServerCpuUsPerRequest => "CPU per request",
+        other => short(other),
+    };
+    let slope = with_interval(of.metric, &of.slope, per_of_range(of));
     let called = match of.shape {
         Shape::Constant => "constant",
         Shape::Linear => "linear",
@@ -93,17 +99,26 @@ pub fn row(of: &Growth) -> [String; 6] {
         Shape::Unsettled => "not shown",
     };
     [
-        short(of.metric).to_owned(),
+        metric.to_owned(),
         of.subject.clone(),
         called.to_owned(),
         at(of.levels.first()),
         at(of.levels.last()),
-        format!(
-            "{} per {}",
-            with_interval(of.metric, &of.slope, per),
-            number_text(per)
-        ),
+        without_request(slope),
     ]
+}
+
+/// The power of 1,000 that the levels span: a table has one for all its slopes.
+fn per_of_range(of: &Growth) -> f64 {
+    let ends = of.levels.first().zip(of.levels.last());
+    let range = ends.map_or(1.0, |(first, last)| last.level - first.level);
+    let spanned = [1e6, 1e3].into_iter().find(|power| range >= 0.9 * power);
+    spanned.unwrap_or(1.0)
+}
+
+/// What stands in a row that names its metric needs no unit per request.
+fn without_request(text: String) -> String {
+    text.replace(" us/request", "us").replace("/request", "")
 }
 
 /// `5.10MB at 0, 17.4MB at 10,000`.
