@@ -167,9 +167,9 @@ impl Figure {
 }
 
 /// The metric of this name, if it has a history. Figures of events have none because they are
-/// differences, and those of drivers because they are not about servers.
+/// differences, those of drivers because they are not about servers, and those that few runs ask for.
 pub(crate) fn metric(name: &str) -> Option<Metric> {
-    let followed = |m: &Metric| !m.is_of_events() && !m.is_of_driver();
+    let followed = |m: &Metric| !m.is_of_events() && !m.is_of_driver() && !m.is_on_demand();
     Metric::ALL
         .into_iter()
         .filter(followed)

@@ -39,6 +39,12 @@ pub enum GateMetric {
     CpuAtRate,
     /// The servers' peak memory.
     Memory,
+    /// Time from the start of the first server until it is ready.
+    Start,
+    /// The first server's memory then.
+    RestMemory,
+    /// Time until a reload of the first server is in effect.
+    Reload,
     /// The median time to the first message of a stream.
     FirstMessage,
     /// The 99th percentile of how late its messages arrive.
@@ -65,13 +71,16 @@ pub enum GateUnit {
 
 impl GateMetric {
     /// Every metric with its word and its unit, in the order of reports.
-    const ROWS: [(GateMetric, &'static str, GateUnit); 10] = [
+    const ROWS: [(GateMetric, &'static str, GateUnit); 13] = [
         (GateMetric::Throughput, "throughput", GateUnit::RequestsPerS),
         (GateMetric::P50, "p50", GateUnit::LatencyUs),
         (GateMetric::P99, "p99", GateUnit::LatencyUs),
         (GateMetric::Cpu, "cpu", GateUnit::CpuUs),
         (GateMetric::CpuAtRate, "cpu_at_rate", GateUnit::CpuUs),
         (GateMetric::Memory, "memory", GateUnit::Bytes),
+        (GateMetric::Start, "start", GateUnit::LatencyUs),
+        (GateMetric::RestMemory, "rest_memory", GateUnit::Bytes),
+        (GateMetric::Reload, "reload", GateUnit::LatencyUs),
         (
             GateMetric::FirstMessage,
             "first_message",

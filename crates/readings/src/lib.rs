@@ -30,8 +30,8 @@ pub use journal::{
     BesideReading, CurveChoice, CurvePoint, DeclaredLoad, DuringEvent, EVENT_ROW_MS, EventReading,
     EventsReading, FailureCause, JOURNAL_LINE_BYTES_MAX, Journal, JournalRow, JournalTextError,
     LOAD_KEY, Outcome, Placement, Published, RateChoice, Reading, RunHeader, Salvaged,
-    ServerReading, ServerSettings, SettingsReading, SubjectSettings, Trial, UnwritableRow,
-    WarmUpChoice, condition_of_load, first_number_above_limit, trials_by_load,
+    ServerReading, ServerSettings, ServerStart, SettingsReading, SubjectSettings, Trial,
+    UnwritableRow, WarmUpChoice, condition_of_load, first_number_above_limit, trials_by_load,
 };
 pub use load::{
     AcceptQueue, Answered, Batch, ClientPauses, ClientReading, ConnectionsRow, ErrorCounts,

@@ -49,7 +49,7 @@ pub use studies::curve::{
 };
 pub use studies::gates::{GateOutcome, GateReason, GateResult, judge_capacity_gates, judge_gates};
 pub use studies::growth::slope;
-pub use studies::growth::{Bend, Growing, Growth, GrowthLevel, GrowthOver, Slope};
+pub use studies::growth::{Bend, Exponent, Growing, Growth, GrowthLevel, GrowthOver, Shape, Slope};
 pub use studies::load::JudgedLoad;
 pub use studies::scaling as usl;
 pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};

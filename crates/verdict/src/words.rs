@@ -24,7 +24,7 @@ pub use crate::studies::diagnose::words::{diagnosis, heading, kind};
 pub use crate::studies::gates::words::{
     after_outcome as after_gate_outcome, gate, measured as gate_measured, why as gate_why,
 };
-pub use crate::studies::growth::words::growth;
+pub use crate::studies::growth::words::{growth, heads as growth_heads, row as growth_row};
 pub use crate::studies::plan::words as plan;
 pub use crate::studies::scaling::words::{no_fit, scaling};
 pub use crate::studies::survival::words::survival;

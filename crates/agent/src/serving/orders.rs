@@ -137,9 +137,14 @@ pub(super) fn carry_out(
             group: servers.group_of(&order.server),
             tcp_congestion: net::os::tcp_congestion(),
         }),
-        Order::Await(order) => servers
-            .wait_until_ready(&order, stop)
-            .map(|summary| summary.map_or(Answer::Done, Answer::Ready)),
+        Order::Await(order) => {
+            let summary = servers.wait_until_ready(&order, stop)?;
+            let start = order.server.as_deref();
+            Ok(match start.and_then(|server| servers.start_of(server)) {
+                Some(start) => Answer::Up(start),
+                None => summary.map_or(Answer::Done, Answer::Ready),
+            })
+        }
         Order::IsReady(order) => servers
             .is_ready(&order)
             .map(|at_ns| Answer::Observed { at_ns }),

@@ -88,6 +88,11 @@ fn check_is_measured(gate: &Gate, experiment: &Experiment) -> Result<(), String>
         }
         return Ok(());
     }
+    if gate.metric == GateMetric::Reload {
+        return Err(
+            "`reload` is in tables and growths only: set `design.primary` to show it".into(),
+        );
+    }
     let is_measured = match gate.metric {
         GateMetric::P50 | GateMetric::P99 => may_have_other_drivers(experiment),
         GateMetric::CpuAtRate => false,

@@ -26,7 +26,9 @@ use tls::KeyType;
 
 use crate::manifest::{Param, Value, Version, fill};
 
-pub use context::{Behind, Certificates, Ready, RenderContext, Rendered, RenderedFile};
+pub use context::{
+    Behind, Certificates, Ready, RenderContext, Rendered, RenderedFile, certificate_name,
+};
 pub use error::RecipeError;
 pub(crate) use items::PLACEHOLDERS;
 pub(crate) use load::recipes;
@@ -100,6 +102,8 @@ pub(crate) struct RecipeTls {
     pub key: Option<String>,
     /// `true` or `false`; false without it.
     pub client_certs: Option<String>,
+    /// How many further certificates, each for a name of its own; none without it.
+    pub more: Option<String>,
 }
 
 /// The keys of `[ready]` that say how a server is asked, as templates.
@@ -191,6 +195,17 @@ impl Recipe {
         params: &BTreeMap<String, Value>,
     ) -> Result<bool, RecipeError> {
         render::wants_client_certs(self, params)
+    }
+
+    /// How many further certificates the server has, of the names that [`certificate_name`] gives.
+    ///
+    /// # Errors
+    /// When its template fails, or is no number.
+    pub fn more_certificates(
+        &self,
+        params: &BTreeMap<String, Value>,
+    ) -> Result<usize, RecipeError> {
+        render::more_certificates(self, params)
     }
 
     /// The parameter of that name.

@@ -7,7 +7,9 @@ use minijinja::{Environment, context};
 use readings::{HttpVersion, ServerSettings};
 use tls::KeyType;
 
-use super::context::{Certificates, Ready, RenderContext, Rendered, RenderedFile};
+use super::context::{
+    Certificates, Ready, RenderContext, Rendered, RenderedFile, certificate_name,
+};
 use super::items::{Placeholders, param_of};
 use super::reload::{Reload, ReloadSign};
 use super::settings::setting_value;
@@ -16,6 +18,8 @@ use crate::manifest::{Param, Value, complaint, environment, params_seen, program
 
 /// The folder of the certificates inside the server's folder.
 const TLS_FOLDER: &str = "tls";
+/// The folder of further certificates inside that.
+const MORE_FOLDER: &str = "more";
 /// A private key is for its server only.
 const KEY_MODE: u32 = 0o600;
 
@@ -182,6 +186,11 @@ fn certificate_files(certificates: &Certificates) -> Vec<RenderedFile> {
         let both = format!("{}{}", own.chain, own.key);
         files.push(file("both.pem", &both, KEY_MODE));
     }
+    for (at, one) in certificates.more.iter().enumerate() {
+        let both = format!("{}{}", one.chain, one.key);
+        let name = format!("{MORE_FOLDER}/{}.pem", certificate_name(at + 1));
+        files.push(file(&name, &both, KEY_MODE));
+    }
     files
 }
 
@@ -220,6 +229,23 @@ pub(super) fn wants_client_certs(
     };
     let filled = filled_params(recipe, params, "tls.client_certs", text)?;
     Ok(setting_value(&filled).as_deref() == Some("on"))
+}
+
+/// See [`Recipe::more_certificates`].
+pub(super) fn more_certificates(
+    recipe: &Recipe,
+    params: &BTreeMap<String, Value>,
+) -> Result<usize, RecipeError> {
+    let text = recipe.tls.as_ref().and_then(|tls| tls.more.as_ref());
+    let (Some(text), Some(_)) = (text, tls(recipe, params)?) else {
+        return Ok(0);
+    };
+    let filled = filled_params(recipe, params, "tls.more", text)?;
+    let why = |_| {
+        let why = format!("expected a number of certificates, found `{filled}`");
+        template_error(recipe, "tls.more", why)
+    };
+    filled.trim().parse().map_err(why)
 }
 
 /// Renders a template that knows parameters only.
@@ -293,6 +319,7 @@ impl<'r> Filler<'r> {
             key => format!("{dir}/{TLS_FOLDER}/key.pem"),
             both => format!("{dir}/{TLS_FOLDER}/both.pem"),
             authority => format!("{dir}/{TLS_FOLDER}/authority.pem"),
+            more => format!("{dir}/{TLS_FOLDER}/{MORE_FOLDER}"),
         };
         let names = context! {
             name => ctx.name,

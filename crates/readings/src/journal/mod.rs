@@ -14,7 +14,7 @@ pub use events::{DuringEvent, EVENT_ROW_MS, EventReading, EventsReading};
 pub use loads::{LOAD_KEY, condition_of_load, trials_by_load};
 pub use rows::{
     BesideReading, DeclaredLoad, FailureCause, JournalRow, Outcome, Placement, Published,
-    RateChoice, Reading, RunHeader, ServerReading, Trial, WarmUpChoice,
+    RateChoice, Reading, RunHeader, ServerReading, ServerStart, Trial, WarmUpChoice,
 };
 pub use settings::{ServerSettings, SettingsReading, SubjectSettings};
 pub use text::{JOURNAL_LINE_BYTES_MAX, JournalTextError, Salvaged, UnwritableRow};

@@ -265,6 +265,9 @@ pub struct Reading {
     pub latency: Option<LoadReading>,
     /// The servers that this subject's path goes through.
     pub servers: Vec<ServerReading>,
+    /// How the servers of the path started, by name. Absent where they were not started by the run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub starts: BTreeMap<String, ServerStart>,
     /// TCP connections that the machine accepted for this subject beyond those of the load, per
     /// request of the closed loop: what the proxies opened to their upstreams. Absent where it
     /// could not be counted.
@@ -317,6 +320,18 @@ pub struct ServerReading {
     /// The step in which it was counted, s; 0 where that is less than a microsecond.
     #[serde(default, skip_serializing_if = "crate::sums::is_zero")]
     pub cpu_step_s: f64,
+}
+
+/// How a server started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerStart {
+    /// Time from when its process began until it answered the request of its recipe, ms. It is asked
+    /// every 10 ms.
+    pub start_ms: f64,
+    /// Its memory then, all its processes together, bytes: shared pages count in part (PSS), or for
+    /// each process where the kernel does not tell. Absent where it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_bytes: Option<u64>,
 }
 
 /// One of a run's loads.

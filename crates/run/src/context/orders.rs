@@ -63,6 +63,12 @@ pub(crate) fn host_of(subject: &SubjectSpec) -> String {
     }
 }
 
+/// The request that asks a server whether it is ready.
+pub(crate) fn ready_request(server: &str, path: &str) -> String {
+    let http = net::fetch::request("GET", original(server), path, &connection_close());
+    String::from_utf8_lossy(&http).into_owned()
+}
+
 pub(crate) fn request(
     subject: &SubjectSpec,
     load: &LoadSpec,

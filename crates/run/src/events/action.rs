@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 
 use super::moments::{AT_ONCE, Means, Moment, TICK, here_at};
 use super::time::{now_ns, sleep};
+use crate::context::orders::ready_request;
 use crate::testbed::{StartedServer, to_write};
 use agent::AgentError;
-use agent::wire::{Answer, FileToWrite, Order, ReloadProbe, ReloadServer, ReloadSign};
+use agent::wire::{Answer, AwaitServer, FileToWrite, Order, ReloadProbe, ReloadServer, ReloadSign};
 use experiment::recipe::{self, Recipe};
 use experiment::{EventKind, EventSpec, Recipes};
 use readings::LinkSpec;
@@ -281,6 +282,11 @@ impl Reload {
             let name = &recipe.name;
             failed(format!("the recipe `{name}` cannot be reloaded"))
         })?;
+        let mut ask = server.ready.clone();
+        // What the new configuration is asked for: the last of its routes, such as one that is new.
+        if is_http(&ask) && !rendered.ready.path.is_empty() {
+            ask.request = ready_request(&server.name, &rendered.ready.path);
+        }
         let before = &server.start.files;
         let new = rendered.files.iter().map(to_write);
         let files: Vec<FileToWrite> = new.filter(|file| !before.contains(file)).collect();
@@ -297,7 +303,7 @@ impl Reload {
             begin: order(files),
             probe: ReloadProbe {
                 server: server.name.clone(),
-                ask: server.ready.clone(),
+                ask,
                 sign: match how.sign {
                     recipe::ReloadSign::Answer(text) => ReloadSign::Answer(text),
                     recipe::ReloadSign::Output(text) => ReloadSign::Output(text),
@@ -306,6 +312,11 @@ impl Reload {
             },
         })
     }
+}
+
+/// Whether a server is asked by HTTP, and not by its port or other bytes.
+fn is_http(ask: &AwaitServer) -> bool {
+    !ask.raw && !ask.request.is_empty()
 }
 
 fn failed(why: impl std::fmt::Display) -> AgentError {

@@ -24,6 +24,7 @@ use crate::measure::{
     Ending, Findings, GroupSetup, Wanted, resolve_group, share_one_path, slices, tools,
     upstream_connections,
 };
+use crate::testbed::copies::original;
 use crate::testbed::{StartedServer, copies};
 use agent::AgentError;
 use experiment::plan::{Group, PlannedTrial};
@@ -97,6 +98,7 @@ fn side_by_side(
     for (planned, outcome) in &mut result.found.outcomes {
         if let Outcome::Done(reading) = outcome {
             add_path(cx, &resolved, group, planned, reading);
+            add_starts(&resolved, planned, &up, reading);
             let warning = upstream_connections::warning(cx, &resolved, planned, reading);
             result.found.warnings.extend(warning);
         }
@@ -185,6 +187,20 @@ fn add_path(
             }
         }
     }
+}
+
+/// Adds how the servers of a trial's path started.
+fn add_starts(
+    resolved: &ResolvedCondition,
+    planned: &PlannedTrial,
+    up: &[StartedServer],
+    reading: &mut Reading,
+) {
+    let subject = copies::subject_of(resolved, planned);
+    let path = subject.map(|one| one.through).unwrap_or_default();
+    let its = up.iter().filter(|one| path.contains(&one.name));
+    let starts = its.filter_map(|one| Some((original(&one.name).to_owned(), one.began?)));
+    reading.starts = starts.collect();
 }
 
 /// Measures the subjects that are ready. The engine and outside drivers cannot alternate; an

@@ -59,10 +59,10 @@ impl<'o> ReadyWait<'o> {
 
     /// Takes the answer to the order: goes on with a line about what is waited for, or breaks with
     /// how the wait ended.
-    pub(crate) fn take(
+    pub(crate) fn take<T>(
         &self,
-        answer: Result<(), AgentError>,
-    ) -> ControlFlow<Result<(), AgentError>, String> {
+        answer: Result<T, AgentError>,
+    ) -> ControlFlow<Result<T, AgentError>, String> {
         let text = match answer {
             Err(AgentError::Failed(text)) => text,
             other => return ControlFlow::Break(other),
@@ -152,6 +152,9 @@ mod tests {
         let mut wait = ReadyWait::new(&whole);
         wait.next_order();
         let ended = AgentError::Failed("`app` ended by itself".into());
-        assert!(matches!(wait.take(Err(ended)), ControlFlow::Break(Err(_))));
+        assert!(matches!(
+            wait.take::<()>(Err(ended)),
+            ControlFlow::Break(Err(_))
+        ));
     }
 }

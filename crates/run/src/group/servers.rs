@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::context::Context;
-use crate::context::orders::connection_close;
+use crate::context::orders::ready_request;
 use crate::group::ready_wait::ReadyWait;
 use crate::group::result::GroupResult;
 use crate::group::start_failures::GroupFailure;
@@ -20,7 +20,7 @@ use agent::wire::{Answer, AwaitServer, Order, StartServer};
 use experiment::plan::Group;
 use experiment::recipe::{Behind, ReloadState, RenderContext, Rendered, is_certificate};
 use experiment::{EventKind, HttpVersion, ResolvedCondition, ServerSpec, Upstream};
-use readings::ServerSettings;
+use readings::{ServerSettings, ServerStart};
 use tls::{ClientSettings, KeyType, TlsError};
 
 /// Longer files are left out of a recorded configuration.
@@ -99,12 +99,16 @@ fn start_server(
     let filled = recipe.fill(&server.params);
     let secured = filled.and_then(|params| {
         let key_type = recipe.tls(&params)?;
-        Ok((key_type, recipe.wants_client_certs(&params)?))
+        let more = recipe.more_certificates(&params)?;
+        Ok((key_type, recipe.wants_client_certs(&params)?, more))
     });
-    let (key_type, wants_client_certs) = secured.map_err(|e| at_fault(failed(&e)))?;
+    let (key_type, wants_client_certs, more) = secured.map_err(|e| at_fault(failed(&e)))?;
     let needs_certificates = key_type.is_some() || upstreams.iter().any(|one| one.tls);
     let certificates = needs_certificates
-        .then(|| cx.authority.certificates(&server.name, address, key_type))
+        .then(|| {
+            let authority = &cx.authority;
+            authority.certificates(&server.name, address, key_type, more)
+        })
         .transpose()
         .map_err(|e| failed(&e))?;
     let context = RenderContext {
@@ -158,24 +162,33 @@ fn start_server(
         context,
         start: start.clone(),
         ready: ready.clone(),
+        began: None,
     });
     let tcp_congestion = cx.testbed.start_server(host, start).map_err(at_fault)?;
     record_congestion(cx, &server.name, tcp_congestion.as_deref());
-    await_ready(cx, host, &ready)?.map_err(at_fault)
+    let began = await_ready(cx, host, &ready)?.map_err(at_fault)?;
+    if let Some(started) = up.last_mut() {
+        started.began = began;
+    }
+    Ok(())
 }
 
-/// Waits until a server is ready, and says from time to time what it is waiting for. The outer error
-/// is about reaching the host's agent, the inner one about the server.
+/// Waits until a server is ready, and says from time to time what it is waiting for. Returns how it
+/// started, if its agent knows. The outer error is about reaching the host's agent, the inner one about
+/// the server.
 fn await_ready(
     cx: &mut Context<'_>,
     host: Option<&str>,
     ready: &AwaitServer,
-) -> Result<Result<(), AgentError>, AgentError> {
+) -> Result<Result<Option<ServerStart>, AgentError>, AgentError> {
     let mut wait = ReadyWait::new(ready);
     loop {
         let agent = cx.testbed.agent(host)?;
         let answer = agent.ask_unless(&Order::Await(wait.next_order()), cx.stop);
-        let answer = answer.map(drop);
+        let answer = answer.map(|answer| match answer {
+            Answer::Up(start) => Some(start),
+            _ => None,
+        });
         if cx.stopped() {
             return Ok(answer);
         }
@@ -394,15 +407,8 @@ fn orders(
     } else {
         HttpVersion::default()
     };
-    let request = ready.send.or(by_port).unwrap_or_else(|| {
-        let http = net::fetch::request(
-            "GET",
-            original(&server.name),
-            &ready.path,
-            &connection_close(),
-        );
-        String::from_utf8_lossy(&http).into_owned()
-    });
+    let request =
+        (ready.send.or(by_port)).unwrap_or_else(|| ready_request(&server.name, &ready.path));
     let ready = AwaitServer {
         server: Some(server.name.clone()),
         address,

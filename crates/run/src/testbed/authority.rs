@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use tls::{Authority, ClientSettings, Identity, KeyType, TlsError, Trust};
 
 use crate::testbed::copies::original;
-use experiment::recipe::Certificates;
+use experiment::recipe::{Certificates, certificate_name};
 use experiment::{LoadSpec, SubjectSpec, Target};
 
 /// Makes the authority and the certificates when they are first needed, and keeps them for the
@@ -35,17 +35,24 @@ impl RunAuthority {
     }
 
     /// The authority's certificate, for a server that speaks TLS or whose upstreams do, and with a key
-    /// type the server's own certificate.
+    /// type the server's own certificate, and so many further ones.
     pub(crate) fn certificates(
         &self,
         server: &str,
         address: SocketAddr,
         key_type: Option<KeyType>,
+        more: usize,
     ) -> Result<Certificates, TlsError> {
+        let more = key_type.map_or(0..0, |_| 0..more).map(|at| {
+            let key_type = key_type.unwrap_or_default();
+            self.issue(&certificate_name(at + 1), address.ip(), key_type)
+        });
+        let more = more.collect::<Result<Vec<Identity>, TlsError>>()?;
         let own = key_type.map(|key_type| self.issue(original(server), address.ip(), key_type));
         Ok(Certificates {
             authority: self.certificate()?,
             own: own.transpose()?,
+            more,
         })
     }
 
@@ -148,7 +155,7 @@ mod tests {
     fn a_servers_certificate_is_the_same_for_the_whole_run() {
         let authority = RunAuthority::default();
         let address = "127.0.0.1:443".parse().unwrap();
-        let of = |name, key| authority.certificates(name, address, key).unwrap();
+        let of = |name, key| authority.certificates(name, address, key, 0).unwrap();
         let first = of("front", Some(KeyType::EcdsaP256));
         assert_eq!(first, of("front.copy", Some(KeyType::EcdsaP256)));
         assert_ne!(first, of("other", Some(KeyType::EcdsaP256)));

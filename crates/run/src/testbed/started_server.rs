@@ -6,6 +6,7 @@ use agent::wire::{AwaitServer, FileToWrite, StartServer};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use experiment::recipe::{RenderContext, RenderedFile};
+use readings::ServerStart;
 
 pub(crate) struct StartedServer {
     pub(crate) name: String,
@@ -18,6 +19,8 @@ pub(crate) struct StartedServer {
     /// The orders that started it and awaited it.
     pub(crate) start: StartServer,
     pub(crate) ready: AwaitServer,
+    /// How it started, once it was ready.
+    pub(crate) began: Option<ServerStart>,
 }
 
 /// A file as an agent writes it.

@@ -205,6 +205,22 @@ fn a_reload_is_in_effect_when_it_shows_and_is_undone_at_the_end() {
     assert_eq!(log_of(&script, &["reload"]), [line; 4]);
 }
 
+/// A reload that adds routes is in effect when the last of the new ones answers.
+#[test]
+fn a_reload_asks_for_what_the_new_configuration_has() {
+    let nginx = "[servers.a]\nrecipe = \"nginx\"\nupstreams = [\"127.0.0.1:9\"]";
+    for (params, path) in [("", "/"), ("params = { routes = 3 }", "/r3/")] {
+        let script = script();
+        let event = format!("server = \"a\"\nwhat = \"reload\"\n{params}");
+        run(&with_event(&event).replace(ORIGIN, nginx), &script);
+        let asked = script.borrow().reload_asked.clone();
+        assert!(
+            asked.starts_with(&format!("GET {path} HTTP/1.1\r\n")),
+            "{asked}"
+        );
+    }
+}
+
 #[test]
 fn a_reload_that_does_not_show_has_no_time_and_is_undone_after_a_failed_load() {
     let script = script();

@@ -1,6 +1,8 @@
 //! How each metric is taken from a trial; quantiles of latency are in `of_trial`.
 
-use readings::{EVENT_ROW_MS, EventsReading, Histogram, InstructionScope, LoadReading, Reading};
+use readings::{
+    EVENT_ROW_MS, EventsReading, Histogram, InstructionScope, LoadReading, Reading, ServerStart,
+};
 
 /// A figure and how exact it can be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -197,6 +199,38 @@ pub(super) fn memory(reading: &Reading, _: &LoadReading) -> Option<Value> {
     });
     let bytes = sums.max().filter(|bytes| *bytes > 0)?;
     Some(Value::rounded(bytes as f64, PAGE_HALF_BYTES))
+}
+
+/// Half of the time between two requests that ask a starting server whether it is ready, us.
+const START_HALF_US: f64 = 5_000.0;
+/// The same for a reload.
+const RELOAD_HALF_US: f64 = 2_500.0;
+
+/// The start time of the server that the load addresses.
+pub(super) fn start(reading: &Reading, _: &LoadReading) -> Option<Value> {
+    let start_us = first_start(reading)?.start_ms * 1e3;
+    Some(Value::rounded(start_us, START_HALF_US.min(start_us / 2.0)))
+}
+
+/// Its memory when it was ready.
+pub(super) fn rest_memory(reading: &Reading, _: &LoadReading) -> Option<Value> {
+    let bytes = first_start(reading)?.rest_bytes?;
+    Some(Value::rounded(bytes as f64, PAGE_HALF_BYTES))
+}
+
+fn first_start(reading: &Reading) -> Option<&ServerStart> {
+    reading.starts.get(&reading.servers.first()?.server)
+}
+
+/// The longest time until a reload was in effect.
+pub(super) fn reload(reading: &Reading, _: &LoadReading) -> Option<Value> {
+    let events = reading.events.as_ref()?.events.iter();
+    let times = events.filter_map(|event| event.in_effect_after_s);
+    let longest_us = times.max_by(f64::total_cmp)? * 1e6;
+    Some(Value::rounded(
+        longest_us,
+        RELOAD_HALF_US.min(longest_us / 2.0),
+    ))
 }
 
 pub(super) fn driver_cpu_per_request(reading: &Reading, _: &LoadReading) -> Option<Value> {

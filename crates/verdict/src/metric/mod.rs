@@ -96,10 +96,20 @@ impl Metric {
         matches!(self.row().of, Of::Driver)
     }
 
+    /// Whether it only is in a result where the run asks for it.
+    pub fn is_on_demand(self) -> bool {
+        matches!(self.row().of, Of::Start | Of::Reload)
+    }
+
+    /// Whether it is about reloads: such figures are in tables and growths, and are not compared.
+    pub(crate) fn is_of_reload(self) -> bool {
+        matches!(self.row().of, Of::Reload)
+    }
+
     /// Whether it is what the servers cost for what they did. A run does not go on for such a metric
     /// alone.
     pub fn is_cost(self) -> bool {
-        matches!(self.row().of, Of::Servers | Of::Instructions(_))
+        matches!(self.row().of, Of::Servers | Of::Instructions(_) | Of::Start)
     }
 
     /// A figure of a trial that is no latency; `None` where it was not measured.

@@ -16,6 +16,10 @@ pub(super) enum Of {
     Servers,
     /// Instructions that they retired.
     Instructions(InstructionScope),
+    /// How the first server started; only where a run asks for it.
+    Start,
+    /// How its reloads took effect; only in tables and growths of runs that ask for it.
+    Reload,
     /// How messages of exchanges that last arrived.
     Messages,
     /// What the load generator cost; compared only where subjects have different ones.
@@ -368,5 +372,43 @@ metrics! {
         gate: None,
         column: Some("us/message"),
         figure: Some(figures::cpu_per_message),
+    }
+    /// Time from the start of the server that the load addresses until it is ready, microseconds; less
+    /// is better.
+    FirstServerStartUs {
+        name: "first_server_start_us",
+        words: "start time of the first server",
+        unit: Unit::Us,
+        of: Of::Start,
+        loops: Loops::Both,
+        rank: 22,
+        gate: Some(GateMetric::Start),
+        column: Some("start"),
+        figure: Some(figures::start),
+    }
+    /// The memory of that server when it was ready, before any load, bytes; less is better.
+    FirstServerRestBytes {
+        name: "first_server_rest_bytes",
+        words: "memory of the first server at rest",
+        unit: Unit::Bytes,
+        of: Of::Start,
+        loops: Loops::Both,
+        rank: 23,
+        gate: Some(GateMetric::RestMemory),
+        column: Some("at rest"),
+        figure: Some(figures::rest_memory),
+    }
+    /// Time from the order to reload a server until the new configuration answers, microseconds, of the
+    /// longest reload; less is better.
+    ReloadUs {
+        name: "reload_us",
+        words: "time until a reload is in effect",
+        unit: Unit::Us,
+        of: Of::Reload,
+        loops: Loops::Open,
+        rank: 24,
+        gate: Some(GateMetric::Reload),
+        column: Some("reload"),
+        figure: Some(figures::reload),
     }
 }

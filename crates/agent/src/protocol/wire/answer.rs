@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use readings::{BottleneckSample, InstructionScope};
+use readings::{BottleneckSample, InstructionScope, ServerStart};
 use serde::{Deserialize, Serialize};
 
 use super::measured::Measured;
@@ -86,8 +86,10 @@ pub enum Answer {
     },
     /// The order was carried out.
     Done,
-    /// What a server that was waited for answered; [`Self::Done`] where it is no HTTP.
+    /// What an address that was waited for answered; [`Self::Done`] where it is no HTTP.
     Ready(AnswerSummary),
+    /// A server that was waited for by its name is up: how it started.
+    Up(ServerStart),
     /// When the state that was polled was first observed, ns of CLOCK_MONOTONIC; `None`: not yet.
     Observed { at_ns: Option<i64> },
     /// The server was stopped.

@@ -6,10 +6,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use net::fetch::Answer;
+use readings::ServerStart;
 
 use super::Servers;
-use crate::protocol::wire::{AnswerSummary, AwaitServer, time_limit_phrase};
+use crate::protocol::wire::{AnswerSummary, AwaitServer, OtherServer, time_limit_phrase};
 use crate::sampling::network::listening::{at_port, holds};
+use crate::sampling::server::state::server_state;
 use crate::serving::probe::{POLL_WAIT, Probe, ReadinessWait};
 
 /// How long the answer to one request may take.
@@ -33,7 +35,8 @@ impl Servers {
     ) -> Result<Option<AnswerSummary>, String> {
         let mut waiting = ReadinessWait::begin();
         while !stop.load(Ordering::Relaxed) {
-            if let Some((_, summary)) = self.poll_ready(&mut waiting, order, PAUSE)? {
+            if let Some((at_ns, summary)) = self.poll_ready(&mut waiting, order, PAUSE)? {
+                self.record_start(order, at_ns);
                 return Ok(summary);
             }
             if waiting.probe.is_none() {
@@ -41,6 +44,36 @@ impl Servers {
             }
         }
         Err(format!("waiting for `{}` was given up", order.name()))
+    }
+
+    /// How a server started; `None` as long as it was not waited for.
+    pub(crate) fn start_of(&self, server: &str) -> Option<ServerStart> {
+        self.running.get(server)?.start
+    }
+
+    /// Records how a server started when it is ready for the first time.
+    fn record_start(&mut self, order: &AwaitServer, at_ns: i64) {
+        let Some(server) = order.server.as_deref() else {
+            return;
+        };
+        let group = self.group_of(server);
+        let Some(one) = self
+            .running
+            .get_mut(server)
+            .filter(|one| one.start.is_none())
+        else {
+            return;
+        };
+        let state = server_state(&OtherServer {
+            server: server.to_owned(),
+            pid: one.pid(),
+            also: Vec::new(),
+            group,
+        });
+        one.start = Some(ServerStart {
+            start_ms: at_ns.saturating_sub(one.began_ns) as f64 / 1e6,
+            rest_bytes: state.map(|state| state.memory_bytes),
+        });
     }
 
     /// When a server that was started answered as expected, by CLOCK_MONOTONIC; `None` if it has
@@ -192,10 +225,12 @@ fn fits(order: &AwaitServer, answer: &Answer) -> Result<(), String> {
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
+    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use crate::kernel::clock;
-    use crate::serving::servers::fixtures::{await_at, end, servers};
+    use crate::serving::servers::fixtures::{NAME, await_at, end, servers};
 
     #[test]
     fn a_slow_answer_is_not_waited_for_and_its_time_is_known() {
@@ -224,6 +259,29 @@ mod tests {
             }
         };
         assert!(released_ns <= ready_ns && ready_ns <= clock::monotonic_ns());
+        end(servers);
+    }
+
+    #[test]
+    fn how_a_server_started_is_known_once_it_is_ready() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let order = await_at(listener.local_addr().unwrap(), 60_000);
+        let mut servers = servers("exec sleep 60");
+        assert_eq!(servers.start_of(NAME), None);
+        let answers = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]).unwrap();
+            std::thread::sleep(Duration::from_millis(60));
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer).unwrap();
+        });
+        servers
+            .wait_until_ready(&order, &AtomicBool::new(false))
+            .unwrap();
+        answers.join().unwrap();
+        let start = servers.start_of(NAME).unwrap();
+        assert!(start.start_ms >= 60.0, "{start:?}");
+        assert!(start.rest_bytes.unwrap() > 50_000, "{start:?}");
         end(servers);
     }
 

@@ -5,6 +5,7 @@ use std::process::{Child, ExitStatus};
 use std::time::Instant;
 
 use net::process::status_unreaped;
+use readings::ServerStart;
 
 use crate::kernel::cgroup::Cgroup;
 use crate::kernel::proc_files::tree;
@@ -27,6 +28,10 @@ pub(super) struct Server {
     pub(super) stopping: Option<Stopping>,
     /// The wait of [`is_ready`](super::Servers::is_ready).
     pub(super) waiting: Option<ReadinessWait>,
+    /// When its process began, by CLOCK_MONOTONIC.
+    pub(super) began_ns: i64,
+    /// How it started, once it was ready.
+    pub(super) start: Option<ServerStart>,
 }
 
 /// A server that was sent its first signal.
@@ -40,7 +45,13 @@ pub(super) struct Stopping {
 }
 
 impl Server {
-    pub(super) fn begun(child: Child, group: Option<Cgroup>, logs: Vec<String>) -> Self {
+    /// A server whose process began at that time, by CLOCK_MONOTONIC.
+    pub(super) fn begun(
+        child: Child,
+        began_ns: i64,
+        group: Option<Cgroup>,
+        logs: Vec<String>,
+    ) -> Self {
         Self {
             child,
             logs,
@@ -51,6 +62,8 @@ impl Server {
             reload: None,
             stopping: None,
             waiting: None,
+            began_ns,
+            start: None,
         }
     }
 

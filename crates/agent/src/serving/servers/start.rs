@@ -14,6 +14,7 @@ use super::folder::{OUTPUT, ServerFolder};
 use super::server::Server;
 use super::user::{processes_max, start_advice};
 use crate::kernel::cgroup::Cgroup;
+use crate::kernel::clock;
 use crate::protocol::wire::StartServer;
 
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -62,6 +63,7 @@ impl Servers {
             ..isolated()
         };
         os::set_up_child(&mut command, setup);
+        let began_ns = clock::monotonic_ns();
         let child = command.spawn().map_err(|e| {
             let folder = match &order.cwd {
                 Some(cwd) => format!(" in {}", cwd.display()),
@@ -74,7 +76,7 @@ impl Servers {
         let pid = child.id() as i32;
         // A group that the server could not enter counts nothing.
         let group = group.filter(|group| group.has_taken(pid));
-        let server = Server::begun(child, group, order.logs.clone());
+        let server = Server::begun(child, began_ns, group, order.logs.clone());
         self.running.insert(order.server.clone(), server);
         Ok(pid)
     }

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::recipes;
 use experiment::manifest::Value;
-use experiment::recipe::{Behind, Certificates, Recipe, RenderContext, Upstreams};
+use experiment::recipe::{
+    Behind, Certificates, Recipe, RenderContext, Upstreams, certificate_name,
+};
 use installed::Availability;
 
 /// Renders a recipe into a folder and asks its program whether it can start with it. In the words
@@ -26,6 +28,12 @@ fn accepted_with_tls(recipe: &str, params: &[(&str, Value)], proxy: bool, check:
     let certificates = Certificates {
         authority: authority.certificate(),
         own: Some(issued.unwrap().identity),
+        more: (1..=MORE)
+            .map(|number| {
+                let issued = authority.issue(&[certificate_name(number)], tls::KeyType::EcdsaP256);
+                issued.unwrap().identity
+            })
+            .collect(),
     };
     accepted_with(recipe, params, proxy, Some(certificates), check);
 }
@@ -137,6 +145,45 @@ fn run(program: &Path, options: &[&str]) -> (bool, String) {
         out.status.success(),
         String::from_utf8_lossy(&said).into_owned(),
     )
+}
+
+/// Further certificates of each server with TLS.
+const MORE: usize = 2;
+
+#[test]
+fn routes_back_ends_and_certificates_are_accepted() {
+    let check = ["-t", "-f", "DIR/apache.conf"];
+    let routes = ("routes", Value::Integer(3));
+    let groups = ("backends", Value::Integer(2));
+    let names = ("certificates", Value::Integer(MORE as i64));
+    let tls = ("tls", ON);
+    accepted("apache", std::slice::from_ref(&routes), true, &check);
+    let all = [routes.clone(), groups.clone()];
+    let with_tls = [routes.clone(), groups, names.clone(), tls.clone()];
+    let nginx = [
+        "-t",
+        "-q",
+        "-p",
+        "DIR",
+        "-c",
+        "DIR/nginx.conf",
+        "-e",
+        "stderr",
+    ];
+    accepted("nginx", &all, true, &nginx);
+    accepted_with_tls("nginx", &with_tls, true, &nginx);
+    let haproxy = ["-c", "-f", "DIR/haproxy.cfg"];
+    accepted("haproxy", &all, true, &haproxy);
+    accepted_with_tls("haproxy", &with_tls, true, &haproxy);
+    let caddy = [
+        "validate",
+        "--adapter",
+        "caddyfile",
+        "--config",
+        "DIR/Caddyfile",
+    ];
+    accepted("caddy", std::slice::from_ref(&routes), true, &caddy);
+    accepted_with_tls("caddy", &[routes, names, tls], true, &caddy);
 }
 
 #[test]

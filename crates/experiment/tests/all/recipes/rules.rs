@@ -117,6 +117,34 @@ fn configurations_are_as_shown() {
     assert!(!site.contains("proxy"), "{site}");
 }
 
+/// Without them the configurations are as before, and each is asked for the last of its routes.
+#[test]
+fn routes_are_as_shown() {
+    let recipes = recipes();
+    for (name, path) in [
+        ("nginx", "nginx.conf"),
+        ("haproxy", "haproxy.cfg"),
+        ("caddy", "Caddyfile"),
+        ("apache", "apache.conf"),
+    ] {
+        let recipe = recipes.get(name).unwrap();
+        let render = |params: &[(&str, Value)]| {
+            recipe
+                .render(&context(recipe, Path::new("/d"), params))
+                .unwrap()
+        };
+        let (plain, routed) = (render(&[]), render(&[("routes", Value::Integer(3))]));
+        assert_eq!(
+            (&*plain.ready.path, &*routed.ready.path),
+            ("/", "/r3/"),
+            "{name}"
+        );
+        let (plain, routed) = (file(&plain, path), file(&routed, path));
+        assert_shown(&format!("routes-none-{name}"), &plain);
+        assert_shown(&format!("routes-{name}"), &routed);
+    }
+}
+
 #[test]
 fn scripts_are_copied_only_when_asked_for_and_can_be_run() {
     let recipes = recipes();

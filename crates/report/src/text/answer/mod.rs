@@ -60,10 +60,16 @@ pub fn terminal(
     }
     let below = below(analysis, width, folder);
     let used = out.lines().count() + below.fixed.lines().count() + LINES_BELOW;
-    let body = body(analysis, width, &paint, most.saturating_sub(used));
+    // A table of growths has what a ranking by level would repeat.
+    let body = match studies::has_table_of_growths(analysis) {
+        true => String::new(),
+        false => body(analysis, width, &paint, most.saturating_sub(used)),
+    };
     out.push_str(&body);
     let used = out.lines().count() + below.fixed.lines().count() + 1;
-    out.push('\n');
+    if !out.ends_with("\n\n") {
+        out.push('\n');
+    }
     out.push_str(&below.answer);
     let mut room = most.saturating_sub(used).max(2);
     for line in &below.caveats {

@@ -10,7 +10,8 @@ use crate::text::run::Paint;
 use readings::at_condition as at;
 
 /// The metrics beside the first.
-pub(super) const BESIDE: [Metric; 3] = [
+pub(super) const BESIDE: [Metric; 4] = [
+    Metric::RequestsPerS,
     Metric::LatencyUsP50,
     Metric::LatencyUsP99,
     Metric::ServerCpuUsPerRequest,

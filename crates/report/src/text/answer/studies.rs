@@ -1,6 +1,6 @@
 //! What studies other than the ranking say in the answer.
 
-use verdict::{Analysis, Comparison, GateOutcome, GateResult, Verdict, words};
+use verdict::{Analysis, Comparison, GateOutcome, GateResult, Growth, Verdict, words};
 
 use super::sentence;
 use crate::section::columns::Columns;
@@ -9,9 +9,9 @@ use crate::study::gates::colour_code;
 use crate::text::grid::{grid, wrapped};
 use crate::text::run::Paint;
 use crate::text::visible::one_line;
-use readings::at_condition as at;
 use readings::text::compact::shortened;
-use readings::text::counted;
+use readings::text::{condition, counted};
+use readings::{Condition, at_condition as at};
 
 /// The most lines of a table.
 const TABLE_MAX: usize = 12;
@@ -65,19 +65,58 @@ pub(super) fn sentences(analysis: &Analysis, width: usize, paint: &Paint) -> Str
     out
 }
 
-/// How the first metric changes with the factors that the run declares for that.
+/// How metrics change with the factors that the run declares for that: sentences on one, or a table for
+/// each factor under each condition.
 pub(super) fn growth(analysis: &Analysis, width: usize) -> String {
-    let Some(first) = analysis.growth.first() else {
-        return String::new();
-    };
-    let of_metric = analysis
-        .growth
-        .iter()
-        .filter(|one| one.metric == first.metric);
-    let shown = of_metric.take(GROWTH_MAX);
-    shown
-        .map(|one| wrapped("", &one_line(&words::growth(one)), 2, width))
-        .collect()
+    let all = &analysis.growth;
+    if !has_table_of_growths(analysis) {
+        let shown = all.iter().take(GROWTH_MAX);
+        let said = shown.map(|one| wrapped("", &one_line(&words::growth(one)), 2, width));
+        return said.collect();
+    }
+    let mut places: Vec<(&Condition, &str)> = Vec::new();
+    for one in all {
+        if !places.contains(&(&one.condition, &one.factor)) {
+            places.push((&one.condition, &one.factor));
+        }
+    }
+    let tables = places.into_iter().map(|place| {
+        let its = all
+            .iter()
+            .filter(|one| (&one.condition, &*one.factor) == place);
+        let its: Vec<&Growth> = its.collect();
+        let head = match place.0.is_empty() {
+            true => String::new(),
+            false => wrapped("", &format!("{}:", condition(place.0)), 0, width),
+        };
+        head + &grid(&growths(&its), width)
+    });
+    tables.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the growth of several metrics is known.
+pub(super) fn has_table_of_growths(analysis: &Analysis) -> bool {
+    let mut all = analysis.growth.iter().map(|one| one.metric);
+    all.next()
+        .is_some_and(|first| all.any(|other| other != first))
+}
+
+/// A row for each growth over one factor; a metric has its name in its first row.
+fn growths(its: &[&Growth]) -> Columns {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (at, one) in its.iter().enumerate() {
+        let mut row = Vec::from(words::growth_row(one));
+        if at > 0 && its[at - 1].metric == one.metric {
+            row[0].clear();
+        }
+        rows.push(row);
+    }
+    let head = its.first().map(|one| Vec::from(words::growth_heads(one)));
+    Columns {
+        head: head.unwrap_or_default(),
+        rows,
+        numeric: vec![false, false, false, true, true, false],
+    }
 }
 
 /// Who holds events back, and how long-lived connections survived what happened to servers.

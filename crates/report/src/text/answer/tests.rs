@@ -1,7 +1,7 @@
 use super::*;
 use testing::journals::{curve_journal, journal};
 use testing::made_up::MadeUp;
-use verdict::analyse;
+use verdict::{Growing, Growth, GrowthLevel, Metric, Shape, Slope, analyse};
 
 fn shown(journal: &Journal) -> String {
     terminal(journal, &analyse(journal), 100, false, Some("weigh-runs/7"))
@@ -128,4 +128,61 @@ fn gates_have_a_line_each_and_curves_their_sentences() {
 fn times_are_as_long_as_they_are_said() {
     let said: Vec<String> = [48.2, 89.0, 95.0, 7_500.0].map(long_time).to_vec();
     assert_eq!(said, ["48 s", "89 s", "2 min", "2 h 5 min"]);
+}
+
+#[test]
+fn growths_of_several_metrics_are_a_table_and_of_one_sentences() {
+    let mut analysis = analyse(&journal());
+    let growth = |metric, subject: &str, shape, last| Growth {
+        condition: readings::Condition::new(),
+        metric,
+        subject: subject.to_owned(),
+        factor: "routes".to_owned(),
+        levels: [(10.0, 5e6), (10_000.0, last)]
+            .map(|(level, value)| GrowthLevel { level, value })
+            .into(),
+        slope: Slope {
+            value: 1_200.0,
+            low: Some(1_100.0),
+            high: Some(1_300.0),
+            blocks: 5,
+        },
+        confidence: 0.95,
+        bend: None,
+        exponent: None,
+        shape,
+        over_baseline: None,
+        growing: Growing::Rises,
+    };
+    let (start, rest) = (Metric::FirstServerStartUs, Metric::FirstServerRestBytes);
+    analysis.growth = vec![
+        growth(start, "nginx", Shape::Linear, 17e6),
+        growth(start, "caddy", Shape::WorseThanLinear, 90e6),
+        growth(rest, "nginx", Shape::Linear, 17e6),
+    ];
+    let text = studies::growth(&analysis, 110);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4, "{text}");
+    assert!(
+        lines[0].contains("over routes") && lines[0].contains("at 10,000"),
+        "{text}"
+    );
+    assert!(lines[1].trim_start().starts_with("start "), "{text}");
+    assert!(
+        lines[2]
+            .trim_start()
+            .starts_with("caddy    worse than linear"),
+        "{text}"
+    );
+    assert!(
+        lines[3].contains("memory at rest  nginx") && lines[3].contains("17.0MB"),
+        "{text}"
+    );
+    assert!(lines[3].ends_with("1.20MB [1.10MB, 1.30MB]"), "{text}");
+    analysis.growth.truncate(2);
+    let text = studies::growth(&analysis, 110);
+    assert!(
+        text.starts_with("nginx: start time of the first server rises by "),
+        "{text}"
+    );
 }

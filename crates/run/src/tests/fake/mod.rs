@@ -16,7 +16,7 @@ use agent::{AgentError, AgentHandle, Clock, LoadObserver};
 use hosts::Host;
 use readings::{
     BottleneckSample, CpuSample, HostSpec, LinkSpec, LoadReading, Offered, Pacing, ServerSample,
-    Slice,
+    ServerStart, Slice,
 };
 
 pub(crate) use links::FakeLinks;
@@ -252,6 +252,10 @@ impl AgentHandle for FakeAgent {
                             coding: String::new(),
                         })
                     }
+                    None if ready.server.is_some() => Answer::Up(ServerStart {
+                        start_ms: 12.5,
+                        rest_bytes: Some(7_000_000),
+                    }),
                     None => Answer::Done,
                 }
             }
@@ -284,8 +288,9 @@ impl AgentHandle for FakeAgent {
                 script.log.push(line);
                 Answer::Done
             }
-            Order::IsReloaded(_) => {
+            Order::IsReloaded(probe) => {
                 script.reload_checks += 1;
+                script.reload_asked.clone_from(&probe.ask.request);
                 observed_now(script.reload_checks >= script.in_effect_at_check)
             }
             Order::Quota { cpus: Some(_), .. } if script.quota_fails => {

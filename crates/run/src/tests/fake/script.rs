@@ -79,6 +79,8 @@ pub(crate) struct Script {
     pub(super) counting: BTreeMap<String, Vec<String>>,
     pub(super) limited: BTreeSet<String>,
     pub(super) reload_checks: usize,
+    /// The request that the latest check of a reload was to make.
+    pub(crate) reload_asked: String,
     /// When servers were started or sent a signal last, ns.
     pub(super) changed: BTreeMap<String, i64>,
     /// Servers that were sent the first signal.
@@ -131,6 +133,7 @@ impl Default for Script {
             counting: BTreeMap::new(),
             limited: BTreeSet::new(),
             reload_checks: 0,
+            reload_asked: String::new(),
             changed: BTreeMap::new(),
             stopping: BTreeSet::new(),
             running: BTreeSet::new(),

@@ -18,7 +18,9 @@ pub(crate) fn noise_floor(
     let mut floors = Vec::new();
     for place in &cells.conditions {
         let of_drivers = cells.drivers_differ(place);
-        let compared = |metric: &Metric| of_drivers || !metric.is_of_driver();
+        let compared = |metric: &Metric| {
+            (of_drivers || !metric.is_of_driver()) && !metric.is_of_reload() && cells.shows(*metric)
+        };
         for metric in Metric::ALL.into_iter().filter(compared) {
             let Some(pool) = pool_of(cells, place, metric) else {
                 continue;

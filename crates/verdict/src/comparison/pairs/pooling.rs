@@ -78,6 +78,9 @@ pub(crate) fn is_declared(
     if metric.is_of_driver() && !members().any(|c| cells.drivers_differ(c)) {
         return false;
     }
+    if metric.is_of_reload() || !cells.shows(metric) {
+        return false;
+    }
     if metric.is_cost() {
         let mut trials = members().flat_map(|c| cells.of_condition(c));
         return !members().any(|c| cells.drivers_differ(c))

@@ -20,6 +20,12 @@ pub(super) struct Line {
     intercept: f64,
 }
 
+impl Line {
+    pub(super) fn at(self, x: f64) -> f64 {
+        self.intercept + self.slope * x
+    }
+}
+
 /// The line of least squares through points; `None` where all have the same x.
 pub(super) fn fit(points: &[(f64, f64)]) -> Option<Line> {
     let count = points.len() as f64;
@@ -143,6 +149,6 @@ impl Bend {
 
 fn deviations(points: &[(f64, f64)]) -> Option<Vec<f64>> {
     let line = fit(points)?;
-    let deviation = |p: &(f64, f64)| p.1 - (line.intercept + line.slope * p.0);
+    let deviation = |p: &(f64, f64)| p.1 - line.at(p.0);
     Some(points.iter().map(deviation).collect())
 }

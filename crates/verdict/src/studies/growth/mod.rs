@@ -8,6 +8,7 @@
 //!
 //! A line can be drawn through anything, so [`Bend`] tests it by what the blocks deviate from their
 //! own lines in common. Where it bends, the slope still is the mean rise over the measured range.
+//! [`Shape`] names the growth, by slope and exponent.
 //!
 //! Source: two-stage analysis of repeated measures by a summary of each unit: J. N. S. Matthews and
 //! others, Analysis of serial measurements in medical research, BMJ 300 (1990) 230. The test for lack
@@ -16,6 +17,7 @@
 pub mod words;
 
 mod line;
+mod shape;
 
 use std::collections::BTreeMap;
 
@@ -27,6 +29,7 @@ use crate::trial::cells::Cells;
 use crate::{Metric, Rules};
 
 pub use line::{Bend, Slope};
+pub use shape::{Exponent, Shape};
 
 /// The fewest levels: two are always on a line.
 pub const FEWEST_LEVELS: usize = 3;
@@ -46,6 +49,9 @@ pub struct Growth {
     pub confidence: f64,
     /// Whether the levels lie on a line; absent with fewer than two blocks.
     pub bend: Option<Bend>,
+    /// How fast it rises: 1 for a line; absent with fewer than three blocks, and where it does not rise.
+    pub exponent: Option<Exponent>,
+    pub shape: Shape,
     /// How the slope differs from the baseline's; absent for the baseline.
     pub over_baseline: Option<GrowthOver>,
     /// What the interval says of the slope.
@@ -168,17 +174,26 @@ fn of_subjects(
                 difference,
             })
         });
+        let levels = means(&own, levels);
+        let own: Vec<Vec<(f64, f64)>> = own.into_values().collect();
+        let growing = slope.growing();
+        let exponent = Exponent::of(&own, rules.look_confidence());
+        let exponent = exponent.filter(|_| growing == Growing::Rises);
+        let bend = Bend::of(&own);
+        let points: Vec<(f64, f64)> = levels.iter().map(|one| (one.level, one.value)).collect();
         Some(Growth {
             condition: others.clone(),
             metric,
             subject: subject.clone(),
             factor: factor.to_owned(),
-            levels: means(&own, levels),
+            shape: Shape::of(&points, &slope, bend.as_ref(), exponent, rules.matters),
+            levels,
             slope,
             confidence: rules.confidence,
-            bend: Bend::of(&own.into_values().collect::<Vec<_>>()),
+            bend,
+            exponent,
             over_baseline: over_baseline.flatten(),
-            growing: slope.growing(),
+            growing,
         })
     };
     cells.subjects.iter().filter_map(of_subject).collect()

@@ -4,9 +4,10 @@ use readings::at_condition as at;
 use readings::text::compact::three_digits;
 use readings::text::{counted, grouped, number};
 
-use super::{Bend, Growing, Growth, GrowthOver, Slope};
+use super::{Bend, Exponent, Growing, Growth, GrowthOver, Shape, Slope};
 use crate::Metric;
 use crate::metric::words::value;
+use crate::summary::ranking::words::short;
 
 /// How a metric of a subject changes with a factor.
 pub fn growth(of: &Growth) -> String {
@@ -15,6 +16,9 @@ pub fn growth(of: &Growth) -> String {
     let each = format!("per {} of {}", number_text(per), of.factor);
     let what = of.metric.words();
     let said = match of.growing {
+        _ if of.shape == Shape::Constant => {
+            format!("{what} is constant: it changes by {slope} {each}")
+        }
         Growing::Rises => format!("{what} rises by {slope} {each}"),
         Growing::Falls => format!("{what} falls: it changes by {slope} {each}"),
         Growing::NotShown if of.slope.low.is_none() => format!("{what} changes by {slope} {each}"),
@@ -23,7 +27,7 @@ pub fn growth(of: &Growth) -> String {
     let over = of.over_baseline.as_ref();
     let over = over.and_then(|over| compared(of.metric, over, per));
     format!(
-        "{}: {said} ({}){}, over {}{}.{}",
+        "{}: {said} ({}){}, over {}{}.{}{}",
         of.subject,
         ends(of),
         at(&of.condition),
@@ -32,7 +36,89 @@ pub fn growth(of: &Growth) -> String {
         of.bend
             .as_ref()
             .map_or_else(String::new, |bend| bent(of, bend)),
+        of.exponent
+            .filter(|_| of.shape != Shape::Constant)
+            .map_or_else(String::new, |exponent| shaped(of.shape, &exponent)),
     )
+}
+
+/// ` It grows linearly: exponent 1.02 [0.98, 1.05].`
+fn shaped(shape: Shape, exponent: &Exponent) -> String {
+    let said = match shape {
+        Shape::Linear => "It grows linearly",
+        Shape::WorseThanLinear => "It grows worse than linearly",
+        Shape::LessThanLinear => "It grows less than linearly",
+        Shape::Constant | Shape::Falls | Shape::Unsettled => "How fast it grows is not settled",
+    };
+    format!(" {said}: exponent {}.", exponent_text(exponent))
+}
+
+fn exponent_text(of: &Exponent) -> String {
+    let digits = |v: f64| number(v, 2, false);
+    format!(
+        "{} [{}, {}]",
+        digits(of.value),
+        digits(of.low),
+        digits(of.high)
+    )
+}
+
+/// The heads of a table of growths over a factor: those of [`row`].
+pub fn heads(of: &Growth) -> [String; 6] {
+    let at = |level: Option<f64>| format!("at {}", number_text(level.unwrap_or_default()));
+    [
+        "metric".to_owned(),
+        "subject".to_owned(),
+        format!("over {}", of.factor),
+        at(of.levels.first().map(|one| one.level)),
+        at(of.levels.last().map(|one| one.level)),
+        format!("per {}", number_text(per_of_range(of))),
+    ]
+}
+
+/// A growth as a row of a table: its metric, its subject, what it is called, the values at the lowest and
+/// the highest level, the slope.
+pub fn row(of: &Growth) -> [String; 6] {
+    let at = |one: Option<&super::GrowthLevel>| {
+        one.map_or_else(String::new, |one| {
+            without_request(value(of.metric, one.value))
+        })
+    };
+    let metric = match of.metric {
+        Metric::ServerCpuUsPerRequest => "CPU per request",
+        other => short(other),
+    };
+    let slope = with_interval(of.metric, &of.slope, per_of_range(of));
+    let called = match of.shape {
+        Shape::Constant => "constant",
+        Shape::Linear => "linear",
+        Shape::WorseThanLinear => "worse than linear",
+        Shape::LessThanLinear => "less than linear",
+        Shape::Falls => "falls",
+        Shape::Unsettled if of.growing == Growing::Rises => "rises",
+        Shape::Unsettled => "not shown",
+    };
+    [
+        metric.to_owned(),
+        of.subject.clone(),
+        called.to_owned(),
+        at(of.levels.first()),
+        at(of.levels.last()),
+        without_request(slope),
+    ]
+}
+
+/// The power of 1,000 that the levels span: a table has one for all its slopes.
+fn per_of_range(of: &Growth) -> f64 {
+    let ends = of.levels.first().zip(of.levels.last());
+    let range = ends.map_or(1.0, |(first, last)| last.level - first.level);
+    let spanned = [1e6, 1e3].into_iter().find(|power| range >= 0.9 * power);
+    spanned.unwrap_or(1.0)
+}
+
+/// What stands in a row that names its metric needs no unit per request.
+fn without_request(text: String) -> String {
+    text.replace(" us/request", "us").replace("/request", "")
 }
 
 /// `5.10MB at 0, 17.4MB at 10,000`.

@@ -28,6 +28,9 @@ pub fn short(metric: Metric) -> &'static str {
         Metric::ServerInstructionsPerRequest => "instructions per request",
         Metric::ServerUserInstructionsPerRequest => "user instructions per request",
         Metric::ServerRssBytesMax => "memory",
+        Metric::FirstServerStartUs => "start",
+        Metric::FirstServerRestBytes => "memory at rest",
+        Metric::ReloadUs => "reload in effect after",
         other => other.words(),
     }
 }

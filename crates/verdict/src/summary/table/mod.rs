@@ -117,7 +117,9 @@ pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
             };
             if trials.counted.iter().any(|c| c.reading().is_some()) {
                 let starts = Starts::of(&cells.attempts(Loop::Closed, condition, subject, false));
-                rows.push(row(condition, subject, &trials, starts));
+                let mut row = row(condition, subject, &trials, starts);
+                row.figures.retain(|metric, _| cells.shows(*metric));
+                rows.push(row);
             }
         }
     }

@@ -5,8 +5,9 @@ pub(crate) mod judged;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{Condition, LOAD_KEY, RunHeader, Trial};
+use readings::{Condition, GateMetric, LOAD_KEY, RunHeader, Trial};
 
+use crate::Metric;
 use crate::trial::loops::Loop;
 pub(crate) use cell::Cell;
 
@@ -30,6 +31,8 @@ pub(crate) struct Cells<'a> {
     baseline: String,
     /// Factors that act on the open loop only.
     pub open_loop_factors: Vec<String>,
+    /// The metrics that the run asks for, to be compared or bounded.
+    asked: Vec<GateMetric>,
     /// How many pairs of condition and subject a complete block has rows for.
     declared: usize,
     /// Of several loads the first compared one.
@@ -75,6 +78,9 @@ impl<'a> Cells<'a> {
             subjects: header.subjects.clone(),
             baseline: header.baseline.clone(),
             open_loop_factors: header.open_loop_factors.clone(),
+            asked: (header.primary.iter().copied())
+                .chain(header.gates.iter().map(|gate| gate.metric))
+                .collect(),
             declared: header.conditions.len() * header.subjects.len(),
             main_load: header.main_load().map(str::to_owned),
         };
@@ -91,6 +97,12 @@ impl<'a> Cells<'a> {
         }
         cells.choose_attempts();
         cells
+    }
+
+    /// Whether a metric is in the run's result: some only are where it asks for them.
+    pub fn shows(&self, metric: Metric) -> bool {
+        let is_asked = |gate| self.asked.contains(&gate);
+        !metric.is_on_demand() || metric.gate().is_some_and(is_asked)
     }
 
     /// Of trials that were measured one after the other, so that no two slices are neighbours.
