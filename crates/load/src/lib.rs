@@ -23,7 +23,7 @@ pub use http::{CallError, Fetcher, FetcherError, call};
 pub use idle::{IdleError, IdleHolder};
 pub use job::expect::{BodyRule, Expect, StatusRule};
 pub use job::target::{Choice, Http2, Http3, Idle, ProxyHeader, ProxyVersion, Request, Target};
-pub use job::traffic::{CallKind, Events, Grpc, Traffic, WebSocket};
+pub use job::traffic::{CallKind, Events, Grpc, Step, Traffic, Users, WebSocket};
 pub use job::{
     Arrivals, CALL_BYTES_MAX, Job, JobError, Part, ROW_MIN, Segment, Stage, Stop, TimestampSource,
     Wait,

@@ -6,6 +6,7 @@ use readings::requests::{AnswerSpec, Replay, RequestSet, RequestSpec, Template};
 
 use super::expect::{BodyRule, Expect, StatusRule};
 use super::target::{Choice, Request, Target};
+use super::traffic::{Step, Traffic, Users};
 use super::{Segment, Stop};
 
 impl Target {
@@ -15,6 +16,7 @@ impl Target {
     pub fn with_requests(self, set: &RequestSet, host: &str, fields: &[(String, String)]) -> Self {
         let requests = set.requests.iter().map(|one| request(one, host, fields));
         Self {
+            traffic: Users::of(set).map_or(self.traffic, Traffic::Users),
             requests: requests.collect(),
             choice: match set.in_order {
                 true => Choice::InOrder,
@@ -32,6 +34,33 @@ impl Segment {
         let length = Duration::from_nanos(last + 1);
         let rate_per_s = replay.due_ns.len() as f64 / length.as_secs_f64();
         Self::open(rate_per_s, Stop::After(length))
+    }
+}
+
+impl Users {
+    /// The sessions of a set, or the checks that need its whole answers; `None` if it has neither.
+    fn of(set: &RequestSet) -> Option<Self> {
+        let looks = |step: &Step| !step.json.is_empty() || !step.fields.is_empty();
+        let steps: Vec<Step> = set.requests.iter().map(Step::of).collect();
+        let is_needed = set.users.is_some() || steps.iter().any(looks);
+        is_needed.then(|| Self {
+            steps,
+            in_rounds: set.users.is_some(),
+            keeps_cookies: set.users.is_some_and(|users| users.keeps_cookies),
+            captured: set.captured.clone(),
+        })
+    }
+}
+
+impl Step {
+    fn of(spec: &RequestSpec) -> Self {
+        Self {
+            pause: spec.pause,
+            is_once: spec.is_once,
+            captures: spec.captures.clone(),
+            json: spec.expect.json.clone(),
+            fields: spec.expect.fields.clone(),
+        }
     }
 }
 

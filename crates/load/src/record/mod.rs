@@ -11,11 +11,12 @@ mod silence;
 use net::Handshake;
 use readings::{
     ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, QuicReading, RequestReading, Slice,
-    StageReading, TlsReading, TrafficKind, Wrong,
+    StageReading, TlsReading, TrafficKind, UsersReading, Wrong,
 };
 
 use crate::job::Stage;
 use crate::job::target::Target;
+use crate::job::traffic::Traffic;
 use crate::record::connections::Connections;
 use crate::record::messages::Messages;
 use crate::record::open_loop::OpenRecorder;
@@ -95,6 +96,8 @@ pub(crate) struct Recorder {
     pub(crate) messages: Option<Box<Messages>>,
     /// Of a target whose connections last.
     pub(crate) connections: Option<Box<Connections>>,
+    /// Of a target whose requests are the steps of sessions.
+    pub(crate) users: Option<Box<UsersReading>>,
     /// Of an open loop.
     pub(crate) open_loop: Option<Box<OpenRecorder>>,
     /// Of a target with TLS.
@@ -138,6 +141,13 @@ impl Recorder {
         }
         if self.connections.is_none() && target.traffic.kind() == TrafficKind::WebSocket {
             self.connections = Some(Box::new(Connections::of(target.traffic.kind())));
+        }
+        if let Traffic::Users(users) = &target.traffic
+            && users.in_rounds
+            && self.users.is_none()
+        {
+            let names = target.requests.iter().map(|request| request.name.as_str());
+            self.users = Some(Box::new(UsersReading::of_steps(names)));
         }
         let count = target.requests.len();
         if count > 1 && self.per_request.is_empty() {
@@ -262,6 +272,9 @@ impl Recorder {
         }
         if let (Some(sum), Some(part)) = (&mut self.connections, &part.connections) {
             sum.merge(part);
+        }
+        if let (Some(sum), Some(part)) = (&mut self.users, &part.users) {
+            sum.add(part);
         }
         if let (Some(sum), Some(part)) = (&mut self.open_loop, &part.open_loop) {
             sum.merge(part);

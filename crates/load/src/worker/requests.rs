@@ -28,15 +28,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             // The ramp-up is not counted.
             if due >= self.window.from {
                 self.rule.count(0);
-                // The delay of this loop. Waiting for a free connection is the servers' doing, and
-                // is part of the response time.
-                let late = self.now.saturating_sub(due);
-                let recorder = &mut self.worker.recorders[self.recorder];
-                recorder.schedule_lag.record_ns(late);
-                recorder.row.row.due += 1;
-                self.count_due(due);
-                if let Some(stage) = self.stage(due) {
-                    self.worker.recorders[self.recorder].stages[stage].due += 1;
+                self.count_offered(due);
+                if K::HAS_MESSAGES {
+                    self.count_arrival(due);
                 }
             }
             if K::HAS_MESSAGES
@@ -50,6 +44,20 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             self.serve_backlog();
         }
         Ok(issued)
+    }
+
+    /// Counts a request that is due in the window, with the delay of this loop. Waiting for a free
+    /// connection is the servers' doing, and is part of the response time.
+    #[inline]
+    pub(super) fn count_offered(&mut self, due: u64) {
+        let late = self.now.saturating_sub(due);
+        let recorder = &mut self.worker.recorders[self.recorder];
+        recorder.schedule_lag.record_ns(late);
+        recorder.row.row.due += 1;
+        self.count_due(due);
+        if let Some(stage) = self.stage(due) {
+            self.worker.recorders[self.recorder].stages[stage].due += 1;
+        }
     }
 
     /// Gives due requests to free connections.
@@ -118,9 +126,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// Sends a request that was due at `intended` on a connection, which is opened if need be.
     pub(super) fn start(&mut self, number: usize, intended: u64, now: u64) {
         self.worked(WORK_NS);
+        let request = match K::HAS_MESSAGES {
+            true => self.next_request(number, intended),
+            false => self.worker.pickers[self.target].next(),
+        };
         let worker = &mut *self.worker;
         let picker = &mut worker.pickers[self.target];
-        let request = picker.next();
         let conn = &mut worker.conns[number];
         conn.begin(intended, &worker.job.targets[self.target].requests[request]);
         conn.request = request as u32;

@@ -7,6 +7,7 @@ use net::{Io, WireBytes};
 use readings::Answered;
 
 use super::backlog::{Backlog, Turns};
+use super::lasting::users::Pauses;
 use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
 use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
@@ -51,6 +52,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     pub(super) backlog: Backlog,
     /// Instead of the two, where connections have due messages of their own.
     pub(super) turns: Option<Box<Turns>>,
+    /// Users who wait for the time of their next request.
+    pub(super) pauses: Pauses,
     /// Requests without an answer yet.
     pub(super) busy: u64,
     /// The time of this turn of the loop.
@@ -116,6 +119,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             idle: VecDeque::new(),
             backlog: Backlog::of_one_of(worker.job.threads),
             turns: worker.turns(segment.target).filter(|_| P::OPEN),
+            pauses: Pauses::default(),
             busy: 0,
             now: start,
             last_done: start,
@@ -161,6 +165,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
         (self.scanned, self.ticked) = (self.now, self.now);
         self.presence = Presence::since(self.now);
         self.take_late();
+        if K::HAS_MESSAGES {
+            self.begin_users();
+        }
         // A segment without a reading opens connections, even if this thread woke after its short window.
         let opens_late = self.reading.is_none() && self.now >= self.window.end;
         for number in self.worker.conns_of[self.target].clone() {
@@ -204,6 +211,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             let is_over = self.now >= self.window.end;
             if K::HAS_MESSAGES && is_over && self.busy > 0 {
                 self.cut_open();
+            }
+            if K::HAS_MESSAGES {
+                self.end_pauses();
             }
             // Also after the window's end: what was due before it and is late must be sent.
             let issued = self.issue_due()?;
@@ -266,6 +276,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             }
             if P::OPEN && self.rule.is_open() {
                 until = until.min(self.pacer.next_ns());
+            }
+            if K::HAS_MESSAGES {
+                until = until.min(self.pauses.next_ns());
             }
         }
         if let Some(at) = self.worker.next_quic_ns() {

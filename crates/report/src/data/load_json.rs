@@ -60,6 +60,13 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
             "congestion": quic.congestion,
         })),
         "lasting": reading.lasting.as_deref().map(lasting),
+        "users": reading.users.as_deref().map(|users| object!({
+            "arrived": users.arrived,
+            "rounds": users.rounds,
+            "given_up": users.given_up,
+            "under_way": users.under_way,
+            "round_us": users.round.quantiles(),
+        })),
         "tcp_congestion": reading.tcp_congestion,
         "first_byte_us": reading.first_byte.quantiles(),
         "transfer_us": reading.transfer.quantiles(),
