@@ -16,12 +16,16 @@ mod prepare;
 mod progress;
 mod record;
 mod run;
+mod template;
 mod worker;
 
 pub use crawl::{CrawlError, CrawlLimit, CrawlLimits, Page, Site, crawl, page_links};
 pub use http::{CallError, Fetcher, FetcherError, call};
 pub use idle::{IdleError, IdleHolder};
-pub use job::expect::{BodyRule, Expect, StatusRule};
+pub use job::expect::{BodyChecks, BodyRule, Expect, StatusRule};
+pub use job::filling::Filling;
+pub use job::log::Log;
+pub use job::packed::Unpackable;
 pub use job::target::{Choice, Http2, Http3, Idle, ProxyHeader, ProxyVersion, Request, Target};
 pub use job::traffic::{CallKind, Events, Grpc, Step, Traffic, Users, WebSocket};
 pub use job::{
@@ -33,6 +37,8 @@ pub use progress::{LoadError, Progress};
 pub use readings::EventFormat;
 pub use record::rows::{ROWS_MAX, Row};
 pub use run::run;
+pub use template::feed::FeedRows;
+pub use template::request::RequestTemplate;
 
 /// A duration in nanoseconds; centuries are cut to fit.
 fn ns(duration: std::time::Duration) -> u64 {

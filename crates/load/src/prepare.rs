@@ -150,6 +150,14 @@ pub fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<Varying>, Prepare
             continue;
         }
         for request in 0..target.requests.len() {
+            if target.template(request).is_some() {
+                // Each differs, so none is the reference for the others.
+                let expect = &mut target.requests[request].expect;
+                if matches!(expect.body, BodyRule::Same | BodyRule::Auto) {
+                    expect.body = BodyRule::Any;
+                }
+                continue;
+            }
             if !target.requests[request].expect.needs_reference() {
                 continue;
             }

@@ -4,6 +4,7 @@ use net::ConnId;
 
 use super::{Kind, Times};
 use crate::job::target::{Request, Target};
+use crate::template::request::Rendered;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -48,6 +49,8 @@ pub(crate) struct Conn<K> {
     pub(crate) counted: u64,
     /// Number of the request that was sent.
     pub(crate) request: u32,
+    /// The bytes of that request, if it was filled in: what is sent again is the same.
+    pub(crate) rendered: Rendered,
     /// Good answers in the window.
     pub(crate) answers: u64,
     /// Of a stream: the number of the link that carries it.
@@ -72,6 +75,7 @@ impl<K: Kind> Conn<K> {
             counted: 0,
             requests: 0,
             request: 0,
+            rendered: Rendered::default(),
             answers: 0,
             link,
             exchange: K::new(target),

@@ -17,7 +17,7 @@ mod events;
 mod lasting;
 pub(crate) mod sequence;
 pub(crate) mod stamp;
-mod visit;
+pub(crate) mod visit;
 
 pub(crate) use lasting::Lasting;
 pub(crate) use visit::User;

@@ -1,9 +1,11 @@
 //! Which answers count as good.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use readings::{FIRST_ANSWER, Wrong, WrongKind};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::job::serde_as;
 
@@ -32,6 +34,22 @@ pub enum BodyRule {
     Bytes(#[serde(with = "serde_as::bytes")] Arc<[u8]>),
     /// Any body that contains these bytes.
     Contains(#[serde(with = "serde_as::bytes")] Arc<[u8]>),
+    /// Any body that passes all of these checks. The target is not asked before the load.
+    All(#[serde(with = "serde_as::shared")] Arc<BodyChecks>),
+}
+
+/// Checks of a body; what is `None` is not checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BodyChecks {
+    /// Bytes that it contains.
+    #[serde(default, with = "serde_as::option_bytes")]
+    pub contains: Option<Arc<[u8]>>,
+    /// Its length in bytes.
+    #[serde(default)]
+    pub length: Option<u64>,
+    /// Its SHA-256, in lower-case hexadecimal digits.
+    #[serde(default)]
+    pub sha256: Option<String>,
 }
 
 /// The answers that count as good.
@@ -69,6 +87,8 @@ pub(crate) struct BodyCheck {
     found: bool,
     /// The end of what came, in which the wanted bytes may begin.
     tail: Vec<u8>,
+    /// Of what came, where it is asked for.
+    digest: Option<Box<Sha256>>,
 }
 
 impl BodyCheck {
@@ -77,6 +97,9 @@ impl BodyCheck {
         self.differs_at = None;
         self.found = false;
         self.tail.clear();
+        if let Some(digest) = &mut self.digest {
+            digest.reset();
+        }
     }
 
     #[inline]
@@ -94,6 +117,48 @@ impl BodyCheck {
                 }
             }
             BodyRule::Contains(wanted) => self.search(wanted, piece),
+            BodyRule::All(checks) => {
+                if let Some(wanted) = &checks.contains {
+                    self.search(wanted, piece);
+                }
+                if checks.sha256.is_some() {
+                    self.digest.get_or_insert_default().update(piece);
+                }
+            }
+        }
+    }
+
+    /// What is wrong with a whole body.
+    fn fault(&self, checks: &BodyChecks) -> Option<Wrong> {
+        if let Some(length) = checks.length
+            && length != self.bytes as u64
+        {
+            return Some(Wrong {
+                kind: WrongKind::Length,
+                expected: format!("{length} bytes"),
+                found: format!("{} bytes", self.bytes),
+            });
+        }
+        // In a body without bytes nothing was searched.
+        let lacking = checks.contains.as_deref();
+        if let Some(wanted) = lacking.filter(|wanted| !self.found && !wanted.is_empty()) {
+            return Some(self.lacks(wanted));
+        }
+        let sha256 = checks.sha256.as_ref()?;
+        let digest = self.digest.as_deref().cloned().unwrap_or_default();
+        let found = hex(&digest.finalize());
+        (found != *sha256).then(|| Wrong {
+            kind: WrongKind::Content,
+            expected: format!("a body with the SHA-256 {sha256}"),
+            found: format!("{} bytes with {found}", self.bytes),
+        })
+    }
+
+    fn lacks(&self, wanted: &[u8]) -> Wrong {
+        Wrong {
+            kind: WrongKind::Content,
+            expected: format!("a body that contains `{}`", String::from_utf8_lossy(wanted)),
+            found: format!("{} bytes without it", self.bytes),
         }
     }
 
@@ -125,13 +190,21 @@ impl BodyCheck {
     }
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to text does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 impl Expect {
     /// Whether the target has to be asked before the load.
     pub(crate) fn needs_reference(&self) -> bool {
         match self.body {
             BodyRule::Same | BodyRule::Auto => true,
             BodyRule::Contains(_) => self.status == StatusRule::Success,
-            BodyRule::Any | BodyRule::Bytes(_) => false,
+            BodyRule::Any | BodyRule::Bytes(_) | BodyRule::All(_) => false,
         }
     }
 
@@ -146,6 +219,7 @@ impl Expect {
                         body.bytes == reference.len() && body.differs_at.is_none()
                     }
                     BodyRule::Contains(_) => body.found,
+                    BodyRule::All(checks) => body.fault(checks).is_none(),
                 });
         (!is_good).then(|| self.fault(status, body))
     }
@@ -163,17 +237,18 @@ impl Expect {
                 found: format!("status {status}"),
             };
         }
+        if let BodyRule::All(checks) = &self.body
+            && let Some(wrong) = body.fault(checks)
+        {
+            return wrong;
+        }
         match &self.body {
             BodyRule::Bytes(reference) if body.bytes != reference.len() => Wrong {
                 kind: WrongKind::Length,
                 expected: format!("{} bytes, as {FIRST_ANSWER} had", reference.len()),
                 found: format!("{} bytes", body.bytes),
             },
-            BodyRule::Contains(wanted) => Wrong {
-                kind: WrongKind::Content,
-                expected: format!("a body that contains `{}`", String::from_utf8_lossy(wanted)),
-                found: format!("{} bytes without it", body.bytes),
-            },
+            BodyRule::Contains(wanted) => body.lacks(wanted),
             _ => Wrong {
                 kind: WrongKind::Content,
                 expected: format!("the content of {FIRST_ANSWER}"),
@@ -216,6 +291,41 @@ mod tests {
             any.judge(502, false, &BodyCheck::default()).map(|w| w.kind),
             Some(WrongKind::Status)
         );
+    }
+
+    #[test]
+    fn all_checks_of_a_body_have_to_pass() {
+        let sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+        let all = |contains: Option<&str>, length, sha256: Option<&str>| {
+            BodyRule::All(Arc::new(BodyChecks {
+                contains: contains.map(|text| text.as_bytes().into()),
+                length,
+                sha256: sha256.map(str::to_owned),
+            }))
+        };
+        let hello: &[&[u8]] = &[b"he", b"", b"llo"];
+        assert_eq!(judge(all(Some("ell"), Some(5), Some(sha256)), hello), None);
+        assert_eq!(judge(all(Some(""), None, None), &[]), None);
+        let wrong = |rule, pieces: &[&[u8]]| judge(rule, pieces).unwrap();
+        let digest = || all(None, None, Some(sha256));
+        assert_eq!(judge(digest(), &[b"hello"]), None);
+        assert_eq!(wrong(digest(), &[b"hell", b"O"]), WrongKind::Content);
+        assert_eq!(wrong(digest(), &[]), WrongKind::Content);
+        assert_eq!(wrong(all(None, Some(4), None), hello), WrongKind::Length);
+        assert_eq!(wrong(all(Some("x"), Some(5), None), hello), WrongKind::Content);
+        // The next body on the same place begins anew.
+        let rule = digest();
+        let mut check = BodyCheck::default();
+        check.take(&rule, b"other");
+        check.reset();
+        check.take(&rule, b"hello");
+        let expect = Expect {
+            status: StatusRule::Success,
+            body: rule,
+        };
+        assert_eq!(expect.judge(200, false, &check), None);
+        let text = serde_json::to_string(&expect).unwrap();
+        assert_eq!(serde_json::from_str::<Expect>(&text).unwrap(), expect);
     }
 
     proptest! {

@@ -16,6 +16,12 @@ pub(crate) fn is_head(bytes: &[u8]) -> bool {
     bytes.starts_with(b"HEAD ")
 }
 
+/// Whether later versions have a field, whose name is in lower case.
+pub(crate) fn is_kept(name: &str, value: &[u8]) -> bool {
+    let is_te = name == "te" && value.eq_ignore_ascii_case(b"trailers");
+    is_te || !OF_A_CONNECTION.contains(&name)
+}
+
 /// Reads an HTTP/1.1 request, whose fields go to `each`, pseudo-fields first and names in lower case.
 /// Returns its body; `None` if the bytes are no such request.
 pub(crate) fn read<'r>(
@@ -41,8 +47,7 @@ pub(crate) fn read<'r>(
     each(b":path", path.as_bytes());
     for field in head.headers.iter() {
         let name = field.name.to_ascii_lowercase();
-        let is_te = name == "te" && field.value.eq_ignore_ascii_case(b"trailers");
-        if name != "host" && (is_te || !OF_A_CONNECTION.contains(&name.as_str())) {
+        if name != "host" && is_kept(&name, field.value) {
             each(name.as_bytes(), field.value);
         }
     }

@@ -13,6 +13,9 @@ use target::Target;
 mod call;
 pub(crate) mod expect;
 pub(crate) mod fields;
+pub(crate) mod filling;
+pub(crate) mod log;
+pub(crate) mod packed;
 mod serde_as;
 mod set;
 pub(crate) mod share;
@@ -299,6 +302,29 @@ impl Job {
         });
         let idle_ns = self.segments[segment].idle_before.as_nanos() as u64;
         Some(part.start_ns + before.sum::<u64>() + idle_ns)
+    }
+
+    /// The numbers of the requests of a thread: of so many that have connections, it is the so-many-th.
+    /// `None` for one without.
+    pub(crate) fn turns(&self, target: usize, thread: usize) -> Option<(u64, u64)> {
+        let share = self.share(target, thread);
+        let threads = share.threads.min(share.connections);
+        (share.thread < threads).then_some((share.thread, threads))
+    }
+
+    /// Where in a target's log a segment begins: where the open-loop segments before it have ended, ns
+    /// since its first request.
+    pub(crate) fn log_offset_ns(&self, segment: usize) -> u64 {
+        let target = self.segments[segment].target;
+        let before = self.segments[..segment].iter();
+        let own = before.filter(|one| {
+            one.target == target && matches!(one.pacing, Pacing::Open { .. })
+        });
+        let lengths = own.map(|one| match one.stop {
+            Stop::After(window) => crate::ns(one.ramp_up + window),
+            Stop::Requests(_) | Stop::EachConnection(_) => 0,
+        });
+        lengths.sum()
     }
 
     /// The connections to a target that this job's threads have.

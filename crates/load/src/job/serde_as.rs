@@ -61,3 +61,46 @@ pub(crate) mod option_ns {
         Ok(Option::<u64>::deserialize(input)?.map(Duration::from_nanos))
     }
 }
+
+/// Bytes as [`bytes`] writes them, or none.
+pub(crate) mod option_bytes {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Bytes(#[serde(with = "super::bytes")] Arc<[u8]>);
+
+    pub(crate) fn serialize<S: Serializer>(
+        bytes: &Option<Arc<[u8]>>,
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        bytes.clone().map(Bytes).serialize(out)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Option<Arc<[u8]>>, D::Error> {
+        Ok(Option::<Bytes>::deserialize(input)?.map(|bytes| bytes.0))
+    }
+}
+
+/// What is shared, as if it were not.
+pub(crate) mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<T: Serialize, S: Serializer>(
+        shared: &Arc<T>,
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        shared.as_ref().serialize(out)
+    }
+
+    pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(input).map(Arc::new)
+    }
+}

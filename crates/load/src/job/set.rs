@@ -1,27 +1,57 @@
 //! Requests as files say them, made a target's.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use readings::HttpVersion;
 use readings::requests::{AnswerSpec, Replay, RequestSet, RequestSpec, Template};
 
-use super::expect::{BodyRule, Expect, StatusRule};
+use super::expect::{BodyChecks, BodyRule, Expect, StatusRule};
+use super::filling::Filling;
+use super::log::Log;
 use super::target::{Choice, Request, Target};
 use super::traffic::{Step, Traffic, Users};
 use super::{Segment, Stop};
+use crate::template::Values;
+use crate::template::feed::FeedRows;
+use crate::template::request::{Rendered, RequestFiller, RequestTemplate, Scratch};
 
 impl Target {
     /// With these requests instead of its own. `host` and `fields` stand in the head of each, besides
     /// the request's own fields.
     #[must_use]
     pub fn with_requests(self, set: &RequestSet, host: &str, fields: &[(String, String)]) -> Self {
-        let requests = set.requests.iter().map(|one| request(one, host, fields));
+        let all = set.requests.iter().map(|one| template(one, host, fields));
+        let all: Vec<RequestTemplate> = all.collect();
+        let feeds: Vec<FeedRows> = set.feeds.iter().map(FeedRows::of).collect();
+        let both = all.iter().zip(&set.requests);
+        let requests = both.map(|(template, spec)| Request {
+            name: spec.name.clone(),
+            bytes: example(template, &feeds),
+            expect: expect(&spec.expect),
+            weight: spec.weight,
+        });
+        let requests = requests.collect();
+        let has_places = |one: &RequestTemplate| one.templates().any(|one| one.as_fixed().is_none());
+        // With cookies any request may differ from the one before.
+        let keeps_cookies = set.users.is_some_and(|users| users.keeps_cookies);
+        let is_filled = |one: &RequestTemplate| keeps_cookies || has_places(one);
+        let templates = all.into_iter().map(|one| Some(one).filter(is_filled));
+        let filling = Filling {
+            templates: templates.collect(),
+            feeds,
+            log: set.replay.as_ref().map(Log::of),
+            captured: set.users.map_or(0, |_| set.captured.len()),
+        };
+        let is_needed = filling.log.is_some() || filling.templates.iter().any(Option::is_some);
         Self {
             traffic: Users::of(set).map_or(self.traffic, Traffic::Users),
-            requests: requests.collect(),
+            requests,
             choice: match set.in_order {
                 true => Choice::InOrder,
                 false => Choice::Weighted,
             },
+            filling: is_needed.then(|| Box::new(filling)),
             ..self
         }
     }
@@ -64,34 +94,54 @@ impl Step {
     }
 }
 
-fn request(spec: &RequestSpec, host: &str, fields: &[(String, String)]) -> Request {
-    let text = |template: &Template| {
-        let fixed = template.as_fixed().unwrap_or_default();
-        String::from_utf8_lossy(fixed).into_owned()
-    };
-    let mut all = fields.to_vec();
-    let own = spec.fields.iter();
-    all.extend(own.map(|(name, value)| (name.clone(), text(value))));
-    let body = spec.body.as_ref().and_then(Template::as_fixed);
-    if let Some(body) = body {
-        all.push(("Content-Length".into(), body.len().to_string()));
+/// A request with all of its head.
+fn template(spec: &RequestSpec, host: &str, fields: &[(String, String)]) -> RequestTemplate {
+    let fixed = |(name, value): &(String, String)| (name.clone(), Template::fixed(value.as_str()));
+    let mut all: Vec<(String, Template)> = fields.iter().map(fixed).collect();
+    all.extend(spec.fields.iter().cloned());
+    if !all.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        all.insert(0, ("Host".to_owned(), Template::fixed(host)));
     }
-    let mut bytes = net::fetch::request(&spec.method, host, &text(&spec.path), &all);
-    bytes.extend_from_slice(body.unwrap_or_default());
-    Request {
-        name: spec.name.clone(),
-        bytes,
-        expect: expect(&spec.expect),
-        weight: spec.weight,
+    RequestTemplate {
+        method: spec.method.clone(),
+        path: spec.path.clone(),
+        fields: all,
+        body: spec.body.clone(),
     }
 }
 
+/// The bytes of a fixed request; of one with places, those of the first.
+fn example(template: &RequestTemplate, feeds: &[FeedRows]) -> Vec<u8> {
+    let values = Values {
+        number: 0,
+        row: 0,
+        seed: 0,
+        feeds,
+        captured: &[],
+        now_ms: 0,
+    };
+    let mut rendered = Rendered::default();
+    RequestFiller::new(template, HttpVersion::Http1, "http").render(
+        &values,
+        &mut Scratch::default(),
+        &mut rendered,
+    );
+    rendered.bytes
+}
+
 fn expect(spec: &AnswerSpec) -> Expect {
+    let sha256 = spec.sha256.as_deref().map(|text| text.to_ascii_lowercase());
+    let checks = BodyChecks {
+        contains: spec.contains.as_deref().map(|text| text.as_bytes().into()),
+        length: spec.length,
+        sha256,
+    };
     Expect {
         status: spec.status.map_or(StatusRule::Success, StatusRule::Exactly),
-        body: match &spec.contains {
-            Some(text) => BodyRule::Contains(text.as_bytes().into()),
-            None => BodyRule::Any,
+        body: match checks == BodyChecks::default() {
+            true => BodyRule::Any,
+            false => BodyRule::All(Arc::new(checks)),
         },
     }
 }
+

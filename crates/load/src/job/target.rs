@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::expect::Expect;
 use crate::job::fields;
+use crate::job::filling::Filling;
 use crate::job::serde_as;
 use crate::job::traffic::Traffic;
 
@@ -16,7 +17,7 @@ use crate::job::traffic::Traffic;
 pub struct Request {
     /// Its name in results: method and path.
     pub name: String,
-    /// Its bytes, sent as they are.
+    /// Its bytes, sent as they are; of one with places ([`Filling`]) those of an example.
     #[serde(with = "serde_as::bytes")]
     pub bytes: Vec<u8>,
     /// The answers that count as good.
@@ -155,6 +156,9 @@ pub struct Target {
     /// What is said on its connections.
     #[serde(default, skip_serializing_if = "Traffic::is_answers")]
     pub traffic: Traffic,
+    /// Of requests that differ from one to the next, or have the times of a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filling: Option<Box<Filling>>,
 }
 
 impl Target {
@@ -172,6 +176,7 @@ impl Target {
             requests_per_connection: None,
             idle: None,
             traffic: Traffic::Answers,
+            filling: None,
         }
     }
 

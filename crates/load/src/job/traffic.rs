@@ -47,6 +47,14 @@ impl Traffic {
         }
     }
 
+    /// The users, where requests are the steps of their sessions.
+    pub(crate) fn users(&self) -> Option<&Users> {
+        match self {
+            Traffic::Users(users) if users.in_rounds => Some(users),
+            _ => None,
+        }
+    }
+
     /// Whether an answer may have no end.
     pub(crate) fn may_last(&self) -> bool {
         match self {

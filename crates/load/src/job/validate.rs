@@ -17,8 +17,10 @@ pub enum JobError {
     /// A number that must be at least one is zero.
     #[error("expected at least one {0}, found 0")]
     Zero(&'static str),
-    /// HTTP/2 with bytes that are not an HTTP request.
-    #[error("HTTP/2 and HTTP/3 need requests with a method, a path and header fields")]
+    /// HTTP/2, HTTP/3 or places, with bytes that are not an HTTP request.
+    #[error(
+        "HTTP/2, HTTP/3 and places need requests with a method, a path and header fields"
+    )]
     NotHttp,
     /// WebSockets over something else than HTTP/1.1, or with a role that does not exist yet.
     #[error("WebSockets need HTTP/1.1 and GET requests; leave out HTTP/2 and HTTP/3")]
@@ -34,11 +36,11 @@ pub enum JobError {
     /// A kind of call that the load cannot make.
     #[error("calls with bidirectional streams are not supported")]
     BothStreams,
-    /// Sessions whose steps are not the target's requests, capture what has no name, or leave nothing
-    /// for a user's second round.
+    /// Sessions whose steps are not the target's requests, capture what has no name, leave nothing for a
+    /// user's second round, or have no place for cookies.
     #[error(
-        "a session needs a step for each request, a name for each value that it captures, and at \
-         least one step that is not only in a user's first round"
+        "a session needs a step for each request, a name for each value that it captures, at least \
+         one step that is not only in a user's first round, and with cookies templates of all requests"
     )]
     Steps,
     /// A segment on a target that does not exist.
@@ -73,6 +75,40 @@ pub enum JobError {
     /// A part with a segment that ends by count, or with fewer threads in all than its own.
     #[error("a load over several machines must end by time, and count the threads of all of them")]
     Part,
+    /// A request whose places cannot be filled in.
+    #[error("the request `{request}` cannot be sent: {why}")]
+    Template {
+        /// Its name.
+        request: String,
+        /// Why.
+        why: String,
+    },
+    /// A feed that is used and has no rows.
+    #[error("the feed `{0}` has no rows; give it at least one")]
+    EmptyFeed(String),
+    /// A value of a feed that would end the part of a request in which it stands.
+    #[error(
+        "the feed `{feed}` has {has} in row {row}, column `{column}`, which stands in the {part} of \
+         a request; take it out, or have it percent-encoded"
+    )]
+    FeedValue {
+        /// The feed's name.
+        feed: String,
+        /// The row, from 1.
+        row: u64,
+        /// The column's name.
+        column: String,
+        /// In which part of the request.
+        part: &'static str,
+        /// What is wrong with it.
+        has: &'static str,
+    },
+    /// Places or a log where the traffic has none.
+    #[error("WebSocket handshakes and gRPC calls have no places to fill in; leave these out")]
+    NotFilled,
+    /// A log that cannot be repeated.
+    #[error("the log {0}")]
+    Log(&'static str),
     /// Rows shorter than [`ROW_MIN`].
     #[error("expected rows of at least 10 ms, found {0:?}")]
     Rows(Duration),
@@ -127,7 +163,9 @@ impl Target {
             .all(|one| one.name < users.captured.len());
         let is_complete = users.steps.len() == self.requests.len();
         let goes_on = users.next(None, false).is_some();
-        match are_named && is_complete && goes_on {
+        let has_template = |number| self.template(number).is_some();
+        let has_cookies = !users.keeps_cookies || (0..self.requests.len()).all(has_template);
+        match are_named && is_complete && goes_on && has_cookies {
             true => Ok(()),
             false => Err(JobError::Steps),
         }
@@ -173,11 +211,14 @@ impl Job {
             if target.http3.is_some() && !is_quic {
                 return Err(JobError::NotQuic);
             }
-            if target.streams().is_some() && !target.requests.iter().all(is_http) {
+            let has_places = |number| target.template(number).is_some();
+            let has_any = (0..target.requests.len()).any(has_places);
+            if (target.streams().is_some() || has_any) && !target.requests.iter().all(is_http) {
                 return Err(JobError::NotHttp);
             }
             target.validate_calls()?;
             target.validate_users()?;
+            target.validate_filling()?;
             let is_get = |one: &Request| is_http(one) && one.bytes.starts_with(b"GET ");
             if matches!(target.traffic, Traffic::WebSocket(_))
                 && (target.streams().is_some() || !target.requests.iter().all(is_get))
@@ -216,6 +257,13 @@ impl Job {
                 });
             }
             segment.validate()?;
+            let is_open = matches!(segment.pacing, Pacing::Open { .. });
+            let is_by_time = matches!(segment.stop, Stop::After(_)) && segment.stages.is_empty();
+            if is_open && self.targets[segment.target].log().is_some() && !is_by_time {
+                return Err(JobError::Log(
+                    "says when requests are due; end the load by time, and leave out stages",
+                ));
+            }
         }
         Ok(())
     }

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 pub(crate) mod clock;
+pub(crate) mod log;
 pub(crate) mod offer;
 pub(crate) mod stop;
 pub(crate) mod window;
+
+use log::LogPace;
 
 use crate::job::share::ThreadShare;
 use crate::job::{Arrivals, Segment, Stage};
@@ -84,6 +87,8 @@ pub(crate) struct Schedule {
     share: ThreadShare,
     next_ns: u64,
     random: fastrand::Rng,
+    /// Where the times are those of a log.
+    log: Option<Box<LogPace>>,
 }
 
 impl Schedule {
@@ -123,6 +128,7 @@ impl Schedule {
             share,
             next_ns: 0,
             random: fastrand::Rng::with_seed(seed ^ (share.thread << 32)),
+            log: None,
         };
         schedule.go_on();
         schedule
@@ -151,7 +157,21 @@ impl Schedule {
         Self::new(arrivals, &stages, start_ns, share, seed)
     }
 
+    /// The schedule of a log, of which a thread without connections has no part.
+    pub(crate) fn of_log(log: LogPace, share: ThreadShare) -> Self {
+        let mut schedule = Self::new(Arrivals::Even, &[], 0, share, 0);
+        if share.own_connections() > 0 {
+            schedule.log = Some(Box::new(log));
+            schedule.go_on();
+        }
+        schedule
+    }
+
     fn go_on(&mut self) {
+        if let Some(log) = &mut self.log {
+            self.next_ns = log.next_ns();
+            return;
+        }
         self.position = match self.arrivals {
             // From the number, not from the last position: rounding errors must not accumulate.
             Arrivals::Even => match self.share.position(self.number) {

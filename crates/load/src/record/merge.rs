@@ -43,6 +43,7 @@ pub(crate) fn merge(
         requests_all: sum.requests_all,
         connects: sum.connects,
         resent: sum.resent,
+        used_up: sum.used_up.take(),
         streams,
         connections_open_min: sum.open.iter().copied().min().unwrap_or(0),
         statuses: sum

@@ -8,6 +8,8 @@ pub(crate) mod open_loop;
 pub(crate) mod rows;
 mod silence;
 
+use std::collections::HashMap;
+
 use net::Handshake;
 use readings::{
     ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, QuicReading, RequestReading, Slice,
@@ -16,7 +18,6 @@ use readings::{
 
 use crate::job::Stage;
 use crate::job::target::Target;
-use crate::job::traffic::Traffic;
 use crate::record::connections::Connections;
 use crate::record::messages::Messages;
 use crate::record::open_loop::OpenRecorder;
@@ -82,7 +83,12 @@ pub(crate) struct Recorder {
     pub(crate) receive_lag: Histogram,
     pub(crate) row: RowStats,
     pub(crate) stages: Vec<StageStats>,
+    /// Of each name, if there are several.
     pub(crate) per_request: Vec<RequestStats>,
+    /// The number of each request's name; empty where each has its own.
+    name_of: Vec<u32>,
+    /// The feed whose rows were used up, which ended the load.
+    pub(crate) used_up: Option<String>,
     /// Kept where there are rows.
     pub(crate) gaps: Gaps,
     /// Good answers by connection.
@@ -142,26 +148,49 @@ impl Recorder {
         if self.connections.is_none() && target.traffic.kind() == TrafficKind::WebSocket {
             self.connections = Some(Box::new(Connections::of(target.traffic.kind())));
         }
-        if let Traffic::Users(users) = &target.traffic
-            && users.in_rounds
-            && self.users.is_none()
-        {
+        if target.traffic.users().is_some() && self.users.is_none() {
             let names = target.requests.iter().map(|request| request.name.as_str());
             self.users = Some(Box::new(UsersReading::of_steps(names)));
         }
-        let count = target.requests.len();
-        if count > 1 && self.per_request.is_empty() {
-            self.per_request = target
-                .requests
-                .iter()
-                .map(|request| RequestStats {
-                    name: request.name.clone(),
-                    requests: 0,
-                    errors: 0,
-                    response: (count <= HISTOGRAMS_MAX).then(Box::default),
-                })
-                .collect();
+        if target.requests.len() > 1 && self.per_request.is_empty() {
+            self.prepare_requests(target);
         }
+    }
+
+    /// Allocates what the requests need; those of the same name are counted together.
+    fn prepare_requests(&mut self, target: &Target) {
+        let mut known = HashMap::new();
+        let mut names = Vec::new();
+        let name_of = target.requests.iter().map(|request| {
+            *known.entry(request.name.as_str()).or_insert_with(|| {
+                names.push(request.name.clone());
+                names.len() as u32 - 1
+            })
+        });
+        let name_of: Vec<u32> = name_of.collect();
+        let count = names.len();
+        if count > 1 {
+            let stats = |name| RequestStats {
+                name,
+                requests: 0,
+                errors: 0,
+                response: (count <= HISTOGRAMS_MAX).then(Box::default),
+            };
+            self.per_request = names.into_iter().map(stats).collect();
+        }
+        if count < target.requests.len() {
+            self.name_of = name_of;
+        }
+    }
+
+    /// The counts of the name of a request.
+    #[inline]
+    pub(crate) fn of_request(&mut self, request: u32) -> Option<&mut RequestStats> {
+        let name = match self.name_of.get(request as usize) {
+            Some(name) => *name,
+            None => request,
+        };
+        self.per_request.get_mut(name as usize)
     }
 
     /// Records a handshake; `is_inside` the measured window or not.
@@ -227,6 +256,7 @@ impl Recorder {
         self.bytes_read += part.bytes_read;
         self.connects += part.connects;
         self.resent += part.resent;
+        self.used_up = self.used_up.take().or(part.used_up);
         for (a, b) in self.statuses.iter_mut().zip(&part.statuses) {
             *a += b;
         }

@@ -90,7 +90,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
         let recorder = &mut self.worker.recorders[self.recorder];
         if let Some(request) = request
-            && let Some(stats) = recorder.per_request.get_mut(request as usize)
+            && let Some(stats) = recorder.of_request(request)
         {
             stats.errors += 1;
         }
@@ -99,7 +99,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// A due request for which no connection was free in time.
     pub(super) fn never_sent(&mut self, due: u64) {
         let of_user = K::HAS_MESSAGES.then(|| self.never_served(due)).flatten();
-        let request = of_user.unwrap_or_else(|| self.worker.pickers[self.target].next());
+        let request = of_user.unwrap_or_else(|| self.worker.pickers[self.target].skip());
         self.count_error(due, Some(request as u32), |errors| &mut errors.timeout);
     }
 

@@ -31,11 +31,12 @@ use crate::job::{Job, Stop, Wait};
 use crate::ns;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::{AfterEach, AfterRequests, AfterTime};
+use crate::pacing::log::LogPace;
 use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::progress::{LoadError, Message, Progress};
 use crate::record::Recorder;
 use crate::record::messages::Messages;
-use lasting::users::Numbers;
+use lasting::users::Sessions;
 use late::LateSegment;
 use multiplexed::{LINK, Link, QuicLinks, StreamEnd};
 use request_picker::RequestPicker;
@@ -93,7 +94,7 @@ pub(crate) struct Worker<I: Io, C: Clock, K: Kind> {
     /// With HTTP/3.
     quic: Option<Box<QuicLinks>>,
     /// Of the users of each target.
-    numbers: Vec<Numbers>,
+    sessions: Vec<Sessions>,
     /// One per reading, and a last one for warm-ups.
     recorders: Vec<Recorder>,
     /// Segments that have ended with open requests, at most one for each target.
@@ -189,7 +190,9 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
             heard: Vec::new(),
             handshakes: 0,
             quic: None,
-            numbers: vec![Numbers::new(&job, thread); job.targets.len()],
+            sessions: (0..job.targets.len())
+                .map(|target| Sessions::new(&job, target, thread))
+                .collect(),
             recorders,
             late: Vec::new(),
             job,
@@ -244,12 +247,22 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     fn segment(&mut self, number: usize, start: u64, stop: &AtomicBool) -> Result<(), LoadError> {
         let job = self.job.clone();
         let segment = &job.segments[number];
+        let is_open = matches!(segment.pacing, Pacing::Open { .. });
+        let offset_ns = is_open.then(|| job.log_offset_ns(number));
+        let numbered = self.pickers[segment.target].numbered.as_mut();
+        let log = numbered.and_then(|numbered| {
+            let (log, at) = numbered.begin(offset_ns)?;
+            Some(LogPace::new(log, at, numbered.turn(), start, offset_ns.unwrap_or_default()))
+        });
         match segment.pacing {
             Pacing::Closed => self.paced(number, start, ClosedLoop, stop),
             Pacing::Open { rate_per_s } => {
                 let share = job.share(segment.target, self.thread);
                 let seed = job.seed.wrapping_add(number as u64);
-                let pacer = Schedule::of(segment, rate_per_s, job.arrivals, start, share, seed);
+                let pacer = match log {
+                    Some(log) => Schedule::of_log(log, share),
+                    None => Schedule::of(segment, rate_per_s, job.arrivals, start, share, seed),
+                };
                 self.paced(number, start, pacer, stop)
             }
         }

@@ -274,7 +274,7 @@ fn record<K>(recorder: &mut Recorder, conn: &Conn<K>, arrived: u64, stage: usize
         stats.requests += 1;
         stats.response.record_ns(response);
     }
-    if let Some(stats) = recorder.per_request.get_mut(conn.request as usize) {
+    if let Some(stats) = recorder.of_request(conn.request) {
         stats.requests += 1;
         if let Some(histogram) = &mut stats.response {
             histogram.record_ns(response);

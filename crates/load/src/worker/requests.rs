@@ -23,6 +23,10 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             if due > self.now || due >= self.window.end {
                 break;
             }
+            if !self.worker.pickers[self.target].claim() {
+                self.use_up(due);
+                break;
+            }
             issued = true;
             self.pacer.advance();
             // The ramp-up is not counted.
@@ -116,6 +120,13 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if now >= self.window.end || !self.rule.is_open_for(number) {
             return;
         }
+        if !self.claim(number) {
+            // Other users go on.
+            if !(K::HAS_MESSAGES && self.has_users_left()) {
+                self.use_up(now);
+            }
+            return;
+        }
         // The ramp-up is not counted.
         if now >= self.window.from {
             self.rule.count(number);
@@ -123,17 +134,62 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.start(number, now, now);
     }
 
+    /// Whether a place may send its next request: its user has a row, or there is one.
+    pub(super) fn claim(&mut self, number: usize) -> bool {
+        K::HAS_MESSAGES && self.has_user(number) || self.worker.pickers[self.target].claim()
+    }
+
+    /// The rows of a feed are used up: nothing is due from this time on, and the segment ends with the
+    /// last answer; users who have a place make their rounds.
+    #[cold]
+    fn use_up(&mut self, at: u64) {
+        self.is_used_up = true;
+        self.rule.stop();
+        let feed = self.worker.pickers[self.target].numbered.as_ref();
+        let feed = feed.and_then(|numbered| numbered.used_up()).map(str::to_owned);
+        self.worker.recorders[self.recorder].used_up = feed;
+        if !(K::HAS_MESSAGES && self.has_users_left()) {
+            self.end_offer(at);
+        }
+    }
+
+    /// Fills in requests that are due later, while nothing else is to be done.
+    #[inline]
+    pub(super) fn render_ahead(&mut self) {
+        if P::OPEN && let Some(numbered) = &mut self.worker.pickers[self.target].numbered {
+            let clock = &self.worker.clock;
+            while numbered.render_ahead() && clock.now_ns() + WORK_NS < self.pacer.next_ns() {}
+        }
+    }
+
     /// Sends a request that was due at `intended` on a connection, which is opened if need be.
-    pub(super) fn start(&mut self, number: usize, intended: u64, now: u64) {
+    pub(super) fn start(&mut self, number: usize, mut intended: u64, mut now: u64) {
         self.worked(WORK_NS);
-        let request = match K::HAS_MESSAGES {
-            true => self.next_request(number, intended),
-            false => self.worker.pickers[self.target].next(),
+        self.has_sent = true;
+        let step = match K::HAS_MESSAGES {
+            true => self.next_step(number, intended),
+            false => None,
         };
         let worker = &mut *self.worker;
         let picker = &mut worker.pickers[self.target];
+        let request = match (step, &mut picker.numbered) {
+            (Some(step), _) => step,
+            (None, Some(numbered)) => numbered.next(&mut worker.conns[number].rendered),
+            (None, None) => picker.next(),
+        };
+        if picker.numbered.is_some() {
+            // Filling in is not part of the latency.
+            now = worker.clock.now_ns();
+            if !P::OPEN {
+                intended = now;
+            }
+        }
+        let target = &worker.job.targets[self.target];
+        if K::HAS_MESSAGES {
+            worker.conns[number].exchange.prepare(target, request);
+        }
         let conn = &mut worker.conns[number];
-        conn.begin(intended, &worker.job.targets[self.target].requests[request]);
+        conn.begin(intended, &target.requests[request]);
         conn.request = request as u32;
         self.busy += 1;
         if let Some(link) = conn.link {
@@ -142,7 +198,10 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if let Some(id) = conn.id {
             conn.leaves(now);
             conn.requests += 1;
-            worker.io.send(id, picker.payloads[request]);
+            match conn.rendered.is_empty() {
+                true => worker.io.send(id, picker.payloads[request]),
+                false => worker.io.send_copy(id, &conn.rendered.bytes),
+            }
             return;
         }
         self.open(number, now);
@@ -178,13 +237,20 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         // With TLS the header has been sent before the handshake.
         if target.proxy_header.is_none() || target.tls.is_some() {
             let payload = worker.pickers[self.target].payloads[conn.request as usize];
-            worker.io.send(id, payload);
+            match conn.rendered.is_empty() {
+                true => worker.io.send(id, payload),
+                false => worker.io.send_copy(id, &conn.rendered.bytes),
+            }
             return;
         }
         let request = conn.request as usize;
         worker.next_preamble(self.target);
         let request = &worker.job.targets[self.target].requests[request];
-        worker.preamble.extend_from_slice(&request.bytes);
+        let rendered = &worker.conns[number].rendered;
+        worker.preamble.extend_from_slice(match rendered.is_empty() {
+            true => &request.bytes,
+            false => &rendered.bytes,
+        });
         worker.io.send_copy(id, &worker.preamble);
     }
 }

@@ -56,6 +56,10 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     pub(super) pauses: Pauses,
     /// Requests without an answer yet.
     pub(super) busy: u64,
+    /// Whether requests were sent since the last poll, which hands some of them to the kernel.
+    pub(super) has_sent: bool,
+    /// Whether it ends because the rows of a feed are used up.
+    pub(super) is_used_up: bool,
     /// The time of this turn of the loop.
     pub(super) now: u64,
     pub(super) last_done: u64,
@@ -121,6 +125,8 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             turns: worker.turns(segment.target).filter(|_| P::OPEN),
             pauses: Pauses::default(),
             busy: 0,
+            has_sent: false,
+            is_used_up: false,
             now: start,
             last_done: start,
             requests: 0,
@@ -182,7 +188,11 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             }
             match P::OPEN {
                 true => self.is_free(number),
-                false if opens_late => self.start(number, self.now, self.now),
+                false if opens_late => {
+                    if self.claim(number) {
+                        self.start(number, self.now, self.now);
+                    }
+                }
                 false => self.issue(number, self.now),
             }
         }
@@ -217,7 +227,8 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             }
             // Also after the window's end: what was due before it and is late must be sent.
             let issued = self.issue_due()?;
-            let is_exhausted = !self.rule.is_open() && self.waiting() == 0;
+            let pauses = K::HAS_MESSAGES && self.is_used_up && !self.pauses.is_empty();
+            let is_exhausted = !self.rule.is_open() && self.waiting() == 0 && !pauses;
             if self.busy == 0 && (is_over || is_exhausted) && !self.awaits_late() {
                 if stopped.is_some() {
                     self.worker.abandon_late();
@@ -232,6 +243,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             } else if self.now >= self.waits_until {
                 self.leave_open();
                 return Ok(());
+            }
+            if !std::mem::take(&mut self.has_sent) && !is_over {
+                self.render_ahead();
             }
             let wait = self.wait_ns(is_over);
             self.worker.flush_links();

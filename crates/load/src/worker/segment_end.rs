@@ -80,6 +80,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
         if self.window.end == u64::MAX {
             self.window.end = self.last_done.max(self.window.from + 1);
+        } else if self.is_used_up {
+            let end = (self.last_done + 1).max(self.window.from + 1);
+            self.window.end = self.window.end.min(end);
         }
         self.cross_edges();
         self.finish_open_loop();

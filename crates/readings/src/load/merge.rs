@@ -76,6 +76,7 @@ impl LoadReading {
         add_count(&mut self.requests_all, part.requests_all);
         add_count(&mut self.connects, part.connects);
         add_count(&mut self.resent, part.resent);
+        self.used_up = self.used_up.take().or(part.used_up);
         add_count(&mut self.connections_open_min, part.connections_open_min);
         add_statuses(&mut self.statuses, &part.statuses);
         self.response.merge(&part.response);

@@ -80,6 +80,9 @@ pub struct LoadReading {
     /// refused stream), or was closing the idle connection (HTTP/1.1).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resent: u64,
+    /// The feed each of whose rows was to be used once: they were used up, which ended the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_up: Option<String>,
     /// The fewest connections that were open at the end of a measured window.
     pub connections_open_min: u64,
     /// Status codes seen, in ascending order.

@@ -51,6 +51,11 @@ pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> Strin
             counted(reading.resent as usize, "request")
         ));
     }
+    if let Some(feed) = &reading.used_up {
+        out.push_str(&format!(
+            "  the load ended when all rows of the feed `{feed}` had been used\n"
+        ));
+    }
     out.push_str(&unusual_statuses(reading));
     out.push_str(&parts::stages(reading));
     out.push_str(&parts::requests(reading));

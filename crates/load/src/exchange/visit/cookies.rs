@@ -3,6 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use cookie::Cookie;
+use memchr::memmem;
+use net::h2::hpack;
+use net::h3::qpack;
+use readings::HttpVersion;
+
+use crate::template::request::Rendered;
 
 /// Cookies that a user keeps; the oldest one makes room. RFC 6265, 6.1 asks for 50 at least.
 const COOKIES_MAX: usize = 100;
@@ -76,9 +82,9 @@ impl Cookies {
 
     /// Writes the value of the `Cookie` field of a request of this path (RFC 6265, 5.4); nothing if no
     /// cookie belongs to it.
-    pub(crate) fn write(&self, path: &str, is_secure: bool, now: u64, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, path: &[u8], is_secure: bool, now: u64, out: &mut Vec<u8>) {
         let is_sent = |one: &&Kept| {
-            matches(path, &one.path)
+            matches(path, one.path.as_bytes())
                 && (is_secure || !one.is_secure)
                 && one.expires.is_none_or(|at| now < at)
         };
@@ -94,6 +100,53 @@ impl Cookies {
             out.extend_from_slice(one.value.as_bytes());
         }
     }
+}
+
+/// Adds a `Cookie` field with this value to a request.
+pub(crate) fn add_field(request: &mut Rendered, http: HttpVersion, value: &[u8]) {
+    let end = request.body_at;
+    let (at, field) = match http {
+        HttpVersion::Http1 => {
+            let head = &request.bytes[..end];
+            // There is one such field (RFC 6265, 5.4): the user's cookies stand behind its own.
+            match own_field(head) {
+                Some(at) => (at, [b"; ", value].concat()),
+                None => (
+                    end.saturating_sub(2),
+                    [b"Cookie: ", value, b"\r\n"].concat(),
+                ),
+            }
+        }
+        HttpVersion::Http2 => {
+            let mut field = Vec::new();
+            hpack::encode(&mut field, b"cookie", value);
+            (end, field)
+        }
+        HttpVersion::Http3 => {
+            let mut field = Vec::new();
+            qpack::encode(&mut field, b"cookie", value);
+            (end, field)
+        }
+    };
+    request.body_at += field.len();
+    request.bytes.splice(at..at, field);
+}
+
+/// Where the `Cookie` field ends that a head of HTTP/1.1 has of its own.
+fn own_field(head: &[u8]) -> Option<usize> {
+    const NAME: &[u8] = b"cookie:";
+    let mut line = 0;
+    while let Some(length) = memmem::find(&head[line..], b"\r\n") {
+        let own = &head[line..line + length];
+        if own
+            .get(..NAME.len())
+            .is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+        {
+            return Some(line + length);
+        }
+        line += length + 2;
+    }
+    None
 }
 
 /// How long a cookie lasts, zero if it is over; `None` for as long as the user stays.
@@ -115,10 +168,10 @@ fn default_path(request: &str) -> &str {
 }
 
 /// Whether a request's path lies in that of a cookie (RFC 6265, 5.1.4).
-fn matches(request: &str, cookie: &str) -> bool {
+fn matches(request: &[u8], cookie: &[u8]) -> bool {
     request
         .strip_prefix(cookie)
-        .is_some_and(|rest| rest.is_empty() || cookie.ends_with('/') || rest.starts_with('/'))
+        .is_some_and(|rest| rest.is_empty() || cookie.ends_with(b"/") || rest.starts_with(b"/"))
 }
 
 #[cfg(test)]
@@ -129,7 +182,7 @@ mod tests {
 
     fn sent(cookies: &Cookies, path: &str, is_secure: bool, now: u64) -> String {
         let mut out = Vec::new();
-        cookies.write(path, is_secure, now, &mut out);
+        cookies.write(path.as_bytes(), is_secure, now, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -212,6 +265,27 @@ mod tests {
         assert!(all.starts_with("c1=1; "), "{all}");
     }
 
+    #[test]
+    fn a_request_has_one_cookie_field() {
+        let added = |text: &str| {
+            let body_at = text.find("\r\n\r\n").unwrap() + 4;
+            let bytes = text.as_bytes().to_vec();
+            let mut request = Rendered { bytes, body_at };
+            add_field(&mut request, HttpVersion::Http1, b"a=1");
+            let (head, body) = request.parts();
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            (text(head), text(body))
+        };
+        let (head, body) = added("GET / HTTP/1.1\r\nHost: x\r\n\r\nbody");
+        assert_eq!(head, "GET / HTTP/1.1\r\nHost: x\r\nCookie: a=1\r\n\r\n");
+        assert_eq!(body, "body");
+        let (head, _) = added("GET / HTTP/1.1\r\ncookie: own=2\r\nHost: x\r\n\r\n");
+        assert_eq!(
+            head,
+            "GET / HTTP/1.1\r\ncookie: own=2; a=1\r\nHost: x\r\n\r\n"
+        );
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_taken(fields in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..8), path in "/[a-c/]{0,6}") {
@@ -220,7 +294,7 @@ mod tests {
                 cookies.set(field, &path, 7);
             }
             let mut out = Vec::new();
-            cookies.write(&path, true, 8, &mut out);
+            cookies.write(path.as_bytes(), true, 8, &mut out);
             prop_assert!(!out.iter().any(u8::is_ascii_control));
         }
 
@@ -232,7 +306,7 @@ mod tests {
             let mut cookies = Cookies::default();
             cookies.set(format!("{name}=v{rest}").as_bytes(), "/a/b", 7);
             let mut out = Vec::new();
-            cookies.write("/a/b", true, 8, &mut out);
+            cookies.write(b"/a/b", true, 8, &mut out);
             prop_assert!(out.is_empty() || out.contains(&b'='));
         }
     }

@@ -1,7 +1,7 @@
 //! Answers that are looked into: of the steps of users' sessions, and where requests have checks that
 //! need the whole answer.
 
-mod cookies;
+pub(crate) mod cookies;
 mod kept;
 mod user;
 
@@ -59,7 +59,7 @@ impl Kind for Visit {
     const HAS_MESSAGES: bool = false;
 
     fn new(target: &Target) -> Self {
-        let has_users = matches!(&target.traffic, Traffic::Users(users) if users.in_rounds);
+        let has_users = target.traffic.users().is_some();
         Self {
             is_head: false,
             parser: ResponseParser::new(false),
@@ -156,12 +156,14 @@ impl Kind for Visit {
     }
 
     fn complete(&mut self, target: &Target, number: usize, now: u64) {
+        // Cookies are kept even of an answer that is not good.
         if let (Some(user), Traffic::Users(users)) = (&mut self.user, &target.traffic)
             && users.keeps_cookies
         {
+            let path = String::from_utf8_lossy(&user.path);
             for (name, value) in self.kept.fields.iter() {
                 if name == b"set-cookie" {
-                    user.cookies.set(value, &user.path, now);
+                    user.cookies.set(value, &path, now);
                 }
             }
         }

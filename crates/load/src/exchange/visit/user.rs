@@ -25,7 +25,7 @@ pub(crate) struct User {
     pub(crate) captured: Vec<Vec<u8>>,
     pub(crate) cookies: Cookies,
     /// The path of its request, without the query, if cookies are kept.
-    pub(crate) path: String,
+    pub(crate) path: Vec<u8>,
 }
 
 impl User {

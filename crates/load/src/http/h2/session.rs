@@ -129,6 +129,38 @@ impl Session {
     /// Sends a request as the stream of a place that has none. Returns false if it cannot now: the
     /// server allows no further stream, or the connection takes no further request.
     pub(crate) fn request(&mut self, place: u32, request: &EncodedRequest) -> bool {
+        let body = &request.body;
+        if !self.open(place, &request.block, body.is_empty(), request.is_head) {
+            return false;
+        }
+        if !body.is_empty() {
+            self.unsent.push((place, body.clone()));
+            self.send_bodies();
+        }
+        true
+    }
+
+    /// The same, of a header block and a body that are not kept, except for what the windows leave of
+    /// the body.
+    pub(crate) fn request_of(
+        &mut self,
+        place: u32,
+        (block, body): (&[u8], &[u8]),
+        is_head: bool,
+    ) -> bool {
+        if !self.open(place, block, body.is_empty(), is_head) {
+            return false;
+        }
+        // Others that wait for the window come first.
+        let is_sent = body.is_empty() || self.unsent.is_empty() && self.send_body(place, body);
+        if !is_sent {
+            self.unsent.push((place, Arc::from(body)));
+        }
+        true
+    }
+
+    /// Opens a stream with this header block.
+    fn open(&mut self, place: u32, block: &[u8], is_whole: bool, is_head: bool) -> bool {
         if self.next > STREAM_MAX - 2 {
             self.is_ending = true;
         }
@@ -140,18 +172,13 @@ impl Session {
         self.active += 1;
         self.streams[place as usize] = Stream {
             id,
-            is_head_request: request.is_head,
+            is_head_request: is_head,
             window: self.stream_window,
             ..Stream::default()
         };
         let at = self.at(id);
         self.places[at] = place;
-        let (block, body) = (&request.block, &request.body);
-        frame::headers(&mut self.out, id, block, body.is_empty(), self.frame_max);
-        if !body.is_empty() {
-            self.unsent.push((place, body.clone()));
-            self.send_bodies();
-        }
+        frame::headers(&mut self.out, id, block, is_whole, self.frame_max);
         true
     }
 
@@ -181,27 +208,32 @@ impl Session {
     fn send_bodies(&mut self) {
         let mut at = 0;
         while at < self.unsent.len() && self.window > 0 {
-            let (place, body) = &self.unsent[at];
-            let stream = &mut self.streams[*place as usize];
-            while stream.sent < body.len() && self.window > 0 && stream.window > 0 {
-                let left = (body.len() - stream.sent) as i64;
-                let most = i64::from(self.frame_max)
-                    .min(self.window)
-                    .min(stream.window);
-                let end = stream.sent + left.min(most) as usize;
-                let is_last = end == body.len();
-                frame::data(&mut self.out, stream.id, &body[stream.sent..end], is_last);
-                self.overhead.offset();
-                let sent = (end - stream.sent) as i64;
-                stream.sent = end;
-                stream.window -= sent;
-                self.window -= sent;
-            }
-            match stream.sent == body.len() {
+            let (place, body) = self.unsent[at].clone();
+            match self.send_body(place, &body) {
                 true => drop(self.unsent.remove(at)),
                 false => at += 1,
             }
         }
+    }
+
+    /// Sends as much of a body as the windows allow. Returns whether all of it is sent.
+    fn send_body(&mut self, place: u32, body: &[u8]) -> bool {
+        let stream = &mut self.streams[place as usize];
+        while stream.sent < body.len() && self.window > 0 && stream.window > 0 {
+            let left = (body.len() - stream.sent) as i64;
+            let most = i64::from(self.frame_max)
+                .min(self.window)
+                .min(stream.window);
+            let end = stream.sent + left.min(most) as usize;
+            let is_last = end == body.len();
+            frame::data(&mut self.out, stream.id, &body[stream.sent..end], is_last);
+            self.overhead.offset();
+            let sent = (end - stream.sent) as i64;
+            stream.sent = end;
+            stream.window -= sent;
+            self.window -= sent;
+        }
+        stream.sent == body.len()
     }
 
     /// Takes received bytes.

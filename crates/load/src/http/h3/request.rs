@@ -21,15 +21,21 @@ impl EncodedRequest {
         let body = fields::read(bytes, "https", |name, value| {
             qpack::encode(&mut section, name, value);
         })?;
-        let mut frames = Vec::new();
-        frame::headers(&mut frames, &section);
-        if !body.is_empty() {
-            frame::data_head(&mut frames, body.len() as u64);
-            frames.extend_from_slice(body);
-        }
         Some(Self {
-            frames: frames.into(),
+            frames: frames(&section, body),
             is_head: fields::is_head(bytes),
         })
     }
+}
+
+/// The frames of a request with this field section and body.
+pub(crate) fn frames(section: &[u8], body: &[u8]) -> Bytes {
+    // The heads of two frames take 18 bytes at most.
+    let mut frames = Vec::with_capacity(section.len() + body.len() + 18);
+    frame::headers(&mut frames, section);
+    if !body.is_empty() {
+        frame::data_head(&mut frames, body.len() as u64);
+        frames.extend_from_slice(body);
+    }
+    frames.into()
 }

@@ -129,6 +129,18 @@ impl Session {
         place: u32,
         request: &EncodedRequest,
     ) -> bool {
+        let frames = || request.frames.clone();
+        self.request_of(connection, place, frames, request.is_head)
+    }
+
+    /// The same, of frames that are made once there is a stream for them.
+    pub(crate) fn request_of(
+        &mut self,
+        connection: &mut Connection,
+        place: u32,
+        frames: impl FnOnce() -> Bytes,
+        is_head: bool,
+    ) -> bool {
         if self.is_ending {
             return false;
         }
@@ -139,12 +151,12 @@ impl Session {
         let one = &mut self.streams[place as usize];
         one.id = Some(id);
         one.has_head = false;
-        one.is_head_request = request.is_head;
+        one.is_head_request = is_head;
         one.content = RemainingContent::default();
         one.frames.restart();
         let at = self.at(id);
         self.places[at] = place;
-        self.send(connection, place, request.frames.clone());
+        self.send(connection, place, frames());
         true
     }
 

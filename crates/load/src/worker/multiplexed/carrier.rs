@@ -1,6 +1,7 @@
 //! The session of a link, of either version.
 
 use crate::http::{h2, h3, ws};
+use crate::template::request::Rendered;
 use crate::worker::request_picker::RequestPicker;
 
 /// A QUIC connection with its session.
@@ -50,7 +51,11 @@ impl Carrier {
         place: u32,
         picker: &RequestPicker,
         number: usize,
+        rendered: &Rendered,
     ) -> bool {
+        if !rendered.is_empty() {
+            return self.request_of(place, rendered, picker.is_head(number));
+        }
         match self {
             Carrier::H2(session) => session.request(place, &picker.encoded[number]),
             Carrier::H3(link) => {
@@ -59,6 +64,21 @@ impl Carrier {
                     .request(connection, place, &picker.frames[number])
             }
             Carrier::WebSocket(session) => session.flow.request(place),
+        }
+    }
+
+    /// The same, of a request that was filled in.
+    fn request_of(&mut self, place: u32, rendered: &Rendered, is_head: bool) -> bool {
+        let (head, body) = rendered.parts();
+        match self {
+            Carrier::H2(session) => session.request_of(place, (head, body), is_head),
+            Carrier::H3(link) => {
+                let frames = || h3::frames(head, body);
+                let connection = &mut link.client.connection;
+                link.session.request_of(connection, place, frames, is_head)
+            }
+            // `Job::validate` has seen that there is none.
+            Carrier::WebSocket(_) => false,
         }
     }
 

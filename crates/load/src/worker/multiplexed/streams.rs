@@ -84,7 +84,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
         let conn = &mut worker.conns[number];
         let place = (number - one.places.start) as u32;
-        if !session.request(place, picker, conn.request as usize) {
+        if !session.request(place, picker, conn.request as usize, &conn.rendered) {
             return false;
         }
         one.requests += 1;

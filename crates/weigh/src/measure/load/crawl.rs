@@ -96,6 +96,7 @@ pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
         requests_per_connection: None,
         idle: None,
         traffic: load::Traffic::Answers,
+        filling: None,
     };
     let readings = if signals.stopped() {
         eprintln!("weigh: stopped while looking for pages, after {pages}");

@@ -395,6 +395,7 @@ pub fn target(args: &LoadArgs) -> Result<(Target, Called), Failure> {
         requests_per_connection: args.traffic.websocket.retire_after,
         idle: args.idle.idle(),
         traffic,
+        filling: None,
         connections: args.connections(),
         requests: wanted
             .iter()

@@ -1,5 +1,7 @@
 //! Picks the next request.
 
+mod numbered;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -9,6 +11,7 @@ use crate::http::h2::EncodedRequest;
 use crate::http::h3;
 use crate::job::Job;
 use crate::job::target::{Choice, Target};
+pub(super) use numbered::Numbered;
 
 /// A target as the event loop knows it, and the choice between its requests.
 pub(super) struct RequestPicker {
@@ -18,6 +21,8 @@ pub(super) struct RequestPicker {
     pub(super) encoded: Vec<EncodedRequest>,
     /// With HTTP/3: the requests as frames.
     pub(super) frames: Vec<h3::EncodedRequest>,
+    /// Where requests follow from their number.
+    pub(super) numbered: Option<Box<Numbered>>,
     /// Requests after which a connection is closed.
     pub(super) requests_per_connection: Option<u64>,
     /// Cumulative weights; empty for one request, or for requests in order.
@@ -61,6 +66,7 @@ impl RequestPicker {
                     .filter_map(|request| h3::EncodedRequest::of(&request.bytes))
                     .collect(),
             },
+            numbered: Numbered::new(number, job, thread, &sums),
             requests_per_connection: target
                 .requests_per_connection
                 .or(job.requests_per_connection),
@@ -77,7 +83,32 @@ impl RequestPicker {
         }
     }
 
-    /// The number of the next request.
+    /// Whether a request of HTTP/2 or HTTP/3 is HEAD.
+    pub(super) fn is_head(&self, number: usize) -> bool {
+        let http2 = self.encoded.get(number).map(|one| one.is_head);
+        let http3 = self.frames.get(number).map(|one| one.is_head);
+        http2.or(http3).unwrap_or(false)
+    }
+
+    /// Whether a further request may be sent, which is then drawn by [`Self::next`], by
+    /// [`Numbered::next`], or by [`Self::skip`].
+    #[inline]
+    pub(super) fn claim(&mut self) -> bool {
+        match &mut self.numbered {
+            None => true,
+            Some(numbered) => numbered.claim(),
+        }
+    }
+
+    /// The number of the next request, which is not sent.
+    pub(super) fn skip(&mut self) -> usize {
+        match &mut self.numbered {
+            None => self.next(),
+            Some(numbered) => numbered.skip(),
+        }
+    }
+
+    /// The number of the next of fixed requests.
     #[inline]
     pub(super) fn next(&mut self) -> usize {
         if let Some(&total) = self.sums.last() {
