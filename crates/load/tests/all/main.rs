@@ -14,5 +14,6 @@ mod refusals;
 mod shares;
 mod support;
 mod truth;
+mod users;
 
 use protocols::{http2, http3};
