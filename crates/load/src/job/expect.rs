@@ -312,7 +312,10 @@ mod tests {
         assert_eq!(wrong(digest(), &[b"hell", b"O"]), WrongKind::Content);
         assert_eq!(wrong(digest(), &[]), WrongKind::Content);
         assert_eq!(wrong(all(None, Some(4), None), hello), WrongKind::Length);
-        assert_eq!(wrong(all(Some("x"), Some(5), None), hello), WrongKind::Content);
+        assert_eq!(
+            wrong(all(Some("x"), Some(5), None), hello),
+            WrongKind::Content
+        );
         // The next body on the same place begins anew.
         let rule = digest();
         let mut check = BodyCheck::default();

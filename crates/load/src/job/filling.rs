@@ -9,9 +9,7 @@ use super::traffic::Traffic;
 use super::validate::JobError;
 use crate::template::feed::FeedRows;
 use crate::template::request::RequestTemplate;
-
-/// The most hexadecimal digits of a place.
-const DIGITS_MAX: u32 = 1 << 20;
+use crate::template::{DIGITS_MAX, EXPONENT_MAX};
 
 /// How the requests of a target are filled in, and which is due when.
 ///
@@ -44,7 +42,9 @@ impl Filling {
     /// The feeds that requests use, by number.
     pub(crate) fn used_feeds(&self) -> Vec<usize> {
         let templates = self.templates.iter().flatten();
-        let pieces = templates.flat_map(RequestTemplate::templates).flat_map(|one| &one.0);
+        let pieces = templates
+            .flat_map(RequestTemplate::templates)
+            .flat_map(|one| &one.0);
         let mut used: Vec<usize> = pieces
             .filter_map(|piece| match piece {
                 Piece::Place {
@@ -86,7 +86,11 @@ impl Filling {
         for piece in &template.0 {
             let (fill, is_encoded) = match piece {
                 Piece::Text(text) if text.iter().any(|byte| part.refuses(*byte)) => {
-                    return Err(refused(format!("its {} has {}", part.name(), part.refused())));
+                    return Err(refused(format!(
+                        "its {} has {}",
+                        part.name(),
+                        part.refused()
+                    )));
                 }
                 Piece::Text(_) => continue,
                 Piece::Place { fill, is_encoded } => (fill, is_encoded),
@@ -95,7 +99,9 @@ impl Filling {
                 Fill::Column { feed, column } => {
                     let known = self.feeds.get(feed);
                     let Some(rows) = known.filter(|rows| column < rows.columns.len()) else {
-                        return Err(refused(format!("there is no column {column} of feed {feed}")));
+                        return Err(refused(format!(
+                            "there is no column {column} of feed {feed}"
+                        )));
                     };
                     if rows.rows() == 0 {
                         return Err(JobError::EmptyFeed(rows.name.clone()));
@@ -107,8 +113,8 @@ impl Filling {
                 }
                 Fill::Int { from, to } if from > to => format!("int({from}, {to}) has no number"),
                 Fill::Zipf { keys: 0, .. } => "zipf has no key".to_owned(),
-                Fill::Zipf { exponent, .. } if !(0.0..=100.0).contains(&exponent) => {
-                    format!("the exponent of zipf is {exponent}; expected 0 to 100")
+                Fill::Zipf { exponent, .. } if !(0.0..=EXPONENT_MAX).contains(&exponent) => {
+                    format!("the exponent of zipf is {exponent}; expected 0 to {EXPONENT_MAX}")
                 }
                 Fill::Hex { digits } if digits > DIGITS_MAX => {
                     format!("hex({digits}) is too long; expected at most {DIGITS_MAX} digits")

@@ -317,9 +317,8 @@ impl Job {
     pub(crate) fn log_offset_ns(&self, segment: usize) -> u64 {
         let target = self.segments[segment].target;
         let before = self.segments[..segment].iter();
-        let own = before.filter(|one| {
-            one.target == target && matches!(one.pacing, Pacing::Open { .. })
-        });
+        let own =
+            before.filter(|one| one.target == target && matches!(one.pacing, Pacing::Open { .. }));
         let lengths = own.map(|one| match one.stop {
             Stop::After(window) => crate::ns(one.ramp_up + window),
             Stop::Requests(_) | Stop::EachConnection(_) => 0,

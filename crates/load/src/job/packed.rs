@@ -12,7 +12,9 @@ const BYTES_MAX: usize = 2 << 30;
 
 /// Packed data that is none.
 #[derive(Debug, thiserror::Error)]
-#[error("expected compressed data in Base64, as `weigh` writes it into a job, found something else")]
+#[error(
+    "expected compressed data in Base64, as `weigh` writes it into a job, found something else"
+)]
 pub struct Unpackable;
 
 /// Bytes as short text.

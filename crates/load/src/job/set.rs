@@ -32,7 +32,8 @@ impl Target {
             weight: spec.weight,
         });
         let requests = requests.collect();
-        let has_places = |one: &RequestTemplate| one.templates().any(|one| one.as_fixed().is_none());
+        let has_places =
+            |one: &RequestTemplate| one.templates().any(|one| one.as_fixed().is_none());
         // With cookies any request may differ from the one before.
         let keeps_cookies = set.users.is_some_and(|users| users.keeps_cookies);
         let is_filled = |one: &RequestTemplate| keeps_cookies || has_places(one);
@@ -99,7 +100,10 @@ fn template(spec: &RequestSpec, host: &str, fields: &[(String, String)]) -> Requ
     let fixed = |(name, value): &(String, String)| (name.clone(), Template::fixed(value.as_str()));
     let mut all: Vec<(String, Template)> = fields.iter().map(fixed).collect();
     all.extend(spec.fields.iter().cloned());
-    if !all.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+    if !all
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("host"))
+    {
         all.insert(0, ("Host".to_owned(), Template::fixed(host)));
     }
     RequestTemplate {
@@ -144,4 +148,3 @@ fn expect(spec: &AnswerSpec) -> Expect {
         },
     }
 }
-

@@ -18,9 +18,7 @@ pub enum JobError {
     #[error("expected at least one {0}, found 0")]
     Zero(&'static str),
     /// HTTP/2, HTTP/3 or places, with bytes that are not an HTTP request.
-    #[error(
-        "HTTP/2, HTTP/3 and places need requests with a method, a path and header fields"
-    )]
+    #[error("HTTP/2, HTTP/3 and places need requests with a method, a path and header fields")]
     NotHttp,
     /// WebSockets over something else than HTTP/1.1, or with a role that does not exist yet.
     #[error("WebSockets need HTTP/1.1 and GET requests; leave out HTTP/2 and HTTP/3")]
@@ -203,6 +201,7 @@ impl Job {
             if target.connections == 0 {
                 return Err(JobError::Zero("connection"));
             }
+            target.validate_filling()?;
             let is_http = |one: &Request| fields::read(&one.bytes, "http", |_, _| {}).is_some();
             let is_quic = target.tls.is_some()
                 && target.address.inet().is_some()
@@ -218,7 +217,6 @@ impl Job {
             }
             target.validate_calls()?;
             target.validate_users()?;
-            target.validate_filling()?;
             let is_get = |one: &Request| is_http(one) && one.bytes.starts_with(b"GET ");
             if matches!(target.traffic, Traffic::WebSocket(_))
                 && (target.streams().is_some() || !target.requests.iter().all(is_get))

@@ -86,7 +86,11 @@ mod tests {
                 let draws = Draws::of(seed, number);
                 let places = (0..20).map(|place| draws.place(place).next());
                 seen.extend(places);
-                seen.extend([draws.choice().next(), draws.row(0).next(), draws.row(1).next()]);
+                seen.extend([
+                    draws.choice().next(),
+                    draws.row(0).next(),
+                    draws.row(1).next(),
+                ]);
             }
         }
         assert_eq!(seen.len(), 20 * 50 * 23);

@@ -111,7 +111,9 @@ impl TryFrom<Packed> for FeedRows {
         let rows = packed::read(&bytes, &mut at).ok_or(Unpackable)?;
         let (mut text, mut ends) = (Vec::new(), Vec::new());
         while let Some(length) = packed::read(&bytes, &mut at) {
-            let end = usize::try_from(length).ok().and_then(|length| at.checked_add(length));
+            let end = usize::try_from(length)
+                .ok()
+                .and_then(|length| at.checked_add(length));
             let value = end.and_then(|end| bytes.get(at..end)).ok_or(Unpackable)?;
             text.extend_from_slice(value);
             ends.push(text.len() as u64);

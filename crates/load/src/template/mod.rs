@@ -17,6 +17,11 @@ use draw::Draws;
 use feed::FeedRows;
 use zipf::Zipf;
 
+/// The most hexadecimal digits of a place.
+pub(crate) const DIGITS_MAX: u32 = 1 << 20;
+/// The highest exponent of Zipf's law.
+pub(crate) const EXPONENT_MAX: f64 = 100.0;
+
 /// What places are filled with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values<'v> {
@@ -32,7 +37,8 @@ pub(crate) struct Values<'v> {
     pub(crate) now_ms: u64,
 }
 
-/// A [`Template`] that can be filled in.
+/// A [`Template`] that can be filled in. What [`Job::validate`](crate::Job::validate) refuses is filled
+/// in with something.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Filler {
     /// All fixed text.
@@ -137,9 +143,10 @@ impl Filler {
                     column,
                     is_encoded,
                 } => {
-                    let rows = &values.feeds[*feed];
-                    let row = rows.row(values.seed, values.row, *feed);
-                    append(rows.value(row, *column), *is_encoded, out);
+                    if let Some(rows) = values.feeds.get(*feed) {
+                        let row = rows.row(values.seed, values.row, *feed);
+                        append(rows.value(row, *column), *is_encoded, out);
+                    }
                 }
                 Step::Captured { name, is_encoded } => {
                     if let Some(value) = values.captured.get(*name) {
@@ -195,7 +202,10 @@ fn step(fill: &Fill, is_encoded: bool, place: u32) -> Step {
             place,
             law: Zipf::new(keys, exponent),
         },
-        Fill::Hex { digits } => Step::Hex { place, digits },
+        Fill::Hex { digits } => Step::Hex {
+            place,
+            digits: digits.min(DIGITS_MAX),
+        },
     }
 }
 

@@ -78,7 +78,10 @@ type Encode = fn(&mut Vec<u8>, &[u8], &[u8]);
 enum Field {
     /// One or more that have no places.
     Encoded(Vec<u8>),
-    Filled { name: Vec<u8>, value: Filler },
+    Filled {
+        name: Vec<u8>,
+        value: Filler,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -123,13 +126,19 @@ impl RequestFiller {
             HttpVersion::Http1 => text_head(&request.method, path, values, &body),
             HttpVersion::Http2 => {
                 let head = pseudo_fields(&request.method, scheme, path, &values);
-                Head::Fields(encoded(Vec::new(), head, values, &body, hpack::encode), hpack::encode)
+                Head::Fields(
+                    encoded(Vec::new(), head, values, &body, hpack::encode),
+                    hpack::encode,
+                )
             }
             HttpVersion::Http3 => {
                 let mut prefix = Vec::new();
                 qpack::begin(&mut prefix);
                 let head = pseudo_fields(&request.method, scheme, path, &values);
-                Head::Fields(encoded(prefix, head, values, &body, qpack::encode), qpack::encode)
+                Head::Fields(
+                    encoded(prefix, head, values, &body, qpack::encode),
+                    qpack::encode,
+                )
             }
         };
         Self {
@@ -170,7 +179,10 @@ impl RequestFiller {
                 for field in fields {
                     match field {
                         Field::Encoded(bytes) => out.bytes.extend_from_slice(bytes),
-                        Field::Filled { name, value: filler } => {
+                        Field::Filled {
+                            name,
+                            value: filler,
+                        } => {
                             value.clear();
                             filler.append(values, value);
                             encode(&mut out.bytes, name, value);
@@ -224,7 +236,9 @@ fn pseudo_fields(
         filler.push_text(text.as_bytes());
         filler
     };
-    let host = values.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+    let host = values
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("host"));
     let mut fields = vec![
         (b":method".to_vec(), fixed(method)),
         (b":scheme".to_vec(), fixed(scheme)),

@@ -115,7 +115,10 @@ mod tests {
     fn a_uuid_says_its_version_and_variant() {
         let of = |high, low| text(|out| uuid(high, low, out));
         assert_eq!(of(0, 0), "00000000-0000-4000-8000-000000000000");
-        assert_eq!(of(u64::MAX, u64::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(
+            of(u64::MAX, u64::MAX),
+            "ffffffff-ffff-4fff-bfff-ffffffffffff"
+        );
         assert_eq!(
             of(0x0123_4567_89ab_cdef, 0x0123_4567_89ab_cdef),
             "01234567-89ab-4def-8123-456789abcdef"

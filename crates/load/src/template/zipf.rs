@@ -5,6 +5,7 @@
 //! the inverse of H, and rounded to the key; the bit by which the integral over a key exceeds its
 //! weight is rejected.
 
+use super::EXPONENT_MAX;
 use super::draw::Stream;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,11 +20,11 @@ pub(super) struct Zipf {
 }
 
 impl Zipf {
-    /// Of at least one key, with an exponent of at least 0.
+    /// Of at least one key, with an exponent from 0 to [`EXPONENT_MAX`].
     pub(super) fn new(keys: u64, exponent: f64) -> Self {
         let mut law = Self {
-            keys: keys as f64,
-            exponent,
+            keys: keys.max(1) as f64,
+            exponent: exponent.max(0.0).min(EXPONENT_MAX),
             first: 0.0,
             last: 0.0,
             sure: 0.0,
@@ -119,7 +120,13 @@ mod tests {
 
     #[test]
     fn keys_stay_within_their_number() {
-        for (keys, exponent) in [(1, 0.0), (1, 1.0), (1, 2.0), (u64::MAX, 0.0), (1 << 40, 20.0)] {
+        for (keys, exponent) in [
+            (1, 0.0),
+            (1, 1.0),
+            (1, 2.0),
+            (u64::MAX, 0.0),
+            (1 << 40, 20.0),
+        ] {
             let law = Zipf::new(keys, exponent);
             for number in 0..1_000 {
                 let key = law.key(&mut Draws::of(1, number).place(0));

@@ -146,7 +146,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.is_used_up = true;
         self.rule.stop();
         let feed = self.worker.pickers[self.target].numbered.as_ref();
-        let feed = feed.and_then(|numbered| numbered.used_up()).map(str::to_owned);
+        let feed = feed
+            .and_then(|numbered| numbered.used_up())
+            .map(str::to_owned);
         self.worker.recorders[self.recorder].used_up = feed;
         if !(K::HAS_MESSAGES && self.has_users_left()) {
             self.end_offer(at);
@@ -156,7 +158,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// Fills in requests that are due later, while nothing else is to be done.
     #[inline]
     pub(super) fn render_ahead(&mut self) {
-        if P::OPEN && let Some(numbered) = &mut self.worker.pickers[self.target].numbered {
+        if P::OPEN
+            && let Some(numbered) = &mut self.worker.pickers[self.target].numbered
+        {
             let clock = &self.worker.clock;
             while numbered.render_ahead() && clock.now_ns() + WORK_NS < self.pacer.next_ns() {}
         }
@@ -247,10 +251,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         worker.next_preamble(self.target);
         let request = &worker.job.targets[self.target].requests[request];
         let rendered = &worker.conns[number].rendered;
-        worker.preamble.extend_from_slice(match rendered.is_empty() {
-            true => &request.bytes,
-            false => &rendered.bytes,
-        });
+        worker
+            .preamble
+            .extend_from_slice(match rendered.is_empty() {
+                true => &request.bytes,
+                false => &rendered.bytes,
+            });
         worker.io.send_copy(id, &worker.preamble);
     }
 }

@@ -5,6 +5,7 @@
 mod bodies;
 mod connections;
 mod corpus;
+mod filled;
 mod heads;
 mod loads;
 mod memory;
@@ -14,6 +15,5 @@ mod refusals;
 mod shares;
 mod support;
 mod truth;
-mod users;
 
 use protocols::{http2, http3};

@@ -1,6 +1,6 @@
 //! One load as JSON.
 
-use readings::{LastingReading, Pacing, Quantiles};
+use readings::{LastingReading, Pacing, Quantiles, UsersReading};
 use serde_json::{Map, Value, json as object};
 
 use verdict::JudgedLoad;
@@ -30,6 +30,7 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
         "connects": reading.connects,
         "streams": reading.streams,
         "resent": reading.resent,
+        "used_up": reading.used_up,
         "pacing": reading.pacing,
         "latency_us": response,
         "latency_us_unresolved": unresolved(&response),
@@ -60,13 +61,7 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
             "congestion": quic.congestion,
         })),
         "lasting": reading.lasting.as_deref().map(lasting),
-        "users": reading.users.as_deref().map(|users| object!({
-            "arrived": users.arrived,
-            "rounds": users.rounds,
-            "given_up": users.given_up,
-            "under_way": users.under_way,
-            "round_us": users.round.quantiles(),
-        })),
+        "users": reading.users.as_deref().map(users),
         "tcp_congestion": reading.tcp_congestion,
         "first_byte_us": reading.first_byte.quantiles(),
         "transfer_us": reading.transfer.quantiles(),
@@ -82,6 +77,9 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
             "backlog_end": overload.backlog_end,
             "stage": overload.stage,
         })),
+    });
+    // The macro takes no more of them at once.
+    let more = object!({
         "pauses": reading.pauses,
         "client": reading.client,
         "hosts": reading.hosts,
@@ -96,10 +94,22 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
         "histogram": reading.response.to_base64(),
     });
     let mut document = extra;
-    if let Value::Object(own) = own {
-        document.extend(own);
+    for part in [own, more] {
+        if let Value::Object(part) = part {
+            document.extend(part);
+        }
     }
     Value::Object(document)
+}
+
+fn users(reading: &UsersReading) -> Value {
+    object!({
+        "arrived": reading.arrived,
+        "rounds": reading.rounds,
+        "given_up": reading.given_up,
+        "under_way": reading.under_way,
+        "round_us": reading.round.quantiles(),
+    })
 }
 
 fn lasting(reading: &LastingReading) -> Value {

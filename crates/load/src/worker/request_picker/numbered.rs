@@ -259,13 +259,17 @@ impl Numbered {
 
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 /// The first number without a row, and the feed that has none.
 fn end(filling: &Filling) -> (u64, Option<usize>) {
     let used = filling.used_feeds();
-    let once = used.iter().filter(|feed| filling.feeds[**feed].order == FeedOrder::Once);
+    let once = used
+        .iter()
+        .filter(|feed| filling.feeds[**feed].order == FeedOrder::Once);
     let ends = once.map(|feed| (filling.feeds[*feed].rows(), Some(*feed)));
     ends.min().unwrap_or((u64::MAX, None))
 }

@@ -15,6 +15,7 @@ use crate::job::{Segment, Stage, Wait};
 use crate::record::merge::merge;
 use sim::{MS, SimClock, SimIo};
 
+mod filled;
 mod flights;
 mod late;
 mod lines;
@@ -72,6 +73,8 @@ struct Done {
     ends: Vec<u64>,
     /// The times at which requests were sent, ns.
     sent: Vec<u64>,
+    /// The requests that were filled in.
+    texts: Vec<String>,
     messages: Receiver<Message>,
     end: u64,
 }
@@ -93,7 +96,7 @@ fn run_thread(job: &Job, thread: usize, change: impl FnOnce(&mut SimIo)) -> Done
     let clock = SimClock::default();
     let mut io = SimIo::new(&clock, 300_000);
     change(&mut io);
-    let sent = io.sent.clone();
+    let (sent, texts) = (io.sent.clone(), io.texts.clone());
     let stop = io.stop_at.as_ref().map(|(_, stop)| stop.clone());
     let (sender, messages) = mpsc::channel();
     let mut worker =
@@ -113,6 +116,7 @@ fn run_thread(job: &Job, thread: usize, change: impl FnOnce(&mut SimIo)) -> Done
         reading: merge(recorders, Default::default(), connections, None, "sim", &[]).unwrap(),
         ends,
         sent: sent.borrow().iter().map(|(at, _)| *at).collect(),
+        texts: texts.borrow().clone(),
         messages,
         end: clock.now_ns(),
     }

@@ -85,6 +85,8 @@ pub(super) struct SimIo {
     number: u64,
     /// Times at which requests were sent, and their connections.
     pub(super) sent: Rc<std::cell::RefCell<Vec<(u64, usize)>>>,
+    /// The bytes of requests that were filled in.
+    pub(super) texts: Rc<std::cell::RefCell<Vec<String>>>,
     /// When each connection had its last request.
     used: HashMap<ConnId, u64>,
     /// Generations of the open connections, by slot.
@@ -234,8 +236,10 @@ impl Io for SimIo {
     fn send_ordered(&mut self, _: ConnId, _: PayloadId) {
         unreachable!("a load does not ask for this")
     }
-    fn send_copy(&mut self, _: ConnId, _: &[u8]) {
-        unreachable!("a load does not ask for this")
+    fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        self.texts.borrow_mut().push(text);
+        self.send(conn, PayloadId::new(0));
     }
     fn forward(&mut self, _: ConnId, _: Buf) {
         unreachable!("a load does not ask for this")

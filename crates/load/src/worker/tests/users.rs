@@ -224,7 +224,7 @@ fn a_step_that_fails_ends_the_round() {
         Segment::open(100.0, Stop::Requests(25)),
         Segment::closed(Stop::Requests(25)),
     ] {
-        let (done, asked) = visited(sessions(1, steps.clone(), segment), answers.clone());
+        let (done, asked) = visited(sessions(1, steps.clone(), segment), answers);
         // Three requests of one user, two of the next: five times.
         let expected = ["/0", "/1", "/2", "/0", "/1"];
         let expected: Vec<&str> = expected.into_iter().cycle().take(25).collect();

@@ -35,7 +35,7 @@ pub fn origin_with(http3: bool, io: IoKind) -> (Origin, ClientSettings) {
     (origin.unwrap(), client)
 }
 
-fn over_h3(address: SocketAddr, path: &str, client: &ClientSettings, streams: u32) -> Target {
+pub fn over_h3(address: SocketAddr, path: &str, client: &ClientSettings, streams: u32) -> Target {
     Target {
         tls: Some(client.clone()),
         http3: Some(Http3::new(streams)),
