@@ -120,7 +120,8 @@ pub(crate) fn describe_connect_error(error: &io::Error) -> String {
 
 /// Fetches each request of a job a few times where its rules depend on what the target answers, and
 /// fills these rules in: the status, and the body or `Any`. [`run`](crate::run()) does it for jobs
-/// that are not prepared. What may last without end has no reference. Returns the requests whose bodies differ and are allowed to.
+/// that are not prepared. What may last without end has no reference, nor have requests whose answers are
+/// looked into. Returns the requests whose bodies differ and are allowed to.
 ///
 /// If `stop` is set, the thread that waits for an answer is abandoned; its time limit ends it.
 ///
@@ -131,6 +132,16 @@ pub fn prepare(job: &mut Job, stop: &AtomicBool) -> Result<Vec<Varying>, Prepare
     let timeout = job.timeout;
     let mut varying = Vec::new();
     for (number, target) in job.targets.iter_mut().enumerate() {
+        let has_users = matches!(target.traffic, Traffic::Users(_));
+        if has_users {
+            // A step out of its session, such as a login, would not be answered as in one.
+            for request in &mut target.requests {
+                if matches!(request.expect.body, BodyRule::Same | BodyRule::Auto) {
+                    request.expect.body = BodyRule::Any;
+                }
+            }
+            continue;
+        }
         if target.traffic.may_last() {
             // What lasts has no body to compare with, and may have no end to wait for.
             for request in &mut target.requests {

@@ -35,11 +35,12 @@ pub use journal::{
 };
 pub use load::{
     AcceptQueue, Answered, Batch, ClientPauses, ClientReading, ConnectionsRow, ErrorCounts,
-    EventFormat, ExchangeEnd, FIRST_ANSWER, Fairness, HostReading, IdleClosed, IdleEnd, IdleHeld,
-    IdleReading, IdleStage, LATE_S, LagBase, LastingReading, LoadReading, LoadRow, NO_PORT,
-    Negotiated, Offered, Pacing, Pause, Peaks, QuicCongestion, QuicReading, RATE_MAX_PER_S,
-    RequestReading, START_LATE_US, ServerState, Silence, Slice, StageReading, StatusCount,
-    ThreadReading, TlsReading, TrafficKind, Wrong, WrongKind, count_end, is_same_congestion,
+    EventFormat, ExchangeEnd, FIRST_ANSWER, Fairness, GivenUp, HostReading, IdleClosed, IdleEnd,
+    IdleHeld, IdleReading, IdleStage, LATE_S, LagBase, LastingReading, LoadReading, LoadRow,
+    NO_PORT, Negotiated, Offered, Pacing, Pause, Peaks, QuicCongestion, QuicReading,
+    RATE_MAX_PER_S, RequestReading, START_LATE_US, ServerState, Silence, Slice, StageReading,
+    StatusCount, ThreadReading, TlsReading, TrafficKind, UsersReading, Wrong, WrongKind, count_end,
+    is_same_congestion,
 };
 pub use machine::{
     Access, BottleneckReading, BottleneckSample, CPU_TICK_S, Change, ContainerSource, CpuSample,

@@ -5,6 +5,7 @@ use net::http::HttpError;
 use readings::{HttpVersion, Wrong};
 
 use super::events::Events;
+use super::visit::{User, Visit};
 use super::{Ending, Kind, Note, Times};
 use crate::http::Http;
 use crate::http::grpc::Call;
@@ -17,6 +18,7 @@ pub(crate) enum Lasting {
     Answer(Http),
     Events(Box<Events>),
     Grpc(Box<Call>),
+    Visit(Box<Visit>),
 }
 
 /// Calls a method of the exchange, whatever its kind.
@@ -26,6 +28,7 @@ macro_rules! each {
             Lasting::Answer($exchange) => $call,
             Lasting::Events($exchange) => $call,
             Lasting::Grpc($exchange) => $call,
+            Lasting::Visit($exchange) => $call,
         }
     };
 }
@@ -39,6 +42,7 @@ impl Kind for Lasting {
         match &target.traffic {
             Traffic::Events(_) => Lasting::Events(Box::new(Events::new(target))),
             Traffic::Grpc(_) => Lasting::Grpc(Box::new(Call::new(target))),
+            Traffic::Users(_) => Lasting::Visit(Box::new(Visit::new(target))),
             Traffic::Answers | Traffic::WebSocket(_) => Lasting::Answer(Http::new(target)),
         }
     }
@@ -49,6 +53,10 @@ impl Kind for Lasting {
 
     fn is_repeatable(request: &Request) -> bool {
         Http::is_repeatable(request)
+    }
+
+    fn prepare(&mut self, target: &Target, number: usize) {
+        each!(self, one => one.prepare(target, number));
     }
 
     fn begin(&mut self, request: &Request) {
@@ -105,6 +113,14 @@ impl Kind for Lasting {
 
     fn over(&mut self, times: Times, is_complete: bool, note: impl FnMut(Note)) {
         each!(self, one => one.over(times, is_complete, note));
+    }
+
+    fn complete(&mut self, target: &Target, number: usize, now: u64) {
+        each!(self, one => one.complete(target, number, now));
+    }
+
+    fn user(&mut self) -> Option<&mut User> {
+        each!(self, one => one.user())
     }
 
     fn ending(&self) -> Option<Ending> {

@@ -17,8 +17,10 @@ mod events;
 mod lasting;
 pub(crate) mod sequence;
 pub(crate) mod stamp;
+pub(crate) mod visit;
 
 pub(crate) use lasting::Lasting;
+pub(crate) use visit::User;
 
 /// The times of an exchange and of bytes of it, ns of the worker's clock.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +108,9 @@ pub(crate) trait Kind: Sized {
     /// Whether a request can be sent again without knowing whether the server has processed it.
     fn is_repeatable(request: &Request) -> bool;
 
+    /// The place's next exchange is the target's request with this number; it begins next.
+    fn prepare(&mut self, _: &Target, _number: usize) {}
+
     /// The place's next exchange begins.
     fn begin(&mut self, request: &Request);
 
@@ -164,6 +169,15 @@ pub(crate) trait Kind: Sized {
 
     /// It is over: complete, otherwise failed or cut. Reports what has not been reported yet.
     fn over(&mut self, _: Times, _is_complete: bool, _: impl FnMut(Note)) {}
+
+    /// It is complete, with the answer to the target's request with this number: what is to be kept of
+    /// it is taken.
+    fn complete(&mut self, _: &Target, _number: usize, _now: u64) {}
+
+    /// The place's user, where exchanges are the steps of sessions.
+    fn user(&mut self) -> Option<&mut User> {
+        None
+    }
 
     /// How a complete exchange ended, if that is counted; asked once it is over.
     fn ending(&self) -> Option<Ending> {

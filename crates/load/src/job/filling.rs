@@ -200,6 +200,7 @@ impl Target {
             Traffic::Answers | Traffic::Events(_) => true,
             Traffic::WebSocket(_) => !has_places && filling.log.is_none(),
             Traffic::Grpc(_) => !has_places,
+            Traffic::Users(ref users) => !users.in_rounds || filling.log.is_none(),
         };
         if !can {
             return Err(JobError::NotFilled);

@@ -10,6 +10,7 @@ use super::expect::{BodyChecks, BodyRule, Expect, StatusRule};
 use super::filling::Filling;
 use super::log::Log;
 use super::target::{Choice, Request, Target};
+use super::traffic::{Step, Traffic, Users};
 use super::{Segment, Stop};
 use crate::template::Values;
 use crate::template::feed::FeedRows;
@@ -33,15 +34,19 @@ impl Target {
         let requests = requests.collect();
         let has_places =
             |one: &RequestTemplate| one.templates().any(|one| one.as_fixed().is_none());
-        let templates = all.into_iter().map(|one| Some(one).filter(has_places));
+        // With cookies any request may differ from the one before.
+        let keeps_cookies = set.users.is_some_and(|users| users.keeps_cookies);
+        let is_filled = |one: &RequestTemplate| keeps_cookies || has_places(one);
+        let templates = all.into_iter().map(|one| Some(one).filter(is_filled));
         let filling = Filling {
             templates: templates.collect(),
             feeds,
             log: set.replay.as_ref().map(Log::of),
-            captured: 0,
+            captured: set.users.map_or(0, |_| set.captured.len()),
         };
         let is_needed = filling.log.is_some() || filling.templates.iter().any(Option::is_some);
         Self {
+            traffic: Users::of(set).map_or(self.traffic, Traffic::Users),
             requests,
             choice: match set.in_order {
                 true => Choice::InOrder,
@@ -60,6 +65,33 @@ impl Segment {
         let length = Duration::from_nanos(last + 1);
         let rate_per_s = replay.due_ns.len() as f64 / length.as_secs_f64();
         Self::open(rate_per_s, Stop::After(length))
+    }
+}
+
+impl Users {
+    /// The sessions of a set, or the checks that need its whole answers; `None` if it has neither.
+    fn of(set: &RequestSet) -> Option<Self> {
+        let looks = |step: &Step| !step.json.is_empty() || !step.fields.is_empty();
+        let steps: Vec<Step> = set.requests.iter().map(Step::of).collect();
+        let is_needed = set.users.is_some() || steps.iter().any(looks);
+        is_needed.then(|| Self {
+            steps,
+            in_rounds: set.users.is_some(),
+            keeps_cookies: set.users.is_some_and(|users| users.keeps_cookies),
+            captured: set.captured.clone(),
+        })
+    }
+}
+
+impl Step {
+    fn of(spec: &RequestSpec) -> Self {
+        Self {
+            pause: spec.pause,
+            is_once: spec.is_once,
+            captures: spec.captures.clone(),
+            json: spec.expect.json.clone(),
+            fields: spec.expect.fields.clone(),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 pub(crate) use readings::EventFormat;
 use readings::TrafficKind;
+use readings::requests::Capture;
 use serde::{Deserialize, Serialize};
 
 use super::serde_as;
@@ -22,13 +23,16 @@ pub enum Traffic {
     WebSocket(WebSocket),
     /// gRPC calls, over HTTP/2.
     Grpc(Grpc),
+    /// Requests with one answer each that is looked into; in rounds they are the steps of users'
+    /// sessions.
+    Users(Users),
 }
 
 impl Traffic {
     /// Its kind.
     pub fn kind(&self) -> TrafficKind {
         match self {
-            Traffic::Answers => TrafficKind::Answers,
+            Traffic::Answers | Traffic::Users(_) => TrafficKind::Answers,
             Traffic::Events(_) => TrafficKind::Events,
             Traffic::WebSocket(_) => TrafficKind::WebSocket,
             Traffic::Grpc(_) => TrafficKind::Grpc,
@@ -43,16 +47,24 @@ impl Traffic {
         }
     }
 
+    /// The users, where requests are the steps of their sessions.
+    pub(crate) fn users(&self) -> Option<&Users> {
+        match self {
+            Traffic::Users(users) if users.in_rounds => Some(users),
+            _ => None,
+        }
+    }
+
     /// Whether an answer may have no end.
     pub(crate) fn may_last(&self) -> bool {
         match self {
-            Traffic::Answers => false,
+            Traffic::Answers | Traffic::Users(_) => false,
             Traffic::Events(_) | Traffic::WebSocket(_) => true,
             Traffic::Grpc(grpc) => matches!(grpc.call, CallKind::ServerStream | CallKind::Both),
         }
     }
 
-    /// Whether requests have one answer each.
+    /// Whether requests have one answer each, and nothing else is done with it.
     pub fn is_answers(&self) -> bool {
         matches!(self, Traffic::Answers)
     }
@@ -123,4 +135,51 @@ pub struct Grpc {
     /// `grpc-timeout`; calls that are not over by then fail.
     #[serde(with = "serde_as::option_ns")]
     pub deadline: Option<Duration>,
+}
+
+/// Users, each of whom has a place, which is a connection or a stream of one, while its session lasts.
+///
+/// A user of an open loop is due at a time, makes one round of the requests in order, and leaves. In a
+/// closed loop a round is that of a new user, and there is always the next; if some steps are made
+/// once, the user stays round after round. A user of whom a step failed leaves in both.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Users {
+    /// What each of the target's requests is as a step.
+    pub steps: Vec<Step>,
+    /// Whether requests are made in rounds. Otherwise there are no sessions: requests are chosen as
+    /// always, and only their answers are looked into.
+    pub in_rounds: bool,
+    /// Whether users keep cookies.
+    pub keeps_cookies: bool,
+    /// Names of what is captured.
+    pub captured: Vec<String>,
+}
+
+/// A request as a step of a session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The user's pause before it; before the first step it lies between two rounds of a closed loop.
+    #[serde(rename = "pause_ns", with = "serde_as::ns")]
+    pub pause: Duration,
+    /// Whether only the first round of a user has it.
+    pub is_once: bool,
+    /// What the user keeps of its answer, for later requests.
+    pub captures: Vec<Capture>,
+    /// Values in its answer's body, which is JSON: pointer (RFC 6901) and value.
+    pub json: Vec<(String, serde_json::Value)>,
+    /// Header fields of its answer: name in lower case, and value.
+    pub fields: Vec<(String, String)>,
+}
+
+impl Users {
+    /// The step that follows one in its round, or that begins it.
+    pub(crate) fn next(&self, after: Option<usize>, is_first_round: bool) -> Option<usize> {
+        let from = after.map_or(0, |step| step + 1);
+        (from..self.steps.len()).find(|step| is_first_round || !self.steps[*step].is_once)
+    }
+
+    /// Whether users stay round after round of a closed loop.
+    pub(crate) fn stay(&self) -> bool {
+        self.steps.iter().any(|step| step.is_once)
+    }
 }

@@ -34,6 +34,13 @@ pub enum JobError {
     /// A kind of call that the load cannot make.
     #[error("calls with bidirectional streams are not supported")]
     BothStreams,
+    /// Sessions whose steps are not the target's requests, capture what has no name, leave nothing for a
+    /// user's second round, or have no place for cookies.
+    #[error(
+        "a session needs a step for each request, a name for each value that it captures, at least \
+         one step that is not only in a user's first round, and with cookies templates of all requests"
+    )]
+    Steps,
     /// A segment on a target that does not exist.
     #[error("segment {segment} is on target {target}, but there are {targets} targets")]
     Target {
@@ -144,6 +151,24 @@ impl Segment {
 }
 
 impl Target {
+    fn validate_users(&self) -> Result<(), JobError> {
+        let Traffic::Users(users) = &self.traffic else {
+            return Ok(());
+        };
+        let captures = users.steps.iter().flat_map(|step| &step.captures);
+        let are_named = captures
+            .into_iter()
+            .all(|one| one.name < users.captured.len());
+        let is_complete = users.steps.len() == self.requests.len();
+        let goes_on = users.next(None, false).is_some();
+        let has_template = |number| self.template(number).is_some();
+        let has_cookies = !users.keeps_cookies || (0..self.requests.len()).all(has_template);
+        match are_named && is_complete && goes_on && has_cookies {
+            true => Ok(()),
+            false => Err(JobError::Steps),
+        }
+    }
+
     fn validate_calls(&self) -> Result<(), JobError> {
         let Traffic::Grpc(grpc) = &self.traffic else {
             return Ok(());
@@ -191,6 +216,7 @@ impl Job {
                 return Err(JobError::NotHttp);
             }
             target.validate_calls()?;
+            target.validate_users()?;
             let is_get = |one: &Request| is_http(one) && one.bytes.starts_with(b"GET ");
             if matches!(target.traffic, Traffic::WebSocket(_))
                 && (target.streams().is_some() || !target.requests.iter().all(is_get))

@@ -93,6 +93,7 @@ pub(crate) fn merge(
             (Some(connections), _) => Some(Box::new(connections.reading)),
             (None, messages) => messages.map(|messages| Box::new(messages.reading())),
         },
+        users: sum.users,
         idle: None,
     })
 }

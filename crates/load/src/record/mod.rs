@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use net::Handshake;
 use readings::{
     ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, QuicReading, RequestReading, Slice,
-    StageReading, TlsReading, TrafficKind, Wrong,
+    StageReading, TlsReading, TrafficKind, UsersReading, Wrong,
 };
 
 use crate::job::Stage;
@@ -102,6 +102,8 @@ pub(crate) struct Recorder {
     pub(crate) messages: Option<Box<Messages>>,
     /// Of a target whose connections last.
     pub(crate) connections: Option<Box<Connections>>,
+    /// Of a target whose requests are the steps of sessions.
+    pub(crate) users: Option<Box<UsersReading>>,
     /// Of an open loop.
     pub(crate) open_loop: Option<Box<OpenRecorder>>,
     /// Of a target with TLS.
@@ -146,9 +148,49 @@ impl Recorder {
         if self.connections.is_none() && target.traffic.kind() == TrafficKind::WebSocket {
             self.connections = Some(Box::new(Connections::of(target.traffic.kind())));
         }
+        if target.traffic.users().is_some() && self.users.is_none() {
+            let names = target.requests.iter().map(|request| request.name.as_str());
+            self.users = Some(Box::new(UsersReading::of_steps(names)));
+        }
         if target.requests.len() > 1 && self.per_request.is_empty() {
             self.prepare_requests(target);
         }
+    }
+
+    /// Allocates what the requests need; those of the same name are counted together.
+    fn prepare_requests(&mut self, target: &Target) {
+        let mut known = HashMap::new();
+        let mut names = Vec::new();
+        let name_of = target.requests.iter().map(|request| {
+            *known.entry(request.name.as_str()).or_insert_with(|| {
+                names.push(request.name.clone());
+                names.len() as u32 - 1
+            })
+        });
+        let name_of: Vec<u32> = name_of.collect();
+        let count = names.len();
+        if count > 1 {
+            let stats = |name| RequestStats {
+                name,
+                requests: 0,
+                errors: 0,
+                response: (count <= HISTOGRAMS_MAX).then(Box::default),
+            };
+            self.per_request = names.into_iter().map(stats).collect();
+        }
+        if count < target.requests.len() {
+            self.name_of = name_of;
+        }
+    }
+
+    /// The counts of the name of a request.
+    #[inline]
+    pub(crate) fn of_request(&mut self, request: u32) -> Option<&mut RequestStats> {
+        let name = match self.name_of.get(request as usize) {
+            Some(name) => *name,
+            None => request,
+        };
+        self.per_request.get_mut(name as usize)
     }
 
     /// Allocates what the requests need; those of the same name are counted together.
@@ -296,6 +338,9 @@ impl Recorder {
         }
         if let (Some(sum), Some(part)) = (&mut self.connections, &part.connections) {
             sum.merge(part);
+        }
+        if let (Some(sum), Some(part)) = (&mut self.users, &part.users) {
+            sum.add(part);
         }
         if let (Some(sum), Some(part)) = (&mut self.open_loop, &part.open_loop) {
             sum.merge(part);

@@ -98,8 +98,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
 
     /// A due request for which no connection was free in time.
     pub(super) fn never_sent(&mut self, due: u64) {
-        let request = self.worker.pickers[self.target].skip() as u32;
-        self.count_error(due, Some(request), |errors| &mut errors.timeout);
+        let of_user = K::HAS_MESSAGES.then(|| self.never_served(due)).flatten();
+        let request = of_user.unwrap_or_else(|| self.worker.pickers[self.target].skip());
+        self.count_error(due, Some(request as u32), |errors| &mut errors.timeout);
     }
 
     /// The same of connections' own messages, which were due before a time.
@@ -122,6 +123,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let request = conn.request;
         self.worker.recorders[self.recorder].keep_sample(failure.wrong);
         self.count_error(at, Some(request), failure.count);
+        if K::HAS_MESSAGES {
+            self.step_over(number, now, false);
+        }
         self.last_done = now;
         self.worker.close(number);
     }

@@ -15,7 +15,6 @@ mod late;
 mod multiplexed;
 mod on_event;
 mod open_loop;
-mod reconnect;
 mod request_picker;
 mod requests;
 mod segment;
@@ -27,6 +26,7 @@ use crate::barrier::Barrier;
 use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
 use crate::http::ws::Said;
+use crate::job::traffic::Traffic;
 use crate::job::{Job, Stop, Wait};
 use crate::ns;
 use crate::pacing::clock::Clock;
@@ -36,6 +36,7 @@ use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::progress::{LoadError, Message, Progress};
 use crate::record::Recorder;
 use crate::record::messages::Messages;
+use lasting::users::Sessions;
 use late::LateSegment;
 use multiplexed::{LINK, Link, QuicLinks, StreamEnd};
 use request_picker::RequestPicker;
@@ -92,6 +93,8 @@ pub(crate) struct Worker<I: Io, C: Clock, K: Kind> {
     handshakes: u64,
     /// With HTTP/3.
     quic: Option<Box<QuicLinks>>,
+    /// Of the users of each target.
+    sessions: Vec<Sessions>,
     /// One per reading, and a last one for warm-ups.
     recorders: Vec<Recorder>,
     /// Segments that have ended with open requests, at most one for each target.
@@ -157,12 +160,14 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
                 recorders[reading].target = segment.target;
                 recorders[reading].polls =
                     job.wait == Wait::Spin && matches!(segment.pacing, Pacing::Open { .. });
+                let traffic = &job.targets[segment.target].traffic;
                 recorders[reading].prepare(&job.targets[segment.target], &segment.stages);
                 if job.rows.is_some() {
                     recorders[reading].gaps.prepare();
                 }
-                if K::HAS_MESSAGES {
-                    let traffic = job.targets[segment.target].traffic.kind();
+                let has_messages = !matches!(traffic, Traffic::Users(_));
+                if K::HAS_MESSAGES && has_messages {
+                    let traffic = traffic.kind();
                     recorders[reading].messages = Some(Box::new(Messages::new(traffic)));
                 }
             }
@@ -185,6 +190,9 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
             heard: Vec::new(),
             handshakes: 0,
             quic: None,
+            sessions: (0..job.targets.len())
+                .map(|target| Sessions::new(&job, target, thread))
+                .collect(),
             recorders,
             late: Vec::new(),
             job,

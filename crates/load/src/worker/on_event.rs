@@ -173,6 +173,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             recorder.row.row.bytes_read += conn.bytes;
         }
         self.last_done = now;
+        let is_good = wrong.is_none();
         match wrong {
             None => {
                 recorder.requests_all += 1;
@@ -209,6 +210,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 self.count_wrong(wrong, counted_at, request);
             }
         }
+        if K::HAS_MESSAGES {
+            self.step_over(number, now, is_good);
+        }
         let worker = &mut *self.worker;
         let conn = &mut worker.conns[number];
         conn.completed = now;
@@ -238,6 +242,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// A connection's request is over: on to the next.
     pub(super) fn free(&mut self, number: usize, now: u64) {
         self.busy = self.busy.saturating_sub(1);
+        if K::HAS_MESSAGES && self.goes_on(number, now) {
+            return;
+        }
         if P::OPEN {
             self.serve(number);
         } else {

@@ -32,15 +32,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             // The ramp-up is not counted.
             if due >= self.window.from {
                 self.rule.count(0);
-                // The delay of this loop. Waiting for a free connection is the servers' doing, and
-                // is part of the response time.
-                let late = self.now.saturating_sub(due);
-                let recorder = &mut self.worker.recorders[self.recorder];
-                recorder.schedule_lag.record_ns(late);
-                recorder.row.row.due += 1;
-                self.count_due(due);
-                if let Some(stage) = self.stage(due) {
-                    self.worker.recorders[self.recorder].stages[stage].due += 1;
+                self.count_offered(due);
+                if K::HAS_MESSAGES {
+                    self.count_arrival(due);
                 }
             }
             if K::HAS_MESSAGES
@@ -54,6 +48,20 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             self.serve_backlog();
         }
         Ok(issued)
+    }
+
+    /// Counts a request that is due in the window, with the delay of this loop. Waiting for a free
+    /// connection is the servers' doing, and is part of the response time.
+    #[inline]
+    pub(super) fn count_offered(&mut self, due: u64) {
+        let late = self.now.saturating_sub(due);
+        let recorder = &mut self.worker.recorders[self.recorder];
+        recorder.schedule_lag.record_ns(late);
+        recorder.row.row.due += 1;
+        self.count_due(due);
+        if let Some(stage) = self.stage(due) {
+            self.worker.recorders[self.recorder].stages[stage].due += 1;
+        }
     }
 
     /// Gives due requests to free connections.
@@ -112,8 +120,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if now >= self.window.end || !self.rule.is_open_for(number) {
             return;
         }
-        if !self.worker.pickers[self.target].claim() {
-            return self.use_up(now);
+        if !self.claim(number) {
+            // Other users go on.
+            if !(K::HAS_MESSAGES && self.has_users_left()) {
+                self.use_up(now);
+            }
+            return;
         }
         // The ramp-up is not counted.
         if now >= self.window.from {
@@ -122,8 +134,13 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         self.start(number, now, now);
     }
 
+    /// Whether a place may send its next request: its user has a row, or there is one.
+    pub(super) fn claim(&mut self, number: usize) -> bool {
+        K::HAS_MESSAGES && self.has_user(number) || self.worker.pickers[self.target].claim()
+    }
+
     /// The rows of a feed are used up: nothing is due from this time on, and the segment ends with the
-    /// last answer.
+    /// last answer; users who have a place make their rounds.
     #[cold]
     fn use_up(&mut self, at: u64) {
         self.is_used_up = true;
@@ -133,7 +150,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             .and_then(|numbered| numbered.used_up())
             .map(str::to_owned);
         self.worker.recorders[self.recorder].used_up = feed;
-        self.end_offer(at);
+        if !(K::HAS_MESSAGES && self.has_users_left()) {
+            self.end_offer(at);
+        }
     }
 
     /// Fills in requests that are due later, while nothing else is to be done.
@@ -151,22 +170,30 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     pub(super) fn start(&mut self, number: usize, mut intended: u64, mut now: u64) {
         self.worked(WORK_NS);
         self.has_sent = true;
+        let step = match K::HAS_MESSAGES {
+            true => self.next_step(number, intended),
+            false => None,
+        };
         let worker = &mut *self.worker;
         let picker = &mut worker.pickers[self.target];
-        let request = match &mut picker.numbered {
-            None => picker.next(),
-            Some(numbered) => {
-                let request = numbered.next(&mut worker.conns[number].rendered);
-                // Filling in is not part of the latency.
-                now = worker.clock.now_ns();
-                if !P::OPEN {
-                    intended = now;
-                }
-                request
-            }
+        let request = match (step, &mut picker.numbered) {
+            (Some(step), _) => step,
+            (None, Some(numbered)) => numbered.next(&mut worker.conns[number].rendered),
+            (None, None) => picker.next(),
         };
+        if picker.numbered.is_some() {
+            // Filling in is not part of the latency.
+            now = worker.clock.now_ns();
+            if !P::OPEN {
+                intended = now;
+            }
+        }
+        let target = &worker.job.targets[self.target];
+        if K::HAS_MESSAGES {
+            worker.conns[number].exchange.prepare(target, request);
+        }
         let conn = &mut worker.conns[number];
-        conn.begin(intended, &worker.job.targets[self.target].requests[request]);
+        conn.begin(intended, &target.requests[request]);
         conn.request = request as u32;
         self.busy += 1;
         if let Some(link) = conn.link {

@@ -7,6 +7,7 @@ use net::{Io, WireBytes};
 use readings::Answered;
 
 use super::backlog::{Backlog, Turns};
+use super::lasting::users::Pauses;
 use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
 use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
@@ -51,6 +52,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     pub(super) backlog: Backlog,
     /// Instead of the two, where connections have due messages of their own.
     pub(super) turns: Option<Box<Turns>>,
+    /// Users who wait for the time of their next request.
+    pub(super) pauses: Pauses,
     /// Requests without an answer yet.
     pub(super) busy: u64,
     /// Whether requests were sent since the last poll, which hands some of them to the kernel.
@@ -120,6 +123,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             idle: VecDeque::new(),
             backlog: Backlog::of_one_of(worker.job.threads),
             turns: worker.turns(segment.target).filter(|_| P::OPEN),
+            pauses: Pauses::default(),
             busy: 0,
             has_sent: false,
             is_used_up: false,
@@ -167,6 +171,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
         (self.scanned, self.ticked) = (self.now, self.now);
         self.presence = Presence::since(self.now);
         self.take_late();
+        if K::HAS_MESSAGES {
+            self.begin_users();
+        }
         // A segment without a reading opens connections, even if this thread woke after its short window.
         let opens_late = self.reading.is_none() && self.now >= self.window.end;
         for number in self.worker.conns_of[self.target].clone() {
@@ -182,7 +189,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             match P::OPEN {
                 true => self.is_free(number),
                 false if opens_late => {
-                    if self.worker.pickers[self.target].claim() {
+                    if self.claim(number) {
                         self.start(number, self.now, self.now);
                     }
                 }
@@ -215,9 +222,13 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             if K::HAS_MESSAGES && is_over && self.busy > 0 {
                 self.cut_open();
             }
+            if K::HAS_MESSAGES {
+                self.end_pauses();
+            }
             // Also after the window's end: what was due before it and is late must be sent.
             let issued = self.issue_due()?;
-            let is_exhausted = !self.rule.is_open() && self.waiting() == 0;
+            let pauses = K::HAS_MESSAGES && self.is_used_up && !self.pauses.is_empty();
+            let is_exhausted = !self.rule.is_open() && self.waiting() == 0 && !pauses;
             if self.busy == 0 && (is_over || is_exhausted) && !self.awaits_late() {
                 if stopped.is_some() {
                     self.worker.abandon_late();
@@ -279,6 +290,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             }
             if P::OPEN && self.rule.is_open() {
                 until = until.min(self.pacer.next_ns());
+            }
+            if K::HAS_MESSAGES {
+                until = until.min(self.pauses.next_ns());
             }
         }
         if let Some(at) = self.worker.next_quic_ns() {

@@ -75,6 +75,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             self.never_sent(due);
         }
         self.give_up_turns(u64::MAX);
+        if K::HAS_MESSAGES {
+            self.end_users();
+        }
         if self.window.end == u64::MAX {
             self.window.end = self.last_done.max(self.window.from + 1);
         } else if self.is_used_up {

@@ -121,6 +121,10 @@ impl LoadReading {
             (Some(idle), Some(other)) => idle.add(&other),
             (none, other) => *none = none.take().or(other),
         }
+        match (&mut self.users, part.users) {
+            (Some(users), Some(other)) => users.add(&other),
+            (none, other) => *none = none.take().or(other),
+        }
         match (&mut self.lasting, part.lasting) {
             (Some(lasting), Some(other)) => lasting.add(&other),
             (none, other) => *none = none.take().or(other),

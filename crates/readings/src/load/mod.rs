@@ -11,6 +11,7 @@ mod open_loop;
 mod quic;
 mod slices;
 mod tls;
+mod users;
 mod wrong;
 
 pub use accept_queue::AcceptQueue;
@@ -25,6 +26,7 @@ pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
 pub use slices::{Answered, LATE_S, LoadRow, Silence, Slice};
 pub use tls::{Negotiated, TlsReading};
+pub use users::{GivenUp, UsersReading};
 pub use wrong::{FIRST_ANSWER, NO_PORT, Wrong, WrongKind};
 
 use serde::{Deserialize, Serialize};
@@ -155,6 +157,9 @@ pub struct LoadReading {
     /// Of a load whose exchanges last: streams of events, WebSockets, gRPC calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<Box<LastingReading>>,
+    /// Of a load whose requests are the steps of users' sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<Box<UsersReading>>,
     /// Of a load beside which idle connections were held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleReading>,

@@ -1,6 +1,6 @@
 //! One load as JSON.
 
-use readings::{LastingReading, Pacing, Quantiles};
+use readings::{LastingReading, Pacing, Quantiles, UsersReading};
 use serde_json::{Map, Value, json as object};
 
 use verdict::JudgedLoad;
@@ -61,6 +61,7 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
             "congestion": quic.congestion,
         })),
         "lasting": reading.lasting.as_deref().map(lasting),
+        "users": reading.users.as_deref().map(users),
         "tcp_congestion": reading.tcp_congestion,
         "first_byte_us": reading.first_byte.quantiles(),
         "transfer_us": reading.transfer.quantiles(),
@@ -76,6 +77,9 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
             "backlog_end": overload.backlog_end,
             "stage": overload.stage,
         })),
+    });
+    // The macro takes no more of them at once.
+    let more = object!({
         "pauses": reading.pauses,
         "client": reading.client,
         "hosts": reading.hosts,
@@ -90,10 +94,22 @@ pub fn load_json(load: &JudgedLoad<'_>, extra: Map<String, Value>) -> Value {
         "histogram": reading.response.to_base64(),
     });
     let mut document = extra;
-    if let Value::Object(own) = own {
-        document.extend(own);
+    for part in [own, more] {
+        if let Value::Object(part) = part {
+            document.extend(part);
+        }
     }
     Value::Object(document)
+}
+
+fn users(reading: &UsersReading) -> Value {
+    object!({
+        "arrived": reading.arrived,
+        "rounds": reading.rounds,
+        "given_up": reading.given_up,
+        "under_way": reading.under_way,
+        "round_us": reading.round.quantiles(),
+    })
 }
 
 fn lasting(reading: &LastingReading) -> Value {

@@ -6,7 +6,7 @@ use readings::{LoadReading, Pacing, TrafficKind};
 use crate::section::columns::errors;
 use crate::text::load_parts as parts;
 use crate::text::visible::one_line;
-use crate::text::{connections, idle_streams, lasting, load_hosts};
+use crate::text::{connections, idle_streams, lasting, load_hosts, users};
 use readings::text::compact::{bytes, time};
 use verdict::JudgedLoad;
 use verdict::words::{flaws, full_queue, late_client, without_pauses};
@@ -41,6 +41,7 @@ pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> Strin
         bytes(reading.bytes_read as f64)
     ));
     out.push_str(&lasting::counts(reading));
+    out.push_str(&users::lines(reading));
     out.push_str(&failures(reading));
     out.push_str(&parts::tls(reading));
     out.push_str(&parts::quic(reading));
@@ -116,16 +117,19 @@ fn how(reading: &LoadReading) -> String {
         let streams = counted(streams as usize, &format!("HTTP/{version} stream"));
         connections.push_str(&format!(" of {streams}"));
     }
+    let arriving = match reading.users {
+        Some(_) => "users",
+        None => said(reading),
+    };
     let pacing = match reading.pacing {
         Pacing::Closed => "closed loop".to_owned(),
         Pacing::Open { rate_per_s } if reading.stages.is_empty() => {
-            format!("open loop at {} {}/s", rate(rate_per_s), said(reading))
+            format!("open loop at {} {arriving}/s", rate(rate_per_s))
         }
         Pacing::Open { rate_per_s } => format!(
-            "open loop in {} stages, {} {}/s on average",
+            "open loop in {} stages, {} {arriving}/s on average",
             reading.stages.len(),
-            rate(rate_per_s),
-            said(reading)
+            rate(rate_per_s)
         ),
     };
     let io = match reading.client.io.as_str() {
@@ -156,6 +160,7 @@ fn latencies(load: &JudgedLoad<'_>) -> String {
             rows.push(("Client's lag, to send", &reading.schedule_lag));
         }
     }
+    rows.extend(users::row(reading));
     rows.push(("Client's lag, to read", &reading.receive_lag));
     rows.push(("First byte", &reading.first_byte));
     rows.push(("Connect", &reading.connect));

@@ -12,4 +12,5 @@ pub(crate) mod load_parts;
 pub(crate) mod plot;
 pub(crate) mod run;
 pub(crate) mod section;
+mod users;
 pub(crate) mod visible;

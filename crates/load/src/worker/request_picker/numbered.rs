@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::job::filling::Filling;
 use crate::job::log::{Cursor, Log};
 use crate::job::target::{Choice, Target};
-use crate::template::Values;
+use crate::template::{Filler, Values};
 use crate::template::draw::Draws;
 use crate::template::request::{Rendered, RequestFiller, Scratch};
 
@@ -48,6 +48,8 @@ pub(in crate::worker) struct Numbered {
     log_at: Cursor,
     is_replaying: bool,
     scratch: Scratch,
+    /// Whether users follow from numbers: their requests are filled in when they are sent.
+    has_users: bool,
     /// A ring: those that are drawn begin at `first`.
     ahead: Vec<Drawn>,
     first: usize,
@@ -74,6 +76,7 @@ impl Numbered {
             log_at: Cursor::default(),
             is_replaying: false,
             scratch: Scratch::default(),
+            has_users: target.traffic.users().is_some(),
             ahead: (0..AHEAD).map(|_| Drawn::default()).collect(),
             first: 0,
             drawn: 0,
@@ -119,7 +122,7 @@ impl Numbered {
 
     /// Fills in the next request that is due later. Returns whether there may be more to fill in.
     pub(in crate::worker) fn render_ahead(&mut self) -> bool {
-        if self.drawn == AHEAD || self.number >= self.end.0 {
+        if self.has_users || self.drawn == AHEAD || self.number >= self.end.0 {
             return false;
         }
         let at = (self.first + self.drawn) % AHEAD;
@@ -207,22 +210,49 @@ impl Numbered {
     }
 
     fn render(&mut self, request: usize, number: u64, out: &mut Rendered) {
+        self.render_of(request, (number, number), &[], out);
+    }
+
+    /// Fills in a request of this number, with the rows of this other one, and with what was captured
+    /// of earlier answers.
+    pub(in crate::worker) fn render_of(
+        &mut self,
+        request: usize,
+        (number, row): (u64, u64),
+        captured: &[Vec<u8>],
+        out: &mut Rendered,
+    ) {
         let Some(filler) = &self.fillers[request] else {
             return out.clear();
         };
-        let now_ms = match filler.uses_now() {
-            true => now_ms(),
-            false => 0,
-        };
         let values = Values {
             number,
-            row: number,
+            row,
             seed: self.seed,
             feeds: &self.filling.feeds,
-            captured: &[],
-            now_ms,
+            captured,
+            now_ms: if filler.uses_now() { now_ms() } else { 0 },
         };
         filler.render(&values, &mut self.scratch, out);
+    }
+
+    /// Appends a text of a request, filled in as [`Self::render_of`] does.
+    pub(in crate::worker) fn append(
+        &self,
+        text: &Filler,
+        (number, row): (u64, u64),
+        captured: &[Vec<u8>],
+        out: &mut Vec<u8>,
+    ) {
+        let values = Values {
+            number,
+            row,
+            seed: self.seed,
+            feeds: &self.filling.feeds,
+            captured,
+            now_ms: if text.uses_now() { now_ms() } else { 0 },
+        };
+        text.append(&values, out);
     }
 }
 

@@ -23,6 +23,7 @@ mod open_loop;
 mod refusals;
 mod sim;
 mod simulated;
+mod users;
 mod websockets;
 
 /// The clock of a simulated network.

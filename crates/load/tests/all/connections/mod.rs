@@ -2,6 +2,7 @@
 
 mod early_answers;
 mod idle;
+mod users;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -179,6 +179,8 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
     if load.lasting.as_ref().is_some_and(|one| one.has_messages()) {
         return None;
     }
+    let each = requests_per_arrival(load);
+    let rate_per_s = rate_per_s * each;
     let ramp_up_s = load.slices.first().map_or(0.0, |slice| slice.start_s);
     if load.stages.is_empty() {
         let slices = load.slices.len().max(1) as u64;
@@ -194,8 +196,9 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
     }
     let mut before = None;
     for (number, stage) in load.stages.iter().enumerate() {
-        let (before_per_s, before_s) = before.unwrap_or((stage.from_per_s, ramp_up_s));
-        before = Some((stage.to_per_s, LONG_S));
+        let (from_per_s, to_per_s) = (stage.from_per_s * each, stage.to_per_s * each);
+        let (before_per_s, before_s) = before.unwrap_or((from_per_s, ramp_up_s));
+        before = Some((to_per_s, LONG_S));
         let Some(offered) = stage.offered else {
             continue;
         };
@@ -203,8 +206,8 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
             offered,
             failed: stage.errors,
             rate: Rate {
-                from_per_s: stage.from_per_s,
-                to_per_s: stage.to_per_s,
+                from_per_s,
+                to_per_s,
                 length_s: stage.duration_s,
                 before_per_s,
                 before_s,
@@ -218,6 +221,16 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
         }
     }
     None
+}
+
+/// The requests that are due for each arrival: several where users arrive.
+fn requests_per_arrival(load: &LoadReading) -> f64 {
+    match (&load.users, load.offered) {
+        (Some(users), Some(offered)) if users.arrived > 0 => {
+            offered.due as f64 / users.arrived as f64
+        }
+        _ => 1.0,
+    }
 }
 
 /// The same of a point of a curve.

@@ -49,6 +49,18 @@ fn offered_twice_what_is_carried_is_an_overload_however_short() {
     assert_eq!(load_flaws(&twice(10.0)), [Flaw::Overload(found)]);
 }
 
+#[test]
+fn users_offer_the_requests_of_their_rounds() {
+    // 500 users/s, each of whom makes four requests.
+    let mut load = twice(10.0);
+    load.pacing = Pacing::Open { rate_per_s: 500.0 };
+    load.users = Some(Box::new(readings::UsersReading {
+        arrived: 5_000,
+        ..readings::UsersReading::default()
+    }));
+    assert_eq!(overload(&load), overload(&twice(10.0)));
+}
+
 /// Ten slices of 0.1 s at 2,000/s on 32 connections. The server carries 300/s and answers in
 /// bursts of 32, of which two in three miss the short window.
 fn bursts() -> LoadReading {

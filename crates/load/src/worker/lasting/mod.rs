@@ -1,5 +1,8 @@
 //! Exchanges that last: what is recorded of them, and how those end that outlast the window.
 
+mod reconnect;
+pub(super) mod users;
+
 use net::Io;
 
 use super::segment::SegmentRun;
@@ -97,6 +100,10 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// An exchange is complete, good or not; its judgement follows.
     pub(super) fn exchange_complete(&mut self, number: usize, now: u64) {
         self.exchange_over(number, now, true);
+        let worker = &mut *self.worker;
+        let target = &worker.job.targets[self.target];
+        let conn = &mut worker.conns[number];
+        conn.exchange.complete(target, conn.request as usize, now);
         if let Some(ending) = self.worker.conns[number].exchange.ending() {
             self.record_end(number, now, &ending.how, ending.is_cut);
         }
