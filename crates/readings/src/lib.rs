@@ -38,8 +38,9 @@ pub use load::{
     EventFormat, ExchangeEnd, FIRST_ANSWER, Fairness, HostReading, IdleClosed, IdleEnd, IdleHeld,
     IdleReading, IdleStage, LATE_S, LagBase, LastingReading, LoadReading, LoadRow, NO_PORT,
     Negotiated, Offered, Pacing, Pause, Peaks, QuicCongestion, QuicReading, RATE_MAX_PER_S,
-    RequestReading, START_LATE_US, ServerState, Silence, Slice, StageReading, StatusCount,
-    ThreadReading, TlsReading, TrafficKind, Wrong, WrongKind, count_end, is_same_congestion,
+    Received, RequestBody, RequestReading, START_LATE_US, ServerState, Silence, Slice,
+    StageReading, StatusCount, ThreadReading, TlsReading, TrafficKind, Wrong, WrongKind, count_end,
+    is_same_congestion,
 };
 pub use machine::{
     Access, BottleneckReading, BottleneckSample, CPU_TICK_S, Change, ContainerSource, CpuSample,

@@ -383,6 +383,7 @@ fn orders(
         setuid_programs: rendered.setuid_programs,
         cpus,
         logs: rendered.logs,
+        counts: rendered.counts,
     };
     let ready = rendered.ready;
     let raw = ready.send.is_some();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{AcceptQueue, SystemMetrics};
+use readings::{AcceptQueue, Received, SystemMetrics};
 use serde::{Deserialize, Serialize};
 
 /// A window of time by a machine's CLOCK_MONOTONIC.
@@ -27,7 +27,8 @@ impl Window {
 /// When a reading was measured, by CLOCK_MONOTONIC of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spans {
-    /// Its segments, ramp-up included. Accepted connections are counted in them.
+    /// Its segments, ramp-up included. Accepted connections, and what servers count
+    /// themselves, are counted in them.
     pub segments: Vec<Window>,
     /// The measured window of each segment. CPU time is counted in them.
     pub windows: Vec<Window>,
@@ -68,6 +69,9 @@ pub struct Measured {
     pub cpu_in_ticks: BTreeSet<String>,
     /// Connections that the sampled machines accepted; `None` where that cannot be read.
     pub accepted: Option<u64>,
+    /// What each watched server that counts has received in the segments.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub received: BTreeMap<String, Received>,
     /// `None` where sampling would have cost too much.
     pub metrics: Option<SystemMetrics>,
     /// Accept queues of the watched servers that were full, in the whole load.

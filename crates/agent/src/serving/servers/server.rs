@@ -8,12 +8,15 @@ use net::process::status_unreaped;
 
 use crate::kernel::cgroup::Cgroup;
 use crate::kernel::proc_files::tree;
+use crate::protocol::wire::StartServer;
 use crate::serving::probe::{Probe, ReadinessWait};
 use crate::serving::quota::ServerQuota;
 
 pub(super) struct Server {
     pub(super) child: Child,
     pub(super) logs: Vec<String>,
+    /// The file in its folder in which it counts what it receives.
+    pub(super) counts: Option<String>,
     pub(super) ended: Option<ExitStatus>,
     /// The control group of the server and of everything that it starts; `None` without control
     /// groups.
@@ -40,10 +43,11 @@ pub(super) struct Stopping {
 }
 
 impl Server {
-    pub(super) fn begun(child: Child, group: Option<Cgroup>, logs: Vec<String>) -> Self {
+    pub(super) fn begun(child: Child, group: Option<Cgroup>, order: &StartServer) -> Self {
         Self {
             child,
-            logs,
+            logs: order.logs.clone(),
+            counts: order.counts.clone(),
             ended: None,
             group,
             is_suspended: false,
