@@ -32,7 +32,7 @@ pub use prepare::{PrepareError, ReferenceError, Varying, prepare};
 pub use progress::{LoadError, Progress};
 pub use readings::EventFormat;
 pub use record::rows::{ROWS_MAX, Row};
-pub use run::run;
+pub use run::{Between, run, run_between};
 
 /// A duration in nanoseconds; centuries are cut to fit.
 fn ns(duration: std::time::Duration) -> u64 {

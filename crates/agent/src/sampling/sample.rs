@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use readings::{AcceptQueue, Received, SocketMetrics};
+use readings::{AcceptQueue, SocketMetrics};
 
 use crate::kernel::clock::{monotonic_ns, wall_ns};
 use crate::kernel::namespace::Namespace;
@@ -41,8 +41,6 @@ pub(crate) struct Sample {
     pub(crate) edge: bool,
     /// Connections accepted so far, all namespaces together.
     pub(crate) accepted: Option<u64>,
-    /// What each server has counted so far, where it counts; with [`Self::accepted`].
-    pub(crate) received: Option<Vec<Option<Received>>>,
     /// CPU time of each server so far.
     pub(crate) cpu: Option<Vec<CpuUsed>>,
     pub(crate) gauges: Option<Gauges>,
@@ -94,7 +92,6 @@ impl Gauges {
 impl Sample {
     pub(crate) fn is_empty(&self) -> bool {
         self.accepted.is_none()
-            && self.received.is_none()
             && self.cpu.is_none()
             && self.gauges.is_none()
             && self.scheduling.is_none()
@@ -168,7 +165,6 @@ impl SampleReader {
         }
         if parts.accepted {
             sample.accepted = namespaces.iter().map(Namespace::accepted).sum();
-            sample.received = Some(self.watched().map(Watched::received).collect());
         }
         if parts.scheduling {
             let scheduling = Scheduling::read(self.watched(), namespaces);

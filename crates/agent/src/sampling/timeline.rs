@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use readings::{AcceptQueue, BottleneckSample, Received, SystemMetrics};
+use readings::{AcceptQueue, BottleneckSample, SystemMetrics};
 
 use crate::kernel::namespace::Namespace;
 use crate::protocol::wire::{Measured, Spans, Window};
@@ -97,7 +97,7 @@ impl Timeline {
             cpu_s: self.cpu_s(&spans.windows),
             cpu_in_ticks: self.in_ticks(),
             accepted: self.accepted(&spans.segments),
-            received: self.received(&spans.segments),
+            received: BTreeMap::new(),
             metrics: self.metrics(&spans.sampled),
             accept_queues: self.accept_queues.clone(),
             spans,
@@ -170,27 +170,6 @@ impl Timeline {
     fn accepted(&self, segments: &[Window]) -> Option<u64> {
         let accepted = self.sum(segments, |sample| sample.accepted.map(|count| count as f64))?;
         Some(accepted.round().max(0.0) as u64)
-    }
-
-    /// What each server that counts received in segments. Edges are moments without requests, so that
-    /// a sample before the first and one after the last has exactly those of the segment.
-    fn received(&self, segments: &[Window]) -> BTreeMap<String, Received> {
-        let servers = self.servers.iter().enumerate();
-        let of_one = |(at, name): (usize, &String)| {
-            let counted = |sample: &Sample| sample.received.as_ref()?.get(at).copied()?;
-            let mut sum = Received::default();
-            for segment in segments {
-                let (before, after) = self.samples.split_at(self.first_from(segment.from_ns + 1));
-                let then = before.iter().rev().find_map(counted);
-                let then = then.or_else(|| after.iter().find_map(counted))?;
-                let (before, after) = self.samples.split_at(self.first_from(segment.to_ns));
-                let now = after.iter().find_map(counted);
-                let now = now.or_else(|| before.iter().rev().find_map(counted))?;
-                sum.add(&now.since(&then));
-            }
-            Some((name.clone(), sum))
-        };
-        servers.filter_map(of_one).collect()
     }
 
     /// How much a counter grew inside windows. `None` where no sample has it.
@@ -299,7 +278,7 @@ fn merge(earlier: &mut Sample, later: &mut Sample) {
     (earlier.counters, earlier.scheduling) = (None, None);
     match (earlier.gauges.take(), &mut later.gauges) {
         (Some(gauges), Some(later)) => later.raise(&gauges),
-        _ => (earlier.cpu, earlier.accepted, earlier.received) = (None, None, None),
+        _ => (earlier.cpu, earlier.accepted) = (None, None),
     }
 }
 
@@ -395,35 +374,6 @@ mod tests {
         assert_eq!(used(&[window(0, 50), window(500, 600)]), 0.0);
         assert_eq!(used(&[window(50, 150).shifted(100)]), 1.0);
         assert_eq!(timeline.accepted(&[window(200, 250)]), Some(10));
-    }
-
-    #[test]
-    fn counts_of_a_server_are_taken_from_around_a_segment() {
-        let counted = |at_ns, requests| Sample {
-            received: Some(vec![Some(Received {
-                requests,
-                ..Received::default()
-            })]),
-            ..bare(at_ns, 0.0, 0)
-        };
-        let timeline = timeline([
-            counted(100, 5),
-            counted(200, 7),
-            full(250, 1, 1),
-            counted(300, 9),
-            counted(400, 20),
-        ]);
-        let of = |windows: &[Window]| timeline.received(windows)["a"].requests;
-        assert_eq!(of(&[window(200, 300)]), 2);
-        // A clock that is a little off finds the same, as nothing is sent around an edge.
-        assert_eq!(of(&[window(210, 290)]), 2);
-        assert_eq!(of(&[window(100, 200), window(300, 400)]), 13);
-        assert_eq!(of(&[window(0, 1_000)]), 15);
-        assert!(
-            self::timeline([bare(1, 0.0, 0)])
-                .received(&[window(0, 2)])
-                .is_empty()
-        );
     }
 
     #[test]

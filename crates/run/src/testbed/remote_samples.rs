@@ -181,7 +181,6 @@ impl RemoteScheduling {
 fn add(reading: &mut Measured, there: Measured, host: &str, new_network: bool, new_machine: bool) {
     reading.cpu_s.extend(there.cpu_s);
     reading.cpu_in_ticks.extend(there.cpu_in_ticks);
-    reading.received.extend(there.received);
     let queues = there.accept_queues.into_iter();
     // Overflows without a server are those of a whole network, and taken once for each network.
     let queues = queues.filter(|queue| new_network || queue.server.is_some());

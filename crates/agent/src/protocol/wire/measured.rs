@@ -27,8 +27,7 @@ impl Window {
 /// When a reading was measured, by CLOCK_MONOTONIC of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spans {
-    /// Its segments, ramp-up included. Accepted connections, and what servers count
-    /// themselves, are counted in them.
+    /// Its segments, ramp-up included. Accepted connections are counted in them.
     pub segments: Vec<Window>,
     /// The measured window of each segment. CPU time is counted in them.
     pub windows: Vec<Window>,
@@ -69,7 +68,8 @@ pub struct Measured {
     pub cpu_in_ticks: BTreeSet<String>,
     /// Connections that the sampled machines accepted; `None` where that cannot be read.
     pub accepted: Option<u64>,
-    /// What each watched server that counts has received in the segments.
+    /// What each watched server that counts has received in the segments; empty where the load is
+    /// made on another machine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub received: BTreeMap<String, Received>,
     /// `None` where sampling would have cost too much.

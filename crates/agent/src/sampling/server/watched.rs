@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-use readings::Received;
+use std::sync::Arc;
 
 use crate::kernel::cgroup::{Cgroup, CpuTime, processes_in};
 use crate::kernel::proc_files::{CpuUsed, process_cpu, tree};
@@ -15,7 +14,7 @@ pub(crate) type WatchedServers = BTreeMap<String, Watched>;
 
 pub(crate) struct Watched {
     place: Place,
-    counts: Option<CountsFile>,
+    counts: Option<Arc<CountsFile>>,
 }
 
 enum Place {
@@ -50,14 +49,14 @@ impl Watched {
     /// With the counts of the server, if it has any at this path.
     pub(crate) fn with_counts(self, path: Option<&Path>) -> Self {
         Self {
-            counts: path.and_then(CountsFile::open),
+            counts: path.and_then(CountsFile::open).map(Arc::new),
             ..self
         }
     }
 
-    /// What the server has counted so far.
-    pub(crate) fn received(&self) -> Option<Received> {
-        self.counts.as_ref()?.read()
+    /// Where the server counts what it receives.
+    pub(crate) fn counts(&self) -> Option<Arc<CountsFile>> {
+        self.counts.clone()
     }
 
     /// A server that this agent has not started.
