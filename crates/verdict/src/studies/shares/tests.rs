@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixtures::{analyse, closed, done, header, open, trial};
-use readings::Trial;
+use crate::fixtures::{closed, done, header, open, trial};
+use readings::{Journal, JournalRow};
 
 /// A load of so many requests, of which each back end received so many.
 fn load(requests: u64, received: &[u64]) -> LoadReading {
@@ -20,14 +20,13 @@ fn load(requests: u64, received: &[u64]) -> LoadReading {
 }
 
 fn found(blocks: &[LoadReading]) -> Vec<Shares> {
-    let trials: Vec<Trial> = (1..)
-        .zip(blocks)
-        .map(|(block, load)| {
-            let outcome = done(Some(closed(1000.0)), Some(load.clone()));
-            trial(block, "nginx", false, outcome)
-        })
-        .collect();
-    analyse(&header(blocks.len() as u32), &trials).shares
+    let trials = (1..).zip(blocks).map(|(block, load)| {
+        let outcome = done(Some(closed(1000.0)), Some(load.clone()));
+        JournalRow::Trial(Box::new(trial(block, "nginx", false, outcome)))
+    });
+    let mut journal = Journal::new(header(blocks.len() as u32), Vec::new());
+    journal.rows.extend(trials);
+    crate::analyse(&journal).shares
 }
 
 fn told(requests: u64, received: &[u64]) -> Vec<String> {
@@ -43,7 +42,7 @@ fn told(requests: u64, received: &[u64]) -> Vec<String> {
 
 #[test]
 fn equal_shares_are_one_figure_with_its_interval() {
-    let expected = "`nginx` sends 25.0% [24.7%, 25.3%] to each of 4 back ends";
+    let expected = "`nginx` (connections=96) sends 25.0% [24.7%, 25.3%] to each of 4 back ends";
     assert_eq!(told(100_000, &[25_000; 4]), [expected]);
     let nearly = [25_010, 24_990, 25_020, 24_980];
     assert_eq!(told(100_000, &nearly), [expected]);
@@ -54,7 +53,7 @@ fn equal_shares_are_one_figure_with_its_interval() {
 
 #[test]
 fn a_back_end_with_another_share_is_named() {
-    let expected = "`nginx` sends 4.0% [3.8%, 4.2%] to `b`, 32.0% [31.6%, 32.4%] to each of `a`, \
+    let expected = "`nginx` (connections=96) sends 4.0% [3.8%, 4.2%] to `b`, 32.0% [31.6%, 32.4%] to each of `a`, \
                     `c`, `d`; equal shares are 25.0%";
     assert_eq!(told(100_000, &[32_000, 4_000, 32_000, 32_000]), [expected]);
     let off = |received: &[u64]| found(&[load(1, received)])[0].back_ends[0].is_off;
@@ -68,19 +67,19 @@ fn a_back_end_with_another_share_is_named() {
 
 #[test]
 fn requests_that_are_sent_twice_are_told() {
-    let expected = "`nginx` sends 50.0% [49.7%, 50.3%] to each of 2 back ends, and makes 1.25 \
+    let expected = "`nginx` (connections=96) sends 50.0% [49.7%, 50.3%] to each of 2 back ends, and makes 1.25 \
                     requests of each";
     assert_eq!(told(100_000, &[62_500, 62_500]), [expected]);
 }
 
 #[test]
 fn a_cache_has_a_hit_ratio_of_requests_and_of_bytes() {
-    let expected = "`nginx` answers 95.0% [94.9%, 95.1%] of the requests and 96.0% of the bytes \
+    let expected = "`nginx` (connections=96) answers 95.0% [94.9%, 95.1%] of the requests and 96.0% of the bytes \
                     itself: 5,000 of 100,000 reached the back end";
     assert_eq!(told(100_000, &[5_000]), [expected]);
     let all = told(100_000, &[0]);
     assert!(
-        all[0].starts_with("`nginx` answers 100.0% [100.0%, 100.0%]"),
+        all[0].starts_with("`nginx` (connections=96) answers 100.0% [100.0%, 100.0%]"),
         "{all:?}"
     );
 }
@@ -89,8 +88,8 @@ fn a_cache_has_a_hit_ratio_of_requests_and_of_bytes() {
 fn all_intervals_of_a_subject_hold_at_once_in_95_of_100_runs() {
     // Requests that go anywhere, independently of each other.
     let mut random = fastrand::Rng::with_seed(7);
-    for (ends, requests) in [(2_usize, 40_u64), (4, 400), (8, 3_000)] {
-        let runs = 1_000;
+    for (ends, requests) in [(2_usize, 40_u64), (4, 400), (8, 1_000)] {
+        let runs = 400;
         let mut held = 0;
         for _ in 0..runs {
             let mut received = vec![0; ends];
@@ -104,8 +103,9 @@ fn all_intervals_of_a_subject_hold_at_once_in_95_of_100_runs() {
                     .all(|one| (one.lower..=one.upper).contains(&share)),
             );
         }
-        // Exact intervals are a little too wide, never too narrow: 95%, less three standard errors.
+        // Exact intervals are a little too wide, never too narrow: 95%, less three standard
+        // errors.
         let rate = held as f64 / f64::from(runs);
-        assert!((0.929..=0.999).contains(&rate), "{ends} back ends: {rate}");
+        assert!((0.917..=1.0).contains(&rate), "{ends} back ends: {rate}");
     }
 }
