@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::run::Between;
+
 /// A barrier that a thread can abort, so that the others do not wait for it.
-#[derive(Debug)]
 pub(crate) struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
@@ -12,16 +13,19 @@ pub(crate) struct Barrier {
     /// The common start of the round, set by the last to arrive, ns.
     start_ns: AtomicU64,
     broken: AtomicBool,
+    /// Done by the last to arrive, before the start.
+    between: Between,
 }
 
 impl Barrier {
-    pub(crate) fn new(threads: usize) -> Self {
+    pub(crate) fn new(threads: usize, between: Between) -> Self {
         Self {
             threads,
             arrived: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
             start_ns: AtomicU64::new(0),
             broken: AtomicBool::new(false),
+            between,
         }
     }
 
@@ -30,6 +34,7 @@ impl Barrier {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Release);
+            (self.between)();
             let lead = if self.threads > 1 { 200_000 } else { 0 };
             self.start_ns
                 .store(net::os::now_ns() + lead, Ordering::Release);

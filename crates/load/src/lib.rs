@@ -36,7 +36,7 @@ pub use prepare::{PrepareError, ReferenceError, Varying, prepare};
 pub use progress::{LoadError, Progress};
 pub use readings::EventFormat;
 pub use record::rows::{ROWS_MAX, Row};
-pub use run::run;
+pub use run::{Between, run, run_between};
 pub use template::feed::FeedRows;
 pub use template::request::RequestTemplate;
 

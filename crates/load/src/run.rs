@@ -32,16 +32,34 @@ use crate::worker::{self, Worker};
 pub fn run(
     job: &Job,
     stop: &Arc<AtomicBool>,
+    report: impl FnMut(Progress),
+) -> Result<Vec<LoadReading>, LoadError> {
+    run_between(job, stop, Arc::new(|| ()), report)
+}
+
+/// The same, with something to do before each segment.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_between(
+    job: &Job,
+    stop: &Arc<AtomicBool>,
+    between: Between,
     mut report: impl FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
-    run_job(job, stop, &mut report)
+    run_job(job, stop, &between, &mut report)
 }
+
+/// What is done before each segment, when all threads have ended the one before: on one of them, while
+/// the others wait. It has to be quick.
+pub type Between = Arc<dyn Fn() + Send + Sync>;
 
 /// [`run`] without generics: otherwise each caller's crate would compile the engine again, with its
 /// own optimisation level.
 fn run_job(
     job: &Job,
     stop: &Arc<AtomicBool>,
+    between: &Between,
     report: &mut dyn FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
     job.validate()?;
@@ -60,7 +78,7 @@ fn run_job(
     }
     // If the loop cannot be opened, no request has been sent yet, so another loop can be tried.
     let mut readings = IoKind::choose(job.io, LoadError::refusal, |io| {
-        run_on(io, &job, stop, report)
+        run_on(io, &job, stop, between, report)
     })?;
     if let Some(idle) = idle {
         let of_targets = idle.close()?;
@@ -77,9 +95,10 @@ fn run_on(
     io: IoKind,
     job: &Arc<Job>,
     stop: &Arc<AtomicBool>,
+    between: &Between,
     report: &mut dyn FnMut(Progress),
 ) -> Result<Vec<LoadReading>, LoadError> {
-    let barrier = Arc::new(Barrier::new(job.threads));
+    let barrier = Arc::new(Barrier::new(job.threads, between.clone()));
     let work = match (io, job.targets.iter().all(|one| one.traffic.is_answers())) {
         (IoKind::Uring, true) => work::<Uring, Http>,
         (IoKind::Epoll, true) => work::<Epoll, Http>,

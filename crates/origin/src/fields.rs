@@ -19,6 +19,7 @@ pub(crate) fn request(head: &FieldSection) -> Request {
             .map(|(name, value)| (text(name), text(value)))
             .collect(),
         body_bytes: 0,
+        body_crc32: 0,
     }
 }
 

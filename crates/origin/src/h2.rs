@@ -163,7 +163,7 @@ impl H2Server {
                 is_complete,
             } => {
                 if let Some(request) = open.get_mut(&stream) {
-                    request.body_bytes += bytes.len() as u64;
+                    request.take_body(bytes);
                 }
                 match is_complete {
                     true => arrived.extend(complete(open, stream)),

@@ -33,6 +33,13 @@ pub(crate) struct H3Page {
     body: Body,
 }
 
+impl H3Page {
+    /// Its bytes, without the framing of QUIC.
+    pub(crate) fn bytes(&self) -> usize {
+        self.head.len() + self.body.size()
+    }
+}
+
 impl StreamPage for H3Page {
     fn with_body(head: &[u8], body: Body) -> Self {
         let mut section = Vec::new();
@@ -122,7 +129,7 @@ impl Incoming {
             )),
             Frame::Data(bytes) => {
                 if let Some(request) = &mut self.request {
-                    request.body_bytes += bytes.len() as u64;
+                    request.take_body(bytes);
                 }
                 Ok(())
             }

@@ -12,4 +12,4 @@ mod lasting;
 mod pages;
 mod server;
 
-pub use server::{Origin, OriginError, OriginOptions, Stats, ThreadEnded};
+pub use server::{Always, Origin, OriginError, OriginOptions, Stats, ThreadEnded};

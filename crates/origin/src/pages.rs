@@ -2,6 +2,7 @@
 
 use net::http::{Request, may_have_content};
 
+use crate::Always;
 use crate::body::Body;
 use crate::lasting::{Plan, Refusal, parse_time};
 
@@ -97,8 +98,31 @@ fn delay_ns(text: &str) -> Option<u64> {
     parse_time(text, DELAY_MAX_NS)
 }
 
+/// Finds the page of a request at an origin that may answer every request alike.
+pub(crate) fn page_with(always: Option<Always>, request: &Request) -> Page {
+    let Some(always) = always.filter(|_| !request.target.starts_with("/.weigh/")) else {
+        return page(request);
+    };
+    match always {
+        Always {
+            delay_ns: 0,
+            status: Some(status),
+        } => {
+            let head_only = request.method == "HEAD";
+            let persist = ConnectionReuse::of(request);
+            Page::Fixed(answer(status, "text/plain", HELLO, head_only, persist))
+        }
+        Always {
+            delay_ns: 0,
+            status: None,
+        } => page(request),
+        // The status comes with the answer.
+        Always { delay_ns, .. } => Page::Delayed(Delay::Constant(delay_ns)),
+    }
+}
+
 /// Finds the page of a request.
-pub(crate) fn page(request: &Request) -> Page {
+fn page(request: &Request) -> Page {
     let head_only = request.method == "HEAD";
     let path = request
         .target

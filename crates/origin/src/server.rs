@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,12 +16,12 @@ use net::{
     ConnId, Datagrams, Epoll, Event, Io, IoKind, IoOptions, Lingering, PayloadId, Uring, os,
 };
 
-use readings::{Histogram, QuicCongestion};
+use readings::{Histogram, QuicCongestion, Received};
 use tls::{Secure, ServerTls};
 
 use crate::h2::{H2Incoming, H2Page, H2Server};
 use crate::pages::{Asked, BYTES_MAX, ConnectionReuse, HELLO, StreamPage, answer};
-use counters::{Counters, merged, stats};
+use counters::{Counters, RequestBody, ThreadCounts, merged, stats};
 use held::{AnswerKey, AnswerTo};
 use lasting::{Exchanges, Mailbox};
 use quic_clients::QuicClients;
@@ -29,13 +30,14 @@ use stream_pages::StreamPages;
 
 pub use counters::Stats;
 pub(crate) use lasting::LastingId;
-pub use options::{OriginError, OriginOptions, ThreadEnded};
+pub use options::{Always, OriginError, OriginOptions, ThreadEnded};
 
 /// A running origin; dropping it stops it.
 pub struct Origin {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     counters: Vec<Arc<Counters>>,
+    page: Arc<os::SharedCounts>,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -56,6 +58,7 @@ impl Origin {
     pub fn start(options: &OriginOptions) -> Result<Origin, OriginError> {
         let (address, listeners) = sockets::open(options)?;
         let stop = Arc::new(AtomicBool::new(false));
+        let page = count_in(options.counts.as_deref(), listeners.len())?;
         let counters: Vec<Arc<Counters>> = listeners.iter().map(|_| Arc::default()).collect();
         let mailboxes: Vec<Mailbox> = listeners.iter().map(|_| Mailbox::default()).collect();
         let mailboxes = Arc::new(mailboxes);
@@ -64,20 +67,24 @@ impl Origin {
             address,
             stop: stop.clone(),
             counters: counters.clone(),
+            page: page.clone(),
             threads: Vec::new(),
         };
         // On an error, dropping the origin stops the threads that did start.
         for (number, sockets) in listeners.into_iter().enumerate() {
             let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
             let (options, mailboxes) = (options.clone(), mailboxes.clone());
+            let counts = ThreadCounts::of(page.clone(), number);
             let work = move || match options.io {
                 IoKind::Uring => {
-                    let worker = Worker::<Secure<Uring>>::open(&options, sockets, number, all);
+                    let worker =
+                        Worker::<Secure<Uring>>::open(&options, sockets, (number, all), counts);
                     let worker = worker.map(|worker| worker.with_mailboxes(mailboxes));
                     run_worker(worker, &opened, &stop, options.spin)
                 }
                 IoKind::Epoll => {
-                    let worker = Worker::<Secure<Epoll>>::open(&options, sockets, number, all);
+                    let worker =
+                        Worker::<Secure<Epoll>>::open(&options, sockets, (number, all), counts);
                     let worker = worker.map(|worker| worker.with_mailboxes(mailboxes));
                     run_worker(worker, &opened, &stop, options.spin)
                 }
@@ -122,8 +129,17 @@ impl Origin {
 
     /// The counters so far.
     pub fn stats(&self) -> Stats {
-        stats(&self.counters)
+        stats(&self.counters, &self.page)
     }
+}
+
+/// The page in which so many threads count.
+fn count_in(path: Option<&Path>, threads: usize) -> Result<Arc<os::SharedCounts>, OriginError> {
+    let page = os::SharedCounts::open(path, threads * Received::CELLS);
+    page.map(Arc::new).map_err(|source| OriginError::Counts {
+        path: path.unwrap_or(Path::new("")).to_owned(),
+        source,
+    })
 }
 
 impl Drop for Origin {
@@ -167,6 +183,7 @@ struct Client {
     last_page: Option<PayloadId>,
     last_page_size: usize,
     last_keep_alive: bool,
+    last_body: RequestBody,
     /// Whether it is closed once everything is sent. What the client still sends is discarded.
     closing: bool,
     /// Whether the client may still be sending then.
@@ -218,7 +235,8 @@ struct Worker<I: Io> {
     connections_max: u32,
     lingering: Lingering,
     connections: u64,
-    requests: u64,
+    counts: ThreadCounts,
+    always: Option<Always>,
     /// Delayed answers: when each is due, and when its request arrived, ns.
     held: BinaryHeap<Reverse<(u64, u64, AnswerKey)>>,
     delays: Histogram,
@@ -235,8 +253,8 @@ impl<I: Io> Worker<Secure<I>> {
     fn open(
         options: &OriginOptions,
         (listener, datagrams): Sockets,
-        number: usize,
-        all: Vec<Arc<Counters>>,
+        (number, all): (usize, Vec<Arc<Counters>>),
+        counts: ThreadCounts,
     ) -> io::Result<Self> {
         let io_options = IoOptions {
             // The UDP socket, and the bell of the thread's mailbox.
@@ -251,7 +269,9 @@ impl<I: Io> Worker<Secure<I>> {
         let io = Secure::over(I::open(io_options)?, &io_options);
         let mut io = io.with_servers(vec![options.tls.clone()]);
         io.listen(listener)?;
-        let mut worker = Self::new(io, io_options, number, all, options.connections);
+        let mut worker = Self::new(io, io_options, (number, all), counts);
+        worker.connections_max = options.connections;
+        worker.always = options.always;
         worker.http2_only = options.http2_only;
         let (tls, congestion) = (options.tls.as_ref(), options.quic_congestion);
         worker.with_quic(datagrams, tls, options.connections, congestion)
@@ -269,9 +289,8 @@ impl<I: Io> Worker<I> {
     fn new(
         io: I,
         options: IoOptions,
-        number: usize,
-        all: Vec<Arc<Counters>>,
-        connections_max: u32,
+        (number, all): (usize, Vec<Arc<Counters>>),
+        counts: ThreadCounts,
     ) -> Self {
         let mut clients = Vec::new();
         clients.resize_with(options.slots(), Client::default);
@@ -287,10 +306,11 @@ impl<I: Io> Worker<I> {
             number,
             all,
             open: 0,
-            connections_max,
+            connections_max: 0,
             lingering: Lingering::new(LINGERING_MAX as usize),
             connections: 0,
-            requests: 0,
+            counts,
+            always: None,
             held: BinaryHeap::new(),
             delays: Histogram::new(),
             exchanges: Exchanges::default(),
@@ -378,7 +398,9 @@ impl<I: Io> Worker<I> {
 
     /// Sends a delayed answer; false if its client has gone meanwhile.
     fn answer_held(&mut self, key: AnswerKey) -> bool {
-        let bytes = answer(200, "text/plain", HELLO, key.head_only, key.persist);
+        let status = self.always.and_then(|always| always.status);
+        let (status, kind) = (status.unwrap_or(200), "text/plain");
+        let bytes = answer(status, kind, HELLO, key.head_only, key.persist);
         let (conn, stream) = match key.to {
             AnswerTo::Http1(conn) => (conn, None),
             AnswerTo::Http2(conn, stream) => (conn, Some(stream)),
@@ -411,7 +433,6 @@ impl<I: Io> Worker<I> {
         let own = &self.all[self.number];
         counters::publish(&mut self.delays, &own.delays);
         own.connections.store(self.connections, Ordering::Relaxed);
-        own.requests.store(self.requests, Ordering::Relaxed);
     }
 
     fn handle(&mut self, event: Event) {
@@ -484,7 +505,7 @@ impl<I: Io> Worker<I> {
             }
             Asked::Stats => {
                 self.publish();
-                let text = serde_json::to_string(&stats(&self.all));
+                let text = serde_json::to_string(&stats(&self.all, self.counts.page()));
                 ("application/json", text.unwrap_or_default())
             }
         }

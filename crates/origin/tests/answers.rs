@@ -88,7 +88,11 @@ fn counts_connections_and_requests_over_all_threads() {
         let (_, text) = get(&origin, "/.weigh/stats");
         std::thread::sleep(Duration::from_millis(150));
         let stats = origin.stats();
-        assert_eq!((stats.connections, stats.requests), (10, 10), "{text}");
+        assert_eq!(
+            (stats.connections, stats.received.requests),
+            (10, 10),
+            "{text}"
+        );
     }
 }
 

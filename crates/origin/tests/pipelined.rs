@@ -46,7 +46,7 @@ impl Setup {
     /// Waits until the origin has taken this many requests.
     fn wait_for_requests(&self, count: u64) {
         wait_until("the requests are taken", || {
-            self.origin.stats().requests >= count
+            self.origin.stats().received.requests >= count
         });
     }
 
@@ -260,13 +260,13 @@ fn a_client_that_does_not_read_gets_no_further_answers() {
         let client = setup.pipelined(&["/bytes/20000000"; 4]);
         setup.wait_for_requests(1);
         std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(setup.origin.stats().requests, 1);
+        assert_eq!(setup.origin.stats().received.requests, 1);
         // Short answers wait too.
         let paths = ["/bytes/500000"; 40];
         let other = setup.pipelined(&paths);
         setup.wait_for_requests(2);
         std::thread::sleep(Duration::from_millis(100));
-        assert!(setup.origin.stats().requests < 1 + 40);
+        assert!(setup.origin.stats().received.requests < 1 + 40);
         assert_eq!(client.bodies(), [20_000_000; 4]);
         assert_eq!(other.bodies(), [500_000; 40]);
     }

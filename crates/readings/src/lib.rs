@@ -35,11 +35,7 @@ pub use journal::{
 };
 pub use load::{
     AcceptQueue, Answered, Batch, ClientPauses, ClientReading, ConnectionsRow, ErrorCounts,
-    EventFormat, ExchangeEnd, FIRST_ANSWER, Fairness, GivenUp, HostReading, IdleClosed, IdleEnd,
-    IdleHeld, IdleReading, IdleStage, LATE_S, LagBase, LastingReading, LoadReading, LoadRow,
-    NO_PORT, Negotiated, Offered, Pacing, Pause, Peaks, QuicCongestion, QuicReading,
-    RATE_MAX_PER_S, RequestReading, START_LATE_US, ServerState, Silence, Slice, StageReading,
-    StatusCount, ThreadReading, TlsReading, TrafficKind, UsersReading, Wrong, WrongKind, count_end,
+    EventFormat, ExchangeEnd, FIRST_ANSWER, Fairness, GivenUp, HostReading, IdleClosed, IdleEnd, IdleHeld, IdleReading, IdleStage, LATE_S, LagBase, LastingReading, LoadReading, LoadRow, NO_PORT, Negotiated, Offered, Pacing, Pause, Peaks, QuicCongestion, QuicReading, RATE_MAX_PER_S, Received, RequestBody, RequestReading, START_LATE_US, ServerState, Silence, Slice, StageReading, StatusCount, ThreadReading, TlsReading, TrafficKind, UsersReading, Wrong, WrongKind, count_end,
     is_same_congestion,
 };
 pub use machine::{

@@ -52,6 +52,7 @@ pub use studies::growth::slope;
 pub use studies::growth::{Bend, Exponent, Growing, Growth, GrowthLevel, GrowthOver, Shape, Slope};
 pub use studies::load::JudgedLoad;
 pub use studies::scaling as usl;
+pub use studies::shares::{BackEndShare, Hits, Shares};
 pub use studies::shift::{SHIFT_QUANTILES, Shift, ShiftAt};
 pub use studies::survival::Survival;
 pub use studies::{bottleneck, capacity, diagnose, plan};

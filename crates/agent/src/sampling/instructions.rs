@@ -253,7 +253,7 @@ mod tests {
 
     fn watched(processes: &[(&str, &Killed)]) -> WatchedServers {
         let one = |(name, process): &(&str, &Killed)| {
-            let watched = Watched::Processes(tree(process.pid()));
+            let watched = Watched::processes(tree(process.pid()));
             ((*name).to_owned(), watched)
         };
         processes.iter().map(one).collect()
@@ -342,8 +342,8 @@ mod tests {
             return;
         }
         let mut watched = watched(&[("a", &process)]);
-        watched.insert("gone".to_owned(), Watched::Processes(Vec::new()));
-        watched.insert("never".to_owned(), Watched::Processes(vec![i32::MAX]));
+        watched.insert("gone".to_owned(), Watched::processes(Vec::new()));
+        watched.insert("never".to_owned(), Watched::processes(vec![i32::MAX]));
         let counting =
             Counting::start_with(&watched, Event::TaskClock, InstructionScope::User).unwrap();
         let (before, after) = (pause(), pause());

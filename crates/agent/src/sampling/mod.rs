@@ -10,6 +10,7 @@ pub(crate) mod network;
 pub(crate) mod sample;
 pub(crate) mod sampler;
 pub(crate) mod scheduling;
+pub(crate) mod segment_counts;
 pub(crate) mod server;
 pub(crate) mod system_counters;
 pub(crate) mod timeline;

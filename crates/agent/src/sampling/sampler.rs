@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_window_is_sampled_at_both_edges_and_five_times_a_second_within() {
         let me = std::process::id() as i32;
-        let watched = BTreeMap::from([("me".to_owned(), Watched::Processes(vec![me]))]);
+        let watched = BTreeMap::from([("me".to_owned(), Watched::processes(vec![me]))]);
         let system = SystemSources::of(vec!["me".to_owned()], &[]);
         let sampler = Sampler::in_windows(watched, system).unwrap();
         let open = sampler.open(BARE);
@@ -409,6 +409,7 @@ mod tests {
             pid: busy.pid(),
             also: Vec::new(),
             group: None,
+            counts: None,
         };
         let watched = BTreeMap::from([("busy".to_owned(), Watched::of_another(&other))]);
         let used_s = || process_cpu_s(other.pid);

@@ -97,6 +97,7 @@ impl Timeline {
             cpu_s: self.cpu_s(&spans.windows),
             cpu_in_ticks: self.in_ticks(),
             accepted: self.accepted(&spans.segments),
+            received: BTreeMap::new(),
             metrics: self.metrics(&spans.sampled),
             accept_queues: self.accept_queues.clone(),
             spans,

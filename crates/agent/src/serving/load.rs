@@ -10,6 +10,7 @@ use readings::LoadReading;
 use crate::kernel::clock;
 use crate::protocol::wire::{Answer, LoadOrder, Loaded, Measured};
 use crate::sampling::load_sampler::LoadSampler;
+use crate::sampling::segment_counts::SegmentCounts;
 use crate::sampling::server::watched::WatchedServers;
 
 /// Keeps this thread, which only waits and samples, off the load's CPUs where there are others.
@@ -37,11 +38,14 @@ pub(crate) fn carry_out(
         let requests = job.targets.iter().take(1).flat_map(|one| &one.requests);
         expectations.extend(requests.map(|one| one.expect.clone()));
     }
+    let counts = Arc::new(SegmentCounts::of(&servers));
+    let reads = Arc::clone(&counts);
+    let between: load::Between = Arc::new(move || reads.read());
     let sampler = LoadSampler::start(order, &job, servers);
     let mut sampler = sampler.map_err(|error| error.to_string())?;
     let mut late_ns = 0;
     let mut timing = LoadTiming::default();
-    let readings = load::run(&job, stop, |progress| match progress {
+    let readings = load::run_between(&job, stop, between, |progress| match progress {
         Progress::SegmentBegins { segment } => {
             timing.ready_ns.get_or_insert_with(|| ns_since(begun));
             sampler.segment_begins(segment);
@@ -88,7 +92,12 @@ pub(crate) fn carry_out(
         Progress::Row(_) => {}
     })
     .map_err(|e| e.to_string())?;
+    counts.read();
     let (mut measured, seen) = sampler.end();
+    let received = counts.in_readings(&job.segments, measured.len());
+    for (measured, received) in measured.iter_mut().zip(received) {
+        measured.received = received;
+    }
     for (measured, reading) in measured.iter_mut().zip(&readings) {
         count_requests(measured, reading);
     }

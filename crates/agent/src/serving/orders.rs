@@ -135,6 +135,7 @@ pub(super) fn carry_out(
         Order::Start(order) => servers.start(&order).map(|pid| Answer::Started {
             pid,
             group: servers.group_of(&order.server),
+            counts: servers.counts_of(&order.server),
             tcp_congestion: net::os::tcp_congestion(),
         }),
         Order::Await(order) => {
@@ -211,6 +212,7 @@ pub(super) fn carry_out(
                 tell(Answer::Started {
                     pid,
                     group: None,
+                    counts: None,
                     tcp_congestion: None,
                 });
             })?;

@@ -111,7 +111,7 @@ impl Driver {
             ),
             ("idle", load.idle > 0, "it holds no idle connections"),
             ("headers", !load.headers.is_empty(), "it cannot set headers"),
-            ("body", load.body.is_some(), "it cannot send a body"),
+            ("body", load.body().is_some(), "it cannot send a body"),
             (
                 "timeout",
                 load.timeout != usual.timeout,

@@ -14,7 +14,7 @@ pub(super) const LOAD_FACTOR: &str = "load";
 pub(super) const LOAD_HOST_FACTOR: &str = "from";
 
 /// The keys of `[load]` that a factor can vary.
-pub(crate) const VARIED_LOAD_KEYS: [&str; 32] = [
+pub(crate) const VARIED_LOAD_KEYS: [&str; 33] = [
     "connections",
     "idle",
     "threads",
@@ -22,6 +22,7 @@ pub(crate) const VARIED_LOAD_KEYS: [&str; 32] = [
     "requests_per_connection",
     "method",
     "body",
+    "body_bytes",
     "timeout",
     "rate",
     "driver",

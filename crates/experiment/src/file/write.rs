@@ -12,7 +12,7 @@ use crate::spec::{
     Factor, HttpVersion, LoadSpec, NamedLoad, ParamValue, Published, Rate, SameAnswers, Server,
     SliceLength, Subject, SubjectLoad, Target, TlsSpec, TrafficSpec, Upstream,
 };
-use config::units::{bit_rate_text, duration_text, rate_text, share_text};
+use config::units::{bit_rate_text, duration_text, rate_text, share_text, size_text};
 use readings::{Access, ContainerSource, HostSpec, LinkSpec, Reach};
 
 impl Experiment {
@@ -275,6 +275,7 @@ fn load(load: &LoadSpec) -> Table {
     table.put_some("body", load.body.as_deref());
     let requests = load.requests.as_ref().map(|file| file.path.as_str());
     table.put_some("requests", requests);
+    table.put_some("body_bytes", load.body_bytes.map(size_text));
     table.put("timeout", duration_text(load.timeout));
     match load.rate {
         Rate::Auto => table.put("rate", "auto"),

@@ -93,6 +93,8 @@ pub struct Rendered {
     pub setuid_programs: bool,
     /// Its log files inside its folder.
     pub logs: Vec<String>,
+    /// The file in its folder in which it counts what it receives.
+    pub counts: Option<String>,
     /// The command that prints its version; [`super::Recipe::version_in`] finds it there.
     pub version_command: Option<Vec<String>>,
     /// Its settings in terms common to all servers.

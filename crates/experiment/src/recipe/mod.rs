@@ -67,6 +67,8 @@ pub struct Recipe {
     pub longest_dir_bytes: Option<usize>,
     /// Its log files inside its folder.
     pub log_files: Vec<String>,
+    /// The file in its folder in which it counts what it receives, where it does.
+    pub counts: Option<String>,
     pub(crate) templates: Vec<RecipeFile>,
     pub(crate) copies: Vec<RecipeFile>,
     pub(crate) command: Vec<String>,

@@ -16,7 +16,7 @@ use config::tree::{Place, Tree};
 use config::units;
 use readings::HttpVersion;
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "summary",
     "homepage",
     "packages",
@@ -31,6 +31,7 @@ const KEYS: [&str; 22] = [
     "setuid_programs",
     "longest_dir_bytes",
     "log_files",
+    "counts",
     "start",
     "stop",
     "ready",
@@ -119,6 +120,7 @@ fn whole(
             .integer(reader, "longest_dir_bytes", 20..=4000)
             .and_then(|bytes| usize::try_from(bytes).ok()),
         log_files: inner_paths(reader, top, "log_files"),
+        counts: counts(reader, top),
         templates: templates(reader, top, &params, &files),
         copies: copies(reader, top, "copy", &params, &files),
         params,
@@ -415,6 +417,19 @@ fn tables<'t>(reader: &mut Reader, section: &Section<'t>, key: &str) -> Vec<Sect
 }
 
 /// Paths that have to stay inside the server's folder.
+/// The name of the file in which the server counts what it receives.
+fn counts(reader: &mut Reader, top: &Section<'_>) -> Option<String> {
+    let name = top.text(reader, "counts")?;
+    if name.contains('/') || !stays_inside(&name) {
+        reader.report(Problem::at(
+            top.value_place("counts"),
+            format!("`{}` is not the name of a file", units::shown(&name)),
+            "expected a file directly in the server's folder, such as \"counts\"",
+        ));
+    }
+    Some(name)
+}
+
 fn inner_paths(reader: &mut Reader, top: &Section<'_>, key: &str) -> Vec<String> {
     let mut paths = Vec::new();
     for (path, place) in top.texts(reader, key).unwrap_or_default() {

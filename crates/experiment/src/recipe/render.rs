@@ -123,6 +123,7 @@ impl Recipe {
             reload: filler.reload()?,
             setuid_programs: self.setuid_programs,
             logs: self.log_files.clone(),
+            counts: self.counts.clone(),
             version_command: self
                 .version
                 .as_ref()

@@ -1,5 +1,6 @@
 //! What load is put on each subject, and what makes it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub struct LoadSpec {
     pub body: Option<String>,
     /// A file of requests, in the place of one with the subject's path.
     pub requests: Option<RequestFile>,
+    /// The size of a body of made-up text instead.
+    pub body_bytes: Option<u64>,
     /// How long an answer, or the opening of a connection, may take.
     pub timeout: Duration,
     /// The rate at which latency is compared.
@@ -100,6 +103,7 @@ impl Default for LoadSpec {
             headers: Vec::new(),
             body: None,
             requests: None,
+            body_bytes: None,
             timeout: Duration::from_secs(5),
             rate: Rate::Auto,
             curve: None,
@@ -114,6 +118,22 @@ impl Default for LoadSpec {
 }
 
 impl LoadSpec {
+    /// The request's body: [`Self::body`], or one of [`Self::body_bytes`] with readable text that is
+    /// the same in each run.
+    pub fn body(&self) -> Option<Cow<'_, str>> {
+        const LINE: &str = "Readable text, a line of sixty-four bytes, sent again and again.\n";
+        match (&self.body, self.body_bytes) {
+            (Some(body), _) => Some(body.into()),
+            (None, Some(bytes)) => {
+                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                let mut text = LINE.repeat(bytes.div_ceil(LINE.len()));
+                text.truncate(bytes);
+                Some(text.into())
+            }
+            (None, None) => None,
+        }
+    }
+
     /// Makes loads equal that differ in the rate of their open loop only.
     pub(super) fn leave_out_rate(&mut self) {
         self.rate = Rate::Auto;
@@ -193,6 +213,8 @@ pub enum LoadChange {
     Method(String),
     /// `body`
     Body(String),
+    /// `body_bytes`
+    BodyBytes(u64),
     /// `timeout`
     Timeout(Duration),
     /// `rate`
@@ -235,6 +257,7 @@ impl LoadChange {
             Self::RequestsPerConnection(count) => load.requests_per_connection = Some(*count),
             Self::Method(method) => load.method.clone_from(method),
             Self::Body(body) => load.body = Some(body.clone()),
+            Self::BodyBytes(bytes) => load.body_bytes = Some(*bytes),
             Self::Timeout(timeout) => load.timeout = *timeout,
             Self::Rate(rate) => load.rate = *rate,
             Self::Driver(driver) => load.driver.clone_from(driver),

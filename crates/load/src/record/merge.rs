@@ -1,5 +1,7 @@
 //! Merges the threads' recordings into a reading.
 
+use std::collections::BTreeMap;
+
 use readings::{
     ClientReading, Fairness, LoadReading, Peaks, StageReading, StatusCount, ThreadReading,
 };
@@ -89,6 +91,8 @@ pub(crate) fn merge(
         tcp_congestion: None,
         quic: sum.quic.map(|quic| *quic),
         accept_queues: Vec::new(),
+        received: BTreeMap::new(),
+        request_body: None,
         lasting: match (sum.connections, sum.messages) {
             (Some(connections), _) => Some(Box::new(connections.reading)),
             (None, messages) => messages.map(|messages| Box::new(messages.reading())),

@@ -2,11 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use crate::support::{BOTH, job, one, origin, target};
-use load::{Expect, Request, Stop, Wait};
+use load::{Expect, Request, Segment, Stop, Wait, run_between};
 use net::fetch::request;
 use readings::Pacing;
 
@@ -111,5 +111,37 @@ fn what_was_never_sent_is_an_error_of_one_of_the_requests() {
         let by_request: u64 = reading.per_request.iter().map(|one| one.errors).sum();
         assert!(reading.errors.timeout > 10, "{:?}", reading.errors);
         assert_eq!(by_request, reading.errors.total());
+    }
+}
+
+#[test]
+fn between_segments_all_that_was_sent_is_answered_and_nothing_more() {
+    let origin = Arc::new(origin());
+    let short = Stop::After(Duration::from_millis(40));
+    for io in BOTH {
+        let mut job = job(io, target(origin.address(), "/"), 8, 2, short);
+        // Each segment has a reading of its own.
+        let segments = (0..5).map(|number| Segment {
+            reading: Some(number),
+            ..Segment::closed(short)
+        });
+        job.segments = segments.collect();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let count = {
+            let (seen, origin) = (seen.clone(), origin.clone());
+            move || {
+                let received = origin.stats().received.requests;
+                seen.lock().unwrap().push(received);
+            }
+        };
+        let between = Arc::new(count);
+        let readings = run_between(&job, &Arc::default(), between.clone(), |_| {}).unwrap();
+        between();
+        let seen = seen.lock().unwrap();
+        let counted: Vec<u64> = seen.windows(2).map(|two| two[1] - two[0]).collect();
+        let all = readings
+            .iter()
+            .map(|one| one.requests_all + one.errors_all.total());
+        assert_eq!(counted, all.collect::<Vec<_>>(), "{io:?}");
     }
 }

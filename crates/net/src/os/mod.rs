@@ -21,7 +21,7 @@ pub(crate) use clocks::real_ns;
 pub use clocks::{
     RunQueueWait, children_cpu_ns, coarse_now_ns, now_ns, process_cpu_ns, thread_cpu_ns,
 };
-pub use files::{folder, plain_file};
+pub use files::{SharedCounts, folder, plain_file};
 pub use process::{adopt_orphans, kill, reap};
 pub use sockets::{force_receive_buffer, listen, tcp_congestion};
 pub(crate) use sockets::{

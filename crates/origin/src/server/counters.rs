@@ -1,17 +1,21 @@
-//! What threads count, and publish once per turn of their loops.
+//! What threads count. Requests and bytes are published before an answer goes out, so that whoever
+//! has an answer finds it counted; everything else once per turn of their loops.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use readings::Histogram;
+use net::http::Request;
+use net::os::SharedCounts;
+use readings::{Histogram, Received};
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Stats {
     /// Connections accepted.
     pub connections: u64,
-    /// Requests answered.
-    pub requests: u64,
+    /// Requests whose head and body came, and what was sent to them.
+    #[serde(flatten)]
+    pub received: Received,
     /// Messages sent in exchanges that last.
     pub messages: u64,
     /// Those of them that were sent late because the client did not read.
@@ -28,7 +32,6 @@ pub struct Stats {
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) connections: AtomicU64,
-    pub(super) requests: AtomicU64,
     pub(super) messages: AtomicU64,
     pub(super) messages_held: AtomicU64,
     pub(super) messages_lost: AtomicU64,
@@ -42,8 +45,70 @@ pub(super) struct Counters {
     pub(super) lateness: Mutex<Histogram>,
 }
 
+/// The counts of one thread, in a page that other processes may read: [`Received::CELLS`] of them, as
+/// [`Received::of_cells`] reads them.
+#[derive(Clone)]
+pub(super) struct ThreadCounts {
+    page: Arc<SharedCounts>,
+    first: usize,
+}
+
+impl ThreadCounts {
+    pub(super) fn of(page: Arc<SharedCounts>, thread: usize) -> Self {
+        Self {
+            page,
+            first: thread * Received::CELLS,
+        }
+    }
+
+    /// The counts of all threads.
+    pub(super) fn page(&self) -> &SharedCounts {
+        &self.page
+    }
+
+    /// Only this thread writes these cells.
+    #[inline]
+    fn add(&self, cell: usize, count: u64) {
+        let cell = &self.page.all()[self.first + cell];
+        cell.store(cell.load(Ordering::Relaxed) + count, Ordering::Release);
+    }
+
+    /// A request has come.
+    #[inline]
+    pub(super) fn request(&self, body: RequestBody) {
+        if body.bytes > 0 {
+            self.add(Received::BODY_BYTES, body.bytes);
+            self.add(Received::BODY_CHECKSUM, u64::from(body.crc32));
+        }
+        self.add(Received::REQUESTS, 1);
+    }
+
+    /// So many bytes are sent.
+    #[inline]
+    pub(super) fn sent(&self, bytes: usize) {
+        self.add(Received::SENT_BYTES, bytes as u64);
+    }
+}
+
+/// What is counted of a request's body.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RequestBody {
+    bytes: u64,
+    crc32: u32,
+}
+
+impl RequestBody {
+    pub(super) fn of(request: &Request) -> Self {
+        Self {
+            bytes: request.body_bytes,
+            crc32: request.body_crc32,
+        }
+    }
+}
+
 /// The sums over all threads.
-pub(super) fn stats(counters: &[Arc<Counters>]) -> Stats {
+pub(super) fn stats(counters: &[Arc<Counters>], page: &SharedCounts) -> Stats {
+    let cells = page.all().iter().map(|cell| cell.load(Ordering::Acquire));
     let sum = |f: fn(&Counters) -> &AtomicU64| {
         counters
             .iter()
@@ -52,7 +117,7 @@ pub(super) fn stats(counters: &[Arc<Counters>]) -> Stats {
     };
     Stats {
         connections: sum(|c| &c.connections),
-        requests: sum(|c| &c.requests),
+        received: Received::of_cells(&cells.collect::<Vec<_>>()),
         messages: sum(|c| &c.messages),
         messages_held: sum(|c| &c.messages_held),
         messages_lost: sum(|c| &c.messages_lost),

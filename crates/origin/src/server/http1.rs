@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use net::{Buf, ConnId, Io, PayloadId};
 
-use super::{AnswerKey, AnswerTo, Worker};
-use crate::pages::{BLOCK, ConnectionReuse, Page, answer, page, sized_body};
+use super::{AnswerKey, AnswerTo, RequestBody, Worker};
+use crate::pages::{BLOCK, ConnectionReuse, Page, answer, page_with, sized_body};
 
 /// With this many bytes queued for a client, no further request is taken and no more of a long body
 /// is sent. With TLS, this limits the ciphertext in memory.
@@ -105,7 +105,8 @@ impl<I: Io> Worker<I> {
             {
                 client.closing = !client.last_keep_alive;
                 client.unsent += client.last_page_size;
-                self.requests += 1;
+                self.counts.request(client.last_body);
+                self.counts.sent(client.last_page_size);
                 self.io.send_ordered(conn, payload);
                 return false;
             }
@@ -119,7 +120,8 @@ impl<I: Io> Worker<I> {
                         client.last.extend_from_slice(bytes);
                     }
                     at += taken;
-                    self.requests += 1;
+                    client.last_body = RequestBody::of(client.parser.request());
+                    self.counts.request(client.last_body);
                     self.respond(conn, input.arrived_ns());
                 }
                 Err(e) => {
@@ -176,6 +178,7 @@ impl<I: Io> Worker<I> {
                 BLOCK => {
                     let block = self.block();
                     self.clients[slot].unsent += BLOCK;
+                    self.counts.sent(BLOCK);
                     self.io.send_ordered(conn, block);
                 }
                 _ => self.send(conn, &sized_body(size)),
@@ -186,6 +189,7 @@ impl<I: Io> Worker<I> {
     /// Copies and sends bytes.
     pub(super) fn send(&mut self, conn: ConnId, bytes: &[u8]) {
         self.clients[conn.slot()].unsent += bytes.len();
+        self.counts.sent(bytes.len());
         self.io.send_copy(conn, bytes);
     }
 
@@ -208,7 +212,7 @@ impl<I: Io> Worker<I> {
         if let Some(&(payload, size)) = self.pages.get(&key) {
             return self.send_page(conn, payload, size, persist);
         }
-        match page(request) {
+        match page_with(self.always, request) {
             Page::Own(bytes) => {
                 client.last.clear();
                 self.send(conn, &bytes);
@@ -265,6 +269,7 @@ impl<I: Io> Worker<I> {
             client.last_keep_alive = !persist.closes();
         }
         client.unsent += size;
+        self.counts.sent(size);
         self.io.send_ordered(conn, payload);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use net::IoKind;
 use readings::QuicCongestion;
@@ -34,6 +35,20 @@ pub struct OriginOptions {
     /// The congestion control of HTTP/3; `None` for the one that matches TCP's in the network
     /// namespace in which the origin runs.
     pub quic_congestion: Option<QuicCongestion>,
+    /// A file in which other processes find what has been received, as [`readings::Received`] says;
+    /// the counts in an existing file go on.
+    pub counts: Option<PathBuf>,
+    /// The answer to every path outside `/.weigh/`; `None` for the pages.
+    pub always: Option<Always>,
+}
+
+/// What an origin does with every request outside `/.weigh/`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Always {
+    /// How long each answer is delayed, ns; not those of exchanges that last.
+    pub delay_ns: u64,
+    /// The status of each answer; `None` for the page's own.
+    pub status: Option<u16>,
 }
 
 impl Default for OriginOptions {
@@ -50,6 +65,8 @@ impl Default for OriginOptions {
             http2_only: false,
             http3: false,
             quic_congestion: None,
+            counts: None,
+            always: None,
         }
     }
 }
@@ -61,6 +78,13 @@ pub enum OriginError {
     #[error("cannot listen on {address}: {source}")]
     Listen {
         address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file of its counts cannot be made.
+    #[error("cannot count in {}: {source}", path.display())]
+    Counts {
+        path: PathBuf,
         /// Why not.
         source: io::Error,
     },

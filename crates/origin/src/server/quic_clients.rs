@@ -10,7 +10,7 @@ use readings::QuicCongestion;
 use tls::ServerTls;
 
 use super::stream_pages::StreamPages;
-use super::{AnswerTo, Worker};
+use super::{AnswerTo, RequestBody, Worker};
 use crate::h3::{H3Page, H3Request, H3Server, STREAMS_MAX};
 use crate::pages::StreamPage;
 
@@ -108,7 +108,7 @@ impl<I: Io> Worker<I> {
             let polled = entry.session.poll(&mut entry.connection, &mut requests);
             let (id, arrived_ns) = (entry.id, entry.arrived_ns);
             for one in requests.drain(..) {
-                self.requests += 1;
+                self.counts.request(RequestBody::of(&one.request));
                 self.respond_h3(quic, (number, id), one, arrived_ns);
             }
             quic.requests = requests;
@@ -130,7 +130,8 @@ impl<I: Io> Worker<I> {
         let H3Request { stream, request } = one;
         let mut pages = std::mem::take(&mut quic.pages);
         let to = AnswerTo::Http3 { number, id, stream };
-        self.with_page(&mut pages, &request, arrived_ns, to, |_, page| {
+        self.with_page(&mut pages, &request, arrived_ns, to, |worker, page| {
+            worker.counts.sent(page.bytes());
             if let Some(entry) = quic.server.entry(number) {
                 entry.session.answer(&mut entry.connection, stream, page);
             }
@@ -153,6 +154,7 @@ impl<I: Io> Worker<I> {
             return false;
         };
         let page = H3Page::of(bytes);
+        self.counts.sent(page.bytes());
         entry.session.answer(&mut entry.connection, stream, &page);
         quic.server.mark(number);
         true

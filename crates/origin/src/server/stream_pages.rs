@@ -7,7 +7,7 @@ use net::http::Request;
 
 use super::{AnswerKey, AnswerTo, Worker};
 use crate::body::Body;
-use crate::pages::{BLOCK, ConnectionReuse, Page, StreamPage, answer, page, sized_body};
+use crate::pages::{BLOCK, ConnectionReuse, Page, StreamPage, answer, page_with, sized_body};
 
 /// Fixed pages, by method and target.
 pub(super) type StreamPages<P> = HashMap<String, P>;
@@ -29,7 +29,7 @@ impl<I: Io> Worker<I> {
         }
         let persist = ConnectionReuse::Kept;
         let is_head = request.method == "HEAD";
-        let page = match page(request) {
+        let page = match page_with(self.always, request) {
             Page::Own(bytes) => P::of(&bytes),
             Page::Fixed(bytes) => self.cached(pages, key, bytes.len(), P::of(&bytes)),
             Page::Long(head, size) => {

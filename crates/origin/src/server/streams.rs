@@ -81,6 +81,7 @@ impl<I: Io> Worker<I> {
         let out = h2.out();
         let bytes = out.len();
         if bytes > 0 {
+            self.counts.sent(bytes);
             self.io.send_copy(conn, out);
             out.clear();
         }

@@ -9,6 +9,7 @@ mod lasting;
 mod merge;
 mod open_loop;
 mod quic;
+mod received;
 mod slices;
 mod tls;
 mod users;
@@ -24,10 +25,13 @@ pub use lasting::{
 };
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
+pub use received::{Received, RequestBody};
 pub use slices::{Answered, LATE_S, LoadRow, Silence, Slice};
 pub use tls::{Negotiated, TlsReading};
 pub use users::{GivenUp, UsersReading};
 pub use wrong::{FIRST_ANSWER, NO_PORT, Wrong, WrongKind};
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -167,6 +171,14 @@ pub struct LoadReading {
     /// measured windows: a SYN is sent again a second later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept_queues: Vec<AcceptQueue>,
+    /// What each back end counted in the whole load, also outside the measured windows: to be compared
+    /// with [`Self::requests_all`] and [`Self::errors_all`]. Empty where a back end of the path counts
+    /// nothing, or several loads were made at once.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub received: BTreeMap<String, Received>,
+    /// The body of each request; absent where they have none, or several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_body: Option<RequestBody>,
 }
 
 impl LoadReading {

@@ -13,7 +13,7 @@ use verdict::words;
 /// are subject over baseline; figures that do not exist are `null`), `levels` (of factors, against
 /// each other), `tiers`, `rankings`, `interactions`, `growth` (of metrics, with factors),
 /// `noise_floor`, `shifts` (the latency quantile by quantile), `pauses` (of the client, by
-/// block), `table`, `held_back` (who holds back the messages of streams), `survivals` (connections
+/// block), `table`, `held_back` (who holds back the messages of streams), `shares` (of back ends), `survivals` (connections
 /// that last, around events), `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
@@ -51,6 +51,8 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let findings = findings.map(|finding| with_sentence(finding, words::finding(finding)));
     let held_back = analysis.held_back.iter();
     let held_back = held_back.map(|one| with_sentence(one, words::held_back(one)));
+    let shares = analysis.shares.iter();
+    let shares = shares.map(|one| with_sentence(one, words::shares(one)));
     let survivals = analysis.survivals.iter();
     let survivals = survivals.map(|one| with_sentence(one, words::survival(one)));
     let rates = analysis.rates.iter().map(words::rate_choice);
@@ -86,6 +88,7 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "shifts": analysis.shifts,
         "table": table.collect::<Value>(),
         "held_back": held_back.collect::<Value>(),
+        "shares": shares.collect::<Value>(),
         "survivals": survivals.collect::<Value>(),
         "bottlenecks": findings.collect::<Value>(),
         "rates": rates.collect::<Value>(),

@@ -27,6 +27,11 @@ pub(crate) fn sections(
             "Interactions",
             words::interactions(&analysis.interactions).into_iter(),
         ),
+        Section::list(
+            "shares",
+            "Back ends",
+            analysis.shares.iter().map(words::shares),
+        ),
         lasting(analysis),
         of_requests(analysis),
         Section::list(

@@ -76,12 +76,12 @@ pub(crate) fn request(
 ) -> String {
     let host = host_of(subject);
     let mut fields = fields.to_vec();
-    let body = load.body.clone().unwrap_or_default();
+    let body = load.body().unwrap_or_default();
     let head = match &load.traffic.grpc {
         // The engine frames the message.
         Some(method) => net::fetch::request("POST", &host, &format!("/{method}"), &fields),
         None => {
-            if load.body.is_some() {
+            if load.body().is_some() {
                 fields.push(("Content-Length".into(), body.len().to_string()));
             }
             net::fetch::request(&load.method, &host, &subject.path, &fields)

@@ -267,6 +267,7 @@ fn link_process(cx: &Context<'_>) -> Option<OtherServer> {
         pid: cx.testbed.hosts.link_process()?,
         also: Vec::new(),
         group: None,
+        counts: None,
     })
 }
 

@@ -11,7 +11,7 @@ use crate::group::answers::{self, FirstAnswer};
 use crate::group::result::GroupResult;
 use crate::testbed::chosen_addresses::Unresolved;
 use crate::testbed::outside::Outside;
-use crate::testbed::{ReadySubject, copies};
+use crate::testbed::{BackEnds, ReadySubject, copies};
 use agent::AgentError;
 use agent::wire::{Answer, AnswerSummary, AwaitServer, Order};
 use experiment::plan::{Group, PlannedTrial};
@@ -198,6 +198,7 @@ fn reach(
         from: load.host.clone(),
         also_from: cx.resolve_elsewhere(resolved, &subject, addresses)?,
         outside: Outside::default(),
+        back_ends: BackEnds::of(resolved, &subject),
         tls: tls.map_err(|why| NotReady::failed(why, FailureCause::Other))?,
         beside: Vec::new(),
         subject,

@@ -396,6 +396,7 @@ fn orders(
         setuid_programs: rendered.setuid_programs,
         cpus,
         logs: rendered.logs,
+        counts: rendered.counts,
     };
     let ready = rendered.ready;
     let raw = ready.send.is_some();

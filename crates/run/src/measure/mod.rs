@@ -120,6 +120,7 @@ pub(crate) fn load_of(number: usize, one: &ReadySubject, loaded: &Loaded) -> Opt
     let mut load = loaded.readings.get(number)?.clone();
     if let Some(measured) = loaded.measured.get(number) {
         load.accept_queues = copies::queues_of_path(&measured.accept_queues, &one.subject.through);
+        one.back_ends.add_to(&mut load, measured);
     }
     Some(load)
 }

@@ -1,6 +1,7 @@
 //! The hosts of a run and the servers that run on them.
 
 pub(crate) mod authority;
+mod back_ends;
 pub(crate) mod chosen_addresses;
 pub(crate) mod copies;
 pub(crate) mod cpu_placement;
@@ -23,6 +24,7 @@ use readings::InstructionScope;
 use crate::testbed::copies::original;
 use crate::testbed::cpu_placement::CpuPlacement;
 
+pub(crate) use back_ends::BackEnds;
 pub(crate) use ready_subject::{ReadySubject, running_behind};
 pub(crate) use started_server::{StartedServer, to_write};
 
@@ -140,6 +142,7 @@ impl Testbed {
         let Answer::Started {
             pid,
             group,
+            counts,
             tcp_congestion,
         } = answer
         else {
@@ -151,6 +154,7 @@ impl Testbed {
             pid,
             also: Vec::new(),
             group,
+            counts,
         };
         self.running.push((self.hosts.key(host), other));
         tcp_congestion

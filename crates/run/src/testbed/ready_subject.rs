@@ -7,6 +7,7 @@ use experiment::SubjectSpec;
 use experiment::plan::PlannedTrial;
 use tls::ClientSettings;
 
+use crate::testbed::back_ends::BackEnds;
 use crate::testbed::outside::Outside;
 
 #[derive(Clone)]
@@ -20,6 +21,7 @@ pub(crate) struct ReadySubject {
     pub(crate) also_from: Vec<(String, SocketAddr)>,
     /// What is on its path and is reached by an address.
     pub(crate) outside: Outside,
+    pub(crate) back_ends: BackEnds,
     /// How it is spoken to, if its URL is an https URL.
     pub(crate) tls: Option<ClientSettings>,
     /// The subject for each other load of the condition; `None` if that load is not made on it.

@@ -10,5 +10,6 @@ pub mod growth;
 pub mod load;
 pub mod plan;
 pub mod scaling;
+pub mod shares;
 pub mod shift;
 pub mod survival;

@@ -31,6 +31,7 @@ use crate::studies::buffering::{HeldBack, held_back};
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
 use crate::studies::growth::{Growth, growths};
+use crate::studies::shares::{Shares, shares};
 use crate::studies::shift::shifts;
 use crate::studies::survival::{Survival, survivals};
 use crate::summary::by_request::RequestRow;
@@ -102,6 +103,9 @@ pub struct Analysis {
     pub curves: Vec<LatencyCurves>,
     /// Subjects that hold back the messages of streams.
     pub held_back: Vec<HeldBack>,
+    /// How many requests each back end received, where there are several, or not each request reached
+    /// one.
+    pub shares: Vec<Shares>,
     /// What became of connections that last around events.
     pub survivals: Vec<Survival>,
     /// What sampling servers and machine cost.
@@ -206,6 +210,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
         curves.take_choice(&journal.curves());
     }
     analysis.held_back = held_back(&header.baseline, &cells, &journal.settings());
+    analysis.shares = shares(&cells);
     analysis.survivals = survivals(&cells);
     analysis.bottlenecks = bottlenecks(&journal.bottlenecks());
     mark_lower_bounds(&mut analysis.table, &analysis.bottlenecks);
@@ -275,6 +280,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         warm_ups: Vec::new(),
         curves: Vec::new(),
         held_back: Vec::new(),
+        shares: Vec::new(),
         survivals: Vec::new(),
         probes: probes::cost(cells),
         tls,

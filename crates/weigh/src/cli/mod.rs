@@ -349,6 +349,16 @@ pub struct OriginArgs {
     /// or cubic where QUIC has no match].
     #[arg(long, value_name = "NAME")]
     pub quic_congestion: Option<QuicCongestion>,
+    /// Count requests and bytes in this file while they come, for other programs to read; counts that
+    /// are in it go on.
+    #[arg(long, value_name = "FILE")]
+    pub counts: Option<PathBuf>,
+    /// Delay every answer by this long, such as 10ms, and send the small body at every path.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub delay: Option<Duration>,
+    /// Answer every request with this status and the small body.
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
+    pub status: Option<u16>,
     #[command(flatten)]
     pub tls: OriginTlsArgs,
 }

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use net::IoKind;
-use origin::{Origin, OriginError, OriginOptions};
+use origin::{Always, Origin, OriginError, OriginOptions};
 use readings::QuicCongestion;
 
 use crate::cli::OriginArgs;
@@ -26,6 +26,11 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
     let congestion = args
         .quic_congestion
         .unwrap_or_else(|| QuicCongestion::like_tcp(net::os::tcp_congestion().as_deref()));
+    let delay = args.delay.unwrap_or_default();
+    let always = (!delay.is_zero() || args.status.is_some()).then(|| Always {
+        delay_ns: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX),
+        status: args.status,
+    });
     let (mut origin, io) = IoKind::choose(args.io, refusal, |io| {
         let origin = Origin::start(&OriginOptions {
             listen: args.listen,
@@ -38,11 +43,15 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
             http2_only: args.http2_only,
             http3,
             quic_congestion: Some(congestion),
+            counts: args.counts.clone(),
+            always,
         })?;
         Ok((origin, io))
     })
     .map_err(|e| match e {
-        OriginError::Listen { .. } | OriginError::Quic(_) => Failure::words(e),
+        OriginError::Listen { .. } | OriginError::Quic(_) | OriginError::Counts { .. } => {
+            Failure::words(e)
+        }
         OriginError::Loop(_) | OriginError::Thread(_) => Failure::failed(e),
     })?;
     note_fallback();
@@ -69,7 +78,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
     let stats = origin.stats();
     eprintln!(
         "{} connections, {} requests",
-        stats.connections, stats.requests
+        stats.connections, stats.received.requests
     );
     if !http3 {
         // Its threads have nothing to say at the end: TCP connections end with the process.
@@ -82,7 +91,10 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
 fn refusal(error: &OriginError) -> Option<&std::io::Error> {
     match error {
         OriginError::Loop(error) => Some(error),
-        OriginError::Listen { .. } | OriginError::Thread(_) | OriginError::Quic(_) => None,
+        OriginError::Listen { .. }
+        | OriginError::Thread(_)
+        | OriginError::Quic(_)
+        | OriginError::Counts { .. } => None,
     }
 }
 

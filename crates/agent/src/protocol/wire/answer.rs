@@ -81,6 +81,9 @@ pub enum Answer {
         pid: i32,
         /// The folder of its control group, if it has one.
         group: Option<String>,
+        /// The file in which it counts what it receives.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        counts: Option<PathBuf>,
         /// The congestion control that the kernel gives TCP connections in its network namespace.
         tcp_congestion: Option<String>,
     },

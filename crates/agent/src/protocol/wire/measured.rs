@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{AcceptQueue, SystemMetrics};
+use readings::{AcceptQueue, Received, SystemMetrics};
 use serde::{Deserialize, Serialize};
 
 /// A window of time by a machine's CLOCK_MONOTONIC.
@@ -68,6 +68,10 @@ pub struct Measured {
     pub cpu_in_ticks: BTreeSet<String>,
     /// Connections that the sampled machines accepted; `None` where that cannot be read.
     pub accepted: Option<u64>,
+    /// What each watched server that counts has received in the segments; empty where the load is
+    /// made on another machine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub received: BTreeMap<String, Received>,
     /// `None` where sampling would have cost too much.
     pub metrics: Option<SystemMetrics>,
     /// Accept queues of the watched servers that were full, in the whole load.

@@ -28,6 +28,8 @@ pub struct StartServer {
     pub cpus: Vec<u32>,
     /// Log files below its folder, besides its output.
     pub logs: Vec<String>,
+    /// The file in its folder in which it counts what it receives.
+    pub counts: Option<String>,
 }
 
 /// A file of a server.
@@ -111,4 +113,7 @@ pub struct OtherServer {
     pub also: Vec<i32>,
     /// Its control group, if it has one.
     pub group: Option<String>,
+    /// The file in which it counts what it receives, in its folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<PathBuf>,
 }

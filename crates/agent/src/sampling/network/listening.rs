@@ -31,6 +31,7 @@ pub fn listening_at(address: SocketAddr) -> Option<OtherServer> {
     Some(OtherServer {
         server: format!("{}:{}", name_of(pid)?, address.port()),
         pid,
+        counts: None,
         also: also.to_vec(),
         group: group.map(|folder| folder.display().to_string()),
     })

@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn each_wait_of_a_thread_is_a_switch_and_usage_outlives_its_thread() {
         let mut shell = shell();
-        let watched = Watched::Processes(vec![shell.0.id() as i32]);
+        let watched = Watched::processes(vec![shell.0.id() as i32]);
         let mut reader = reader();
         tell(&mut shell, ":");
         let before = reader.read(&watched, None);
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn processes_between_two_samples_are_counted_where_the_kernel_reports_exits() {
         let mut shell = shell();
-        let watched = Watched::Processes(vec![shell.pid()]);
+        let watched = Watched::processes(vec![shell.pid()]);
         let mut sample = sampler(&watched);
         let (before, _) = sample();
         // Each of them sleeps, and is slept for.
@@ -308,7 +308,7 @@ mod tests {
     fn usage_of_children_that_nobody_waits_for_is_counted_where_the_kernel_reports_exits() {
         const CHILDREN: u64 = 50;
         let mut parent = careless_parent();
-        let watched = Watched::Processes(vec![parent.pid()]);
+        let watched = Watched::processes(vec![parent.pid()]);
         // What it does the first time only is not counted.
         tell(&mut parent, "1");
         let mut sample = sampler(&watched);
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn time_is_told_in_ticks_where_nothing_more_exact_is_known() {
         let mut shell = shell();
-        let watched = Watched::Processes(vec![shell.pid()]);
+        let watched = Watched::processes(vec![shell.pid()]);
         let before = watched.cpu();
         tell(&mut shell, "sleep 0");
         let after = watched.cpu();
@@ -345,7 +345,7 @@ mod tests {
         let first = reader.read(&watched, None);
         let seen = reader.read(&watched, None).since(&first);
         assert_eq!(seen.cpu_step_s, CPU_TICK_S);
-        let nothing = Watched::Processes(Vec::new());
+        let nothing = Watched::processes(Vec::new());
         let first = reader.read(&nothing, None);
         let seen = reader.read(&nothing, None).since(&first);
         assert_eq!(seen.cpu_step_s, 0.0, "there is none");
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn what_a_parent_waits_for_counts_once() {
         let mut shell = shell();
-        let watched = Watched::Processes(vec![shell.pid()]);
+        let watched = Watched::processes(vec![shell.pid()]);
         let mut sample = sampler(&watched);
         tell(&mut shell, ":");
         let file = || Process::read(watched.pids()[0]).unwrap().with_children;
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn a_child_that_was_replaced_is_a_restart_and_one_that_came_late_is_none() {
         let mut shell = shell();
-        let watched = Watched::Processes(vec![shell.0.id() as i32]);
+        let watched = Watched::processes(vec![shell.0.id() as i32]);
         tell(&mut shell, "sleep 60 & child=$!");
         // Old enough to be a part of the server.
         let born = std::time::Instant::now();

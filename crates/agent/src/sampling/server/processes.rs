@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn reading_gauges_takes_nothing_from_the_next_read() {
         let mut shell = shell();
-        let watched = Watched::Processes(vec![shell.0.id() as i32]);
+        let watched = Watched::processes(vec![shell.0.id() as i32]);
         let mut processes = Processes::new(Descriptors::at_most(64));
         tell(&mut shell, "sleep 60 & child=$!");
         // Again where the child had not executed its program yet.
@@ -381,7 +381,7 @@ mod tests {
 
     fn idle(most: usize) -> (Vec<Killed>, Watched, Processes) {
         let idlers: Vec<Killed> = (0..4).map(|_| idler()).collect();
-        let watched = Watched::Processes(idlers.iter().map(Killed::pid).collect());
+        let watched = Watched::processes(idlers.iter().map(Killed::pid).collect());
         let mut processes = Processes::new(Descriptors::at_most(most));
         assert_eq!(reads(&mut processes, &watched), 8, "each and its thread");
         settle(&mut processes, &watched);
@@ -428,7 +428,7 @@ mod tests {
         let idle: Vec<i32> = idlers.iter().map(Killed::pid).collect();
         let mut shell = shell();
         let all = [&idle[..], &[shell.pid()]].concat();
-        let watched = Watched::Processes(all.clone());
+        let watched = Watched::processes(all.clone());
         let mut processes = Processes::new(Descriptors::at_most(64));
         prepare(&mut processes);
         tell(&mut shell, ":");
@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn children_that_end_and_begin_between_two_reads_are_noticed() {
         let mut shell = shell();
-        let watched = Watched::Processes(vec![shell.pid()]);
+        let watched = Watched::processes(vec![shell.pid()]);
         let mut processes = Processes::new(Descriptors::at_most(64));
         tell(&mut shell, "sleep 600 & a=$!; sleep 600 & b=$!");
         processes.read(&watched);
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_begins_and_one_that_ends_are_noticed() {
-        let watched = Watched::Processes(vec![std::process::id() as i32]);
+        let watched = Watched::processes(vec![std::process::id() as i32]);
         let mut processes = Processes::new(Descriptors::at_most(64));
         let mut has = |number: i32| {
             processes.read(&watched);

@@ -60,6 +60,7 @@ mod tests {
             pid: shell.pid(),
             also: Vec::new(),
             group: None,
+            counts: None,
         };
         tell(&mut shell, ":");
         let before = server_state(&server).unwrap();

@@ -26,13 +26,14 @@ impl Servers {
     }
 
     pub(crate) fn watched(&self, server: &str) -> Watched {
-        match self.running.get(server) {
-            None => Watched::Processes(Vec::new()),
+        let watched = match self.running.get(server) {
+            None => Watched::processes(Vec::new()),
             Some(one) => match &one.group {
                 Some(group) => Watched::of_group(group),
-                None => Watched::Processes(tree(one.pid())),
+                None => Watched::processes(tree(one.pid())),
             },
-        }
+        };
+        watched.with_counts(self.counts_of(server).as_deref())
     }
 
     /// CPU time of a server since it was started, s.
@@ -60,6 +61,7 @@ impl Servers {
                 pid: one.pid(),
                 also: Vec::new(),
                 group: self.group_of(name),
+                counts: self.counts_of(name),
             })
             .collect();
         let watched = self.all_watched(&[], &servers);

@@ -169,6 +169,12 @@ impl Servers {
         Some(group.folder().display().to_string())
     }
 
+    /// The file in which a server counts what it receives.
+    pub(crate) fn counts_of(&self, server: &str) -> Option<PathBuf> {
+        let file = self.running.get(server)?.counts.as_ref()?;
+        Some(self.folders.get(server)?.path().join(file))
+    }
+
     /// Limits the CPU time of a server; `None` ends the limit.
     pub(crate) fn set_quota(&mut self, server: &str, cpus: Option<f64>) -> Result<(), String> {
         let name = format!("{}-limit-{server}", self.folder_name());

@@ -9,12 +9,15 @@ use readings::ServerStart;
 
 use crate::kernel::cgroup::Cgroup;
 use crate::kernel::proc_files::tree;
+use crate::protocol::wire::StartServer;
 use crate::serving::probe::{Probe, ReadinessWait};
 use crate::serving::quota::ServerQuota;
 
 pub(super) struct Server {
     pub(super) child: Child,
     pub(super) logs: Vec<String>,
+    /// The file in its folder in which it counts what it receives.
+    pub(super) counts: Option<String>,
     pub(super) ended: Option<ExitStatus>,
     /// The control group of the server and of everything that it starts; `None` without control
     /// groups.
@@ -50,11 +53,12 @@ impl Server {
         child: Child,
         began_ns: i64,
         group: Option<Cgroup>,
-        logs: Vec<String>,
+        order: &StartServer,
     ) -> Self {
         Self {
             child,
-            logs,
+            logs: order.logs.clone(),
+            counts: order.counts.clone(),
             ended: None,
             group,
             is_suspended: false,

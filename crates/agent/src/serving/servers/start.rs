@@ -76,7 +76,7 @@ impl Servers {
         let pid = child.id() as i32;
         // A group that the server could not enter counts nothing.
         let group = group.filter(|group| group.has_taken(pid));
-        let server = Server::begun(child, began_ns, group, order.logs.clone());
+        let server = Server::begun(child, began_ns, group, order);
         self.running.insert(order.server.clone(), server);
         Ok(pid)
     }

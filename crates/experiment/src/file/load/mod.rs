@@ -61,6 +61,19 @@ pub(super) fn read(
             change.apply(&mut load);
         }
     }
+    if load.body.is_some() && load.body_bytes.is_some() {
+        let place = |key| section.value_place(key);
+        let message = format!(
+            "`{0}.body` and `{0}.body_bytes` exclude each other",
+            section.path
+        );
+        let problem = Problem::at(place("body_bytes"), message, "a body of this size");
+        reader.report(
+            problem
+                .and(place("body"), "a body")
+                .help("keep one of the two"),
+        );
+    }
     load.host = section.text(reader, "host");
     load_hosts(reader, section, &mut load);
     load.headers = headers(reader, section);
@@ -136,6 +149,10 @@ pub(super) fn load_change(
         }
         "method" => LoadChange::Method(method(reader, node, path)?),
         "body" => LoadChange::Body(reader.text(node, path)?),
+        "body_bytes" => {
+            let bytes = reader.quantity(node, path, "size", units::SIZE_FORM, units::size)?;
+            LoadChange::BodyBytes(body_bytes(reader, node, path, bytes)?)
+        }
         "timeout" => {
             LoadChange::Timeout(reader.duration(node, path, Duration::from_millis(1)..=HOUR)?)
         }
@@ -154,6 +171,21 @@ pub(super) fn load_change(
         LOAD_HOST_FACTOR => LoadChange::Host(reader.text(node, path)?),
         key => LoadChange::Traffic(traffic::change(reader, key, node, path)?),
     })
+}
+
+/// A body of that length is sent from memory.
+const BODY_BYTES_MAX: u64 = 64 << 20;
+
+fn body_bytes(reader: &mut Reader, node: &Node, path: &str, bytes: u64) -> Option<u64> {
+    if bytes <= BODY_BYTES_MAX {
+        return Some(bytes);
+    }
+    reader.report(Problem::at(
+        node.place,
+        format!("`{path}` is out of range"),
+        "expected at most 64MiB",
+    ));
+    None
 }
 
 fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {

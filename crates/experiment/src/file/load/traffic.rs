@@ -273,7 +273,7 @@ impl OfLoad<'_> {
         let given = [
             ("keepalive", not_keepalive, "write retire_after = 1"),
             ("method", load.method != "GET", "remove `method`"),
-            ("body", load.body.is_some(), "write message_bytes = N"),
+            ("body", load.body().is_some(), "write message_bytes = N"),
         ];
         for (key, is_set, help) in given {
             if is_set {

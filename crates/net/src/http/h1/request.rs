@@ -20,6 +20,8 @@ pub struct Request {
     pub fields: Vec<(String, String)>,
     /// Length of the body in bytes; its content is not kept.
     pub body_bytes: u64,
+    /// CRC-32 of the body; 0 without one.
+    pub body_crc32: u32,
 }
 
 impl Request {
@@ -29,6 +31,14 @@ impl Request {
             .iter()
             .find(|(key, _)| key.eq_ignore_ascii_case(name))
             .map(|(_, value)| value.as_str())
+    }
+
+    /// Takes a piece of the body.
+    pub fn take_body(&mut self, bytes: &[u8]) {
+        self.body_bytes += bytes.len() as u64;
+        let mut sum = crc32fast::Hasher::new_with_initial(self.body_crc32);
+        sum.update(bytes);
+        self.body_crc32 = sum.finalize();
     }
 }
 
@@ -60,10 +70,9 @@ impl RequestParser {
         let Some(body) = &mut self.body else {
             return Ok((at, false));
         };
-        let count = &mut self.request.body_bytes;
-        let (n, complete) = body.take(&input[at..], &mut |bytes: &[u8]| {
-            *count += bytes.len() as u64
-        })?;
+        let request = &mut self.request;
+        let (n, complete) =
+            body.take(&input[at..], &mut |bytes: &[u8]| request.take_body(bytes))?;
         if complete {
             self.body = None;
         }
@@ -120,7 +129,7 @@ fn read_head(
     };
     set(&mut request.method, head.method);
     set(&mut request.target, head.path);
-    request.body_bytes = 0;
+    (request.body_bytes, request.body_crc32) = (0, 0);
     request.is_http_1_0 = head.version == Some(0);
     request.keep_alive = seen.keeps_alive(head.version.unwrap_or(0));
     let framing = seen.settled(Framing::of_request(seen.chunked, seen.length))?;
@@ -170,6 +179,8 @@ mod tests {
                 ("GET", "/c", false, 0)
             ]
         );
+        let sums: Vec<_> = whole.iter().map(|r| r.body_crc32).collect();
+        assert_eq!(sums, [0, crc32fast::hash(b"abc"), 0]);
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(read(&single).unwrap(), whole);
     }

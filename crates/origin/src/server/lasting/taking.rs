@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use net::{Buf, ConnId, Io};
 
-use super::super::Worker;
+use super::super::{RequestBody, Worker};
 use super::{Ending, Entry, LastingId, UNSENT_MAX, Wire};
 use crate::h2::H2Incoming;
 use crate::lasting::Taken;
@@ -150,7 +150,7 @@ impl<I: Io> Worker<I> {
         for one in incoming.drain(..) {
             match one {
                 H2Incoming::Request(request) => {
-                    self.requests += 1;
+                    self.counts.request(RequestBody::of(&request.request));
                     self.respond_h2(conn, request, arrived_ns);
                 }
                 H2Incoming::Content {

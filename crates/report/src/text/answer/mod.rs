@@ -53,10 +53,12 @@ pub fn terminal(
         out.push_str(&growth);
         out.push('\n');
     }
-    let lasting = studies::lasting(analysis, width);
-    if !lasting.is_empty() {
-        out.push_str(&lasting);
-        out.push('\n');
+    for study in [studies::shares, studies::lasting] {
+        let told = study(analysis, width);
+        if !told.is_empty() {
+            out.push_str(&told);
+            out.push('\n');
+        }
     }
     let below = below(analysis, width, folder);
     let used = out.lines().count() + below.fixed.lines().count() + LINES_BELOW;

@@ -119,6 +119,14 @@ fn growths(its: &[&Growth]) -> Columns {
     }
 }
 
+/// What the back ends received.
+pub(super) fn shares(analysis: &Analysis, width: usize) -> String {
+    let shown = analysis.shares.iter().map(words::shares).take(LASTING_MAX);
+    shown
+        .map(|text| wrapped("", &one_line(&text), 2, width))
+        .collect()
+}
+
 /// Who holds events back, and how long-lived connections survived what happened to servers.
 pub(super) fn lasting(analysis: &Analysis, width: usize) -> String {
     let held_back = analysis.held_back.iter().map(words::held_back);

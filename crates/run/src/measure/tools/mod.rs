@@ -293,7 +293,7 @@ fn run_context(
         timeout: load.timeout,
         method: load.method.clone(),
         headers: load.headers.clone(),
-        body: load.body.clone(),
+        body: load.body().map(Into::into),
         expect_status: expect.status,
         expect_contains: expect.contains.clone(),
         tls: load.tls.clone(),

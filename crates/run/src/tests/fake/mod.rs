@@ -221,6 +221,7 @@ impl AgentHandle for FakeAgent {
                 Answer::Started {
                     pid: 1,
                     group: None,
+                    counts: None,
                     tcp_congestion: None,
                 }
             }

@@ -103,6 +103,20 @@ pub enum Flaw {
         written_pages: u64,
         read_pages: u64,
     },
+    /// The back ends received less of the requests' bodies than was sent with good answers.
+    BodiesMissing {
+        sent_bytes: u64,
+        received_bytes: u64,
+        /// Good answers.
+        requests: u64,
+        /// Requests that the back ends received.
+        received: u64,
+    },
+    /// They received as many bytes as bodies of that length have, but with another checksum.
+    BodiesChanged {
+        body_bytes: u64,
+        bodies: u64,
+    },
     /// A server answered without those behind it.
     Unasked {
         front: String,
@@ -122,6 +136,8 @@ impl Flaw {
             | Flaw::Host(_)
             | Flaw::ServerEnded { .. }
             | Flaw::ServerRestarted { .. }
+            | Flaw::BodiesMissing { .. }
+            | Flaw::BodiesChanged { .. }
             | Flaw::Unasked { .. } => true,
             Flaw::MissingConnections { .. }
             | Flaw::IdleEnded { .. }
@@ -157,6 +173,8 @@ impl Flaw {
             | Flaw::Unsteady(_)
             | Flaw::ServerEnded { .. }
             | Flaw::ServerRestarted { .. }
+            | Flaw::BodiesMissing { .. }
+            | Flaw::BodiesChanged { .. }
             | Flaw::Unasked { .. } => FailureCause::Subject,
         }
     }

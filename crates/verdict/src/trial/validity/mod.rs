@@ -1,5 +1,6 @@
 //! Which loads count, and why others do not.
 
+mod bodies;
 pub(crate) mod machine;
 pub(crate) mod path;
 
@@ -91,6 +92,7 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOth
         }
     }
     found.extend(no_steady_state(load));
+    found.extend(bodies::flaw(load));
     found.extend(load.idle.as_ref().and_then(idle_flaw));
     found
 }

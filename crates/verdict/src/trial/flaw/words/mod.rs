@@ -122,6 +122,26 @@ pub fn flaw(flaw: &Flaw) -> String {
             grouped(*written_pages),
             grouped(*read_pages)
         ),
+        Flaw::BodiesMissing {
+            sent_bytes,
+            received_bytes,
+            requests,
+            received,
+        } => format!(
+            "the back ends received {} bytes of request bodies in {}, but {} good answers stand \
+             for {} bytes: a server answered without passing its requests on, or dropped their \
+             bodies",
+            grouped(*received_bytes),
+            counted(*received as usize, "request"),
+            grouped(*requests),
+            grouped(*sent_bytes)
+        ),
+        Flaw::BodiesChanged { body_bytes, bodies } => format!(
+            "request bodies reached the back ends changed: the checksum over {} of {} bytes each is \
+             not that of what was sent",
+            grouped(*bodies),
+            grouped(*body_bytes)
+        ),
         Flaw::Unasked {
             front,
             behind,

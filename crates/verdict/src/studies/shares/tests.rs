@@ -1,0 +1,111 @@
+use super::*;
+use crate::fixtures::{closed, done, header, open, trial};
+use readings::{Journal, JournalRow};
+
+/// A load of so many requests, of which each back end received so many.
+fn load(requests: u64, received: &[u64]) -> LoadReading {
+    let mut load = open(1000.0, 300.0);
+    (load.requests, load.requests_all) = (requests, requests);
+    load.bytes_read = requests * 100;
+    let named = received.iter().zip('a'..).map(|(&requests, name)| {
+        let one = Received {
+            requests,
+            sent_bytes: requests * 80,
+            ..Received::default()
+        };
+        (name.to_string(), one)
+    });
+    load.received = named.collect();
+    load
+}
+
+fn found(blocks: &[LoadReading]) -> Vec<Shares> {
+    let trials = (1..).zip(blocks).map(|(block, load)| {
+        let outcome = done(Some(closed(1000.0)), Some(load.clone()));
+        JournalRow::Trial(Box::new(trial(block, "nginx", false, outcome)))
+    });
+    let mut journal = Journal::new(header(blocks.len() as u32), Vec::new());
+    journal.rows.extend(trials);
+    crate::analyse(&journal).shares
+}
+
+fn told(requests: u64, received: &[u64]) -> Vec<String> {
+    let half = |n: u64| [n / 2, n - n / 2];
+    let blocks: Vec<LoadReading> = (0..2)
+        .map(|block| {
+            let received: Vec<u64> = received.iter().map(|&n| half(n)[block]).collect();
+            load(half(requests)[block], &received)
+        })
+        .collect();
+    found(&blocks).iter().map(words::shares).collect()
+}
+
+#[test]
+fn equal_shares_are_one_figure_with_its_interval() {
+    let expected = "`nginx` (connections=96) sends 25.0% [24.7%, 25.3%] to each of 4 back ends";
+    assert_eq!(told(100_000, &[25_000; 4]), [expected]);
+    let nearly = [25_010, 24_990, 25_020, 24_980];
+    assert_eq!(told(100_000, &nearly), [expected]);
+    // One back end that receives each request is not worth a sentence.
+    assert!(told(100_000, &[100_000]).is_empty());
+    assert!(told(100_000, &[]).is_empty(), "nobody counts");
+}
+
+#[test]
+fn a_back_end_with_another_share_is_named() {
+    let expected = "`nginx` (connections=96) sends 4.0% [3.8%, 4.2%] to `b`, 32.0% [31.6%, 32.4%] to each of `a`, \
+                    `c`, `d`; equal shares are 25.0%";
+    assert_eq!(told(100_000, &[32_000, 4_000, 32_000, 32_000]), [expected]);
+    let off = |received: &[u64]| found(&[load(1, received)])[0].back_ends[0].is_off;
+    assert!(!off(&[5, 6]), "few requests show nothing");
+    assert!(
+        !off(&[1_004_000, 1_000_000]),
+        "it is so little that nobody asks"
+    );
+    assert!(off(&[1_020_000, 980_000]));
+}
+
+#[test]
+fn requests_that_are_sent_twice_are_told() {
+    let expected = "`nginx` (connections=96) sends 50.0% [49.7%, 50.3%] to each of 2 back ends, and makes 1.25 \
+                    requests of each";
+    assert_eq!(told(100_000, &[62_500, 62_500]), [expected]);
+}
+
+#[test]
+fn a_cache_has_a_hit_ratio_of_requests_and_of_bytes() {
+    let expected = "`nginx` (connections=96) answers 95.0% [94.9%, 95.1%] of the requests and 96.0% of the bytes \
+                    itself: 5,000 of 100,000 reached the back end";
+    assert_eq!(told(100_000, &[5_000]), [expected]);
+    let all = told(100_000, &[0]);
+    assert!(
+        all[0].starts_with("`nginx` (connections=96) answers 100.0% [100.0%, 100.0%]"),
+        "{all:?}"
+    );
+}
+
+#[test]
+fn all_intervals_of_a_subject_hold_at_once_in_95_of_100_runs() {
+    // Requests that go anywhere, independently of each other.
+    let mut random = fastrand::Rng::with_seed(7);
+    for (ends, requests) in [(2_usize, 40_u64), (4, 400), (8, 1_000)] {
+        let runs = 400;
+        let mut held = 0;
+        for _ in 0..runs {
+            let mut received = vec![0; ends];
+            (0..requests).for_each(|_| received[random.usize(..ends)] += 1);
+            let mut sum = Sum::default();
+            sum.extend(Some(&load(requests, &received)));
+            let seen = sum.back_ends(requests);
+            let share = 1.0 / ends as f64;
+            held += usize::from(
+                seen.iter()
+                    .all(|one| (one.lower..=one.upper).contains(&share)),
+            );
+        }
+        // Exact intervals are a little too wide, never too narrow: 95%, less three standard
+        // errors.
+        let rate = held as f64 / f64::from(runs);
+        assert!((0.917..=1.0).contains(&rate), "{ends} back ends: {rate}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Sentences on what back ends received.
+
+use readings::text::{condition, grouped, number, percent};
+
+use super::{BackEndShare, Hits, Shares};
+
+/// ``nginx` sends 25.0% [24.9%, 25.1%] to each of 4 back ends`, or who gets more and who less.
+pub fn shares(one: &Shares) -> String {
+    let mut text = format!("`{}`", one.subject);
+    if !one.condition.is_empty() {
+        text += &format!(" ({})", condition(&one.condition));
+    }
+    let mut parts = Vec::new();
+    parts.extend(one.hits.as_ref().map(|hits| answered(one, hits)));
+    if one.back_ends.len() > 1 && one.received > 0 {
+        parts.push(format!("sends {}", sent(one)));
+    }
+    if one.hits.is_none() && one.per_request >= 1.0 + super::PER_REQUEST {
+        let per_request = number(one.per_request, 2, false);
+        parts.push(format!("makes {per_request} requests of each"));
+    }
+    text += &format!(" {}", parts.join(", and "));
+    if one.back_ends.iter().any(|end| end.is_off) {
+        let equal = percent(100.0 / one.back_ends.len() as f64, 1, false);
+        text += &format!("; equal shares are {equal}");
+    }
+    text
+}
+
+fn answered(one: &Shares, hits: &Hits) -> String {
+    let bytes = hits.byte_ratio.map_or_else(String::new, |ratio| {
+        format!(" and {} of the bytes", percent(ratio * 100.0, 1, false))
+    });
+    format!(
+        "answers {} of the requests{bytes} itself: {} of {} reached the back end{}",
+        with_interval(hits.ratio, hits.lower, hits.upper),
+        grouped(one.received),
+        grouped(one.requests),
+        if one.back_ends.len() == 1 { "" } else { "s" }
+    )
+}
+
+/// The back ends, those that cannot be told apart together.
+fn sent(one: &Shares) -> String {
+    let mut ends: Vec<&BackEndShare> = one.back_ends.iter().collect();
+    ends.sort_by(|a, b| a.share.total_cmp(&b.share));
+    let mut groups: Vec<Vec<&BackEndShare>> = Vec::new();
+    for end in ends {
+        match groups.last_mut() {
+            // Ascending, so the first of a group is the farthest away.
+            Some(group) if end.lower <= group[0].upper || !(end.is_off || group[0].is_off) => {
+                group.push(end);
+            }
+            _ => groups.push(vec![end]),
+        }
+    }
+    let count = one.back_ends.len();
+    let shown = groups.iter().map(|group| {
+        let share = group.iter().map(|end| end.share).sum::<f64>() / group.len() as f64;
+        let lower = group.iter().map(|end| end.lower).fold(1.0, f64::min);
+        let upper = group.iter().map(|end| end.upper).fold(0.0, f64::max);
+        let to = match group.as_slice() {
+            all if all.len() == count => format!("each of {count} back ends"),
+            [end] => format!("`{}`", end.server),
+            some => {
+                let names: Vec<String> =
+                    some.iter().map(|end| format!("`{}`", end.server)).collect();
+                format!("each of {}", names.join(", "))
+            }
+        };
+        format!("{} to {to}", with_interval(share, lower, upper))
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn with_interval(share: f64, lower: f64, upper: f64) -> String {
+    let shown = |share: f64| percent(share * 100.0, 1, false);
+    format!("{} [{}, {}]", shown(share), shown(lower), shown(upper))
+}
