@@ -7,7 +7,9 @@ use net::{Io, WireBytes};
 use readings::Answered;
 
 use super::backlog::{Backlog, Turns};
-use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
+use super::{
+    EMPTY_POLL_NS_MAX, OPENING_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker,
+};
 use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
 use crate::job::Wait;
@@ -46,6 +48,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     waits_until: u64,
     /// The ends of its stages, if there are several.
     pub(super) stage_ends: Vec<u64>,
+    /// Connections of a closed loop by time whose opening waits for that of others.
+    pub(super) unopened: VecDeque<u32>,
     /// Free connections of an open loop.
     pub(super) idle: VecDeque<u32>,
     pub(super) backlog: Backlog,
@@ -66,8 +70,10 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     wasted: u64,
     pub(super) opened: Option<Edge>,
     pub(super) closed: Option<Edge>,
-    /// Open connections at the end of the window.
+    /// Open connections at the end of the window, with those that are opened again.
     pub(super) open: u64,
+    /// WebSockets at the end of the window that are open after their handshake.
+    pub(super) open_sockets: u64,
     pub(super) row: Option<RowSpan>,
     pub(super) scanned: u64,
     ticked: u64,
@@ -113,6 +119,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             waits_until: last_answers_wait_ns(&worker.job, number)
                 .map_or(u64::MAX, |wait| window.end.saturating_add(wait)),
             stage_ends,
+            unopened: VecDeque::new(),
             idle: VecDeque::new(),
             backlog: Backlog::of_one_of(worker.job.threads),
             turns: worker.turns(segment.target).filter(|_| P::OPEN),
@@ -127,6 +134,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             opened: None,
             closed: None,
             open: 0,
+            open_sockets: 0,
             row: segment.reading.and(worker.job.rows).map(|length| RowSpan {
                 length: ns(length),
                 from,
@@ -163,6 +171,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
         self.take_late();
         // A segment without a reading opens connections, even if this thread woke after its short window.
         let opens_late = self.reading.is_none() && self.now >= self.window.end;
+        let mut opening = 0;
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &mut self.worker.conns[number];
             conn.answers = 0;
@@ -173,8 +182,13 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 self.busy += 1;
                 continue;
             }
+            let is_new = conn.state == State::Closed && conn.link.is_none();
+            opening += usize::from(is_new);
             match P::OPEN {
                 true => self.is_free(number),
+                false if is_new && opening > OPENING_MAX && !S::COUNTS => {
+                    self.unopened.push_back(number as u32);
+                }
                 false if opens_late => self.start(number, self.now, self.now),
                 false => self.issue(number, self.now),
             }
@@ -198,6 +212,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 self.window.end = self.window.end.min(self.now);
                 self.rule.stop();
                 stopped = Some(self.now + STOP_DRAIN_NS);
+                self.unopened.clear();
                 self.end_offer(self.now);
                 self.cross_edges();
             }
@@ -208,7 +223,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             // Also after the window's end: what was due before it and is late must be sent.
             let issued = self.issue_due()?;
             let is_exhausted = !self.rule.is_open() && self.waiting() == 0;
-            if self.busy == 0 && (is_over || is_exhausted) && !self.awaits_late() {
+            let is_opening = self.reading.is_none() && !self.unopened.is_empty();
+            let is_at_rest = self.busy == 0 && !is_opening;
+            if is_at_rest && (is_over || is_exhausted) && !self.awaits_late() {
                 if stopped.is_some() {
                     self.worker.abandon_late();
                 }
@@ -307,6 +324,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 None => conns.iter().filter(is_open).count() as u64,
             };
             if K::HAS_MESSAGES {
+                self.open_sockets = self.connections_open();
                 self.count_open();
             }
             self.report(Progress::WindowCloses {
