@@ -127,9 +127,9 @@ impl Range {
         if objective.offered() == Offer::Streams {
             let (min, max) = (args.min.unwrap_or(1.0).ceil().max(1.0), max.floor());
             if min > max {
-                return Err(Failure::words(format!(
-                    "--min and --max: expected a whole number of streams, at least 1, between them"
-                )));
+                return Err(Failure::words(
+                    "--min and --max: expected a whole number of streams, at least 1, between them",
+                ));
             }
             return Ok(Self { min, max });
         }
