@@ -172,7 +172,7 @@ fn an_experiment_may_have_the_open_loop_only() {
     );
     shown(
         "open-only-driver",
-        &with("0s", "rate = 100\ndriver = \"wrk2\"", ""),
+        &with("0s", "rate = 100\ndriver = \"oha\"", ""),
     );
     shown("open-only-short", &with("50ms", "rate = 100", ""));
     shown(
