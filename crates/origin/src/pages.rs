@@ -137,6 +137,12 @@ fn page(request: &Request) -> Page {
             ConnectionReuse::of(request),
         ))
     };
+    // A tunnel that there is not; an ordinary page is no answer to that.
+    if request.method == "CONNECT"
+        && let Some(Err(refusal)) = Plan::of(request)
+    {
+        return Page::Own(refused(&refusal, head_only, ConnectionReuse::of(request)));
+    }
     if path == "/" {
         return fixed(200, "text/plain", HELLO);
     }

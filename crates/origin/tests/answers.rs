@@ -60,6 +60,40 @@ fn pages() {
 }
 
 #[test]
+fn the_absolute_form_of_a_target_is_as_good() {
+    for io in [IoKind::Uring, IoKind::Epoll] {
+        let origin = origin(io, 1);
+        for (target, status, content) in [
+            ("http://here/", 200, "Hello, world!"),
+            ("HTTP://here", 200, "Hello, world!"),
+            ("https://here:443?a=b", 200, "Hello, world!"),
+            ("http://here/bytes/3?x", 200, &get(&origin, "/bytes/3").1),
+            ("http://here/status/418", 418, "as you asked\n"),
+            ("http://here/delay/constant/1us", 200, "Hello, world!"),
+        ] {
+            assert_eq!(
+                get(&origin, target),
+                (status, content.to_owned()),
+                "{target}"
+            );
+        }
+        let paced = get(&origin, "http://here/events/2?every=1ms&bytes=50").1;
+        assert!(paced.contains("event: end"), "{paced}");
+        assert!(get(&origin, "http://here/env").1.contains("HTTP_X_TAG"));
+        assert_eq!(get(&origin, "http://here/nothing").0, 404);
+        assert_eq!(get(&origin, "ftp://here/").0, 404);
+        let mut stream = TcpStream::connect(origin.address()).unwrap();
+        let key = net::ws::handshake::key(7);
+        let fields = net::ws::handshake::request_fields(&key, false);
+        let asked = format!("GET http://here/ws/echo HTTP/1.1\r\nHost: here\r\n{fields}\r\n");
+        stream.write_all(asked.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).unwrap();
+        assert_eq!(&status, b"HTTP/1.1 101");
+    }
+}
+
+#[test]
 fn every_request_burns_also_on_the_same_connection() {
     let origin = origin(IoKind::Epoll, 1);
     // Of the whole process, in which only this test's origin burns so much.

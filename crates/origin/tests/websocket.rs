@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use net::h2::ErrorCode;
+use net::h2::{ErrorCode, frame, settings};
 use net::ws::{
     CloseCode, Event, Frame, MessageKind, Opcode, Reader, Role, Writer, handshake, write_frame,
 };
@@ -414,6 +414,12 @@ fn over_http2() {
         client.head(5, &connect_fields("/ws/topic/a"), false);
         client.head(7, &connect_fields("/ws/topic/a"), false);
         client.head(9, &connect_fields("/ws/other"), false);
+        for (stream, path) in [(11, "/"), (13, "/bytes/100"), (15, "/events/3?every=1ms")] {
+            client.head(stream, &connect_fields(path), false);
+        }
+        let mut other = connect_fields("/");
+        other[0].1 = "connect-udp";
+        client.head(17, &other, false);
         let mut out = Vec::new();
         write_frame(&mut out, client_frame(Opcode::Text, true), b"abc");
         client.data(1, &out[..4], false);
@@ -434,6 +440,10 @@ fn over_http2() {
             assert_eq!(client.responses[&stream].body, b"\x81\x03abc");
         }
         assert_eq!(client.response(9).value(":status"), "404");
+        for stream in [11, 13, 15] {
+            assert_eq!(client.response(stream).value(":status"), "400", "{stream}");
+        }
+        assert_eq!(client.response(17).value(":status"), "501");
         out.clear();
         write_frame(&mut out, client_frame(Opcode::Close, true), b"\x03\xe8");
         client.data(1, &out, true);
@@ -466,5 +476,35 @@ fn a_stream_that_sends_and_does_not_read_is_refused() {
         assert_eq!(reset, Some(ErrorCode::EnhanceYourCalm));
         until(origin, "freed", |stats| stats.lasting == 0);
         assert!(origin.stats().messages_lost > 0);
+    });
+}
+
+#[test]
+fn members_of_one_connection_are_judged_each_by_its_own_backlog() {
+    on_each_loop(1, |origin| {
+        let settings = [(settings::INITIAL_WINDOW_SIZE, 1 << 24)];
+        let mut client = Client::connect_with(origin.address(), &settings);
+        frame::window_update(&mut client.out, 0, 1 << 29);
+        let members: Vec<u32> = (0..200).map(|number| 2 * number + 1).collect();
+        for stream in &members {
+            client.head(*stream, &connect_fields("/ws/topic/a"), false);
+        }
+        client.until(|client| client.responses.len() == members.len());
+        let mut out = Vec::new();
+        write_frame(&mut out, client_frame(Opcode::Binary, true), &[7; 60_000]);
+        // 12 MB for the connection each time, of which most has not been read when the next comes.
+        for count in 1..=3 {
+            for piece in out.chunks(16_000) {
+                client.data(1, piece, false);
+            }
+            client.until(|client| client.received(1) >= count * 60_000);
+        }
+        let is_all = |client: &Client<TcpStream>| {
+            let received = |stream: &u32| client.received(*stream) >= 3 * 60_000;
+            members.iter().all(received)
+        };
+        client.until(|client| is_all(client) || client.responses[&1].is_complete);
+        assert!(is_all(&client), "members were closed");
+        assert_eq!(origin.stats().messages_lost, 0);
     });
 }

@@ -2,7 +2,7 @@
 //! (<https://protobuf.dev/programming-guides/json/>).
 
 use config::nearest::suggestion;
-use prost::Message as _;
+use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, Kind, MessageDescriptor};
 use serde_json::Value;
 

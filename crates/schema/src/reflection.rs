@@ -4,17 +4,13 @@
 use std::collections::BTreeSet;
 
 use config::nearest::suggestion;
-use prost::Message;
+use net::grpc::reflection::{Answer, METHOD, Question, Request, Response, SERVICES};
 use prost_reflect::DescriptorPool;
+use prost_reflect::prost::Message as _;
 use prost_reflect::prost_types::FileDescriptorProto;
 
 use crate::{Method, MethodName, SchemaError};
 
-/// The versions of the service, the one to be asked first in front.
-const SERVICES: [&str; 2] = [
-    "grpc.reflection.v1.ServerReflection",
-    "grpc.reflection.v1alpha.ServerReflection",
-];
 /// The status of a method that a server does not have, and of a name that it does not know.
 const UNIMPLEMENTED: u32 = 12;
 const NOT_FOUND: u32 = 5;
@@ -57,7 +53,7 @@ pub fn from_server(
 ) -> Result<Method, SchemaError> {
     let mut refusal = None;
     for service in SERVICES {
-        let path = format!("/{service}/ServerReflectionInfo");
+        let path = format!("/{service}/{METHOD}");
         let mut server = Server(|message: &[u8]| ask(&path, message));
         match server.method(name) {
             Err(SchemaError::Reflection(why)) if is_unknown(&why) => {
@@ -81,16 +77,16 @@ struct Server<F>(F);
 impl<F: FnMut(&[u8]) -> Asked> Server<F> {
     fn method(&mut self, name: &MethodName) -> Result<Method, SchemaError> {
         let first = self.ask(Question::Symbol(name.service.clone()));
-        let files = match first {
-            Ok(response) if response.error.is_none() => response.files,
-            Ok(response) => return Err(self.no_service(name, response.error)),
-            Err(why) => return Err(why.into()),
+        let mut encoded = match first? {
+            Some(Answer::Error { code, message }) => {
+                return Err(self.no_service(name, code, message));
+            }
+            answer => files(answer),
         };
         let mut found: Vec<FileDescriptorProto> = Vec::new();
         let mut wanted = BTreeSet::new();
         // Names of files that came, and of those that were asked for.
         let (mut known, mut asked) = (BTreeSet::new(), BTreeSet::new());
-        let mut encoded = files.map(|files| files.files).unwrap_or_default();
         loop {
             for bytes in encoded {
                 let file = FileDescriptorProto::decode(bytes.as_slice()).map_err(wrong)?;
@@ -109,8 +105,7 @@ impl<F: FnMut(&[u8]) -> Asked> Server<F> {
                 }
             };
             let Some(file) = next else { break };
-            let response = self.ask(Question::File(file.clone()))?;
-            encoded = response.files.map(|files| files.files).unwrap_or_default();
+            encoded = files(self.ask(Question::File(file.clone()))?);
             asked.insert(file);
         }
         let mut pool = DescriptorPool::new();
@@ -119,89 +114,51 @@ impl<F: FnMut(&[u8]) -> Asked> Server<F> {
     }
 
     /// What is wrong where the server does not know a service.
-    fn no_service(&mut self, name: &MethodName, error: Option<ErrorResponse>) -> SchemaError {
-        let error = error.unwrap_or_default();
-        let status = error.code.try_into().unwrap_or_default();
+    fn no_service(&mut self, name: &MethodName, code: i32, message: String) -> SchemaError {
+        let status = code.try_into().unwrap_or_default();
         if status != NOT_FOUND {
-            let message = error.message;
             return NotAsked::Status { status, message }.into();
         }
-        let listed = self.ask(Question::Services(String::new()));
-        let services = listed.ok().and_then(|response| response.services);
-        let services = services.unwrap_or_default().services;
-        let names = services.iter().map(|one| one.name.as_str());
+        let services = match self.ask(Question::Services) {
+            Ok(Some(Answer::Services(names))) => names,
+            _ => Vec::new(),
+        };
         SchemaError::Service {
             name: name.service.clone(),
-            help: suggestion(&name.service, "services", names),
+            help: suggestion(
+                &name.service,
+                "services",
+                services.iter().map(String::as_str),
+            ),
         }
     }
 
-    fn ask(&mut self, question: Question) -> Result<Response, NotAsked> {
-        let question = Some(question);
-        let messages = self.0(&Request { question }.encode_to_vec())?;
+    fn ask(&mut self, question: Question) -> Result<Option<Answer>, NotAsked> {
+        let request = Request {
+            host: String::new(),
+            question: Some(question),
+        };
+        let messages = self.0(&request.encode())?;
         let other = |why: String| NotAsked::Other(why);
         let [message] = &messages[..] else {
             let count = messages.len();
             return Err(other(format!("expected one message, found {count}")));
         };
-        Response::decode(message.as_slice()).map_err(|error| other(error.to_string()))
+        match Response::decode(message) {
+            Some(response) => Ok(response.answer),
+            None => Err(other("expected a ServerReflectionResponse".to_owned())),
+        }
+    }
+}
+
+/// The files of an answer.
+fn files(answer: Option<Answer>) -> Vec<Vec<u8>> {
+    match answer {
+        Some(Answer::Files(files)) => files,
+        _ => Vec::new(),
     }
 }
 
 fn wrong(error: impl ToString) -> SchemaError {
     SchemaError::WrongReflection(error.to_string())
-}
-
-/// `ServerReflectionRequest`.
-#[derive(Clone, PartialEq, Message)]
-struct Request {
-    #[prost(oneof = "Question", tags = "3, 4, 7")]
-    question: Option<Question>,
-}
-
-#[derive(Clone, PartialEq, prost::Oneof)]
-enum Question {
-    #[prost(string, tag = "3")]
-    File(String),
-    #[prost(string, tag = "4")]
-    Symbol(String),
-    #[prost(string, tag = "7")]
-    Services(String),
-}
-
-/// `ServerReflectionResponse`.
-#[derive(Clone, PartialEq, Message)]
-struct Response {
-    #[prost(message, optional, tag = "4")]
-    files: Option<Files>,
-    #[prost(message, optional, tag = "6")]
-    services: Option<Services>,
-    #[prost(message, optional, tag = "7")]
-    error: Option<ErrorResponse>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Files {
-    #[prost(bytes = "vec", repeated, tag = "1")]
-    files: Vec<Vec<u8>>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Services {
-    #[prost(message, repeated, tag = "1")]
-    services: Vec<Service>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Service {
-    #[prost(string, tag = "1")]
-    name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ErrorResponse {
-    #[prost(int32, tag = "1")]
-    code: i32,
-    #[prost(string, tag = "2")]
-    message: String,
 }

@@ -113,7 +113,8 @@ fn local_ports(machine: &Machine, needs: &Needs) -> Option<Finding> {
     let (low, high) = proc::range(&machine.sysctls.text(PORT_RANGE)?)?;
     let ports = (high + 1).saturating_sub(low);
     // Proxies may share what stands behind them.
-    let wanted = PORTS_USUAL.max(needs.connections.unwrap_or(0));
+    let wanted = needs.connections.unwrap_or(0).max(needs.of_one_subject);
+    let wanted = wanted.max(PORTS_USUAL);
     let level = match needs.of_one_subject > ports {
         true => Level::Blocker,
         false if ports < wanted => Level::Warning,
@@ -392,6 +393,11 @@ mod tests {
         assert_eq!(finding.mend.as_deref(), Some(command));
         let finding = of(58_000, 29_000);
         assert_eq!((finding.level, finding.is_certain), (Level::Blocker, true));
+        assert_eq!(finding.mend.as_deref(), Some(command));
+        // The bound is never one that is met, nor the range that of today.
+        let finding = of(100, 28_300);
+        assert_eq!(finding.level, Level::Blocker);
+        assert_eq!(finding.wanted, "at least 28300 ports");
         assert_eq!(finding.mend.as_deref(), Some(command));
         assert_eq!(of(140_000, 70_000).mend, None, "no range has so many");
     }

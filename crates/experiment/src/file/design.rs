@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::factors::written::level_text;
 use super::names::QUICK_KEYS;
-use crate::spec::{Apart, Design, Experiment, SliceLength};
+use crate::spec::{Apart, Design, Experiment, Rate, SliceLength};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -128,6 +128,45 @@ pub(super) fn check_growth(reader: &mut Reader, top: &Section<'_>, experiment: &
     }
 }
 
+/// Checks that an experiment without a closed loop, but for one with events, has all that is
+/// otherwise taken from it. There is no search for bottlenecks then.
+pub(super) fn check_open_only(reader: &mut Reader, top: &Section<'_>, experiment: &mut Experiment) {
+    if !experiment.design.window.is_zero() || !experiment.events.is_empty() {
+        return;
+    }
+    experiment.design.bottleneck = false;
+    let conditions = experiment.conditions();
+    let mut all = conditions.iter().map(|one| experiment.under(one));
+    let lacks_rate = all.clone().any(|one| one.load.rate == Rate::Auto);
+    let has_driver = all.any(|one| one.subjects.iter().any(|one| !one.driver.is_engine()));
+    let (label, help) = if experiment.design.latency_window.is_zero() {
+        (
+            "nothing would be measured: there is no open loop either",
+            "write latency_window = \"5s\" for the open loop, or leave `window` out",
+        )
+    } else if lacks_rate {
+        (
+            "the rate of the open loop is chosen by what the closed loop carries",
+            "add rate = \"1000/s\" to [load], or write window = \"300ms\"",
+        )
+    } else if experiment.load.curve.is_some() {
+        (
+            "the rates of a curve are chosen by what the closed loop carries",
+            "write window = \"300ms\", or remove `load.curve`",
+        )
+    } else if has_driver {
+        (
+            "outside drivers make a closed loop first",
+            "write window = \"10s\", or remove the driver",
+        )
+    } else {
+        return;
+    };
+    let place = top.place_of(&["design", "window"]).unwrap_or_default();
+    let message = "`design.window` is zero: there is no closed loop";
+    reader.report(Problem::at(place, message, label).help(help));
+}
+
 /// The keys that `[design]` and `[quick]` share. With `events` there is no closed loop, whose
 /// window then is zero.
 fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design, events: bool) {
@@ -147,15 +186,8 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
         false => Duration::from_millis(100),
     };
     match section.entry("window") {
-        Some((entry, path)) if !events && is_zero(&entry.node.tree) => {
-            let place = entry.node.place;
-            reader.report(
-                Problem::at(place, format!("`{path}` is zero"), "expected 100ms or more").help(
-                    "only an experiment with events has no closed loop; where latency alone is of \
-                     interest, write window = \"300ms\" and give the rate in [load]",
-                ),
-            );
-        }
+        // Only the open loop: see `check_open_only`.
+        Some((entry, _)) if is_zero(&entry.node.tree) => design.window = Duration::ZERO,
         _ => {
             if let Some(window) = section.duration(reader, "window", shortest..=DAY) {
                 design.window = window;

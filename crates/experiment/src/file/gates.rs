@@ -93,6 +93,14 @@ fn check_is_measured(gate: &Gate, experiment: &Experiment) -> Result<(), String>
             "`reload` is in tables and growths only: set `design.primary` to show it".into(),
         );
     }
+    let is_of_closed = matches!(gate.metric, GateMetric::Throughput | GateMetric::Cpu);
+    if is_of_closed && experiment.design.window.is_zero() {
+        return Err(format!(
+            "`{}` is measured in the closed loop, which is left out: `design.window` is \"0s\". \
+             Give it a time, or remove the gate",
+            gate.metric.name()
+        ));
+    }
     let is_measured = match gate.metric {
         GateMetric::P50 | GateMetric::P99 => may_have_other_drivers(experiment),
         GateMetric::CpuAtRate => false,

@@ -99,8 +99,8 @@ impl Kind for Lasting {
         each!(self, one => one.take_content(request, times, bytes, note));
     }
 
-    fn take_trailers(&mut self, fields: &Fields) {
-        each!(self, one => one.take_trailers(fields));
+    fn take_trailers(&mut self, fields: &Fields, times: Times) {
+        each!(self, one => one.take_trailers(fields, times));
     }
 
     fn is_open(&self) -> bool {

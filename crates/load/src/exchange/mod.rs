@@ -75,8 +75,21 @@ pub(crate) enum Note {
     },
     /// So many messages before its end never came.
     Lost(u64),
+    /// Messages were due when it was cut, and had not come.
+    Overdue(Overdue),
+    /// It was open, and not one message came.
+    Empty,
     /// When it ended, no message had come for so long, ns, which is a stall.
     Silent(u64),
+}
+
+/// Messages that are due and have not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overdue {
+    /// When the first of them was due.
+    pub(crate) first: Due,
+    /// From one to the next, ns; above 0.
+    pub(crate) pace: u64,
 }
 
 /// How an exchange ended, in the words of its format.
@@ -153,7 +166,7 @@ pub(crate) trait Kind: Sized {
     );
 
     /// Takes the fields behind the content on such a stream.
-    fn take_trailers(&mut self, _: &Fields) {}
+    fn take_trailers(&mut self, _: &Fields, _: Times) {}
 
     /// Whether it is open, and lasts: it is in time as long as it is not silent for the time limit of
     /// an answer, and the end of the window cuts it, which is no failure.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use readings::LagBase;
 
 use super::stamp::Stamp;
-use super::{Due, Message, Note, Times};
+use super::{Due, Message, Note, Overdue, Times};
 use crate::ns;
 
 /// Without a bound of the user's, a gap is a stall above so many paces.
@@ -27,7 +27,8 @@ pub(crate) struct Sequence {
     stall: Option<u64>,
     /// Whether stamps are of the worker's clock.
     is_own_clock: bool,
-    /// Messages so far, and when the first and the last of them arrived.
+    /// Messages so far, and when the first and the last of them arrived; before the first, `last` is when
+    /// the exchange opened.
     count: u64,
     first: u64,
     last: u64,
@@ -73,6 +74,11 @@ impl Sequence {
             stall,
             ..Self::new(None, None)
         };
+    }
+
+    /// The exchange is open since then.
+    pub(crate) fn opened(&mut self, at: u64) {
+        self.last = at;
     }
 
     /// Whether stamps are of the worker's clock.
@@ -243,10 +249,41 @@ impl Sequence {
         if lost > 0 {
             note(Note::Lost(lost));
         }
+        if self.count == 0 {
+            note(Note::Empty);
+        }
         let silent = times.arrived.saturating_sub(self.last);
-        if !is_due && self.count > 0 && self.is_stall(silent) {
+        if !is_due && self.last > 0 && self.is_stall(silent) {
             note(Note::Silent(silent));
         }
+        // What its end has announced is lost already.
+        if let Some(overdue) = self.overdue().filter(|_| !is_due && expected.is_none())
+            && overdue.first.at < times.arrived
+        {
+            note(Note::Overdue(overdue));
+        }
+    }
+
+    /// The messages that come next, as far as their due times are known.
+    fn overdue(&self) -> Option<Overdue> {
+        let pace = self.pace()?;
+        let first = match self.newest {
+            Some(newest) => {
+                let due_ns = newest.due_ns.wrapping_add(pace);
+                let (base, offset) = match self.is_own_clock {
+                    true => (LagBase::Sender, 0),
+                    false => (LagBase::SenderOfOtherClock, self.least as u64),
+                };
+                let at = due_ns.wrapping_add(offset);
+                Due { at, base }
+            }
+            None if self.count > 0 => Due {
+                at: self.first.saturating_add(pace.saturating_mul(self.count)),
+                base: LagBase::Pace,
+            },
+            None => return None,
+        };
+        Some(Overdue { first, pace })
     }
 }
 
@@ -383,8 +420,11 @@ mod tests {
         let mut own = Sequence::new(None, Some(Duration::from_millis(15)));
         assert_eq!(stalls(&mut own), [false, true, true, true]);
         // One that the end cuts shows, unless the end was due.
-        assert_eq!(ended(&mut own, None, at(22 * PACE)).len(), 5);
-        assert_eq!(ended(&mut own, None, at(22 * PACE)), [Note::Silent(PACE)]);
+        assert_eq!(ended(&mut own, None, at(22 * PACE)).len(), 6);
+        assert_eq!(
+            ended(&mut own, Some(4), at(22 * PACE)),
+            [Note::Silent(PACE)]
+        );
         let mut notes = Vec::new();
         own.over(None, at(22 * PACE), true, |note| notes.push(note));
         assert_eq!(notes, []);
@@ -404,6 +444,10 @@ mod tests {
         assert_eq!((lags(&notes).len(), messages(&notes).len()), (0, 5));
         let rest = ended(&mut sequence, None, at(5 * PACE));
         assert_eq!(lags(&rest), [3 * PACE, 2 * PACE, PACE, 0, 0]);
+        assert_eq!(
+            overdue(&ended(&mut sequence, None, at(6 * PACE))),
+            Some((5 * PACE, PACE))
+        );
         // An endless stream is not held for ever.
         sequence.begin();
         let many: Vec<(u64, f64)> = (0..1_000).map(|n| (n, n as f64 + 0.25)).collect();
@@ -423,6 +467,34 @@ mod tests {
         let found = messages(&notes);
         assert!(found[3].is_merged && !found[2].is_merged);
         assert_eq!(found[3].due.map(|due| due.base), Some(LagBase::Pace));
-        assert!(ended(&mut sequence, None, at(105 * PACE)).is_empty());
+        assert_eq!(
+            overdue(&ended(&mut sequence, None, at(105 * PACE))),
+            Some((104 * PACE, PACE))
+        );
+        assert!(ended(&mut sequence, None, at(104 * PACE)).is_empty());
+    }
+
+    #[test]
+    fn messages_that_are_held_back_when_it_is_cut_are_overdue() {
+        let mut sequence = stamped();
+        taken(&mut sequence, &[(0, 0.0), (1, 1.0), (2, 2.0)]);
+        let rest = ended(&mut sequence, None, at(8 * PACE));
+        assert_eq!(overdue(&rest), Some((3 * PACE, PACE)));
+        let mut notes = Vec::new();
+        sequence.over(None, at(8 * PACE), true, |note| notes.push(note));
+        assert_eq!(notes, [], "it is complete");
+        // One that has only a head leaves a trace, and is silent since then.
+        let mut mute = Sequence::new(None, Some(Duration::from_nanos(PACE)));
+        mute.opened(3 * PACE);
+        let rest = ended(&mut mute, None, at(8 * PACE));
+        assert_eq!(rest, [Note::Empty, Note::Silent(5 * PACE)]);
+    }
+
+    /// When the first overdue message was due, and the pace.
+    fn overdue(notes: &[Note]) -> Option<(u64, u64)> {
+        notes.iter().find_map(|note| match note {
+            Note::Overdue(overdue) => Some((overdue.first.at, overdue.pace)),
+            _ => None,
+        })
     }
 }

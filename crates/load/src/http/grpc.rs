@@ -288,6 +288,7 @@ impl Kind for Call {
             stream.is_open = true;
             let is_own = of(CLOCK_FIELD).is_some_and(is_own_clock);
             stream.sequence.set_own_clock(is_own);
+            stream.sequence.opened(times.arrived);
             note(Note::Opened);
         }
     }
@@ -321,7 +322,8 @@ impl Kind for Call {
     }
 
     #[inline]
-    fn take_trailers(&mut self, fields: &Fields) {
+    fn take_trailers(&mut self, fields: &Fields, times: Times) {
+        self.look_at_time(times);
         match self.status {
             Some(_) => {
                 self.fault.get_or_insert(Fault::BehindStatus);
@@ -381,5 +383,47 @@ impl Kind for Call {
 
     fn keeps_connection(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::job::expect::Expect;
+
+    #[test]
+    fn the_status_has_to_come_before_the_deadline_too() {
+        let address: std::net::SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let mut target = Target::new(
+            address,
+            b"POST / HTTP/1.1\r\n\r\n".to_vec(),
+            Expect::default(),
+        );
+        target.traffic = Traffic::Grpc(Grpc {
+            deadline: Some(Duration::from_nanos(1_000)),
+            ..Grpc::default()
+        });
+        let request = &target.requests[0];
+        let mut head = Fields::default();
+        head.push(b"content-type", b"application/grpc");
+        let mut trailers = Fields::default();
+        trailers.push(b"grpc-status", b"0");
+        for (arrived, is_good) in [(1_000, true), (1_001, false)] {
+            let at = |arrived| Times {
+                intended: 0,
+                sent: 0,
+                arrived,
+            };
+            let mut call = Call::of(&target);
+            call.begin(request);
+            call.take_head(200, &head, at(10), |_| {});
+            call.take_content(request, at(20), &[0, 0, 0, 0, 0], |_| {});
+            call.take_trailers(&trailers, at(arrived));
+            call.over(at(arrived), true, |_| {});
+            let wrong = call.judge(request);
+            assert_eq!(wrong.is_none(), is_good, "{wrong:?}");
+        }
     }
 }

@@ -9,7 +9,8 @@ use super::rows::ROWS_MAX;
 pub(crate) struct Connections {
     pub(crate) reading: LastingReading,
     row: ConnectionsRow,
-    has_window: bool,
+    /// How many were open at the end of each window.
+    open: Vec<u64>,
 }
 
 impl Connections {
@@ -50,16 +51,38 @@ impl Connections {
 
     /// A window is over, with so many open.
     pub(crate) fn finish_window(&mut self, open: u64) {
-        let least = match std::mem::replace(&mut self.has_window, true) {
-            true => self.reading.open_min.min(open),
-            false => open,
-        };
-        self.reading.open_min = least;
+        self.open.push(open);
+        self.reading.open_min = self.open.iter().copied().min().unwrap_or(0);
         self.row = ConnectionsRow::default();
     }
 
     /// Adds another thread's connections.
     pub(crate) fn merge(&mut self, part: &Connections) {
         self.reading.add(&part.reading);
+        // The least of the sums, which may be more than the sum of what was least on each thread.
+        for (at, open) in part.open.iter().enumerate() {
+            match self.open.get_mut(at) {
+                Some(sum) => *sum += open,
+                None => self.open.push(*open),
+            }
+        }
+        self.reading.open_min = self.open.iter().copied().min().unwrap_or(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fewest_open_are_those_of_all_threads_at_one_time() {
+        let of = |open: [u64; 2]| {
+            let mut one = Connections::of(TrafficKind::WebSocket);
+            open.into_iter().for_each(|open| one.finish_window(open));
+            one
+        };
+        let mut sum = of([10, 2]);
+        sum.merge(&of([3, 10]));
+        assert_eq!(sum.reading.open_min, 12);
     }
 }

@@ -2,10 +2,13 @@
 
 use readings::{ExchangeEnd, Histogram, LagBase, LastingReading, TrafficKind};
 
-use crate::exchange::{Due, Message};
+use crate::exchange::{Due, Message, Overdue};
 
 /// Ways to end that are told apart; a hostile server may have any number of codes.
 const ENDS_MAX: usize = 64;
+/// The lags of overdue messages are recorded in at most so many groups: a hostile server chooses their
+/// pace.
+const OVERDUE_GROUPS: u64 = 1_000;
 /// The name of all others.
 const OTHER_END: &str = "other";
 
@@ -29,6 +32,8 @@ pub(crate) struct Messages {
     pub(crate) stall_longest_ns: u64,
     /// Below zero where numbers came that had been left out before the window.
     pub(crate) lost: i64,
+    pub(crate) overdue: u64,
+    pub(crate) without_message: u64,
     pub(crate) merged: u64,
     pub(crate) reordered: u64,
     pub(crate) repeated: u64,
@@ -70,6 +75,29 @@ impl Messages {
         self.lag_base = self.lag_base.max(Some(due.base));
     }
 
+    /// Records messages that were due in this time, and had not come at its end. They are at least so
+    /// late.
+    pub(crate) fn record_overdue(&mut self, overdue: Overdue, from: u64, end: u64) {
+        let Overdue { first, pace } = overdue;
+        let before = from.saturating_sub(first.at).div_ceil(pace);
+        let due = first.at.saturating_add(before.saturating_mul(pace));
+        if due >= end {
+            return;
+        }
+        let count = (end - due - 1) / pace + 1;
+        self.overdue = self.overdue.saturating_add(count);
+        self.lag_base = self.lag_base.max(Some(first.base));
+        let size = count.div_ceil(OVERDUE_GROUPS);
+        let mut recorded = 0;
+        while recorded < count {
+            let group = size.min(count - recorded);
+            // The last of a group: it is the least late.
+            let last = due + (recorded + group - 1) * pace;
+            self.lag.record_many_ns(end - last, group);
+            recorded += group;
+        }
+    }
+
     pub(crate) fn record_stall(&mut self, gap: u64) {
         self.stalls += 1;
         self.stall_longest_ns = self.stall_longest_ns.max(gap);
@@ -102,6 +130,8 @@ impl Messages {
         self.stalls += part.stalls;
         self.stall_longest_ns = self.stall_longest_ns.max(part.stall_longest_ns);
         self.lost = self.lost.saturating_add(part.lost);
+        self.overdue = self.overdue.saturating_add(part.overdue);
+        self.without_message += part.without_message;
         self.merged += part.merged;
         self.reordered += part.reordered;
         self.repeated += part.repeated;
@@ -125,11 +155,39 @@ impl Messages {
             stalls: self.stalls,
             stall_longest_s: self.stall_longest_ns as f64 / 1e9,
             lost: u64::try_from(self.lost).unwrap_or(0),
+            overdue: self.overdue,
+            without_message: self.without_message,
             merged: self.merged,
             reordered: self.reordered,
             repeated: self.repeated,
             ends: self.ends,
             ..LastingReading::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overdue_messages_are_as_late_as_is_known() {
+        let first = Due {
+            at: 1_000,
+            base: LagBase::Sender,
+        };
+        let recorded = |pace, from, end| {
+            let mut messages = Messages::default();
+            messages.record_overdue(Overdue { first, pace }, from, end);
+            assert_eq!(messages.lag.count(), messages.overdue);
+            (messages.overdue, messages.lag.quantile_us(1.0).round())
+        };
+        // Due at 1, 2, 3, 4 us.
+        assert_eq!(recorded(1_000, 0, 5_000), (4, 4.0));
+        assert_eq!(recorded(1_000, 2_500, 5_000), (2, 2.0));
+        assert_eq!(recorded(1_000, 3_000, 3_001).0, 1);
+        assert_eq!(recorded(1_000, 0, 1_000).0, 0);
+        assert_eq!(recorded(1_000, 3_500, 4_000).0, 0);
+        assert_eq!(recorded(1, 0, u64::MAX).0, u64::MAX - 1_000);
     }
 }

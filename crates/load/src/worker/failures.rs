@@ -260,6 +260,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let answer = deadline.map_or(timeout, |deadline| deadline.min(timeout));
         self.give_up_links(connect);
         self.scan_websockets(connect);
+        let mut is_unreachable = false;
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &self.worker.conns[number];
             let has_no_answer = conn.again > 0 && self.now > conn.sent + answer;
@@ -292,11 +293,16 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 _ => continue,
             };
             if is_late {
+                is_unreachable |= limit == connect && what == "a connection";
                 let expected = format!("{what} within {:?}", Duration::from_nanos(limit));
                 let kind = WrongKind::Connection;
                 let failure = Failure::new(|e| &mut e.timeout, kind, expected, "none");
                 self.fail_and_free(number, failure.how("silent"));
             }
+        }
+        if !self.unopened.is_empty() {
+            // What is not reached in time is not waited for one after the other.
+            self.open_waiting(is_unreachable);
         }
         self.send_all_waiting(self.now);
         // Due requests that found no free connection within the time limit of an answer.
@@ -307,5 +313,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             self.never_sent(due);
         }
         self.give_up_turns(self.now.saturating_sub(answer));
+        if K::HAS_MESSAGES && S::COUNTS {
+            self.give_up_endless();
+        }
     }
 }

@@ -44,6 +44,9 @@ use segment::SegmentRun;
 
 /// Interval of the checks for timeouts.
 const SCAN_NS: u64 = 20_000_000;
+/// So many connections of a thread are opened at a time at the start of a closed loop by time: more
+/// would overflow the accept queues of most servers, which take up to 511.
+const OPENING_MAX: usize = 256;
 /// Interval of the counts for the progress.
 const TICK_NS: u64 = 250_000_000;
 /// Pause before the next attempt to open a connection that could not be opened.

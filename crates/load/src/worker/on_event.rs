@@ -38,7 +38,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 self.data(conn, &buf);
                 self.worker.io.recycle(buf);
             }
-            Event::Connected { conn } => self.connected(conn),
+            Event::Connected { conn } => {
+                self.connected(conn);
+                if !self.unopened.is_empty() {
+                    self.open_next();
+                }
+            }
             Event::ConnectFailed { conn: id, errno } => {
                 let number = self.worker.by_slot[id.slot()] as usize;
                 if self.worker.conns[number].id == Some(id) {
@@ -46,6 +51,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                         Some(why) => self.handshake_failed(number, &why),
                         None => self.could_not_connect(number, errno),
                     }
+                }
+                if !self.unopened.is_empty() {
+                    self.open_next();
                 }
             }
             Event::Eof { conn: id } => self.ended(id, 0),

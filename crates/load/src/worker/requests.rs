@@ -2,6 +2,7 @@
 
 use net::{ConnId, Io};
 
+use super::OPENING_MAX;
 use super::segment::SegmentRun;
 use crate::exchange::Kind;
 use crate::exchange::conn::State;
@@ -209,6 +210,29 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             return;
         }
         self.open(number, now);
+    }
+
+    /// One connection is open, or could not be opened: the next one that waits for that is opened.
+    #[cold]
+    pub(super) fn open_next(&mut self) {
+        if let Some(number) = self.unopened.pop_front() {
+            let now = self.worker.clock.now_ns();
+            match self.reading {
+                Some(_) => self.issue(number as usize, now),
+                None => self.start(number as usize, now, now),
+            }
+        }
+    }
+
+    /// Opens those that wait, as far as others are not being opened; all of them if `at_once`.
+    pub(super) fn open_waiting(&mut self, at_once: bool) {
+        let conns = &self.worker.conns[self.worker.conns_of[self.target].clone()];
+        let opening = conns.iter().filter(|conn| conn.state == State::Connecting);
+        let room = OPENING_MAX.saturating_sub(opening.count());
+        let room = if at_once { usize::MAX } else { room };
+        for _ in 0..room.min(self.unopened.len()) {
+            self.open_next();
+        }
     }
 
     /// Opens a connection for a request.

@@ -8,7 +8,9 @@ use readings::Answered;
 
 use super::backlog::{Backlog, Turns};
 use super::lasting::users::Pauses;
-use super::{EMPTY_POLL_NS_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker};
+use super::{
+    EMPTY_POLL_NS_MAX, OPENING_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker,
+};
 use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
 use crate::job::Wait;
@@ -47,6 +49,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     waits_until: u64,
     /// The ends of its stages, if there are several.
     pub(super) stage_ends: Vec<u64>,
+    /// Connections of a closed loop by time whose opening waits for that of others.
+    pub(super) unopened: VecDeque<u32>,
     /// Free connections of an open loop.
     pub(super) idle: VecDeque<u32>,
     pub(super) backlog: Backlog,
@@ -73,8 +77,10 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     wasted: u64,
     pub(super) opened: Option<Edge>,
     pub(super) closed: Option<Edge>,
-    /// Open connections at the end of the window.
+    /// Open connections at the end of the window, with those that are opened again.
     pub(super) open: u64,
+    /// WebSockets at the end of the window that are open after their handshake.
+    pub(super) open_sockets: u64,
     pub(super) row: Option<RowSpan>,
     pub(super) scanned: u64,
     ticked: u64,
@@ -120,6 +126,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             waits_until: last_answers_wait_ns(&worker.job, number)
                 .map_or(u64::MAX, |wait| window.end.saturating_add(wait)),
             stage_ends,
+            unopened: VecDeque::new(),
             idle: VecDeque::new(),
             backlog: Backlog::of_one_of(worker.job.threads),
             turns: worker.turns(segment.target).filter(|_| P::OPEN),
@@ -137,6 +144,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             opened: None,
             closed: None,
             open: 0,
+            open_sockets: 0,
             row: segment.reading.and(worker.job.rows).map(|length| RowSpan {
                 length: ns(length),
                 from,
@@ -176,6 +184,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
         }
         // A segment without a reading opens connections, even if this thread woke after its short window.
         let opens_late = self.reading.is_none() && self.now >= self.window.end;
+        let mut opening = 0;
         for number in self.worker.conns_of[self.target].clone() {
             let conn = &mut self.worker.conns[number];
             conn.answers = 0;
@@ -186,8 +195,13 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 self.busy += 1;
                 continue;
             }
+            let is_new = conn.state == State::Closed && conn.link.is_none();
+            opening += usize::from(is_new);
             match P::OPEN {
                 true => self.is_free(number),
+                false if is_new && opening > OPENING_MAX && !S::COUNTS => {
+                    self.unopened.push_back(number as u32);
+                }
                 false if opens_late => {
                     if self.claim(number) {
                         self.start(number, self.now, self.now);
@@ -215,6 +229,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 self.window.end = self.window.end.min(self.now);
                 self.rule.stop();
                 stopped = Some(self.now + STOP_DRAIN_NS);
+                self.unopened.clear();
                 self.end_offer(self.now);
                 self.cross_edges();
             }
@@ -229,7 +244,9 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             let issued = self.issue_due()?;
             let pauses = K::HAS_MESSAGES && self.is_used_up && !self.pauses.is_empty();
             let is_exhausted = !self.rule.is_open() && self.waiting() == 0 && !pauses;
-            if self.busy == 0 && (is_over || is_exhausted) && !self.awaits_late() {
+            let is_opening = self.reading.is_none() && !self.unopened.is_empty();
+            let is_at_rest = self.busy == 0 && !is_opening;
+            if is_at_rest && (is_over || is_exhausted) && !self.awaits_late() {
                 if stopped.is_some() {
                     self.worker.abandon_late();
                 }
@@ -334,6 +351,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 None => conns.iter().filter(is_open).count() as u64,
             };
             if K::HAS_MESSAGES {
+                self.open_sockets = self.connections_open();
                 self.count_open();
             }
             self.report(Progress::WindowCloses {

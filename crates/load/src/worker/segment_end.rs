@@ -146,7 +146,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         });
         recorder.open.push(self.open);
         if let Some(connections) = &mut recorder.connections {
-            connections.finish_window(self.open);
+            connections.finish_window(self.open_sockets);
         }
     }
 }

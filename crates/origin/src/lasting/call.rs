@@ -1,6 +1,7 @@
 //! gRPC calls: the service `weigh.v1.Echo`, and reflection.
 
 use net::grpc::echo::{self, Collected, PacedRequest};
+use net::grpc::reflection::{METHOD, SERVICES};
 use net::grpc::{
     GrpcError, MessageReader, OK, Part, encode_message, is_content_type, parse_timeout, prefix,
 };
@@ -38,9 +39,7 @@ impl Method {
             (echo::SERVICE, "Paced") => Some(Method::Paced),
             (echo::SERVICE, "Collect") => Some(Method::Collect),
             (echo::SERVICE, "Both") => Some(Method::Both),
-            (service, reflection::METHOD) if reflection::SERVICES.contains(&service) => {
-                Some(Method::Reflection)
-            }
+            (service, METHOD) if SERVICES.contains(&service) => Some(Method::Reflection),
             _ => None,
         }
     }

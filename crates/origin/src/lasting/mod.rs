@@ -61,6 +61,9 @@ impl Plan {
             .target
             .split_once('?')
             .unwrap_or((&request.target, ""));
+        if request.method == "CONNECT" && !path.starts_with("/ws/") {
+            return Some(Err(no_tunnel(request)));
+        }
         if let Some(count) = path.strip_prefix("/events/") {
             let plan = PacedPlan::parse("/events/", count, query, PacedFormat::Sse);
             return Some(plan.map(Plan::Events).map_err(Refusal::from));
@@ -107,6 +110,20 @@ impl Plan {
         });
         head.push_str("\r\n");
         head.into_bytes()
+    }
+}
+
+/// Why a CONNECT is refused: its field `:protocol` is that of an extended one (RFC 8441).
+fn no_tunnel(request: &Request) -> Refusal {
+    match request.field(":protocol") {
+        Some("websocket") => Refusal {
+            status: 400,
+            text: "no WebSocket is here; expected /ws/echo, /ws/topic/NAME or /ws/paced/N".into(),
+        },
+        _ => Refusal {
+            status: 501,
+            text: "the only tunnels here are WebSockets, at /ws/".into(),
+        },
     }
 }
 

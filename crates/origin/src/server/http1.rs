@@ -204,7 +204,8 @@ impl<I: Io> Worker<I> {
     /// `arrived_ns` is the kernel timestamp of the request, if there is one.
     fn respond(&mut self, conn: ConnId, arrived_ns: Option<u64>) {
         let client = &mut self.clients[conn.slot()];
-        let request = client.parser.request();
+        let request = client.parser.request().in_origin_form();
+        let request = request.as_ref();
         let persist = ConnectionReuse::of(request);
         let head_only = request.method == "HEAD";
         client.closing = persist.closes();

@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::Histogram;
 use crate::sums::add_count;
 
+/// The longest message that a load sends on a WebSocket, bytes; the shortest is empty.
+pub const SOCKET_MESSAGE_BYTES_MAX: u32 = 16 << 20;
+/// Most messages that a load streams in a gRPC call.
+pub const CALL_MESSAGES_MAX: u32 = 10_000_000;
+
 /// What is said on connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -83,7 +88,8 @@ pub struct LastingReading {
     pub traffic: TrafficKind,
     /// Exchanges that opened in the whole load: streams, WebSockets, calls.
     pub opened: u64,
-    /// The fewest that were open at the end of a measured window.
+    /// The fewest that were open at the end of a measured window; WebSockets after their handshake. Over
+    /// several machines, the sum of what was fewest on each: at least so many were open.
     pub open_min: u64,
     /// Messages received, of exchanges with several for a request.
     pub messages: u64,
@@ -104,6 +110,13 @@ pub struct LastingReading {
     pub stall_longest_s: f64,
     /// Numbers that never came.
     pub lost: u64,
+    /// Messages that were due in the window, and had not come when their exchange was cut. They count in
+    /// [`Self::lag`] with the time until then: they were at least so late.
+    #[serde(default)]
+    pub overdue: u64,
+    /// Exchanges that opened and had no message.
+    #[serde(default)]
+    pub without_message: u64,
     /// Messages that came together with the one before, although they were due at least half a pace
     /// later: something on the way held them back.
     pub merged: u64,
@@ -189,6 +202,8 @@ impl LastingReading {
         add_count(&mut self.stalls, part.stalls);
         self.stall_longest_s = self.stall_longest_s.max(part.stall_longest_s);
         add_count(&mut self.lost, part.lost);
+        add_count(&mut self.overdue, part.overdue);
+        add_count(&mut self.without_message, part.without_message);
         add_count(&mut self.merged, part.merged);
         add_count(&mut self.reordered, part.reordered);
         add_count(&mut self.repeated, part.repeated);

@@ -21,7 +21,8 @@ pub use client::{ClientReading, Fairness, HostReading, START_LATE_US, ThreadRead
 pub use errors::ErrorCounts;
 pub use idle::{IdleClosed, IdleEnd, IdleHeld, IdleReading, IdleStage, ServerState};
 pub use lasting::{
-    ConnectionsRow, EventFormat, ExchangeEnd, LagBase, LastingReading, TrafficKind, count_end,
+    CALL_MESSAGES_MAX, ConnectionsRow, EventFormat, ExchangeEnd, LagBase, LastingReading,
+    SOCKET_MESSAGE_BYTES_MAX, TrafficKind, count_end,
 };
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};

@@ -126,6 +126,8 @@ fn lasting(reading: &LastingReading) -> Value {
         "stalls": reading.stalls,
         "stall_longest_s": reading.stall_longest_s,
         "lost": reading.lost,
+        "overdue": reading.overdue,
+        "without_message": reading.without_message,
         "merged": reading.merged,
         "reordered": reading.reordered,
         "repeated": reading.repeated,

@@ -103,7 +103,7 @@ fn machine(one: &MachineFacts) -> String {
 
 /// What changes the answer, the gravest first, and what widens intervals.
 fn caveats(analysis: &Analysis) -> String {
-    let mut all = words::caveats(&analysis.warnings);
+    let mut all = words::caveats(&analysis.warnings, &analysis.table);
     all.truncate(CAVEATS_MAX);
     all.extend(words::widening(&analysis.warnings));
     let items: String = all

@@ -187,7 +187,7 @@ fn shown(metric: Metric, value: f64) -> String {
 
 /// What changes the answer, and what widens intervals; the sentences are below.
 fn caveats(analysis: &Analysis) -> String {
-    let mut all = words::caveats(&analysis.warnings);
+    let mut all = words::caveats(&analysis.warnings, &analysis.table);
     all.truncate(MOST_CAVEATS);
     all.extend(words::widening(&analysis.warnings));
     match all.is_empty() {

@@ -87,6 +87,7 @@ pub(crate) fn counts(reading: &LoadReading) -> String {
     );
     let wrong = [
         (lasting.lost, "lost"),
+        (lasting.overdue, "overdue when the load ended"),
         (lasting.repeated, "repeated"),
         (lasting.reordered, "out of order"),
         (lasting.merged, "held back and merged with the one before"),
@@ -98,6 +99,12 @@ pub(crate) fn counts(reading: &LoadReading) -> String {
         .collect();
     if !wrong.is_empty() {
         out.push_str(&format!("  Of the {one}s: {}\n", wrong.join(", ")));
+    }
+    if lasting.without_message > 0 {
+        out.push_str(&format!(
+            "  {} without any {one}\n",
+            counted(lasting.without_message as usize, names.exchange)
+        ));
     }
     if lasting.stalls > 0 {
         out.push_str(&format!(

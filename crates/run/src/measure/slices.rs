@@ -56,17 +56,23 @@ pub(crate) fn measure(
         // may make one of them slower.
         medians_ms.fill(slowest_ms.max(beside_ms));
     }
-    let slices = schedule::throughput(&medians_ms, windows.closed, windows.slice, random);
-    warn_of_slow(cx, ready, &slices.apart, found);
-    cx.phase(match loads.are_several {
-        true => "throughput of several loads",
-        false => "throughput",
-    });
-    let closed = loads.make(cx, slices.segments)?;
-    let mut measured = Loops { closed, open: None };
+    let mut measured = Loops {
+        closed: None,
+        open: None,
+    };
+    if !windows.closed.is_zero() {
+        let slices = schedule::throughput(&medians_ms, windows.closed, windows.slice, random);
+        warn_of_slow(cx, ready, &slices.apart, found);
+        cx.phase(match loads.are_several {
+            true => "throughput of several loads",
+            false => "throughput",
+        });
+        measured.closed = Some(loads.make(cx, slices.segments)?);
+    }
     let window = setup.latency_window(cx);
     if !window.is_zero() && !cx.stopped() {
-        let carried = &measured.closed[0].readings;
+        let carried = measured.closed.as_ref();
+        let carried = carried.map_or(&[][..], |closed| &closed[0].readings);
         let rate = (setup.wanted.rate).or_else(|| choose_rate(setup, carried, found));
         if let Some(rate_per_s) = rate {
             let medians_ms = (schedule::unsaturated_ms(slowest_ms), beside_ms);
@@ -79,15 +85,16 @@ pub(crate) fn measure(
         }
     }
     let mut readings = readings(setup.resolved, &loads, &measured);
-    if !loads.are_several {
-        let closed = &measured.closed[0].readings;
+    if let Some(closed) = measured.closed.as_ref().filter(|_| !loads.are_several) {
+        let closed = &closed[0].readings;
         let curves = curve::measure(cx, setup, closed, random, found)?;
         let counts = instructions::count(cx, setup, closed, random, found)?;
         for (reading, (curve, count)) in readings.iter_mut().zip(curves.into_iter().zip(counts)) {
             (reading.curve, reading.instructions) = (curve, count);
         }
     }
-    for (one, closed) in loads.all.iter().zip(&measured.closed) {
+    let closed = measured.closed.iter().flatten();
+    for (one, closed) in loads.all.iter().zip(closed) {
         if one.role == LoadRole::Compared {
             network_warnings::of_closed_loop(cx, &one.resolved, &one.ready, closed, found);
         }
@@ -100,7 +107,8 @@ pub(crate) fn measure(
 
 /// What each load measured in the closed and the open loop of the first one.
 struct Loops {
-    closed: Vec<Loaded>,
+    /// `None` where only the open loop is wanted.
+    closed: Option<Vec<Loaded>>,
     open: Option<Vec<Loaded>>,
 }
 
@@ -139,8 +147,9 @@ fn readings(resolved: &ResolvedCondition, loads: &Loads, measured: &Loops) -> Ve
     let (first, beside) = (&loads.all[0], &loads.all[1..]);
     let mut all = Vec::new();
     for (number, one) in first.ready.iter().enumerate() {
+        let closed = measured.closed.as_ref().map(|closed| &closed[0]);
         let open = measured.open.as_ref().map(|open| &open[0]);
-        let mut reading = reading(number, one, &measured.closed[0], open);
+        let mut reading = reading(number, one, closed, open);
         // Of several loads it is not known for which of them connections were opened.
         if loads.are_several || !upstream_connections::may_be_opened(resolved, &one.subject) {
             reading.upstream_connections_per_request = None;
@@ -149,7 +158,7 @@ fn readings(resolved: &ResolvedCondition, loads: &Loads, measured: &Loops) -> Ve
             if let Some(place) = load.place_of(number) {
                 let of = |all: &Vec<Loaded>| all[at + 1].readings.get(place).cloned();
                 let beside = BesideReading {
-                    throughput: of(&measured.closed),
+                    throughput: measured.closed.as_ref().and_then(of),
                     latency: measured.open.as_ref().and_then(of),
                 };
                 reading.beside.insert(load.name.clone(), beside);
@@ -172,10 +181,15 @@ pub(super) fn server_reading(server: &str, measured: Option<&agent::Measured>) -
 }
 
 /// The reading of one subject, from closed and open loop.
-fn reading(number: usize, one: &ReadySubject, closed: &Loaded, open: Option<&Loaded>) -> Reading {
-    let throughput = load_of(number, one, closed);
+fn reading(
+    number: usize,
+    one: &ReadySubject,
+    closed: Option<&Loaded>,
+    open: Option<&Loaded>,
+) -> Reading {
+    let throughput = closed.and_then(|closed| load_of(number, one, closed));
     let latency = open.and_then(|open| load_of(number, one, open));
-    let measured = closed.measured.get(number);
+    let measured = closed.and_then(|closed| closed.measured.get(number));
     let upstream_connections_per_request = throughput.as_ref().and_then(|load| {
         let accepted = measured?.accepted?;
         let answered = load.requests_all + load.errors_all.wrong_answers();
@@ -192,7 +206,7 @@ fn reading(number: usize, one: &ReadySubject, closed: &Loaded, open: Option<&Loa
         latency,
         upstream_connections_per_request,
         uncounted_upstreams: one.outside.uncounted.clone(),
-        probed: metrics_of(number, one, closed),
+        probed: closed.and_then(|closed| metrics_of(number, one, closed)),
         latency_probed: open.and_then(|open| metrics_of(number, one, open)),
         ..Reading::default()
     }

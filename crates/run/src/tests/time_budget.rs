@@ -124,3 +124,27 @@ fn starts_that_take_long_are_told_after_the_first_block() {
     assert!(take.blocks == 2 && take.planned_s == 1.5, "{take:?}");
     assert!((7.2..9.9).contains(&take.run_s), "{take:?}");
 }
+
+#[test]
+fn a_run_may_have_the_open_loop_only() {
+    let text = TWO
+        .replace("\nwindow = \"200ms\"", "\nwindow = \"0s\"")
+        .replace("latency_window = \"0s\"", "latency_window = \"200ms\"")
+        + "[load]\nrate = 100\n";
+    for text in [
+        text.clone(),
+        text.replace("retries = 1", "retries = 1\napart = \"always\""),
+    ] {
+        let ran = run(&text, &script());
+        assert_eq!((ran.trials().len(), ran.failures().len()), (6, 0));
+        for (trial, reading) in ran.done() {
+            let shown = format!("{} {}", trial.block, trial.subject);
+            assert!(reading.throughput.is_none(), "{shown}");
+            assert_eq!(
+                reading.latency.as_ref().unwrap().pacing,
+                readings::Pacing::Open { rate_per_s: 100.0 },
+                "{shown}"
+            );
+        }
+    }
+}

@@ -76,7 +76,7 @@ pub struct GrpcArgs {
     #[arg(long, value_name = "TIME", value_parser = units::some_time, requires = "method_name")]
     pub deadline: Option<Duration>,
     /// Messages that the client streams in a call, if the method takes a stream [default: 1].
-    #[arg(long, value_name = "N", requires = "method_name", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, value_name = "N", requires = "method_name", value_parser = clap::value_parser!(u32).range(1..=i64::from(readings::CALL_MESSAGES_MAX)))]
     pub call_messages: Option<u32>,
 }
 
@@ -88,7 +88,7 @@ pub struct WebSocketArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub messages: Option<u64>,
     /// Bytes of a message [default: 32].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16 << 20))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(readings::SOCKET_MESSAGE_BYTES_MAX)))]
     pub message_bytes: Option<u32>,
     /// Open loop: messages per second on each connection. A message waits for its own connection.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]

@@ -28,6 +28,8 @@ pub(super) enum UpstreamFailure {
     NotSwitched,
     /// The response did not come, or the request was not accepted, in time.
     Late,
+    /// The client has not ended its request, and both sides are silent.
+    Silent,
 }
 
 impl From<BadResponse> for UpstreamFailure {
@@ -94,7 +96,8 @@ impl<I: Io> Worker<I> {
             UpstreamFailure::Bad
             | UpstreamFailure::TooLarge
             | UpstreamFailure::NotSwitched
-            | UpstreamFailure::Late => false,
+            | UpstreamFailure::Late
+            | UpstreamFailure::Silent => false,
         };
         let repeat = may_repeat && !response_begun;
         if repeat {
@@ -112,10 +115,10 @@ impl<I: Io> Worker<I> {
         // it still had to send.
         let is_early = gone && response_sent && !downstream.body.is_complete();
         let is_race = gone && reused && !response_begun;
-        // What a client asks for says nothing about the back end's health.
+        // What a client asks for, or may still send, says nothing about the back end's health.
         let is_asked = matches!(
             failure,
-            UpstreamFailure::Down | UpstreamFailure::NotSwitched
+            UpstreamFailure::Down | UpstreamFailure::NotSwitched | UpstreamFailure::Silent
         );
         if !is_race && !is_early && !is_asked {
             self.note_response(service, backend, false);
@@ -132,7 +135,7 @@ impl<I: Io> Worker<I> {
             return self.select_http_backend(client);
         }
         match failure {
-            UpstreamFailure::Late => {
+            UpstreamFailure::Late | UpstreamFailure::Silent => {
                 self.respond_locally(client, 504, "the back end did not respond in time")
             }
             UpstreamFailure::Refused => {

@@ -217,7 +217,12 @@ impl<I: Io> Worker<I> {
             if let Some(downstream) = self.connection(pair.client).downstream.as_deref_mut() {
                 downstream.cut = Some(limit);
             }
-            return self.exchange_failed(pair, UpstreamFailure::Late);
+            // The back end may be waiting for the rest of the request.
+            let failure = match unsent && !stalled {
+                true => UpstreamFailure::Silent,
+                false => UpstreamFailure::Late,
+            };
+            return self.exchange_failed(pair, failure);
         }
         // A client that withholds the body is not the back end's fault.
         match unsent && !stalled {

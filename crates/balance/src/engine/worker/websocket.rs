@@ -78,7 +78,8 @@ impl<I: Io> Worker<I> {
         if !frames.is_some_and(FrameEnds::has_room) {
             return false;
         }
-        let service = self.connection(client).service;
+        let connection = self.connection(client);
+        let (service, paused) = (connection.service, connection.paused);
         let Some(state) = self.settle_pair(client, cut) else {
             return false;
         };
@@ -88,6 +89,8 @@ impl<I: Io> Worker<I> {
             conn: Some(client),
             service,
             sends: 1,
+            // It is resumed: a client that waits until what it sends is taken would not read the frame.
+            paused,
             client: Some(state),
             ..Connection::default()
         };

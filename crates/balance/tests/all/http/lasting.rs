@@ -1,5 +1,6 @@
 //! Streams of events and WebSockets: nothing is held back, and what ends them says so.
 
+use std::io::Write;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -170,6 +171,41 @@ fn a_websocket_of_a_back_end_that_is_taken_down_is_closed_after_the_drain_time()
 }
 
 #[test]
+fn a_client_that_is_not_read_from_gets_its_close_frame_too() {
+    on_both(|io| {
+        let (go_on, waits) = channel::<()>();
+        let waits = Mutex::new(waits);
+        let back = BackEnd::new(move |peer, _, _| {
+            peer.request();
+            peer.say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+            // It reads nothing more.
+            let _ = waits.lock().unwrap().recv();
+        });
+        let balancer = balancer_with(io, &[back.address], |service| {
+            service.drain = Duration::from_millis(300);
+        });
+        let mut client = Peer::connect(balancer.address());
+        client.say(
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+        );
+        assert!(client.head().unwrap().starts_with("HTTP/1.1 101 "));
+        // Until nothing more is taken.
+        let quiet = Some(Duration::from_millis(500));
+        client.stream.set_write_timeout(quiet).unwrap();
+        let piece = vec![0; 65_536];
+        while client.stream.write(&piece).is_ok() {}
+        client.stream.set_write_timeout(None).unwrap();
+        let down = HealthEvent::SetByOperator(State::Down);
+        balancer.shared().note(0, 0, down);
+        // It reads only once its message has been taken.
+        client.stream.write_all(&vec![0; 1 << 20]).unwrap();
+        assert_eq!(client.rest().0, GOING_AWAY);
+        drop(go_on);
+    });
+}
+
+#[test]
 fn a_stopping_balancer_tells_websockets_of_both_versions() {
     on_both(|io| {
         let (balancer, mut client) = websocket(io, b"\x81\x02hi", |_| {});
@@ -219,6 +255,33 @@ fn a_silent_stream_is_truncated_and_counted() {
         let (rest, is_orderly) = client.rest();
         assert_eq!((&rest[..], is_orderly), (&b"3\r\nabc\r\n"[..], false));
         assert_eq!(balancer.shared().services[0].cut_silent.get(), 1);
+    });
+}
+
+#[test]
+fn silence_while_the_client_still_sends_is_not_the_back_ends_failure() {
+    on_both(|io| {
+        // The second time the request is complete, and the silence is the back end's.
+        for (length, failures) in [(10, 0), (4, 1)] {
+            let back = BackEnd::new(|peer, _, _| {
+                peer.head().unwrap();
+                peer.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+                let _ = peer.rest();
+            });
+            let balancer = balancer_with(io, &[back.address], |service| {
+                service.timeouts.upstream_answer = Duration::from_millis(300);
+            });
+            let mut client = Peer::connect(balancer.address());
+            client.say(format!(
+                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\nhalf"
+            ));
+            client.head().unwrap();
+            let (rest, is_orderly) = client.rest();
+            assert_eq!((&rest[..], is_orderly), (&b"3\r\nabc\r\n"[..], false));
+            let service = &balancer.shared().services[0];
+            assert_eq!(service.cut_silent.get(), 1);
+            assert_eq!(service.backends[0].response_failures.get(), failures);
+        }
     });
 }
 

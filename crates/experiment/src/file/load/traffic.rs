@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use readings::{EventFormat, HttpVersion, TrafficKind};
+use readings::{
+    CALL_MESSAGES_MAX, EventFormat, HttpVersion, SOCKET_MESSAGE_BYTES_MAX, TrafficKind,
+};
 
 use super::{HOUR, rate};
 use crate::file::names::path_of_load;
@@ -16,9 +18,6 @@ use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Node, Place, Tree};
 use config::units::shown;
-
-/// The largest message that a WebSocket sends, bytes.
-const MESSAGE_BYTES_MAX: i64 = 16 << 20;
 
 /// One key of the traffic; `None` also for a key that is none.
 pub(super) fn change(
@@ -37,7 +36,7 @@ pub(super) fn change(
         "websocket" => TrafficChange::WebSocket(reader.boolean(node, path)?),
         "in_flight" => TrafficChange::InFlight(small(reader.integer(node, path, 1..=10_000)?)),
         "message_bytes" => {
-            let bytes = reader.integer(node, path, 0..=MESSAGE_BYTES_MAX)?;
+            let bytes = reader.integer(node, path, 0..=SOCKET_MESSAGE_BYTES_MAX.into())?;
             TrafficChange::MessageBytes(small(bytes))
         }
         "message_rate" => match rate(reader, node, path)? {
@@ -60,7 +59,8 @@ pub(super) fn change(
             }
         }),
         "call_messages" => {
-            TrafficChange::CallMessages(small(reader.integer(node, path, 1..=1_000_000)?))
+            let count = reader.integer(node, path, 1..=CALL_MESSAGES_MAX.into())?;
+            TrafficChange::CallMessages(small(count))
         }
         "deadline" => TrafficChange::Deadline(reader.duration(node, path, gap)?),
         _ => return None,
@@ -259,7 +259,12 @@ impl OfLoad<'_> {
     fn check_websocket(&self, reader: &mut Reader, subjects: &[SubjectSpec]) {
         let (load, traffic) = (self.load, &self.load.traffic);
         let own_rate = self.written().is_some_and(|load| load.rate != Rate::Auto);
-        if traffic.message_rate.is_some() && own_rate {
+        let factor = match self.name {
+            Some(name) => format!("{name}.rate"),
+            None => "rate".to_owned(),
+        };
+        let varies = self.experiment.factors.iter().any(|it| it.name == factor);
+        if traffic.message_rate.is_some() && (own_rate || varies) {
             let help = "keep one of them: `rate` is over all connections";
             return self.excludes(reader, "message_rate", "rate", "per connection", help);
         }

@@ -155,6 +155,9 @@ pub(super) fn whole(
     if reader.is_clean() {
         traffic::fit(&mut experiment);
     }
+    if reader.is_clean() {
+        design::check_open_only(reader, &top, &mut experiment);
+    }
     experiment
 }
 

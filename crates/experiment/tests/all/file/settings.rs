@@ -1,6 +1,6 @@
 //! What each condition makes of an experiment.
 
-use crate::support::{changed, good, parse, rendered};
+use crate::support::{changed, good, parse, rendered, shown};
 use experiment::manifest::Value;
 use experiment::{Experiment, Rate, ServerSpec};
 
@@ -145,4 +145,38 @@ fn idle_connections_are_a_key_a_factor_and_something_to_grow_with() {
         let text = rendered(&parse(&changed(GROWTH, from, to)).unwrap_err());
         assert!(text.contains(words), "no {words:?} in {text}");
     }
+}
+
+#[test]
+fn an_experiment_may_have_the_open_loop_only() {
+    let with = |window: &str, load: &str, more: &str| {
+        format!(
+            "title = \"x\"\n[subjects]\na = \"http://127.0.0.1:1/\"\nb = \"http://127.0.0.1:2/\"\n\
+             [load]\n{load}\n[design]\nwindow = \"{window}\"\n{more}"
+        )
+    };
+    let experiment = good(parse(&with("0s", "rate = 100", "")));
+    assert!(experiment.design.window.is_zero() && !experiment.design.bottleneck);
+    let again = good(parse(&experiment.to_toml()));
+    assert!(again.design.window.is_zero());
+    let varied = with("0s", "", "[factors]\nrate = [100, 200]");
+    assert!(good(parse(&varied)).design.window.is_zero());
+    shown("open-only-rate", &with("0s", "", ""));
+    shown(
+        "open-only-nothing",
+        &with("0s", "rate = 100", "latency_window = \"0s\""),
+    );
+    shown(
+        "open-only-curve",
+        &with("0s", "rate = 100\ncurve = true", ""),
+    );
+    shown(
+        "open-only-driver",
+        &with("0s", "rate = 100\ndriver = \"oha\"", ""),
+    );
+    shown("open-only-short", &with("50ms", "rate = 100", ""));
+    shown(
+        "open-only-gate",
+        &with("0s", "rate = 100", "[gates]\nfast = \"throughput > -3%\""),
+    );
 }

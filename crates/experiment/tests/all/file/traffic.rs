@@ -92,6 +92,11 @@ fn mistakes_are_shown_in_their_line() {
             "",
         ),
         (
+            "traffic-rate-factor",
+            "websocket = true\nmessage_rate = 1",
+            "[factors]\nrate = [5, 9]",
+        ),
+        (
             "traffic-requests",
             "websocket = true\nrequests_per_connection = 3",
             "",

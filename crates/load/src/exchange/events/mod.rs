@@ -63,8 +63,9 @@ impl Stream {
     }
 
     /// The head is complete. A stream opens if the status is a success.
-    fn head(&mut self, status: u16, mut note: impl FnMut(Note)) {
+    fn head(&mut self, status: u16, arrived: u64, mut note: impl FnMut(Note)) {
         self.status = status;
+        self.sequence.opened(arrived);
         if (200..300).contains(&status) {
             let content_type = self.content_type.as_deref();
             self.splitter = Some(Splitter::new(self.format, content_type));
@@ -210,7 +211,7 @@ impl Kind for Events {
         stream.last_sign = times.arrived;
         let progress = self.parser.feed_parts(bytes, |part| match part {
             ResponsePart::Field(name, value) => stream.field(name.as_bytes(), value),
-            ResponsePart::Head(head) => stream.head(head.status, &mut note),
+            ResponsePart::Head(head) => stream.head(head.status, times.arrived, &mut note),
             ResponsePart::Content(bytes) => stream.content(bytes, times.arrived, &mut note),
         })?;
         match progress {
@@ -237,7 +238,7 @@ impl Kind for Events {
         for (name, value) in fields.iter() {
             self.stream.field(name, value);
         }
-        self.stream.head(status, note);
+        self.stream.head(status, times.arrived, note);
     }
 
     fn take_content(&mut self, _: &Request, times: Times, bytes: &[u8], note: impl FnMut(Note)) {

@@ -3,11 +3,16 @@
 mod reconnect;
 pub(super) mod users;
 
-use net::Io;
+use std::time::Duration;
 
+use net::Io;
+use readings::WrongKind;
+
+use super::failures::Failure;
 use super::segment::SegmentRun;
 use crate::exchange::conn::State;
 use crate::exchange::{Kind, Note, Times};
+use crate::ns;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
@@ -74,6 +79,16 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             }
             // Also one that the end of the window cut.
             Note::Silent(gap) => messages.record_stall(gap),
+            Note::Empty if times.arrived >= span.window.from => messages.without_message += 1,
+            Note::Empty => {}
+            Note::Overdue(overdue) => {
+                let end = times.arrived.min(span.window.end);
+                match (S::COUNTS, span.window.contains(times.intended)) {
+                    (true, true) => messages.record_overdue(overdue, 0, end),
+                    (true, false) => {}
+                    (false, _) => messages.record_overdue(overdue, span.window.from, end),
+                }
+            }
         }
     }
 
@@ -141,6 +156,47 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             }
             self.worker.close(number);
             self.busy = self.busy.saturating_sub(1);
+        }
+    }
+
+    /// In a segment by count: gives up exchanges that are open once nothing else can be sent, and none
+    /// has begun or ended for the time limit of an answer. Those without an end would keep the segment
+    /// for ever, however much they say.
+    pub(super) fn give_up_endless(&mut self) {
+        let own = self.worker.conns_of[self.target].clone();
+        let (mut open, mut changed) = (0, self.last_done);
+        for conn in &self.worker.conns[own.clone()] {
+            match conn.state {
+                State::Waiting if conn.exchange.is_open() => {
+                    open += 1;
+                    changed = changed.max(conn.sent);
+                }
+                State::Closed | State::Idle => {}
+                State::Connecting | State::Waiting | State::Resting => return,
+            }
+        }
+        let may_send = P::OPEN && open < own.len() && (self.rule.is_open() || self.waiting() > 0);
+        let limit = ns(self.worker.job.timeout);
+        if open == 0 || may_send || self.now <= changed.saturating_add(limit) {
+            return;
+        }
+        self.rule.stop();
+        while let Some(due) = self.backlog.pop_front() {
+            self.never_sent(due);
+        }
+        self.give_up_turns(u64::MAX);
+        for number in own {
+            if !self.worker.conns[number].exchange.is_open() {
+                continue;
+            }
+            self.exchange_over(number, self.now, false);
+            self.record_end(number, self.now, CUT_BY_CLIENT, false);
+            let limit = Duration::from_nanos(limit);
+            let expected = format!("the end of a stream within {limit:?} of the last one");
+            let found = "none; a load of streams without an end needs a duration, not a count";
+            let kind = WrongKind::Connection;
+            let failure = Failure::new(|e| &mut e.timeout, kind, expected, found);
+            self.fail_and_free(number, failure);
         }
     }
 }

@@ -235,7 +235,11 @@ pub(in crate::worker) fn take<K: Kind>(
             let each = |one| note(times, one);
             conn.exchange.take_content(request, times, bytes, each);
         }
-        Answer::Trailers { place, fields } => conns[place as usize].exchange.take_trailers(fields),
+        Answer::Trailers { place, fields } => {
+            let conn = &mut conns[place as usize];
+            let times = conn.times(arrived.max(conn.sent));
+            conn.exchange.take_trailers(fields, times);
+        }
         Answer::End { place } => ended(place as usize, StreamEnd::Done),
         Answer::Malformed { place, what } => ended(place as usize, StreamEnd::Malformed(what)),
         Answer::Reset { place, code } => ended(place as usize, StreamEnd::Reset(code)),

@@ -7,7 +7,7 @@ use net::simulated::{Driver, Network, SimIo};
 use readings::{HttpVersion, LagBase, LastingReading, Wrong, WrongKind};
 
 use super::*;
-use crate::exchange::{Due, Ending, Kind, Message, Note, Times};
+use crate::exchange::{Due, Ending, Kind, Message, Note, Overdue, Times};
 use crate::http::session::Fields;
 use crate::job::target::Request;
 use crate::record::Recorder;
@@ -135,8 +135,13 @@ impl Kind for Lines {
         self.last
     }
 
-    fn over(&mut self, _: Times, _: bool, _: impl FnMut(Note)) {
-        self.is_open = false;
+    fn over(&mut self, times: Times, is_complete: bool, mut note: impl FnMut(Note)) {
+        if std::mem::take(&mut self.is_open) && !is_complete {
+            let pace = EVERY_US * 1_000;
+            let (at, base) = (times.intended + self.messages * pace, LagBase::Sender);
+            let first = Due { at, base };
+            note(Note::Overdue(Overdue { first, pace }));
+        }
     }
 
     fn ending(&self) -> Option<Ending> {
@@ -398,4 +403,51 @@ fn the_messages_of_threads_are_added_up() {
     );
     let reading = merge(vec![sum], Default::default(), 2, None, "sim", &[]).unwrap();
     assert_eq!((reading.requests, reading.statuses.len()), (12, 0));
+}
+
+#[test]
+fn a_count_of_streams_without_an_end_ends() {
+    for stop in [Stop::Requests(6), Stop::EachConnection(3)] {
+        for rate_per_s in [None, Some(100.0)] {
+            let segment = match rate_per_s {
+                Some(_) if stop == Stop::EachConnection(3) => continue,
+                Some(rate_per_s) => Segment::open(rate_per_s, stop),
+                None => Segment::closed(stop),
+            };
+            let mut job = job_of(2, segment);
+            // Streams of 10 s.
+            job.targets[0].requests[0].bytes = b"1000\n".to_vec();
+            job.timeout = ms(100);
+            let (done, asked) = carried_out(job, Sender::default());
+            assert_eq!((done.requests, asked.len()), (0, 2), "{stop:?}");
+            let shown = format!("{stop:?} {rate_per_s:?} {:?}", done.errors);
+            let all = if rate_per_s.is_some() { 6 } else { 2 };
+            assert_eq!(done.errors.timeout, all, "{shown}");
+            let lasting = done.messages.unwrap().reading();
+            assert_eq!(ends(&lasting), [("window", 2)], "{shown}");
+            assert!(done.wrong[0].found.contains("needs a duration"), "{shown}");
+        }
+    }
+}
+
+#[test]
+fn what_is_due_and_held_back_at_the_end_is_overdue() {
+    // Messages each 10 ms; from 15 ms on none comes.
+    let sender = Sender {
+        stall: Some((15_000_000, 175_000_000)),
+        ..Sender::default()
+    };
+    let mut job = job_of(1, Segment::open(1.0, Stop::After(ms(75))));
+    job.targets[0].requests[0].bytes = b"100\n".to_vec();
+    let (done, _) = carried_out(job, sender);
+    // Due at 20 to 70 ms.
+    let most_us = lag_us(&done, 1.0);
+    assert!((54_900.0..55_200.0).contains(&most_us), "{most_us}");
+    let lasting = done.messages.unwrap().reading();
+    assert_eq!(
+        (lasting.opened, lasting.messages, lasting.overdue),
+        (1, 2, 6)
+    );
+    assert_eq!(lasting.lag.count(), 8);
+    assert_eq!(ends(&lasting), [("window", 1)]);
 }

@@ -185,6 +185,35 @@ fn connections_are_opened_even_if_the_thread_wakes_after_the_window() {
 }
 
 #[test]
+fn many_connections_are_not_opened_all_at_once() {
+    let opening = Segment::closed(Stop::After(ms(1))).on(0, None);
+    let many = job(2_000, opening).segment(Segment::closed(Stop::After(ms(50))));
+    for refuses in [false, true] {
+        let mut most = Default::default();
+        let done = run_thread(&many, 0, |io| {
+            io.refuses = refuses;
+            most = Rc::clone(&io.most_opening);
+        });
+        // All that was refused is tried again after a pause.
+        if !refuses {
+            assert_eq!(most.get(), OPENING_MAX);
+            assert_eq!(done.reading.connections_open_min, 2_000);
+            assert_eq!(done.reading.errors_all.total(), 0);
+        }
+    }
+    // Without an opening, in the ramp-up.
+    let segment = Segment {
+        ramp_up: ms(20),
+        ..Segment::closed(Stop::After(ms(50)))
+    };
+    let done = run(&job(2_000, segment));
+    assert_eq!(
+        (done.reading.connects, done.reading.connections_open_min),
+        (2_000, 2_000)
+    );
+}
+
+#[test]
 fn the_rate_of_stages_is_that_of_their_time() {
     let stage = |from_per_s, to_per_s| Stage {
         duration: ms(100),

@@ -87,6 +87,8 @@ pub(super) struct SimIo {
     pub(super) sent: Rc<std::cell::RefCell<Vec<(u64, usize)>>>,
     /// The bytes of requests that were filled in.
     pub(super) texts: Rc<std::cell::RefCell<Vec<String>>>,
+    /// The most connections that were being opened at a time.
+    pub(super) most_opening: Rc<std::cell::Cell<usize>>,
     /// When each connection had its last request.
     used: HashMap<ConnId, u64>,
     /// Generations of the open connections, by slot.
@@ -146,6 +148,11 @@ impl Io for SimIo {
             false => Happens::Connected,
         };
         self.happens(0, what, slot);
+        let is_opening = |one: &&Reverse<(u64, u64, Happens, u32)>| {
+            matches!(one.0.2, Happens::Connected | Happens::Refused)
+        };
+        let opening = self.coming.iter().filter(is_opening).count();
+        self.most_opening.set(self.most_opening.get().max(opening));
         Ok(ConnId::new(slot as u32, self.generation))
     }
 

@@ -6,6 +6,8 @@
 
 pub mod echo;
 mod message;
+mod protobuf;
+pub mod reflection;
 mod status;
 mod timeout;
 

@@ -1,5 +1,7 @@
 //! Requests, as a server reads them.
 
+use std::borrow::Cow;
+
 use super::framing::{Framing, HeadFields};
 use super::head::PartialHead;
 use super::syntax::as_known_version;
@@ -25,6 +27,24 @@ pub struct Request {
 }
 
 impl Request {
+    /// The request with its target in origin form, in which servers look for pages: of the absolute
+    /// form, which every server has to accept (RFC 9112 3.2.2), the path and the query.
+    pub fn in_origin_form(&self) -> Cow<'_, Self> {
+        let Some(target) = without_authority(&self.target) else {
+            return Cow::Borrowed(self);
+        };
+        let target = match target {
+            // RFC 9112 3.2.4.
+            "" if self.method == "OPTIONS" => "*".to_owned(),
+            path if path.starts_with('/') => path.to_owned(),
+            query => format!("/{query}"),
+        };
+        Cow::Owned(Self {
+            target,
+            ..self.clone()
+        })
+    }
+
     /// The first value of a field, by its name in any case.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields
@@ -40,6 +60,19 @@ impl Request {
         sum.update(bytes);
         self.body_crc32 = sum.finalize();
     }
+}
+
+/// What is behind the authority of a target in absolute form; `None` if it is in another.
+fn without_authority(target: &str) -> Option<&str> {
+    if target.starts_with('/') {
+        return None;
+    }
+    let (scheme, rest) = target.split_once("://")?;
+    let is_known = ["http", "https"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known));
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    (is_known && end > 0).then(|| &rest[end..])
 }
 
 /// Reads one request after the other from a connection.

@@ -194,16 +194,15 @@ impl<I: Io> Worker<I> {
 
     fn put_letter(&mut self, entry: &mut Entry, letter: &Letter, frames: &mut Vec<u8>) {
         self.exchanges.messages += letter.messages;
-        self.put(entry, &letter.frames, frames);
+        self.put_behind(entry, &letter.frames, frames);
     }
 
-    /// Bytes that wait until the client reads.
+    /// Bytes for a member that wait until its client reads.
     fn waiting_bytes(&self, entry: &Entry) -> usize {
         match (entry.to, &entry.wire) {
             (AnswerTo::Http1(conn), _) => self.clients[conn.slot()].unsent,
-            (AnswerTo::Http2(conn, _), Wire::Http2 { unsent, at }) => {
-                self.clients[conn.slot()].unsent + unsent.len() - at
-            }
+            // Not what waits for other streams of its connection.
+            (AnswerTo::Http2(..), Wire::Http2 { unsent, at }) => unsent.len() - at,
             _ => 0,
         }
     }

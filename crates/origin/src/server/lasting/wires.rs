@@ -128,11 +128,29 @@ impl<I: Io> Worker<I> {
                     return;
                 };
                 if let Some(h2) = &mut self.clients[conn.slot()].h2 {
-                    let sent = h2.send_content(stream, message);
+                    // What waits goes before it.
+                    let sent = match unsent.is_empty() {
+                        true => h2.send_content(stream, message),
+                        false => 0,
+                    };
                     unsent.extend_from_slice(&message[sent..]);
                 }
             }
         }
+    }
+
+    /// The same of a message that has not to be sent at once: on a connection whose client is behind
+    /// it waits with its stream, so that each stream has a backlog of its own.
+    pub(super) fn put_behind(&mut self, entry: &mut Entry, message: &[u8], frames: &mut Vec<u8>) {
+        if let (AnswerTo::Http2(conn, _), Wire::Http2 { unsent, .. }) = (entry.to, &mut entry.wire)
+        {
+            let client = &self.clients[conn.slot()];
+            let out = client.h2.as_ref().map_or(0, |h2| h2.out_len());
+            if client.unsent + out >= UNSENT_MAX {
+                return unsent.extend_from_slice(message);
+            }
+        }
+        self.put(entry, message, frames);
     }
 
     /// Passes on what was framed, and the end if all before it is. Returns whether the exchange is

@@ -213,7 +213,7 @@ fn below(analysis: &Analysis, width: usize, folder: Option<&str>) -> Below {
         let text = shortened(&one_line(text), 2 * width - 10);
         answer.push_str(&wrapped("", &text, 0, width));
     }
-    let mut caveats = words::caveats(&analysis.warnings);
+    let mut caveats = words::caveats(&analysis.warnings, &analysis.table);
     caveats.truncate(CAVEATS_MAX);
     caveats.extend(words::widening(&analysis.warnings));
     caveats.extend(lost(analysis));

@@ -21,6 +21,11 @@ const OF_BASELINE: f64 = 0.5;
 /// The first message is held back too if it comes after at least this part of the stream.
 const STREAM_SHARE: f64 = 0.5;
 
+/// A setting is named as the cause where the first message is late by at least this part of what a
+/// buffer holds, whose messages come together: a server without CPU time merges messages too, but
+/// passes on the first at once.
+const BUFFER_SHARE: f64 = 0.5;
+
 /// A subject that holds messages back, in all blocks in which it and the baseline were measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeldBack {
@@ -53,6 +58,17 @@ pub struct Cause {
     pub setting: String,
 }
 
+impl HeldBack {
+    /// Whether the first message waits as long as a buffer takes to be full, or the stream to end.
+    fn is_buffered(&self) -> bool {
+        let late_us = self.first_us - self.baseline_first_us;
+        // Of a buffer of n messages, n - 1 come together with the one before, and the first of them
+        // waits for n - 1 paces.
+        let others = self.merged_share / (1.0 - self.merged_share).max(f64::EPSILON);
+        self.is_whole_stream || late_us >= (BUFFER_SHARE * others).max(1.0) * self.pace_us
+    }
+}
+
 /// The subjects that hold messages back: by condition, then by subject, as declared.
 pub(crate) fn held_back(
     baseline: &str,
@@ -69,7 +85,9 @@ pub(crate) fn held_back(
             };
             one.condition.clone_from(condition);
             (one.subject, one.baseline) = (subject.clone(), baseline.to_owned());
-            one.cause = cause(settings, condition, subject);
+            if one.is_buffered() {
+                one.cause = cause(settings, condition, subject);
+            }
             found.push(one);
         }
     }
@@ -100,7 +118,10 @@ impl Streams {
         };
         for (block, cell) in cells.judged(Loop::Closed, condition, subject, false) {
             let load = cell.throughput();
-            if let Some((load, lasting)) = load.and_then(streams_of) {
+            // A client without CPU time finds messages together that came one by one.
+            if let Some((load, lasting)) = load.and_then(streams_of)
+                && !load.client.saturated
+            {
                 all.merged.push((block, share(lasting)));
                 all.first.merge(&lasting.first_message);
                 all.gap.merge(&lasting.gap);

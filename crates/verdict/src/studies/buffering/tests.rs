@@ -2,7 +2,7 @@ use super::words;
 use crate::Metric;
 use crate::fixtures::{closed, condition, done, header, trial};
 use readings::{
-    Journal, JournalRow, LastingReading, LoadReading, ServerSettings, SettingsReading,
+    Histogram, Journal, JournalRow, LastingReading, LoadReading, ServerSettings, SettingsReading,
     SubjectSettings, TrafficKind, Trial,
 };
 
@@ -35,10 +35,21 @@ fn streams(together: u64) -> LoadReading {
 
 /// The analysis of runs in which `balance` holds back so many events at a time, by block.
 fn analysed(by_block: &[u64], buffering: Option<&str>) -> crate::Analysis {
+    analysed_with(by_block, buffering, |_| {})
+}
+
+/// The same where the loads of `balance` are changed.
+fn analysed_with(
+    by_block: &[u64],
+    buffering: Option<&str>,
+    change: fn(&mut LoadReading),
+) -> crate::Analysis {
     let mut rows: Vec<Trial> = Vec::new();
     for (block, together) in (1..).zip(by_block) {
         rows.push(trial(block, "direct", false, done(Some(streams(1)), None)));
-        let held = done(Some(streams(*together)), None);
+        let mut held = streams(*together);
+        change(&mut held);
+        let held = done(Some(held), None);
         rows.push(trial(block, "balance", false, held));
     }
     let mut server = ServerSettings {
@@ -67,6 +78,11 @@ fn analysed(by_block: &[u64], buffering: Option<&str>) -> crate::Analysis {
 
 fn told(by_block: &[u64], buffering: Option<&str>) -> Vec<String> {
     let found = analysed(by_block, buffering).held_back;
+    found.iter().map(words::held_back).collect()
+}
+
+fn changed(by_block: &[u64], buffering: Option<&str>, change: fn(&mut LoadReading)) -> Vec<String> {
+    let found = analysed_with(by_block, buffering, change).held_back;
     found.iter().map(words::held_back).collect()
 }
 
@@ -106,6 +122,28 @@ fn events_that_come_in_pairs_are_merged() {
     let expected = "`balance` (connections=96) holds events back: 50.0% come together with the one \
                     before, for `direct` 0%";
     assert_eq!(found, [expected]);
+}
+
+#[test]
+fn a_setting_is_a_cause_only_where_the_first_event_waits_for_a_buffer() {
+    // Pairs, of which the first waits for the second.
+    let pairs = told(&[2, 2], Some("proxy_buffering on"));
+    assert!(
+        pairs[0].ends_with("`front` has `proxy_buffering on`"),
+        "{pairs:?}"
+    );
+    // As many come together where the proxy has no CPU time, but the first at once.
+    let starved = |load: &mut LoadReading| {
+        let lasting = load.lasting.as_mut().unwrap();
+        lasting.first_message = Histogram::new();
+        lasting.first_message.record_many_ns(21_000_000, 50);
+    };
+    let found = changed(&[2, 2], Some("proxy_buffering on"), starved);
+    assert_eq!(found.len(), 1);
+    assert!(!found[0].contains("proxy_buffering"), "{found:?}");
+    // A client that has none finds together what came one by one.
+    let saturated = |load: &mut LoadReading| load.client.saturated = true;
+    assert!(changed(&[2, 2], None, saturated).is_empty());
 }
 
 #[test]

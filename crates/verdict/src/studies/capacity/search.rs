@@ -30,6 +30,8 @@ pub struct SearchOptions {
     pub precision: f64,
     /// Trials after which the search ends with what it knows.
     pub max_trials: u32,
+    /// Whether only whole numbers can be offered: of streams, of which there is no half.
+    pub whole: bool,
 }
 
 impl SearchOptions {
@@ -42,6 +44,7 @@ impl SearchOptions {
             max_per_s: start_per_s * 1000.0,
             precision: 0.02,
             max_trials: 60,
+            whole: false,
         }
     }
 }
@@ -54,6 +57,16 @@ pub enum SearchOptionsError {
         "expected rates above 0 with the lowest <= the first <= the highest, found {min_per_s}, {start_per_s} and {max_per_s} requests/s"
     )]
     Rates {
+        /// The lowest.
+        min_per_s: f64,
+        /// The first.
+        start_per_s: f64,
+        /// The highest.
+        max_per_s: f64,
+    },
+    /// Only whole numbers can be offered.
+    #[error("expected whole numbers, found {min_per_s}, {start_per_s} and {max_per_s}")]
+    Fractions {
         /// The lowest.
         min_per_s: f64,
         /// The first.
@@ -158,10 +171,19 @@ impl Search {
             max_per_s,
             precision,
             max_trials,
+            whole,
         } = options;
         let in_order = 0.0 < min_per_s && min_per_s <= start_per_s && start_per_s <= max_per_s;
         if !in_order || !max_per_s.is_finite() {
             return Err(SearchOptionsError::Rates {
+                min_per_s,
+                start_per_s,
+                max_per_s,
+            });
+        }
+        let are_whole = [min_per_s, start_per_s, max_per_s].map(|one| one.fract() == 0.0);
+        if whole && are_whole.contains(&false) {
+            return Err(SearchOptionsError::Fractions {
                 min_per_s,
                 start_per_s,
                 max_per_s,
@@ -267,6 +289,7 @@ impl Search {
         let step = (1.0 + o.precision).ln();
         let steps = ((holds / anchor_per_s).ln() / step).floor();
         let rate = rounded(anchor_per_s * (steps * step).exp());
+        let rate = self.rounded(rate, f64::round);
         Some(rate.clamp(o.min_per_s, o.max_per_s))
     }
 
@@ -284,7 +307,8 @@ impl Search {
             |t: Option<&RateTrials>| t.filter(|t| !t.is_confirmed()).map(|t| t.rate_per_s);
         match self.bounds() {
             (None, Some(upper)) => {
-                let next = (upper.rate_per_s / STRIDE).max(o.min_per_s);
+                let next = self.rounded(upper.rate_per_s / STRIDE, f64::floor);
+                let next = next.max(o.min_per_s);
                 if next < upper.rate_per_s {
                     Some(next)
                 } else {
@@ -301,7 +325,7 @@ impl Search {
             }
             (Some(lower), Some(upper)) => {
                 let (low, high) = (lower.rate_per_s, upper.rate_per_s);
-                let middle = rounded((low * high).sqrt());
+                let middle = self.rounded(rounded((low * high).sqrt()), f64::round);
                 if high / low > 1.0 + o.precision && low < middle && middle < high {
                     Some(middle)
                 } else {
@@ -310,6 +334,14 @@ impl Search {
             }
             // Something was tried and nothing of it is open, so it is a bound.
             (None, None) => None,
+        }
+    }
+
+    /// A whole number, where only those can be offered.
+    fn rounded(&self, per_s: f64, to_whole: fn(f64) -> f64) -> f64 {
+        match self.options.whole {
+            true => to_whole(per_s),
+            false => per_s,
         }
     }
 
@@ -335,9 +367,10 @@ impl Search {
             // Never more than what was seen to hold.
             holds_per_s: estimate
                 .as_ref()
-                .map(|e| rounded_down(e.rate_per_s()).min(lower_per_s.unwrap_or(f64::INFINITY))),
-            low_per_s: interval.map(|(low, _)| low),
-            high_per_s: interval.map(|(_, high)| high),
+                .map(|e| self.rounded(rounded_down(e.rate_per_s()), f64::floor))
+                .map(|holds| holds.min(lower_per_s.unwrap_or(f64::INFINITY))),
+            low_per_s: interval.map(|(low, _)| self.rounded(low, f64::floor)),
+            high_per_s: interval.map(|(_, high)| self.rounded(high, f64::ceil)),
             correlation: estimate.as_ref().map_or(0.0, |e| e.correlation),
             lower_per_s,
             upper_per_s: upper.map(|t| t.rate_per_s),

@@ -55,7 +55,8 @@ pub(super) fn search(
     let lengths = StepLengths::of(objective, args);
     let Range { min, max } = Range::of(objective, args)?;
     let start = match (args.start, objective.offered()) {
-        (Some(rate), _) => rate,
+        (Some(number), Offer::Streams) => number.round(),
+        (Some(rate), Offer::Requests) => rate,
         (None, Offer::Requests) => first_look(steps)?,
         (None, Offer::Streams) => f64::from(args.connections),
     };
@@ -64,6 +65,7 @@ pub(super) fn search(
         max_per_s: max,
         precision: args.precision,
         max_trials: args.max_steps,
+        whole: objective.offered() == Offer::Streams,
         ..SearchOptions::around(start)
     };
     let options = SearchOptions {
@@ -123,7 +125,12 @@ impl Range {
             )));
         }
         if objective.offered() == Offer::Streams {
-            let min = args.min.unwrap_or(1.0).max(1.0).min(max);
+            let (min, max) = (args.min.unwrap_or(1.0).ceil().max(1.0), max.floor());
+            if min > max {
+                return Err(Failure::words(
+                    "--min and --max: expected a whole number of streams, at least 1, between them",
+                ));
+            }
             return Ok(Self { min, max });
         }
         let lengths = StepLengths::of(objective, args);

@@ -128,6 +128,7 @@ fn a_server_that_holds_nothing_or_everything() {
         max_per_s: 1000.0,
         precision: 0.02,
         max_trials: 60,
+        whole: false,
     };
     let (none, trials) = run(options, |_| Outcome::Missed);
     assert_eq!((none.lower_per_s, none.upper_per_s), (None, Some(10.0)));
@@ -261,4 +262,28 @@ fn a_few_trials_that_held_do_not_show_that_nearly_all_do() {
             of(held, missed)
         );
     }
+}
+
+#[test]
+fn of_streams_only_whole_numbers_are_offered_and_found() {
+    let options = SearchOptions {
+        max_per_s: 100_000.0,
+        whole: true,
+        ..SearchOptions::around(10.0)
+    };
+    for limit in [1.5, 7.2, 33.9, 417.3] {
+        let (found, trials) = run(options, up_to(limit));
+        let offered = found.trials.iter().map(|one| one.rate_per_s);
+        let known = [found.holds_per_s, found.low_per_s, found.high_per_s];
+        for number in offered.chain(known.into_iter().flatten()) {
+            assert_eq!(number.fract(), 0.0, "{limit}: {number}");
+        }
+        assert!(trials < 60 && found.complete, "{limit}: {trials}");
+        assert!(found.lower_per_s.unwrap() <= limit, "{limit}");
+    }
+    let half = SearchOptions {
+        start_per_s: 2.5,
+        ..options
+    };
+    assert!(Search::new(half).is_err());
 }

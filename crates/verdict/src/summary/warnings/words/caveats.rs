@@ -10,14 +10,18 @@ use crate::metric::words::shown_change;
 use crate::summary::ranking::words::short;
 use crate::trial::lag::words::others as others_took;
 use crate::trial::pauses::words::lower;
-use crate::{NoiseFloor, Place, Warning, WarningEffect, with_effect};
+use crate::{NoiseFloor, Place, SubjectRow, Warning, WarningEffect, with_effect};
 use readings::text::joined;
 
 /// What changes the answer: a line for each kind, the gravest first, each for all subjects that it is
-/// true of.
-pub fn caveats(all: &[Warning]) -> Vec<String> {
+/// true of. What is said of a figure that the `table` does not have is left out.
+pub fn caveats(all: &[Warning], table: &[SubjectRow]) -> Vec<String> {
     let mut kinds: Vec<Vec<&Warning>> = Vec::new();
-    for one in with_effect(all, WarningEffect::ChangesAnswer) {
+    let shown = |one: &&Warning| is_of_table(one, table);
+    for one in with_effect(all, WarningEffect::ChangesAnswer)
+        .into_iter()
+        .filter(shown)
+    {
         let is_its = |kind: &&mut Vec<&Warning>| {
             let is_recorded = matches!(one, Warning::Recorded { .. });
             !is_recorded && discriminant(kind[0]) == discriminant(one)
@@ -31,6 +35,16 @@ pub fn caveats(all: &[Warning]) -> Vec<String> {
         kind.sort_by(|a, b| size(b).total_cmp(&size(a)));
     }
     kinds.iter().filter_map(|kind| caveat(kind)).collect()
+}
+
+/// Whether it is about a figure in the table, if it is about one.
+fn is_of_table(warning: &Warning, table: &[SubjectRow]) -> bool {
+    let Warning::ClientPauses { at, .. } = warning else {
+        return true;
+    };
+    let own = |row: &&SubjectRow| row.condition == at.condition && row.subject == at.subject;
+    let row = table.iter().find(own);
+    row.is_none_or(|row| row.latency_us_p99.is_some())
 }
 
 /// How grave it is among others of its kind.
@@ -297,7 +311,7 @@ mod tests {
             widening(&all).unwrap(),
             "Intervals are wider than they could be: too few answers for p99."
         );
-        assert!(caveats(&all).is_empty());
+        assert!(caveats(&all, &[]).is_empty());
     }
 
     #[test]
@@ -315,13 +329,43 @@ mod tests {
             trials: 1,
         };
         assert_eq!(
-            caveats(&[recorded, closes]),
+            caveats(&[recorded, closes], &[]),
             [
                 "off needed a new connection for each request, on kept its connections: opening them \
                  is a part of the difference.",
                 "A block takes long"
             ]
         );
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_p99_that_the_table_does_not_have() {
+        use crate::WithoutPauses;
+        use crate::fixtures::{closed, done, header, trial};
+        let only_closed = trial(1, "a", false, done(Some(closed(1_000.0)), None));
+        let table = crate::analyse(&readings::Journal::new(
+            header(1),
+            vec![readings::JournalRow::Trial(Box::new(only_closed))],
+        ))
+        .table;
+        assert_eq!(table[0].latency_us_p99, None);
+        let paused = Warning::ClientPauses {
+            at: Place {
+                subject: table[0].subject.clone(),
+                condition: table[0].condition.clone(),
+            },
+            found: WithoutPauses {
+                pauses: 160,
+                longest_ms: 8.2,
+                share_left_out: 0.23,
+                section_s: 0.1,
+                p99_us: 9_410.0,
+                p99_us_without: Some(1_200.0),
+            },
+        };
+        let all = [paused];
+        assert_eq!(caveats(&all, &[]).len(), 1);
+        assert!(caveats(&all, &table).is_empty());
     }
 
     #[test]
@@ -333,7 +377,7 @@ mod tests {
         };
         let all: Vec<Warning> = (0..60).map(many).collect();
         assert_eq!(
-            caveats(&all),
+            caveats(&all, &[]),
             [
                 "60 subjects at connections=8 answered as few as 3,000 of 5,000 requests/s: the \
                  latency is that of an overload."
