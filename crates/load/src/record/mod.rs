@@ -193,42 +193,6 @@ impl Recorder {
         self.per_request.get_mut(name as usize)
     }
 
-    /// Allocates what the requests need; those of the same name are counted together.
-    fn prepare_requests(&mut self, target: &Target) {
-        let mut known = HashMap::new();
-        let mut names = Vec::new();
-        let name_of = target.requests.iter().map(|request| {
-            *known.entry(request.name.as_str()).or_insert_with(|| {
-                names.push(request.name.clone());
-                names.len() as u32 - 1
-            })
-        });
-        let name_of: Vec<u32> = name_of.collect();
-        let count = names.len();
-        if count > 1 {
-            let stats = |name| RequestStats {
-                name,
-                requests: 0,
-                errors: 0,
-                response: (count <= HISTOGRAMS_MAX).then(Box::default),
-            };
-            self.per_request = names.into_iter().map(stats).collect();
-        }
-        if count < target.requests.len() {
-            self.name_of = name_of;
-        }
-    }
-
-    /// The counts of the name of a request.
-    #[inline]
-    pub(crate) fn of_request(&mut self, request: u32) -> Option<&mut RequestStats> {
-        let name = match self.name_of.get(request as usize) {
-            Some(name) => *name,
-            None => request,
-        };
-        self.per_request.get_mut(name as usize)
-    }
-
     /// Records a handshake; `is_inside` the measured window or not.
     pub(crate) fn handshake(&mut self, handshake: &Handshake, is_inside: bool) {
         let Some(tls) = &mut self.tls else { return };

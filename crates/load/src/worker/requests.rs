@@ -217,9 +217,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     pub(super) fn open_next(&mut self) {
         if let Some(number) = self.unopened.pop_front() {
             let now = self.worker.clock.now_ns();
-            match self.reading {
-                Some(_) => self.issue(number as usize, now),
-                None => self.start(number as usize, now, now),
+            let number = number as usize;
+            if self.reading.is_some() {
+                self.issue(number, now);
+            } else if self.claim(number) {
+                self.start(number, now, now);
             }
         }
     }

@@ -9,9 +9,9 @@ use crate::job::Job;
 use crate::job::filling::Filling;
 use crate::job::log::{Cursor, Log};
 use crate::job::target::{Choice, Target};
-use crate::template::{Filler, Values};
 use crate::template::draw::Draws;
 use crate::template::request::{Rendered, RequestFiller, Scratch};
+use crate::template::{Filler, Values};
 
 /// Requests that are filled in before they are due, at most.
 const AHEAD: usize = 8;
