@@ -13,7 +13,8 @@ pub use experiment::{
     SameAnswers, Server, SliceLength, Subject, SubjectLoad, Target, Upstream,
 };
 pub use load::{
-    Choice, CurveSpec, ENGINE, LoadChange, LoadRole, LoadSpec, NamedLoad, Rate, RequestFile, TlsSpec,
+    Choice, CurveSpec, ENGINE, LoadChange, LoadRole, LoadSpec, NamedLoad, Rate, RequestFile,
+    TlsSpec,
 };
 pub use readings::HttpVersion;
 pub use resolved_condition::{LoadBeside, ResolvedCondition, ServerSpec, SubjectSpec};
