@@ -78,8 +78,10 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
     let idle = made.idle;
     match args.output.format {
         Format::Json => {
-            let compared =
-                !made.is_varying && !is_of_files && !args.answer.body_varies && args.traffic.traffic().is_answers();
+            let compared = !made.is_varying
+                && !is_of_files
+                && !args.answer.body_varies
+                && args.traffic.traffic().is_answers();
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));
