@@ -30,8 +30,8 @@ use crate::http::ws::Said;
 use crate::job::{Job, Stop, Wait};
 use crate::ns;
 use crate::pacing::clock::Clock;
-use crate::pacing::stop::{AfterEach, AfterRequests, AfterTime};
 use crate::pacing::log::LogPace;
+use crate::pacing::stop::{AfterEach, AfterRequests, AfterTime};
 use crate::pacing::{ClosedLoop, Pacer, Schedule};
 use crate::progress::{LoadError, Message, Progress};
 use crate::record::Recorder;
@@ -244,7 +244,13 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
         let numbered = self.pickers[segment.target].numbered.as_mut();
         let log = numbered.and_then(|numbered| {
             let (log, at) = numbered.begin(offset_ns)?;
-            Some(LogPace::new(log, at, numbered.turn(), start, offset_ns.unwrap_or_default()))
+            Some(LogPace::new(
+                log,
+                at,
+                numbered.turn(),
+                start,
+                offset_ns.unwrap_or_default(),
+            ))
         });
         match segment.pacing {
             Pacing::Closed => self.paced(number, start, ClosedLoop, stop),
