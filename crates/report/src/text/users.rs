@@ -57,7 +57,8 @@ mod tests {
         let text = told(&reading);
         for line in [
             "open loop at 50.0 users/s",
-            "  Round, with pauses     2.50s ",
+            "  Round, with pauses ",
+            " 2.50s ",
             "  1,000 users arrived; 1 round completed, 12 under way at the end\n",
         ] {
             assert!(text.contains(line), "no {line:?} in\n{text}");
