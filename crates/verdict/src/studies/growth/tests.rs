@@ -65,12 +65,12 @@ fn a_growth_is_called_what_it_is() {
     let mut random = Normal::with_seed(10);
     type Truth = fn(f64) -> f64;
     let truths: [(Truth, Shape); 6] = [
-        (|x| 5e6 + 20.0 * x, Shape::Linear),
+        (|x| 5e6 + 200.0 * x, Shape::Linear),
         (|x| 20.0 * x, Shape::Linear),
         (|x| 5e6 + 0.1 * x * x, Shape::WorseThanLinear),
         (|x| 5e6 + x * x.sqrt(), Shape::WorseThanLinear),
         (|x| 5e3 + 1e3 * x.ln(), Shape::LessThanLinear),
-        (|x| 5e6 - 20.0 * x, Shape::Falls),
+        (|x| 5e6 - 200.0 * x, Shape::Falls),
     ];
     for (at, (truth, shape)) in truths.into_iter().enumerate() {
         for _ in 0..20 {
