@@ -49,7 +49,7 @@ fn exactly_the_connections_and_requests_asked_for() {
         let reading = one(&job(io, target, 41, 12, Stop::Requests(10_007)));
         std::thread::sleep(Duration::from_millis(120));
         let stats = origin.stats();
-        assert_eq!((stats.connections, stats.requests), (41, 10_007));
+        assert_eq!((stats.connections, stats.received.requests), (41, 10_007));
         assert_eq!((reading.requests, reading.connects), (10_007, 41));
         assert_eq!(reading.errors_all.total(), 0);
         assert_eq!(reading.response.count(), 10_007);
@@ -67,7 +67,7 @@ fn connections_are_renewed_as_often_as_asked() {
             let reading = one(&job);
             std::thread::sleep(Duration::from_millis(120));
             let stats = origin.stats();
-            assert_eq!(stats.requests, 600);
+            assert_eq!(stats.received.requests, 600);
             assert!(connections.contains(&stats.connections), "{stats:?}");
             assert_eq!(reading.requests, 600);
             assert_eq!(reading.errors_all.total(), 0);

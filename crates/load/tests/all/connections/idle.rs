@@ -57,7 +57,7 @@ fn a_load_runs_beside_as_many_as_were_asked_for() {
         assert_eq!((held.open_at_end, held.closed_count()), (300, 0));
         // One request on each, before the load.
         assert_eq!(origin.stats().connections, 304);
-        assert_eq!(origin.stats().requests, 1_300);
+        assert_eq!(origin.stats().received.requests, 1_300);
     }
 }
 
@@ -74,7 +74,7 @@ fn parts_are_opened_one_after_the_other_and_silent_ones_ask_nothing() {
         }
         let held = holder.close().unwrap().remove(0).unwrap();
         assert_eq!((held.open_at_end, held.is_silent), (100, true));
-        assert_eq!(origin.stats().requests, 0);
+        assert_eq!(origin.stats().received.requests, 0);
     }
 }
 
@@ -101,7 +101,11 @@ fn tls_and_http2_are_spoken_on_them() {
             let held = hold(&job(io, target), |_| {}).unwrap();
             assert_eq!((held.open_at_end, held.failed), (40, 0), "{io} {is_silent}");
         }
-        assert_eq!(origin.stats().requests, 40, "of the silent ones none");
+        assert_eq!(
+            origin.stats().received.requests,
+            40,
+            "of the silent ones none"
+        );
     }
 }
 

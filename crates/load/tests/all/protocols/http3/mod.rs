@@ -80,10 +80,10 @@ fn streams_share_connections_and_packets_are_counted() {
         // Each was answered once. The origin publishes its counts at the end of a turn of its loop,
         // which may be after the client has the answers.
         let until = Instant::now() + Duration::from_secs(5);
-        while origin.stats().requests < 800 && Instant::now() < until {
+        while origin.stats().received.requests < 800 && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(origin.stats().requests, 800);
+        assert_eq!(origin.stats().received.requests, 800);
         let tls = reading.tls.unwrap();
         assert_eq!((tls.handshakes, tls.resumed), (2, 0));
         let agreed = &tls.negotiated[0];
