@@ -63,8 +63,9 @@ fn sent(one: &Shares) -> String {
             all if all.len() == count => format!("each of {count} back ends"),
             [end] => format!("`{}`", end.server),
             some => {
-                let names: Vec<String> =
+                let mut names: Vec<String> =
                     some.iter().map(|end| format!("`{}`", end.server)).collect();
+                names.sort_unstable();
                 format!("each of {}", names.join(", "))
             }
         };
