@@ -69,6 +69,7 @@ impl Servers {
             pid: one.pid(),
             also: Vec::new(),
             group,
+            counts: None,
         });
         one.start = Some(ServerStart {
             start_ms: at_ns.saturating_sub(one.began_ns) as f64 / 1e6,
