@@ -216,6 +216,7 @@ impl Started {
             setuid_programs: rendered.setuid_programs,
             cpus: Vec::new(),
             logs: rendered.logs,
+            counts: rendered.counts,
         });
         let Answer::Started { pid, .. } = agent.ask(&start).unwrap() else {
             panic!("not started");
