@@ -190,7 +190,9 @@ fn built_in_servers_are_started_by_the_program_itself() {
             "--listen",
             "127.0.0.1:8080",
             "--threads",
-            "2"
+            "2",
+            "--counts",
+            "/d/counts"
         ]
     );
     let balance = recipes.get("balance").unwrap();
