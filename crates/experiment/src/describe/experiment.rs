@@ -123,7 +123,11 @@ impl ExperimentDescription {
             .flat_map(|recipe| recipe.packages.debian.iter().cloned())
             .collect();
         let drivers = recipes.drivers_of(full);
-        packages.extend(drivers.iter().flat_map(|one| one.packages.debian.iter().cloned()));
+        packages.extend(
+            drivers
+                .iter()
+                .flat_map(|one| one.packages.debian.iter().cloned()),
+        );
         let cpus: BTreeSet<u32> = full
             .hosts
             .iter()

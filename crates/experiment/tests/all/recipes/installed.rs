@@ -20,7 +20,12 @@ pub(super) fn accepted(recipe: &str, params: &[(&str, Value)], proxy: bool, chec
 }
 
 /// The same with TLS, and towards the upstream, too, where there is one.
-pub(super) fn accepted_with_tls(recipe: &str, params: &[(&str, Value)], proxy: bool, check: &[&str]) {
+pub(super) fn accepted_with_tls(
+    recipe: &str,
+    params: &[(&str, Value)],
+    proxy: bool,
+    check: &[&str],
+) {
     let authority = tls::Authority::new().unwrap();
     let issued = authority.issue(&["web".to_owned()], tls::KeyType::EcdsaP256);
     let certificates = Certificates {

@@ -332,13 +332,19 @@ fn a_program_of_a_registry_names_the_command_that_installs_it() {
     );
     let error = load(&own("own-pip-any", "mine", &toml("x>=1"), &[])).unwrap_err();
     let said = rendered(&error);
-    assert!(said.contains("`x>=1` is no package of a fixed version"), "{said}");
+    assert!(
+        said.contains("`x>=1` is no package of a fixed version"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_template_includes_another_of_its_recipe() {
     let toml = "summary = \"s\"\n[files]\n\"a\" = \"a.j2\"\n[start]\ncommand = [\"x\"]\n";
-    let files = [("a.j2", "1 {% include \"part.j2\" %}"), ("part.j2", "by {{ name }}")];
+    let files = [
+        ("a.j2", "1 {% include \"part.j2\" %}"),
+        ("part.j2", "by {{ name }}"),
+    ];
     let recipes = load(&own("own-include", "x", toml, &files)).unwrap();
     let recipe = recipes.get("x").unwrap();
     let out = recipe.render(&context(recipe, Path::new("/d"), &[]));

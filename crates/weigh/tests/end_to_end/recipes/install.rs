@@ -68,7 +68,10 @@ fn nothing_is_run_that_was_not_shown_and_agreed_to() {
     assert!(!folder.0.join("cache").exists());
     for (name, expected) in [
         ("envoi", "did you mean `envoy`?"),
-        ("lighttpd", "apt-get install --no-install-recommends lighttpd"),
+        (
+            "lighttpd",
+            "apt-get install --no-install-recommends lighttpd",
+        ),
         ("origin", "it has no package"),
     ] {
         let (status, refused) = folder.weigh(&format!("install --yes {name}"));
