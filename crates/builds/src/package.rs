@@ -135,7 +135,8 @@ impl Installation {
     pub fn carry_out(&self) -> Result<PathBuf, InstallError> {
         self.make_cache()?;
         let folder = self.folder();
-        let temporary = folder.with_extension(format!("new-{}", std::process::id()));
+        let temporary =
+            folder.with_file_name(format!("{}.new-{}", self.package.name, std::process::id()));
         let result = self.install_in(&temporary);
         let moved = result.and_then(|name| {
             if folder.exists() {

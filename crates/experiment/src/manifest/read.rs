@@ -15,8 +15,11 @@ pub(crate) fn packages(reader: &mut Reader, top: &Section<'_>, recipe: Option<&s
     let Some(section) = top.section(reader, "packages") else {
         return Packages::default();
     };
-    let keys = ["debian", "pip"];
-    section.only(reader, &keys[..if recipe.is_some() { 2 } else { 1 }]);
+    let keys: &[&str] = match recipe {
+        Some(_) => &["debian", "pip"],
+        None => &["debian"],
+    };
+    section.only(reader, keys);
     let debian = section.texts(reader, "debian").unwrap_or_default();
     let pip = recipe.and_then(|recipe| {
         let text = section.text(reader, "pip")?;
