@@ -14,7 +14,7 @@ impl Folder {
     fn new(name: &str) -> Self {
         let name = format!("weigh-install-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(folder.join("recipes")).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
         Self(folder)
     }
