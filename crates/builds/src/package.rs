@@ -189,7 +189,7 @@ impl Installation {
     /// The program of the recipe in an unpacked package: its file name and its path.
     fn find_program(&self, files: &Path) -> Result<(String, PathBuf), InstallError> {
         let all = files_in(files).map_err(at(files))?;
-        let names = self.programs.iter().flatten();
+        let mut names = self.programs.iter().flatten();
         let found = names.clone().find_map(|name| {
             let is_it =
                 |path: &&PathBuf| path.file_name().is_some_and(|file| file == name.as_str());
@@ -198,7 +198,7 @@ impl Installation {
         });
         found.ok_or_else(|| InstallError::NoProgram {
             package: self.package.to_string(),
-            program: names.cloned().next().unwrap_or_default(),
+            program: names.next().cloned().unwrap_or_default(),
         })
     }
 

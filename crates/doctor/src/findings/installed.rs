@@ -187,6 +187,12 @@ mod tests {
             finding.mend.unwrap(),
             "sudo apt-get install --no-install-recommends tiny"
         );
+        let of_registry = Availability {
+            install_command: Some("weigh install tiny".into()),
+            ..available
+        };
+        let finding = missing(&of_registry, Level::Blocker, "what it needs", false).unwrap();
+        assert_eq!(finding.mend.unwrap(), "weigh install tiny");
         assert_eq!(
             missing(&Availability::default(), Level::Blocker, "", false),
             None
