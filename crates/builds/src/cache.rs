@@ -7,6 +7,7 @@
 //! builds/KEY.json      exists once the build is complete; rewritten at each use
 //! builds/KEY.log       the output of the build
 //! builds/KEY.lock      locked exclusively during a build or removal, shared during use
+//! packages/            of `weigh install`, not managed here
 //! ```
 //!
 //! All keys have the same length, and so have the paths of two revisions. The length of a path
@@ -74,7 +75,8 @@ impl Cache {
         }
         let tag = root.join(TAG_FILE);
         if !tag.exists() {
-            let is_empty = fs::read_dir(&root).map_err(system)?.next().is_none();
+            let is_other = |name: &String| name != installed::PACKAGES;
+            let is_empty = !names(&root).iter().any(is_other);
             if !is_empty {
                 let why =
                     "it has other files; expected an empty folder, or one that does not exist";

@@ -11,6 +11,7 @@ mod cache;
 mod error;
 mod git;
 mod image;
+mod package;
 mod record;
 mod revision;
 mod snapshot;
@@ -25,6 +26,7 @@ use experiment::manifest::Value;
 pub use cache::Cache;
 pub use error::{BuildError, FailedBuild};
 pub use image::Image;
+pub use package::{InstallError, Installation};
 pub use record::recorded;
 pub use revision::{Built, short};
 
@@ -155,12 +157,5 @@ pub fn prepare(
 /// # Errors
 /// When neither variable has an absolute path.
 pub fn usual_cache() -> Result<PathBuf, BuildError> {
-    let absolute = |name: &str| {
-        let path = PathBuf::from(std::env::var_os(name)?);
-        path.is_absolute().then_some(path)
-    };
-    absolute("XDG_CACHE_HOME")
-        .or_else(|| Some(absolute("HOME")?.join(".cache")))
-        .map(|cache| cache.join("weigh"))
-        .ok_or(BuildError::NoCache)
+    installed::user_cache().ok_or(BuildError::NoCache)
 }

@@ -1,10 +1,16 @@
 //! Which programs and files this machine has, and the command that installs what is missing.
+//!
+//! Programs come from Debian's packages, or from a cache of the user's that `weigh install` fills.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod package;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+pub use package::{PACKAGES, PinnedPackage, Record, package_cache, user_cache};
 
 /// Debian's folders for servers, searched after PATH, which lacks them for an ordinary user.
 const SERVER_DIRS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
@@ -18,6 +24,15 @@ pub struct Need {
     pub package: Option<String>,
 }
 
+/// The packages that bring what a recipe or driver needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packages {
+    /// Debian packages.
+    pub debian: Vec<String>,
+    /// A package on PyPI that holds its program.
+    pub pip: Option<PinnedPackage>,
+}
+
 /// Which programs and files were found on this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Availability {
@@ -27,8 +42,8 @@ pub struct Availability {
     pub missing_programs: Vec<String>,
     /// Files that were not found.
     pub missing_files: Vec<PathBuf>,
-    /// The command that installs what is missing on Debian; `None` when nothing is missing or
-    /// the recipe names no package.
+    /// The command that installs what is missing; `None` when nothing is missing or the recipe
+    /// names no package.
     pub install_command: Option<String>,
     /// Where to get what is missing, where no package is known to have it.
     pub homepage: Option<String>,
@@ -65,11 +80,12 @@ impl Availability {
     }
 }
 
-/// Looks for programs in PATH and where Debian keeps servers, and for files.
+/// Looks for programs in the cache of `weigh install`, in PATH and where Debian keeps servers, and
+/// for files.
 pub fn look(
     programs: &[(String, Vec<String>)],
     needs: &[Need],
-    packages: &[String],
+    packages: &Packages,
     homepage: Option<&str>,
 ) -> Availability {
     let mut dirs: Vec<PathBuf> = std::env::var_os("PATH")
@@ -78,7 +94,9 @@ pub fn look(
     dirs.extend(SERVER_DIRS.iter().map(PathBuf::from));
     let mut found = Availability::default();
     for (name, names) in programs {
-        let path = names.iter().find_map(|program| find(program, &dirs));
+        let cached = packages.pip.as_ref();
+        let cached = cached.and_then(|package| package.program(names));
+        let path = cached.or_else(|| names.iter().find_map(|program| find(program, &dirs)));
         match path {
             Some(path) => {
                 found.programs.insert(name.clone(), path);
@@ -97,17 +115,21 @@ pub fn look(
         .map(|need| PathBuf::from(&need.file))
         .collect();
     // A missing program may be in any of the packages; a missing file names its package.
+    let pip = packages.pip.as_ref();
+    let pip = pip.filter(|_| packages.debian.is_empty() && !found.missing_programs.is_empty());
     let mut packages: Vec<&str> = if found.missing_programs.is_empty() {
         missing
             .iter()
             .filter_map(|need| need.package.as_deref())
             .collect()
     } else {
-        packages.iter().map(String::as_str).collect()
+        packages.debian.iter().map(String::as_str).collect()
     };
     packages.sort_unstable();
     packages.dedup();
-    if !found.is_complete() && !packages.is_empty() {
+    if let Some(package) = pip {
+        found.install_command = Some(format!("weigh install {}", package.recipe));
+    } else if !found.is_complete() && !packages.is_empty() {
         found.install_command = Some(format!(
             "apt-get install --no-install-recommends {}",
             packages.join(" ")

@@ -8,6 +8,7 @@ mod terminal;
 
 mod cli;
 mod failure;
+mod install;
 mod measure;
 mod recipes;
 mod serve;
@@ -87,6 +88,7 @@ fn carry_out(cli: Cli) -> Result<u8, Failure> {
         Verb::History(args) => history::history(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::List(args) => list::list(&args),
+        Verb::Install(args) => install::install(&args),
         Verb::Origin(args) => origin::origin(&args),
         Verb::Balance(args) => balance::balance(&args),
         Verb::Schema { of } => schema::schema(of),

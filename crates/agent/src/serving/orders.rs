@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use installed::Need;
+use installed::{Need, Packages, PinnedPackage};
 use readings::BottleneckSample;
 
 use super::profile::{self, Profiler};
@@ -69,10 +69,15 @@ pub(super) fn carry_out(
                 .into_iter()
                 .map(|(file, package)| Need { file, package })
                 .collect();
+            let pip = order.pip;
+            let packages = Packages {
+                debian: order.packages,
+                pip: pip.and_then(|(recipe, package)| PinnedPackage::parse(&recipe, &package)),
+            };
             let found = installed::look(
                 &order.programs,
                 &needs,
-                &order.packages,
+                &packages,
                 order.homepage.as_deref(),
             );
             Ok(Answer::Found {

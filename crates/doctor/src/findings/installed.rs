@@ -111,6 +111,8 @@ fn missing(available: &Availability, level: Level, wanted: &str, root: bool) -> 
     };
     let finding = Finding::new(Topic::Installed, level, found, wanted, WHY);
     Some(match &available.install_command {
+        // `weigh install` needs no rights.
+        Some(command) if command.starts_with("weigh ") => finding.mend(command.clone()),
         Some(command) => finding.mend(format!("{}{command}", sudo(root))),
         None => finding,
     })
@@ -185,6 +187,12 @@ mod tests {
             finding.mend.unwrap(),
             "sudo apt-get install --no-install-recommends tiny"
         );
+        let of_registry = Availability {
+            install_command: Some("weigh install tiny".into()),
+            ..available
+        };
+        let finding = missing(&of_registry, Level::Blocker, "what it needs", false).unwrap();
+        assert_eq!(finding.mend.unwrap(), "weigh install tiny");
         assert_eq!(
             missing(&Availability::default(), Level::Blocker, "", false),
             None

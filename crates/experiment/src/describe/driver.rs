@@ -85,7 +85,7 @@ impl DriverDescription {
             name: driver.name.clone(),
             title: driver.title.clone(),
             homepage: driver.homepage.clone(),
-            packages: driver.packages.clone(),
+            packages: driver.packages.debian.clone(),
             programs: driver.programs.iter().map(|(_, all)| all.clone()).collect(),
             schemes: driver.schemes.clone(),
             http: match driver.schemes.iter().any(|one| one.starts_with("http")) {

@@ -120,10 +120,14 @@ impl ExperimentDescription {
             .servers
             .iter()
             .filter_map(of_server)
-            .flat_map(|recipe| recipe.packages.iter().cloned())
+            .flat_map(|recipe| recipe.packages.debian.iter().cloned())
             .collect();
         let drivers = recipes.drivers_of(full);
-        packages.extend(drivers.iter().flat_map(|one| one.packages.iter().cloned()));
+        packages.extend(
+            drivers
+                .iter()
+                .flat_map(|one| one.packages.debian.iter().cloned()),
+        );
         let cpus: BTreeSet<u32> = full
             .hosts
             .iter()

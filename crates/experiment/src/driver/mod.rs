@@ -28,7 +28,7 @@ pub use render::RunContext;
 
 pub use crate::spec::{Choice, ENGINE};
 
-use installed::Availability;
+use installed::{Availability, Packages};
 use readings::HttpVersion;
 
 use crate::manifest::{Param, Value, Version, fill};
@@ -42,8 +42,8 @@ pub struct Driver {
     pub title: String,
     /// The project's home page.
     pub homepage: Option<String>,
-    /// Debian packages that bring it.
-    pub packages: Vec<String>,
+    /// The packages that bring it.
+    pub packages: Packages,
     /// Programs it needs: a name for the templates, and the names to search for, in order.
     pub programs: Vec<(String, Vec<String>)>,
     /// The reader of what it prints.

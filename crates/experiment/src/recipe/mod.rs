@@ -20,7 +20,7 @@ pub(crate) use settings::SETTINGS;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use installed::{Availability, Need};
+use installed::{Availability, Need, Packages};
 
 use tls::KeyType;
 
@@ -46,8 +46,8 @@ pub struct Recipe {
     pub summary: String,
     /// The project's home page.
     pub homepage: Option<String>,
-    /// Debian packages that bring all it needs.
-    pub packages: Vec<String>,
+    /// The packages that bring all it needs.
+    pub packages: Packages,
     /// Programs it needs: a name for the templates, and the names to search for, in order.
     /// `weigh` is not among them; it is the running program itself.
     pub programs: Vec<(String, Vec<String>)>,
@@ -236,8 +236,8 @@ impl Recipe {
         })
     }
 
-    /// Looks for the recipe's programs in PATH (and where Debian keeps servers) and for the
-    /// files it needs.
+    /// Looks for the recipe's programs in the cache of `weigh install` and in PATH (and where Debian
+    /// keeps servers), and for the files it needs.
     pub fn available(&self) -> Availability {
         installed::look(
             &self.programs,

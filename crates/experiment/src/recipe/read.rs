@@ -106,7 +106,7 @@ fn whole(
             .required_text(reader, "summary", "\"what it is, in a sentence\"")
             .unwrap_or_default(),
         homepage: top.text(reader, "homepage"),
-        packages: packages(reader, top),
+        packages: packages(reader, top, Some(name)),
         programs: programs(reader, top),
         needs: needs(reader, top),
         upstreams: top

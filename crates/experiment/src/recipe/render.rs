@@ -280,9 +280,25 @@ fn fill_in_dir(recipe: &Recipe, params: &mut BTreeMap<String, Value>, dir: &str)
     }
 }
 
+/// An environment in which the recipe's templates can include each other, by their paths.
+fn with_includes(recipe: &Recipe) -> Result<Environment<'_>, RecipeError> {
+    let mut environment = environment();
+    let templates = recipe
+        .files
+        .iter()
+        .filter(|(path, _)| path.ends_with(".j2"));
+    for (path, bytes) in templates {
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            let added = environment.add_template(path, text);
+            added.map_err(|error| template_error(recipe, path, complaint(&error)))?;
+        }
+    }
+    Ok(environment)
+}
+
 struct Filler<'r> {
     recipe: &'r Recipe,
-    environment: Environment<'static>,
+    environment: Environment<'r>,
     names: minijinja::Value,
     params: BTreeMap<String, Value>,
     placeholders: Placeholders,
@@ -340,7 +356,7 @@ impl<'r> Filler<'r> {
         };
         Ok(Self {
             recipe,
-            environment: environment(),
+            environment: with_includes(recipe)?,
             names,
             params,
             placeholders: Placeholders::of(ctx, &dir),

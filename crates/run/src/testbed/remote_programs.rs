@@ -163,7 +163,12 @@ fn find_order(recipe: &Recipe) -> FindOrder {
             .iter()
             .map(|need| (need.file.clone(), need.package.clone()))
             .collect(),
-        packages: recipe.packages.clone(),
+        packages: recipe.packages.debian.clone(),
+        pip: recipe
+            .packages
+            .pip
+            .as_ref()
+            .map(|package| (recipe.name.clone(), package.to_string())),
         homepage: recipe.homepage.clone(),
     }
 }
@@ -172,7 +177,8 @@ fn driver_find_order(driver: &Driver) -> FindOrder {
     FindOrder {
         programs: driver.programs.clone(),
         files: Vec::new(),
-        packages: driver.packages.clone(),
+        packages: driver.packages.debian.clone(),
+        pip: None,
         homepage: driver.homepage.clone(),
     }
 }

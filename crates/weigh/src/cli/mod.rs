@@ -85,6 +85,8 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// List experiments, recipes and drivers, and whether each can run here.
     List(ListArgs),
+    /// Install programs of recipes from PyPI into a cache of yours, in fixed versions.
+    Install(InstallArgs),
     /// Print a JSON schema: of experiments, recipes and drivers for editors, or of results for
     /// scripts.
     Schema {
@@ -319,6 +321,23 @@ pub struct ListArgs {
     /// The same as --format json.
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
+}
+
+/// `weigh install`.
+#[derive(Debug, Args)]
+pub struct InstallArgs {
+    /// Recipes, as `weigh list` names them.
+    #[arg(required = true, value_name = "RECIPE")]
+    pub names: Vec<String>,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+    /// Print what would be run, and do nothing.
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Recipes of the user's own.
+    #[command(flatten)]
+    pub own: OwnFolders,
 }
 
 /// `weigh origin`.

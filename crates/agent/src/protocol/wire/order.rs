@@ -181,8 +181,10 @@ pub struct FindOrder {
     pub programs: Vec<(String, Vec<String>)>,
     /// Files, and the package of each where it is known.
     pub files: Vec<(String, Option<String>)>,
-    /// Packages that contain all of it.
+    /// Debian packages that contain all of it.
     pub packages: Vec<String>,
+    /// The recipe and its package on PyPI, as `NAME==VERSION`.
+    pub pip: Option<(String, String)>,
     /// Its project's page.
     pub homepage: Option<String>,
 }

@@ -134,7 +134,7 @@ fn the_example_of_a_driver_can_be_loaded() {
     assert!(tiny.uses("connections") && !tiny.has_open_loop());
     for driver in drivers.iter().filter(|driver| driver.name != "tiny") {
         assert!(text.contains(&format!("| `{}` |", driver.name)));
-        for package in &driver.packages {
+        for package in &driver.packages.debian {
             assert!(text.contains(&format!("`{package}`")), "{package}");
         }
     }

@@ -2,6 +2,7 @@
 
 mod extra_lines;
 mod installed;
+mod proxies;
 mod relaying;
 mod relays;
 mod rules;

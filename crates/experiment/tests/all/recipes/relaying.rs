@@ -92,6 +92,19 @@ fn start(name: &str, params: &[(&str, Value)], back: SocketAddr) -> Option<Runni
         assert!(ended.is_none() && Instant::now() < end, "{name}: {ended:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
+    if let Some(status) = out.ready.status {
+        let ask = format!("GET {} HTTP/1.1\r\nHost: a.example\r\n\r\n", out.ready.path);
+        let expected = format!("HTTP/1.1 {status} ");
+        let is_ready = || {
+            let mut client = TcpStream::connect(address).unwrap();
+            client.write_all(ask.as_bytes()).unwrap();
+            request(&mut client).is_some_and(|head| head.starts_with(&expected))
+        };
+        while !is_ready() {
+            assert!(Instant::now() < end, "{name} is not ready");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
     Some(running)
 }
 
@@ -155,6 +168,9 @@ fn websockets_pass_where_the_recipe_says_so() {
         ("caddy", vec![], true),
         ("apache", vec![("websocket", ON)], true),
         ("lighttpd", vec![("websocket", ON)], true),
+        ("envoy", vec![("websocket", ON)], true),
+        ("envoy", vec![], false),
+        ("traefik", vec![], true),
     ] {
         let Some(running) = start(name, &params, back) else {
             continue;
@@ -225,6 +241,8 @@ fn events_pass_at_once_where_nothing_holds_them() {
         ("haproxy", vec![("no_delay", ON)], true),
         ("caddy", vec![], true),
         ("apache", vec![], true),
+        ("envoy", vec![], true),
+        ("traefik", vec![], true),
         (
             "lighttpd",
             vec![("stream_response_body", Value::Integer(1))],
@@ -271,6 +289,8 @@ fn configurations_for_http_2_upstreams_start() {
         ("haproxy", vec![("upstream_http2", ON)]),
         ("caddy", vec![("upstream_http2", ON), ("http2", ON)]),
         ("apache", vec![("upstream_http2", ON), ("http2", ON)]),
+        ("envoy", vec![("upstream_http2", ON), ("http2", ON)]),
+        ("traefik", vec![("upstream_http2", ON), ("http2", ON)]),
     ] {
         // It takes connections, or the test fails.
         start(name, &params, back);

@@ -65,9 +65,9 @@ pub(super) fn file(rendered: &Rendered, path: &str) -> String {
 fn every_recipe_fills_in_with_its_defaults() {
     let recipes = recipes();
     let names: Vec<&str> = recipes.names().collect();
-    let expected = "apache apache-php balance caddy command crossroads haproxy hitch image ipvs \
-                    lighttpd mariadb mediawiki-apache mediawiki-fpm nft-dnat nghttpd nginx \
-                    nginx-stream node origin pen php-fpm redis retwis squid varnish";
+    let expected = "apache apache-php balance caddy command crossroads envoy haproxy hitch image \
+                    ipvs lighttpd mariadb mediawiki-apache mediawiki-fpm nft-dnat nghttpd nginx \
+                    nginx-stream node origin pen php-fpm redis retwis squid traefik varnish";
     assert_eq!(names.join(" "), expected);
     for recipe in recipes.iter().filter(|one| !is_of_users(&one.name)) {
         let out = recipe
@@ -345,6 +345,40 @@ fn a_users_recipe_wins_over_one_of_the_same_name() {
         available.sentence().unwrap(),
         "no-such-program is not installed: `apt-get install --no-install-recommends no-such-package`"
     );
+}
+
+#[test]
+fn a_program_of_a_registry_names_the_command_that_installs_it() {
+    let toml = |pip: &str| {
+        format!(
+            "summary = \"s\"\n[programs]\nx = [\"no-such-program\"]\n[packages]\npip = \"{pip}\"\n\
+             [start]\ncommand = [\"{{{{ programs.x }}}}\"]\n"
+        )
+    };
+    let recipes = load(&own("own-pip", "mine", &toml("no-such-x==1.2"), &[])).unwrap();
+    assert_eq!(
+        recipes.get("mine").unwrap().available().sentence().unwrap(),
+        "no-such-program is not installed: `weigh install mine`"
+    );
+    let error = load(&own("own-pip-any", "mine", &toml("x>=1"), &[])).unwrap_err();
+    let said = rendered(&error);
+    assert!(
+        said.contains("`x>=1` is no package of a fixed version"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_template_includes_another_of_its_recipe() {
+    let toml = "summary = \"s\"\n[files]\n\"a\" = \"a.j2\"\n[start]\ncommand = [\"x\"]\n";
+    let files = [
+        ("a.j2", "1 {% include \"part.j2\" %}"),
+        ("part.j2", "by {{ name }}"),
+    ];
+    let recipes = load(&own("own-include", "x", toml, &files)).unwrap();
+    let recipe = recipes.get("x").unwrap();
+    let out = recipe.render(&context(recipe, Path::new("/d"), &[]));
+    assert_eq!(file(&out.unwrap(), "a"), "1 by web");
 }
 
 #[test]

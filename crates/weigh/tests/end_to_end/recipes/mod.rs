@@ -3,6 +3,7 @@
 mod apps;
 mod crossroads;
 mod images;
+mod install;
 mod php;
 mod servers;
 mod tls;

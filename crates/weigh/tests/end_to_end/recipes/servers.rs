@@ -114,6 +114,30 @@ fn caddy_serves_files_and_a_fixed_answer_and_balances() {
 }
 
 #[test]
+fn envoy_and_traefik_balance_and_log_when_asked_to() {
+    for (name, close) in [
+        ("envoy", "upstream_keepalive = false"),
+        ("traefik", "upstream_keepalive = 0"),
+    ] {
+        let (connections, requests) = sum(balances(name, "").unwrap());
+        assert_eq!(requests, 5, "{name}");
+        assert!(connections <= 2, "{name}: {connections} connections");
+        let (connections, requests) = sum(balances(name, close).unwrap());
+        assert_eq!((connections, requests), (5, 5), "{name}");
+
+        let one = Upstream::start("one");
+        let params = "access_log = true, routes = 2";
+        let mut server = Started::start(name, params, &[&one]).unwrap();
+        one.taken();
+        let answered = ask(server.address, "/r2/page");
+        assert_eq!((answered.status, answered.body.as_str()), (200, "one"));
+        has(&one.taken().1[0], "get /page http/1.1");
+        server.until_logged("access.log", "/r2/page");
+        server.stop();
+    }
+}
+
+#[test]
 fn the_stream_module_of_nginx_relays() {
     let params = "reuseport = true";
     let Some(counts) = balances("nginx-stream", params) else {

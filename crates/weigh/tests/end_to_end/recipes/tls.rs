@@ -76,7 +76,9 @@ fn every_server_with_tls_shows_the_certificate_of_the_run() {
 }
 
 /// Those that speak TLS to upstreams.
-const PROXIES: [&str; 5] = ["nginx", "haproxy", "caddy", "apache", "balance"];
+const PROXIES: [&str; 7] = [
+    "nginx", "haproxy", "caddy", "apache", "balance", "envoy", "traefik",
+];
 
 /// Those of [`PROXIES`] that are installed.
 fn installed_proxies() -> Vec<&'static str> {

@@ -122,6 +122,13 @@ fn other_servers_reload_under_load() {
         ("haproxy_tcp", "haproxy", "mode = \"tcp\"", "timeout_s = 30"),
         ("apache", "apache", "", "timeout_s = 30"),
         ("caddy", "caddy", "", "proxy_timeout_s = 30"),
+        ("envoy", "envoy", "", "proxy_timeout_s = 30"),
+        (
+            "traefik",
+            "traefik",
+            "throttle_ms = 100",
+            "proxy_timeout_s = 30",
+        ),
         ("lighttpd", "lighttpd", "", "max_keepalive_requests = 10"),
         ("stream", "nginx-stream", "", "connect_timeout_s = 3"),
     ];

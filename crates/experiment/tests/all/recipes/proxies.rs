@@ -1,0 +1,77 @@
+//! Proxies from registries accept the configurations that their recipes give.
+//!
+//! Traefik checks a configuration only at its start: the end-to-end tests start it.
+
+use std::path::Path;
+
+use super::installed::{accepted, accepted_with_tls, tls_params};
+use super::rules::{context, file, text};
+use crate::support::recipes;
+use experiment::manifest::Value;
+use experiment::recipe::ReloadState;
+
+const ON: Value = Value::Boolean(true);
+const OFF: Value = Value::Boolean(false);
+const ENVOY: [&str; 5] = [
+    "--mode",
+    "validate",
+    "--disable-hot-restart",
+    "--config-path",
+    "DIR/envoy.yaml",
+];
+
+#[test]
+fn envoy_accepts_all_that_it_can_be() {
+    accepted("envoy", &[], true, &ENVOY);
+    for balance in ["round_robin", "least_request", "random"] {
+        let all = [
+            ("balance", text(balance)),
+            ("keepalive_requests", Value::Integer(1000)),
+            ("upstream_keepalive", OFF),
+            ("own_headers", OFF),
+            ("websocket", ON),
+            ("http2", ON),
+            ("upstream_http2", ON),
+            ("access_log", ON),
+            ("routes", Value::Integer(3)),
+        ];
+        accepted("envoy", &all, true, &ENVOY);
+    }
+    for params in tls_params() {
+        accepted_with_tls("envoy", &params, true, &ENVOY);
+    }
+    let key = [("tls", ON), ("upstream_http2", ON)];
+    accepted_with_tls("envoy", &key, true, &ENVOY);
+}
+
+#[test]
+fn envoy_reads_what_a_reload_changes_from_files_of_their_own() {
+    let recipes = recipes();
+    let envoy = recipes.get("envoy").unwrap();
+    let mut with = context(envoy, Path::new("/d"), &[]);
+    let whole = envoy.render(&with).unwrap();
+    assert!(file(&whole, "envoy.yaml").contains("port_value: 8081"));
+    with.reload = ReloadState {
+        is_expected: true,
+        number: 2,
+    };
+    let parts = envoy.render(&with).unwrap();
+    assert!(!file(&parts, "envoy.yaml").contains("port_value"));
+    assert!(file(&parts, "clusters.yaml").contains("port_value: 8081"));
+    let listeners = file(&parts, "listeners.yaml");
+    assert!(listeners.contains("key: X-Weigh-Reload"), "{listeners}");
+}
+
+#[test]
+fn traefik_has_as_many_routes_as_asked_for() {
+    let recipes = recipes();
+    let traefik = recipes.get("traefik").unwrap();
+    let render = |params: &[(&str, Value)]| {
+        let rendered = traefik.render(&context(traefik, Path::new("/d"), params));
+        file(&rendered.unwrap(), "dynamic.yaml")
+    };
+    let routes = render(&[("routes", Value::Integer(2))]);
+    assert!(routes.contains("PathPrefix(`/r2/`)") && !routes.contains("/r3/"));
+    let none = render(&[("upstream_keepalive", Value::Integer(0))]);
+    assert!(!none.contains("/r1/") && none.contains("maxIdleConnsPerHost: -1"));
+}
