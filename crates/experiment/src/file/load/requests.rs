@@ -170,7 +170,8 @@ impl Check<'_> {
             return Some((key, self.place(key).unwrap_or_default()));
         }
         let places = "placeholders";
-        let with_places = |one: &&SubjectSpec| load.has_places(&one.path);
+        // Also in a path of another kind of traffic, which cannot have them.
+        let with_places = |one: &&SubjectSpec| load.has_places(&one.path) || has_places(&one.path);
         let subject = self.subjects.iter().find(with_places)?;
         Some((places, self.place_of_path(subject)))
     }
