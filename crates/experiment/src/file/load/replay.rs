@@ -10,10 +10,14 @@ use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Place, Tree};
 use config::units;
+use readings::requests::RequestSet;
 use requests::log::{self, LogOptions, Moment};
 
 /// Keys that say how a log is replayed.
 const OF_REPLAY: [&str; 4] = ["speed", "from", "to", "replay_methods"];
+
+/// Most different requests of a log that results tell apart.
+const TOLD_APART: usize = 100;
 
 /// Reads the log that the key names.
 pub(super) fn read(reader: &mut Reader, section: &Section<'_>) -> Option<ReplayFile> {
@@ -45,18 +49,31 @@ pub(super) fn read(reader: &mut Reader, section: &Section<'_>) -> Option<ReplayF
         host: None,
     };
     match log::open(&file, &options) {
-        Ok(set) => Some(ReplayFile {
-            path: file.display().to_string(),
-            speed,
-            from: from_text,
-            to: to_text,
-            methods: options.methods,
-            set: Arc::new(set),
-        }),
+        Ok(mut set) => {
+            name_few(&mut set);
+            Some(ReplayFile {
+                path: file.display().to_string(),
+                speed,
+                from: from_text,
+                to: to_text,
+                methods: options.methods,
+                set: Arc::new(set),
+            })
+        }
         Err(error) => {
             report(reader, place, &error);
             None
         }
+    }
+}
+
+/// Counts many requests by their methods only: each name is a figure of each trial.
+fn name_few(set: &mut RequestSet) {
+    if set.requests.len() <= TOLD_APART {
+        return;
+    }
+    for request in &mut set.requests {
+        request.name.clone_from(&request.method);
     }
 }
 

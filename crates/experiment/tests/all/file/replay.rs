@@ -93,3 +93,24 @@ fn what_a_log_excludes_is_told() {
     let error = Experiment::parse("x.toml", alone, &[], false, recipes()).unwrap_err();
     assert!(error.to_string().contains("without `replay`"), "{error}");
 }
+
+#[test]
+fn many_requests_of_a_log_are_counted_by_their_methods() {
+    let folder = scratch("replay-of-many-requests");
+    let names = |count: usize| {
+        let line = |number: usize| {
+            format!("h - - [27/Nov/2026:10:00:00 +0000] \"GET /{number} HTTP/1.1\" 200 5\n")
+        };
+        let lines: String = (0..count).map(line).collect();
+        std::fs::write(folder.join("many.log"), lines).unwrap();
+        let text =
+            "title = \"t\"\n[subjects]\na = \"http://h:1/\"\n[load]\nreplay = \"many.log\"\n";
+        std::fs::write(folder.join("x.toml"), text).unwrap();
+        let path = folder.join("x.toml");
+        let experiment = Experiment::read(&path, &[], false, recipes()).unwrap();
+        let set = experiment.load.replay.unwrap().set;
+        let names = set.requests.iter().map(|one| one.name.clone());
+        names.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert_eq!((names(100), names(101)), (100, 1));
+}
