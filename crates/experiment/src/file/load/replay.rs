@@ -114,10 +114,11 @@ fn moment(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<(Mome
 
 /// Adapts an experiment to a log: this has the times and the rate, and there is no closed loop.
 pub(in crate::file) fn fit(reader: &mut Reader, top: &Section<'_>, experiment: &mut Experiment) {
-    let Some(replay) = experiment.load.replay.as_ref() else {
+    let log = experiment.load.replay.as_ref().map(|file| &file.set);
+    let Some(replay) = log.and_then(|set| set.replay.as_ref()) else {
         return;
     };
-    let replay = replay.set.replay.clone().unwrap_or_default();
+    let (rate_per_s, length) = (replay.rate_per_s(), replay.length());
     let mut refuse = |path: &str, place: Place, why: &str, help: &str| {
         let message = format!("`{path}` does not go with `load.replay`");
         reader.report(Problem::at(place, message, why).help(help));
@@ -154,11 +155,11 @@ pub(in crate::file) fn fit(reader: &mut Reader, top: &Section<'_>, experiment: &
             refuse(&path.join("."), place, why, "remove it, or `replay`");
         }
     }
-    experiment.load.rate = Rate::PerSecond(replay.rate_per_s());
+    experiment.load.rate = Rate::PerSecond(rate_per_s);
     let design = &mut experiment.design;
     design.window = Duration::ZERO;
     // The run has the log's own length.
-    let length_ms = replay.length().as_nanos().div_ceil(1_000_000);
+    let length_ms = length.as_nanos().div_ceil(1_000_000);
     design.latency_window = Duration::from_millis(u64::try_from(length_ms).unwrap_or(u64::MAX));
     design.bottleneck = false;
 }

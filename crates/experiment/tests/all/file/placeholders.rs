@@ -126,3 +126,33 @@ fn mistakes_in_placeholders_have_their_place() {
     };
     assert_eq!(mistakes.all()[0].line().map(|(_, line)| line), Some(3));
 }
+
+#[test]
+fn each_of_several_loads_has_its_own() {
+    let folder = scratch("placeholders-of-several-loads");
+    std::fs::write(folder.join("users.csv"), "id\n7\n").unwrap();
+    let text = |path: &str| {
+        format!(
+            "[subjects]\na = \"http://127.0.0.1:1/\"\n[loads.quick]\nrate = 10\n[loads.slow]\n\
+             rate = 1\npath = \"{path}\"\nfeeds = {{ user = \"users.csv\" }}\n"
+        )
+    };
+    let experiment = read(&folder, &text("/{{ user.id }}")).unwrap();
+    let resolved = experiment.under(&experiment.conditions()[0]);
+    assert!(resolved.load.request_set("/").is_none());
+    let beside = &resolved.beside[0];
+    assert!(beside.load.request_set(&beside.subjects[0].path).is_some());
+    for (path, part) in [
+        ("/{{ user.name }}", "has no column `name`"),
+        ("/{user.id}", "no factor is called `user.id`"),
+        ("/", "no placeholder names the feed `user`"),
+        ("{{ user.id }}", "is not a path"),
+    ] {
+        let error = read(&folder, &text(path)).unwrap_err();
+        let said = format!("{error:?} {error}");
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    let replay = "[subjects]\na = \"http://h:1/\"\n[loads.x]\nreplay = \"a.log\"\n";
+    let error = read(&folder, replay).unwrap_err().to_string();
+    assert!(error.contains("not possible with several loads"), "{error}");
+}
