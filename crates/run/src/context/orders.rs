@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use agent::wire::LoadOrder;
 use experiment::{
-    BodyCheck, Expect, HttpVersion, LoadSpec, ResolvedCondition, SubjectSpec, Target,
+    BodyCheck, Expect, Experiment, HttpVersion, LoadSpec, ResolvedCondition, SubjectSpec, Target,
 };
 use readings::TrafficKind;
 use readings::requests::RequestSet;
@@ -50,6 +50,24 @@ impl Context<'_> {
             ..LoadOrder::of(job)
         }
     }
+}
+
+/// What the reader of the result has to know of a log: which of its lines are not replayed.
+pub(crate) fn left_out_notice(experiment: &Experiment) -> Option<String> {
+    let replay = experiment.load.replay.as_ref()?.set.replay.as_ref()?;
+    let lines: u64 = replay.left_out.iter().map(|(_, count)| count).sum();
+    let why = replay.left_out.iter();
+    let why = why.map(|(why, count)| format!("{count}: {why}"));
+    let (noun, are) = match lines {
+        0 => return None,
+        1 => ("line", "is"),
+        _ => ("lines", "are"),
+    };
+    Some(format!(
+        "{lines} {noun} of the log, besides {} that are replayed, {are} left out ({})",
+        replay.due_ns.len(),
+        why.collect::<Vec<_>>().join("; ")
+    ))
 }
 
 /// The header field that asks a server to close the connection after its answer.

@@ -86,7 +86,6 @@ pub(crate) fn measure(
                 (None, true) => format!("latency of several loads, at {rate_per_s} requests/s"),
                 (None, false) => format!("latency at {rate_per_s} requests/s"),
             });
-            warn_of_left_out(cx, setup, found);
             measured.open = Some(loads.make(cx, slices)?);
         }
     }
@@ -146,32 +145,6 @@ fn warn_of_slow(cx: &Context<'_>, ready: &[ReadySubject], slow: &[usize], found:
             ));
         }
     }
-}
-
-/// Says, once in a run, which lines of a log are not replayed.
-fn warn_of_left_out(cx: &Context<'_>, setup: &GroupSetup<'_>, found: &mut Findings) {
-    let experiment = cx.options.experiment;
-    let is_first = experiment.conditions().first() == Some(&setup.group.condition);
-    let has_baseline = |one: &ReadySubject| {
-        one.planned.subject == experiment.design.baseline && !one.planned.baseline_copy
-    };
-    let replay = setup.resolved.load.replay.as_ref();
-    let Some(replay) = replay.and_then(|file| file.set.replay.as_ref()) else {
-        return;
-    };
-    let lines: u64 = replay.left_out.iter().map(|(_, count)| count).sum();
-    if cx.block > 1 || !is_first || lines == 0 || !setup.ready.iter().any(has_baseline) {
-        return;
-    }
-    let why = replay.left_out.iter();
-    let why = why.map(|(why, count)| format!("{count}: {why}"));
-    found.warnings.push(format!(
-        "{lines} {} of the log, besides {} that are replayed, {} left out ({})",
-        if lines == 1 { "line" } else { "lines" },
-        replay.due_ns.len(),
-        if lines == 1 { "is" } else { "are" },
-        why.collect::<Vec<_>>().join("; ")
-    ));
 }
 
 /// The readings of the subjects, without curve and instructions.
