@@ -209,6 +209,19 @@ pub struct Replay {
     pub left_out: Vec<(String, u64)>,
 }
 
+impl Replay {
+    /// From the first request to just after the last; a log of one request has no length of its own.
+    pub fn length(&self) -> Duration {
+        let last = self.due_ns.last().copied().unwrap_or_default();
+        Duration::from_nanos(last.saturating_add(1)).max(Duration::from_millis(1))
+    }
+
+    /// The mean rate, requests per second.
+    pub fn rate_per_s(&self) -> f64 {
+        self.due_ns.len() as f64 / self.length().as_secs_f64()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -277,7 +277,7 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
 }
 
 /// Whether a duration says zero.
-fn is_zero(tree: &Tree) -> bool {
+pub(super) fn is_zero(tree: &Tree) -> bool {
     matches!(tree, Tree::Text(text) if units::duration(text).is_ok_and(|time| time.is_zero()))
 }
 

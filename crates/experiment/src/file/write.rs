@@ -9,11 +9,12 @@ use super::load::background::NONE;
 use crate::manifest::Value;
 use crate::spec::{
     Apart, BodyCheck, Choice, Design, Effect, Event, EventTarget, EventWhat, Expect, Experiment,
-    Factor, HttpVersion, LoadSpec, NamedLoad, ParamValue, Published, Rate, SameAnswers, Server,
-    SliceLength, Subject, SubjectLoad, Target, TlsSpec, TrafficSpec, Upstream,
+    Factor, Feeds, HttpVersion, LoadSpec, NamedLoad, ParamValue, Published, Rate, SameAnswers,
+    Server, SliceLength, Subject, SubjectLoad, Target, TlsSpec, TrafficSpec, Upstream,
 };
 use config::units::{bit_rate_text, duration_text, rate_text, share_text, size_text};
 use readings::{Access, ContainerSource, HostSpec, LinkSpec, Reach};
+use requests::file::feed_order_word;
 
 impl Experiment {
     /// The experiment as the text of a file. Reading it back, with the same recipes, gives the
@@ -40,7 +41,12 @@ impl Experiment {
         }
         top.put_list("events", self.events.iter().map(event));
         top.put("expect", expect(&self.expect));
-        top.put("design", design(&self.design));
+        let mut design = design(&self.design);
+        if self.load.replay.is_some() {
+            // It follows from the log.
+            design.remove("latency_window");
+        }
+        top.put("design", design);
         self.put_gates(&mut top);
         top.put_table("sysctls", pairs(&self.sysctls));
         top.put_list("published", self.published.iter().map(published));
@@ -275,9 +281,12 @@ fn load(load: &LoadSpec) -> Table {
     table.put_some("body", load.body.as_deref());
     let requests = load.requests.as_ref().map(|file| file.path.as_str());
     table.put_some("requests", requests);
+    put_feeds(&mut table, &load.feeds);
+    table.put_some("cookies", load.cookies.then_some(true));
     table.put_some("body_bytes", load.body_bytes.map(size_text));
     table.put("timeout", duration_text(load.timeout));
     match load.rate {
+        _ if load.replay.is_some() => {}
         Rate::Auto => table.put("rate", "auto"),
         Rate::PerSecond(per_s) => table.put("rate", rate_text(per_s)),
     }
@@ -304,10 +313,28 @@ fn load(load: &LoadSpec) -> Table {
         "quic_congestion",
         load.quic_congestion.map(|one| one.name()),
     );
+    if let Some(replay) = &load.replay {
+        table.put("replay", replay.path.as_str());
+        table.put("speed", replay.speed);
+        table.put_some("from", replay.from.as_deref());
+        table.put_some("to", replay.to.as_deref());
+        table.put_list("replay_methods", replay.methods.iter().cloned());
+    }
     put_tls(&mut table, &load.tls);
     put_traffic(&mut table, &load.traffic);
     table.put_table("headers", pairs(&load.headers));
     table
+}
+
+fn put_feeds(table: &mut Table, feeds: &Feeds) {
+    let both = feeds.files.iter().zip(&feeds.feeds);
+    let named = both.map(|(file, feed)| {
+        let mut keys = Table::new();
+        keys.put("file", file.as_str());
+        keys.put("order", feed_order_word(feed.order));
+        (feed.name.as_str(), keys)
+    });
+    table.put_table("feeds", named);
 }
 
 fn put_tls(table: &mut Table, tls: &TlsSpec) {

@@ -162,11 +162,11 @@ impl Experiment {
         })
     }
 
-    /// Windows from the shortest to these, which are the last. Around events there are no others, since
-    /// these happen at fixed times.
+    /// Windows from the shortest to these, which are the last. Around events and with a log there are no
+    /// others, since these have fixed times.
     pub fn shorter_windows(&self, longest: Windows) -> Vec<Windows> {
         let mut all = vec![longest];
-        if !self.events.is_empty() {
+        if !self.events.is_empty() || self.load.replay.is_some() {
             return all;
         }
         let engine_only = self.drivers().iter().all(crate::spec::Choice::is_engine);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use readings::requests::RequestSet;
 use readings::{HttpVersion, QuicCongestion};
 use tls::{KeyType, Version};
 
+use super::request_set::{Feeds, ReplayFile, RequestFile};
 use super::traffic::{TrafficChange, TrafficSpec};
 use crate::manifest::Value;
 
@@ -37,6 +37,12 @@ pub struct LoadSpec {
     pub body: Option<String>,
     /// A file of requests, in the place of one with the subject's path.
     pub requests: Option<RequestFile>,
+    /// A log whose requests are made at its times; then the load has no closed loop.
+    pub replay: Option<ReplayFile>,
+    /// The data of placeholders.
+    pub feeds: Arc<Feeds>,
+    /// Whether each connection keeps the cookies that answers set.
+    pub cookies: bool,
     /// The size of a body of made-up text instead.
     pub body_bytes: Option<u64>,
     /// How long an answer, or the opening of a connection, may take.
@@ -58,14 +64,6 @@ pub struct LoadSpec {
     pub tls: TlsSpec,
     /// What is said on its connections.
     pub traffic: TrafficSpec,
-}
-
-/// A file of requests that was read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RequestFile {
-    /// Its path, from the root.
-    pub path: String,
-    pub set: Arc<RequestSet>,
 }
 
 /// How a load speaks TLS.
@@ -103,6 +101,9 @@ impl Default for LoadSpec {
             headers: Vec::new(),
             body: None,
             requests: None,
+            replay: None,
+            feeds: Arc::default(),
+            cookies: false,
             body_bytes: None,
             timeout: Duration::from_secs(5),
             rate: Rate::Auto,

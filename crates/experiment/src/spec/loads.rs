@@ -2,6 +2,7 @@
 
 use readings::url::encoded_path;
 use readings::{Condition, HttpVersion};
+use requests::placeholder::has_places;
 
 use super::experiment::{Effect, Experiment, Role, Subject};
 use super::load::{LoadRole, LoadSpec, NamedLoad};
@@ -128,7 +129,11 @@ impl Experiment {
             name: subject.name.clone(),
             scheme: subject.scheme.clone(),
             target: subject.target.clone(),
-            path: encoded_path(&self.filled(path.unwrap_or(&subject.path), condition)),
+            path: match self.filled_path(path.unwrap_or(&subject.path), condition) {
+                // Encoded as it is filled in.
+                path if has_places(&path) => path,
+                path => encoded_path(&path),
+            },
             through: self.through(&subject.target),
             driver: subject.driver.as_ref().unwrap_or(&load.driver).clone(),
             connections: subject.load.connections.unwrap_or(load.connections),

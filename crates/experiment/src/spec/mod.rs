@@ -4,6 +4,7 @@ mod event;
 mod experiment;
 mod load;
 mod loads;
+mod request_set;
 mod resolved_condition;
 mod traffic;
 
@@ -13,9 +14,10 @@ pub use experiment::{
     SameAnswers, Server, SliceLength, Subject, SubjectLoad, Target, Upstream,
 };
 pub use load::{
-    Choice, CurveSpec, ENGINE, LoadChange, LoadRole, LoadSpec, NamedLoad, Rate, RequestFile,
-    TlsSpec,
+    Choice, CurveSpec, ENGINE, LoadChange, LoadRole, LoadSpec, NamedLoad, Rate, TlsSpec,
 };
 pub use readings::HttpVersion;
+pub(crate) use request_set::is_host;
+pub use request_set::{Feeds, ReplayFile, RequestFile};
 pub use resolved_condition::{LoadBeside, ResolvedCondition, ServerSpec, SubjectSpec};
 pub use traffic::{TrafficChange, TrafficSpec};

@@ -396,10 +396,25 @@ impl Experiment {
     /// The text with each factor's `{name}` replaced, in one pass: what is filled in is not
     /// searched again.
     pub(super) fn filled(&self, text: &str, condition: &Condition) -> String {
+        self.filled_beside(text, None, condition)
+    }
+
+    /// The same of a path, in which `{{` begins a placeholder: a factor may stand in that.
+    pub(super) fn filled_path(&self, text: &str, condition: &Condition) -> String {
+        self.filled_beside(text, Some("{{"), condition)
+    }
+
+    /// `{name}`s are not looked for in `other`.
+    fn filled_beside(&self, text: &str, other: Option<&str>, condition: &Condition) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(start) = rest.find('{') {
             out.push_str(&rest[..start]);
+            if let Some(other) = other.filter(|other| rest[start..].starts_with(other)) {
+                out.push_str(other);
+                rest = &rest[start + other.len()..];
+                continue;
+            }
             let inner = &rest[start + 1..];
             let level = inner.find('}').and_then(|end| {
                 let name = &inner[..end];

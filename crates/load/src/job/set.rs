@@ -1,7 +1,6 @@
 //! Requests as files say them, made a target's.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use readings::HttpVersion;
 use readings::requests::{AnswerSpec, Replay, RequestSet, RequestSpec, Template};
@@ -61,11 +60,7 @@ impl Target {
 impl Segment {
     /// An open loop on target 0, recorded to reading 0, whose requests are due as in a log.
     pub fn replay(replay: &Replay) -> Self {
-        let last = replay.due_ns.last().copied().unwrap_or_default();
-        // A log of one line has no length of its own.
-        let length = Duration::from_nanos(last + 1).max(Duration::from_millis(1));
-        let rate_per_s = replay.due_ns.len() as f64 / length.as_secs_f64();
-        Self::open(rate_per_s, Stop::After(length))
+        Self::open(replay.rate_per_s(), Stop::After(replay.length()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Files of requests: TOML, or JSON lines with the same keys.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use config::Mistakes;
 use config::nearest::suggestion;
@@ -36,6 +36,15 @@ const TOP: [&str; 3] = ["feeds", "users", "order"];
 const ORDERS: [&str; 2] = ["random", "in_turn"];
 /// Words for the order of a feed's rows.
 pub const FEED_ORDERS: [&str; 3] = ["in_turn", "random", "once"];
+
+/// The word for the order of a feed's rows.
+pub fn feed_order_word(order: FeedOrder) -> &'static str {
+    match order {
+        FeedOrder::InTurn => "in_turn",
+        FeedOrder::Random => "random",
+        FeedOrder::Once => "once",
+    }
+}
 
 /// The order of a feed's rows that a word names.
 pub fn feed_order(word: &str) -> Option<FeedOrder> {
@@ -226,22 +235,38 @@ fn users(reader: &mut Reader, top: &Section<'_>) -> Option<Users> {
 }
 
 fn feeds(reader: &mut Reader, top: &Section<'_>, folder: &Path, mut given: Vec<Feed>) -> Vec<Feed> {
-    let Some(section) = top.section(reader, "feeds") else {
-        return given;
-    };
-    for entry in &section.table.entries {
-        if !is_name(&entry.name) {
-            wrong_name(reader, entry);
-        } else if !given.iter().any(|one| one.name == entry.name)
-            && let Some(feed) = feed(reader, &section, entry, folder)
-        {
-            given.push(feed);
-        }
+    if let Some(section) = top.section(reader, "feeds") {
+        let own = feeds_of(reader, &section, folder, &given);
+        given.extend(own.into_iter().map(|(_, feed)| feed));
     }
     given
 }
 
-fn feed(reader: &mut Reader, section: &Section<'_>, entry: &Entry, folder: &Path) -> Option<Feed> {
+/// Reads the feeds that a table names, with their files: those of no name in `given`. Paths are
+/// relative to `folder`.
+pub fn feeds_of(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    folder: &Path,
+    given: &[Feed],
+) -> Vec<(PathBuf, Feed)> {
+    let mut feeds = Vec::new();
+    for entry in &section.table.entries {
+        if !is_name(&entry.name) {
+            wrong_name(reader, entry);
+        } else if !given.iter().any(|one| one.name == entry.name) {
+            feeds.extend(feed(reader, section, entry, folder));
+        }
+    }
+    feeds
+}
+
+fn feed(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    entry: &Entry,
+    folder: &Path,
+) -> Option<(PathBuf, Feed)> {
     let path = section.name_of(&entry.name);
     let (file, order) = match &entry.node.tree {
         Tree::Text(file) => (file.clone(), FeedOrder::default()),
@@ -269,7 +294,10 @@ fn feed(reader: &mut Reader, section: &Section<'_>, entry: &Entry, folder: &Path
         }
     };
     match feed::parse(&text, FeedForm::of(&path, &text)) {
-        Ok(rows) => Some(feed::feed(&entry.name, order, rows)),
+        Ok(rows) => {
+            let feed = feed::feed(&entry.name, order, rows);
+            Some((path, feed))
+        }
         Err(faults) => {
             let source = reader.add_source(&path.display().to_string(), text);
             for fault in faults {

@@ -105,15 +105,7 @@ struct Texts<'a> {
 impl Texts<'_> {
     /// The template of a value that stands at `place` of a file.
     fn of_value(&self, reader: &mut Reader, text: &str, place: Place, part: Part) -> Template {
-        placeholder::parse(text, self.names, part).unwrap_or_else(|faults| {
-            let source = reader.source(place.source);
-            let written = source.and_then(|(_, whole)| whole.get(place.start..place.end));
-            let written = written.unwrap_or_default().to_owned();
-            for fault in faults {
-                reader.report(fault.in_value(place, &written, text));
-            }
-            Template::default()
-        })
+        crate::template_of_value(reader, place, text, self.names, part).unwrap_or_default()
     }
 }
 

@@ -165,7 +165,8 @@ fn column_of(
         let feeds = names.feeds.iter().map(|one| one.name.as_str());
         let message = format!("there is no feed `{}`", shown(feed));
         let help = match names.feeds.is_empty() {
-            true => "--feed FILE, or [feeds] in a file of requests, names one".to_owned(),
+            true => "--feed FILE, [feeds] in a file of requests, or `feeds` in [load] names one"
+                .to_owned(),
             false => suggestion(feed, "feeds", feeds),
         };
         return Err(Fault::new(at, message, "no such feed").help(help));

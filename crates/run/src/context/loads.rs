@@ -302,7 +302,12 @@ impl Context<'_> {
             // A lost SYN is retransmitted after 1 s, which would span several slices.
             Some(first) if links.any(|link| link.loss > 0.0) => {
                 first.idle_before += pause;
-                let opening = opening(targets, resolved.load.connections, first.pacing);
+                let pacing = match resolved.load.replay {
+                    // Requests of an open loop would be the log's first.
+                    Some(_) => Pacing::Closed,
+                    None => first.pacing,
+                };
+                let opening = opening(targets, resolved.load.connections, pacing);
                 [opening, segments].concat()
             }
             _ => segments,

@@ -1,11 +1,13 @@
 //! The order of a load: what its job asks for, and the servers that are sampled meanwhile.
 
+use std::net::SocketAddr;
+
 use agent::wire::LoadOrder;
 use experiment::{
-    BodyCheck, Expect, HttpVersion, LoadSpec, ResolvedCondition, SubjectSpec, Target,
+    BodyCheck, Expect, Experiment, HttpVersion, LoadSpec, ResolvedCondition, SubjectSpec, Target,
 };
 use readings::TrafficKind;
-use readings::requests::{RequestSet, Template};
+use readings::requests::RequestSet;
 
 use load::{BodyRule, Job, Segment, StatusRule, Wait};
 
@@ -50,6 +52,24 @@ impl Context<'_> {
     }
 }
 
+/// What the reader of the result has to know of a log: which of its lines are not replayed.
+pub(crate) fn left_out_notice(experiment: &Experiment) -> Option<String> {
+    let replay = experiment.load.replay.as_ref()?.set.replay.as_ref()?;
+    let lines: u64 = replay.left_out.iter().map(|(_, count)| count).sum();
+    let why = replay.left_out.iter();
+    let why = why.map(|(why, count)| format!("{count}: {why}"));
+    let (noun, are) = match lines {
+        0 => return None,
+        1 => ("line", "is"),
+        _ => ("lines", "are"),
+    };
+    Some(format!(
+        "{lines} {noun} of the log, besides {} that are replayed, {are} left out ({})",
+        replay.due_ns.len(),
+        why.collect::<Vec<_>>().join("; ")
+    ))
+}
+
 /// The header field that asks a server to close the connection after its answer.
 pub(crate) fn connection_close() -> Vec<(String, String)> {
     vec![("Connection".into(), "close".into())]
@@ -69,11 +89,16 @@ pub(crate) fn ready_request(server: &str, path: &str) -> String {
     String::from_utf8_lossy(&http).into_owned()
 }
 
+/// The request that a subject is asked for once, with these header fields. Of one with placeholders it
+/// is the first of the load; of a file of requests, or a log, it is one for the subject's path.
 pub(crate) fn request(
     subject: &SubjectSpec,
     load: &LoadSpec,
     fields: &[(String, String)],
 ) -> String {
+    if let Some(first) = first_request(subject, load) {
+        return first;
+    }
     let host = host_of(subject);
     let mut fields = fields.to_vec();
     let body = load.body().unwrap_or_default();
@@ -128,35 +153,53 @@ fn target(one: &ReadySubject, load: &LoadSpec, good: &Expect) -> load::Target {
         }),
         ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
     };
-    match &load.requests {
+    match load.request_set(&one.subject.path) {
         None => target,
-        Some(file) => with_requests(target, one, load, &file.set, good),
+        Some(set) => with_requests(target, one, load, set, good),
     }
 }
 
-/// With the requests of a file, each of which may say what a good answer is.
+/// With requests that differ, each of which may say what a good answer is.
 fn with_requests(
     target: load::Target,
     one: &ReadySubject,
     load: &LoadSpec,
-    set: &RequestSet,
+    mut set: RequestSet,
     good: &Expect,
 ) -> load::Target {
-    let mut set = set.clone();
-    // 200 is what an experiment expects that says nothing; requests may have other successes.
-    let status = (good.status != 200).then_some(good.status);
+    let is_file = load.requests.is_some() || load.replay.is_some();
+    // 200 is what an experiment expects that says nothing; requests of a file may have other
+    // successes.
+    let status = (!is_file || good.status != 200).then_some(good.status);
     set.expect(status, good.contains.as_deref());
-    let is_host = |name: &str| name.eq_ignore_ascii_case("host");
-    let (hosts, headers): (Vec<_>, Vec<_>) =
-        load.headers.iter().partition(|(name, _)| is_host(name));
-    for (name, value) in headers {
-        set.add_field(name, &Template::fixed(value.as_str()));
-    }
-    let host = hosts.first().map(|(_, value)| value.clone());
-    let host = host.unwrap_or_else(|| host_of(&one.subject));
     let fields = match load.keepalive {
         true => Vec::new(),
         false => connection_close(),
     };
-    target.with_requests(&set, &host, &fields)
+    target.with_requests(&set, &named_host(&one.subject, load), &fields)
+}
+
+/// The first request of a load with placeholders, which closes its connection; `None` for other loads.
+fn first_request(subject: &SubjectSpec, load: &LoadSpec) -> Option<String> {
+    if load.requests.is_some() || load.replay.is_some() || !load.has_places(&subject.path) {
+        return None;
+    }
+    let set = load.request_set(&subject.path)?;
+    let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    let expect = load::Expect {
+        status: StatusRule::Success,
+        body: BodyRule::Any,
+    };
+    let target = load::Target::new(anywhere, Vec::new(), expect);
+    let host = named_host(subject, load);
+    let filled = target.with_requests(&set, &host, &connection_close());
+    let bytes = &filled.requests.first()?.bytes;
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// The host that all requests name.
+fn named_host(subject: &SubjectSpec, load: &LoadSpec) -> String {
+    let mut headers = load.headers.iter();
+    let own = headers.find(|(name, _)| name.eq_ignore_ascii_case("host"));
+    own.map_or_else(|| host_of(subject), |(_, host)| host.clone())
 }

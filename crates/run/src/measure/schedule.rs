@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use load::Segment;
+use readings::requests::Replay;
 use readings::{LoadReading, Pacing};
 
 use crate::context::segments::segment;
@@ -298,6 +299,16 @@ pub(crate) fn latency(
     let targets: Vec<usize> = (0..targets).collect();
     let count = count as usize;
     rounds(&targets, count, window_ms, ramp_up_ms, pacing, random)
+}
+
+/// The whole log once on each target, in random order. A log has its own beginning: nothing is left out
+/// as a ramp-up.
+pub(crate) fn replay(targets: usize, replay: &Replay, random: &mut fastrand::Rng) -> Vec<Segment> {
+    let mut order: Vec<usize> = (0..targets).collect();
+    random.shuffle(&mut order);
+    let segment = Segment::replay(replay);
+    let on = |target| segment.clone().on(target, Some(target));
+    order.into_iter().map(on).collect()
 }
 
 fn ramp_up_ms(window_ms: f64, median_ms: f64) -> f64 {

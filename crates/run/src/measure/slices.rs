@@ -76,10 +76,15 @@ pub(crate) fn measure(
         let rate = (setup.wanted.rate).or_else(|| choose_rate(setup, carried, found));
         if let Some(rate_per_s) = rate {
             let medians_ms = (schedule::unsaturated_ms(slowest_ms), beside_ms);
-            let slices = schedule::latency(ready.len(), window, rate_per_s, medians_ms, random);
-            cx.phase(&match loads.are_several {
-                true => format!("latency of several loads, at {rate_per_s} requests/s"),
-                false => format!("latency at {rate_per_s} requests/s"),
+            let replay = setup.resolved.load.replay.as_ref();
+            let slices = match replay.and_then(|file| file.set.replay.as_ref()) {
+                Some(replay) => schedule::replay(ready.len(), replay, random),
+                None => schedule::latency(ready.len(), window, rate_per_s, medians_ms, random),
+            };
+            cx.phase(&match (replay, loads.are_several) {
+                (Some(_), _) => "replaying the log".to_owned(),
+                (None, true) => format!("latency of several loads, at {rate_per_s} requests/s"),
+                (None, false) => format!("latency at {rate_per_s} requests/s"),
             });
             measured.open = Some(loads.make(cx, slices)?);
         }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use readings::{Condition, JournalRow, Trial};
 use serde_json::Value;
 
-use crate::context::{Context, Learned, loads};
+use crate::context::{Context, Learned, loads, orders};
 use crate::fleet::timing::NeededTimes;
 use crate::group::result::GroupResult;
 use crate::group::sequential::measure_group;
@@ -141,6 +141,7 @@ impl<'a> Session<'a> {
             let drivers = options.recipes.drivers_of(options.experiment).into_iter();
             notices.extend(drivers.filter_map(tools::clock_notice));
             notices.extend(loads::background_notice(options.experiment));
+            notices.extend(orders::left_out_notice(options.experiment));
         }
         let first = plan.conditions.first();
         let load = first.map(|condition| options.experiment.under(condition).load);

@@ -7,7 +7,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use readings::QuicCongestion;
 
-use super::{Format, GateArgs, HttpVersion, Profile, RequestArgs, ReuseArgs, TrafficArgs};
+use super::{
+    ComparedRequestsArgs, Format, GateArgs, HttpVersion, Profile, RequestArgs, ReuseArgs,
+    TrafficArgs,
+};
 use crate::units::{self, CpuRange};
 
 /// `weigh compare`.
@@ -138,7 +141,9 @@ pub struct CompareArgs {
     /// Print everything in the text: each comparison, all figures and caveats.
     #[arg(long)]
     pub verbose: bool,
-    // The last ones: clap would put further options under their heading.
+    // The last ones: clap would put further options under their headings.
+    #[command(flatten)]
+    pub data: ComparedRequestsArgs,
     #[command(flatten)]
     pub traffic: TrafficArgs,
 }

@@ -36,7 +36,7 @@ pub use load::{
 pub use negative::joined;
 pub use plan::{PILOT_BLOCKS, PlanArgs, PlanFormat};
 pub use read::{ReadArgs, ReadFormat};
-pub use requests::{DataArgs, RecordedArgs};
+pub use requests::{ComparedRequestsArgs, DataArgs, RecordedArgs};
 pub use tls::{OriginTlsArgs, TlsArgs};
 pub use traffic::{IdleArgs, TrafficArgs};
 

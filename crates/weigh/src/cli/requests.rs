@@ -78,6 +78,36 @@ impl From<FeedOrderArg> for FeedOrder {
     }
 }
 
+/// Requests with data, and those of a log, in `weigh compare`.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Requests with data")]
+pub struct ComparedRequestsArgs {
+    /// Rows of data, as CSV with a header line or as JSON lines; may be repeated. `{{ NAME.COLUMN }}`
+    /// in the URLs, in --header and in --body is filled in, as in `weigh load`.
+    #[arg(long = "feed", value_name = "[NAME=]FILE", value_parser = feed)]
+    pub feeds: Vec<FeedFile>,
+    /// Which row a request has: by its number, round and round; one by the seed; or each row once,
+    /// and no request after the last.
+    #[arg(long, value_enum, default_value_t, requires = "feeds")]
+    pub feed_order: FeedOrderArg,
+    /// Keep cookies: each connection is a user's, who sends them back.
+    #[arg(long)]
+    pub cookies: bool,
+    /// Send each subject the requests of this access log at their times, in each block. It is an open
+    /// loop that lasts as long as the log; there is no closed loop.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "requests", "method", "body", "feeds", "cookies", "rate", "curve", "window", "latency"
+        ]
+    )]
+    pub replay: Option<String>,
+    /// Replay so many times as fast.
+    #[arg(long, value_name = "FACTOR", requires = "replay", value_parser = speed)]
+    pub speed: Option<f64>,
+}
+
 /// Requests that were recorded.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Recorded requests")]

@@ -3,7 +3,7 @@
 use experiment::{Experiment, ExperimentBuilder, Recipes};
 use run::default_folder;
 
-use crate::cli::{CompareArgs, HttpVersion, OwnFolders};
+use crate::cli::{CompareArgs, ComparedRequestsArgs, HttpVersion, OwnFolders};
 use crate::failure::Failure;
 use crate::measure::before::Before;
 use crate::measure::builds::clean;
@@ -101,6 +101,7 @@ fn request(args: &CompareArgs, builder: &mut ExperimentBuilder) -> Result<(), Fa
         let written = format!("--requests {file}");
         builder.option(&written, &["load", "requests"], file.as_str());
     }
+    data(&args.data, builder);
     if reuse.no_keepalive {
         builder.option("--no-keepalive", &["load", "keepalive"], false);
     }
@@ -110,6 +111,42 @@ fn request(args: &CompareArgs, builder: &mut ExperimentBuilder) -> Result<(), Fa
         builder.option(&written, &["load", "requests_per_connection"], count);
     }
     Ok(())
+}
+
+/// Feeds, cookies and the log.
+fn data(data: &ComparedRequestsArgs, builder: &mut ExperimentBuilder) {
+    let order = requests::file::feed_order_word(data.feed_order.into());
+    for feed in &data.feeds {
+        let file = feed.path.display().to_string();
+        let written = format!("--feed {}={file}", feed.name);
+        let path = ["load", "feeds", feed.name.as_str()];
+        builder.option(&written, &[&path[..], &["file"]].concat(), file.as_str());
+        builder.option(&written, &[&path[..], &["order"]].concat(), order);
+    }
+    if data.cookies {
+        builder.option("--cookies", &["load", "cookies"], true);
+    }
+    if let Some(file) = &data.replay {
+        let written = format!("--replay {file}");
+        builder.option(&written, &["load", "replay"], file.as_str());
+    }
+    if let Some(speed) = data.speed {
+        builder.option(&format!("--speed {speed}"), &["load", "speed"], speed);
+    }
+}
+
+/// How long the closed and the open loop are measured: with a log, as long as that.
+fn windows(args: &CompareArgs, builder: &mut ExperimentBuilder) {
+    if args.data.replay.is_some() {
+        return;
+    }
+    let written = format!("--window {}", args.window);
+    let window = args.window.as_str();
+    builder.option(&written, &["design", "window"], window);
+    match args.latency {
+        true => builder.option(&written, &["design", "latency_window"], window),
+        false => builder.option("--latency=false", &["design", "latency_window"], "0s"),
+    }
 }
 
 /// The experiment that the arguments describe; the first subject is the baseline.
@@ -187,16 +224,7 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
             builder.set(&["design", "warmup_max"], WARMUP_MAX);
         }
     }
-    let written = format!("--window {}", args.window);
-    builder.option(&written, &["design", "window"], args.window.as_str());
-    match args.latency {
-        true => builder.option(
-            &written,
-            &["design", "latency_window"],
-            args.window.as_str(),
-        ),
-        false => builder.option("--latency=false", &["design", "latency_window"], "0s"),
-    }
+    windows(args, &mut builder);
     request(args, &mut builder)?;
     expect(args, &mut builder);
     let written = format!("--matters {}", args.matters);
@@ -213,7 +241,9 @@ fn experiment(args: &CompareArgs, recipes: &Recipes) -> Result<Experiment, Failu
         builder.option(&written, &["hosts", CLIENT, "cpus"], cpus);
         builder.option(&written, &["load", "host"], CLIENT);
     }
-    builder.set(&["design", "bottleneck"], args.bottleneck.unwrap_or(true));
+    // A log has no closed loop, in which bottlenecks are looked for.
+    let bottleneck = args.bottleneck.unwrap_or(args.data.replay.is_none());
+    builder.set(&["design", "bottleneck"], bottleneck);
     builder
         .build_with(&args.set, recipes)
         .map_err(Failure::file)
@@ -276,6 +306,52 @@ mod tests {
         assert_eq!(load.traffic.in_flight, Some(4));
         assert!(of_line(&["--binary"]).is_err());
         assert!(of_line(&["c=http://127.0.0.1:3/"]).is_err());
+    }
+
+    #[test]
+    fn requests_with_data_and_those_of_a_log_may_be_compared() {
+        let folder = std::env::temp_dir().join(format!("weigh-compare-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let users = file("users.csv", "id\n1\n2\n");
+        let line = |second: u32| {
+            format!("h - - [27/Nov/2026:10:00:0{second} +0000] \"GET / HTTP/1.1\" 200 5\n")
+        };
+        let log = file("access.log", &(line(0) + &line(4)));
+        let header = "A: {{ users.id }}";
+        let load = of(&[
+            "--feed",
+            &users,
+            "--feed-order",
+            "once",
+            "--cookies",
+            "-H",
+            header,
+        ])
+        .load;
+        let feed = &load.feeds.feeds[0];
+        assert_eq!((feed.name.as_str(), feed.rows.len()), ("users", 2));
+        assert_eq!(feed.order, readings::requests::FeedOrder::Once);
+        assert!(load.cookies && load.request_set("/").is_some());
+        let replayed = of(&["--replay", &log, "--speed", "2"]);
+        let design = &replayed.design;
+        assert_eq!(design.latency_window, Duration::from_millis(2_001));
+        assert!(design.window.is_zero() && !design.bottleneck);
+        let line = [
+            "weigh",
+            "a=http://h:1/",
+            "b=http://h:2/",
+            "--replay",
+            &log,
+            "--rate",
+            "5",
+        ];
+        assert!(Line::try_parse_from(line).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -15,7 +15,7 @@ use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::tree::{Node, Tree};
 use config::units::shown;
-use placeholders::placeholders;
+use placeholders::{placeholders, placeholders_of_path};
 use written::{WrittenFactor, WrittenLevel, accept};
 
 /// Finds out what each factor changes, and turns its levels into the type of that.
@@ -285,15 +285,16 @@ fn param_role(
 
 fn is_filled_in(name: &str, experiment: &Experiment) -> bool {
     let stands_in = |text: &str| placeholders(text).contains(&name);
+    let stands_in_path = |text: &str| placeholders_of_path(text).contains(&name);
     experiment
         .subjects
         .iter()
-        .any(|subject| stands_in(&subject.path))
+        .any(|subject| stands_in_path(&subject.path))
         || experiment
             .loads
             .iter()
             .filter_map(|load| load.path.as_deref())
-            .any(stands_in)
+            .any(stands_in_path)
         || experiment
             .servers
             .iter()

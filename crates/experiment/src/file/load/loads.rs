@@ -1,7 +1,7 @@
 //! `[loads.NAME]`: several loads that are made at the same time.
 
 use super::background::{self, BACKGROUND, NONE};
-use crate::file::factors::placeholders::placeholders;
+use crate::file::factors::placeholders::placeholders_of_path;
 use crate::file::factors::written::{WrittenFactor, factor_names};
 use crate::file::load;
 use crate::file::names::{LOAD_FACTOR, LOAD_HOST_FACTOR, MOST_NAMES, VARIED_LOAD_KEYS, check_name};
@@ -15,7 +15,7 @@ use config::tree::{Entry, Table, Tree};
 use config::units::shown;
 
 /// Keys of `[load]` that a table of `[loads]` cannot have, and why.
-const ALONE: [(&str, &str); 4] = [
+const ALONE: [(&str, &str); 5] = [
     (
         "driver",
         "several loads at the same time are made by the built-in engine",
@@ -23,6 +23,7 @@ const ALONE: [(&str, &str); 4] = [
     ("with", "these are the parameters of an outside driver"),
     ("curve", "a curve needs a single load"),
     ("bounds", "a curve needs a single load"),
+    ("replay", "a log needs a single load"),
 ];
 
 /// Reads `[loads]`.
@@ -125,7 +126,7 @@ fn named(
 fn path(reader: &mut Reader, section: &Section<'_>, factors: &[WrittenFactor]) -> Option<String> {
     let path = section.text(reader, "path")?;
     let (place, key) = (section.value_place("path"), section.name_of("path"));
-    if !path.starts_with(['/', '{']) {
+    if !path.starts_with(['/', '{']) || path.starts_with("{{") {
         let message = format!("`{key}` is not a path: `{}`", shown(&path));
         reader.report(Problem::at(
             place,
@@ -137,7 +138,7 @@ fn path(reader: &mut Reader, section: &Section<'_>, factors: &[WrittenFactor]) -
         let message = format!("`{key}`: {problem}");
         reader.report(Problem::at(place, message, "not allowed in a request"));
     }
-    for unknown in placeholders(&path) {
+    for unknown in placeholders_of_path(&path) {
         if !factors.iter().any(|factor| factor.name == unknown) {
             let problem = Problem::at(
                 place,

@@ -5,6 +5,7 @@ pub(super) mod curve;
 pub(super) mod drivers;
 pub(super) mod loads;
 pub(super) mod relays;
+pub(super) mod replay;
 pub(super) mod requests;
 pub(super) mod traffic;
 
@@ -51,7 +52,8 @@ pub(super) fn read(
     let mut load = LoadSpec::default();
     let mut known = VARIED_LOAD_KEYS.to_vec();
     known.retain(|key| *key != "driver");
-    known.extend(["headers", "host", "hosts", "requests"]);
+    known.extend(["headers", "host", "hosts"]);
+    known.extend(requests::KEYS);
     known.extend(others);
     section.only(reader, &known);
     for key in VARIED_LOAD_KEYS.into_iter().filter(|key| *key != "driver") {
@@ -77,7 +79,7 @@ pub(super) fn read(
     load.host = section.text(reader, "host");
     load_hosts(reader, section, &mut load);
     load.headers = headers(reader, section);
-    load.requests = requests::requests(reader, section);
+    requests::read(reader, section, &mut load);
     if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
         let place = |key| section.table.get(key).map_or(section.place, |e| e.place);
         reader.report(

@@ -132,6 +132,7 @@ pub(super) fn whole(
     if let Some(main) = experiment.main_load() {
         experiment.load = main.load.clone();
     }
+    load::replay::fit(reader, &top, &mut experiment);
     experiment.factors = factors::resolve(reader, written, &experiment, recipes);
     experiment.gates = gates::gates(reader, &top, &experiment);
     design::check_reference(reader, &top, &experiment);

@@ -295,7 +295,7 @@ pub(crate) fn check_conditions(
         events::check_load(reader, top, &resolved);
         traffic::check(reader, top, experiment, &resolved);
         relays::check(reader, top, &resolved, recipes);
-        requests::check(reader, top, &resolved);
+        requests::check(reader, top, experiment, &resolved);
         for one in &resolved.beside {
             check_paths(reader, top, &one.subjects);
             check_http(
@@ -322,6 +322,9 @@ pub(crate) fn check_conditions(
                 .help("these exclude each other: vary one of the two"),
             );
         }
+    }
+    if reader.is_clean() {
+        requests::check_feeds(reader, top, experiment);
     }
     if asks_for_congestion && !has_quic {
         let place = top.place_of(&["load", "quic_congestion"]);

@@ -1,6 +1,6 @@
 //! `[subjects]`: names and URLs.
 
-use crate::file::factors::placeholders::placeholders;
+use crate::file::factors::placeholders::placeholders_of_path;
 use crate::file::factors::written::{WrittenFactor, factor_names};
 use crate::file::load::background::{self, BACKGROUND};
 use crate::file::load::{drivers, load_change};
@@ -198,7 +198,7 @@ fn target(
         );
         return None;
     }
-    let path = if path.starts_with(['/', '{']) {
+    let path = if path.starts_with(['/', '{']) && !path.starts_with("{{") {
         path.to_owned()
     } else {
         format!("/{path}")
@@ -206,7 +206,7 @@ fn target(
     if let Some(problem) = path_problem(&path, true) {
         reader.report(wrong(&problem, "not allowed in a request"));
     }
-    for unknown in placeholders(&path)
+    for unknown in placeholders_of_path(&path)
         .into_iter()
         .filter(|name| !factors.iter().any(|factor| factor.name == *name))
     {
@@ -224,8 +224,9 @@ fn target(
 
 /// A level that cannot follow a host, where a path begins with a factor's name in braces.
 fn level_without_slash<'f>(path: &str, factors: &'f [WrittenFactor]) -> Option<&'f str> {
-    path.strip_prefix('{')?;
-    let name = *placeholders(path).first()?;
+    path.strip_prefix('{')
+        .filter(|rest| !rest.starts_with('{'))?;
+    let name = *placeholders_of_path(path).first()?;
     let factor = factors.iter().find(|factor| factor.name == name)?;
     let levels = factor.levels.iter().map(|level| level.text.as_str());
     levels.into_iter().find(|level| !level.starts_with('/'))
@@ -322,10 +323,24 @@ fn authority_target(
     Some(Target::Address(authority.to_owned()))
 }
 
+/// A path without its placeholders. What is wrong in these is reported as theirs.
+fn without_places(path: &str) -> String {
+    let mut rest = path;
+    let mut out = String::new();
+    while let Some(at) = rest.find("{{") {
+        out.push_str(&rest[..at]);
+        rest = rest[at..].split_once("}}").map_or("", |(_, behind)| behind);
+        // Braces of a factor at the end of a placeholder.
+        rest = rest.trim_start_matches('}');
+    }
+    out + rest
+}
+
 /// Why a path is more likely a slip than what is to be asked for. Other characters that may not stand
 /// in a request line are percent-encoded. Before a condition is resolved, braces may name factors.
 pub(crate) fn path_problem(path: &str, braces: bool) -> Option<String> {
-    let bad = path.chars().find(|c| match c {
+    let outside = without_places(path);
+    let bad = outside.chars().find(|c| match c {
         '{' | '}' => !braces,
         '#' => true,
         c => c.is_ascii_whitespace() || c.is_ascii_control(),

@@ -4,6 +4,8 @@ mod event_kinds;
 mod loads;
 mod machine_links;
 mod mistakes;
+mod placeholders;
+mod replay;
 mod requests;
 mod settings;
 mod text;

@@ -230,6 +230,9 @@ impl AgentHandle for FakeAgent {
                 let host = ready.request.split("Host: ").nth(1);
                 let host = host.and_then(|rest| rest.split_whitespace().next());
                 let host = host.unwrap_or_default().to_owned();
+                if ready.server.is_none() {
+                    script.asked.push(ready.request.clone());
+                }
                 let subject = format!("subject {host}");
                 let name = ready.server.clone().unwrap_or(subject);
                 if script.ends_in_loads.contains(&name) && !script.running.contains(&name) {

@@ -13,6 +13,8 @@ use super::time::now_ns;
 pub(crate) struct Script {
     /// The orders, such as `start a`, in order of arrival.
     pub(crate) log: Vec<String>,
+    /// The requests by which subjects were asked whether they answer.
+    pub(crate) asked: Vec<String>,
     /// Number of readiness checks that fail first, by server or `subject NAME`.
     pub(crate) not_ready: BTreeMap<String, usize>,
     /// How long servers take to be ready where that is asked without waiting.
@@ -97,6 +99,7 @@ impl Default for Script {
     fn default() -> Self {
         Self {
             log: Vec::new(),
+            asked: Vec::new(),
             not_ready: BTreeMap::new(),
             ready_after: Duration::ZERO,
             ends_after: Duration::ZERO,

@@ -8,8 +8,8 @@ use load::{
 use readings::LoadReading;
 use serde_json::json;
 
-use super::fit;
-use super::target::{self, Called, Destination, Url};
+use super::target::{self, Called, Destination, Url, Wanted};
+use super::{fit, requests};
 use crate::cli::{Format, LoadArgs};
 use crate::failure::Failure;
 use crate::signals::Signals;
@@ -22,6 +22,13 @@ const BYTES_MAX: usize = 1 << 30;
 pub(super) fn crawl(args: &LoadArgs, signals: &Signals) -> Result<u8, Failure> {
     let text = args.url.as_deref().unwrap_or_default();
     let url = target::url(text).map_err(Failure::words)?;
+    let wanted = Wanted {
+        weight: 1,
+        method: "GET".to_owned(),
+        url: url.clone(),
+    };
+    // Requests with data are refused before any page is fetched.
+    requests::set(args, &[wanted], &[])?;
     let tls = target::tls(args, &url)?;
     let Destination { address, chosen } = target::destination(args, &url)?;
     fit::look_at_families(args, &address)?;

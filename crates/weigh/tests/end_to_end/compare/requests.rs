@@ -1,4 +1,4 @@
-//! `weigh compare --requests`: what a run says of each request.
+//! `weigh compare` with requests that differ.
 
 use crate::common::{Origin, Place, array};
 
@@ -51,4 +51,48 @@ fn a_comparison_sends_the_requests_of_a_file_and_tells_each() {
     assert!(text.contains("By request"), "{text}");
     let short = place.run("report r").expect(0).out.clone();
     assert!(!short.contains("By request"), "{short}");
+}
+
+#[test]
+fn a_comparison_fills_placeholders_and_replays_a_log() {
+    let place = Place::new();
+    let origin = Origin::start(&place);
+    place.write("sizes.csv", "bytes\n5\n10\n");
+    let line = |ms: u32, request: &str| {
+        format!(
+            "{{\"msec\": 1764237600.{ms:03}, \"request\": \"{request} HTTP/1.1\", \"status\": 200}}\n"
+        )
+    };
+    let mut log: String = (0..40).map(|at| line(at * 10, "GET /bytes/5")).collect();
+    log += &line(400, "POST /bytes/5");
+    place.write("access.log", &log);
+    let compared = |path: &str, more: &str| {
+        let subjects = ["a", "b"].map(|name| format!("{name}={}{path}", origin.url));
+        let options = "-c 2 --blocks 1 --warmup 50ms --seed 1 --format json";
+        let mut words = vec!["compare", &subjects[0], &subjects[1]];
+        words.extend(options.split(' ').chain(more.split(' ')));
+        place.run(&words).result()
+    };
+    let path = "/bytes/{{ sizes.bytes }}";
+    let more = "--feed sizes.csv --window 200ms --bottleneck=false --out f";
+    let document = compared(path, more);
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    let document = compared("/", "--replay access.log --speed 2 --out r");
+    assert_eq!(document["trials"]["failed"], 0, "{document}");
+    let journal = std::fs::read_to_string(place.path("r").join("journal.jsonl")).unwrap();
+    let trials: Vec<serde_json::Value> = journal
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(|row: &serde_json::Value| row["row"] == "trial")
+        .collect();
+    // Two subjects, and the baseline's second copy.
+    assert_eq!(trials.len(), 3, "{journal}");
+    assert!(
+        trials
+            .iter()
+            .all(|row| row.to_string().contains("\"requests\":40,")),
+        "{journal}"
+    );
+    let told = "1 line of the log, besides 40 that are replayed, is left out";
+    assert!(document.to_string().contains(told), "{document}");
 }
