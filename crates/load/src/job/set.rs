@@ -63,7 +63,7 @@ impl Segment {
     pub fn replay(replay: &Replay) -> Self {
         let last = replay.due_ns.last().copied().unwrap_or_default();
         // A log of one line has no length of its own.
-        let length = Duration::from_nanos(last + 1).max(Duration::from_millis(1));
+        let length = Duration::from_nanos(last.saturating_add(1)).max(Duration::from_millis(1));
         let rate_per_s = replay.due_ns.len() as f64 / length.as_secs_f64();
         Self::open(rate_per_s, Stop::After(length))
     }
@@ -121,6 +121,7 @@ fn example(template: &RequestTemplate, feeds: &[FeedRows]) -> Vec<u8> {
         number: 0,
         row: 0,
         seed: 0,
+        first: 0,
         feeds,
         captured: &[],
         now_ms: 0,

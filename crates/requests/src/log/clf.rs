@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::line::{Entry, Unusable, request_line};
+use super::line::{Entry, Unusable, byte_of, push_byte, request_line};
 use super::time::Time;
 
 /// `ADDRESS - USER [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5`, and anything behind it.
@@ -64,11 +64,9 @@ fn unescaped(text: &str) -> Cow<'_, str> {
         rest = after;
         match (byte, after) {
             (b'\\', [b'x', high, low, after @ ..]) => {
-                let digits = [*high, *low];
-                let code = std::str::from_utf8(&digits).ok();
-                match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+                match byte_of(*high, *low) {
                     Some(code) => {
-                        out.push(code);
+                        push_byte(&mut out, code);
                         rest = after;
                     }
                     None => out.push(byte),

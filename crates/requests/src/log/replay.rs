@@ -9,6 +9,13 @@ use super::{LINES_MAX, LogFault, LogOptions, TEXT_MAX};
 use crate::placeholder::{Names, Part, braces_escaped, parse};
 
 const S: i64 = 1_000_000_000;
+/// The longest log that is replayed.
+const DAYS_MAX: i64 = 31;
+/// Methods that are named where their lines are left out.
+const METHODS: [&str; 15] = [
+    "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "PROPPATCH", "MKCOL", "COPY",
+    "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
+];
 
 /// A line that is replayed.
 #[derive(Clone, Copy)]
@@ -59,6 +66,10 @@ pub(super) struct Collector<'o> {
     left_out: BTreeMap<String, u64>,
     /// Lines outside of `--from` and `--to`.
     outside: u64,
+    /// Lines so far.
+    count: u64,
+    /// The earliest and the latest time that is replayed, with the lines that have them.
+    ends: Option<((i64, u64), (i64, u64))>,
 }
 
 impl<'o> Collector<'o> {
@@ -73,6 +84,8 @@ impl<'o> Collector<'o> {
             text_bytes: 0,
             left_out: BTreeMap::new(),
             outside: 0,
+            count: 0,
+            ends: None,
         }
     }
 
@@ -81,6 +94,7 @@ impl<'o> Collector<'o> {
     /// # Errors
     /// When there are too many.
     pub(super) fn take(&mut self, line: &str) -> Result<(), LogFault> {
+        self.count += 1;
         let entry = match self.format.read(line) {
             Ok(entry) => entry,
             Err(why) => {
@@ -127,6 +141,10 @@ impl<'o> Collector<'o> {
             };
             return Err(match method {
                 "CONNECT" => "method CONNECT, which opens a tunnel".to_owned(),
+                // A log may have any number of what is no method.
+                _ if !METHODS.contains(&method) => {
+                    "another method; --replay-methods names those that are sent".to_owned()
+                }
                 _ => format!("method {method}: --replay-methods {method} sends it{without}"),
             });
         }
@@ -177,6 +195,7 @@ impl<'o> Collector<'o> {
                 number
             }
         };
+        self.bound_length(entry.time.ns)?;
         let statuses = &mut self.statuses[number as usize];
         if entry
             .status
@@ -190,6 +209,23 @@ impl<'o> Collector<'o> {
             request: number | if entry.time.is_coarse { IS_COARSE } else { 0 },
         });
         Ok(())
+    }
+
+    /// Refuses a log that is too long: mostly a line of it has a wrong time.
+    fn bound_length(&mut self, ns: i64) -> Result<(), LogFault> {
+        let own = (ns, self.count);
+        let (first, last) = self.ends.unwrap_or((own, own));
+        let (first, last) = (first.min(own), last.max(own));
+        self.ends = Some((first, last));
+        if last.0.saturating_sub(first.0) <= DAYS_MAX * 86_400 * S {
+            return Ok(());
+        }
+        Err(LogFault::Unusable(format!(
+            "lines {} and {} are more than {DAYS_MAX} days apart; take a part of the log with --from \
+             and --to",
+            first.1.min(last.1),
+            first.1.max(last.1)
+        )))
     }
 
     /// The requests and their times.
@@ -263,8 +299,9 @@ fn spread(lines: &mut [Line]) {
 /// has it; 408 and 499 are the client's doing.
 fn request(key: &str, statuses: Statuses) -> RequestSpec {
     let (method, target) = key.split_once(' ').unwrap_or(("GET", key));
-    // No placeholders are meant.
-    let path = parse(&braces_escaped(target), Names::default(), Part::Path);
+    // No placeholders are meant, and a request has no fragment: the character came as it is.
+    let target = target.replace('#', "%23");
+    let path = parse(&braces_escaped(&target), Names::default(), Part::Path);
     let status = match statuses {
         Statuses::Always(status @ 400..=498) if status != 408 => Some(status),
         _ => None,

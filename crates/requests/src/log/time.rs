@@ -58,7 +58,8 @@ impl Time {
     /// Seconds since 1970, or milliseconds.
     pub(super) fn of_epoch(number: f64) -> Option<Self> {
         let seconds = if number > 1e11 { number / 1e3 } else { number };
-        (0.0..1e11).contains(&seconds).then(|| Self {
+        // i64 ends in 2262.
+        (0.0..9.2e9).contains(&seconds).then(|| Self {
             // Microseconds are all that a double of this size has.
             ns: (seconds * 1e6).round() as i64 * 1000,
             ahead_s: 0,
@@ -70,7 +71,8 @@ impl Time {
         let day = days(date)?;
         let (ns, has_fraction) = time_of_day(time)?;
         Some(Self {
-            ns: (day * DAY_S - ahead_s) * S + ns,
+            // i64 ends in 2262.
+            ns: (day * DAY_S - ahead_s).checked_mul(S)?.checked_add(ns)?,
             ahead_s,
             is_coarse: !has_fraction,
         })
@@ -178,10 +180,14 @@ impl Moment {
         let ahead = first.ahead_s * S;
         match self {
             Self::At(ns) => ns,
-            Self::Local(ns) => ns - ahead,
-            Self::OfDay(ns) => (first.ns + ahead).div_euclid(DAY_S * S) * DAY_S * S - ahead + ns,
+            Self::Local(ns) => ns.saturating_sub(ahead),
+            Self::OfDay(ns) => {
+                let day = first.ns.saturating_add(ahead).div_euclid(DAY_S * S);
+                (day * DAY_S * S).saturating_sub(ahead).saturating_add(ns)
+            }
             Self::After(after) => {
-                first.ns + i64::try_from(after.as_nanos()).unwrap_or(i64::MAX / 2)
+                let after = i64::try_from(after.as_nanos()).unwrap_or(i64::MAX);
+                first.ns.saturating_add(after)
             }
         }
     }
