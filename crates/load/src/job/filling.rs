@@ -215,7 +215,11 @@ impl Target {
         {
             return Err(JobError::Log("names a request that there is not"));
         }
-        let longest = filling.templates.iter().flatten().map(RequestTemplate::fixed_bytes);
+        let longest = filling
+            .templates
+            .iter()
+            .flatten()
+            .map(RequestTemplate::fixed_bytes);
         let bytes = longest.max().unwrap_or_default() as u64 * u64::from(self.connections);
         if bytes > FILLED_BYTES_MAX {
             return Err(JobError::FilledMemory {

@@ -226,9 +226,8 @@ fn takes_body(method: &str) -> bool {
 
 fn has_length(fields: &[(String, Template)]) -> bool {
     let names = ["content-length", "transfer-encoding"];
-    let is_one = |(name, _): &(String, Template)| {
-        names.iter().any(|one| name.eq_ignore_ascii_case(one))
-    };
+    let is_one =
+        |(name, _): &(String, Template)| names.iter().any(|one| name.eq_ignore_ascii_case(one));
     fields.iter().any(is_one)
 }
 

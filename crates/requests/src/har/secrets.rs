@@ -81,7 +81,9 @@ fn is_secret(name: &str) -> bool {
 /// Whether a body has a parameter or a key of JSON with the name of a secret.
 pub(super) fn has_secret(body: &str) -> bool {
     let quoted = body.split('"').skip(1).step_by(2);
-    let pairs = body.split('&').filter_map(|pair| Some(pair.split_once('=')?.0));
+    let pairs = body
+        .split('&')
+        .filter_map(|pair| Some(pair.split_once('=')?.0));
     let mut names = quoted.chain(pairs).filter(|name| name.len() <= 64);
     names.any(is_secret)
 }

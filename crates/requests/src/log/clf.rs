@@ -63,15 +63,13 @@ fn unescaped(text: &str) -> Cow<'_, str> {
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         match (byte, after) {
-            (b'\\', [b'x', high, low, after @ ..]) => {
-                match byte_of(*high, *low) {
-                    Some(code) => {
-                        push_byte(&mut out, code);
-                        rest = after;
-                    }
-                    None => out.push(byte),
+            (b'\\', [b'x', high, low, after @ ..]) => match byte_of(*high, *low) {
+                Some(code) => {
+                    push_byte(&mut out, code);
+                    rest = after;
                 }
-            }
+                None => out.push(byte),
+            },
             (b'\\', [next @ (b'"' | b'\\'), after @ ..]) => {
                 out.push(*next);
                 rest = after;

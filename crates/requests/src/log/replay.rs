@@ -9,12 +9,28 @@ use super::{LINES_MAX, LogFault, LogOptions, TEXT_MAX};
 use crate::placeholder::{Names, Part, braces_escaped, parse};
 
 const S: i64 = 1_000_000_000;
+const HOUR_NS: i64 = 3_600 * S;
+/// Lines are in the order of time but for this.
+const SLACK_NS: i64 = 300 * S;
 /// The longest log that is replayed.
 const DAYS_MAX: i64 = 31;
 /// Methods that are named where their lines are left out.
 const METHODS: [&str; 15] = [
-    "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "PROPPATCH", "MKCOL", "COPY",
-    "MOVE", "LOCK", "UNLOCK", "REPORT", "PURGE",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "REPORT",
+    "PURGE",
 ];
 
 /// A line that is replayed.
@@ -66,6 +82,8 @@ pub(super) struct Collector<'o> {
     left_out: BTreeMap<String, u64>,
     /// Lines outside of `--from` and `--to`.
     outside: u64,
+    /// Of a clock without a zone: the latest time so far, and what it was set back, ns.
+    local: (i64, i64),
     /// Lines so far.
     count: u64,
     /// The earliest and the latest time that is replayed, with the lines that have them.
@@ -84,6 +102,7 @@ impl<'o> Collector<'o> {
             text_bytes: 0,
             left_out: BTreeMap::new(),
             outside: 0,
+            local: (i64::MIN, 0),
             count: 0,
             ends: None,
         }
@@ -95,7 +114,7 @@ impl<'o> Collector<'o> {
     /// When there are too many.
     pub(super) fn take(&mut self, line: &str) -> Result<(), LogFault> {
         self.count += 1;
-        let entry = match self.format.read(line) {
+        let mut entry = match self.format.read(line) {
             Ok(entry) => entry,
             Err(why) => {
                 self.leave_out(reason(why));
@@ -104,6 +123,19 @@ impl<'o> Collector<'o> {
         };
         let first = entry.time;
         let options = self.options;
+        let with_zone = [options.from, options.to]
+            .iter()
+            .any(|moment| matches!(moment, Some(super::Moment::At(_))));
+        if with_zone && self.bounds.is_none() && !first.has_zone {
+            return Err(LogFault::Unusable(
+                "the times of this log have no zone; write --from and --to without one, by the log's \
+                 clock"
+                    .to_owned(),
+            ));
+        }
+        if !first.has_zone {
+            entry.time.ns += self.set_back(first.ns);
+        }
         let (from, to) = *self.bounds.get_or_insert_with(|| {
             let bound = |moment: Option<super::Moment>| moment.map(|one| one.in_log(first));
             (
@@ -122,6 +154,17 @@ impl<'o> Collector<'o> {
                 Ok(())
             }
         }
+    }
+
+    /// What a clock without a zone was set back before this time, ns: in the autumn an hour comes twice.
+    fn set_back(&mut self, ns: i64) -> i64 {
+        let (latest, back) = &mut self.local;
+        let jump = latest.saturating_sub(ns + *back);
+        if (HOUR_NS - SLACK_NS..HOUR_NS + SLACK_NS).contains(&jump) {
+            *back += HOUR_NS;
+        }
+        *latest = (*latest).max(ns + *back);
+        *back
     }
 
     fn leave_out(&mut self, why: String) {

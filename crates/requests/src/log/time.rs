@@ -15,6 +15,8 @@ pub struct Time {
     pub ahead_s: i64,
     /// Whether it names whole seconds only.
     pub is_coarse: bool,
+    /// Whether the zone of that clock is known; otherwise UTC is assumed.
+    pub has_zone: bool,
 }
 
 impl Time {
@@ -26,7 +28,11 @@ impl Time {
 
     /// `27/Nov/2026:10:00:00.123`, by a clock whose zone is not known.
     pub(super) fn of_haproxy(text: &str) -> Option<Self> {
-        Self::of_words(text, 0)
+        let time = Self::of_words(text, 0)?;
+        Some(Self {
+            has_zone: false,
+            ..time
+        })
     }
 
     /// A date with the name of the month, and a time of day.
@@ -52,7 +58,11 @@ impl Time {
             Some(ahead) => ahead?,
         };
         let (date, time) = time;
-        Self::of_parts(date, time, ahead_s)
+        let time = Self::of_parts(date, time, ahead_s)?;
+        Some(Self {
+            has_zone: zone.is_some(),
+            ..time
+        })
     }
 
     /// Seconds since 1970, or milliseconds.
@@ -64,6 +74,7 @@ impl Time {
             ns: (seconds * 1e6).round() as i64 * 1000,
             ahead_s: 0,
             is_coarse: number.fract() == 0.0 && number < 1e11,
+            has_zone: true,
         })
     }
 
@@ -75,6 +86,7 @@ impl Time {
             ns: (day * DAY_S - ahead_s).checked_mul(S)?.checked_add(ns)?,
             ahead_s,
             is_coarse: !has_fraction,
+            has_zone: true,
         })
     }
 }

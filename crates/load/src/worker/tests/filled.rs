@@ -159,7 +159,10 @@ fn requests_in_order_go_round() {
 #[test]
 fn requests_in_order_are_all_sent_by_each_thread() {
     let both = [
-        vec![get("a", &["/a/", "{seq}"], 1), get("b", &["/b/", "{seq}"], 1)],
+        vec![
+            get("a", &["/a/", "{seq}"], 1),
+            get("b", &["/b/", "{seq}"], 1),
+        ],
         vec![get("a", &["/a"], 1), get("b", &["/b"], 1)],
     ];
     for requests in both {
@@ -202,7 +205,11 @@ fn another_first_number_fills_in_something_else() {
     let of = |order, first_number| {
         let set = RequestSet {
             feeds: vec![feed(order, 10)],
-            ..set(vec![get("a", &["/", "{seq}", "/", "{id}", "/", "{uuid}"], 1)])
+            ..set(vec![get(
+                "a",
+                &["/", "{seq}", "/", "{id}", "/", "{uuid}"],
+                1,
+            )])
         };
         let mut job = filled(&set, 1, Segment::closed(Stop::Requests(3)));
         job.first_number = first_number;
@@ -457,6 +464,18 @@ fn what_cannot_be_sent_is_refused_by_name() {
     };
     assert!(refused(&empty).contains("`users` has no rows"));
     assert!(refused(&set(vec![get("a", &["/a b", "{seq}"], 1)])).contains("space"));
+    // Each connection has its own.
+    let mut long = get("a", &["/", "{seq}"], 1);
+    long.body = Some(Template(vec![Piece::Text(vec![b'a'; 5 << 20])]));
+    let mut job = super::job(1_000, Segment::closed(Stop::After(ms(1))));
+    job.targets[0] = job.targets[0]
+        .clone()
+        .with_requests(&set(vec![long]), "x", &[]);
+    let text = job.validate().unwrap_err().to_string();
+    assert!(
+        text.contains("5 GiB") && text.contains("fewer connections"),
+        "{text}"
+    );
     let mut log = of_log(replay(3, |_| 1));
     log.requests.truncate(2);
     assert!(refused(&log).starts_with("the log"));

@@ -507,7 +507,11 @@ fn cookies_are_those_of_the_path_of_an_absolute_target() {
     let next = spec(vec![text("http://shop/in/c")]);
     let other = spec(vec![text("http://shop?q=1")]);
     let shop = |text: &str| match text.starts_with("GET http://shop/in/a") {
-        true => answer(200, "Set-Cookie: a=1; Path=/in\r\nSet-Cookie: b=2; Path=/\r\n", "ok"),
+        true => answer(
+            200,
+            "Set-Cookie: a=1; Path=/in\r\nSet-Cookie: b=2; Path=/\r\n",
+            "ok",
+        ),
         false => good(text),
     };
     let segment = Segment::closed(Stop::Requests(3));
