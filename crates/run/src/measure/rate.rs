@@ -50,7 +50,7 @@ pub(crate) fn choose_rate_of(
 
 /// Requests of what is due at a time in an open loop: one, or all steps of the user who arrives.
 pub(super) fn due_requests(resolved: &ResolvedCondition) -> f64 {
-    let set = resolved.load.requests.as_ref().map(|file| &file.set);
+    let set = resolved.load.requests.as_ref().map(|file| &*file.set);
     steps(set)
 }
 
