@@ -13,9 +13,11 @@ use crate::template::{DIGITS_MAX, EXPONENT_MAX};
 
 /// How the requests of a target are filled in, and which is due when.
 ///
-/// With it every request has a number, from 0 over all threads and hosts: of N threads that have
-/// connections, the one with number t sends the requests t, t + N, t + 2N and so on. What is filled in
-/// and which of several requests it is follow from the job's seed and that number.
+/// With it every request has a number, from 0 over all threads and hosts: a thread has as many of any
+/// stretch of numbers as it has of the connections. With a log, of N threads that have connections, the
+/// one with number t sends the requests t, t + N, t + 2N and so on. What is filled in and which of
+/// several requests it is follow from the job's seed and that number; of requests in order each thread
+/// sends one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Filling {
     /// For each of the target's requests: how it is filled in; `None` for one that is fixed.
@@ -29,6 +31,9 @@ pub struct Filling {
     #[serde(default)]
     pub captured: usize,
 }
+
+/// Most bytes of requests that are filled in, which each connection has for itself.
+const FILLED_BYTES_MAX: u64 = 4 << 30;
 
 /// Where a template stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -209,6 +214,18 @@ impl Target {
             && highest as usize >= self.requests.len()
         {
             return Err(JobError::Log("names a request that there is not"));
+        }
+        let longest = filling
+            .templates
+            .iter()
+            .flatten()
+            .map(RequestTemplate::fixed_bytes);
+        let bytes = longest.max().unwrap_or_default() as u64 * u64::from(self.connections);
+        if bytes > FILLED_BYTES_MAX {
+            return Err(JobError::FilledMemory {
+                gib: bytes.div_ceil(1 << 30),
+                most: FILLED_BYTES_MAX >> 30,
+            });
         }
         filling.validate(&|number| {
             let request = self.requests.get(number);

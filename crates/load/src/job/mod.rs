@@ -7,7 +7,7 @@ use net::IoKind;
 use readings::Pacing;
 use serde::{Deserialize, Serialize};
 
-use share::ThreadShare;
+use share::{Numbers, ThreadShare};
 use target::Target;
 
 mod call;
@@ -213,9 +213,24 @@ pub struct Job {
     pub rows: Option<Duration>,
     /// Seed of random arrivals and of the choice between requests.
     pub seed: u64,
+    /// What the load adds to the numbers of its requests where they are filled in, so that several
+    /// loads send different ones. Each load uses the rows of a feed of [`FeedOrder::Once`] from the
+    /// first on.
+    ///
+    /// [`FeedOrder::Once`]: readings::requests::FeedOrder::Once
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_number: u64,
     /// The part of a load over several machines that it is; `None` for a whole load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 pub const ROW_MIN: Duration = Duration::from_millis(10);
@@ -244,6 +259,7 @@ impl Job {
             timestamps: TimestampSource::default(),
             rows: None,
             seed: 1,
+            first_number: 0,
             part: None,
         }
     }
@@ -304,12 +320,20 @@ impl Job {
         Some(part.start_ns + before.sum::<u64>() + idle_ns)
     }
 
-    /// The numbers of the requests of a thread: of so many that have connections, it is the so-many-th.
-    /// `None` for one without.
+    /// Of so many threads with connections, a thread is the so-many-th. `None` for one without.
     pub(crate) fn turns(&self, target: usize, thread: usize) -> Option<(u64, u64)> {
         let share = self.share(target, thread);
         let threads = share.threads.min(share.connections);
         (share.thread < threads).then_some((share.thread, threads))
+    }
+
+    /// The numbers of the requests of a thread, or of its users.
+    pub(crate) fn numbers(&self, target: usize, thread: usize) -> Numbers {
+        if self.targets[target].log().is_none() {
+            return Numbers::Shared(self.share(target, thread));
+        }
+        let (turn, threads) = self.turns(target, thread).unwrap_or((0, 1));
+        Numbers::OfLog { turn, threads }
     }
 
     /// Where in a target's log a segment begins: where the open-loop segments before it have ended, ns

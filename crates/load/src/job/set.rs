@@ -116,6 +116,7 @@ fn example(template: &RequestTemplate, feeds: &[FeedRows]) -> Vec<u8> {
         number: 0,
         row: 0,
         seed: 0,
+        first: 0,
         feeds,
         captured: &[],
         now_ms: 0,

@@ -38,6 +38,27 @@ impl ThreadShare {
     }
 }
 
+/// The numbers of a thread's requests, or of its users, from 0 over all threads and hosts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Numbers {
+    /// As due requests are divided, so that no thread is ahead of the others.
+    Shared(ThreadShare),
+    /// Of so many threads each has every so many-th entry of a log.
+    OfLog { turn: u64, threads: u64 },
+}
+
+impl Numbers {
+    /// The number of the thread's so-many-th, from 0.
+    #[inline]
+    pub(crate) fn at(self, count: u64) -> u64 {
+        match self {
+            // A thread without connections sends nothing.
+            Self::Shared(share) => share.position(count).unwrap_or(count),
+            Self::OfLog { turn, threads } => turn + count * threads,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -81,6 +81,12 @@ pub enum JobError {
         /// Why.
         why: String,
     },
+    /// Requests that are filled in would take too much memory.
+    #[error(
+        "requests that are filled in would take {gib} GiB, as each connection has its own; expected at \
+         most {most} GiB: use fewer connections or a shorter body"
+    )]
+    FilledMemory { gib: u64, most: u64 },
     /// A feed that is used and has no rows.
     #[error("the feed `{0}` has no rows; give it at least one")]
     EmptyFeed(String),

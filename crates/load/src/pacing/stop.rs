@@ -32,8 +32,11 @@ pub(crate) trait StopRule {
     /// Counts a request that a connection sends in the window.
     fn count(&mut self, conn: usize);
 
-    /// Leaves no more requests.
+    /// Leaves no more requests, except to those who have begun, as far as [`Self::is_left`].
     fn stop(&mut self);
+
+    /// Whether the time or the number leaves requests, also after [`Self::stop`].
+    fn is_left(&self) -> bool;
 }
 
 #[derive(Debug)]
@@ -65,12 +68,17 @@ impl StopRule for AfterTime {
     fn stop(&mut self) {
         self.stopped = true;
     }
+
+    fn is_left(&self) -> bool {
+        true
+    }
 }
 
 /// After a number of requests.
 #[derive(Debug)]
 pub(crate) struct AfterRequests {
     pub(crate) left: u64,
+    pub(crate) stopped: bool,
 }
 
 impl StopRule for AfterRequests {
@@ -81,11 +89,11 @@ impl StopRule for AfterRequests {
     }
 
     fn is_open(&self) -> bool {
-        self.left > 0
+        self.left > 0 && !self.stopped
     }
 
     fn is_open_for(&self, _: usize) -> bool {
-        self.left > 0
+        self.is_open()
     }
 
     fn count(&mut self, _: usize) {
@@ -93,7 +101,11 @@ impl StopRule for AfterRequests {
     }
 
     fn stop(&mut self) {
-        self.left = 0;
+        self.stopped = true;
+    }
+
+    fn is_left(&self) -> bool {
+        self.left > 0
     }
 }
 
@@ -139,6 +151,10 @@ impl StopRule for AfterEach {
 
     fn stop(&mut self) {
         self.sum = 0;
+    }
+
+    fn is_left(&self) -> bool {
+        self.sum > 0
     }
 }
 

@@ -54,9 +54,13 @@ impl FeedRows {
     }
 
     /// The row of a request, or of a user, with this number. With [`FeedOrder::Once`] numbers are
-    /// below [`Self::rows`].
+    /// below [`Self::rows`], and `first` is not added to them.
     #[inline]
-    pub(crate) fn row(&self, seed: u64, number: u64, feed: usize) -> u64 {
+    pub(crate) fn row(&self, seed: u64, (first, number): (u64, u64), feed: usize) -> u64 {
+        let number = match self.order {
+            FeedOrder::Once => number,
+            FeedOrder::InTurn | FeedOrder::Random => first.wrapping_add(number),
+        };
         match self.order {
             FeedOrder::Random => Draws::of(seed, number).row(feed).below(self.rows),
             FeedOrder::InTurn | FeedOrder::Once if number < self.rows => number,

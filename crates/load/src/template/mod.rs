@@ -30,6 +30,8 @@ pub(crate) struct Values<'v> {
     /// The number by which feeds choose their rows: that of the request, or of the user in a session.
     pub(crate) row: u64,
     pub(crate) seed: u64,
+    /// What is added to both, but not where each row is used once ([`crate::Job::first_number`]).
+    pub(crate) first: u64,
     pub(crate) feeds: &'v [FeedRows],
     /// What is kept of earlier answers, by number; one that is missing is filled in as nothing.
     pub(crate) captured: &'v [Vec<u8>],
@@ -134,7 +136,8 @@ impl Filler {
     /// Appends the filled text.
     #[inline]
     pub(crate) fn append(&self, values: &Values<'_>, out: &mut Vec<u8>) {
-        let draws = Draws::of(values.seed, values.number);
+        let number = values.first.wrapping_add(values.number);
+        let draws = Draws::of(values.seed, number);
         for step in &self.steps {
             match step {
                 Step::Text(range) => out.extend_from_slice(&self.text[range.clone()]),
@@ -144,7 +147,7 @@ impl Filler {
                     is_encoded,
                 } => {
                     if let Some(rows) = values.feeds.get(*feed) {
-                        let row = rows.row(values.seed, values.row, *feed);
+                        let row = rows.row(values.seed, (values.first, values.row), *feed);
                         append(rows.value(row, *column), *is_encoded, out);
                     }
                 }
@@ -153,7 +156,7 @@ impl Filler {
                         append(value, *is_encoded, out);
                     }
                 }
-                Step::Seq => text::decimal(values.number + 1, out),
+                Step::Seq => text::decimal(number.wrapping_add(1), out),
                 Step::Now => text::decimal(values.now_ms, out),
                 Step::Uuid { place } => {
                     let mut draws = draws.place(*place);

@@ -3,7 +3,7 @@
 use net::h2::hpack;
 use net::h3::qpack;
 use readings::HttpVersion;
-use readings::requests::Template;
+use readings::requests::{Piece, Template};
 use serde::{Deserialize, Serialize};
 
 use super::{Filler, Values, text};
@@ -99,6 +99,18 @@ impl RequestTemplate {
     }
 }
 
+impl RequestTemplate {
+    /// Bytes of its body's fixed text.
+    pub(crate) fn fixed_bytes(&self) -> usize {
+        let pieces = self.body.iter().flat_map(|body| &body.0);
+        let bytes = pieces.map(|piece| match piece {
+            Piece::Text(text) => text.len(),
+            Piece::Place { .. } => 0,
+        });
+        bytes.sum()
+    }
+}
+
 impl RequestFiller {
     /// For a version of HTTP.
     pub(crate) fn new(request: &RequestTemplate, http: HttpVersion, scheme: &str) -> Self {
@@ -112,6 +124,10 @@ impl RequestFiller {
             place = next;
         }
         let body = match &request.body {
+            // They have one, of no bytes (RFC 9110, 8.6).
+            None if takes_body(&request.method) && !has_length(&request.fields) => {
+                Body::Fixed(Vec::new())
+            }
             None => Body::None,
             Some(body) => {
                 let body = Filler::new(body, place).0;
@@ -203,6 +219,18 @@ impl RequestFiller {
 
 const CONTENT_LENGTH: &[u8] = b"content-length";
 
+/// Whether a request of this method mostly has a body.
+fn takes_body(method: &str) -> bool {
+    matches!(method, "POST" | "PUT" | "PATCH")
+}
+
+fn has_length(fields: &[(String, Template)]) -> bool {
+    let names = ["content-length", "transfer-encoding"];
+    let is_one =
+        |(name, _): &(String, Template)| names.iter().any(|one| name.eq_ignore_ascii_case(one));
+    fields.iter().any(is_one)
+}
+
 /// The head of HTTP/1.1.
 fn text_head(method: &str, path: Filler, values: Vec<(&str, Filler)>, body: &Body) -> Head {
     let mut head = Filler::default();
@@ -285,7 +313,7 @@ fn encoded(
 
 #[cfg(test)]
 mod tests {
-    use readings::requests::{Fill, Piece};
+    use readings::requests::Fill;
 
     use super::*;
     use crate::http::{h2, h3};
@@ -306,6 +334,7 @@ mod tests {
             number,
             row: number,
             seed: 1,
+            first: 0,
             feeds: &[],
             captured: &[],
             now_ms: 0,
@@ -344,10 +373,7 @@ mod tests {
         let n = number + 1;
         let body = ["", "fixed", &format!("{{{n}}}")][request].to_owned();
         let path = [format!("/a/{n}?b={n}"), "/".to_owned(), format!("/{n}")];
-        let length = match request {
-            0 => String::new(),
-            _ => format!("Content-Length: {}\r\n", body.len()),
-        };
+        let length = format!("Content-Length: {}\r\n", body.len());
         format!(
             "POST {} HTTP/1.1\r\nHost: x:1\r\nX-Fixed: a\r\nConnection: close\r\nX-Number: n{n}\r\n\
              accept-encoding: gzip, deflate\r\n{length}\r\n{body}",

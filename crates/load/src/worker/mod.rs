@@ -293,7 +293,10 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
             }
             Stop::Requests(total) => {
                 let left = self.job.share(segment.target, self.thread).count(total);
-                let rule = AfterRequests { left };
+                let rule = AfterRequests {
+                    left,
+                    stopped: false,
+                };
                 SegmentRun::new(self, number, start, pacer, rule).run(stop)
             }
             Stop::EachConnection(each) => {

@@ -146,6 +146,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     fn use_up(&mut self, at: u64) {
         self.is_used_up = true;
         self.rule.stop();
+        if K::HAS_MESSAGES {
+            self.end_pauses_of_nobody();
+        }
         let feed = self.worker.pickers[self.target].numbered.as_ref();
         let feed = feed
             .and_then(|numbered| numbered.used_up())

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use net::{Io, WireBytes};
-use readings::Answered;
+use readings::{Answered, Pacing};
 
 use super::backlog::{Backlog, Turns};
 use super::lasting::users::Pauses;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
-use crate::job::Wait;
+use crate::job::{Job, Segment, Wait};
 use crate::ns;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
@@ -32,6 +32,15 @@ pub(super) struct Edge {
     pub(super) cpu: u64,
     pub(super) waited: u64,
     pub(super) wasted: u64,
+}
+
+/// Whether the next segment of a segment's target has the same pacing and reading.
+fn has_next(job: &Job, number: usize) -> bool {
+    let own = &job.segments[number];
+    let is_open = |one: &Segment| matches!(one.pacing, Pacing::Open { .. });
+    let mut later = job.segments[number + 1..].iter();
+    let next = later.find(|one| one.target == own.target);
+    next.is_some_and(|next| next.reading == own.reading && is_open(next) == is_open(own))
 }
 
 /// A segment under way.
@@ -56,6 +65,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     pub(super) backlog: Backlog,
     /// Instead of the two, where connections have due messages of their own.
     pub(super) turns: Option<Box<Turns>>,
+    /// Whether the target's next segment goes on with this one: it has the same pacing and reading.
+    pub(super) has_next: bool,
     /// Users who wait for the time of their next request.
     pub(super) pauses: Pauses,
     /// Requests without an answer yet.
@@ -130,6 +141,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             idle: VecDeque::new(),
             backlog: Backlog::of_one_of(worker.job.threads),
             turns: worker.turns(segment.target).filter(|_| P::OPEN),
+            has_next: has_next(&worker.job, number),
             pauses: Pauses::default(),
             busy: 0,
             has_sent: false,
@@ -195,6 +207,10 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 self.busy += 1;
                 continue;
             }
+            if K::HAS_MESSAGES && self.is_paused(number) {
+                continue;
+            }
+            let conn = &self.worker.conns[number];
             let is_new = conn.state == State::Closed && conn.link.is_none();
             opening += usize::from(is_new);
             match P::OPEN {

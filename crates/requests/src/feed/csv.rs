@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::Rows;
+use super::{FAULTS_MAX, Rows};
 use crate::fault::Fault;
 
 /// Reads a text whose first line names the columns.
@@ -23,7 +23,7 @@ pub(super) fn parse(text: &str, by: u8) -> Result<Rows, Vec<Fault>> {
     let mut faults = Vec::new();
     let mut record = ByteRecord::new();
     let mut header = 0..0;
-    loop {
+    while faults.len() < FAULTS_MAX {
         let begin = start_of_record(text, skipped + reader.position().byte() as usize);
         match reader.read_byte_record(&mut record) {
             Ok(true) => {}

@@ -5,13 +5,16 @@ use std::ops::Range;
 use config::units::shown;
 use serde_json::{Map, Value};
 
-use super::Rows;
+use super::{FAULTS_MAX, Rows};
 use crate::fault::Fault;
 
 pub(super) fn parse(text: &str) -> Result<Rows, Vec<Fault>> {
     let mut rows = Rows::default();
     let mut faults = Vec::new();
     for (at, line) in json_lines(text) {
+        if faults.len() == FAULTS_MAX {
+            break;
+        }
         let object = match object(line, &at) {
             Ok(object) => object,
             Err(fault) => {

@@ -51,6 +51,9 @@ impl FeedForm {
     }
 }
 
+/// Mistakes after which the rest of a feed is not read: as many as are shown.
+const FAULTS_MAX: usize = 20;
+
 /// Reads the text of a feed.
 ///
 /// # Errors

@@ -123,3 +123,12 @@ proptest! {
         prop_assert_eq!(csv(&text).map(|found| found.rows), Ok(table));
     }
 }
+
+#[test]
+fn no_more_mistakes_are_kept_than_are_shown() {
+    let lines = "1,2,3\n".repeat(100_000);
+    let faults = parse(&format!("a,b\n{lines}"), FeedForm::Separated { by: b',' }).unwrap_err();
+    assert_eq!(faults.len(), FAULTS_MAX);
+    let faults = parse(&"[1]\n".repeat(100_000), FeedForm::JsonLines).unwrap_err();
+    assert_eq!(faults.len(), FAULTS_MAX);
+}

@@ -1,5 +1,6 @@
 //! Files of requests: TOML, or JSON lines with the same keys.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use config::Mistakes;
@@ -152,11 +153,12 @@ fn build(reader: &mut Reader, table: &Table, folder: &Path, given: Vec<Feed>) ->
     let sections = sections(reader, nodes);
     set.captured = captured(reader, &sections);
     let mut known = 0;
-    for section in &sections {
+    let mut names: HashMap<String, usize> = HashMap::new();
+    for (number, section) in sections.iter().enumerate() {
         let request = request::read(reader, section, &set, known, folder);
         let captures = request.captures.iter();
         known = captures.map(|one| one.name + 1).fold(known, usize::max);
-        if let Some(other) = set.requests.iter().position(|one| one.name == request.name) {
+        if let Some(&other) = names.get(&request.name) {
             let place = match section.table.get("name") {
                 Some(entry) => entry.node.place,
                 None => section.value_place("path"),
@@ -167,6 +169,7 @@ fn build(reader: &mut Reader, table: &Table, folder: &Path, given: Vec<Feed>) ->
             let problem = problem.and(first, "the first one");
             reader.report(problem.help("results are by name: give each a `name` of its own"));
         }
+        names.entry(request.name.clone()).or_insert(number);
         set.requests.push(request);
     }
     if sections.is_empty() && reader.is_clean() {

@@ -1,5 +1,7 @@
 //! The parts of a HAR file that say what was sent.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -67,7 +69,7 @@ pub(super) struct Missing;
 
 impl Request {
     /// Scheme with host and port, and path with query.
-    pub(super) fn origin_and_path(&self) -> Option<(String, &str)> {
+    pub(super) fn origin_and_path(&self) -> Option<(String, Cow<'_, str>)> {
         let (scheme, rest) = self.url.split_once("://")?;
         let scheme = scheme.to_ascii_lowercase();
         let usual = match scheme.as_str() {
@@ -80,9 +82,9 @@ impl Request {
         let host = host.rsplit('@').next()?.to_ascii_lowercase();
         let host = host.strip_suffix(usual).unwrap_or(&host);
         let path = match path.starts_with('/') {
-            true => path,
+            true => Cow::from(path),
             // Browsers write the slash; others may leave it out.
-            false => "/",
+            false => format!("/{path}").into(),
         };
         (!host.is_empty()).then(|| (format!("{scheme}://{host}"), path))
     }

@@ -1,5 +1,6 @@
 //! HAR files, as browsers save them: what was recorded becomes a set of requests.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub struct Recorded {
     pub left_out: Vec<(String, u64)>,
     /// Secrets that are left out: what, and how many.
     pub secrets: Vec<(String, u64)>,
+    /// Requests whose bodies have what may be secrets, such as passwords: bodies stay as they are.
+    pub secret_bodies: u64,
 }
 
 impl Recorded {
@@ -62,6 +65,12 @@ impl Recorded {
             let secrets = list(&self.secrets);
             notes.push(format!(
                 "secrets left out: {secrets}; --har-secrets keeps them"
+            ));
+        }
+        if self.secret_bodies > 0 {
+            notes.push(format!(
+                "bodies stay as they are; {} may hold passwords or tokens",
+                self.secret_bodies
             ));
         }
         notes
@@ -98,6 +107,7 @@ pub fn read(text: &str, options: &HarOptions) -> Result<Recorded, String> {
     };
     let mut left_out = Counts::default();
     let mut secrets = Counts::default();
+    let mut secret_bodies = 0;
     let mut requests: Vec<RequestSpec> = Vec::new();
     let mut before: Option<i64> = None;
     for entry in &entries {
@@ -122,9 +132,12 @@ pub fn read(text: &str, options: &HarOptions) -> Result<Recorded, String> {
             continue;
         };
         let path = match options.keeps_secrets {
-            true => path.to_owned(),
-            false => secrets::without(path, &mut secrets),
+            true => path.into_owned(),
+            false => secrets::without(&path, &mut secrets),
         };
+        if body.as_deref().is_some_and(secrets::has_secret) {
+            secret_bodies += 1;
+        }
         let name = unused_name(&requests, format!("{method} {path}"));
         let started = start(entry);
         requests.push(RequestSpec {
@@ -167,6 +180,7 @@ pub fn read(text: &str, options: &HarOptions) -> Result<Recorded, String> {
             },
             origin,
             left_out: left_out.into_list(),
+            secret_bodies,
             secrets: secrets.into_list(),
         }),
     }
@@ -205,7 +219,12 @@ fn fields(entry: &Entry, options: &HarOptions, secrets: &mut Counts) -> Vec<(Str
             secrets::Kind::Secret(what) if !options.keeps_secrets => secrets.add(what),
             secrets::Kind::Secret(_) | secrets::Kind::Kept => {
                 if !field.value.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
-                    fields.push((field.name.clone(), Template::fixed(field.value.as_str())));
+                    let is_referer = field.name.eq_ignore_ascii_case("referer");
+                    let value = match is_referer && !options.keeps_secrets {
+                        true => secrets::without(&field.value, secrets).into(),
+                        false => Cow::from(field.value.as_str()),
+                    };
+                    fields.push((field.name.clone(), Template::fixed(&*value)));
                 }
             }
         }

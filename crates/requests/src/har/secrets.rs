@@ -46,7 +46,7 @@ pub(super) fn kind_of(name: &str) -> Kind {
 
 /// Whether a name is that of a secret, such as `x-api-key` or `access_token`.
 fn is_secret(name: &str) -> bool {
-    const WORDS: [&str; 14] = [
+    const WORDS: [&str; 19] = [
         "token",
         "secret",
         "password",
@@ -61,17 +61,58 @@ fn is_secret(name: &str) -> bool {
         "signature",
         "sig",
         "credential",
+        "credentials",
+        "passphrase",
+        "otp",
+        "totp",
+        "csrf",
     ];
-    const JOINED: [&str; 5] = ["token", "secret", "password", "apikey", "sessionid"];
+    const JOINED: [&str; 6] = ["token", "secret", "password", "apikey", "session", "sessid"];
+    // `author` is none.
+    const BEGIN: [&str; 3] = ["authoriz", "authentic", "sess"];
     let lower = name.to_ascii_lowercase();
     let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| WORDS.contains(&word)) || JOINED.iter().any(|one| lower.contains(one))
+    let is_word =
+        |word: &str| WORDS.contains(&word) || BEGIN.iter().any(|begin| word.starts_with(begin));
+    // The code of OAuth stands alone; `country_code` is none.
+    lower == "code" || words.any(is_word) || JOINED.iter().any(|one| lower.contains(one))
+}
+
+/// Whether a body has a parameter or a key of JSON with the name of a secret.
+pub(super) fn has_secret(body: &str) -> bool {
+    let quoted = body.split('"').skip(1).step_by(2);
+    let pairs = body
+        .split('&')
+        .filter_map(|pair| Some(pair.split_once('=')?.0));
+    let mut names = quoted.chain(pairs).filter(|name| name.len() <= 64);
+    names.any(is_secret)
+}
+
+/// A path, with its parameters (`;name=value`), without those of secrets.
+fn without_parameters(path: &str, found: &mut Counts) -> String {
+    let segments = path.split('/').map(|segment| {
+        let mut parts = segment.split(';');
+        let mut kept = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            match is_secret(part.split('=').next().unwrap_or_default()) {
+                true => found.add("parameters of paths"),
+                false => kept = format!("{kept};{part}"),
+            }
+        }
+        kept
+    });
+    segments.collect::<Vec<String>>().join("/")
 }
 
 /// A path and query without the values of secrets.
 pub(super) fn without(path: &str, found: &mut Counts) -> String {
-    let Some((path, query)) = path.split_once('?') else {
-        return path.to_owned();
+    let (path, query) = match path.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (path, None),
+    };
+    let path = without_parameters(path, found);
+    let Some(query) = query else {
+        return path;
     };
     let query = query.split('#').next().unwrap_or_default();
     let pairs = query.split('&').filter(|pair| {
@@ -85,7 +126,7 @@ pub(super) fn without(path: &str, found: &mut Counts) -> String {
     });
     let pairs: Vec<&str> = pairs.collect();
     match pairs.is_empty() {
-        true => path.to_owned(),
+        true => path,
         false => format!("{path}?{}", pairs.join("&")),
     }
 }

@@ -140,6 +140,74 @@ fn what_is_no_recording_says_so() {
     assert!(of(connect).contains("1 with a method that is not sent"));
 }
 
+/// The only request of a recording with this URL, fields and body.
+fn recorded(url: &str, fields: &[(&str, &str)], body: Option<&str>) -> Recorded {
+    let headers: Vec<_> = fields
+        .iter()
+        .map(|(name, value)| serde_json::json!({"name": name, "value": value}))
+        .collect();
+    let mut request = serde_json::json!({"method": "POST", "url": url, "headers": headers});
+    if let Some(body) = body {
+        request["postData"] = serde_json::json!({"mimeType": "text/plain", "text": body});
+    }
+    let recording = serde_json::json!({"log": {"entries": [{"request": request}]}});
+    read(&recording.to_string(), &HarOptions::default()).unwrap()
+}
+
+#[test]
+fn a_query_without_a_path_is_kept() {
+    let found = recorded("https://h?x=1", &[], None);
+    assert_eq!(text(&found.set.requests[0].path), "/?x=1");
+}
+
+#[test]
+fn secrets_are_found_by_all_their_names() {
+    for (name, is_kept) in [
+        ("X-Authorization", false),
+        ("X-Authentication", false),
+        ("X-Author", true),
+        ("X-Session-Id", false),
+    ] {
+        let found = recorded("http://h/", &[(name, "s3cret")], None);
+        let kept = !headers(&found.set.requests[0]).is_empty();
+        assert_eq!(kept, is_kept, "{name}");
+    }
+    for name in ["PHPSESSID", "credentials", "passphrase", "otp", "code"] {
+        let found = recorded(&format!("http://h/a?{name}=s3cret&q=1"), &[], None);
+        assert_eq!(text(&found.set.requests[0].path), "/a?q=1", "{name}");
+    }
+    let found = recorded(
+        "http://h/a;jsessionid=s3cret;v=1/b?country_code=de",
+        &[],
+        None,
+    );
+    assert_eq!(
+        text(&found.set.requests[0].path),
+        "/a;v=1/b?country_code=de"
+    );
+    let referer = [("Referer", "http://h/a?token=s3cret&q=1")];
+    let found = recorded("http://h/", &referer, None);
+    assert_eq!(headers(&found.set.requests[0])[0].1, "http://h/a?q=1");
+}
+
+#[test]
+fn bodies_that_may_hold_secrets_are_counted() {
+    for (body, expected) in [
+        ("user=a&password=b", 1),
+        (r#"{"passphrase": "b"}"#, 1),
+        ("a=b", 0),
+        (r#"{"name": "b"}"#, 0),
+    ] {
+        let found = recorded("http://h/", &[], Some(body));
+        assert_eq!(found.secret_bodies, expected, "{body}");
+        let is_noted = found
+            .notes()
+            .iter()
+            .any(|note| note.starts_with("bodies stay"));
+        assert_eq!(is_noted, expected > 0);
+    }
+}
+
 proptest! {
     #[test]
     fn no_entry_makes_the_reader_panic(

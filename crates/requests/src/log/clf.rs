@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::line::{Entry, Unusable, request_line};
+use super::line::{Entry, Unusable, byte_of, push_byte, request_line};
 use super::time::Time;
 
 /// `ADDRESS - USER [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5`, and anything behind it.
@@ -63,17 +63,13 @@ fn unescaped(text: &str) -> Cow<'_, str> {
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         match (byte, after) {
-            (b'\\', [b'x', high, low, after @ ..]) => {
-                let digits = [*high, *low];
-                let code = std::str::from_utf8(&digits).ok();
-                match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-                    Some(code) => {
-                        out.push(code);
-                        rest = after;
-                    }
-                    None => out.push(byte),
+            (b'\\', [b'x', high, low, after @ ..]) => match byte_of(*high, *low) {
+                Some(code) => {
+                    push_byte(&mut out, code);
+                    rest = after;
                 }
-            }
+                None => out.push(byte),
+            },
             (b'\\', [next @ (b'"' | b'\\'), after @ ..]) => {
                 out.push(*next);
                 rest = after;

@@ -1,7 +1,9 @@
 //! HAProxy's HTTP log.
 
+use std::borrow::Cow;
+
 use super::clf::quoted;
-use super::line::{Entry, Unusable, request_line};
+use super::line::{Entry, Unusable, byte_of, push_byte, request_line};
 use super::time::Time;
 
 /// `CLIENT:PORT [27/Nov/2026:10:00:00.123] frontend backend/server TR/Tw/Tc/Tr/Ta STATUS BYTES … "GET /
@@ -28,7 +30,30 @@ pub(super) fn read(line: &str) -> Result<Entry<'_>, Unusable> {
         time,
         before_us: 0,
         method: method.into(),
-        target: target.into(),
+        target: unescaped(target),
         status: status.parse().ok(),
     })
+}
+
+/// `#HH` as the byte that it stands for.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains('#') {
+        return text.into();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match after {
+            [high, low, after @ ..] if byte == b'#' => match byte_of(*high, *low) {
+                Some(code) => {
+                    push_byte(&mut out, code);
+                    rest = after;
+                }
+                None => out.push(byte),
+            },
+            _ => out.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned().into()
 }

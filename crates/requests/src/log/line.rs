@@ -76,6 +76,20 @@ pub(super) fn request_line(text: &str) -> Result<(&str, &str), Unusable> {
     }
 }
 
+/// Appends a byte that a log has escaped; one that stands in no target is percent-encoded.
+pub(super) fn push_byte(out: &mut Vec<u8>, byte: u8) {
+    match byte {
+        b'!'..=b'~' => out.push(byte),
+        _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+    }
+}
+
+/// The byte of two hexadecimal digits.
+pub(super) fn byte_of(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
 /// Seconds as microseconds, 0 for what is no time.
 pub(super) fn micros(seconds: f64) -> u32 {
     // Beyond 71 minutes it stays there.

@@ -150,7 +150,7 @@ fn format_of(lines: &[String]) -> Result<LogFormat, LogFault> {
     }
 }
 
-/// The lines of a log that are not empty; what is no UTF-8 is replaced.
+/// The lines of a log that are not empty; bytes that are no UTF-8 are percent-encoded.
 struct Lines<R> {
     input: R,
     line: Vec<u8>,
@@ -171,8 +171,23 @@ impl<R: BufRead> Lines<R> {
                 break;
             }
         }
-        Ok(Some(String::from_utf8_lossy(self.line.trim_ascii())))
+        Ok(Some(as_text(self.line.trim_ascii())))
     }
+}
+
+/// A line as text; bytes that are no UTF-8 are percent-encoded, as a server takes them in a path.
+fn as_text(line: &[u8]) -> std::borrow::Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(line) {
+        return text.into();
+    }
+    let mut text = String::with_capacity(line.len() + 16);
+    for chunk in line.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text.into()
 }
 
 /// Passes over the rest of a line.

@@ -9,6 +9,29 @@ use super::{LINES_MAX, LogFault, LogOptions, TEXT_MAX};
 use crate::placeholder::{Names, Part, braces_escaped, parse};
 
 const S: i64 = 1_000_000_000;
+const HOUR_NS: i64 = 3_600 * S;
+/// Lines are in the order of time but for this.
+const SLACK_NS: i64 = 300 * S;
+/// The longest log that is replayed.
+const DAYS_MAX: i64 = 31;
+/// Methods that are named where their lines are left out.
+const METHODS: [&str; 15] = [
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "REPORT",
+    "PURGE",
+];
 
 /// A line that is replayed.
 #[derive(Clone, Copy)]
@@ -59,6 +82,12 @@ pub(super) struct Collector<'o> {
     left_out: BTreeMap<String, u64>,
     /// Lines outside of `--from` and `--to`.
     outside: u64,
+    /// Of a clock without a zone: the latest time so far, and what it was set back, ns.
+    local: (i64, i64),
+    /// Lines so far.
+    count: u64,
+    /// The earliest and the latest time that is replayed, with the lines that have them.
+    ends: Option<((i64, u64), (i64, u64))>,
 }
 
 impl<'o> Collector<'o> {
@@ -73,6 +102,9 @@ impl<'o> Collector<'o> {
             text_bytes: 0,
             left_out: BTreeMap::new(),
             outside: 0,
+            local: (i64::MIN, 0),
+            count: 0,
+            ends: None,
         }
     }
 
@@ -81,7 +113,8 @@ impl<'o> Collector<'o> {
     /// # Errors
     /// When there are too many.
     pub(super) fn take(&mut self, line: &str) -> Result<(), LogFault> {
-        let entry = match self.format.read(line) {
+        self.count += 1;
+        let mut entry = match self.format.read(line) {
             Ok(entry) => entry,
             Err(why) => {
                 self.leave_out(reason(why));
@@ -90,6 +123,19 @@ impl<'o> Collector<'o> {
         };
         let first = entry.time;
         let options = self.options;
+        let with_zone = [options.from, options.to]
+            .iter()
+            .any(|moment| matches!(moment, Some(super::Moment::At(_))));
+        if with_zone && self.bounds.is_none() && !first.has_zone {
+            return Err(LogFault::Unusable(
+                "the times of this log have no zone; write --from and --to without one, by the log's \
+                 clock"
+                    .to_owned(),
+            ));
+        }
+        if !first.has_zone {
+            entry.time.ns += self.set_back(first.ns);
+        }
         let (from, to) = *self.bounds.get_or_insert_with(|| {
             let bound = |moment: Option<super::Moment>| moment.map(|one| one.in_log(first));
             (
@@ -110,6 +156,17 @@ impl<'o> Collector<'o> {
         }
     }
 
+    /// What a clock without a zone was set back before this time, ns: in the autumn an hour comes twice.
+    fn set_back(&mut self, ns: i64) -> i64 {
+        let (latest, back) = &mut self.local;
+        let jump = latest.saturating_sub(ns + *back);
+        if (HOUR_NS - SLACK_NS..HOUR_NS + SLACK_NS).contains(&jump) {
+            *back += HOUR_NS;
+        }
+        *latest = (*latest).max(ns + *back);
+        *back
+    }
+
     fn leave_out(&mut self, why: String) {
         *self.left_out.entry(why).or_default() += 1;
     }
@@ -127,6 +184,10 @@ impl<'o> Collector<'o> {
             };
             return Err(match method {
                 "CONNECT" => "method CONNECT, which opens a tunnel".to_owned(),
+                // A log may have any number of what is no method.
+                _ if !METHODS.contains(&method) => {
+                    "another method; --replay-methods names those that are sent".to_owned()
+                }
                 _ => format!("method {method}: --replay-methods {method} sends it{without}"),
             });
         }
@@ -177,6 +238,7 @@ impl<'o> Collector<'o> {
                 number
             }
         };
+        self.bound_length(entry.time.ns)?;
         let statuses = &mut self.statuses[number as usize];
         if entry
             .status
@@ -190,6 +252,23 @@ impl<'o> Collector<'o> {
             request: number | if entry.time.is_coarse { IS_COARSE } else { 0 },
         });
         Ok(())
+    }
+
+    /// Refuses a log that is too long: mostly a line of it has a wrong time.
+    fn bound_length(&mut self, ns: i64) -> Result<(), LogFault> {
+        let own = (ns, self.count);
+        let (first, last) = self.ends.unwrap_or((own, own));
+        let (first, last) = (first.min(own), last.max(own));
+        self.ends = Some((first, last));
+        if last.0.saturating_sub(first.0) <= DAYS_MAX * 86_400 * S {
+            return Ok(());
+        }
+        Err(LogFault::Unusable(format!(
+            "lines {} and {} are more than {DAYS_MAX} days apart; take a part of the log with --from \
+             and --to",
+            first.1.min(last.1),
+            first.1.max(last.1)
+        )))
     }
 
     /// The requests and their times.
@@ -263,8 +342,9 @@ fn spread(lines: &mut [Line]) {
 /// has it; 408 and 499 are the client's doing.
 fn request(key: &str, statuses: Statuses) -> RequestSpec {
     let (method, target) = key.split_once(' ').unwrap_or(("GET", key));
-    // No placeholders are meant.
-    let path = parse(&braces_escaped(target), Names::default(), Part::Path);
+    // No placeholders are meant, and a request has no fragment: the character came as it is.
+    let target = target.replace('#', "%23");
+    let path = parse(&braces_escaped(&target), Names::default(), Part::Path);
     let status = match statuses {
         Statuses::Always(status @ 400..=498) if status != 408 => Some(status),
         _ => None,

@@ -183,3 +183,103 @@ proptest! {
         prop_assert!(replay.due_ns.windows(2).all(|two| two[0] < two[1]));
     }
 }
+
+/// A line of the combined format at this time with this request line.
+fn combined(time: &str, request: &str) -> String {
+    format!("1.2.3.4 - - [{time}] \"{request}\" 200 5 \"-\" \"-\"\n")
+}
+
+#[test]
+fn bytes_of_a_target_are_sent_as_they_came() {
+    let time = "27/Nov/2026:10:00:00 +0000";
+    let lines: String = [
+        "GET /a#b?c=1 HTTP/1.1",
+        r"GET /\xff\x20/\xC3\xA9 HTTP/1.1",
+        r"GET /\x22 HTTP/1.1",
+    ]
+    .map(|request| combined(time, request))
+    .concat();
+    let mut bytes = lines.into_bytes();
+    bytes.extend_from_slice(combined(time, "GET /raw/@ HTTP/1.1").as_bytes());
+    let at = bytes.iter().rposition(|byte| *byte == b'@').unwrap();
+    bytes[at] = 0xfe;
+    let set = read(&bytes[..], &LogOptions::default()).unwrap();
+    let paths: Vec<String> = sent(&set).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(
+        paths,
+        [
+            "GET /a%23b?c=1",
+            "GET /%FF%20/%C3%A9",
+            "GET /%22",
+            "GET /raw/%FE"
+        ]
+    );
+    let line = r#"haproxy[1]: 1.2.3.4:5 [27/Nov/2026:10:00:00.123] in out/a 0/0/0/1/1 200 5 - - ---- 1/1/0/0/0 0/0 "GET /a#23b/#FF HTTP/1.1""#;
+    let set = text(line, &LogOptions::default()).unwrap();
+    assert_eq!(sent(&set)[0].1, "GET /a%23b/%FF");
+}
+
+#[test]
+fn methods_that_are_none_are_counted_together() {
+    let time = "27/Nov/2026:10:00:00 +0000";
+    let mut lines = combined(time, "GET / HTTP/1.1");
+    for number in 0..26 * 26 {
+        let letter = |number: u8| char::from(b'A' + number);
+        let method: String = [letter((number / 26) as u8), letter((number % 26) as u8)]
+            .iter()
+            .collect();
+        lines += &combined(time, &format!("{method} / HTTP/1.1"));
+    }
+    let set = text(&lines, &LogOptions::default()).unwrap();
+    let left_out = left_out(&set);
+    assert_eq!((left_out.len(), left_out[0].1), (1, 26 * 26));
+    assert!(left_out[0].0.starts_with("another method"));
+}
+
+#[test]
+fn absurd_times_are_refused() {
+    let get = "GET / HTTP/1.1";
+    let far =
+        combined("27/Nov/2026:10:00:00 +0000", get) + &combined("27/Nov/2036:10:00:00 +0000", get);
+    let said = text(&far, &LogOptions::default()).unwrap_err();
+    assert!(
+        said.contains("lines 1 and 2 are more than 31 days apart"),
+        "{said}"
+    );
+    // Beyond what the clock can say.
+    let never = combined("27/Nov/9999:10:00:00 +0000", get);
+    assert!(text(&never, &LogOptions::default()).is_err());
+    let never = r#"{"ts": 99999999999, "request_method": "GET", "uri": "/"}"#;
+    assert!(text(never, &LogOptions::default()).is_err());
+    let day: Moment = "23:59".parse().unwrap();
+    let options = LogOptions {
+        to: Some(day),
+        ..LogOptions::default()
+    };
+    let last = combined("11/Apr/2262:23:47:16 +0000", get);
+    assert!(text(&last, &options).is_ok());
+}
+
+#[test]
+fn a_clock_without_a_zone_may_be_set_back() {
+    let line = |time: &str| {
+        format!(
+            "1.2.3.4:5 [25/Oct/2026:{time}.000] in out/a 0/0/0/1/1 200 5 - - ---- 1/1/0/0/0 0/0 \
+             \"GET / HTTP/1.1\"\n"
+        )
+    };
+    let times = ["02:59:58", "02:00:01", "02:00:00", "03:00:01"];
+    let log: String = times.map(line).concat();
+    let due: Vec<u64> = sent(&text(&log, &LogOptions::default()).unwrap())
+        .iter()
+        .map(|(due, _)| *due)
+        .collect();
+    assert_eq!(due, [0, 2_000, 3_000, 3_603_000]);
+    let of = |from: &str| LogOptions {
+        from: Some(from.parse().unwrap()),
+        ..LogOptions::default()
+    };
+    let said = text(&log, &of("2026-10-25T00:00:00Z")).unwrap_err();
+    assert!(said.contains("have no zone"), "{said}");
+    assert!(text(&log, &of("2026-10-25T00:00:00")).is_ok());
+}

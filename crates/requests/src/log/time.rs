@@ -15,6 +15,8 @@ pub struct Time {
     pub ahead_s: i64,
     /// Whether it names whole seconds only.
     pub is_coarse: bool,
+    /// Whether the zone of that clock is known; otherwise UTC is assumed.
+    pub has_zone: bool,
 }
 
 impl Time {
@@ -26,7 +28,11 @@ impl Time {
 
     /// `27/Nov/2026:10:00:00.123`, by a clock whose zone is not known.
     pub(super) fn of_haproxy(text: &str) -> Option<Self> {
-        Self::of_words(text, 0)
+        let time = Self::of_words(text, 0)?;
+        Some(Self {
+            has_zone: false,
+            ..time
+        })
     }
 
     /// A date with the name of the month, and a time of day.
@@ -52,17 +58,23 @@ impl Time {
             Some(ahead) => ahead?,
         };
         let (date, time) = time;
-        Self::of_parts(date, time, ahead_s)
+        let time = Self::of_parts(date, time, ahead_s)?;
+        Some(Self {
+            has_zone: zone.is_some(),
+            ..time
+        })
     }
 
     /// Seconds since 1970, or milliseconds.
     pub(super) fn of_epoch(number: f64) -> Option<Self> {
         let seconds = if number > 1e11 { number / 1e3 } else { number };
-        (0.0..1e11).contains(&seconds).then(|| Self {
+        // i64 ends in 2262.
+        (0.0..9.2e9).contains(&seconds).then(|| Self {
             // Microseconds are all that a double of this size has.
             ns: (seconds * 1e6).round() as i64 * 1000,
             ahead_s: 0,
             is_coarse: number.fract() == 0.0 && number < 1e11,
+            has_zone: true,
         })
     }
 
@@ -70,9 +82,11 @@ impl Time {
         let day = days(date)?;
         let (ns, has_fraction) = time_of_day(time)?;
         Some(Self {
-            ns: (day * DAY_S - ahead_s) * S + ns,
+            // i64 ends in 2262.
+            ns: (day * DAY_S - ahead_s).checked_mul(S)?.checked_add(ns)?,
             ahead_s,
             is_coarse: !has_fraction,
+            has_zone: true,
         })
     }
 }
@@ -178,10 +192,14 @@ impl Moment {
         let ahead = first.ahead_s * S;
         match self {
             Self::At(ns) => ns,
-            Self::Local(ns) => ns - ahead,
-            Self::OfDay(ns) => (first.ns + ahead).div_euclid(DAY_S * S) * DAY_S * S - ahead + ns,
+            Self::Local(ns) => ns.saturating_sub(ahead),
+            Self::OfDay(ns) => {
+                let day = first.ns.saturating_add(ahead).div_euclid(DAY_S * S);
+                (day * DAY_S * S).saturating_sub(ahead).saturating_add(ns)
+            }
             Self::After(after) => {
-                first.ns + i64::try_from(after.as_nanos()).unwrap_or(i64::MAX / 2)
+                let after = i64::try_from(after.as_nanos()).unwrap_or(i64::MAX);
+                first.ns.saturating_add(after)
             }
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod segments;
 mod slice_times;
 mod traffic;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +65,15 @@ pub(crate) struct Learned {
     pub(crate) without_copies: BTreeSet<Condition>,
     /// Servers that do not start, which was reported.
     pub(crate) not_started: BTreeSet<String>,
+    /// Loads so far.
+    loads: Cell<u64>,
 }
+
+/// Between the first numbers of two loads: none has so many requests, and no feed so many rows that
+/// loads would begin with the same ones.
+const NUMBERS_APART: u64 = 1_618_033_989;
+/// A trial has fewer loads than this.
+const LOADS_OF_A_TRIAL: u64 = 1_000;
 
 impl Learned {
     /// What an earlier part of the run has shown.
@@ -77,10 +86,20 @@ impl Learned {
             let checked = subjects.clone();
             (choice.condition.clone(), WarmUp { length, checked })
         });
+        let trials = journal.map_or(0, |journal| journal.trials().count() as u64);
         Self {
             warm_ups: known.collect(),
+            loads: Cell::new(trials * LOADS_OF_A_TRIAL),
             ..Self::default()
         }
+    }
+
+    /// The number of the next load's first request. Each load sends others than those before it, and
+    /// the same to all of its subjects.
+    pub(crate) fn next_numbers(&self) -> u64 {
+        let loads = self.loads.get();
+        self.loads.set(loads + 1);
+        loads.wrapping_mul(NUMBERS_APART)
     }
 }
 
@@ -148,5 +167,23 @@ impl Context<'_> {
             Ok((host.clone(), address))
         };
         hosts.map(resolve).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_have_numbers_of_their_own() {
+        let learned = Learned::default();
+        let firsts: Vec<u64> = (0..50).map(|_| learned.next_numbers()).collect();
+        for rows in [1_000, 1_000_000] {
+            let mut places: Vec<u64> = firsts.iter().map(|first| first % rows).collect();
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len(), firsts.len(), "of {rows} rows");
+        }
+        assert!(firsts.windows(2).all(|two| two[1] - two[0] > 1_000_000_000));
     }
 }

@@ -42,6 +42,7 @@ impl Context<'_> {
                 false => Wait::Sleep,
             },
             seed: self.seed,
+            first_number: self.learned.next_numbers(),
             ..Job::to_all(targets)
         };
         LoadOrder {

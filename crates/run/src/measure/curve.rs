@@ -155,18 +155,20 @@ pub(crate) fn choose_curve(
     closed: &[(String, LoadReading)],
 ) -> Option<CurveChoice> {
     let spec = resolved.load.curve.as_ref()?;
+    let due_requests = rate::due_requests(resolved);
     let mut capacities: BTreeMap<String, f64> = BTreeMap::new();
     for (planned, (subject, load)) in group.trials.iter().zip(closed) {
         let is_copy = planned.subject == *subject && planned.baseline_copy;
         if !is_copy || !capacities.contains_key(subject) {
-            capacities.insert(subject.clone(), load.requests_per_s());
+            let per_s = load.requests_per_s() / due_requests;
+            capacities.insert(subject.clone(), per_s);
         }
     }
     capacities.retain(|_, per_s| per_s.is_finite() && *per_s > 0.0);
     let slowest = capacities.values().copied().reduce(f64::min)?;
     let fastest = capacities.values().copied().reduce(f64::max)?;
     let client = closed.iter().map(|(_, load)| rate::client_rate(load));
-    let client = CLIENT_RESERVE * client.fold(f64::INFINITY, f64::min);
+    let client = CLIENT_RESERVE * client.fold(f64::INFINITY, f64::min) / due_requests;
     let rates_per_s = match &spec.rates_per_s {
         Some(given) => given.clone(),
         None => chosen(slowest, fastest, client),

@@ -1,5 +1,6 @@
 //! The common rate of the open loops, from the throughput of the closed loops.
 
+use readings::requests::RequestSet;
 use readings::{LoadReading, RateChoice};
 
 use super::{Findings, GroupSetup};
@@ -31,12 +32,13 @@ pub(crate) fn choose_rate_of(
     }
     let slowest = closed
         .iter()
-        .map(LoadReading::requests_per_s)
+        .map(|load| load.requests_per_s() / due_requests(resolved))
         .fold(f64::INFINITY, f64::min);
     if !slowest.is_finite() || slowest <= 0.0 {
         return None;
     }
     let client = closed.iter().map(client_rate).fold(f64::INFINITY, f64::min);
+    let client = client / due_requests(resolved);
     let rate_per_s = common_rate(slowest, client);
     found.rate = Some(RateChoice {
         condition: group.condition.clone(),
@@ -44,6 +46,17 @@ pub(crate) fn choose_rate_of(
         slowest_per_s: Some(slowest),
     });
     Some(rate_per_s)
+}
+
+/// Requests of what is due at a time in an open loop: one, or all steps of the user who arrives.
+pub(super) fn due_requests(resolved: &ResolvedCondition) -> f64 {
+    let set = resolved.load.requests.as_ref().map(|file| &*file.set);
+    steps(set)
+}
+
+fn steps(set: Option<&RequestSet>) -> f64 {
+    let users = set.filter(|set| set.users.is_some());
+    users.map_or(1.0, |set| set.requests.len().max(1) as f64)
 }
 
 /// Share of a busy load thread's closed-loop rate that an open loop may ask for: paced requests
@@ -78,7 +91,34 @@ pub(super) fn round_down(rate: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use readings::requests::{AnswerSpec, RequestSpec, Template, Users};
+
     use super::*;
+
+    #[test]
+    fn a_user_who_arrives_makes_all_steps() {
+        let request = RequestSpec {
+            name: String::new(),
+            method: "GET".to_owned(),
+            path: Template::fixed("/"),
+            fields: Vec::new(),
+            body: None,
+            weight: 1,
+            expect: AnswerSpec::default(),
+            pause: std::time::Duration::ZERO,
+            captures: Vec::new(),
+            is_once: false,
+        };
+        let mut set = RequestSet {
+            requests: vec![request; 4],
+            ..RequestSet::default()
+        };
+        assert_eq!((steps(None), steps(Some(&set))), (1.0, 1.0));
+        set.users = Some(Users {
+            keeps_cookies: false,
+        });
+        assert_eq!(steps(Some(&set)), 4.0);
+    }
 
     #[test]
     fn the_common_rate_is_below_half_and_round() {

@@ -212,10 +212,19 @@ fn usable(value: Vec<u8>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Numbers count by their value: `1` is `1.0`.
+/// Numbers count by their value: `1` is `1.0`. Whole numbers are compared exactly.
 fn is_same(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Number(a), Value::Number(b)) => {
+            a == b || (a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64()
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let is_in = |(name, a): (&String, &Value)| b.get(name).is_some_and(|b| is_same(a, b));
+            a.len() == b.len() && a.iter().all(is_in)
+        }
         _ => found == wanted,
     }
 }
@@ -312,6 +321,21 @@ mod tests {
         let (said, why) = looked(&field, &[("y", "z")], b"").unwrap_err();
         assert_eq!(said, "a value for `id` in the header field `x-id`");
         assert_eq!(why, "a head without that field");
+    }
+
+    #[test]
+    fn numbers_are_the_same_by_their_value() {
+        let of = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        for (a, b, expected) in [
+            ("1", "1.0", true),
+            ("9007199254740993", "9007199254740992", false),
+            ("[1, {\"a\": 2}]", "[1.0, {\"a\": 2.0}]", true),
+            ("[1, 2]", "[1]", false),
+            ("{\"a\": 1}", "{\"b\": 1}", false),
+            ("{\"a\": 1, \"b\": 2}", "{\"b\": 2, \"a\": 1}", true),
+        ] {
+            assert_eq!(is_same(&of(a), &of(b)), expected, "{a} {b}");
+        }
     }
 
     #[test]

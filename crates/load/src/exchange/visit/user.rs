@@ -12,6 +12,8 @@ pub(crate) struct User {
     pub(crate) rounds_before: u64,
     /// When its round was due, ns of the worker's clock.
     pub(crate) due: u64,
+    /// Whether that lies in a measured window.
+    pub(crate) is_counted: bool,
     /// The step under way, or the one that comes next; `None` if that begins a round.
     pub(crate) step: Option<usize>,
     /// When its next request is due, or that of the user who comes next; `None` during a request, and

@@ -8,6 +8,7 @@ use net::Io;
 use crate::exchange::visit::cookies::add_field;
 use crate::exchange::{Kind, User};
 use crate::job::Job;
+use crate::job::share::Numbers;
 use crate::job::traffic::Users;
 use crate::ns;
 use crate::pacing::Pacer;
@@ -36,6 +37,12 @@ impl Pauses {
         self.0.peek().map_or(u64::MAX, |Reverse((until, _))| *until)
     }
 
+    /// Keeps those of these places.
+    fn retain(&mut self, mut is_kept: impl FnMut(usize) -> bool) {
+        self.0
+            .retain(|Reverse((_, place))| is_kept(*place as usize));
+    }
+
     fn pop_due(&mut self, now: u64) -> Option<usize> {
         if self.next_ns() > now {
             return None;
@@ -47,20 +54,20 @@ impl Pauses {
 /// The sessions with one target, of one thread.
 #[derive(Debug)]
 pub(in crate::worker) struct Sessions {
-    /// The numbers of the next user and of the next round: those of several threads interleave.
-    user: u64,
-    round: u64,
-    step: u64,
+    numbers: Numbers,
+    /// Users and rounds so far.
+    users: u64,
+    rounds: u64,
     /// The paths of the requests, where cookies are kept.
     paths: Vec<Filler>,
     cookies: Vec<u8>,
+    /// When the last segment ended, ns, and whether its users go on in the next one.
+    left: Option<(u64, bool)>,
 }
 
 impl Sessions {
     pub(in crate::worker) fn new(job: &Job, number: usize, thread: usize) -> Self {
         let target = &job.targets[number];
-        // A thread without connections has no users.
-        let (first, step) = job.turns(number, thread).unwrap_or((0, 1));
         let keeps_cookies = target.traffic.users().is_some_and(|one| one.keeps_cookies);
         let templates = (0..target.requests.len()).filter(|_| keeps_cookies);
         let path = |request| match target.template(request) {
@@ -69,24 +76,40 @@ impl Sessions {
             None => Filler::default(),
         };
         Self {
-            user: first,
-            round: first,
-            step,
+            numbers: job.numbers(number, thread),
+            users: 0,
+            rounds: 0,
             paths: templates.map(path).collect(),
             cookies: Vec::new(),
+            left: None,
         }
     }
 
     pub(in crate::worker) fn next_user(&mut self) -> u64 {
-        let next = self.user;
-        self.user += self.step;
-        next
+        self.users += 1;
+        self.numbers.at(self.users - 1)
     }
 
     fn next_round(&mut self) -> u64 {
-        let next = self.round;
-        self.round += self.step;
-        next
+        self.rounds += 1;
+        self.numbers.at(self.rounds - 1)
+    }
+}
+
+/// Leaves the path of a request's target, which may be in absolute form (RFC 9112, 3.2.2).
+fn keep_path(target: &mut Vec<u8>) {
+    if let Some(end) = target.iter().position(|byte| *byte == b'?') {
+        target.truncate(end);
+    }
+    if !target.starts_with(b"/")
+        && let Some(at) = memchr::memmem::find(target, b"://")
+    {
+        let host = at + b"://".len();
+        let path = memchr::memchr(b'/', &target[host..]);
+        target.drain(..path.map_or(target.len(), |path| host + path));
+        if target.is_empty() {
+            target.push(b'/');
+        }
     }
 }
 
@@ -116,9 +139,7 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
         };
         user.path.clear();
         numbered.append(path, of, captured, &mut user.path);
-        if let Some(end) = user.path.iter().position(|byte| *byte == b'?') {
-            user.path.truncate(end);
-        }
+        keep_path(&mut user.path);
         sessions.cookies.clear();
         let (is_secure, now) = (target.tls.is_some(), self.clock.now_ns());
         user.cookies
@@ -149,6 +170,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             Some(step) => step,
             None => {
                 (user.round, user.due) = (sessions.next_round(), intended);
+                user.is_counted = self.window.contains(intended);
                 // `Job::validate` has seen that each round has steps.
                 users.next(None, user.rounds_before == 0).unwrap_or(0)
             }
@@ -202,8 +224,13 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             user.next = Some(now + ns(users.steps[next].pause));
             return;
         }
+        let is_counted = match P::OPEN {
+            // It may have arrived in an earlier segment.
+            true => user.is_counted,
+            false => self.window.contains(Self::counted_at(user.due, now)),
+        };
         if let Some(reading) = &mut worker.recorders[self.recorder].users
-            && self.window.contains(Self::counted_at(user.due, now))
+            && is_counted
         {
             match is_good {
                 true => {
@@ -229,11 +256,15 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
 
     /// A place is free, unless its user goes on, at once or after a pause: then true.
     pub(in crate::worker) fn goes_on(&mut self, number: usize, now: u64) -> bool {
+        let carries_on = self.carries_on();
+        let has_rows = self.worker.pickers[self.target].has_rows();
         let Some(user) = self.worker.user(number) else {
             return false;
         };
         match user.next {
-            Some(next) if next > now => {
+            // Nobody comes.
+            Some(_) if !P::OPEN && user.number.is_none() && !has_rows => false,
+            Some(next) if next > now || P::OPEN && next >= self.window.end && carries_on => {
                 user.is_paused = true;
                 self.pauses.push(next, number);
                 true
@@ -246,11 +277,23 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
     }
 
+    /// Whether requests of users are left to send.
+    fn may_send(&self) -> bool {
+        self.rule.is_open() || self.is_used_up && self.rule.is_left()
+    }
+
+    /// Whether users go on in the target's next segment.
+    fn carries_on(&self) -> bool {
+        self.has_next && !S::COUNTS && self.rule.is_open()
+    }
+
     /// The users whose pause is over go on. At the end of the load all are over, and their places are
-    /// free for users who wait.
+    /// free for users who wait; at that of a segment with another one after it they go on in that.
     pub(in crate::worker) fn end_pauses(&mut self) {
-        let is_stopped = !self.rule.is_open() && !self.is_used_up;
-        let is_over = self.now >= self.window.end || is_stopped;
+        let is_over = self.now >= self.window.end || !self.may_send();
+        if is_over && self.carries_on() {
+            return;
+        }
         let until = if is_over { u64::MAX } else { self.now };
         while let Some(number) = self.pauses.pop_due(until) {
             let Some(user) = self.worker.user(number) else {
@@ -272,15 +315,12 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     /// In an open loop: sends the request of a user who has a place, due at this time. What is due
     /// after the window, or after the last request, is not sent: the user leaves.
     fn issue_step(&mut self, number: usize, due: u64) {
-        let is_open = self.rule.is_open();
-        if due >= self.window.end || !(is_open || self.is_used_up) {
+        if due >= self.window.end || !self.may_send() {
             self.leave_under_way(number);
             return self.serve(number);
         }
         if due >= self.window.from {
-            if is_open {
-                self.rule.count(0);
-            }
+            self.rule.count(0);
             self.count_offered(due);
         }
         let now = self.worker.clock.now_ns();
@@ -311,35 +351,65 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         Some(first)
     }
 
-    /// At the start of a segment: in a closed loop users go on from where they were in the one before,
-    /// in an open loop those who come now are others.
+    /// Pauses of places without a user are over: the rows for users are used up.
+    pub(in crate::worker) fn end_pauses_of_nobody(&mut self) {
+        let mut pauses = std::mem::take(&mut self.pauses);
+        pauses.retain(|number| self.has_user(number));
+        self.pauses = pauses;
+    }
+
+    /// Whether the user on a place pauses, or the place waits for the next one.
+    pub(in crate::worker) fn is_paused(&mut self, number: usize) -> bool {
+        let user = self.worker.user(number);
+        user.is_some_and(|user| user.is_paused)
+    }
+
+    /// At the start of a segment: users go on from where they were in the one before, if that was like
+    /// this one; in another open loop those who come now are others. The time between the two belongs
+    /// neither to their pauses nor to their rounds.
     pub(in crate::worker) fn begin_users(&mut self) {
         if self.users().is_none() {
             return;
         }
+        let left = self.worker.sessions[self.target].left.take();
+        let (end, go_on) = left.unwrap_or((self.start, false));
+        let between = self.start.saturating_sub(end);
         for number in self.worker.conns_of[self.target].clone() {
             let is_busy = self.worker.conns[number].is_busy();
-            if let Some(user) = self.worker.user(number) {
-                if P::OPEN && is_busy {
-                    user.leaves = true;
-                } else if P::OPEN || user.is_paused {
-                    user.leave();
+            let Some(user) = self.worker.user(number) else {
+                continue;
+            };
+            if P::OPEN && is_busy {
+                user.leaves = true;
+            } else if (P::OPEN || user.is_paused) && !go_on {
+                user.leave();
+            } else {
+                user.due += between;
+                user.next = user.next.map(|next| next + between);
+                if let Some(next) = user.next.filter(|_| user.is_paused) {
+                    self.pauses.push(next, number);
                 }
             }
         }
     }
 
-    /// At the end of a segment: users who pause are over, as are all of an open loop.
+    /// At the end of a segment: users who pause are over, as are all of an open loop, unless they go on
+    /// in the next one.
     pub(in crate::worker) fn end_users(&mut self) {
         if self.users().is_none() {
             return;
         }
+        let carries_on = self.carries_on();
+        self.worker.sessions[self.target].left = Some((self.window.end.min(self.now), carries_on));
         for number in self.worker.conns_of[self.target].clone() {
             let is_busy = self.worker.conns[number].is_busy();
             let Some(user) = self.worker.user(number) else {
                 continue;
             };
             let (is_under_way, is_over) = (user.is_under_way(), P::OPEN || user.is_paused);
+            if carries_on && !(P::OPEN && is_busy) {
+                continue;
+            }
             if is_over && !is_busy {
                 user.leave();
             }

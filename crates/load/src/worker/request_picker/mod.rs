@@ -28,7 +28,6 @@ pub(super) struct RequestPicker {
     /// Cumulative weights; empty for one request, or for requests in order.
     sums: Vec<u64>,
     next: usize,
-    step: usize,
     random: fastrand::Rng,
 }
 
@@ -40,10 +39,9 @@ impl RequestPicker {
             .iter()
             .map(|request| io.add_payload(Arc::from(request.bytes.as_slice())))
             .collect();
-        let (sums, step) = match target.choice {
-            Choice::InOrder => (Vec::new(), job.all_threads()),
-            Choice::Weighted if target.requests.len() == 1 => (Vec::new(), 0),
-            Choice::Weighted => (cumulative_weights(target), 0),
+        let sums = match target.choice {
+            Choice::Weighted if target.requests.len() > 1 => cumulative_weights(target),
+            Choice::InOrder | Choice::Weighted => Vec::new(),
         };
         let id = io.add_tls_target(
             &target.address,
@@ -71,12 +69,8 @@ impl RequestPicker {
                 .requests_per_connection
                 .or(job.requests_per_connection),
             sums,
-            // Of N threads each takes every Nth request, starting at its own number.
-            next: match step {
-                0 => 0,
-                _ => job.number_of(thread) % target.requests.len(),
-            },
-            step,
+            // Each thread goes through all requests in order, from its own number on.
+            next: job.number_of(thread) % target.requests.len(),
             random: fastrand::Rng::with_seed(
                 job.seed ^ ((job.number_of(thread) as u64) << 40) ^ 0x5eed,
             ),
@@ -100,6 +94,11 @@ impl RequestPicker {
         }
     }
 
+    /// Whether [`Self::claim`] would succeed.
+    pub(super) fn has_rows(&self) -> bool {
+        self.numbered.as_ref().is_none_or(|one| one.has_rows())
+    }
+
     /// The number of the next request, which is not sent.
     pub(super) fn skip(&mut self) -> usize {
         match &mut self.numbered {
@@ -116,9 +115,7 @@ impl RequestPicker {
             return self.sums.partition_point(|&sum| sum <= at);
         }
         let next = self.next;
-        if self.step > 0 {
-            self.next = (next + self.step) % self.payloads.len();
-        }
+        self.next = (next + 1) % self.payloads.len();
         next
     }
 }

@@ -8,6 +8,7 @@ use readings::requests::FeedOrder;
 use crate::job::Job;
 use crate::job::filling::Filling;
 use crate::job::log::{Cursor, Log};
+use crate::job::share::Numbers;
 use crate::job::target::{Choice, Target};
 use crate::template::draw::Draws;
 use crate::template::request::{Rendered, RequestFiller, Scratch};
@@ -22,6 +23,8 @@ const LONG: usize = 64 * 1024;
 #[derive(Debug, Default)]
 struct Drawn {
     number: u64,
+    /// How many the thread has drawn before it.
+    before: u64,
     request: usize,
     /// Where the log was before it.
     log_at: Cursor,
@@ -33,11 +36,13 @@ struct Drawn {
 /// The requests of one thread, in order.
 pub(in crate::worker) struct Numbered {
     seed: u64,
-    /// Of the next one that is drawn.
-    number: u64,
-    /// Of the next one that may be sent.
+    first_number: u64,
+    numbers: Numbers,
+    /// This thread among those with connections, and how many these are.
+    turn: (u64, u64),
+    /// How many are drawn, and how many may be sent.
+    count: u64,
     claimed: u64,
-    step: u64,
     /// The first number that has no row, and the feed that ends there.
     end: (u64, Option<usize>),
     fillers: Vec<Option<RequestFiller>>,
@@ -62,12 +67,14 @@ impl Numbered {
         let target = &job.targets[number];
         let filling = target.filling.as_deref()?;
         // A thread without connections sends nothing.
-        let (turn, step) = job.turns(number, thread).unwrap_or((0, 1));
+        let turn = job.turns(number, thread).unwrap_or((0, 1));
         Some(Box::new(Self {
             seed: job.seed,
-            number: turn,
-            claimed: turn,
-            step,
+            first_number: job.first_number,
+            numbers: job.numbers(number, thread),
+            turn,
+            count: 0,
+            claimed: 0,
             end: end(filling),
             fillers: fillers(target, filling),
             filling: filling.clone(),
@@ -87,14 +94,25 @@ impl Numbered {
     /// are used up.
     #[inline]
     pub(in crate::worker) fn claim(&mut self) -> bool {
-        let is_left = self.claimed < self.end.0;
-        self.claimed += u64::from(is_left) * self.step;
+        let is_left = self.is_left(self.claimed);
+        self.claimed += u64::from(is_left);
         is_left
+    }
+
+    /// Whether [`Self::claim`] would succeed.
+    pub(super) fn has_rows(&self) -> bool {
+        self.is_left(self.claimed)
+    }
+
+    /// Whether the thread's so-many-th request has its row.
+    #[inline]
+    fn is_left(&self, count: u64) -> bool {
+        self.end.1.is_none() || self.numbers.at(count) < self.end.0
     }
 
     /// The name of the feed that is used up, once it is.
     pub(in crate::worker) fn used_up(&self) -> Option<&str> {
-        let feed = self.end.1.filter(|_| self.claimed >= self.end.0)?;
+        let feed = self.end.1.filter(|_| !self.is_left(self.claimed))?;
         Some(&self.filling.feeds[feed].name)
     }
 
@@ -104,11 +122,11 @@ impl Numbered {
         // What was drawn for the segment before, and not sent.
         if self.drawn > 0 {
             let first = &self.ahead[self.first];
-            (self.number, self.log_at) = (first.number, first.log_at);
+            (self.count, self.log_at) = (first.before, first.log_at);
             self.drawn = 0;
         }
         self.is_replaying = false;
-        let (offset_ns, turn) = (offset_ns?, self.turn());
+        let (offset_ns, turn) = (offset_ns?, self.turn);
         let log = self.filling.log.as_ref()?;
         log.skip(&mut self.log_at, turn, offset_ns);
         self.is_replaying = true;
@@ -117,12 +135,12 @@ impl Numbered {
 
     /// The number of this thread, and that of all threads.
     pub(in crate::worker) fn turn(&self) -> (u64, u64) {
-        (self.number % self.step, self.step)
+        self.turn
     }
 
     /// Fills in the next request that is due later. Returns whether there may be more to fill in.
     pub(in crate::worker) fn render_ahead(&mut self) -> bool {
-        if self.has_users || self.drawn == AHEAD || self.number >= self.end.0 {
+        if self.has_users || self.drawn == AHEAD || !self.is_left(self.count) {
             return false;
         }
         let at = (self.first + self.drawn) % AHEAD;
@@ -181,15 +199,15 @@ impl Numbered {
     }
 
     fn draw(&mut self, drawn: &mut Drawn) {
-        drawn.number = self.number;
+        (drawn.number, drawn.before) = (self.numbers.at(self.count), self.count);
         drawn.log_at = self.log_at;
-        drawn.request = self.choose();
-        self.number += self.step;
+        drawn.request = self.choose(drawn.number);
+        self.count += 1;
     }
 
     /// Which of the target's requests is the next.
-    fn choose(&mut self) -> usize {
-        let turn = self.turn();
+    fn choose(&mut self, number: u64) -> usize {
+        let turn = self.turn;
         if self.is_replaying
             && let Some(log) = &self.filling.log
             && let Some(entry) = log.next(&mut self.log_at, turn)
@@ -198,12 +216,13 @@ impl Numbered {
         }
         let requests = self.fillers.len();
         if self.is_in_order {
-            return (self.number % requests as u64) as usize;
+            // Each thread goes through all of them: of every so many-th it would send only some.
+            return (self.turn.0.wrapping_add(self.count) % requests as u64) as usize;
         }
         match self.sums.last() {
             None => 0,
             Some(&total) => {
-                let at = Draws::of(self.seed, self.number).choice().below(total);
+                let at = Draws::of(self.seed, number).choice().below(total);
                 self.sums.partition_point(|&sum| sum <= at)
             }
         }
@@ -229,6 +248,7 @@ impl Numbered {
             number,
             row,
             seed: self.seed,
+            first: self.first_number,
             feeds: &self.filling.feeds,
             captured,
             now_ms: if filler.uses_now() { now_ms() } else { 0 },
@@ -248,6 +268,7 @@ impl Numbered {
             number,
             row,
             seed: self.seed,
+            first: self.first_number,
             feeds: &self.filling.feeds,
             captured,
             now_ms: if text.uses_now() { now_ms() } else { 0 },

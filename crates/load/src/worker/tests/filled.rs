@@ -157,6 +157,79 @@ fn requests_in_order_go_round() {
 }
 
 #[test]
+fn requests_in_order_are_all_sent_by_each_thread() {
+    let both = [
+        vec![
+            get("a", &["/a/", "{seq}"], 1),
+            get("b", &["/b/", "{seq}"], 1),
+        ],
+        vec![get("a", &["/a"], 1), get("b", &["/b"], 1)],
+    ];
+    for requests in both {
+        let set = RequestSet {
+            in_order: true,
+            ..set(requests)
+        };
+        for (connections, threads) in [(2, 2), (4, 2), (4, 4)] {
+            let mut job = filled(&set, connections, Segment::closed(Stop::Requests(40)));
+            job.threads = threads;
+            for thread in 0..threads {
+                let done = run_thread(&job, thread, |_| {});
+                let of = done.reading.per_request.iter().map(|one| one.requests);
+                let own = done.reading.requests / 2;
+                assert_eq!(of.collect::<Vec<_>>(), [own, own], "thread {thread}");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_use_up_a_feed_at_the_same_time() {
+    // Thread 0 has two of three connections, and so two thirds of the due requests.
+    let set = RequestSet {
+        feeds: vec![feed(FeedOrder::Once, 300)],
+        ..set(vec![get("a", &["/", "{id}"], 1)])
+    };
+    let mut job = filled(&set, 3, Segment::open(1_000.0, Stop::After(ms(1_000))));
+    job.threads = 2;
+    for (thread, expected) in [(0, 200), (1, 100)] {
+        let done = run_thread(&job, thread, |_| {});
+        assert_eq!(done.reading.requests, expected);
+        let last = done.sent.last().unwrap();
+        assert!((295 * MS..300 * MS).contains(last), "{last}");
+    }
+}
+
+#[test]
+fn another_first_number_fills_in_something_else() {
+    let of = |order, first_number| {
+        let set = RequestSet {
+            feeds: vec![feed(order, 10)],
+            ..set(vec![get(
+                "a",
+                &["/", "{seq}", "/", "{id}", "/", "{uuid}"],
+                1,
+            )])
+        };
+        let mut job = filled(&set, 1, Segment::closed(Stop::Requests(3)));
+        job.first_number = first_number;
+        paths(&run(&job))
+    };
+    let part = |paths: &[String], at: usize| -> Vec<String> {
+        let part = |path: &String| path.split('/').nth(at).unwrap().to_owned();
+        paths.iter().map(part).collect()
+    };
+    let (zero, four) = (of(FeedOrder::InTurn, 0), of(FeedOrder::InTurn, 4));
+    assert_eq!(part(&zero, 1), ["1", "2", "3"]);
+    assert_eq!(part(&four, 1), ["5", "6", "7"]);
+    assert_eq!(part(&four, 2), ["row4", "row5", "row6"]);
+    let (before, after) = (part(&zero, 3), part(&four, 3));
+    assert!(before.iter().all(|uuid| !after.contains(uuid)));
+    // Rows that are used once begin with the first.
+    assert_eq!(part(&of(FeedOrder::Once, 4), 2), ["row0", "row1", "row2"]);
+}
+
+#[test]
 fn a_feed_that_is_used_up_ends_the_load() {
     for segment in paces(1_000) {
         let set = RequestSet {
@@ -391,6 +464,18 @@ fn what_cannot_be_sent_is_refused_by_name() {
     };
     assert!(refused(&empty).contains("`users` has no rows"));
     assert!(refused(&set(vec![get("a", &["/a b", "{seq}"], 1)])).contains("space"));
+    // Each connection has its own.
+    let mut long = get("a", &["/", "{seq}"], 1);
+    long.body = Some(Template(vec![Piece::Text(vec![b'a'; 5 << 20])]));
+    let mut job = super::job(1_000, Segment::closed(Stop::After(ms(1))));
+    job.targets[0] = job.targets[0]
+        .clone()
+        .with_requests(&set(vec![long]), "x", &[]);
+    let text = job.validate().unwrap_err().to_string();
+    assert!(
+        text.contains("5 GiB") && text.contains("fewer connections"),
+        "{text}"
+    );
     let mut log = of_log(replay(3, |_| 1));
     log.requests.truncate(2);
     assert!(refused(&log).starts_with("the log"));

@@ -265,8 +265,8 @@ fn what_is_done_once_is_done_by_a_user_who_stays() {
     let again = sessions(2, steps.clone(), segment.clone()).segment(segment.clone());
     let (done, asked) = visited(again, good);
     let logins = asked.iter().filter(|one| one.path() == "/0").count();
-    // Who pauses at the end of the first segment is over, and another logs in.
-    assert!((2..=4).contains(&logins), "{logins}");
+    // Who pauses at the end of the first segment goes on in the second.
+    assert_eq!(logins, 2);
     assert_eq!(users(&done).arrived as usize, logins);
     let rounds = users(&done).rounds;
     assert!(rounds >= 2 * 2 * 11, "{rounds}");
@@ -357,6 +357,32 @@ fn without_rounds_answers_are_only_looked_into() {
     assert_eq!(done.per_request[0].errors, done.errors.verify);
     assert_eq!(done.wrong[0].found, "`x-cache: MISS`");
     assert!(done.users.is_none());
+}
+
+#[test]
+fn pauses_and_rounds_go_on_over_slices() {
+    // Slices of 50 ms of two targets in turn; each user pauses 120 ms before its second step.
+    for pacing in [Pacing::Closed, Pacing::Open { rate_per_s: 100.0 }] {
+        let slice = |target| Segment {
+            pacing,
+            ..Segment::closed(Stop::After(ms(50))).on(target, Some(target))
+        };
+        let mut job = sessions(64, vec![pause(0), pause(120)], slice(0));
+        job.targets.push(job.targets[0].clone());
+        job.segments = (0..40).map(|number| slice(number % 2)).collect();
+        job.validate().unwrap();
+        let (done, _) = visited(job, good);
+        let users = users(&done);
+        assert!(users.rounds > 50, "{}", users.rounds);
+        assert_eq!(users.all_given_up(), 0);
+        if pacing != Pacing::Closed {
+            assert_eq!(users.arrived, 100);
+            assert_eq!(users.rounds + users.under_way, users.arrived);
+        }
+        // The slices of the other target are no part of the rounds.
+        let longest_us = users.round.quantile_us(1.0);
+        assert!((124_000.0..128_000.0).contains(&longest_us), "{longest_us}");
+    }
 }
 
 #[test]
@@ -475,6 +501,26 @@ fn each_user_sends_its_row_and_what_it_was_given() {
 }
 
 #[test]
+fn cookies_are_those_of_the_path_of_an_absolute_target() {
+    let text = |text: &str| Piece::Text(text.into());
+    let login = spec(vec![text("http://shop/in/a?b=/")]);
+    let next = spec(vec![text("http://shop/in/c")]);
+    let other = spec(vec![text("http://shop?q=1")]);
+    let shop = |text: &str| match text.starts_with("GET http://shop/in/a") {
+        true => answer(
+            200,
+            "Set-Cookie: a=1; Path=/in\r\nSet-Cookie: b=2; Path=/\r\n",
+            "ok",
+        ),
+        false => good(text),
+    };
+    let segment = Segment::closed(Stop::Requests(3));
+    let (_, asked) = visited(of_set(1, &set(vec![login, next, other]), segment), shop);
+    let cookies: Vec<_> = asked.iter().map(|one| field(one, "Cookie")).collect();
+    assert_eq!(cookies, [None, Some("a=1; b=2"), Some("b=2")]);
+}
+
+#[test]
 fn users_whose_rows_are_used_up_make_their_rounds() {
     let text = |text: &str| Piece::Text(text.into());
     let first = spec(vec![text("/"), filled(Fill::Column { feed: 0, column: 0 })]);
@@ -501,4 +547,42 @@ fn users_whose_rows_are_used_up_make_their_rounds() {
         );
         assert_eq!(done.used_up.as_deref(), Some("user"));
     }
+}
+
+/// Sessions of two steps whose users have each their row, of so many.
+fn with_rows(rows: usize, pauses: [u64; 2]) -> RequestSet {
+    let text = |text: &str| Piece::Text(text.into());
+    let mut first = spec(vec![text("/"), filled(Fill::Column { feed: 0, column: 0 })]);
+    let mut second = spec(vec![text("/second")]);
+    (first.pause, second.pause) = (ms(pauses[0]), ms(pauses[1]));
+    let mut set = set(vec![first, second]);
+    set.feeds = vec![Feed {
+        name: "user".to_owned(),
+        columns: vec!["id".to_owned()],
+        rows: (0..rows).map(|row| vec![row.to_string()]).collect(),
+        order: FeedOrder::Once,
+    }];
+    set
+}
+
+#[test]
+fn the_count_holds_after_the_rows_are_used_up() {
+    // Five users have ten requests; seven are asked for.
+    let segment = Segment::open(1_000.0, Stop::Requests(7));
+    let (done, asked) = visited(of_set(5, &with_rows(5, [0, 30]), segment), good);
+    assert_eq!((asked.len(), done.requests), (7, 7));
+    let users = users(&done);
+    assert_eq!((users.arrived, users.rounds, users.under_way), (5, 2, 3));
+}
+
+#[test]
+fn nobody_waits_for_users_who_have_no_row() {
+    // An hour between two rounds, and no third user.
+    let segment = Segment::closed(Stop::After(ms(3_600_000 * 3)));
+    let (done, asked) = visited(of_set(2, &with_rows(2, [3_600_000, 0]), segment), good);
+    assert_eq!(asked.len(), 4);
+    assert_eq!(done.used_up.as_deref(), Some("user"));
+    assert!(asked.iter().all(|one| one.at < 100 * MS));
+    let length_s = done.slices[0].duration_s;
+    assert!(length_s < 1.0, "{length_s}");
 }

@@ -315,7 +315,7 @@ pub(super) fn write(args: &LoadArgs) -> Result<bool, Failure> {
     };
     let set = recorded(args, har)?;
     let text = requests::file::write(&set).map_err(Failure::words)?;
-    std::fs::write(to, text)
+    write_private(to, &text)
         .map_err(|e| Failure::words(format!("--write-requests {}: {e}", to.display())))?;
     eprintln!(
         "weigh: {} requests are in {1}; `weigh load URL --requests {1}` sends them",
@@ -323,6 +323,16 @@ pub(super) fn write(args: &LoadArgs) -> Result<bool, Failure> {
         to.display()
     );
     Ok(true)
+}
+
+/// Writes a file that only its owner can read: bodies and paths may hold secrets.
+fn write_private(to: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(to)?.write_all(text.as_bytes())
 }
 
 /// The requests of a log.
