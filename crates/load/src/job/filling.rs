@@ -100,7 +100,7 @@ impl Filling {
                     let known = self.feeds.get(feed);
                     let Some(rows) = known.filter(|rows| column < rows.columns.len()) else {
                         return Err(refused(format!(
-                            "there is no column {column} of feed {feed}"
+                            "feed {feed} has no column {column}"
                         )));
                     };
                     if rows.rows() == 0 {
@@ -136,7 +136,7 @@ impl Part {
     fn name(self) -> &'static str {
         match self {
             Part::Path => "path",
-            Part::Field => "head",
+            Part::Field => "header",
             Part::Body => "body",
         }
     }
@@ -208,7 +208,7 @@ impl Target {
         if let Some(highest) = filling.log.as_ref().and_then(Log::highest)
             && highest as usize >= self.requests.len()
         {
-            return Err(JobError::Log("names a request that there is not"));
+            return Err(JobError::Log("refers to an unknown request"));
         }
         filling.validate(&|number| {
             let request = self.requests.get(number);
