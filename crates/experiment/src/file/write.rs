@@ -32,7 +32,14 @@ impl Experiment {
         let subjects = self.subjects.iter().map(|one| {
             let table = subject(one);
             in_tables |= table.len() > 1;
-            (&one.name, if in_tables { table.into() } else { table["url"].clone() })
+            (
+                &one.name,
+                if in_tables {
+                    table.into()
+                } else {
+                    table["url"].clone()
+                },
+            )
         });
         top.put_table("subjects", subjects);
         let factors = self.factors.iter();

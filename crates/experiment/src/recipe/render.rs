@@ -237,7 +237,10 @@ pub(super) fn extra_certificates(
     recipe: &Recipe,
     params: &BTreeMap<String, Value>,
 ) -> Result<usize, RecipeError> {
-    let text = recipe.tls.as_ref().and_then(|tls| tls.certificates.as_ref());
+    let text = recipe
+        .tls
+        .as_ref()
+        .and_then(|tls| tls.certificates.as_ref());
     let (Some(text), Some(_)) = (text, tls(recipe, params)?) else {
         return Ok(0);
     };

@@ -99,9 +99,7 @@ impl Filling {
                 Fill::Column { feed, column } => {
                     let known = self.feeds.get(feed);
                     let Some(rows) = known.filter(|rows| column < rows.columns.len()) else {
-                        return Err(refused(format!(
-                            "feed {feed} has no column {column}"
-                        )));
+                        return Err(refused(format!("feed {feed} has no column {column}")));
                     };
                     if rows.rows() == 0 {
                         return Err(JobError::EmptyFeed(rows.name.clone()));

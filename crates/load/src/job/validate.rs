@@ -18,7 +18,9 @@ pub enum JobError {
     #[error("expected at least one {0}, found 0")]
     Zero(&'static str),
     /// HTTP/2, HTTP/3 or places, with bytes that are not an HTTP request.
-    #[error("HTTP/2, HTTP/3 and placeholders need requests with a method, a path and header fields")]
+    #[error(
+        "HTTP/2, HTTP/3 and placeholders need requests with a method, a path and header fields"
+    )]
     NotHttp,
     /// WebSockets over something else than HTTP/1.1, or with a role that does not exist yet.
     #[error("WebSockets need HTTP/1.1 and GET requests; leave out HTTP/2 and HTTP/3")]
@@ -275,8 +277,40 @@ impl Job {
 mod tests {
     use std::net::SocketAddr;
 
+    use readings::requests::{AnswerSpec, RequestSet, RequestSpec, Template};
+
     use super::*;
     use crate::job::expect::Expect;
+
+    #[test]
+    fn users_need_a_step_for_later_rounds() {
+        let judged = |is_once| {
+            let set = RequestSet {
+                requests: vec![RequestSpec {
+                    name: "login".to_owned(),
+                    method: "GET".to_owned(),
+                    path: Template::fixed("/"),
+                    fields: Vec::new(),
+                    body: None,
+                    weight: 1,
+                    expect: AnswerSpec::default(),
+                    pause: Duration::ZERO,
+                    captures: Vec::new(),
+                    is_once,
+                }],
+                users: Some(readings::requests::Users::default()),
+                in_order: true,
+                ..RequestSet::default()
+            };
+            let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
+            let target = Target::new(address, Vec::new(), Expect::default());
+            let target = target.with_requests(&set, "a", &[]);
+            let segment = Segment::closed(Stop::Requests(1));
+            Job::to(target).segment(segment).validate()
+        };
+        assert_eq!(judged(false), Ok(()));
+        assert_eq!(judged(true), Err(JobError::NoLaterRound));
+    }
 
     #[test]
     fn a_rate_that_no_client_can_offer_is_refused() {

@@ -46,7 +46,10 @@ fn sha256(reader: &mut Reader, section: &Section<'_>) -> Option<String> {
         return Some(text.to_ascii_lowercase());
     }
     let place = section.value_place("sha256");
-    let message = format!("`expect.sha256` is not a SHA-256 checksum: `{}`", shown(&text));
+    let message = format!(
+        "`expect.sha256` is not a SHA-256 checksum: `{}`",
+        shown(&text)
+    );
     let problem = Problem::at(place, message, "expected 64 hexadecimal digits");
     reader.report(problem.help("`sha256sum FILE` prints it"));
     None

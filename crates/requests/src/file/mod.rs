@@ -250,7 +250,7 @@ fn feed(reader: &mut Reader, section: &Section<'_>, entry: &Entry, folder: &Path
             table.only(reader, &["file", "order"]);
             let word = table.word(reader, "order", &FEED_ORDERS);
             let order = word.and_then(|word| feed_order(&word));
-            let file = table.required_text(reader, "file", "\"users.csv\"")?;
+            let file = table.required_text(reader, "file", "\"account.csv\"")?;
             (file, order.unwrap_or_default())
         }
         _ => {

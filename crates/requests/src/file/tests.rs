@@ -213,7 +213,7 @@ fn mistakes_show_their_lines() {
         (
             &users("capture = { a = { json = \"a\" } }"),
             4,
-            "no JSON pointer",
+            "not a JSON pointer",
         ),
         (
             &users("capture = { a = { between = [\"\", \"b\"] } }"),

@@ -51,7 +51,7 @@ fn feed(text: &str) -> Result<FeedFile, String> {
             path: text.into(),
         }),
         None => Err(format!(
-            "the name of `{text}` cannot stand in a placeholder; give one, such as user={text}"
+            "the name of `{text}` cannot stand in a placeholder; give one, such as account={text}"
         )),
     }
 }

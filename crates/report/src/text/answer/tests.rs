@@ -169,9 +169,7 @@ fn growths_of_several_metrics_are_a_table_and_of_one_sentences() {
     );
     assert!(lines[1].trim_start().starts_with("start "), "{text}");
     assert!(
-        lines[2]
-            .trim_start()
-            .starts_with("caddy    superlinear"),
+        lines[2].trim_start().starts_with("caddy    superlinear"),
         "{text}"
     );
     assert!(
