@@ -78,6 +78,9 @@ pub struct Feed {
     pub order: FeedOrder,
 }
 
+/// The most hexadecimal digits of a [`Fill::Hex`].
+pub const DIGITS_MAX: u32 = 65_536;
+
 /// Which row of a feed a request has. In a session it is the user's: all of its requests have the
 /// same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,7 +194,8 @@ impl RequestSet {
 }
 
 /// Users, each of whom holds a connection and makes the requests in order. A user of an open loop
-/// arrives, makes one round, and leaves; one of a closed loop makes round after round.
+/// arrives, makes one round, and leaves. In a closed loop a new user starts each round; if a step
+/// is only in the first round, the same user repeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Users {
     /// Whether users keep cookies.

@@ -21,7 +21,7 @@ pub enum RequestsError {
         why: std::io::Error,
     },
     /// A file that is too large to be kept in memory.
-    #[error("{} has more than {most} bytes, the most for a file of this kind", path.display())]
+    #[error("{} is larger than {} MiB, the limit for this kind of file", path.display(), most >> 20)]
     TooLarge { path: PathBuf, most: u64 },
     /// A file that is not UTF-8.
     #[error(

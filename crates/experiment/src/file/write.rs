@@ -28,8 +28,21 @@ impl Experiment {
         top.put_table("hosts", hosts.map(|one| (one.declared_name(), host(one))));
         let servers = self.servers.iter();
         top.put_table("servers", servers.map(|one| (&one.name, server(one))));
-        let subjects = self.subjects.iter();
-        top.put_table("subjects", subjects.map(|one| (&one.name, subject(one))));
+        // Tables are written after values, so one that follows a table is a table too: their order counts.
+        let mut in_tables = false;
+        let subjects = self.subjects.iter().map(|one| {
+            let table = subject(one);
+            in_tables |= table.len() > 1;
+            (
+                &one.name,
+                if in_tables {
+                    table.into()
+                } else {
+                    table["url"].clone()
+                },
+            )
+        });
+        top.put_table("subjects", subjects);
         let factors = self.factors.iter();
         top.put_table("factors", factors.map(|one| (&one.name, levels(one))));
         match self.loads.is_empty() {
@@ -183,8 +196,8 @@ fn server(server: &Server) -> Table {
     table
 }
 
-/// A subject: its URL, in a table only if it sets something of its own.
-fn subject(subject: &Subject) -> Toml {
+/// A subject: its URL, and what it sets of its own.
+fn subject(subject: &Subject) -> Table {
     let (Target::Server(authority) | Target::Address(authority)) = &subject.target;
     let url = format!("{}://{authority}{}", subject.scheme, subject.path);
     let mut table = Table::new();
@@ -197,11 +210,8 @@ fn subject(subject: &Subject) -> Toml {
         Some(names) => table.put("background", names.to_vec()),
         None => {}
     }
-    if table.is_empty() {
-        return url.into();
-    }
     table.put("url", url);
-    table.into()
+    table
 }
 
 fn put_subject_load(table: &mut Table, load: SubjectLoad) {

@@ -44,11 +44,11 @@ pub struct Certificates {
     pub authority: String,
     /// Its own, and its private key, where it speaks TLS.
     pub own: Option<tls::Identity>,
-    /// Further ones, each for the name that [`certificate_name`] gives its number.
-    pub more: Vec<tls::Identity>,
+    /// Extra ones, each for the name that [`certificate_name`] gives its number.
+    pub extra: Vec<tls::Identity>,
 }
 
-/// The host name of the further certificate of this number, from 1.
+/// The host name of the extra certificate of this number, from 1.
 pub fn certificate_name(number: usize) -> String {
     format!("n{number}.test")
 }

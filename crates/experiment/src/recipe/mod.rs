@@ -104,8 +104,8 @@ pub(crate) struct RecipeTls {
     pub key: Option<String>,
     /// `true` or `false`; false without it.
     pub client_certs: Option<String>,
-    /// How many further certificates, each for a name of its own; none without it.
-    pub more: Option<String>,
+    /// How many extra certificates, each for a name of its own; none without it.
+    pub certificates: Option<String>,
 }
 
 /// The keys of `[ready]` that say how a server is asked, as templates.
@@ -199,15 +199,15 @@ impl Recipe {
         render::wants_client_certs(self, params)
     }
 
-    /// How many further certificates the server has, of the names that [`certificate_name`] gives.
+    /// How many extra certificates the server has, of the names that [`certificate_name`] gives.
     ///
     /// # Errors
     /// When its template fails, or is no number.
-    pub fn more_certificates(
+    pub fn extra_certificates(
         &self,
         params: &BTreeMap<String, Value>,
     ) -> Result<usize, RecipeError> {
-        render::more_certificates(self, params)
+        render::extra_certificates(self, params)
     }
 
     /// The parameter of that name.

@@ -375,8 +375,8 @@ fn ready(reader: &mut Reader, top: &Section<'_>) -> (Ready, ReadyTemplates) {
 
 fn tls(reader: &mut Reader, top: &Section<'_>) -> Option<RecipeTls> {
     let section = top.section(reader, "tls")?;
-    section.only(reader, &["enabled", "key", "client_certs", "more"]);
-    for key in ["enabled", "key", "client_certs", "more"] {
+    section.only(reader, &["enabled", "key", "client_certs", "certificates"]);
+    for key in ["enabled", "key", "client_certs", "certificates"] {
         if let Some(text) = section.text(reader, key) {
             template(reader, section.value_place(key), "the value", &text);
         }
@@ -385,7 +385,7 @@ fn tls(reader: &mut Reader, top: &Section<'_>) -> Option<RecipeTls> {
         enabled: section.required_text(reader, "enabled", "\"{{ params.tls }}\"")?,
         key: section.text(reader, "key"),
         client_certs: section.text(reader, "client_certs"),
-        more: section.text(reader, "more"),
+        certificates: section.text(reader, "certificates"),
     })
 }
 

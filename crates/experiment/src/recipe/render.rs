@@ -18,8 +18,8 @@ use crate::manifest::{Param, Value, complaint, environment, params_seen, program
 
 /// The folder of the certificates inside the server's folder.
 const TLS_FOLDER: &str = "tls";
-/// The folder of further certificates inside that.
-const MORE_FOLDER: &str = "more";
+/// The folder of extra certificates inside that.
+const EXTRA_FOLDER: &str = "certificates";
 /// A private key is for its server only.
 const KEY_MODE: u32 = 0o600;
 
@@ -187,9 +187,9 @@ fn certificate_files(certificates: &Certificates) -> Vec<RenderedFile> {
         let both = format!("{}{}", own.chain, own.key);
         files.push(file("both.pem", &both, KEY_MODE));
     }
-    for (at, one) in certificates.more.iter().enumerate() {
+    for (at, one) in certificates.extra.iter().enumerate() {
         let both = format!("{}{}", one.chain, one.key);
-        let name = format!("{MORE_FOLDER}/{}.pem", certificate_name(at + 1));
+        let name = format!("{EXTRA_FOLDER}/{}.pem", certificate_name(at + 1));
         files.push(file(&name, &both, KEY_MODE));
     }
     files
@@ -232,19 +232,22 @@ pub(super) fn wants_client_certs(
     Ok(setting_value(&filled).as_deref() == Some("on"))
 }
 
-/// See [`Recipe::more_certificates`].
-pub(super) fn more_certificates(
+/// See [`Recipe::extra_certificates`].
+pub(super) fn extra_certificates(
     recipe: &Recipe,
     params: &BTreeMap<String, Value>,
 ) -> Result<usize, RecipeError> {
-    let text = recipe.tls.as_ref().and_then(|tls| tls.more.as_ref());
+    let text = recipe
+        .tls
+        .as_ref()
+        .and_then(|tls| tls.certificates.as_ref());
     let (Some(text), Some(_)) = (text, tls(recipe, params)?) else {
         return Ok(0);
     };
-    let filled = filled_params(recipe, params, "tls.more", text)?;
+    let filled = filled_params(recipe, params, "tls.certificates", text)?;
     let why = |_| {
         let why = format!("expected a number of certificates, found `{filled}`");
-        template_error(recipe, "tls.more", why)
+        template_error(recipe, "tls.certificates", why)
     };
     filled.trim().parse().map_err(why)
 }
@@ -336,7 +339,7 @@ impl<'r> Filler<'r> {
             key => format!("{dir}/{TLS_FOLDER}/key.pem"),
             both => format!("{dir}/{TLS_FOLDER}/both.pem"),
             authority => format!("{dir}/{TLS_FOLDER}/authority.pem"),
-            more => format!("{dir}/{TLS_FOLDER}/{MORE_FOLDER}"),
+            certificates => format!("{dir}/{TLS_FOLDER}/{EXTRA_FOLDER}"),
         };
         let names = context! {
             name => ctx.name,

@@ -146,7 +146,7 @@ impl Call {
                 return of(
                     protocol,
                     "a grpc-status",
-                    "one that is no number".to_owned(),
+                    "one that is not a number".to_owned(),
                 );
             }
             Some(Fault::BehindStatus) => {

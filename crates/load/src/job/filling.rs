@@ -104,9 +104,7 @@ impl Filling {
                 Fill::Column { feed, column } => {
                     let known = self.feeds.get(feed);
                     let Some(rows) = known.filter(|rows| column < rows.columns.len()) else {
-                        return Err(refused(format!(
-                            "there is no column {column} of feed {feed}"
-                        )));
+                        return Err(refused(format!("feed {feed} has no column {column}")));
                     };
                     if rows.rows() == 0 {
                         return Err(JobError::EmptyFeed(rows.name.clone()));
@@ -141,7 +139,7 @@ impl Part {
     fn name(self) -> &'static str {
         match self {
             Part::Path => "path",
-            Part::Field => "head",
+            Part::Field => "header",
             Part::Body => "body",
         }
     }
@@ -213,7 +211,7 @@ impl Target {
         if let Some(highest) = filling.log.as_ref().and_then(Log::highest)
             && highest as usize >= self.requests.len()
         {
-            return Err(JobError::Log("names a request that there is not"));
+            return Err(JobError::Log("refers to an unknown request"));
         }
         let longest = filling
             .templates

@@ -18,7 +18,9 @@ pub enum JobError {
     #[error("expected at least one {0}, found 0")]
     Zero(&'static str),
     /// HTTP/2, HTTP/3 or places, with bytes that are not an HTTP request.
-    #[error("HTTP/2, HTTP/3 and places need requests with a method, a path and header fields")]
+    #[error(
+        "HTTP/2, HTTP/3 and placeholders need requests with a method, a path and header fields"
+    )]
     NotHttp,
     /// WebSockets over something else than HTTP/1.1, or with a role that does not exist yet.
     #[error("WebSockets need HTTP/1.1 and GET requests; leave out HTTP/2 and HTTP/3")]
@@ -34,13 +36,16 @@ pub enum JobError {
     /// A kind of call that the load cannot make.
     #[error("calls with bidirectional streams are not supported")]
     BothStreams,
-    /// Sessions whose steps are not the target's requests, capture what has no name, leave nothing for a
-    /// user's second round, or have no place for cookies.
+    /// Sessions whose steps are not the target's requests, capture what has no name, or have no place for
+    /// cookies.
     #[error(
-        "a session needs a step for each request, a name for each value that it captures, at least \
-         one step that is not only in a user's first round, and with cookies templates of all requests"
+        "a session needs a step for each request, a name for each value that it captures, and with \
+         cookies templates of all requests"
     )]
     Steps,
+    /// Sessions that leave nothing for a user's second round.
+    #[error("every step is `first_round`: add a step for later rounds")]
+    NoLaterRound,
     /// A segment on a target that does not exist.
     #[error("segment {segment} is on target {target}, but there are {targets} targets")]
     Target {
@@ -92,8 +97,8 @@ pub enum JobError {
     EmptyFeed(String),
     /// A value of a feed that would end the part of a request in which it stands.
     #[error(
-        "the feed `{feed}` has {has} in row {row}, column `{column}`, which stands in the {part} of \
-         a request; take it out, or have it percent-encoded"
+        "feed `{feed}`, row {row}, column `{column}` has {has}, which a {part} cannot contain; \
+         remove it"
     )]
     FeedValue {
         /// The feed's name.
@@ -108,7 +113,7 @@ pub enum JobError {
         has: &'static str,
     },
     /// Places or a log where the traffic has none.
-    #[error("WebSocket handshakes and gRPC calls have no places to fill in; leave these out")]
+    #[error("WebSocket handshakes and gRPC calls take no placeholders; remove them")]
     NotFilled,
     /// A log that cannot be repeated.
     #[error("the log {0}")]
@@ -169,8 +174,9 @@ impl Target {
         let goes_on = users.next(None, false).is_some();
         let has_template = |number| self.template(number).is_some();
         let has_cookies = !users.keeps_cookies || (0..self.requests.len()).all(has_template);
-        match are_named && is_complete && goes_on && has_cookies {
-            true => Ok(()),
+        match are_named && is_complete && has_cookies {
+            true if goes_on => Ok(()),
+            true => Err(JobError::NoLaterRound),
             false => Err(JobError::Steps),
         }
     }
@@ -277,8 +283,40 @@ impl Job {
 mod tests {
     use std::net::SocketAddr;
 
+    use readings::requests::{AnswerSpec, RequestSet, RequestSpec, Template};
+
     use super::*;
     use crate::job::expect::Expect;
+
+    #[test]
+    fn users_need_a_step_for_later_rounds() {
+        let judged = |is_once| {
+            let set = RequestSet {
+                requests: vec![RequestSpec {
+                    name: "login".to_owned(),
+                    method: "GET".to_owned(),
+                    path: Template::fixed("/"),
+                    fields: Vec::new(),
+                    body: None,
+                    weight: 1,
+                    expect: AnswerSpec::default(),
+                    pause: Duration::ZERO,
+                    captures: Vec::new(),
+                    is_once,
+                }],
+                users: Some(readings::requests::Users::default()),
+                in_order: true,
+                ..RequestSet::default()
+            };
+            let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
+            let target = Target::new(address, Vec::new(), Expect::default());
+            let target = target.with_requests(&set, "a", &[]);
+            let segment = Segment::closed(Stop::Requests(1));
+            Job::to(target).segment(segment).validate()
+        };
+        assert_eq!(judged(false), Ok(()));
+        assert_eq!(judged(true), Err(JobError::NoLaterRound));
+    }
 
     #[test]
     fn a_rate_that_no_client_can_offer_is_refused() {

@@ -18,7 +18,7 @@ use feed::FeedRows;
 use zipf::Zipf;
 
 /// The most hexadecimal digits of a place.
-pub(crate) const DIGITS_MAX: u32 = 1 << 20;
+pub(crate) use readings::requests::DIGITS_MAX;
 /// The highest exponent of Zipf's law.
 pub(crate) const EXPONENT_MAX: f64 = 100.0;
 

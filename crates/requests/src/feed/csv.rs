@@ -93,7 +93,7 @@ fn wrong_names(values: &[String], line: &str, whole: &Range<usize>, by: u8) -> V
             let message = format!("column {column} has no name");
             faults.push(Fault::new(at, message, "expected a name"));
         } else if values[..number].iter().any(|one| one.trim() == name) {
-            let message = format!("column {column} is another `{name}`");
+            let message = format!("column {column} repeats the name `{name}`");
             let fault = Fault::new(at, message, "each name once");
             faults.push(fault.help("rename one of the two columns"));
         } else if name.contains(['{', '}']) {

@@ -69,7 +69,7 @@ pub(crate) fn object(line: &str, at: &Range<usize>) -> Result<Map<String, Value>
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(Fault::new(
             at.clone(),
-            "a line that is no JSON object",
+            "a line that is not a JSON object",
             "expected {\"key\": \"value\"}",
         )),
         Err(error) => {

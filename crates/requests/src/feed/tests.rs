@@ -49,7 +49,7 @@ fn mistakes_of_tables_have_line_and_column() {
     );
     assert_eq!(
         said("a,b,a\n1,2,3\n", form),
-        [found(1, 5, "column 3 is another `a`")]
+        [found(1, 5, "column 3 repeats the name `a`")]
     );
     assert_eq!(said("", form), [found(1, 1, "the file is empty")]);
     assert_eq!(said("id\n", form), [found(1, 1, "there are no rows")]);

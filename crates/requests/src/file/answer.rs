@@ -23,8 +23,8 @@ pub(super) fn expect(reader: &mut Reader, request: &Section<'_>, has_users: bool
     let length = section.integer(reader, "length", 0..=i64::MAX);
     for key in ["json", "headers"] {
         if let Some(entry) = section.table.get(key).filter(|_| !has_users) {
-            let message = format!("`expect.{key}` belongs to the session of a user");
-            let problem = Problem::at(entry.place, message, "there is no [users]");
+            let message = format!("`expect.{key}` needs [users]");
+            let problem = Problem::at(entry.place, message, "for users only");
             reader.report(problem.help(
                 "add [users] above the requests, or check `status`, `contains`, `length` or `sha256`",
             ));
@@ -46,7 +46,10 @@ fn sha256(reader: &mut Reader, section: &Section<'_>) -> Option<String> {
         return Some(text.to_ascii_lowercase());
     }
     let place = section.value_place("sha256");
-    let message = format!("`expect.sha256` is no SHA-256 checksum: `{}`", shown(&text));
+    let message = format!(
+        "`expect.sha256` is not a SHA-256 checksum: `{}`",
+        shown(&text)
+    );
     let problem = Problem::at(place, message, "expected 64 hexadecimal digits");
     reader.report(problem.help("`sha256sum FILE` prints it"));
     None
@@ -70,7 +73,7 @@ fn is_pointer(reader: &mut Reader, text: &str, place: config::tree::Place) -> bo
     if text.is_empty() || text.starts_with('/') {
         return true;
     }
-    let message = format!("`{}` is no JSON pointer", shown(text));
+    let message = format!("`{}` is not a JSON pointer", shown(text));
     let problem = Problem::at(place, message, "expected a slash first");
     reader.report(problem.help(format!("such as \"/{}\" (RFC 6901)", shown(text))));
     false

@@ -278,7 +278,7 @@ fn feed(
             table.only(reader, &["file", "order"]);
             let word = table.word(reader, "order", &FEED_ORDERS);
             let order = word.and_then(|word| feed_order(&word));
-            let file = table.required_text(reader, "file", "\"users.csv\"")?;
+            let file = table.required_text(reader, "file", "\"account.csv\"")?;
             (file, order.unwrap_or_default())
         }
         _ => {

@@ -23,10 +23,10 @@ const KEYS: [&str; 11] = [
     "expect",
     "capture",
     "pause",
-    "once",
+    "first_round",
 ];
 /// Keys that only make sense in the session of a user.
-const OF_USERS: [&str; 3] = ["capture", "pause", "once"];
+const OF_USERS: [&str; 3] = ["capture", "pause", "first_round"];
 /// Headers that the load writes.
 const OWN_HEADERS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
 
@@ -52,8 +52,8 @@ pub(super) fn read(
     if set.users.is_none() {
         for key in OF_USERS {
             if let Some(entry) = section.table.get(key) {
-                let message = format!("`{key}` belongs to the session of a user");
-                let problem = Problem::at(entry.place, message, "there is no [users]");
+                let message = format!("`{key}` needs [users]");
+                let problem = Problem::at(entry.place, message, "for users only");
                 reader.report(problem.help("add [users] above the requests"));
             }
         }
@@ -92,7 +92,7 @@ pub(super) fn read(
         expect: answer::expect(reader, section, set.users.is_some()),
         pause: pause.unwrap_or_default(),
         captures: answer::captures(reader, section, &set.captured),
-        is_once: section.boolean(reader, "once").unwrap_or_default(),
+        is_once: section.boolean(reader, "first_round").unwrap_or_default(),
         method,
     }
 }
@@ -182,8 +182,8 @@ fn is_header(reader: &mut Reader, entry: &Entry, value: &str) -> bool {
         return false;
     }
     if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-        let message = format!("`{name}` cannot be given for one request");
-        let problem = Problem::at(entry.place, message, "the load writes it");
+        let message = format!("`{name}` is set by the load, not per request");
+        let problem = Problem::at(entry.place, message, "remove it");
         reader.report(problem.help(
             "the host, and how long connections are kept, are those of the whole load; lengths are \
              the bodies'",

@@ -34,7 +34,7 @@ cookies = true
 
 [[request]]
 name = "login"
-once = true
+first_round = true
 method = "POST"
 path = "/login?q={{ word.word }}"
 headers = { Content-Type = "application/json" }
@@ -167,15 +167,15 @@ fn mistakes_show_their_lines() {
         ),
         (&request("method = \"get\""), 3, "not an HTTP method"),
         (
-            &request("once = true"),
+            &request("first_round = true"),
             3,
-            "belongs to the session of a user",
+            "`first_round` needs [users]",
         ),
         (&request("pause = \"1s\""), 3, "add [users]"),
         (
             &request("capture = { a = { json = \"/a\" } }"),
             3,
-            "there is no [users]",
+            "`capture` needs [users]",
         ),
         (
             &request("expect = { json = { \"/a\" = 1 } }"),
@@ -213,7 +213,7 @@ fn mistakes_show_their_lines() {
         (
             &users("capture = { a = { json = \"a\" } }"),
             4,
-            "no JSON pointer",
+            "not a JSON pointer",
         ),
         (
             &users("capture = { a = { between = [\"\", \"b\"] } }"),

@@ -12,7 +12,7 @@ pub enum Unwritable {
     #[error("a file of requests names the files of its feeds, and these are not known here")]
     Feeds,
     /// A body that is no text.
-    #[error("the body of `{0}` is no UTF-8 text")]
+    #[error("the body of `{0}` is not UTF-8 text")]
     Body(String),
     /// A path or header that is no text, or `null` as an expected value.
     #[error("`{0}` has a value that a file of requests cannot have")]
@@ -62,7 +62,7 @@ fn write_request(
     let mut line = |key: &str, value: String| out.push_str(&format!("{key} = {value}\n"));
     line("[[request]]\nname", text(&request.name));
     if request.is_once {
-        line("once", "true".to_owned());
+        line("first_round", "true".to_owned());
     }
     if request.method != "GET" {
         line("method", text(&request.method));

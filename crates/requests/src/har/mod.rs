@@ -96,7 +96,7 @@ pub fn open(path: &Path, options: &HarOptions) -> Result<Recorded, RequestsError
 pub fn read(text: &str, options: &HarOptions) -> Result<Recorded, String> {
     let text = text.trim_start_matches('\u{feff}');
     let recording: Recording = serde_json::from_str(text).map_err(|error| {
-        format!("this is no HAR file: {error}; a browser saves one from its network tools")
+        format!("this is not a HAR file: {error}; a browser saves one from its network tools")
     })?;
     let mut entries = recording.log.entries;
     // Some programs write them as they end.

@@ -132,7 +132,7 @@ fn a_recording_that_is_written_as_a_file_is_read_as_the_same() {
 #[test]
 fn what_is_no_recording_says_so() {
     let of = |text: &str| read(text, &HarOptions::default()).unwrap_err();
-    assert!(of("{}").contains("no HAR file"), "{}", of("{}"));
+    assert!(of("{}").contains("not a HAR file"), "{}", of("{}"));
     assert!(of("[").contains("line 1"));
     assert!(of(r#"{"log": {"entries": []}}"#).contains("no request"));
     let connect =

@@ -196,7 +196,7 @@ impl<'o> Collector<'o> {
             return Ok(target.to_owned());
         }
         let Some((_, rest)) = target.split_once("://") else {
-            return Err("a target that is no path".to_owned());
+            return Err("a target that is not a path".to_owned());
         };
         let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let own = self.options.host.as_deref();

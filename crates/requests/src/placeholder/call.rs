@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use config::nearest::suggestion;
 use config::units::shown;
-use readings::requests::Fill;
+use readings::requests::{DIGITS_MAX, Fill};
 
 use super::FORMS;
 use crate::fault::Fault;
@@ -12,7 +12,6 @@ use crate::fault::Fault;
 /// Most keys of a Zipf distribution: whole numbers that a double holds exactly.
 const KEYS_MAX: u64 = 1 << 53;
 const EXPONENT_MAX: f64 = 100.0;
-const DIGITS_MAX: u32 = 65_536;
 
 /// Reads a built-in word with its arguments, if it has any, which stands at `at`.
 pub(super) fn read(text: &str, at: Range<usize>) -> Result<Fill, Fault> {

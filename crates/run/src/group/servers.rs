@@ -99,7 +99,7 @@ fn start_server(
     let filled = recipe.fill(&server.params);
     let secured = filled.and_then(|params| {
         let key_type = recipe.tls(&params)?;
-        let more = recipe.more_certificates(&params)?;
+        let more = recipe.extra_certificates(&params)?;
         Ok((key_type, recipe.wants_client_certs(&params)?, more))
     });
     let (key_type, wants_client_certs, more) = secured.map_err(|e| at_fault(failed(&e)))?;

@@ -17,14 +17,14 @@ pub struct DataArgs {
     /// `{{ zipf(10000, 1.1) }}`.
     #[arg(long = "feed", value_name = "[NAME=]FILE", value_parser = feed)]
     pub feeds: Vec<FeedFile>,
-    /// Which row a request has: by its number, round and round; one by the seed; or each row once,
-    /// and no request after the last.
+    /// Which row each request takes: in turn (wraps around), random by the seed, or each row once; the
+    /// load ends after the last.
     #[arg(long, value_enum, default_value_t, requires = "feeds")]
     pub feed_order: FeedOrderArg,
     /// Take the requests from this file, TOML or JSON lines. All go to the URL's server.
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
     pub requests: Option<PathBuf>,
-    /// Keep cookies: each connection is a user's, who sends them back.
+    /// Each connection is one user, with its own cookies.
     #[arg(long)]
     pub cookies: bool,
 }
@@ -51,7 +51,7 @@ fn feed(text: &str) -> Result<FeedFile, String> {
             path: text.into(),
         }),
         None => Err(format!(
-            "the name of `{text}` cannot stand in a placeholder; give one, such as user={text}"
+            "the name of `{text}` cannot stand in a placeholder; give one, such as account={text}"
         )),
     }
 }
@@ -61,6 +61,7 @@ fn feed(text: &str) -> Result<FeedFile, String> {
 pub enum FeedOrderArg {
     /// By its number.
     #[default]
+    #[value(name = "in_turn", alias = "in-turn")]
     InTurn,
     /// By the seed.
     Random,
@@ -113,10 +114,11 @@ pub struct ComparedRequestsArgs {
 #[command(next_help_heading = "Recorded requests")]
 pub struct RecordedArgs {
     /// Send the requests of this HAR file, as a browser saves it: those to the server that has most
-    /// of them, in order. Cookies, authorization and secrets in queries are left out.
+    /// of them, in order. Cookies, `Authorization`, and headers and query parameters that look like
+    /// keys are removed. Bodies are kept, passwords included: check the file before you share it.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "body", "replay"])]
     pub har: Option<PathBuf>,
-    /// Keep cookies, authorization and secrets of --har.
+    /// Keep the cookies, `Authorization` and keys of --har.
     #[arg(long, requires = "har")]
     pub har_secrets: bool,
     /// Make --har the session of a user, with the recorded pauses between requests.
@@ -130,7 +132,7 @@ pub struct RecordedArgs {
     /// that lasts as long as the log.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "body", "feeds", "cookies"])]
     pub replay: Option<PathBuf>,
-    /// Methods of --replay besides GET and HEAD, without their bodies.
+    /// Also replay these methods, without bodies: logs have none.
     #[arg(
         long,
         value_name = "METHOD,...",
@@ -138,7 +140,7 @@ pub struct RecordedArgs {
         requires = "replay"
     )]
     pub replay_methods: Vec<String>,
-    /// Replay so many times as fast.
+    /// Speed factor: 2 replays in half the time.
     #[arg(long, value_name = "FACTOR", requires = "replay", value_parser = speed)]
     pub speed: Option<f64>,
     /// Replay from this time on: 2026-11-27T10:00:00Z, without Z by the log's clock, or 10:00:00 of

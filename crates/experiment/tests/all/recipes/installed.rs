@@ -33,7 +33,7 @@ pub(super) fn accepted_with_tls(
     let certificates = Certificates {
         authority: authority.certificate(),
         own: Some(issued.unwrap().identity),
-        more: (1..=MORE)
+        extra: (1..=MORE)
             .map(|number| {
                 let issued = authority.issue(&[certificate_name(number)], tls::KeyType::EcdsaP256);
                 issued.unwrap().identity
@@ -161,7 +161,7 @@ const MORE: usize = 2;
 fn routes_back_ends_and_certificates_are_accepted() {
     let check = ["-t", "-f", "DIR/apache.conf"];
     let routes = ("routes", Value::Integer(3));
-    let groups = ("backends", Value::Integer(2));
+    let groups = ("upstream_groups", Value::Integer(2));
     let names = ("certificates", Value::Integer(MORE as i64));
     let tls = ("tls", ON);
     accepted("apache", std::slice::from_ref(&routes), true, &check);

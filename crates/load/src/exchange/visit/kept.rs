@@ -148,7 +148,7 @@ impl Kept {
 
     fn json(&self) -> Result<Value, String> {
         let body = self.body()?;
-        serde_json::from_slice(body).map_err(|why| format!("a body that is no JSON: {why}"))
+        serde_json::from_slice(body).map_err(|why| format!("a body that is not JSON: {why}"))
     }
 
     fn between(&self, before: &str, after: &str) -> Result<Vec<u8>, String> {
@@ -301,8 +301,8 @@ mod tests {
         for (body, found) in [
             (&b"{\"no\":1}"[..], "nothing there"),
             (b"{\"id\":null}", "null"),
-            (b"<html>", "a body that is no JSON"),
-            (b"", "a body that is no JSON"),
+            (b"<html>", "a body that is not JSON"),
+            (b"", "a body that is not JSON"),
             (br#"{"id":"a\nb"}"#, "a value with a line break"),
             (&long, "a body of more than 1 MiB"),
         ] {

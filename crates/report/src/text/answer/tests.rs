@@ -157,7 +157,7 @@ fn growths_of_several_metrics_are_a_table_and_of_one_sentences() {
     let (start, rest) = (Metric::FirstServerStartUs, Metric::FirstServerRestBytes);
     analysis.growth = vec![
         growth(start, "nginx", Shape::Linear, 17e6),
-        growth(start, "caddy", Shape::WorseThanLinear, 90e6),
+        growth(start, "caddy", Shape::Superlinear, 90e6),
         growth(rest, "nginx", Shape::Linear, 17e6),
     ];
     let text = studies::growth(&analysis, 110);
@@ -169,9 +169,7 @@ fn growths_of_several_metrics_are_a_table_and_of_one_sentences() {
     );
     assert!(lines[1].trim_start().starts_with("start "), "{text}");
     assert!(
-        lines[2]
-            .trim_start()
-            .starts_with("caddy    worse than linear"),
+        lines[2].trim_start().starts_with("caddy    superlinear"),
         "{text}"
     );
     assert!(

@@ -31,9 +31,9 @@ pub enum Shape {
     /// It rises in proportion to the factor.
     Linear,
     /// It rises faster the higher the factor is.
-    WorseThanLinear,
+    Superlinear,
     /// It rises slower the higher the factor is.
-    LessThanLinear,
+    Sublinear,
     Falls,
     /// None of these is shown.
     Unsettled,
@@ -97,8 +97,8 @@ impl Shape {
             Growing::NotShown => Shape::Unsettled,
             Growing::Rises => match exponent {
                 Some(one) if one.is_as_good_as_one() => Shape::Linear,
-                Some(one) if one.low > 1.0 => Shape::WorseThanLinear,
-                Some(one) if one.high < 1.0 => Shape::LessThanLinear,
+                Some(one) if one.low > 1.0 => Shape::Superlinear,
+                Some(one) if one.high < 1.0 => Shape::Sublinear,
                 _ => Shape::Unsettled,
             },
         }

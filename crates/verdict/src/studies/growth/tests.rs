@@ -67,9 +67,9 @@ fn a_growth_is_called_what_it_is() {
     let truths: [(Truth, Shape); 6] = [
         (|x| 5e6 + 200.0 * x, Shape::Linear),
         (|x| 20.0 * x, Shape::Linear),
-        (|x| 5e6 + 0.1 * x * x, Shape::WorseThanLinear),
-        (|x| 5e6 + x * x.sqrt(), Shape::WorseThanLinear),
-        (|x| 5e3 + 1e3 * x.ln(), Shape::LessThanLinear),
+        (|x| 5e6 + 0.1 * x * x, Shape::Superlinear),
+        (|x| 5e6 + x * x.sqrt(), Shape::Superlinear),
+        (|x| 5e3 + 1e3 * x.ln(), Shape::Sublinear),
         (|x| 5e6 - 200.0 * x, Shape::Falls),
     ];
     for (at, (truth, shape)) in truths.into_iter().enumerate() {

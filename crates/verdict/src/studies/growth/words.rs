@@ -46,8 +46,8 @@ pub fn growth(of: &Growth) -> String {
 fn shaped(shape: Shape, exponent: &Exponent) -> String {
     let said = match shape {
         Shape::Linear => "It grows linearly",
-        Shape::WorseThanLinear => "It grows worse than linearly",
-        Shape::LessThanLinear => "It grows less than linearly",
+        Shape::Superlinear => "It grows superlinearly",
+        Shape::Sublinear => "It grows sublinearly",
         Shape::Constant | Shape::Falls | Shape::Unsettled => "How fast it grows is not settled",
     };
     format!(" {said}: exponent {}.", exponent_text(exponent))
@@ -92,8 +92,8 @@ pub fn row(of: &Growth) -> [String; 6] {
     let called = match of.shape {
         Shape::Constant => "constant",
         Shape::Linear => "linear",
-        Shape::WorseThanLinear => "worse than linear",
-        Shape::LessThanLinear => "less than linear",
+        Shape::Superlinear => "superlinear",
+        Shape::Sublinear => "sublinear",
         Shape::Falls => "falls",
         Shape::Unsettled if of.growing == Growing::Rises => "rises",
         Shape::Unsettled => "not shown",

@@ -67,8 +67,8 @@ fn a_back_end_with_another_share_is_named() {
 
 #[test]
 fn requests_that_are_sent_twice_are_told() {
-    let expected = "`nginx` (connections=96) sends 50.0% [49.7%, 50.3%] to each of 2 back ends, and makes 1.25 \
-                    requests of each";
+    let expected = "`nginx` (connections=96) sends 50.0% [49.7%, 50.3%] to each of 2 back ends, and sends 1.25 \
+                    requests upstream per client request";
     assert_eq!(told(100_000, &[62_500, 62_500]), [expected]);
 }
 
@@ -79,7 +79,7 @@ fn a_cache_has_a_hit_ratio_of_requests_and_of_bytes() {
     assert_eq!(told(100_000, &[5_000]), [expected]);
     let all = told(100_000, &[0]);
     assert!(
-        all[0].starts_with("`nginx` (connections=96) answers 100.0% [100.0%, 100.0%]"),
+        all[0].starts_with("`nginx` (connections=96) answers 100.00% [100.00%, 100.00%]"),
         "{all:?}"
     );
 }

@@ -17,7 +17,9 @@ pub fn shares(one: &Shares) -> String {
     }
     if one.hits.is_none() && one.per_request >= 1.0 + super::PER_REQUEST {
         let per_request = number(one.per_request, 2, false);
-        parts.push(format!("makes {per_request} requests of each"));
+        parts.push(format!(
+            "sends {per_request} requests upstream per client request"
+        ));
     }
     text += &format!(" {}", parts.join(", and "));
     if one.back_ends.iter().any(|end| end.is_off) {
@@ -28,12 +30,13 @@ pub fn shares(one: &Shares) -> String {
 }
 
 fn answered(one: &Shares, hits: &Hits) -> String {
+    let decimals = decimals(hits.ratio);
     let bytes = hits.byte_ratio.map_or_else(String::new, |ratio| {
-        format!(" and {} of the bytes", percent(ratio * 100.0, 1, false))
+        format!(" and {} of the bytes", shown(ratio, decimals))
     });
     format!(
         "answers {} of the requests{bytes} itself: {} of {} reached the back end{}",
-        with_interval(hits.ratio, hits.lower, hits.upper),
+        with_interval(hits.ratio, hits.lower, hits.upper, decimals),
         grouped(one.received),
         grouped(one.requests),
         if one.back_ends.len() == 1 { "" } else { "s" }
@@ -69,12 +72,21 @@ fn sent(one: &Shares) -> String {
                 format!("each of {}", names.join(", "))
             }
         };
-        format!("{} to {to}", with_interval(share, lower, upper))
+        format!("{} to {to}", with_interval(share, lower, upper, 1))
     });
     shown.collect::<Vec<_>>().join(", ")
 }
 
-fn with_interval(share: f64, lower: f64, upper: f64) -> String {
-    let shown = |share: f64| percent(share * 100.0, 1, false);
+/// Above 99% what is missed shows only in the second decimal.
+fn decimals(ratio: f64) -> usize {
+    if ratio > 0.99 { 2 } else { 1 }
+}
+
+fn shown(share: f64, decimals: usize) -> String {
+    percent(share * 100.0, decimals, false)
+}
+
+fn with_interval(share: f64, lower: f64, upper: f64, decimals: usize) -> String {
+    let shown = |share| shown(share, decimals);
     format!("{} [{}, {}]", shown(share), shown(lower), shown(upper))
 }

@@ -9,9 +9,9 @@ pub fn by_request(rows: &[RequestRow]) -> Option<String> {
         rows.iter().all(|row| row.in_open_loop),
     ) {
         _ if rows.is_empty() => return None,
-        (_, true) => "of the open loops, from the time that a request was due",
-        (false, _) => "of the closed loops, and hold their queues",
-        (true, false) => "of the open loops, or of the closed loops of subjects without them",
+        (_, true) => "from the open loops, counted from when a request was due",
+        (false, _) => "from the closed loops, so they include queueing",
+        (true, false) => "from the open loops, or from the closed loops of subjects without them",
     };
     Some(format!(
         "Times are {loops}: the median over the valid trials of each trial's p50 and p99. Answers and \

@@ -106,8 +106,8 @@ mod tests {
         let found = flaw(&changed).unwrap();
         assert_eq!(
             words::flaw(&found),
-            "request bodies reached the back ends changed: the checksum over 1,000 of 10 bytes each \
-             is not that of what was sent"
+            "request bodies were altered on the way: the back ends' checksum differs (1,000 bodies of \
+             10 bytes)"
         );
         // A health check counts as a request and has no body.
         let mut checked = load(1_000);

@@ -85,7 +85,7 @@ pub fn load(args: &LoadArgs) -> Result<u8, Failure> {
             let mut extra = extra(&called, compared);
             extra.insert("stopped".into(), json!(signals.stopped()));
             extra.insert("notes".into(), json!(notes));
-            extra.extend(left_out.map(|lines| ("left_out".to_owned(), json!(lines))));
+            extra.extend(left_out.map(|lines| ("log_lines_left_out".to_owned(), json!(lines))));
             extra.extend(idle.map(|held| ("idle".to_owned(), report::idle_json(&held))));
             print_json(&report::load_json(&judged, extra));
         }

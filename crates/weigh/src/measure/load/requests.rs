@@ -109,7 +109,7 @@ fn fits(args: &LoadArgs, wanted: &[Wanted], option: &str) -> Result<(), Failure>
             args.traffic.grpc.method_name.is_some(),
             "calls have one message",
         ),
-        ("a ws:// URL", url.is_websocket, "messages are no requests"),
+        ("a ws:// URL", url.is_websocket, "messages are not requests"),
         (
             "--idle alone",
             args.is_idle_alone(),

@@ -137,9 +137,8 @@ pub fn flaw(flaw: &Flaw) -> String {
             grouped(*sent_bytes)
         ),
         Flaw::BodiesChanged { body_bytes, bodies } => format!(
-            "request bodies reached the back ends changed: the checksum over {} of {} bytes each is \
-             not that of what was sent",
-            grouped(*bodies),
+            "request bodies were altered on the way: the back ends' checksum differs ({} of {} bytes)",
+            counted(*bodies as usize, "body"),
             grouped(*body_bytes)
         ),
         Flaw::Unasked {
