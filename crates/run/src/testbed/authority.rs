@@ -35,24 +35,24 @@ impl RunAuthority {
     }
 
     /// The authority's certificate, for a server that speaks TLS or whose upstreams do, and with a key
-    /// type the server's own certificate, and so many further ones.
+    /// type the server's own certificate, and so many extra ones.
     pub(crate) fn certificates(
         &self,
         server: &str,
         address: SocketAddr,
         key_type: Option<KeyType>,
-        more: usize,
+        extra: usize,
     ) -> Result<Certificates, TlsError> {
-        let more = key_type.map_or(0..0, |_| 0..more).map(|at| {
+        let extra = key_type.map_or(0..0, |_| 0..extra).map(|at| {
             let key_type = key_type.unwrap_or_default();
             self.issue(&certificate_name(at + 1), address.ip(), key_type)
         });
-        let more = more.collect::<Result<Vec<Identity>, TlsError>>()?;
+        let extra = extra.collect::<Result<Vec<Identity>, TlsError>>()?;
         let own = key_type.map(|key_type| self.issue(original(server), address.ip(), key_type));
         Ok(Certificates {
             authority: self.certificate()?,
             own: own.transpose()?,
-            more,
+            extra,
         })
     }
 
