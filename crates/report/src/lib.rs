@@ -31,7 +31,7 @@ pub use text::answer::terminal;
 pub use text::idle::{idle_json, idle_terminal};
 pub use text::idle_streams::idle_streams;
 pub use text::load::load_terminal;
-pub use text::load_parts::{crawl_terminal, load_row};
+pub use text::load::parts::{crawl_terminal, load_row};
 pub use text::run::verbose;
 pub use text::visible::{one_line, visible, visible_in_colour, visible_json};
 

@@ -1,4 +1,5 @@
-//! What a load cost the machines that made it, and how evenly it fell on connections.
+//! What a load cost the machines that made it, how evenly it fell on connections, and accept queues
+//! that connections found full.
 
 use serde::{Deserialize, Serialize};
 
@@ -94,4 +95,19 @@ impl Fairness {
             jain: (sum as f64).powi(2) / (count * squares),
         })
     }
+}
+
+/// An accept queue that was full when a connection arrived.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptQueue {
+    /// The server whose queue it is; absent where the kernel counted it for the network namespace
+    /// and did not tell the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// How many connections may wait in it: the backlog of `listen(2)`, limited by
+    /// `net.core.somaxconn`. Absent where the socket is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<u32>,
+    /// How often it was full when a connection arrived. A SYN that is sent again counts again.
+    pub full: u64,
 }

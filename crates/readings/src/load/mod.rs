@@ -1,6 +1,5 @@
 //! What one load measured.
 
-mod accept_queue;
 mod batches;
 mod client;
 mod errors;
@@ -15,9 +14,8 @@ mod tls;
 mod users;
 mod wrong;
 
-pub use accept_queue::AcceptQueue;
 pub use batches::Batch;
-pub use client::{ClientReading, Fairness, HostReading, START_LATE_US, ThreadReading};
+pub use client::{AcceptQueue, ClientReading, Fairness, HostReading, START_LATE_US, ThreadReading};
 pub use errors::ErrorCounts;
 pub use idle::{IdleClosed, IdleEnd, IdleHeld, IdleReading, IdleStage, ServerState};
 pub use lasting::{

@@ -9,7 +9,7 @@ use verdict::capacity::{
 use crate::section::columns::Columns;
 use crate::section::document::Document;
 use crate::section::{Part, Section};
-use crate::text::load_hosts;
+use crate::text::load::hosts;
 use crate::text::plot::{Plot, time_labels};
 use readings::text::compact::time;
 use verdict::capacity::CapacityView;
@@ -121,7 +121,7 @@ fn of_rates(view: &CapacityView<'_>) -> Value {
 /// The hosts that made the load together; empty where one did.
 fn hosts(steps: &[RateStep]) -> Vec<&str> {
     let first = steps.first();
-    first.map_or_else(Vec::new, |step| load_hosts::names(&step.load).collect())
+    first.map_or_else(Vec::new, |step| hosts::names(&step.load).collect())
 }
 
 fn point(point: &RatePoint) -> Value {
@@ -157,7 +157,7 @@ fn said(view: &CapacityView<'_>) -> impl Iterator<Item = String> {
     let hosts = view
         .steps
         .first()
-        .and_then(|step| load_hosts::made_by(&step.load));
+        .and_then(|step| hosts::made_by(&step.load));
     stopped
         .into_iter()
         .chain(hosts)

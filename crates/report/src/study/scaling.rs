@@ -8,7 +8,7 @@ use crate::section::columns::Columns;
 use crate::section::document::Document;
 use crate::section::{Part, Section};
 use crate::study::capacity::range;
-use crate::text::load_hosts::{made_by, names};
+use crate::text::load::hosts::{made_by, names};
 use crate::text::plot::Plot;
 use readings::text::compact::time;
 use readings::text::once;

@@ -2,6 +2,7 @@
 
 mod extra_lines;
 mod installed;
+mod own_commands;
 mod proxies;
 mod relaying;
 mod relays;

@@ -3,8 +3,8 @@
 mod accept_queues;
 mod counts;
 mod empty_pages;
-mod events;
 pub mod hosts;
+mod lasting;
 mod live;
 mod overload;
 mod requests;
@@ -12,5 +12,4 @@ mod shapes;
 mod stopped;
 mod times;
 mod ways;
-mod websockets;
 mod words;

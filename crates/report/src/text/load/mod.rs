@@ -1,12 +1,15 @@
 //! One load as terminal text.
 
+pub(crate) mod hosts;
+pub(crate) mod parts;
+mod users;
+
 use readings::text::{counted, grouped, percent, rate};
 use readings::{LoadReading, Pacing, TrafficKind};
 
 use crate::section::columns::errors;
-use crate::text::load_parts as parts;
 use crate::text::visible::one_line;
-use crate::text::{connections, idle_streams, lasting, load_hosts, users};
+use crate::text::{connections, idle_streams, lasting};
 use readings::text::compact::{bytes, time};
 use verdict::JudgedLoad;
 use verdict::words::{flaws, full_queue, late_client, without_pauses};
@@ -61,7 +64,7 @@ pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> Strin
     out.push_str(&parts::requests(reading));
     out.push_str(&parts::fairness(reading));
     out.push_str(&connections::lines(reading));
-    out.push_str(&load_hosts::table(reading));
+    out.push_str(&hosts::table(reading));
     out.push_str(&client(reading));
     for note in more.iter().chain(&notes(load, &reasons)) {
         out.push_str(&format!("  Note: {}\n", one_line(note)));
