@@ -44,6 +44,8 @@ fn read_to(stream: &mut TcpStream, end: &str) -> String {
     while !text.ends_with(end.as_bytes()) {
         match stream.read(&mut byte) {
             Ok(1) => text.push(byte[0]),
+            // The process was stopped meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             _ => break,
         }
     }

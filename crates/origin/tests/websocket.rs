@@ -125,6 +125,8 @@ impl Socket {
                 Ok(n @ 1..) => self.rest.extend_from_slice(&more[..n]),
                 Ok(_) => return None,
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                // The process was stopped meanwhile.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => panic!("{error}"),
             }
         }

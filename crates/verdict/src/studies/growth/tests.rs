@@ -83,8 +83,10 @@ fn a_growth_is_called_what_it_is() {
     assert_eq!(slope_of(&little, 0.95).growing(), Growing::Rises);
     assert_eq!(shape_of(&little), Shape::Constant);
     // 20% more at the end, in a noise of as much.
-    let noise = |random: &mut Normal| blocks(5, 1e6, random, |x| 5e6 + 1e3 * x);
-    assert_eq!(shape_of(&noise(&mut random)), Shape::Unsettled);
+    let point = |x: f64, random: &mut Normal| (x, 5e6 + 1e3 * x + 1e6 * random.next());
+    let block = |_| LEVELS.map(|x| point(x, &mut random)).to_vec();
+    let noisy: Vec<Vec<(f64, f64)>> = (0..5).map(block).collect();
+    assert_eq!(shape_of(&noisy), Shape::Unsettled);
 }
 
 fn slope_of(blocks: &[Vec<(f64, f64)>], confidence: f64) -> Slope {

@@ -44,7 +44,9 @@ fn told(requests: u64, received: &[u64]) -> Vec<String> {
 fn equal_shares_are_one_figure_with_its_interval() {
     let expected = "`nginx` (connections=96) sends 25.0% [24.7%, 25.3%] to each of 4 back ends";
     assert_eq!(told(100_000, &[25_000; 4]), [expected]);
+    // From the least of their bounds to the greatest.
     let nearly = [25_010, 24_990, 25_020, 24_980];
+    let expected = "`nginx` (connections=96) sends 25.0% [24.6%, 25.4%] to each of 4 back ends";
     assert_eq!(told(100_000, &nearly), [expected]);
     // One back end that receives each request is not worth a sentence.
     assert!(told(100_000, &[100_000]).is_empty());

@@ -332,6 +332,8 @@ fn hosts_behind_ssh_make_the_same_trials() {
         let (mut ours, mut theirs) = (BTreeSet::new(), BTreeSet::new());
         fields(near, "", &mut ours);
         fields(far, "", &mut theirs);
+        // Back ends are read between segments only where the load is made.
+        ours.retain(|field| !field.contains(".received"));
         assert_eq!(ours, theirs);
         let reading = &far["outcome"]["done"];
         // Counted there, in the load's windows.

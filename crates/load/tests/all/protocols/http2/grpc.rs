@@ -206,7 +206,7 @@ fn an_answer_of_http_alone_is_none_of_grpc() {
     );
     is_wrong(
         "no number",
-        "a grpc-status, found one that is no number",
+        "a grpc-status, found one that is not a number",
         |link, stream| {
             answer(link, stream, &message(b"hi"), &[("grpc-status", "OK")]);
         },

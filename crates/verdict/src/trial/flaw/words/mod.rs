@@ -138,7 +138,10 @@ pub fn flaw(flaw: &Flaw) -> String {
         ),
         Flaw::BodiesChanged { body_bytes, bodies } => format!(
             "request bodies were altered on the way: the back ends' checksum differs ({} of {} bytes)",
-            counted(*bodies as usize, "body"),
+            match bodies {
+                1 => "1 body".to_owned(),
+                bodies => format!("{} bodies", grouped(*bodies)),
+            },
             grouped(*body_bytes)
         ),
         Flaw::Unasked {
