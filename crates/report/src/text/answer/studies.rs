@@ -15,8 +15,8 @@ use readings::{Condition, at_condition as at};
 
 /// The most lines of a table.
 const TABLE_MAX: usize = 12;
-/// The most subjects whose growth has a sentence.
-const GROWTH_MAX: usize = 12;
+/// The most growths of one metric that have a sentence each; more are a table.
+const GROWTH_MAX: usize = 4;
 /// The most sentences on streams, and on long-lived connections.
 const LASTING_MAX: usize = 6;
 /// The most sentences of a study.
@@ -65,13 +65,14 @@ pub(super) fn sentences(analysis: &Analysis, width: usize, paint: &Paint) -> Str
     out
 }
 
-/// How metrics change with the factors that the run declares for that: sentences on one, or a table for
+/// How metrics change with the factors that the run declares for that: sentences, or a table for
 /// each factor under each condition.
 pub(super) fn growth(analysis: &Analysis, width: usize) -> String {
     let all = &analysis.growth;
     if !has_table_of_growths(analysis) {
-        let shown = all.iter().take(GROWTH_MAX);
-        let said = shown.map(|one| wrapped("", &one_line(&words::growth(one)), 2, width));
+        let said = all
+            .iter()
+            .map(|one| wrapped("", &one_line(&words::growth(one)), 2, width));
         return said.collect();
     }
     let mut places: Vec<(&Condition, &str)> = Vec::new();
@@ -94,11 +95,13 @@ pub(super) fn growth(analysis: &Analysis, width: usize) -> String {
     tables.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether the growth of several metrics is known.
+/// Whether the growth of several metrics is known, or that of one for many subjects.
 pub(super) fn has_table_of_growths(analysis: &Analysis) -> bool {
     let mut all = analysis.growth.iter().map(|one| one.metric);
-    all.next()
-        .is_some_and(|first| all.any(|other| other != first))
+    analysis.growth.len() > GROWTH_MAX
+        || all
+            .next()
+            .is_some_and(|first| all.any(|other| other != first))
 }
 
 /// A row for each growth over one factor; a metric has its name in its first row.

@@ -131,7 +131,7 @@ fn times_are_as_long_as_they_are_said() {
 }
 
 #[test]
-fn growths_of_several_metrics_are_a_table_and_of_one_sentences() {
+fn many_growths_are_a_table_and_few_of_one_metric_sentences() {
     let mut analysis = analyse(&journal());
     let growth = |metric, subject: &str, shape, last| Growth {
         condition: readings::Condition::new(),
@@ -177,10 +177,15 @@ fn growths_of_several_metrics_are_a_table_and_of_one_sentences() {
         "{text}"
     );
     assert!(lines[3].ends_with("1.20MB [1.10MB, 1.30MB]"), "{text}");
+    let five = ["a", "b", "c", "d", "e"];
+    analysis.growth = five
+        .map(|subject| growth(start, subject, Shape::Linear, 17e6))
+        .into();
+    assert_eq!(studies::growth(&analysis, 110).lines().count(), 6);
     analysis.growth.truncate(2);
     let text = studies::growth(&analysis, 110);
     assert!(
-        text.starts_with("nginx: start time of the first server rises by "),
+        text.starts_with("a: start time of the first server rises by "),
         "{text}"
     );
 }
