@@ -244,16 +244,10 @@ impl Numbered {
         let Some(filler) = &self.fillers[request] else {
             return out.clear();
         };
-        let values = Values {
-            number,
-            row,
-            seed: self.seed,
-            first: self.first_number,
-            feeds: &self.filling.feeds,
-            captured,
-            now_ms: if filler.uses_now() { now_ms() } else { 0 },
-        };
-        filler.render(&values, &mut self.scratch, out);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let values = self.values((number, row), captured, filler.uses_now());
+        filler.render(&values, &mut scratch, out);
+        self.scratch = scratch;
     }
 
     /// Appends a text of a request, filled in as [`Self::render_of`] does.
@@ -264,16 +258,25 @@ impl Numbered {
         captured: &[Vec<u8>],
         out: &mut Vec<u8>,
     ) {
-        let values = Values {
+        text.append(&self.values((number, row), captured, text.uses_now()), out);
+    }
+
+    #[inline]
+    fn values<'a>(
+        &'a self,
+        (number, row): (u64, u64),
+        captured: &'a [Vec<u8>],
+        uses_now: bool,
+    ) -> Values<'a> {
+        Values {
             number,
             row,
             seed: self.seed,
             first: self.first_number,
             feeds: &self.filling.feeds,
             captured,
-            now_ms: if text.uses_now() { now_ms() } else { 0 },
-        };
-        text.append(&values, out);
+            now_ms: if uses_now { now_ms() } else { 0 },
+        }
     }
 }
 
