@@ -84,11 +84,22 @@ pub(crate) fn comparisons(run: &Run<'_, '_>) -> (Vec<Comparison>, Vec<Unresolved
                     baseline_starts: pool.starts(cells, &rules.baseline),
                 });
             }
-            let tests = family(drafts, Draft::p_value, Together::Any);
+            let tests = together(run, metric, &drafts);
+            let tests = family(drafts, Draft::p_value, tests);
             comparisons.extend(tests.into_iter().map(|test| finish(run, test)));
         }
     }
     (comparisons, unresolved)
+}
+
+/// Comparisons of several subjects share the baseline. Counts of events are not told by their spread.
+fn together(run: &Run<'_, '_>, metric: Metric, drafts: &[Draft<'_>]) -> Together {
+    if metric.is_of_events() {
+        return Together::Any;
+    }
+    let blocks = drafts.iter().map(|draft| draft.pairs.ratios.len()).max();
+    let pairs = (1..=drafts.len()).map(|one| (one, 0)).collect();
+    run.spreads.together(metric, pairs, blocks.unwrap_or(0))
 }
 
 /// Whether a metric was not measured of a subject: its driver does not report it, servers were not

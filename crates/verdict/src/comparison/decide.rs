@@ -13,7 +13,7 @@ pub(crate) struct Decision {
 
 /// Decides one comparison of at least [`FEWEST_BLOCKS`](crate::FEWEST_BLOCKS) blocks.
 ///
-/// `p_adjusted` is Holm's over the question's `comparisons`; `higher_is_better` tells throughput from
+/// `p_adjusted` is corrected over the question's `comparisons`; `higher_is_better` tells throughput from
 /// latency. Every error rate is that of one look.
 ///
 /// The t interval decides. Where the robust companion says otherwise, or where the blocks' skewness

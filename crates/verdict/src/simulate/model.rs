@@ -59,6 +59,8 @@ pub(super) struct Model {
     shift: f64,
     /// When the step comes, as a share of the run.
     step_at: f64,
+    /// How much quicker the block is for those that feel it.
+    block_effect: f64,
 }
 
 impl Model {
@@ -101,6 +103,7 @@ impl Model {
             carried: vec![0.0; header.conditions.len() * copies],
             shift: 0.0,
             step_at: 0.0,
+            block_effect: 0.0,
             header,
         }
     }
@@ -111,7 +114,7 @@ impl Model {
         self.failed.clear();
         self.carried.fill(f64::NAN);
         let size = match self.scenario.drift {
-            Drift::Steady => 0.0,
+            Drift::Steady | Drift::HalfOfSubjects(_) => 0.0,
             Drift::Linear(sigmas) | Drift::Step(sigmas) => sigmas * self.scenario.noise.between,
         };
         self.shift = if self.random.bool() { size } else { -size };
@@ -130,6 +133,9 @@ impl Model {
         let copies = self.header.subjects.len() + 1;
         let mut order: Vec<usize> = (0..conditions).collect();
         self.random.shuffle(&mut order);
+        if let Drift::HalfOfSubjects(sigmas) = self.scenario.drift {
+            self.block_effect = sigmas * self.scenario.noise.between * self.normal();
+        }
         for (place, condition) in order.into_iter().enumerate() {
             let started: Vec<f64> = (0..copies)
                 .map(|copy| self.start(condition * copies + copy, copy))
@@ -224,11 +230,16 @@ impl Model {
     /// One deviation of a start from what is usual, in standard deviations.
     fn deviation(&mut self, copy: usize) -> f64 {
         let shape = self.scenario.noise.shape;
-        if shape != Shape::Normal && !self.is_subject(copy) {
+        let of_all = matches!(shape, Shape::Normal | Shape::HeavyTails);
+        if !of_all && !self.is_subject(copy) {
             return 0.0;
         }
         match shape {
             Shape::Normal => self.normal(),
+            Shape::HeavyTails => {
+                let squares: f64 = (0..3).map(|_| self.normal().powi(2)).sum();
+                self.normal() / squares.sqrt()
+            }
             Shape::Exponential => -(1.0 - self.random.f64()).ln() - 1.0,
             Shape::Lognormal => {
                 let (shape, value) = (0.8_f64, self.normal());
@@ -260,14 +271,23 @@ impl Model {
             Some(o) if self.random.f64() < o.share => o.speed,
             _ => 1.0,
         };
-        deviation + speed.ln() + outlier.ln()
+        let felt = match self.scenario.drift {
+            Drift::HalfOfSubjects(_) if copy % 2 == 0 => self.block_effect,
+            _ => 0.0,
+        };
+        deviation * self.loudness(copy) + felt + speed.ln() + outlier.ln()
+    }
+
+    fn loudness(&self, copy: usize) -> f64 {
+        let of_subject = |subject: usize| self.scenario.loudness.get(subject).copied();
+        copy.checked_sub(1).and_then(of_subject).unwrap_or(1.0)
     }
 
     /// The machine's log speed at a moment of a block, 0 to 1.
     fn machine(&self, block: u32, in_block: f64) -> f64 {
         let at = (f64::from(block) - 1.0 + in_block) / f64::from(self.scenario.blocks);
         match self.scenario.drift {
-            Drift::Steady => 0.0,
+            Drift::Steady | Drift::HalfOfSubjects(_) => 0.0,
             Drift::Linear(_) => self.shift * at,
             Drift::Step(_) if at >= self.step_at => self.shift,
             Drift::Step(_) => 0.0,

@@ -16,6 +16,8 @@ pub struct Scenario {
     pub matters: f64,
     /// What changes from one figure to the next.
     pub noise: Noise,
+    /// How many times the noise between blocks each subject has; once beyond its end.
+    pub loudness: Vec<f64>,
     /// How the machine changes during the run, for all subjects alike.
     pub drift: Drift,
     /// Trials that went much slower than the others.
@@ -57,6 +59,8 @@ pub enum Shape {
     Exponential,
     /// Of the subjects only, lognormal with a shape of 0.8.
     Lognormal,
+    /// Of all, Student's t with three degrees of freedom.
+    HeavyTails,
 }
 
 /// A change of the machine, in standard deviations of [`Noise::between`]. Its sign is drawn.
@@ -68,6 +72,8 @@ pub enum Drift {
     Linear(f64),
     /// One step of so much, at a moment that is drawn.
     Step(f64),
+    /// Each block is quicker or slower by so much, but only every second subject feels it.
+    HalfOfSubjects(f64),
 }
 
 /// Trials that went wrong without failing.
@@ -110,6 +116,7 @@ impl Scenario {
                 carried: 0.0,
                 shape: Shape::Normal,
             },
+            loudness: Vec::new(),
             drift: Drift::Steady,
             outliers: None,
             bad_starts: None,

@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod many;
+
 /// Experiments of each scenario. `cargo run --profile dist -p verdict --example error_rates` carries
 /// out 6,000 and prints the shares.
 const EXPERIMENTS: u32 = 120;

@@ -89,7 +89,7 @@ fn chance(sample: &Sample, sd: f64, blocks: usize, aim: Aim) -> f64 {
     let error = error_of_mean(sd, blocks, sample.correlation);
     let size = sample.mean.abs();
     if size > delta {
-        // The strictest p value that Holm's procedure may ask for.
+        // No correction asks for a smaller p value (Bonferroni).
         let critical = t_quantile(1.0 - alpha / (2.0 * aim.comparisons as f64), degrees);
         let least = delta.max(critical * error);
         t_below((size - least) / error, degrees)

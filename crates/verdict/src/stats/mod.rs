@@ -5,6 +5,7 @@ pub(crate) mod dependence;
 pub(crate) mod family;
 pub(crate) mod forecast;
 pub(crate) mod gamma;
+pub(crate) mod joint;
 pub(crate) mod looks;
 pub(crate) mod moderation;
 pub(crate) mod normal;

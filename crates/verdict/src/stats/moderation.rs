@@ -41,6 +41,9 @@ const SMALLEST: f64 = 0.01;
 const OF_ONE: f64 = 0.6;
 /// How many more arms double what a comparison with a shared one is worth.
 const ARMS_ALIKE: f64 = 8.0;
+/// What each arm but one adds at least where all pairs are known, of the two degrees of freedom that
+/// three blocks have.
+const LEAST_OF_ARM: f64 = 0.8;
 
 /// A comparison's log ratios, and the part of their variance that the slices show.
 pub(crate) struct Member {
@@ -52,7 +55,8 @@ pub(crate) struct Member {
 
 /// Comparisons of one condition: they share their blocks.
 pub(crate) struct Group {
-    /// How many are compared with the baseline.
+    /// How many subjects are compared with the baseline. With two or more, `members` are all pairs of
+    /// arms.
     pub compared: usize,
     /// What is compared with each other: subjects, and the baseline's second copy.
     pub arms: usize,
@@ -167,14 +171,20 @@ impl Shared {
         })
     }
 
+    /// Degrees of freedom that the others lend to a comparison of so many blocks, unless it is an
+    /// outlier.
+    pub fn prior_degrees(&self, blocks: usize) -> f64 {
+        let most = self.most_degrees - (blocks as f64 - 1.0);
+        self.scale.degrees.min(most).max(0.0)
+    }
+
     /// The sample with the variance and the correlation that the others let it have.
     pub fn moderated(&self, sample: &Sample, of_slices: Option<f64>) -> Sample {
         let mut moderated = sample.clone();
         moderated.correlation =
             dependence::correlation_beside(sample.log_ratios(), self.correlation, self.least_share);
         let own = own_degrees(sample);
-        let most = (self.most_degrees - own).max(0.0);
-        let prior = self.scale.degrees.min(most);
+        let prior = self.prior_degrees(sample.blocks);
         let Some(location) = self.scale.location(of_slices) else {
             return moderated;
         };
@@ -208,7 +218,13 @@ fn degrees_of(group: &Group) -> f64 {
         .map(|m| own_degrees(&m.sample).max(0.0));
     let mean = of_each.sum::<f64>() / group.members.len().max(1) as f64;
     let arms = group.arms as f64;
-    mean * (arms - 1.0) / (1.0 + (arms - 2.0).max(0.0) / ARMS_ALIKE)
+    let of_many = mean * (arms - 1.0) / (1.0 + (arms - 2.0).max(0.0) / ARMS_ALIKE);
+    // All pairs of arms estimate a scale as well as all arms do.
+    let of_few_blocks = match group.compared > 1 {
+        true => LEAST_OF_ARM * mean.min(2.0) * (arms - 1.0),
+        false => 0.0,
+    };
+    of_many.max(of_few_blocks)
 }
 
 #[cfg(test)]

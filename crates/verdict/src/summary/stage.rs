@@ -15,7 +15,7 @@ pub struct Stage {
     /// Which of the looks this is, from 1; absent between the looks, as when a run was stopped.
     pub look: Option<usize>,
     /// The error rate that each look may have, so that all of them together stay within the
-    /// run's: p values after Holm's correction are compared with it.
+    /// run's: p values after the correction of a question are compared with it.
     pub alpha_per_look: f64,
     /// The error rate of all looks together.
     #[serde(skip)]

@@ -2,7 +2,7 @@
 //!
 //! The rate of the open loop changes nothing that the closed loop measures. Under each level of such
 //! a factor the closed loop is a repetition, and not a comparison of its own: counted as one it would
-//! weaken Holm's procedure for all others.
+//! weaken the correction for all others.
 
 use readings::Condition;
 

@@ -10,7 +10,9 @@ use readings::Condition;
 
 use crate::comparison::pairs::Pairs;
 use crate::comparison::pairs::others::cpus_of_others;
-use crate::comparison::pairs::pooling::{Pool, is_declared, pools};
+use crate::comparison::pairs::pooling::{Pool, Who, is_declared, pools};
+use crate::stats::family::Together;
+use crate::stats::joint::Joint;
 use crate::stats::moderation::{Group, Member, Shared};
 use crate::stats::sample::Sample;
 use crate::trial::cells::Cells;
@@ -88,6 +90,16 @@ impl<'r> Spreads<'r> {
         Some(self.moderated(metric, &pairs.service_sample()?, pairs))
     }
 
+    /// What tests that compare these pairs of subjects have in common.
+    pub fn together(&self, metric: Metric, pairs: Vec<(usize, usize)>, blocks: usize) -> Together {
+        let shared = self.spread(metric).and_then(|spread| spread.shared);
+        Together::Pairs(Joint {
+            prior: shared.map_or(0.0, |shared| shared.prior_degrees(blocks)),
+            pairs,
+            blocks,
+        })
+    }
+
     fn moderated(&self, metric: Metric, sample: &Sample, pairs: &Pairs) -> Sample {
         let shared = self.spread(metric).and_then(|spread| spread.shared);
         shared.map_or_else(
@@ -123,8 +135,8 @@ impl Spread {
     }
 }
 
-/// Each subject against the baseline and against the next one: enough to estimate the spread from,
-/// and no more than twice the comparisons.
+/// All pairs of the subjects and of the baseline's second copy: enough to estimate the spread from as
+/// well as it can be.
 fn group(
     cells: &Cells<'_>,
     pool: &Pool<'_>,
@@ -132,17 +144,25 @@ fn group(
     baseline: &str,
     copies: Option<Pairs>,
 ) -> Group {
-    let subjects: Vec<&str> = cells.subjects.iter().map(|s| &**s).collect();
-    let compared: Vec<&str> = subjects.into_iter().filter(|s| *s != baseline).collect();
-    let with_baseline = compared.iter().map(|subject| (*subject, baseline));
-    let neighbours = compared.windows(2).map(|two| (two[1], two[0]));
-    let of = |(a, b): (&str, &str)| member(&pool.pairs(cells, metric, (a, false), (b, false)));
-    let mut members: Vec<Member> = with_baseline.filter_map(of).collect();
-    let copy: Vec<Member> = copies.iter().filter_map(member).collect();
-    let arms = members.len() + copy.len() + 1;
+    let copy = (baseline, true);
+    let subjects = cells.subjects.iter().map(|s| &**s);
+    let subjects: Vec<Who<'_>> = subjects
+        .filter(|subject| *subject != baseline)
+        .map(|subject| (subject, false))
+        .collect();
+    let of = |ours, theirs| member(&pool.pairs(cells, metric, ours, theirs));
+    let with_baseline = subjects.iter();
+    let with_baseline = with_baseline.filter_map(|one| of(*one, (baseline, false)));
+    let mut members: Vec<Member> = with_baseline.collect();
     let compared = members.len();
-    members.extend(copy);
-    members.extend(neighbours.filter_map(of));
+    members.extend(copies.iter().filter_map(member));
+    let arms = members.len() + 1;
+    if compared > 1 {
+        for (at, one) in subjects.iter().enumerate() {
+            members.extend(subjects[..at].iter().filter_map(|other| of(*one, *other)));
+            members.extend(copies.as_ref().and_then(|_| of(*one, copy)));
+        }
+    }
     Group {
         compared,
         arms,

@@ -57,7 +57,7 @@ pub struct Comparison {
     pub block_correlation: Option<f64>,
     /// Two-sided p value of 'no difference'; absent where none can be had.
     pub p_value: Option<f64>,
-    /// The p value after Holm's correction over the comparisons of the question: the metric under the
+    /// The p value after the correction over the comparisons of the question: the metric under the
     /// condition.
     pub p_adjusted: Option<f64>,
     /// The open loop's rate, where it was the same in all blocks.

@@ -1,6 +1,7 @@
 //! Tiers: which subjects can be told apart, all pairs considered.
 //!
-//! All pairs of a question, one metric under one condition, are a family. Tiers are
+//! All pairs of a question, one metric under one condition, are a family. They are corrected jointly:
+//! pairs share their subjects. Tiers are
 //! the largest sets of subjects of which no two are told apart, found by insert and absorb (Piepho
 //! 2004, the compact letter display): all subjects start in one set, each pair that is told apart
 //! splits the sets that hold both, and a set inside another is dropped. Sets may overlap. A subject
@@ -158,8 +159,7 @@ pub(crate) fn tiers(run: &Run<'_, '_>, comparisons: &[Comparison]) -> Vec<Tiers>
             pairs: draft.pairs.len(),
         };
         let p_values: Vec<Option<f64>> = draft.pairs.iter().map(|pair| pair.p).collect();
-        let together = Together::PairsOf(draft.subjects.len());
-        let tests = family(p_values, |p| *p, together);
+        let tests = family(p_values, |p| *p, draft.together(run));
         let adjusted: Vec<Option<f64>> = tests.iter().map(|test| test.p_adjusted).collect();
         draft.finish(&pair_rules, &adjusted)
     };
@@ -233,6 +233,14 @@ impl<'a> Draft<'a> {
             subjects: kept.iter().map(|place| subjects[*place]).collect(),
             left_out,
         })
+    }
+
+    fn together(&self, run: &Run<'_, '_>) -> Together {
+        let of_two = |pair: &Pair| (pair.first, pair.second);
+        let blocks = self.pairs.iter().map(|pair| pair.pairs.ratios.len()).max();
+        let pairs = self.pairs.iter().map(of_two).collect();
+        run.spreads
+            .together(self.metric, pairs, blocks.unwrap_or(0))
     }
 
     /// The places of the subjects, the best first: by the mean of the log ratios to the others,

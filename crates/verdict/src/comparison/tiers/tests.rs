@@ -2,6 +2,8 @@ use super::*;
 use crate::fixtures::{Normal, closed, done, header, trial};
 use readings::{Journal, JournalRow, RunHeader, Trial};
 
+mod fourteen;
+
 const NAMES: [&str; 5] = ["direct", "nginx", "haproxy", "balance", "apache"];
 
 /// Blocks in which each subject has its true rate, and what `noise` makes of it.

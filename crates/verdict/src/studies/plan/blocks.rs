@@ -87,7 +87,7 @@ impl Goal {
             stretch: widening.variance.sqrt(),
             degrees: count - 1.0,
             inside: t_quantile(1.0 - self.alpha, degrees),
-            // The strictest p value that Holm's procedure may ask for.
+            // No correction asks for a smaller p value (Bonferroni).
             beyond: t_quantile(
                 1.0 - self.alpha / (2.0 * self.comparisons.max(1) as f64),
                 degrees,

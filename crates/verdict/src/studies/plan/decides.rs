@@ -53,7 +53,7 @@ pub struct Decides {
 
 impl PlannedRun {
     /// The smallest difference that this run finds four times in five where its blocks vary so, with the
-    /// intervals of the result and at the strictest level of Holm's correction over the question.
+    /// intervals of the result and at Bonferroni's level over the question, the strictest.
     ///
     /// Found by simulation: an interval allows for a correlation of blocks that few blocks do not show
     /// well, so its width varies. If the spread was measured in a few blocks, its uncertainty counts,
@@ -114,16 +114,20 @@ impl PlannedRun {
         let groups: Vec<Group> = (0..self.conditions.clamp(1, MOST_DRAWN))
             .map(|_| {
                 // The baseline, what is compared with it, and the baseline's second copy.
-                let mut arm = || -> Vec<f64> {
-                    let each = (0..blocks).map(|_| sd * random.next() / 2f64.sqrt());
-                    each.collect()
-                };
-                let baseline = arm();
-                let members = (0..arms).filter_map(|_| {
-                    let logs: Vec<f64> = arm().iter().zip(&baseline).map(|(a, b)| a - b).collect();
-                    let sample = Sample::of(&logs)?;
+                let all: Vec<Vec<f64>> = (0..=arms)
+                    .map(|_| {
+                        let each = (0..blocks).map(|_| sd * random.next() / 2f64.sqrt());
+                        each.collect()
+                    })
+                    .collect();
+                // All pairs, or those with the baseline.
+                let with = if self.compared > 1 { arms } else { 1 };
+                let pairs = (0..with).flat_map(|a| (a + 1..=arms).map(move |b| (a, b)));
+                let members = pairs.filter_map(|(a, b)| {
+                    let both = all[b].iter().zip(&all[a]);
+                    let logs: Vec<f64> = both.map(|(b, a)| b - a).collect();
                     Some(Member {
-                        sample,
+                        sample: Sample::of(&logs)?,
                         of_slices: None,
                     })
                 });

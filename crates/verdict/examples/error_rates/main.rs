@@ -3,6 +3,8 @@
 //! Each line is a scenario carried out 6,000 times (or as often as the first argument says) from
 //! fixed seeds, so that the table comes out the same each time.
 
+mod fourteen;
+
 use verdict::simulate::{
     BadStarts, Drift, Noise, Outliers, Scenario, Shape, Tally, simulate, simulate_with,
 };
@@ -34,6 +36,14 @@ fn main() {
     for (seed, (name, scenario)) in (1..).zip(powers()) {
         if name.contains(&part) {
             show_power(&name, &simulate(&scenario, experiments / 6, seed));
+        }
+    }
+    println!(
+        "\nfourteen subjects: false among those with the baseline, among all pairs; of pairs twofold apart told"
+    );
+    for (seed, (name, scenario)) in (1..).zip(fourteen::scenarios()) {
+        if name.contains(&part) {
+            fourteen::show(&name, &simulate(&scenario, experiments / 6, seed));
         }
     }
     println!(
