@@ -71,7 +71,9 @@ fn how(c: &Comparison) -> String {
             p if p < 0.0005 => "below 0.0005".to_owned(),
             p => number(p, 3, false),
         };
-        parts.push(format!("p of no difference, corrected within the question: {p}"));
+        parts.push(format!(
+            "p of no difference, corrected within the question: {p}"
+        ));
     }
     parts.join("; ")
 }
