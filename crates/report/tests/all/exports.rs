@@ -54,7 +54,8 @@ fn bencher_has_measures_with_a_value_between_its_ends() {
     for (header, analysis) in runs() {
         let document = bencher(&header, &analysis);
         let benchmarks = document.as_object().unwrap();
-        assert_eq!(benchmarks.len(), analysis.table.len());
+        // A subject all of whose trials are invalid has no figure.
+        assert!(!benchmarks.is_empty() && benchmarks.len() <= analysis.table.len());
         for (name, measures) in benchmarks {
             assert!(!name.is_empty() && name.len() <= 1024, "{name}");
             let measures = measures.as_object().unwrap();
