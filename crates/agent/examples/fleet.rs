@@ -2,7 +2,7 @@
 //! idle with their heartbeats, asks each for its clock, merges a histogram from each, and ends them.
 //!
 //! ```sh
-//! cargo run --release -p agent --example fleet -- 1000
+//! cargo run --release -p weigh-agent --example fleet -- 1000
 //! ```
 //!
 //! Each agent is this program with the code of `weigh agent`, so their own cost is shown as well.

@@ -2,8 +2,8 @@
 //!
 //! ```sh
 //! cargo build --release -p weigh
-//! cargo run --release -p balance --example held                                # 20,000; 60 s
-//! cargo run --release -p balance --example held -- --clients 5000 --seconds 600
+//! cargo run --release -p weigh-balance --example held                                # 20,000; 60 s
+//! cargo run --release -p weigh-balance --example held -- --clients 5000 --seconds 600
 //! ```
 //!
 //! Balancers and back ends are processes of `weigh`, clients are processes of this program, as each

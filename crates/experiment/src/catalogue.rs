@@ -10,7 +10,7 @@ use crate::spec::Experiment;
 use config::nearest::suggestion;
 use config::open::open;
 
-static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
+static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/experiments");
 
 /// An experiment's file: one of the catalogue, or the user's own.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! How often a history reports a change where there is none, and how soon where there is one:
-//! `cargo run --profile dist -p history --example changes [SERIES [CSV]]`.
+//! `cargo run --profile dist -p weigh-history --example changes [SERIES [CSV]]`.
 //!
 //! Prints the tables of `docs/src/method/history.md` from seeds 0 to SERIES - 1 (1,000). A second
 //! argument names a file for the series themselves, for other programs: scenario, seed, run, ratio.

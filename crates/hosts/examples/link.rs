@@ -1,7 +1,7 @@
 //! Measures throughput and timing of links on this machine:
 //!
 //! ```sh
-//! cargo build --release && cargo run --release -p hosts --example link -- target/release/weigh
+//! cargo build --release && cargo run --release -p weigh-hosts --example link -- target/release/weigh
 //! ```
 //!
 //! It needs hosts, so root, or user namespaces and access to `/dev/net/tun`.

@@ -1,7 +1,7 @@
 //! What holding connections and lasting long costs the load: memory per open connection, memory of
 //! a long load against a short one, and how late a paced load sends.
 //!
-//! `cargo build --release && cargo run --release -p load --example bounds -- [CONNECTIONS]
+//! `cargo build --release && cargo run --release -p weigh-load --example bounds -- [CONNECTIONS]
 //! [LONG_SECONDS]` (50,000 and 600 unless told). `weigh origin` answers as a process of its own;
 //! it and the load need two open files per connection between them.
 #![allow(clippy::unwrap_used)]

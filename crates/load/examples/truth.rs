@@ -1,6 +1,6 @@
 //! What the load engine reports against what the server knows of its own delays.
 //!
-//! `cargo run --release -p load --example truth -- [SECONDS [RATE]]`: the built-in origin holds its
+//! `cargo run --release -p weigh-load --example truth -- [SECONDS [RATE]]`: the built-in origin holds its
 //! answers back by known distributions and records each delay itself; the engine asks it at 2,000
 //! requests per second in an open loop: over HTTP/1.1 and HTTP/2, each with and without TLS, and
 //! over HTTP/3. Its service times, from sent to arrived, should agree with

@@ -1,7 +1,7 @@
 //! How long a journal takes to read, to analyse and to report, by its number of trials:
 //!
 //! ```sh
-//! cargo run --release -p report --example long_journals -- 30 300 3000
+//! cargo run --release -p weigh-report --example long_journals -- 30 300 3000
 //! ```
 //!
 //! With `--print N` it prints a journal of N trials instead.

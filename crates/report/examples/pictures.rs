@@ -1,7 +1,7 @@
 //! Pictures and pages of made-up rankings, to look at:
 //!
 //! ```sh
-//! cargo run -p report --features full --example pictures -- FOLDER
+//! cargo run -p weigh-report --features full --example pictures -- FOLDER
 //! ```
 
 use std::io;

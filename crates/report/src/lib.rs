@@ -1,4 +1,5 @@
-//! A run's result as people and programs read it: terminal, Markdown, HTML, CSV and JSON.
+//! A run's result as people and programs read it: terminal, Markdown, HTML, CSV, JSON, and the formats
+//! of programs that follow figures over time.
 //!
 //! Everything here is a pure function of readings and verdicts; nothing is printed or written.
 
@@ -13,6 +14,7 @@ mod study;
 mod text;
 
 pub use data::csv::csv;
+pub use data::export::{Better, bencher, github, openmetrics, openmetrics_labels, otava};
 pub use data::json::json;
 pub use data::junit::junit;
 pub use data::load_json::load_json;

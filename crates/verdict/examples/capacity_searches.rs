@@ -1,5 +1,5 @@
 //! How well the search for the capacity finds it, by simulation:
-//! `cargo run --profile dist -p verdict --example capacity_searches`.
+//! `cargo run --profile dist -p weigh-verdict --example capacity_searches`.
 //!
 //! Each line is a scenario, searched 300 times (or as often as the first argument says) with fixed
 //! seeds.

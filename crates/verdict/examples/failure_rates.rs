@@ -1,5 +1,5 @@
 //! How often verdicts on counts of failures err, by simulation:
-//! `cargo run --profile dist -p verdict --example failure_rates`.
+//! `cargo run --profile dist -p weigh-verdict --example failure_rates`.
 //!
 //! Each line is a scenario carried out 2,000 times (or as often as the first argument says) from
 //! fixed seeds. Each side has 20,000 requests in a block.

@@ -9,7 +9,7 @@ use super::{Driver, DriverError, read};
 use crate::manifest::folders_with;
 use config::open::open;
 
-static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../drivers");
+static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/drivers");
 
 /// All drivers that can be named in an experiment, the built-in engine aside.
 #[derive(Clone, Debug, Default, PartialEq)]

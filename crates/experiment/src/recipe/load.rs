@@ -9,7 +9,7 @@ use super::{Recipe, RecipeError, read};
 use crate::manifest::{entries, folders_with};
 use config::open::open;
 
-static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../servers");
+static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/servers");
 
 /// A folder beside those of recipes. Its files are in each of them, below this name.
 const SHARED: &str = "shared";

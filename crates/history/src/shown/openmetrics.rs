@@ -1,8 +1,8 @@
 //! A history in the text format of OpenMetrics, with the time of each run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use report::visible;
+use report::openmetrics_labels;
 
 use crate::timeline::{History, Series, SeriesRun};
 
@@ -88,24 +88,11 @@ pub fn openmetrics(history: &History) -> String {
 
 fn labels(series: &Series) -> String {
     let key = &series.key;
-    let mut labels: BTreeMap<String, &str> = BTreeMap::new();
-    for (factor, level) in &key.condition {
-        let name = factor
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
-        labels.insert(format!("factor_{}", name.collect::<String>()), level);
-    }
-    labels.insert("experiment".into(), &key.experiment);
-    labels.insert("subject".into(), &key.subject);
-    labels.insert("baseline".into(), &key.baseline);
-    labels.insert("metric".into(), &key.metric);
-    let written = labels.iter().map(|(name, value)| {
-        let value = visible(value);
-        let value = value
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n");
-        format!("{name}=\"{value}\"")
-    });
-    written.collect::<Vec<_>>().join(",")
+    let named: [(&str, &str); 4] = [
+        ("experiment", &key.experiment),
+        ("subject", &key.subject),
+        ("baseline", &key.baseline),
+        ("metric", &key.metric),
+    ];
+    openmetrics_labels(&key.condition, &named)
 }

@@ -191,7 +191,7 @@ fn number(value: Option<f64>) -> String {
 }
 
 /// A field, quoted if necessary. It is never a formula and has no control characters.
-fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     let seen = visible(text).replace('\t', "\u{2409}");
     let text = match is_formula(text) {
         true => format!("'{seen}"),

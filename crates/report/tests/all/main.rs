@@ -5,6 +5,7 @@
 mod browser;
 mod chromium;
 mod corpus;
+mod exports;
 mod judged;
 mod levels;
 mod line_limits;

@@ -1,4 +1,4 @@
-//! How often verdicts err, by simulation: `cargo run --profile dist -p verdict --example error_rates`.
+//! How often verdicts err, by simulation: `cargo run --profile dist -p weigh-verdict --example error_rates`.
 //!
 //! Each line is a scenario carried out 6,000 times (or as often as the first argument says) from
 //! fixed seeds, so that the table comes out the same each time.

@@ -4,7 +4,7 @@ use super::*;
 
 mod many;
 
-/// Experiments of each scenario. `cargo run --profile dist -p verdict --example error_rates` carries
+/// Experiments of each scenario. `cargo run --profile dist -p weigh-verdict --example error_rates` carries
 /// out 6,000 and prints the shares.
 const EXPERIMENTS: u32 = 120;
 

@@ -291,6 +291,16 @@ pub enum ReportFormat {
     Json,
     /// The picture of the first condition's curve.
     Svg,
+    /// Bencher Metric Format.
+    Bencher,
+    /// For github-action-benchmark, the figures of which more is better: `customBiggerIsBetter`.
+    GithubBigger,
+    /// The others: `customSmallerIsBetter`.
+    GithubSmaller,
+    /// Gauges in the text format of OpenMetrics.
+    Openmetrics,
+    /// A line of CSV for Apache Otava.
+    Otava,
 }
 
 /// `weigh doctor`.

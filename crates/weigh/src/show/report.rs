@@ -7,7 +7,9 @@ use clap::ValueEnum as _;
 use clap::builder::PossibleValue;
 use history::store;
 use readings::{Journal, RunHeader};
+use report::Better;
 use run::journal::{self, JournalError};
+use serde_json::Value;
 use verdict::Analysis;
 
 use crate::cli::{ReportArgs, ReportFormat};
@@ -48,7 +50,12 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
         ReportFormat::Html => report::html(&journal, analysis, &stored_run_facts(&args.folder)),
         ReportFormat::Md => report::markdown(header, analysis),
         ReportFormat::Csv => report::csv(&journal, analysis),
-        ReportFormat::Json => json_text(&report::json(header, analysis)) + "\n",
+        ReportFormat::Json => document(&report::json(header, analysis)),
+        ReportFormat::Bencher => document(&report::bencher(header, analysis)),
+        ReportFormat::GithubBigger => document(&report::github(header, analysis, Better::Bigger)),
+        ReportFormat::GithubSmaller => document(&report::github(header, analysis, Better::Smaller)),
+        ReportFormat::Openmetrics => report::openmetrics(header, analysis),
+        ReportFormat::Otava => report::otava(header, analysis),
         ReportFormat::Svg => report::curve_svg(header, analysis).ok_or_else(|| {
             Failure::words(
                 "this run has no curve: expected one that was measured with `--curve`, or with \
@@ -63,6 +70,10 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
         true => Ok(0),
         false => Ok(gates::status(analysis, args.gates.unsettled_fails())),
     }
+}
+
+fn document(value: &Value) -> String {
+    json_text(value) + "\n"
 }
 
 fn write(args: &ReportArgs, text: &str) -> Result<(), Failure> {
@@ -128,8 +139,8 @@ fn report_pair(args: &ReportArgs, other: &Path) -> Result<u8, Failure> {
     let text = match args.format {
         ReportFormat::Text => history::pair_terminal(&pair),
         ReportFormat::Html => history::pair_html(&pair),
-        ReportFormat::Json => json_text(&history::pair_json(&pair)) + "\n",
-        ReportFormat::Md | ReportFormat::Csv | ReportFormat::Svg => {
+        ReportFormat::Json => document(&history::pair_json(&pair)),
+        _ => {
             return Err(Failure::words(
                 "two runs are shown as text, html or json: expected one of these as --format",
             ));

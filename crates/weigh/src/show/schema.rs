@@ -8,19 +8,19 @@ use crate::terminal::output::print_text;
 pub fn schema(of: SchemaKind) -> Result<u8, Failure> {
     print_text(match of {
         SchemaKind::Experiment => {
-            include_str!("../../../../docs/src/reference/schemas/experiment.schema.json")
+            include_str!("../../schemas/experiment.schema.json")
         }
         SchemaKind::Recipe => {
-            include_str!("../../../../docs/src/reference/schemas/recipe.schema.json")
+            include_str!("../../schemas/recipe.schema.json")
         }
         SchemaKind::Driver => {
-            include_str!("../../../../docs/src/reference/schemas/driver.schema.json")
+            include_str!("../../schemas/driver.schema.json")
         }
         SchemaKind::Result => {
-            include_str!("../../../../docs/src/reference/schemas/result.schema.json")
+            include_str!("../../schemas/result.schema.json")
         }
         SchemaKind::Journal => {
-            include_str!("../../../../docs/src/reference/schemas/journal.schema.json")
+            include_str!("../../schemas/journal.schema.json")
         }
     });
     Ok(0)

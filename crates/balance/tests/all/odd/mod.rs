@@ -105,6 +105,6 @@ fn the_page_says_what_these_tests_hold() {
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         written == page,
-        "WEIGH_WRITE_SHOWN=1 cargo test -p balance --test all odd writes the page anew"
+        "WEIGH_WRITE_SHOWN=1 cargo test -p weigh-balance --test all odd writes the page anew"
     );
 }

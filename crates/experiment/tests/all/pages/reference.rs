@@ -6,7 +6,7 @@ use crate::support::{assert_shown, recipes};
 use experiment::catalogue;
 use experiment::describe::{DriverDescription, ExperimentDescription, Page, RecipeDescription};
 
-const HOW: &str = "WEIGH_WRITE_SHOWN=1 cargo test -p experiment --test all reference";
+const HOW: &str = "WEIGH_WRITE_SHOWN=1 cargo test -p weigh-experiment --test all reference";
 
 /// One page of each kind; the book has them all.
 #[test]
