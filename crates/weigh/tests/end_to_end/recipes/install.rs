@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::has;
+use crate::common::{has, is_installed};
 
 /// A folder that other users can enter, as the cache of packages has to be.
 struct Folder(PathBuf);
@@ -21,17 +21,14 @@ impl Folder {
 
     /// Runs `weigh` with its cache in this folder: its exit status, and what it printed.
     fn weigh(&self, line: &str) -> (Option<i32>, String) {
-        self.weigh_with(line, None)
+        self.weigh_with(line, &[])
     }
 
-    /// The same with another PATH.
-    fn weigh_with(&self, line: &str, path: Option<&str>) -> (Option<i32>, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_weigh"));
-        if let Some(path) = path {
-            command.env("PATH", path);
-        }
-        let out = command
+    /// The same with these variables.
+    fn weigh_with(&self, line: &str, env: &[(&str, &str)]) -> (Option<i32>, String) {
+        let out = Command::new(env!("CARGO_BIN_EXE_weigh"))
             .args(line.split(' '))
+            .envs(env.iter().copied())
             .env("XDG_CACHE_HOME", self.0.join("cache"))
             .env("WEIGH_RECIPES", self.0.join("recipes"))
             .stdin(std::process::Stdio::null())
@@ -193,7 +190,8 @@ fn a_client_that_is_missing_says_where_it_is_from() {
         ("cargo", "no-such==1.0.0", "rustup"),
     ] {
         folder.recipe_with(key, &format!("{key} = \"{package}\""), "no-such-program");
-        let (status, said) = folder.weigh_with(&format!("install --yes {key}"), Some("/none"));
+        let (status, said) =
+            folder.weigh_with(&format!("install --yes {key}"), &[("PATH", "/none")]);
         assert_eq!(status, Some(1), "{said}");
         has(&said, &format!("install it with: {from}"));
     }
@@ -230,4 +228,44 @@ fn sources_of_a_recipe_are_built_and_built_again_when_they_change() {
     let first = builds("one");
     let second = builds("two");
     assert!(first != second && !Path::new(&first).exists());
+}
+
+#[test]
+fn without_a_network_it_says_that_the_registry_cannot_be_reached() {
+    let folder = Folder::new("offline");
+    let nowhere = "http://127.0.0.1:1/";
+    for (key, package, registry, client, env) in [
+        (
+            "pip",
+            "no-such-bin==1.0.0",
+            "PyPI",
+            "python3",
+            [("PIP_INDEX_URL", nowhere), ("PIP_RETRIES", "1")],
+        ),
+        (
+            "npm",
+            "no-such-bin==1.0.0",
+            "npm's registry",
+            "npm",
+            [
+                ("npm_config_registry", nowhere),
+                ("npm_config_fetch_retries", "0"),
+            ],
+        ),
+        (
+            "go",
+            "example.test/a==v1.0.0",
+            "Go's module proxy",
+            "go",
+            [("GOPROXY", nowhere), ("GOFLAGS", "")],
+        ),
+    ] {
+        if !is_installed(client) {
+            continue;
+        }
+        folder.recipe_with(key, &format!("{key} = \"{package}\""), "no-such-program");
+        let (status, said) = folder.weigh_with(&format!("install --yes {key}"), &env);
+        assert_eq!(status, Some(1), "{said}");
+        has(&said, &format!("{package}: {registry} cannot be reached"));
+    }
 }
