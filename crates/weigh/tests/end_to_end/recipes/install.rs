@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{has, is_installed};
+use crate::common::has;
 
 /// A folder that other users can enter, as the cache of packages has to be.
 struct Folder(PathBuf);
@@ -260,7 +260,8 @@ fn without_a_network_it_says_that_the_registry_cannot_be_reached() {
             [("GOPROXY", nowhere), ("GOFLAGS", "")],
         ),
     ] {
-        if !is_installed(client) {
+        // Not every machine has all of them.
+        if Command::new(client).arg("--version").output().is_err() {
             continue;
         }
         folder.recipe_with(key, &format!("{key} = \"{package}\""), "no-such-program");
