@@ -21,7 +21,7 @@ pub(crate) fn look(
     emit: &mut dyn FnMut(BuildEvent<'_>),
 ) -> Result<Image, BuildError> {
     let programs = [("podman".to_owned(), vec!["podman".to_owned()])];
-    let found = installed::look(&programs, &[], &installed::Packages::default(), None);
+    let found = installed::look(&programs, &[], &installed::Packages::default(), None, None);
     let Some(podman) = found.programs.get("podman") else {
         return Err(BuildError::NoPodman);
     };

@@ -47,8 +47,23 @@ pub struct ListedRecipe {
     pub install_command: Option<String>,
     /// Where to get them, where something is missing and no package is known to have it.
     pub homepage: Option<String>,
+    /// The versions of which an experiment can choose one; empty if there is no choice.
+    pub versions: Vec<ListedVersion>,
     /// Where it comes from.
     pub source: RecipeSource,
+}
+
+/// A version of a recipe's program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedVersion {
+    /// What an experiment writes: `debian` for what is installed, or a version.
+    pub version: String,
+    /// Where it is from: its package.
+    pub package: String,
+    /// Whether it can run.
+    pub can_run: bool,
+    /// The command that installs it.
+    pub install_command: String,
 }
 
 /// Where a recipe or a driver comes from.
@@ -183,12 +198,36 @@ fn recipe(recipe: &Recipe, built_in: Option<&Recipes>) -> ListedRecipe {
             .collect(),
         install_command: available.install_command.clone(),
         homepage: available.homepage.clone(),
+        versions: versions(recipe),
         source: if own {
             RecipeSource::BuiltIn
         } else {
             RecipeSource::Path
         },
     }
+}
+
+fn versions(recipe: &Recipe) -> Vec<ListedVersion> {
+    let packages = &recipe.packages;
+    if !packages.has_versions() {
+        return Vec::new();
+    }
+    let is_there = |version: &str| recipe.available_in(Some(version)).is_complete();
+    let names = packages.debian.join(" ");
+    let debian = (!names.is_empty()).then(|| ListedVersion {
+        version: installed::DEBIAN.to_owned(),
+        package: format!("{names} of Debian"),
+        can_run: is_there(installed::DEBIAN),
+        install_command: format!("apt-get install --no-install-recommends {names}"),
+    });
+    let pinned = packages.pinned.iter().filter(|one| !one.kind.is_source);
+    let pinned = pinned.map(|one| ListedVersion {
+        version: one.version.clone(),
+        package: format!("{} of {}", one.name, one.kind.registry),
+        can_run: is_there(&one.version),
+        install_command: one.install.clone(),
+    });
+    debian.into_iter().chain(pinned).collect()
 }
 
 fn driver(driver: &Driver, built_in: Option<&Recipes>, weigh: &Path) -> ListedDriver {

@@ -10,13 +10,11 @@ use experiment::{Experiment, Recipes};
 /// machines are checked once their agents run.
 pub fn missing(experiment: &Experiment, recipes: &Recipes) -> Vec<String> {
     let mut sentences = Vec::new();
-    let servers = experiment.start_order();
     let here = |host: &Option<String>| !experiment.is_elsewhere(host.as_deref());
-    for server in servers.into_iter().filter(|server| here(&server.host)) {
-        let sentence = recipes
-            .get(&server.recipe)
-            .and_then(|recipe| recipe.available().sentence());
-        if let Some(sentence) = sentence
+    let needed = experiment.needed(recipes);
+    for one in needed.iter().filter(|one| here(&one.host)) {
+        let available = one.recipe.available_in(one.version.as_deref());
+        if let Some(sentence) = available.sentence()
             && !sentences.contains(&sentence)
         {
             sentences.push(sentence);

@@ -24,7 +24,7 @@ pub use recipes::{LoadError, Recipes};
 pub use spec::{
     Apart, BodyCheck, CurveSpec, Design, Effect, Event, EventKind, EventSettings, EventSpec,
     EventTarget, EventWhat, Expect, Experiment, Factor, Feeds, HttpVersion, Level, LoadBeside,
-    LoadChange, LoadPart, LoadRole, LoadSpec, NamedLoad, ParamValue, Published, Rate, ReplayFile,
-    RequestFile, ResolvedCondition, Role, SameAnswers, Server, ServerSpec, SliceLength, Subject,
-    SubjectLoad, SubjectSpec, Target, TlsSpec, Upstream,
+    LoadChange, LoadPart, LoadRole, LoadSpec, NamedLoad, NeededRecipe, ParamValue, Published, Rate,
+    ReplayFile, RequestFile, ResolvedCondition, Role, SameAnswers, Server, ServerSpec, SliceLength,
+    Subject, SubjectLoad, SubjectSpec, Target, TlsSpec, Upstream,
 };

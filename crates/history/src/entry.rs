@@ -287,15 +287,19 @@ fn is_name_of_revision(hosts: Option<&Value>, setting: &str) -> bool {
 /// The versions of servers and drivers: from `hosts.json`, or else from the journal's settings.
 /// Servers that were built from a revision are left out: figures have their commits.
 pub(crate) fn versions(journal: &Journal, hosts: Option<&Value>) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
+    let mut of_recipes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let settings = journal.settings();
     let servers = settings.iter().flat_map(|s| &s.subjects);
     let servers = servers.flat_map(|s| &s.servers);
     for server in servers.filter(|s| !is_built(hosts, &s.server)) {
-        if let Some(version) = &server.version {
-            found.insert(server.recipe.clone(), version.clone());
-        }
+        let versions = of_recipes.entry(server.recipe.clone()).or_default();
+        versions.extend(server.version.clone().filter(|one| !versions.contains(one)));
     }
+    of_recipes.retain(|_, versions| !versions.is_empty());
+    let mut found: BTreeMap<String, String> = of_recipes
+        .into_iter()
+        .map(|(recipe, versions)| (recipe, versions.join(" and ")))
+        .collect();
     for group in ["versions", "drivers"] {
         let Some(all) = hosts.and_then(|h| h["local"][group].as_object()) else {
             continue;

@@ -4,13 +4,18 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod kind;
 mod package;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-pub use package::{PACKAGES, PinnedPackage, Record, package_cache, user_cache};
+pub use kind::{KINDS, PackageKind};
+pub use package::{PACKAGES, PinnedPackage, Record, is_version_of, package_cache, user_cache};
+
+/// The version of a program that is installed outside the cache of `weigh install`, whatever it is.
+pub const DEBIAN: &str = "debian";
 
 /// Debian's folders for servers, searched after PATH, which lacks them for an ordinary user.
 const SERVER_DIRS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
@@ -29,8 +34,35 @@ pub struct Need {
 pub struct Packages {
     /// Debian packages.
     pub debian: Vec<String>,
-    /// A package on PyPI that holds its program.
-    pub pip: Option<PinnedPackage>,
+    /// Packages of registries, and folders of sources, each with its program in one version.
+    pub pinned: Vec<PinnedPackage>,
+}
+
+impl Packages {
+    /// The version that is used unless another is named: what is installed if Debian has a package,
+    /// or else the first of a registry.
+    pub fn usual_version(&self) -> Option<&str> {
+        let first = || self.pinned.iter().find(|one| !one.kind.is_source);
+        match self.debian.is_empty() {
+            true => first().map(|one| one.version.as_str()),
+            false => Some(DEBIAN),
+        }
+    }
+
+    /// The pinned package with this version, or with the usual one. Sources beside a recipe are what it
+    /// runs, where it has no other packages than Debian's, which may be those that building needs.
+    pub fn pinned(&self, version: Option<&str>) -> Option<&PinnedPackage> {
+        match version {
+            None if self.debian.is_empty() || !self.has_versions() => self.pinned.first(),
+            None => None,
+            Some(version) => self.pinned.iter().find(|one| one.is_version(version)),
+        }
+    }
+
+    /// Whether a version can be chosen.
+    pub fn has_versions(&self) -> bool {
+        self.pinned.iter().any(|one| !one.kind.is_source)
+    }
 }
 
 /// Which programs and files were found on this machine.
@@ -47,12 +79,26 @@ pub struct Availability {
     pub install_command: Option<String>,
     /// Where to get what is missing, where no package is known to have it.
     pub homepage: Option<String>,
+    /// Whether a program was found in the cache of `weigh install`.
+    pub is_pinned: bool,
+    /// Which version is installed instead of the wanted one, as a sentence.
+    pub other_version: Option<String>,
 }
 
 impl Availability {
     /// Whether nothing is missing.
     pub fn is_complete(&self) -> bool {
-        self.missing_programs.is_empty() && self.missing_files.is_empty()
+        self.missing_programs.is_empty()
+            && self.missing_files.is_empty()
+            && self.other_version.is_none()
+    }
+
+    /// Notes that a program has another version than the wanted one; `found` is `None` where it does
+    /// not tell.
+    pub fn refuse_version(&mut self, wanted: &str, found: Option<&str>) {
+        let name = self.programs.keys().next().map_or("", String::as_str);
+        let found = found.unwrap_or("of an unknown version");
+        self.other_version = Some(format!("{name} {found} is installed, not {wanted}"));
     }
 
     /// What is missing and how to get it, such as ``lighttpd is not installed: `apt-get …` ``;
@@ -61,6 +107,14 @@ impl Availability {
         if self.is_complete() {
             return None;
         }
+        let remedy = match (&self.install_command, &self.homepage) {
+            (Some(command), _) => format!(": `{command}`"),
+            (None, Some(homepage)) => format!("; no package is known: see {homepage}"),
+            (None, None) => String::new(),
+        };
+        if let Some(other) = &self.other_version {
+            return Some(format!("{other}{remedy}"));
+        }
         let mut missing = self.missing_programs.clone();
         missing.extend(
             self.missing_files
@@ -68,11 +122,6 @@ impl Availability {
                 .map(|file| file.display().to_string()),
         );
         let verb = if missing.len() == 1 { "is" } else { "are" };
-        let remedy = match (&self.install_command, &self.homepage) {
-            (Some(command), _) => format!(": `{command}`"),
-            (None, Some(homepage)) => format!("; no package is known: see {homepage}"),
-            (None, None) => String::new(),
-        };
         Some(format!(
             "{} {verb} not installed{remedy}",
             missing.join(", ")
@@ -81,21 +130,24 @@ impl Availability {
 }
 
 /// Looks for programs in the cache of `weigh install`, in PATH and where Debian keeps servers, and
-/// for files.
+/// for files. Of the cache only the package of this version counts, or of the usual one. What is found
+/// outside the cache may have another version.
 pub fn look(
     programs: &[(String, Vec<String>)],
     needs: &[Need],
     packages: &Packages,
+    version: Option<&str>,
     homepage: Option<&str>,
 ) -> Availability {
+    let pinned = packages.pinned(version);
     let mut dirs: Vec<PathBuf> = std::env::var_os("PATH")
         .map(|path| std::env::split_paths(&path).collect())
         .unwrap_or_default();
     dirs.extend(SERVER_DIRS.iter().map(PathBuf::from));
     let mut found = Availability::default();
     for (name, names) in programs {
-        let cached = packages.pip.as_ref();
-        let cached = cached.and_then(|package| package.program(names));
+        let cached = pinned.and_then(|package| package.program(names));
+        found.is_pinned |= cached.is_some();
         let path = cached.or_else(|| names.iter().find_map(|program| find(program, &dirs)));
         match path {
             Some(path) => {
@@ -115,8 +167,6 @@ pub fn look(
         .map(|need| PathBuf::from(&need.file))
         .collect();
     // A missing program may be in any of the packages; a missing file names its package.
-    let pip = packages.pip.as_ref();
-    let pip = pip.filter(|_| packages.debian.is_empty() && !found.missing_programs.is_empty());
     let mut packages: Vec<&str> = if found.missing_programs.is_empty() {
         missing
             .iter()
@@ -127,8 +177,8 @@ pub fn look(
     };
     packages.sort_unstable();
     packages.dedup();
-    if let Some(package) = pip {
-        found.install_command = Some(format!("weigh install {}", package.recipe));
+    if let Some(package) = pinned.filter(|_| !found.missing_programs.is_empty()) {
+        found.install_command = Some(package.install.clone());
     } else if !found.is_complete() && !packages.is_empty() {
         found.install_command = Some(format!(
             "apt-get install --no-install-recommends {}",

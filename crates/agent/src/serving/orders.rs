@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use installed::{Need, Packages, PinnedPackage};
+use installed::{Need, PackageKind, Packages, PinnedPackage};
 use readings::BottleneckSample;
 
 use super::profile::{self, Profiler};
@@ -69,15 +69,27 @@ pub(super) fn carry_out(
                 .into_iter()
                 .map(|(file, package)| Need { file, package })
                 .collect();
-            let pip = order.pip;
+            let pinned: Option<PinnedPackage> = order.pinned.and_then(|package| {
+                Some(PinnedPackage {
+                    kind: PackageKind::of_folder(&package.kind)?,
+                    name: package.name,
+                    version: package.version,
+                    install: package.install,
+                })
+            });
+            let version = match &pinned {
+                Some(package) if !package.kind.is_source => Some(package.version.clone()),
+                _ => None,
+            };
             let packages = Packages {
                 debian: order.packages,
-                pip: pip.and_then(|(recipe, package)| PinnedPackage::parse(&recipe, &package)),
+                pinned: pinned.into_iter().collect(),
             };
             let found = installed::look(
                 &order.programs,
                 &needs,
                 &packages,
+                version.as_deref(),
                 order.homepage.as_deref(),
             );
             Ok(Answer::Found {

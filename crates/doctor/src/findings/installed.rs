@@ -20,17 +20,15 @@ pub(crate) fn of_experiment(
     root: bool,
     weigh: &Path,
 ) -> Vec<Finding> {
-    let mut servers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for server in experiment.start_order() {
-        servers
-            .entry(&server.recipe)
-            .or_default()
-            .push(&server.name);
+    let mut servers: BTreeMap<(&str, Option<String>), Vec<String>> = BTreeMap::new();
+    for one in experiment.needed(recipes) {
+        let names = servers.entry((&one.recipe.name, one.version)).or_default();
+        names.extend(one.servers);
     }
     let mut findings: Vec<Finding> = servers
         .iter()
-        .filter_map(|(recipe, names)| {
-            let available = recipes.get(recipe)?.available();
+        .filter_map(|((recipe, version), names)| {
+            let available = recipes.get(recipe)?.available_in(version.as_deref());
             let wanted = format!("what recipe `{recipe}` needs, for {}", names.join(", "));
             missing(&available, Level::Blocker, &wanted, root)
         })

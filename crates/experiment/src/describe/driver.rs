@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Page, ParamDescription, names, params};
+use super::{Page, ParamDescription, PinnedDescription, names, params, pinned, pinned_names};
 use crate::driver::{Driver, ENGINE, LOAD_WORDS, NO_KEEPALIVE};
 use crate::spec::HttpVersion;
 
@@ -15,6 +15,9 @@ pub struct DriverDescription {
     pub homepage: Option<String>,
     /// Debian packages that bring it.
     pub packages: Vec<String>,
+    /// The packages of registries that bring it, each in a fixed version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<PinnedDescription>,
     /// The programs it needs, each with the names to search for.
     pub programs: Vec<Vec<String>>,
     /// The URL schemes that it supports.
@@ -86,6 +89,7 @@ impl DriverDescription {
             title: driver.title.clone(),
             homepage: driver.homepage.clone(),
             packages: driver.packages.debian.clone(),
+            pinned: pinned(&driver.packages),
             programs: driver.programs.iter().map(|(_, all)| all.clone()).collect(),
             schemes: driver.schemes.clone(),
             http: match driver.schemes.iter().any(|one| one.starts_with("http")) {
@@ -116,6 +120,7 @@ impl DriverDescription {
                 "packages (Debian)",
                 names(self.packages.iter().map(String::as_str)),
             ),
+            ("packages (weigh install)", pinned_names(&self.pinned)),
             ("programs", names(programs.iter().map(String::as_str))),
             ("URLs", names(self.schemes.iter().map(String::as_str))),
             ("HTTP", names(self.http.iter().copied())),

@@ -9,6 +9,7 @@ mod experiment;
 mod page;
 mod recipe;
 
+use installed::{Packages, PinnedPackage};
 use serde::Serialize;
 
 use crate::manifest::{Param, Value};
@@ -17,6 +18,32 @@ pub use driver::{DriverDescription, LoadSetting};
 pub use experiment::{ExperimentDescription, FactorDescription, ServerDescription, Time};
 pub use page::{Page, book};
 pub use recipe::{RecipeDescription, RecipeFileDescription, RecipeReadiness};
+
+/// A package that `weigh install` installs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PinnedDescription {
+    /// Its kind: the key of `[packages]`.
+    pub kind: &'static str,
+    /// `NAME==VERSION`, or the folder of its sources.
+    pub package: String,
+    /// The version; for sources a checksum of them.
+    pub version: String,
+}
+
+fn pinned(packages: &Packages) -> Vec<PinnedDescription> {
+    let one = |package: &PinnedPackage| PinnedDescription {
+        kind: package.kind.key,
+        package: package.to_string(),
+        version: package.version.clone(),
+    };
+    packages.pinned.iter().map(one).collect()
+}
+
+/// Packages for a person to read.
+fn pinned_names(all: &[PinnedDescription]) -> String {
+    let name = |one: &PinnedDescription| format!("{} ({})", one.package, one.kind);
+    all.iter().map(name).collect::<Vec<_>>().join(", ")
+}
 
 /// A parameter of a recipe or a driver.
 #[derive(Clone, Debug, PartialEq, Serialize)]

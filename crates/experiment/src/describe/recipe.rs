@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Page, ParamDescription, names, params};
+use super::{Page, ParamDescription, PinnedDescription, names, params, pinned, pinned_names};
 use crate::recipe::{Recipe, Upstreams};
 
 /// What a user of a recipe has to know of its file.
@@ -15,9 +15,9 @@ pub struct RecipeDescription {
     pub upstreams: &'static str,
     /// Debian packages that bring all it needs.
     pub packages: Vec<String>,
-    /// The package on PyPI that brings its program, as `NAME==VERSION`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pip: Option<String>,
+    /// The packages of registries that bring its program, each in a fixed version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<PinnedDescription>,
     /// The programs it needs, each with the names to search for.
     pub programs: Vec<Vec<String>>,
     /// Files it needs besides its programs.
@@ -90,7 +90,7 @@ impl RecipeDescription {
                 Upstreams::Any => "any",
             },
             packages: recipe.packages.debian.clone(),
-            pip: recipe.packages.pip.as_ref().map(ToString::to_string),
+            pinned: pinned(&recipe.packages),
             programs: recipe.programs.iter().map(|(_, all)| all.clone()).collect(),
             needs: recipe.needs.iter().map(|need| need.file.clone()).collect(),
             params: params(&recipe.params),
@@ -133,10 +133,7 @@ impl RecipeDescription {
                 "packages (Debian)",
                 names(self.packages.iter().map(String::as_str)),
             ),
-            (
-                "packages (PyPI)",
-                names(self.pip.iter().map(String::as_str)),
-            ),
+            ("packages (weigh install)", pinned_names(&self.pinned)),
             ("programs", names(programs.iter().map(String::as_str))),
             ("other files", names(self.needs.iter().map(String::as_str))),
             (

@@ -80,12 +80,13 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Looks for its programs in PATH and where Debian keeps servers.
+    /// Looks for its programs in the cache of `weigh install`, in PATH and where Debian keeps servers.
     pub fn available(&self) -> Availability {
         installed::look(
             &self.programs,
             &[],
             &self.packages,
+            None,
             self.homepage.as_deref(),
         )
     }

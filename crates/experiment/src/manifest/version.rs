@@ -20,7 +20,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// The version in what the command printed.
+    /// The version in what the command printed, without a `v` before it.
     pub fn find_in(&self, printed: &str) -> Option<String> {
         let start = printed.find(self.after.as_str())? + self.after.len();
         let word: String = printed[start..]
@@ -28,6 +28,10 @@ impl Version {
             .chars()
             .take_while(|c| !c.is_whitespace() && !matches!(c, ',' | ')' | '('))
             .collect();
+        let number = word
+            .strip_prefix('v')
+            .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let word = number.map_or(word.clone(), str::to_owned);
         (!word.is_empty()).then_some(word)
     }
 }

@@ -13,6 +13,8 @@ static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/servers");
 
 /// A folder beside those of recipes. Its files are in each of them, below this name.
 const SHARED: &str = "shared";
+/// A folder of build results, which is none of a recipe's.
+const BUILT: &str = "target";
 const LARGEST_FOLDER_BYTES: u64 = 16 * 1024 * 1024;
 const MOST_FILES: usize = 500;
 
@@ -67,7 +69,7 @@ fn embedded_files(dir: &Dir<'_>, root: &Path, files: &mut BTreeMap<String, Vec<u
             files.insert(path.to_owned(), file.contents().to_vec());
         }
     }
-    for inner in dir.dirs() {
+    for inner in dir.dirs().filter(|inner| !inner.path().ends_with(BUILT)) {
         embedded_files(inner, root, files);
     }
 }
@@ -97,6 +99,9 @@ fn folder_files(
     for path in entries(dir).map_err(|why| unreadable(dir, why))? {
         // Links are not followed, so no folder is its own descendant.
         let about = std::fs::symlink_metadata(&path).map_err(|why| unreadable(&path, why))?;
+        if about.is_dir() && path.ends_with(BUILT) {
+            continue;
+        }
         if about.is_dir() {
             folder_files(&path, root, files, bytes)?;
             continue;

@@ -2,8 +2,8 @@
 //!
 //! A recipe is data, a folder with a `recipe.toml`, templates and files;
 //! `docs/src/reference/recipes.md` describes it. Everything here is pure but
-//! [`crate::Recipes::load`], which reads the folders it is given, and [`Recipe::available`], which
-//! looks for programs and files on this machine.
+//! [`crate::Recipes::load`], which reads the folders it is given, and what looks for programs and
+//! files on this machine: [`Recipe::available`] and its like.
 
 mod context;
 mod error;
@@ -14,13 +14,14 @@ mod relays;
 mod reload;
 mod render;
 mod settings;
+mod versions;
 
 pub(crate) use settings::SETTINGS;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use installed::{Availability, Need, Packages};
+use installed::{Need, Packages};
 
 use tls::KeyType;
 
@@ -234,16 +235,5 @@ impl Recipe {
             param,
             why,
         })
-    }
-
-    /// Looks for the recipe's programs in the cache of `weigh install` and in PATH (and where Debian
-    /// keeps servers), and for the files it needs.
-    pub fn available(&self) -> Availability {
-        installed::look(
-            &self.programs,
-            &self.needs,
-            &self.packages,
-            self.homepage.as_deref(),
-        )
     }
 }

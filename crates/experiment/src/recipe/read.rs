@@ -8,7 +8,9 @@ use super::reload::{SIGNALS, reload};
 use super::render::stays_inside;
 use super::settings::settings;
 use super::{Need, Ready, ReadyTemplates, Recipe, RecipeError, RecipeFile, RecipeTls, Upstreams};
-use crate::manifest::{Kind, Param, command, packages, pairs, params, programs, template, version};
+use crate::manifest::{
+    Kind, Param, command, packages, pairs, params, programs, template, version, version_param,
+};
 use config::nearest::suggestion;
 use config::reader::{Problem, Reader};
 use config::section::Section;
@@ -66,7 +68,9 @@ fn whole(
     files: BTreeMap<String, Vec<u8>>,
 ) -> Recipe {
     top.only(reader, &KEYS);
-    let params = params(reader, top);
+    let packages = packages(reader, top, name, &files);
+    let mut params = params(reader, top);
+    version_param(reader, top, &mut params, &packages, name);
     let start = top.section(reader, "start");
     if top.table.get("start").is_none() {
         reader.report(
@@ -106,7 +110,7 @@ fn whole(
             .required_text(reader, "summary", "\"what it is, in a sentence\"")
             .unwrap_or_default(),
         homepage: top.text(reader, "homepage"),
-        packages: packages(reader, top, Some(name)),
+        packages,
         programs: programs(reader, top),
         needs: needs(reader, top),
         upstreams: top

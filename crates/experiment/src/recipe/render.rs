@@ -14,7 +14,7 @@ use super::items::{Placeholders, param_of};
 use super::reload::{Reload, ReloadSign};
 use super::settings::setting_value;
 use super::{Recipe, RecipeError};
-use crate::manifest::{Param, Value, complaint, environment, params_seen, programs_seen};
+use crate::manifest::{Param, VERSION, Value, complaint, environment, params_seen, programs_seen};
 
 /// The folder of the certificates inside the server's folder.
 const TLS_FOLDER: &str = "tls";
@@ -157,7 +157,7 @@ impl Recipe {
         let after = self.render(&context)?;
         let is_same =
             (&before.command, &before.env, &before.cwd) == (&after.command, &after.env, &after.cwd);
-        if is_same {
+        if is_same && !changed.contains_key(VERSION) {
             return Ok(after);
         }
         let params: Vec<String> = changed.keys().map(|name| format!("`{name}`")).collect();

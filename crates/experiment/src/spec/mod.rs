@@ -4,6 +4,7 @@ mod event;
 mod experiment;
 mod load;
 mod loads;
+mod needed;
 mod request_set;
 mod resolved_condition;
 mod traffic;
@@ -16,6 +17,7 @@ pub use experiment::{
 pub use load::{
     Choice, CurveSpec, ENGINE, LoadChange, LoadRole, LoadSpec, NamedLoad, Rate, TlsSpec,
 };
+pub use needed::NeededRecipe;
 pub use readings::HttpVersion;
 pub(crate) use request_set::is_host;
 pub use request_set::{Feeds, ReplayFile, RequestFile};

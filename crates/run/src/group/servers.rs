@@ -75,7 +75,8 @@ fn start_server(
         .get(&server.recipe)
         .ok_or_else(|| failed(&format!("no recipe is called `{}`", server.recipe)))?;
     let host = server.host.as_deref();
-    let programs = cx.testbed.programs(host, recipe)?;
+    let version = recipe.wanted_version(&server.params);
+    let programs = cx.testbed.programs(host, recipe, version)?;
     let weigh = cx.testbed.hosts.at(host)?.remote_program();
     let (folder, copy_of_weigh) = match cx.testbed.agent(host)?.ask(&Order::Folder {
         server: server.name.clone(),
@@ -138,6 +139,11 @@ fn start_server(
     }
     if !is_copy(&server.name) {
         record_configuration(cx, server, address, &cpus, &rendered);
+        let command = rendered.version_command.as_deref();
+        let version = command.and_then(|it| cx.testbed.version(host, recipe, it));
+        if let Some(configuration) = cx.configurations.get_mut(&server.name) {
+            configuration["version"] = json!(version);
+        }
     }
     let signals = rendered
         .stop

@@ -11,7 +11,6 @@ use crate::journal::folder::replace_file;
 use crate::journal::server_configs::ServerConfigs;
 use crate::testbed::Testbed;
 use crate::{CpuPlacement, RunError, RunOptions};
-use experiment::recipe::Recipe;
 
 const FILE_NAME: &str = "hosts.json";
 /// The most bytes of it.
@@ -39,7 +38,7 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// Adds the configurations of a condition's servers. A new server's version is added, too.
+    /// Adds the configurations of a condition's servers, with the versions that run.
     pub(crate) fn add(
         &mut self,
         condition: &Condition,
@@ -59,6 +58,7 @@ impl<'a> Inventory<'a> {
         }
         match read(options.folder).filter(|_| is_new) {
             Some(mut document) => {
+                document["local"]["versions"] = json!(self.versions());
                 document["local"]["servers"] = self.configs.document(options.experiment);
                 replace(options.folder, &document)
             }
@@ -84,7 +84,7 @@ impl<'a> Inventory<'a> {
         machine["weigh"] = json!(env!("CARGO_PKG_VERSION"));
         machine["load_cpus"] = json!(placement.load_cpus);
         machine["server_cpus"] = json!(placement.server_cpus);
-        machine["versions"] = json!(self.versions(testbed));
+        machine["versions"] = json!(self.versions());
         machine["servers"] = self.configs.document(options.experiment);
         machine["drivers"] = json!(drivers);
         let wanted: BTreeMap<_, _> = options.experiment.sysctls.iter().cloned().collect();
@@ -96,23 +96,20 @@ impl<'a> Inventory<'a> {
         replace(options.folder, &document)
     }
 
-    /// The versions of the experiment's servers, by recipe.
-    fn versions(&self, testbed: &mut Testbed) -> BTreeMap<String, Option<String>> {
+    /// The versions of the experiment's servers, by recipe: several joined by `and`.
+    fn versions(&self) -> BTreeMap<String, Option<String>> {
         let options = self.options;
-        let rendered = self.configs.rendered();
-        let mut versions = testbed.versions(rendered, options.recipes);
         let before = versions_before(options.folder);
+        let mut versions = BTreeMap::new();
         for server in options.experiment.start_order() {
-            let Some(recipe) = options.recipes.get(&server.recipe) else {
+            if options.recipes.get(&server.recipe).is_none() {
                 continue;
+            }
+            let version = match self.configs.versions_of(&server.recipe) {
+                Some(all) => (!all.is_empty()).then(|| all.join(" and ")),
+                None => before.get(&server.recipe).cloned(),
             };
-            versions.entry(server.recipe.clone()).or_insert_with(|| {
-                let mut rendered = rendered.values();
-                match rendered.find(|one| one["recipe"] == server.recipe) {
-                    Some(configuration) => version(configuration, recipe),
-                    None => before.get(&server.recipe).cloned(),
-                }
-            });
+            versions.insert(server.recipe.clone(), version);
         }
         versions
     }
@@ -141,11 +138,4 @@ pub(crate) fn versions_before(folder: &Path) -> BTreeMap<String, String> {
     versions
         .filter_map(|(recipe, version)| Some((recipe.clone(), version.as_str()?.to_owned())))
         .collect()
-}
-
-/// Runs the version command of a configuration that this process rendered.
-pub(crate) fn version(configuration: &Value, recipe: &Recipe) -> Option<String> {
-    let command: Vec<String> =
-        serde_json::from_value(configuration.get("version_command")?.clone()).ok()?;
-    recipe.version_in(&experiment::manifest::printed(&command)?)
 }

@@ -17,10 +17,10 @@ const OTHER_VARIANTS: &str = "otherwise";
 pub(crate) struct ServerConfigs {
     /// By server name.
     variants: BTreeMap<String, Vec<ConfigVariant>>,
-    /// The first configuration of each server that this process rendered. Commands are taken only
-    /// from these: those in a file may come from someone else, and are never run.
-    rendered: BTreeMap<String, Value>,
 }
+
+/// JSON key of the version of a variant's program.
+const VERSION: &str = "version";
 
 /// A distinct configuration of a server. Address and folder change with each start and do not
 /// distinguish variants.
@@ -57,7 +57,8 @@ impl ServerConfigs {
         configs
     }
 
-    /// Adds the configurations of a condition's servers; returns whether something is new.
+    /// Adds the configurations of a condition's servers; returns whether something is new. A version
+    /// that is told now counts more than that of an earlier part of the run.
     pub(crate) fn add(
         &mut self,
         experiment: &Experiment,
@@ -67,9 +68,15 @@ impl ServerConfigs {
         let mut is_new = false;
         for (name, configuration) in configurations {
             is_new |= self.add_one(experiment, condition, name, configuration);
-            self.rendered
-                .entry(name.clone())
-                .or_insert_with(|| configuration.clone());
+            let variants = self.variants.get_mut(name).into_iter().flatten();
+            let of_condition = |one: &&mut ConfigVariant| one.conditions.contains(condition);
+            for variant in variants.filter(of_condition) {
+                let told = &configuration[VERSION];
+                if variant.configuration[VERSION] != *told {
+                    variant.configuration[VERSION] = told.clone();
+                    is_new = true;
+                }
+            }
         }
         is_new
     }
@@ -106,10 +113,20 @@ impl ServerConfigs {
         self.variants.len()
     }
 
-    /// The first configuration of each server that this process rendered, from the experiment and
-    /// the recipes that it was given.
-    pub(crate) fn rendered(&self) -> &BTreeMap<String, Value> {
-        &self.rendered
+    /// The versions of a recipe's servers, each once, in the order of the servers' names. `None` if
+    /// none of them was started yet.
+    pub(crate) fn versions_of(&self, recipe: &str) -> Option<Vec<String>> {
+        let variants = self.variants.values().flatten();
+        let mut of_recipe = variants
+            .filter(|one| one.configuration["recipe"] == recipe)
+            .peekable();
+        of_recipe.peek()?;
+        let mut versions: Vec<String> = Vec::new();
+        for variant in of_recipe {
+            let version = variant.configuration[VERSION].as_str().map(str::to_owned);
+            versions.extend(version.filter(|one| !versions.contains(one)));
+        }
+        Some(versions)
     }
 
     /// The `servers` object of `hosts.json`.

@@ -5,15 +5,12 @@ use std::collections::BTreeMap;
 use readings::{Condition, Journal, JournalRow, ServerSettings, SettingsReading, SubjectSettings};
 use serde_json::Value;
 
-use super::inventory::version;
 use experiment::{Recipes, ResolvedCondition};
 
 /// The conditions whose settings were reported.
 #[derive(Default)]
 pub(crate) struct ReportedSettings {
     conditions: Vec<Condition>,
-    /// Versions, by recipe.
-    versions: BTreeMap<String, Option<String>>,
 }
 
 impl ReportedSettings {
@@ -22,7 +19,6 @@ impl ReportedSettings {
         let rows = journal.map(Journal::settings).unwrap_or_default();
         Self {
             conditions: rows.iter().map(|row| row.condition.clone()).collect(),
-            versions: BTreeMap::new(),
         }
     }
 
@@ -38,14 +34,11 @@ impl ReportedSettings {
         if resolved.servers.is_empty() || self.conditions.contains(condition) {
             return None;
         }
-        let mut of_server = |server: &String| {
+        let of_server = |server: &String| {
             let configuration = configurations.get(server)?;
             let recipe = recipes.get(configuration.get("recipe")?.as_str()?)?;
-            let version = version_of_own(configuration).or_else(|| {
-                let by_recipe = self.versions.entry(recipe.name.clone());
-                let version = by_recipe.or_insert_with(|| version(configuration, recipe));
-                version.clone()
-            });
+            let told = || configuration["version"].as_str().map(str::to_owned);
+            let version = version_of_own(configuration).or_else(told);
             Some(ServerSettings {
                 server: server.clone(),
                 recipe: recipe.name.clone(),
@@ -55,7 +48,7 @@ impl ReportedSettings {
         };
         let mut subjects = Vec::new();
         for subject in &resolved.subjects {
-            let servers: Option<Vec<_>> = subject.through.iter().map(&mut of_server).collect();
+            let servers: Option<Vec<_>> = subject.through.iter().map(of_server).collect();
             subjects.push(SubjectSettings {
                 subject: subject.name.clone(),
                 servers: servers?,

@@ -41,6 +41,8 @@ pub(crate) struct Testbed {
     partners: BTreeMap<(Option<String>, usize), Box<dyn AgentHandle>>,
     /// The started servers, with their hosts.
     running: Vec<(String, OtherServer)>,
+    /// What commands have told of versions, by host and command.
+    versions: BTreeMap<(Option<String>, Vec<String>), Option<String>>,
     pub(crate) counting_support: CountingSupport,
 }
 
@@ -94,6 +96,7 @@ impl Testbed {
             loader: None,
             partners: BTreeMap::new(),
             running: Vec::new(),
+            versions: BTreeMap::new(),
             counting_support: CountingSupport::default(),
         }
     }

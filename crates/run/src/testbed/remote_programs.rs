@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use serde_json::Value;
-
 use crate::testbed::{Testbed, unexpected};
 use agent::AgentError;
-use agent::wire::{Answer, DriveOrder, FindOrder, Order};
+use agent::wire::{Answer, DriveOrder, FindOrder, FindPackage, Order};
 use experiment::driver::Driver;
+use experiment::manifest::printed;
 use experiment::recipe::Recipe;
-use experiment::{Experiment, Recipes};
+use experiment::{Experiment, NeededRecipe, Recipes};
+use installed::{Availability, PinnedPackage};
 
 /// Time limit of a version command, ms.
 const VERSION_TIMEOUT_MS: u64 = 3_000;
@@ -23,33 +23,57 @@ impl Testbed {
         experiment: &Experiment,
         recipes: &Recipes,
     ) -> Result<Vec<String>, AgentError> {
-        let mut sentences = Vec::new();
+        let mut sentences: Vec<String> = Vec::new();
         let loads: BTreeSet<Option<String>> = experiment
             .conditions()
             .iter()
             .map(|condition| experiment.under(condition).load.host)
             .collect();
         let remote = experiment.hosts.iter().filter(|host| host.is_elsewhere());
+        let needed = experiment.needed(recipes);
         for host in remote {
             let name = Some(host.name.as_str());
-            let mut wanted = Vec::new();
-            for server in experiment.start_order() {
-                let recipe = recipes.get(&server.recipe);
-                if server.host.as_deref() == name {
-                    wanted.extend(recipe.map(find_order));
-                }
+            let mut missing = Vec::new();
+            for one in needed.iter().filter(|one| one.host.as_deref() == name) {
+                missing.extend(self.missing_recipe(name, one)?);
             }
             if loads.contains(&Some(host.name.clone())) {
-                let drivers = recipes.drivers_of(experiment);
-                wanted.extend(drivers.into_iter().map(driver_find_order));
+                for driver in recipes.drivers_of(experiment) {
+                    missing.extend(self.find(name, driver_find_order(driver))?.1);
+                }
             }
-            for order in wanted {
-                let (_, missing) = self.find(name, order)?;
-                let sentence = missing.map(|it| format!("host `{}`: {it}", host.name));
-                sentences.extend(sentence.filter(|one| !sentences.contains(one)));
+            for it in missing {
+                let sentence = format!("host `{}`: {it}", host.name);
+                if !sentences.contains(&sentence) {
+                    sentences.push(sentence);
+                }
             }
         }
         Ok(sentences)
+    }
+
+    /// What of a recipe is missing on a host behind a pipe, or has another version.
+    fn missing_recipe(
+        &mut self,
+        host: Option<&str>,
+        needed: &NeededRecipe<'_>,
+    ) -> Result<Option<String>, AgentError> {
+        let (recipe, version) = (needed.recipe, needed.version.as_deref());
+        let (programs, missing) = self.find(host, find_order(recipe, version))?;
+        if missing.is_some() {
+            return Ok(missing);
+        }
+        let mut found = Availability {
+            programs,
+            ..Availability::default()
+        };
+        if let Some(wanted) = recipe.version_to_check(version, &found) {
+            let words = recipe.version_words(&found.programs);
+            let told = words.and_then(|words| self.output_of(host, words));
+            let told = told.and_then(|text| recipe.version_in(&text));
+            recipe.check_version(&mut found, wanted, told.as_deref());
+        }
+        Ok(found.sentence())
     }
 
     fn find(
@@ -63,7 +87,8 @@ impl Testbed {
         }
     }
 
-    /// The programs of a recipe on a host.
+    /// The programs of a recipe in a version, on a host. Whether the version of those outside the cache
+    /// of `weigh install` is the right one was checked before the run.
     ///
     /// # Errors
     /// When one is missing.
@@ -71,11 +96,12 @@ impl Testbed {
         &mut self,
         host: Option<&str>,
         recipe: &Recipe,
+        version: Option<&str>,
     ) -> Result<BTreeMap<String, PathBuf>, AgentError> {
         let (programs, missing) = if self.is_remote(host) {
-            self.find(host, find_order(recipe))?
+            self.find(host, find_order(recipe, version))?
         } else {
-            let available = recipe.available();
+            let available = recipe.look(version);
             let missing = available.sentence();
             (available.programs, missing)
         };
@@ -108,30 +134,24 @@ impl Testbed {
         driver.version_in(&self.output_of(host, words)?)
     }
 
-    /// The versions of servers on machines behind a pipe, by recipe, from their configurations as this
-    /// process rendered them.
-    pub(crate) fn versions(
+    /// The version of a recipe's program on a host, as this command tells it; it is run once.
+    pub(crate) fn version(
         &mut self,
-        configurations: &BTreeMap<String, Value>,
-        recipes: &Recipes,
-    ) -> BTreeMap<String, Option<String>> {
-        let mut versions = BTreeMap::new();
-        for configuration in configurations.values() {
-            let (host, recipe) = (&configuration["host"], &configuration["recipe"]);
-            let (Some(host), Some(name)) = (host.as_str(), recipe.as_str()) else {
-                continue;
-            };
-            if !self.is_remote(Some(host)) || versions.contains_key(name) {
-                continue;
-            }
-            let words = serde_json::from_value(configuration["version_command"].clone()).ok();
-            let printed = words.and_then(|words| self.output_of(Some(host), words));
-            let version = printed
-                .zip(recipes.get(name))
-                .and_then(|(text, recipe)| recipe.version_in(&text));
-            versions.insert(name.to_owned(), version);
+        host: Option<&str>,
+        recipe: &Recipe,
+        command: &[String],
+    ) -> Option<String> {
+        let key = (host.map(str::to_owned), command.to_vec());
+        if let Some(told) = self.versions.get(&key) {
+            return told.clone();
         }
-        versions
+        let printed = match self.is_remote(host) {
+            true => self.output_of(host, command.to_vec()),
+            false => printed(command),
+        };
+        let version = printed.and_then(|text| recipe.version_in(&text));
+        self.versions.insert(key, version.clone());
+        version
     }
 
     /// Runs a command on a host and returns its output.
@@ -155,7 +175,7 @@ impl Testbed {
     }
 }
 
-fn find_order(recipe: &Recipe) -> FindOrder {
+fn find_order(recipe: &Recipe, version: Option<&str>) -> FindOrder {
     FindOrder {
         programs: recipe.programs.clone(),
         files: recipe
@@ -164,12 +184,17 @@ fn find_order(recipe: &Recipe) -> FindOrder {
             .map(|need| (need.file.clone(), need.package.clone()))
             .collect(),
         packages: recipe.packages.debian.clone(),
-        pip: recipe
-            .packages
-            .pip
-            .as_ref()
-            .map(|package| (recipe.name.clone(), package.to_string())),
+        pinned: recipe.packages.pinned(version).map(find_package),
         homepage: recipe.homepage.clone(),
+    }
+}
+
+fn find_package(package: &PinnedPackage) -> FindPackage {
+    FindPackage {
+        kind: package.kind.folder.to_owned(),
+        name: package.name.clone(),
+        version: package.version.clone(),
+        install: package.install.clone(),
     }
 }
 
@@ -178,7 +203,7 @@ fn driver_find_order(driver: &Driver) -> FindOrder {
         programs: driver.programs.clone(),
         files: Vec::new(),
         packages: driver.packages.debian.clone(),
-        pip: None,
+        pinned: driver.packages.pinned(None).map(find_package),
         homepage: driver.homepage.clone(),
     }
 }

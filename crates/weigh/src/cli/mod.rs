@@ -85,7 +85,8 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// List experiments, recipes and drivers, and whether each can run here.
     List(ListArgs),
-    /// Install programs of recipes from PyPI into a cache of yours, in fixed versions.
+    /// Install programs of recipes and drivers from registries into a cache of yours, in fixed
+    /// versions.
     Install(InstallArgs),
     /// Print a JSON schema: of experiments, recipes and drivers for editors, or of results for
     /// scripts.
@@ -336,9 +337,12 @@ pub struct ListArgs {
 /// `weigh install`.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
-    /// Recipes, as `weigh list` names them.
-    #[arg(required = true, value_name = "RECIPE")]
+    /// Recipes, drivers, or experiments with all that they need, as `weigh list` names them.
+    #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
+    /// The version, of those that `weigh list RECIPE` shows [default: the first that a registry has].
+    #[arg(long, value_name = "VERSION")]
+    pub version: Option<String>,
     /// Do not ask.
     #[arg(long)]
     pub yes: bool,

@@ -174,6 +174,17 @@ pub struct PeerLink {
     pub link: LinkSpec,
 }
 
+/// A package in the cache of `weigh install`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FindPackage {
+    /// Its kind, by the kind's folder in the cache.
+    pub kind: String,
+    pub name: String,
+    pub version: String,
+    /// The command that installs it.
+    pub install: String,
+}
+
 /// What a recipe or a driver needs on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FindOrder {
@@ -183,8 +194,8 @@ pub struct FindOrder {
     pub files: Vec<(String, Option<String>)>,
     /// Debian packages that contain all of it.
     pub packages: Vec<String>,
-    /// The recipe and its package on PyPI, as `NAME==VERSION`.
-    pub pip: Option<(String, String)>,
+    /// The package of a fixed version, where it is not what is installed.
+    pub pinned: Option<FindPackage>,
     /// Its project's page.
     pub homepage: Option<String>,
 }

@@ -52,7 +52,30 @@ fn accepted_with(
 ) {
     let recipes = recipes();
     let recipe = recipes.get(recipe).unwrap();
-    let Some(available) = found(recipe) else {
+    // What `./check` installs: Debian's, and the first version of a registry.
+    let pinned = recipe.packages.pinned.first();
+    let pinned = pinned.filter(|_| recipe.packages.has_versions());
+    let mut versions = vec![recipe.packages.usual_version()];
+    // Modules are Debian's, for Debian's program.
+    if !params.iter().any(|(name, _)| *name == "modsecurity") {
+        versions.extend(pinned.map(|package| Some(package.version.as_str())));
+    }
+    versions.dedup();
+    for version in versions {
+        let certificates = certificates.clone();
+        accepted_in(recipe, version, params, proxy, certificates, check);
+    }
+}
+
+fn accepted_in(
+    recipe: &Recipe,
+    version: Option<&str>,
+    params: &[(&str, Value)],
+    proxy: bool,
+    certificates: Option<Certificates>,
+    check: &[&str],
+) {
+    let Some(available) = found_in(recipe, version) else {
         return;
     };
     let dir = short_folder();
@@ -118,7 +141,11 @@ fn accepted_with(
 
 /// The recipe's programs; where one is not installed, `None`, and the test says so.
 pub(super) fn found(recipe: &Recipe) -> Option<Availability> {
-    let available = recipe.available();
+    found_in(recipe, None)
+}
+
+fn found_in(recipe: &Recipe, version: Option<&str>) -> Option<Availability> {
+    let available = recipe.available_in(version);
     let Some(sentence) = available.sentence() else {
         return Some(available);
     };

@@ -3,6 +3,7 @@
 mod extra_lines;
 mod installed;
 mod own_commands;
+mod packages;
 mod proxies;
 mod relaying;
 mod relays;

@@ -313,12 +313,12 @@ fn versions_are_found_in_what_servers_print() {
     assert_eq!(version("origin", "nonsense"), None);
 }
 
-fn load(dir: &Scratch) -> Result<Recipes, LoadError> {
+pub(super) fn load(dir: &Scratch) -> Result<Recipes, LoadError> {
     Recipes::load(std::slice::from_ref(dir), &[])
 }
 
 /// Writes a recipe of a user's into `DIR/NAME` and returns DIR.
-fn own(test: &str, name: &str, toml: &str, files: &[(&str, &str)]) -> Scratch {
+pub(super) fn own(test: &str, name: &str, toml: &str, files: &[(&str, &str)]) -> Scratch {
     let dir = scratch(test);
     let folder = dir.join(name);
     for (path, content) in files {

@@ -165,6 +165,7 @@ mod tests {
                 .first()
                 .map(|what| format!("apt-get install {what}")),
             homepage: None,
+            versions: Vec::new(),
             source,
         };
         let driver = |name: &str, summary: &str, version: Option<&str>, install: Option<&str>| {

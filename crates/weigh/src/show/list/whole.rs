@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use doctor::listing::{Listing, named};
+use doctor::listing::{ListedVersion, Listing, named};
 use experiment::describe::{DriverDescription, ExperimentDescription, Page, RecipeDescription};
 use experiment::driver::ENGINE;
 use experiment::{Recipes, catalogue, nearest};
@@ -65,6 +65,10 @@ fn text(shown: impl Iterator<Item = (&'static str, Page)>, listing: &Listing) ->
     let mut out = String::new();
     for (kind, page) in shown {
         out.push_str(&page.text(kind, width()));
+        if kind == "recipe" {
+            let recipe = listing.recipes.first();
+            out.push_str(&versions(recipe.map_or(&[], |one| &one.versions)));
+        }
         let listed = match kind {
             "experiment" => {
                 let one = listing.experiments.first();
@@ -92,6 +96,30 @@ fn text(shown: impl Iterator<Item = (&'static str, Page)>, listing: &Listing) ->
         }
         out.push('\n');
     }
+    out
+}
+
+/// The versions, a line each; nothing if there is no choice.
+fn versions(all: &[ListedVersion]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let width = |of: fn(&ListedVersion) -> &str| {
+        let widths = all.iter().map(|one| of(one).chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let (first, second) = (width(|one| &one.version), width(|one| &one.package));
+    let mut out =
+        "Versions: `with = { version = … }` of a server, or a factor `SERVER.version`\n".to_owned();
+    for one in all {
+        let had = match one.can_run {
+            true => "is installed",
+            false => &one.install_command,
+        };
+        let (version, package) = (&one.version, &one.package);
+        out.push_str(&format!("  {version:first$}  {package:second$}  {had}\n"));
+    }
+    out.push('\n');
     out
 }
 

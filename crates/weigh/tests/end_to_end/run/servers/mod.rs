@@ -5,5 +5,6 @@ mod hostile;
 mod instructions;
 mod odd;
 mod ordinary_user;
+mod versions;
 mod worker_settings;
 mod wrong_answers;
