@@ -94,7 +94,8 @@ impl RemoteHost {
             .engines
             .borrow_mut()
             .open(&self.spec, reach, &program, stop)?;
-        let agent = Agent::open_unless(&access.command, &program, stop)?;
+        let agent = Agent::open_unless(&access.command, &program, stop)
+            .inspect_err(|_| self.engines.borrow_mut().forget(&self.spec.name))?;
         Ok((agent, Some(access)))
     }
 

@@ -30,4 +30,10 @@ impl HostAccess {
             about: Value::Null,
         }
     }
+    pub(crate) fn held_by(self, lease: Rc<impl Lease + 'static>) -> Self {
+        Self {
+            lease: Some(lease),
+            ..self
+        }
+    }
 }

@@ -20,6 +20,7 @@ use readings::{HostSpec, Reach};
 use serde_json::json;
 
 pub(crate) use access::HostAccess;
+use kubernetes::Pods;
 use slurm::Allocation;
 
 /// What the hosts of a run share.
@@ -27,6 +28,7 @@ use slurm::Allocation;
 pub(crate) struct Engines {
     /// Allocations by preset; the hosts hold them.
     allocations: BTreeMap<String, Weak<Allocation>>,
+    pods: Pods,
 }
 
 impl Engines {
@@ -67,8 +69,12 @@ impl Engines {
                 };
                 slurm::open(name, member.number, &allocation)?
             }
-            Reach::Kubernetes(member) => kubernetes::open(name, &member.spec)?,
+            Reach::Kubernetes(member) => self.pods.open(name, &member.spec, stop)?,
             Reach::Nomad(member) => nomad::open(name, &member.spec, member.number)?,
         })
+    }
+    /// Has a host get something else than before, as no agent has started there.
+    pub(crate) fn forget(&mut self, host: &str) {
+        self.pods.forget(host);
     }
 }

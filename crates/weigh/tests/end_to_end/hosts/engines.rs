@@ -26,7 +26,7 @@ apart = "never"
 "#;
 
 /// Whether programs of large packages are there, and this is root; says so where it is not.
-fn can_run(programs: &[&str], package: &str) -> bool {
+pub(super) fn can_run(programs: &[&str], package: &str) -> bool {
     if is_left_out(package) {
         return false;
     }
@@ -47,7 +47,7 @@ fn can_run(programs: &[&str], package: &str) -> bool {
 }
 
 /// Two servers on two hosts and the load on a third.
-fn experiment(hosts: &str, names: [&str; 3]) -> String {
+pub(super) fn experiment(hosts: &str, names: [&str; 3]) -> String {
     let [one, two, load] = names;
     format!(
         "title = \"the same\"\n{hosts}\n\
@@ -58,7 +58,7 @@ fn experiment(hosts: &str, names: [&str; 3]) -> String {
     )
 }
 
-fn is_measured(place: &Place, done: &Done) {
+pub(super) fn is_measured(place: &Place, done: &Done) {
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     let all = trials(&place.path("r"));
     assert_eq!(all.len(), 9, "{}", done.err);
@@ -67,13 +67,13 @@ fn is_measured(place: &Place, done: &Done) {
 }
 
 /// The trials of some of three blocks failed by the host's name, the others are measured.
-fn cost_blocks(place: &Place, done: &Done, host: &str, is_lost: impl Fn(u64) -> bool) {
+pub(super) fn cost_blocks(place: &Place, done: &Done, host: &str, is_lost: impl Fn(u64) -> bool) {
     let all = trials(&place.path("r"));
     assert_eq!(all.len(), 9, "{}", done.err);
     only_blocks_failed(&all, is_lost, &[&format!("host `{host}`")]);
 }
 
-fn costs_its_block(place: &Place, done: &Done, host: &str) {
+pub(super) fn costs_its_block(place: &Place, done: &Done, host: &str) {
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     cost_blocks(place, done, host, |block| block == 2);
 }
@@ -89,7 +89,7 @@ fn make_one_load(place: &Place, hosts: &str, settle: impl Fn(&mut Command)) {
     });
 }
 
-fn in_second_block(running: &mut Running<'_>) {
+pub(super) fn in_second_block(running: &mut Running<'_>) {
     running.until_said("block 2/3");
     running.go_on(Duration::from_millis(1_500));
 }

@@ -1,6 +1,7 @@
 //! Runs and loads whose servers and clients are on hosts of their own.
 
 mod engines;
+mod kubernetes;
 mod links;
 mod machine_links;
 mod pipes;

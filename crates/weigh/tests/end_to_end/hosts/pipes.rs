@@ -374,7 +374,7 @@ fn presets_of_kubernetes_and_nomad_call_their_engines() {
     let image = "--image=registry/weigh";
     called(0, &["--namespace=bench run weigh-pod1-", image]);
     called(0, &["--namespace=bench run weigh-pod2-"]);
-    called(0, &["wait --for=condition=Ready pod/weigh-pod2-"]);
+    called(0, &["get pod weigh-pod2-", "--output=json"]);
     called(0, &["exec -i weigh-pod2-", "-- sh -c"]);
     for pod in ["pod1", "pod2"] {
         called(0, &[&format!("delete pod weigh-{pod}-")]);

@@ -15,7 +15,8 @@ if ($engine eq 'kubectl' && $line !~ /\bexec\b/) {
         print STDERR "Error from server (Forbidden): pods is forbidden\n";
         exit 1;
     }
-    print "127.0.0.1" if $line =~ /podIP/;
+    print '{"status":{"podIP":"127.0.0.1","conditions":[{"type":"Ready","status":"True"}]}}'
+        if $line =~ /\bget pod\b/;
     exit 0;
 }
 if ($engine eq 'nomad' && $line =~ /job allocs/) {
