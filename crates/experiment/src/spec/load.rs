@@ -141,6 +141,12 @@ impl LoadSpec {
         self.traffic.message_rate = None;
     }
 
+    /// Whether its requests are the steps of users, who arrive in an open loop.
+    pub fn has_users(&self) -> bool {
+        let file = self.requests.as_ref();
+        file.is_some_and(|file| file.set.users.is_some())
+    }
+
     /// Fits what depends on several keys, once all of them are known.
     pub(crate) fn settle(&mut self) {
         // A thread without a connection has nothing to do.

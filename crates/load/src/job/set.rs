@@ -127,7 +127,8 @@ fn example(template: &RequestTemplate, feeds: &[FeedRows]) -> Vec<u8> {
         &mut Scratch::default(),
         &mut rendered,
     );
-    rendered.bytes
+    let (head, body) = rendered.parts();
+    [head, body].concat()
 }
 
 fn expect(spec: &AnswerSpec) -> Expect {

@@ -15,6 +15,22 @@ fn mix(mut bits: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
+/// A place in a request: the same for all requests, so that its bits are spread once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    /// By its number in the request.
+    pub(crate) fn new(number: u32) -> Self {
+        Self::at(u64::from(number))
+    }
+
+    #[inline]
+    fn at(number: u64) -> Self {
+        Self(mix(number.wrapping_add(STEP)))
+    }
+}
+
 /// What is drawn for one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draws(u64);
@@ -28,25 +44,20 @@ impl Draws {
 
     /// Of one place in it.
     #[inline]
-    pub(crate) fn place(self, place: u32) -> Stream {
-        self.at(u64::from(place))
+    pub(crate) fn place(self, place: Place) -> Stream {
+        Stream(self.0 ^ place.0)
     }
 
     /// Of the choice among requests.
     #[inline]
     pub(crate) fn choice(self) -> Stream {
-        self.at(CHOICE)
+        self.place(Place::at(CHOICE))
     }
 
     /// Of the row of a feed.
     #[inline]
     pub(crate) fn row(self, feed: usize) -> Stream {
-        self.at(ROWS + feed as u64)
-    }
-
-    #[inline]
-    fn at(self, place: u64) -> Stream {
-        Stream(self.0 ^ mix(place.wrapping_add(STEP)))
+        self.place(Place::at(ROWS + feed as u64))
     }
 }
 
@@ -84,7 +95,7 @@ mod tests {
         for seed in 0..20 {
             for number in 0..50 {
                 let draws = Draws::of(seed, number);
-                let places = (0..20).map(|place| draws.place(place).next());
+                let places = (0..20).map(|place| draws.place(Place::new(place)).next());
                 seen.extend(places);
                 seen.extend([
                     draws.choice().next(),
@@ -100,7 +111,7 @@ mod tests {
     fn numbers_below_an_end_are_uniform() {
         let mut counts = [0u32; 7];
         for number in 0..70_000 {
-            counts[Draws::of(3, number).place(1).below(7) as usize] += 1;
+            counts[Draws::of(3, number).place(Place::new(1)).below(7) as usize] += 1;
         }
         let chi: f64 = counts
             .iter()

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use readings::requests::{Fill, Piece, Template};
 
-use draw::Draws;
+use draw::{Draws, Place};
 use feed::FeedRows;
 use zipf::Zipf;
 
@@ -63,20 +63,20 @@ enum Step {
     Seq,
     Now,
     Uuid {
-        place: u32,
+        place: Place,
     },
     /// `span` numbers; 0 for all that there are.
     Int {
-        place: u32,
+        place: Place,
         from: i64,
         span: u64,
     },
     Zipf {
-        place: u32,
+        place: Place,
         law: Zipf,
     },
     Hex {
-        place: u32,
+        place: Place,
         digits: u32,
     },
 }
@@ -186,6 +186,7 @@ impl Filler {
 }
 
 fn step(fill: &Fill, is_encoded: bool, place: u32) -> Step {
+    let place = Place::new(place);
     match *fill {
         Fill::Column { feed, column } => Step::Column {
             feed,

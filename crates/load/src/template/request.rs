@@ -1,5 +1,7 @@
 //! Whole requests with places, made ready for a version of HTTP.
 
+use std::sync::Arc;
+
 use net::h2::hpack;
 use net::h3::qpack;
 use readings::HttpVersion;
@@ -27,13 +29,21 @@ pub(crate) struct Rendered {
     pub(crate) bytes: Vec<u8>,
     /// Where the body begins.
     pub(crate) body_at: usize,
+    /// A long body without places, which is not in `bytes`.
+    pub(crate) shared: Option<Arc<[u8]>>,
 }
+
+/// Bodies without places that are at least so long are not copied.
+const SHARED_MIN: usize = 16 * 1024;
 
 impl Rendered {
     /// Head and body.
     #[inline]
     pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
-        self.bytes.split_at(self.body_at)
+        match &self.shared {
+            Some(body) => (&self.bytes, body),
+            None => self.bytes.split_at(self.body_at),
+        }
     }
 
     #[inline]
@@ -46,6 +56,7 @@ impl Rendered {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.body_at = 0;
+        self.shared = None;
     }
 }
 
@@ -87,7 +98,7 @@ enum Field {
 #[derive(Clone, Debug)]
 enum Body {
     None,
-    Fixed(Vec<u8>),
+    Fixed(Arc<[u8]>),
     Filled(Filler),
 }
 
@@ -100,9 +111,10 @@ impl RequestTemplate {
 }
 
 impl RequestTemplate {
-    /// Bytes of its body's fixed text.
+    /// Bytes of its body's fixed text, which each connection has for itself.
     pub(crate) fn fixed_bytes(&self) -> usize {
-        let pieces = self.body.iter().flat_map(|body| &body.0);
+        let is_filled = |body: &&Template| body.as_fixed().is_none();
+        let pieces = self.body.iter().filter(is_filled).flat_map(|body| &body.0);
         let bytes = pieces.map(|piece| match piece {
             Piece::Text(text) => text.len(),
             Piece::Place { .. } => 0,
@@ -126,14 +138,14 @@ impl RequestFiller {
         let body = match &request.body {
             // They have one, of no bytes (RFC 9110, 8.6).
             None if takes_body(&request.method) && !has_length(&request.fields) => {
-                Body::Fixed(Vec::new())
+                Body::Fixed(Arc::default())
             }
             None => Body::None,
             Some(body) => {
                 let body = Filler::new(body, place).0;
                 uses_now |= body.uses_now();
                 match body.as_fixed() {
-                    Some(fixed) => Body::Fixed(fixed.to_vec()),
+                    Some(fixed) => Body::Fixed(fixed.into()),
                     None => Body::Filled(body),
                 }
             }
@@ -167,6 +179,14 @@ impl RequestFiller {
     /// Whether it holds the time at which it is filled in.
     pub(crate) fn uses_now(&self) -> bool {
         self.uses_now
+    }
+
+    /// Its body, if that is sent without being copied.
+    pub(crate) fn shared(&self) -> Option<&Arc<[u8]>> {
+        match &self.body {
+            Body::Fixed(body) if body.len() >= SHARED_MIN => Some(body),
+            _ => None,
+        }
     }
 
     /// Fills it in, in place of what was there.
@@ -213,7 +233,10 @@ impl RequestFiller {
             }
         }
         out.body_at = out.bytes.len();
-        out.bytes.extend_from_slice(body);
+        out.shared = self.shared().cloned();
+        if out.shared.is_none() {
+            out.bytes.extend_from_slice(body);
+        }
     }
 }
 

@@ -68,7 +68,7 @@ fn naive(pieces: &[Piece], seed: u64, number: u64) -> Vec<u8> {
             }
             Piece::Place { fill, is_encoded } => (fill, is_encoded),
         };
-        let mut stream = draws.place(places);
+        let mut stream = draws.place(Place::new(places));
         places += 1;
         let text: String = match *fill {
             Fill::Column { feed, column } => {

@@ -1,15 +1,5 @@
 //! Numbers as text, and text as URLs have it.
 
-/// The numbers from 00 to 99.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut at = 0;
-    while at < 100 {
-        pairs[at] = [b'0' + at as u8 / 10, b'0' + at as u8 % 10];
-        at += 1;
-    }
-    pairs
-};
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Whether a byte is one of RFC 3986's unreserved characters.
@@ -24,28 +14,41 @@ const UNRESERVED: [bool; 256] = {
     set
 };
 
+/// The eight decimal digits of a number below 10^8, the first one in the lowest byte; 0 to 9 each. They
+/// are made two, four and eight at a time, with divisions by multiplication.
+#[inline]
+fn eight_decimals(number: u64) -> u64 {
+    let four = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((four * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let two = hundreds | ((four - hundreds * 100) << 16);
+    let tens = ((two * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((two - tens * 10) << 8)
+}
+
 /// Appends a number in decimal digits.
 #[inline]
-pub(crate) fn decimal(mut number: u64, out: &mut Vec<u8>) {
-    // The longest has 20.
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    while number >= 100 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
-        number /= 100;
+pub(crate) fn decimal(number: u64, out: &mut Vec<u8>) {
+    const EIGHT: u64 = 100_000_000;
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    if number < EIGHT {
+        let digits = eight_decimals(number);
+        // Zeros that lead it, but for a last one.
+        let zeros = (digits.trailing_zeros() / 8).min(7);
+        out.extend_from_slice(&((digits >> (8 * zeros)) | ZEROS).to_le_bytes());
+        out.truncate(out.len() - zeros as usize);
+        return;
     }
-    let [tens, ones] = PAIRS[number as usize];
-    at -= 1;
-    digits[at] = ones;
-    if number >= 10 {
-        at -= 1;
-        digits[at] = tens;
-    }
-    out.extend_from_slice(&digits[at..]);
+    decimal_of_many(number / EIGHT, out);
+    out.extend_from_slice(&(eight_decimals(number % EIGHT) | ZEROS).to_le_bytes());
+}
+
+/// [`decimal`], which is inlined and does not call itself.
+fn decimal_of_many(number: u64, out: &mut Vec<u8>) {
+    decimal(number, out);
 }
 
 /// The same, of one that may be negative.
+#[inline]
 pub(super) fn signed(number: i64, out: &mut Vec<u8>) {
     if number < 0 {
         out.push(b'-');

@@ -79,7 +79,7 @@ impl Zipf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draw::Draws;
+    use super::super::draw::{Draws, Place};
     use super::*;
 
     /// Chi-square of so many keys against the exact probabilities, as standard deviations from its
@@ -89,7 +89,7 @@ mod tests {
         let law = Zipf::new(keys, exponent);
         let mut counts = vec![0u64; keys as usize];
         for number in 0..DRAWN {
-            let key = law.key(&mut Draws::of(11, number).place(0));
+            let key = law.key(&mut Draws::of(11, number).place(Place::new(0)));
             counts[key as usize - 1] += 1;
         }
         let weights = (1..=keys).map(|key| (key as f64).powf(-exponent));
@@ -132,7 +132,7 @@ mod tests {
         ] {
             let law = Zipf::new(keys, exponent);
             for number in 0..1_000 {
-                let key = law.key(&mut Draws::of(1, number).place(0));
+                let key = law.key(&mut Draws::of(1, number).place(Place::new(0)));
                 assert!((1..=keys).contains(&key), "{keys} {exponent}: {key}");
             }
         }

@@ -206,13 +206,26 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         if let Some(id) = conn.id {
             conn.leaves(now);
             conn.requests += 1;
-            match conn.rendered.is_empty() {
-                true => worker.io.send(id, picker.payloads[request]),
-                false => worker.io.send_copy(id, &conn.rendered.bytes),
-            }
-            return;
+            return self.send(number, id);
         }
         self.open(number, now);
+    }
+
+    /// Sends the request of a connection.
+    #[inline]
+    fn send(&mut self, number: usize, id: ConnId) {
+        let worker = &mut *self.worker;
+        let conn = &worker.conns[number];
+        let payload = worker.pickers[self.target].payloads[conn.request as usize];
+        let rendered = &conn.rendered;
+        if rendered.is_empty() {
+            worker.io.send(id, payload);
+        } else if rendered.shared.is_none() {
+            worker.io.send_quietly(id, &rendered.bytes);
+        } else {
+            worker.io.send_copy(id, &rendered.bytes);
+            worker.io.send_ordered(id, payload);
+        }
     }
 
     /// One connection is open, or could not be opened: the next one that waits for that is opened.
@@ -269,16 +282,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         let target = &worker.job.targets[self.target];
         // With TLS the header has been sent before the handshake.
         if target.proxy_header.is_none() || target.tls.is_some() {
-            let payload = worker.pickers[self.target].payloads[conn.request as usize];
-            match conn.rendered.is_empty() {
-                true => worker.io.send(id, payload),
-                false => worker.io.send_copy(id, &conn.rendered.bytes),
-            }
-            return;
+            return self.send(number, id);
         }
-        let request = conn.request as usize;
+        let number_of = conn.request as usize;
         worker.next_preamble(self.target);
-        let request = &worker.job.targets[self.target].requests[request];
+        let request = &worker.job.targets[self.target].requests[number_of];
         let rendered = &worker.conns[number].rendered;
         worker
             .preamble
@@ -287,5 +295,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 false => &rendered.bytes,
             });
         worker.io.send_copy(id, &worker.preamble);
+        if rendered.shared.is_some() {
+            let payload = worker.pickers[self.target].payloads[number_of];
+            worker.io.send_ordered(id, payload);
+        }
     }
 }

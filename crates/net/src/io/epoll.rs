@@ -354,25 +354,11 @@ impl Io for Epoll {
     }
 
     fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
-        let Some(slot) = self.slot(conn) else { return };
-        let ready = slot.sends.is_empty() && !slot.connecting && !slot.is_mute() && !slot.finish;
-        let mut sent = 0;
-        if ready && let Some(socket) = &slot.socket {
-            match send_now(socket.as_raw_fd(), bytes) {
-                SendResult::All => {
-                    self.events.push_back(Event::Drained { conn });
-                    return;
-                }
-                SendResult::Part(n) => sent = n,
-                SendResult::Error(errno) => {
-                    slot.tracked = true;
-                    return self.send_failed(conn, errno);
-                }
-            }
-        }
-        let own = bytes[sent..].to_vec();
-        self.copied_bytes += own.len();
-        self.enqueue(conn, Outgoing::Own(own, 0), true);
+        self.send_bytes(conn, bytes, true);
+    }
+
+    fn send_quietly(&mut self, conn: ConnId, bytes: &[u8]) {
+        self.send_bytes(conn, bytes, false);
     }
 
     fn forward(&mut self, conn: ConnId, buf: Buf) {

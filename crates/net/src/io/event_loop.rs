@@ -460,6 +460,12 @@ pub trait Io: Sized {
     /// Copies and sends bytes; [`Event::Drained`] follows.
     fn send_copy(&mut self, conn: ConnId, bytes: &[u8]);
 
+    /// Copies and sends bytes as [`Io::send`] does registered ones: for one request at a time, and
+    /// [`Event::Drained`] need not follow.
+    fn send_quietly(&mut self, conn: ConnId, bytes: &[u8]) {
+        self.send_copy(conn, bytes);
+    }
+
     /// Sends received bytes and recycles their buffer; [`Event::Drained`] follows.
     fn forward(&mut self, conn: ConnId, buf: Buf);
 

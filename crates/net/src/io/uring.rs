@@ -37,6 +37,7 @@ use ahead::{AHEAD_MAX, Receiving};
 use buffers::BufferRing;
 use entries::File;
 use op::Op;
+use sending::QuietCopies;
 use stamped::Stamps;
 
 const SUBMISSIONS: u32 = 1024;
@@ -140,6 +141,8 @@ pub struct Uring {
     copied_bytes: usize,
     /// Allocations of earlier copies, for reuse.
     spare: Vec<Vec<u8>>,
+    /// What is sent by [`Io::send_quietly`].
+    quiet_copies: QuietCopies,
     one: Box<i32>,
     /// With [`IoOptions::stamps`].
     stamps: Option<Stamps>,
@@ -295,6 +298,7 @@ impl Io for Uring {
             limbo: Vec::new(),
             copied_bytes: 0,
             spare: Vec::new(),
+            quiet_copies: QuietCopies::default(),
             one: Box::new(1),
             stamps: options.stamps.then(Stamps::new),
             failure: None,
@@ -370,6 +374,28 @@ impl Io for Uring {
     fn send_copy(&mut self, conn: ConnId, bytes: &[u8]) {
         let own = self.copied(bytes);
         self.enqueue(conn, Outgoing::Own(own, 0));
+    }
+
+    fn send_quietly(&mut self, conn: ConnId, bytes: &[u8]) {
+        let index = conn.index as usize;
+        let Some(slot) = self.slots.get(index) else {
+            return;
+        };
+        if !slot.open || slot.generation != conn.generation || slot.is_mute() {
+            return;
+        }
+        if slot.quiet || !slot.sends.is_empty() || bytes.len() > AT_ONCE_MAX {
+            return self.send_copy(conn, bytes);
+        }
+        let pointer = self.quiet_copies.keep(index, bytes);
+        let slot = &mut self.slots[index];
+        slot.quiet = true;
+        let entry = slot
+            .file(conn.index)
+            .send(pointer, bytes.len())
+            .flags(squeue::Flags::SKIP_SUCCESS)
+            .user_data(user_data(Op::QuietSend, conn.generation, conn.index));
+        self.push(entry);
     }
 
     fn forward(&mut self, conn: ConnId, buf: Buf) {

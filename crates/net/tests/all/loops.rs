@@ -450,3 +450,60 @@ fn targets_with_several_sends_under_way_have_no_delay() {
         a_target_may_have_no_delay::<Uring>();
     }
 }
+
+/// What is sent quietly arrives, whatever was sent before it from the same memory; no event tells of it
+/// if it is short.
+fn quiet_sends_arrive<I: Io>() {
+    let mut io = open::<I, false>();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = io.add_target(&listener.local_addr().unwrap().into(), &[]);
+    let conn = io.connect(target, None).unwrap();
+    let is_open = |event: &Event| matches!(event, Event::Connected { conn: c } if *c == conn);
+    turn(&mut io, soon(), |_, event| is_open(&event));
+    let (mut peer, _) = listener.accept().unwrap();
+    for (round, length) in [3, 40, 7, 5_000, 16, 100_000, 300].into_iter().enumerate() {
+        let bytes: Vec<u8> = (0..length).map(|at| (at * 7 + round) as u8).collect();
+        io.send_quietly(conn, &bytes);
+        let mut copy = peer.try_clone().unwrap();
+        let reading = std::thread::spawn(move || {
+            let mut heard = vec![0; length];
+            copy.read_exact(&mut heard).unwrap();
+            copy.write_all(b"c").unwrap();
+            heard
+        });
+        let mut drained = 0;
+        turn(&mut io, soon(), |io, event| match event {
+            Event::Data { buf, .. } => {
+                io.recycle(buf);
+                true
+            }
+            Event::Drained { .. } => {
+                drained += 1;
+                false
+            }
+            other => panic!("{other:?}"),
+        });
+        assert!(reading.join().unwrap() == bytes, "{} {length}", I::NAME);
+        assert!(length > 16_384 || drained == 0, "{} {length}", I::NAME);
+    }
+    // Two at once, of which the first is not overwritten.
+    io.send_quietly(conn, b"one");
+    io.send_quietly(conn, b"two");
+    settle(&mut io);
+    let mut heard = [0; 6];
+    peer.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"onetwo");
+    drop(peer);
+    turn(&mut io, soon(), |_, event| {
+        matches!(event, Event::Eof { .. })
+    });
+    io.close(conn);
+}
+
+#[test]
+fn what_is_sent_quietly_arrives() {
+    quiet_sends_arrive::<Epoll>();
+    if net::uring_unavailable().is_none() {
+        quiet_sends_arrive::<Uring>();
+    }
+}

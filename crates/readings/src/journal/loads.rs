@@ -214,6 +214,7 @@ mod tests {
             condition: header().conditions[0].clone(),
             rate_per_s: 500.0,
             slowest_per_s: None,
+            of_users: false,
         };
         let rows = vec![
             JournalRow::Rate(rate),

@@ -165,10 +165,13 @@ pub struct Placement {
 pub struct RateChoice {
     /// The condition it holds for.
     pub condition: Condition,
-    /// Requests per second, over all connections.
+    /// Requests, or users, per second, over all connections.
     pub rate_per_s: f64,
     /// The throughput of the slowest subject that it was derived from; absent when it was given.
     pub slowest_per_s: Option<f64>,
+    /// Whether users arrive at this rate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_users: bool,
 }
 
 /// The warm-up under one condition, longer than declared: after the declared one a server still became

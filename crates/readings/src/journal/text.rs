@@ -284,6 +284,7 @@ mod tests {
             condition: Condition::from([("c".to_owned(), "1".to_owned())]),
             rate_per_s: 1250.5,
             slowest_per_s: None,
+            of_users: false,
         };
         vec![
             JournalRow::parse(HEADER.as_bytes()).unwrap(),
@@ -464,6 +465,7 @@ mod tests {
                 condition: Condition::new(),
                 rate_per_s,
                 slowest_per_s: None,
+                of_users: false,
             })
         };
         assert!(rate(1.0).to_line().is_ok());

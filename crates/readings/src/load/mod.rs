@@ -247,6 +247,24 @@ impl LoadReading {
         }
     }
 
+    /// The requests that are due for each arrival: several where users arrive.
+    pub fn requests_per_arrival(&self) -> f64 {
+        match (&self.users, self.offered) {
+            (Some(users), Some(offered)) if users.arrived > 0 => {
+                offered.due as f64 / users.arrived as f64
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// Requests that an open loop offers per second, those of users included; `None` for a closed loop.
+    pub fn offered_requests_per_s(&self) -> Option<f64> {
+        match self.pacing {
+            Pacing::Open { rate_per_s } => Some(rate_per_s * self.requests_per_arrival()),
+            Pacing::Closed => None,
+        }
+    }
+
     /// The typical time that opening a connection takes, TLS handshake included, us.
     pub fn opening_us_p50(&self) -> f64 {
         let handshake = self.tls.as_ref().map(|tls| match tls.handshake.count() {

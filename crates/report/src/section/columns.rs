@@ -294,7 +294,10 @@ impl Columns {
 pub(crate) fn legend(figures: &Figures) -> String {
     let heads = || figures.subjects.head.iter().chain(&figures.servers.head);
     let known = [
-        ("offered/s", "requests/s at which p50 and p99 were measured"),
+        (
+            "offered/s",
+            "requests, or users, per second at which p50 and p99 were measured",
+        ),
         (
             "upstream/req",
             "connections that were opened behind the subject, per request",

@@ -262,6 +262,7 @@ fn picture(view: &CapacityView<'_>, width: usize) -> Option<String> {
 fn table(points: &[RatePoint], offered: Offer) -> Columns {
     let head = match offered {
         Offer::Requests => ["offered/s", "answered/s"],
+        Offer::Users => ["users/s", "answers/s"],
         Offer::Streams => ["streams", "messages/s"],
     };
     let mut head = head.map(str::to_owned).to_vec();

@@ -1,8 +1,6 @@
 //! The common format of nginx and Apache, and what begins like it.
 
-use std::borrow::Cow;
-
-use super::line::{Entry, Unusable, byte_of, push_byte, request_line};
+use super::line::{Entry, Unusable, byte_of, request_line, unescaped};
 use super::time::Time;
 
 /// `ADDRESS - USER [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5`, and anything behind it.
@@ -34,7 +32,7 @@ pub(super) fn read(line: &str) -> Result<Entry<'_>, Unusable> {
         time,
         before_us: 0,
         method: method.into(),
-        target: unescaped(target),
+        target: unescaped(target, b'\\', escape),
         status,
     })
 }
@@ -53,29 +51,11 @@ pub(super) fn quoted(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// `\xHH`, `\"` and `\\` as the characters that they stand for.
-fn unescaped(text: &str) -> Cow<'_, str> {
-    if !text.contains('\\') {
-        return text.into();
+/// What `\xHH`, `\"` and `\\` stand for.
+fn escape(after: &[u8]) -> Option<(u8, &[u8])> {
+    match after {
+        [b'x', high, low, rest @ ..] => Some((byte_of(*high, *low)?, rest)),
+        [next @ (b'"' | b'\\'), rest @ ..] => Some((*next, rest)),
+        _ => None,
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match (byte, after) {
-            (b'\\', [b'x', high, low, after @ ..]) => match byte_of(*high, *low) {
-                Some(code) => {
-                    push_byte(&mut out, code);
-                    rest = after;
-                }
-                None => out.push(byte),
-            },
-            (b'\\', [next @ (b'"' | b'\\'), after @ ..]) => {
-                out.push(*next);
-                rest = after;
-            }
-            _ => out.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned().into()
 }

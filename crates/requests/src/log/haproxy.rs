@@ -1,9 +1,7 @@
 //! HAProxy's HTTP log.
 
-use std::borrow::Cow;
-
 use super::clf::quoted;
-use super::line::{Entry, Unusable, byte_of, push_byte, request_line};
+use super::line::{Entry, Unusable, byte_of, request_line, unescaped};
 use super::time::Time;
 
 /// `CLIENT:PORT [27/Nov/2026:10:00:00.123] frontend backend/server TR/Tw/Tc/Tr/Ta STATUS BYTES … "GET /
@@ -30,30 +28,15 @@ pub(super) fn read(line: &str) -> Result<Entry<'_>, Unusable> {
         time,
         before_us: 0,
         method: method.into(),
-        target: unescaped(target),
+        target: unescaped(target, b'#', escape),
         status: status.parse().ok(),
     })
 }
 
-/// `#HH` as the byte that it stands for.
-fn unescaped(text: &str) -> Cow<'_, str> {
-    if !text.contains('#') {
-        return text.into();
+/// What `#HH` stands for.
+fn escape(after: &[u8]) -> Option<(u8, &[u8])> {
+    match after {
+        [high, low, rest @ ..] => Some((byte_of(*high, *low)?, rest)),
+        _ => None,
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match after {
-            [high, low, after @ ..] if byte == b'#' => match byte_of(*high, *low) {
-                Some(code) => {
-                    push_byte(&mut out, code);
-                    rest = after;
-                }
-                None => out.push(byte),
-            },
-            _ => out.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned().into()
 }

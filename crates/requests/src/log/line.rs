@@ -76,8 +76,33 @@ pub(super) fn request_line(text: &str) -> Result<(&str, &str), Unusable> {
     }
 }
 
+/// A target without a log's escapes. `escape` reads what follows a `mark`: the byte that it stands for,
+/// and the rest.
+pub(super) fn unescaped(
+    text: &str,
+    mark: u8,
+    escape: impl Fn(&[u8]) -> Option<(u8, &[u8])>,
+) -> Cow<'_, str> {
+    if !text.as_bytes().contains(&mark) {
+        return text.into();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match escape(after).filter(|_| byte == mark) {
+            Some((escaped, after)) => {
+                push_byte(&mut out, escaped);
+                rest = after;
+            }
+            None => out.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned().into()
+}
+
 /// Appends a byte that a log has escaped; one that stands in no target is percent-encoded.
-pub(super) fn push_byte(out: &mut Vec<u8>, byte: u8) {
+fn push_byte(out: &mut Vec<u8>, byte: u8) {
     match byte {
         b'!'..=b'~' => out.push(byte),
         _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),

@@ -44,6 +44,7 @@ pub(crate) fn choose_rate_of(
         condition: group.condition.clone(),
         rate_per_s,
         slowest_per_s: Some(slowest),
+        of_users: resolved.load.has_users(),
     });
     Some(rate_per_s)
 }

@@ -83,23 +83,24 @@ pub(crate) fn begin(options: &RunOptions<'_>) -> Result<OpenedJournal, RunError>
         revision: options.revision.map(str::to_owned),
     };
     journal.append(&JournalRow::Run(header.clone()))?;
-    let mut declared = vec![(None, experiment.load.rate)];
+    let mut declared = vec![(None, &experiment.load)];
     let compared = experiment.loads.iter();
     let compared = compared.filter(|one| one.role == LoadRole::Compared);
     // The first one is the experiment's main load.
-    declared.extend(compared.skip(1).map(|one| (Some(&one.name), one.load.rate)));
-    for (load, rate) in declared {
-        let Rate::PerSecond(rate_per_s) = rate else {
+    declared.extend(compared.skip(1).map(|one| (Some(&one.name), &one.load)));
+    for (name, load) in declared {
+        let Rate::PerSecond(rate_per_s) = load.rate else {
             continue;
         };
         for condition in experiment.conditions() {
             journal.append(&JournalRow::Rate(RateChoice {
-                condition: match load {
+                condition: match name {
                     Some(name) => condition_of_load(&condition, name),
                     None => condition,
                 },
                 rate_per_s,
                 slowest_per_s: None,
+                of_users: load.has_users(),
             }))?;
         }
     }

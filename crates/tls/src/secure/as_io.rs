@@ -130,6 +130,13 @@ impl<I: Io> Io for Secure<I> {
         }
     }
 
+    fn send_quietly(&mut self, conn: ConnId, bytes: &[u8]) {
+        match self.session(conn) {
+            None => self.inner.send_quietly(conn, bytes),
+            Some(_) => self.encrypt(conn, bytes),
+        }
+    }
+
     #[inline]
     fn forward(&mut self, conn: ConnId, buf: Buf) {
         let is_secure = self.session(conn).is_some();

@@ -213,6 +213,7 @@ fn finish(run: &Run<'_, '_>, test: Test<Draft<'_>>) -> Comparison {
         p_value: test.p,
         p_adjusted: test.p_adjusted,
         rate_per_s: pairs.rate_per_s,
+        of_users: pairs.of_users,
         subject_starts,
         baseline_starts,
         by_block: pairs.ratios,

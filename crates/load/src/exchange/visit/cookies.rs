@@ -270,7 +270,11 @@ mod tests {
         let added = |text: &str| {
             let body_at = text.find("\r\n\r\n").unwrap() + 4;
             let bytes = text.as_bytes().to_vec();
-            let mut request = Rendered { bytes, body_at };
+            let mut request = Rendered {
+                bytes,
+                body_at,
+                shared: None,
+            };
             add_field(&mut request, HttpVersion::Http1, b"a=1");
             let (head, body) = request.parts();
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();

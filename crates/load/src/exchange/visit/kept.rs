@@ -1,11 +1,13 @@
 //! What is kept of an answer, and what is looked for in it.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 
 use memchr::memmem;
 use readings::requests::CaptureFrom;
 use readings::{Wrong, WrongKind};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::http::session::Fields;
 use crate::job::traffic::{Step, Users};
@@ -108,9 +110,9 @@ impl Kept {
                     Some(value) => Ok(value.to_vec()),
                     None => Err("a head without that field".to_owned()),
                 },
-                CaptureFrom::Json(pointer) => match json() {
+                CaptureFrom::Json(pointer) => match self.body() {
                     Ok(body) => value_at(body, pointer),
-                    Err(why) => Err(why.clone()),
+                    Err(why) => Err(why),
                 },
                 CaptureFrom::Between { before, after } => self.between(before, after),
             };
@@ -188,14 +190,47 @@ fn place(from: &CaptureFrom) -> String {
     }
 }
 
-/// A string without its quotes, anything else as JSON.
-fn value_at(body: &Value, pointer: &str) -> Result<Vec<u8>, String> {
-    match body.pointer(pointer) {
-        Some(Value::String(text)) => Ok(text.clone().into_bytes()),
-        Some(Value::Null) => Err("null".to_owned()),
-        Some(other) => Ok(other.to_string().into_bytes()),
-        None => Err("nothing there".to_owned()),
+/// A string without its quotes, anything else as the body has it, without white space: numbers keep
+/// their digits.
+fn value_at(body: &[u8], pointer: &str) -> Result<Vec<u8>, String> {
+    let not_json = |why| format!("a body that is not JSON: {why}");
+    let mut value: &RawValue = serde_json::from_slice(body).map_err(not_json)?;
+    for name in pointer.split('/').skip(1) {
+        let name = name.replace("~1", "/").replace("~0", "~");
+        value = member(value, &name).ok_or("nothing there")?;
     }
+    match value.get() {
+        "null" => Err("null".to_owned()),
+        text if text.starts_with('"') => {
+            let text: String = serde_json::from_str(text).map_err(not_json)?;
+            Ok(text.into_bytes())
+        }
+        text => Ok(compact(text)),
+    }
+}
+
+/// The value of this name, or of this number, in another one.
+fn member<'b>(of: &'b RawValue, name: &str) -> Option<&'b RawValue> {
+    if of.get().starts_with('{') {
+        let mut all: HashMap<String, &RawValue> = serde_json::from_str(of.get()).ok()?;
+        return all.remove(name);
+    }
+    let is_number = name == "0" || !name.starts_with(['0', '+']);
+    let all: Vec<&RawValue> = serde_json::from_str(of.get()).ok()?;
+    let number: usize = name.parse().ok().filter(|_| is_number)?;
+    all.get(number).copied()
+}
+
+/// JSON without the white space between its parts.
+fn compact(json: &str) -> Vec<u8> {
+    let (mut is_text, mut is_escaped) = (false, false);
+    let is_kept = |byte: &u8| {
+        let is_end = *byte == b'"' && !is_escaped;
+        is_escaped = is_text && *byte == b'\\' && !is_escaped;
+        is_text ^= is_end;
+        is_text || !byte.is_ascii_whitespace()
+    };
+    json.bytes().filter(is_kept).collect()
 }
 
 /// A value that requests can carry: a line break in a head would end it.
@@ -282,6 +317,23 @@ mod tests {
         let json = CaptureFrom::Json("/a~1b".to_owned());
         let found = looked(&capturing(json), &[], br#"{"a/b":"q\"uote"}"#);
         assert_eq!(found.unwrap(), ["", "q\"uote"]);
+        for (body, kept) in [
+            (
+                "{\"n\": 12345678901234567890123}",
+                "12345678901234567890123",
+            ),
+            ("{\"n\": 1.10}", "1.10"),
+            ("{\"n\": -1e400 }", "-1e400"),
+            (
+                "{\"n\": [1.0,\n \" a \\\" b\\\\\", {\"z\": 0.10}]}",
+                "[1.0,\" a \\\" b\\\\\",{\"z\":0.10}]",
+            ),
+            ("{\"n\": 1, \"n\": 2}", "2"),
+        ] {
+            let number = capturing(CaptureFrom::Json("/n".to_owned()));
+            let found = looked(&number, &[], body.as_bytes());
+            assert_eq!(found.unwrap(), ["", kept]);
+        }
         let field = capturing(CaptureFrom::Field("location".to_owned()));
         let found = looked(&field, &[("Location", "/old"), ("LOCATION", "/new")], b"");
         assert_eq!(found.unwrap(), ["", "/new"]);

@@ -140,12 +140,13 @@ impl Session {
         true
     }
 
-    /// The same, of a header block and a body that are not kept, except for what the windows leave of
-    /// the body.
+    /// The same, of a header block and a body that are not kept; `kept` is the body for as long as the
+    /// windows leave some of it.
     pub(crate) fn request_of(
         &mut self,
         place: u32,
         (block, body): (&[u8], &[u8]),
+        kept: impl FnOnce() -> Arc<[u8]>,
         is_head: bool,
     ) -> bool {
         if !self.open(place, block, body.is_empty(), is_head) {
@@ -154,7 +155,7 @@ impl Session {
         // Others that wait for the window come first.
         let is_sent = body.is_empty() || self.unsent.is_empty() && self.send_body(place, body);
         if !is_sent {
-            self.unsent.push((place, Arc::from(body)));
+            self.unsent.push((place, kept()));
         }
         true
     }

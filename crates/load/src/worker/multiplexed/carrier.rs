@@ -71,7 +71,10 @@ impl Carrier {
     fn request_of(&mut self, place: u32, rendered: &Rendered, is_head: bool) -> bool {
         let (head, body) = rendered.parts();
         match self {
-            Carrier::H2(session) => session.request_of(place, (head, body), is_head),
+            Carrier::H2(session) => {
+                let kept = || rendered.shared.clone().unwrap_or_else(|| body.into());
+                session.request_of(place, (head, body), kept, is_head)
+            }
             Carrier::H3(link) => {
                 let frames = || h3::frames(head, body);
                 let connection = &mut link.client.connection;

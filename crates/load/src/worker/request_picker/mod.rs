@@ -16,6 +16,7 @@ pub(super) use numbered::Numbered;
 /// A target as the event loop knows it, and the choice between its requests.
 pub(super) struct RequestPicker {
     pub(super) id: TargetId,
+    /// The requests; of one that is filled in, its long body.
     pub(super) payloads: Vec<PayloadId>,
     /// With HTTP/2: the requests as header blocks.
     pub(super) encoded: Vec<EncodedRequest>,
@@ -34,15 +35,17 @@ pub(super) struct RequestPicker {
 impl RequestPicker {
     pub(super) fn new<I: Io>(number: usize, job: &Job, thread: usize, io: &mut I) -> Self {
         let target = &job.targets[number];
-        let payloads = target
-            .requests
-            .iter()
-            .map(|request| io.add_payload(Arc::from(request.bytes.as_slice())))
-            .collect();
         let sums = match target.choice {
             Choice::Weighted if target.requests.len() > 1 => cumulative_weights(target),
             Choice::InOrder | Choice::Weighted => Vec::new(),
         };
+        let numbered = Numbered::new(number, job, thread, &sums);
+        let shared = |request| numbered.as_ref()?.shared(request);
+        let payloads = target.requests.iter().enumerate().map(|(number, request)| {
+            let own = || Arc::from(request.bytes.as_slice());
+            io.add_payload(shared(number).unwrap_or_else(own))
+        });
+        let payloads = payloads.collect();
         let id = io.add_tls_target(
             &target.address,
             &sources(job, thread),
@@ -64,7 +67,7 @@ impl RequestPicker {
                     .filter_map(|request| h3::EncodedRequest::of(&request.bytes))
                     .collect(),
             },
-            numbered: Numbered::new(number, job, thread, &sums),
+            numbered,
             requests_per_connection: target
                 .requests_per_connection
                 .or(job.requests_per_connection),

@@ -1,5 +1,6 @@
 //! Requests that follow from their number: with places to fill in, or with the times of a log.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use readings::HttpVersion;
@@ -90,6 +91,11 @@ impl Numbered {
         }))
     }
 
+    /// The body of a request, if it is sent without being copied.
+    pub(super) fn shared(&self, request: usize) -> Option<Arc<[u8]>> {
+        self.fillers.get(request)?.as_ref()?.shared().cloned()
+    }
+
     /// Takes the next number, for a request that is drawn later. Returns false if the rows of a feed
     /// are used up.
     #[inline]
@@ -145,7 +151,8 @@ impl Numbered {
         }
         let at = (self.first + self.drawn) % AHEAD;
         let mut drawn = std::mem::take(&mut self.ahead[at]);
-        self.draw(&mut drawn);
+        (drawn.before, drawn.log_at) = (self.count, self.log_at);
+        (drawn.number, drawn.request) = self.draw();
         let filler = self.fillers[drawn.request].as_ref();
         drawn.is_rendered = !filler.is_some_and(RequestFiller::uses_now);
         if drawn.is_rendered {
@@ -160,6 +167,11 @@ impl Numbered {
     /// The number of the next request among the target's, with its bytes in `rendered`, which is empty
     /// for a fixed one.
     pub(in crate::worker) fn next(&mut self, rendered: &mut Rendered) -> usize {
+        if self.drawn == 0 {
+            let (number, request) = self.draw();
+            self.render(request, number, rendered);
+            return request;
+        }
         let mut drawn = self.take();
         if drawn.is_rendered {
             std::mem::swap(rendered, &mut drawn.rendered);
@@ -173,36 +185,33 @@ impl Numbered {
 
     /// The same, of a request that is not sent.
     pub(super) fn skip(&mut self) -> usize {
+        if self.drawn == 0 {
+            return self.draw().1;
+        }
         let drawn = self.take();
         let request = drawn.request;
         self.keep(drawn);
         request
     }
 
-    /// The next one, in the ring or not. [`Self::keep`] takes its memory back.
+    /// The first of the ring. [`Self::keep`] takes its memory back.
     fn take(&mut self) -> Drawn {
-        let mut drawn = std::mem::take(&mut self.ahead[self.first]);
-        if self.drawn > 0 {
-            return drawn;
-        }
-        self.draw(&mut drawn);
-        drawn.is_rendered = false;
-        drawn
+        std::mem::take(&mut self.ahead[self.first])
     }
 
     fn keep(&mut self, drawn: Drawn) {
         self.ahead[self.first] = drawn;
-        if self.drawn > 0 {
-            self.first = (self.first + 1) % AHEAD;
-            self.drawn -= 1;
-        }
+        self.first = (self.first + 1) % AHEAD;
+        self.drawn -= 1;
     }
 
-    fn draw(&mut self, drawn: &mut Drawn) {
-        (drawn.number, drawn.before) = (self.numbers.at(self.count), self.count);
-        drawn.log_at = self.log_at;
-        drawn.request = self.choose(drawn.number);
+    /// The number of the next one, and which of the target's requests it is.
+    #[inline]
+    fn draw(&mut self) -> (u64, usize) {
+        let number = self.numbers.at(self.count);
+        let request = self.choose(number);
         self.count += 1;
+        (number, request)
     }
 
     /// Which of the target's requests is the next.
@@ -244,10 +253,16 @@ impl Numbered {
         let Some(filler) = &self.fillers[request] else {
             return out.clear();
         };
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let values = self.values((number, row), captured, filler.uses_now());
-        filler.render(&values, &mut scratch, out);
-        self.scratch = scratch;
+        let values = Values {
+            number,
+            row,
+            seed: self.seed,
+            first: self.first_number,
+            feeds: &self.filling.feeds,
+            captured,
+            now_ms: if filler.uses_now() { now_ms() } else { 0 },
+        };
+        filler.render(&values, &mut self.scratch, out);
     }
 
     /// Appends a text of a request, filled in as [`Self::render_of`] does.
@@ -258,25 +273,16 @@ impl Numbered {
         captured: &[Vec<u8>],
         out: &mut Vec<u8>,
     ) {
-        text.append(&self.values((number, row), captured, text.uses_now()), out);
-    }
-
-    #[inline]
-    fn values<'a>(
-        &'a self,
-        (number, row): (u64, u64),
-        captured: &'a [Vec<u8>],
-        uses_now: bool,
-    ) -> Values<'a> {
-        Values {
+        let values = Values {
             number,
             row,
             seed: self.seed,
             first: self.first_number,
             feeds: &self.filling.feeds,
             captured,
-            now_ms: if uses_now { now_ms() } else { 0 },
-        }
+            now_ms: if text.uses_now() { now_ms() } else { 0 },
+        };
+        text.append(&values, out);
     }
 }
 

@@ -13,6 +13,7 @@ use readings::requests::{
 };
 
 use crate::http2::{over_h2, secure_origin};
+use crate::http3::{origin_with, over_h3};
 use crate::support::{BOTH, Peer, Server, job, one, origin, target};
 
 /// The logins of a shop: which of them have been used.
@@ -193,6 +194,7 @@ fn users_are_served_over_tls_and_streams() {
                 ..target
             }
         };
+        let (quic, quic_client) = origin_with(true, io);
         let plain = origin();
         let of = |address| fill(target(address, "/"));
         for (name, target) in [
@@ -203,6 +205,7 @@ fn users_are_served_over_tls_and_streams() {
                 "h2 and TLS",
                 over_h2(over_tls(of(secure.address()), "h2"), 4),
             ),
+            ("h3", fill(over_h3(quic.address(), "/", &quic_client, 4))),
         ] {
             let reading = one(&job(io, target, 2, 1, Stop::Requests(120)));
             assert_eq!(reading.errors_all.total(), 0, "{name}: {:?}", reading.wrong);

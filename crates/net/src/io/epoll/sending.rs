@@ -64,6 +64,33 @@ impl Epoll {
         }
     }
 
+    /// Sends bytes, and copies what the kernel does not take at once; [`Event::Drained`] follows if it
+    /// is `tracked`.
+    #[inline]
+    pub(super) fn send_bytes(&mut self, conn: ConnId, bytes: &[u8], tracked: bool) {
+        let Some(slot) = self.slot(conn) else { return };
+        let ready = slot.sends.is_empty() && !slot.connecting && !slot.is_mute() && !slot.finish;
+        let mut sent = 0;
+        if ready && let Some(socket) = &slot.socket {
+            match send_now(socket.as_raw_fd(), bytes) {
+                SendResult::All => {
+                    if tracked {
+                        self.events.push_back(Event::Drained { conn });
+                    }
+                    return;
+                }
+                SendResult::Part(n) => sent = n,
+                SendResult::Error(errno) => {
+                    slot.tracked |= tracked;
+                    return self.send_failed(conn, errno);
+                }
+            }
+        }
+        let own = bytes[sent..].to_vec();
+        self.copied_bytes += own.len();
+        self.enqueue(conn, Outgoing::Own(own, 0), tracked);
+    }
+
     /// Sends as much of the queue as the kernel takes.
     pub(super) fn flush(&mut self, conn: ConnId) {
         let index = conn.index as usize;

@@ -7,6 +7,32 @@ use crate::io::ConnId;
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 32 * 1024;
 
+/// Bytes of sends without a completion, by slot. The kernel may read them until the ring is gone, so
+/// no allocation is freed before; each is at least twice as long as the slot's last one.
+#[derive(Default)]
+pub(super) struct QuietCopies {
+    current: Vec<Vec<u8>>,
+    outgrown: Vec<Vec<u8>>,
+}
+
+impl QuietCopies {
+    /// Copies bytes for a slot, in the place of those before.
+    pub(super) fn keep(&mut self, slot: usize, bytes: &[u8]) -> *const u8 {
+        if self.current.len() <= slot {
+            self.current.resize_with(slot + 1, Vec::new);
+        }
+        let own = &mut self.current[slot];
+        if own.capacity() < bytes.len() {
+            let length = bytes.len().max(2 * own.capacity());
+            self.outgrown
+                .push(std::mem::replace(own, Vec::with_capacity(length)));
+        }
+        own.clear();
+        own.extend_from_slice(bytes);
+        own.as_ptr()
+    }
+}
+
 impl Uring {
     /// A copy of bytes, in the allocation of an earlier one if there is any.
     pub(super) fn copied(&mut self, bytes: &[u8]) -> Vec<u8> {

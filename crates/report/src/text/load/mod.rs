@@ -314,16 +314,16 @@ fn notes(load: &JudgedLoad<'_>, reasons: &[String]) -> Vec<String> {
             time(at_a_time as f64 / reading.requests_per_s() * 1e6)
         ));
     }
-    if let Pacing::Open { rate_per_s } = reading.pacing
+    if let Some(offered_per_s) = reading.offered_requests_per_s()
         && lasting::of(reading).is_none()
         && load.overload.is_none()
-        && reading.answered_per_s() < 0.95 * rate_per_s
+        && reading.answered_per_s() < 0.95 * offered_per_s
     {
         notes.push(format!(
             "only {} of {} {}/s were answered: the latency is that of an overload, and \
              grows with the length of the load",
             rate(reading.answered_per_s()),
-            rate(rate_per_s),
+            rate(offered_per_s),
             said(reading)
         ));
     }

@@ -46,6 +46,8 @@ pub(crate) struct Pairs {
     pub unsettled: usize,
     /// The open loop's rate, where it was one for all.
     pub rate_per_s: Option<f64>,
+    /// Whether users arrive at that rate.
+    pub of_users: bool,
     /// Failures and recovery of the subject and of the baseline, over the blocks of `ratios`.
     pub noticed: (Noticed, Noticed),
     /// For a metric of events: what was noticed of the subject and of the baseline, for each of
@@ -230,6 +232,7 @@ impl Pairs {
                 self.service_logs.push(ratio.ln());
             }
         }
+        self.of_users |= our_load.is_some_and(|load| load.users.is_some());
         beside.rates.extend(our_load.and_then(offered));
         beside.rates.extend(their_load.and_then(offered));
         if let Some(drivers) = label(ours).zip(label(theirs)) {

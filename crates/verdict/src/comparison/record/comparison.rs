@@ -62,6 +62,9 @@ pub struct Comparison {
     pub p_adjusted: Option<f64>,
     /// The open loop's rate, where it was the same in all blocks.
     pub rate_per_s: Option<f64>,
+    /// Whether users arrive at that rate, and not requests.
+    #[serde(skip)]
+    pub of_users: bool,
     /// The subject's starts under the condition.
     pub subject_starts: Starts,
     /// The baseline's.

@@ -178,7 +178,8 @@ fn place_and_rate(c: &Comparison) -> String {
         parts.push(condition(&c.condition));
     }
     if let Some(per_s) = c.rate_per_s.filter(|_| !names_rate(&c.condition)) {
-        parts.push(format!("{} requests/s", rate(per_s)));
+        let unit = if c.of_users { "users" } else { "requests" };
+        parts.push(format!("{} {unit}/s", rate(per_s)));
     }
     if parts.is_empty() {
         String::new()

@@ -30,6 +30,7 @@ pub fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Compar
         p_value: None,
         p_adjusted: None,
         rate_per_s: None,
+        of_users: false,
         subject_starts: Starts::default(),
         baseline_starts: Starts::default(),
         by_block: vec![],

@@ -38,6 +38,8 @@ pub enum Offer {
     /// Requests per second; limits on latency are those of the response time.
     #[default]
     Requests,
+    /// Users who arrive per second; limits on latency are those of their requests.
+    Users,
     /// Streams that are open at once; limits on latency are those of the lag of their messages.
     Streams,
 }
@@ -133,6 +135,15 @@ impl Objective {
     pub fn of_streams(self) -> Self {
         Self {
             offered: Offer::Streams,
+            ..self
+        }
+    }
+
+    /// The same of users who arrive.
+    #[must_use]
+    pub fn of_users(self) -> Self {
+        Self {
+            offered: Offer::Users,
             ..self
         }
     }
@@ -296,9 +307,9 @@ fn of_load(load: &LoadReading, quantity: Quantity) -> Result<f64, CannotJudge> {
         Quantity::Max => of_latency(&|| load.response.quantile_us(1.0)),
         Quantity::Errors if counted == 0 => Ok(1.0),
         Quantity::Errors => Ok(load.errors.total() as f64 / counted as f64),
-        Quantity::Achieved => match load.pacing {
+        Quantity::Achieved => match load.offered_requests_per_s() {
             // Of an overload all are answered in the end.
-            Pacing::Open { rate_per_s } if rate_per_s > 0.0 => Ok(match overload(load) {
+            Some(rate_per_s) if rate_per_s > 0.0 => Ok(match overload(load) {
                 Some(overload) => overload
                     .share()
                     .unwrap_or(load.requests_per_s() / rate_per_s),
@@ -377,7 +388,7 @@ impl fmt::Display for Objective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limits = written(&self.limits[..self.stated]);
         match self.offered {
-            Offer::Requests => f.write_str(&limits),
+            Offer::Requests | Offer::Users => f.write_str(&limits),
             Offer::Streams => write!(f, "{limits} of lag"),
         }
     }

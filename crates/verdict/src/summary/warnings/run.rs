@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use readings::{Condition, LoadReading, Pacing};
+use readings::{Condition, LoadReading};
 
 use crate::comparison::compare::Unresolved;
 use crate::comparison::pairs::others::cpus_of_others;
@@ -200,10 +200,7 @@ fn rate_not_kept(at: &Place, trials: &[&Cell<'_>]) -> Option<Warning> {
     let kept = trials
         .iter()
         .filter_map(|c| c.latency())
-        .filter_map(|load| match load.pacing {
-            Pacing::Open { rate_per_s } => Some((load.answered_per_s(), rate_per_s)),
-            Pacing::Closed => None,
-        });
+        .filter_map(|load| Some((load.answered_per_s(), load.offered_requests_per_s()?)));
     let (answered_per_s, offered_per_s) = kept
         .filter(|(got, offered)| *got < KEPT_SHARE * offered)
         .reduce(|a, b| if b.0 / b.1 < a.0 / a.1 { b } else { a })?;

@@ -88,9 +88,14 @@ pub fn probes(cost: &ProbesCost) -> String {
 
 /// At which rate latency is compared.
 pub fn rate_choice(choice: &RateChoice) -> String {
+    let unit = if choice.of_users {
+        "users/s"
+    } else {
+        "requests/s"
+    };
     let from = match choice.slowest_per_s {
         Some(slowest) => format!(
-            "{} of the {} requests/s that the slowest subject carried in the first block",
+            "{} of the {} {unit} that the slowest subject carried in the first block",
             fraction(((choice.rate_per_s / slowest) * 100.0).round() / 100.0),
             rate(slowest)
         ),
@@ -98,7 +103,7 @@ pub fn rate_choice(choice: &RateChoice) -> String {
     };
     let per_s = match names_rate(&choice.condition) {
         true => "that rate".to_owned(),
-        false => format!("{} requests/s", rate(choice.rate_per_s)),
+        false => format!("{} {unit}", rate(choice.rate_per_s)),
     };
     format!(
         "latency{} is compared in an open loop at {per_s} for every subject, {from}",

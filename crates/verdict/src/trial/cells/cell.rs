@@ -109,6 +109,7 @@ impl<'a> Cell<'a> {
                 Some(events) => flaws_beside_failures(load, events),
                 None => flaws(load, max_error, others),
             };
+            found.extend(load.used_up.clone().map(|feed| Flaw::UsedUp { feed }));
             path::name_the_queue(&mut found, reading, load, probed.as_ref());
             let probed = probed.as_ref();
             found.extend(probed.map_or_else(Vec::new, |seen| machine_flaws(load, seen)));

@@ -375,6 +375,20 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_whose_rows_are_used_up_cannot_be_used() {
+        let mut load = closed(1000.0);
+        load.used_up = Some("account".into());
+        let flaws = trial_flaws(
+            &header(1),
+            &trial(1, "direct", false, done(Some(load), None)),
+        );
+        let used_up = Flaw::UsedUp {
+            feed: "account".into(),
+        };
+        assert_eq!(flaws.first().map(|one| &one.flaw), Some(&used_up));
+    }
+
+    #[test]
     fn a_block_is_complete_without_a_subject_that_never_worked() {
         let failed = || Outcome::Failed {
             reason: "no port".into(),

@@ -117,6 +117,10 @@ pub enum Flaw {
         body_bytes: u64,
         bodies: u64,
     },
+    /// All rows of a feed were used up before the end.
+    UsedUp {
+        feed: String,
+    },
     /// A server answered without those behind it.
     Unasked {
         front: String,
@@ -138,6 +142,7 @@ impl Flaw {
             | Flaw::ServerRestarted { .. }
             | Flaw::BodiesMissing { .. }
             | Flaw::BodiesChanged { .. }
+            | Flaw::UsedUp { .. }
             | Flaw::Unasked { .. } => true,
             Flaw::MissingConnections { .. }
             | Flaw::IdleEnded { .. }
@@ -162,6 +167,7 @@ impl Flaw {
             | Flaw::Overload(_)
             | Flaw::LateClient(_)
             | Flaw::LateEvent { .. }
+            | Flaw::UsedUp { .. }
             | Flaw::Stolen { .. }
             | Flaw::Throttled { .. }
             | Flaw::Swapped { .. } => FailureCause::Other,

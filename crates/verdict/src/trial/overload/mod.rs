@@ -179,7 +179,7 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
     if load.lasting.as_ref().is_some_and(|one| one.has_messages()) {
         return None;
     }
-    let each = requests_per_arrival(load);
+    let each = load.requests_per_arrival();
     let rate_per_s = rate_per_s * each;
     let ramp_up_s = load.slices.first().map_or(0.0, |slice| slice.start_s);
     if load.stages.is_empty() {
@@ -221,16 +221,6 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
         }
     }
     None
-}
-
-/// The requests that are due for each arrival: several where users arrive.
-fn requests_per_arrival(load: &LoadReading) -> f64 {
-    match (&load.users, load.offered) {
-        (Some(users), Some(offered)) if users.arrived > 0 => {
-            offered.due as f64 / users.arrived as f64
-        }
-        _ => 1.0,
-    }
 }
 
 /// The same of a point of a curve.

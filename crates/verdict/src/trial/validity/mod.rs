@@ -87,9 +87,7 @@ pub(crate) fn flaws(load: &LoadReading, max_error: f64, others: Option<CpusOfOth
                 .any(|flaw| matches!(flaw, Flaw::FailedRequests { .. }));
             found.extend(missing_connections(load, is_named));
         }
-        Pacing::Open { rate_per_s } => {
-            found.extend(not_offered_as_asked(load, rate_per_s, others));
-        }
+        Pacing::Open { .. } => found.extend(not_offered_as_asked(load, others)),
     }
     found.extend(no_steady_state(load));
     found.extend(bodies::flaw(load));
@@ -228,12 +226,9 @@ fn reopening(load: &LoadReading) -> u64 {
     (typical + 3.0 * typical.sqrt()).ceil() as u64
 }
 
-fn not_offered_as_asked(
-    load: &LoadReading,
-    rate_per_s: f64,
-    others: Option<CpusOfOthers>,
-) -> Option<Flaw> {
+fn not_offered_as_asked(load: &LoadReading, others: Option<CpusOfOthers>) -> Option<Flaw> {
     if load.client.saturated {
+        let rate_per_s = load.offered_requests_per_s()?;
         return Some(Flaw::ClientBusy { rate_per_s });
     }
     // Of an overload the lag explains nothing.

@@ -46,6 +46,7 @@ pub fn capacity(args: &CapacityArgs) -> Result<u8, Failure> {
             ));
         }
         (Some(objective), Traffic::Events(_)) => Some(objective.of_streams()),
+        (Some(objective), Traffic::Users(users)) if users.in_rounds => Some(objective.of_users()),
         (objective, _) => objective,
     };
     if let Some(objective) = &objective {
@@ -142,7 +143,7 @@ fn under(
         steps: &found.steps,
         precision: args.precision,
         undetected: match objective.offered() {
-            Offer::Streams => None,
+            Offer::Users | Offer::Streams => None,
             Offer::Requests => verdict::capacity::undetected_overload(
                 objective,
                 &found.capacity,

@@ -56,8 +56,8 @@ pub(super) fn search(
     let Range { min, max } = Range::of(objective, args)?;
     let start = match (args.start, objective.offered()) {
         (Some(number), Offer::Streams) => number.round(),
-        (Some(rate), Offer::Requests) => rate,
-        (None, Offer::Requests) => first_look(steps)?,
+        (Some(rate), Offer::Requests | Offer::Users) => rate,
+        (None, Offer::Requests | Offer::Users) => first_look(steps)?,
         (None, Offer::Streams) => f64::from(args.connections),
     };
     let options = SearchOptions {
@@ -114,7 +114,7 @@ impl Range {
     fn of(objective: &Objective, args: &CapacityArgs) -> Result<Self, Failure> {
         let longest = args.longest_step();
         let max = args.max.unwrap_or(match objective.offered() {
-            Offer::Requests => RATE_MAX_PER_S,
+            Offer::Requests | Offer::Users => RATE_MAX_PER_S,
             Offer::Streams => STREAMS_MAX,
         });
         if let Some(min) = args.min.filter(|min| *min > max) {
@@ -161,8 +161,12 @@ fn first_look(steps: &Steps<'_>) -> Result<f64, Failure> {
         // A signal came; nothing is offered any more.
         return Ok(1.0);
     };
-    let per_s = reading.requests_per_s();
-    if per_s <= 0.0 {
+    let users = reading.users.as_deref();
+    let per_s = match users {
+        None => reading.requests_per_s(),
+        Some(users) => (users.rounds as f64 / reading.duration_s).max(LOWEST),
+    };
+    if per_s <= 0.0 || reading.requests == 0 {
         let flaws = verdict::load_flaws(&reading);
         let wrong: Vec<String> = flaws.iter().map(report::flaw).collect();
         let wrong = wrong.join("; ");
@@ -173,9 +177,10 @@ fn first_look(steps: &Steps<'_>) -> Result<f64, Failure> {
         )));
     }
     steps.print(&format!(
-        "closed loop with {} connections: {} requests/s",
+        "closed loop with {} connections: {} {}/s",
         steps.args.connections,
-        rate(per_s)
+        rate(per_s),
+        if users.is_some() { "users" } else { "requests" }
     ));
     Ok(digits(per_s / 2.0))
 }
@@ -242,7 +247,7 @@ impl Under<'_> {
     fn offer(&mut self, rate_per_s: f64, of_curve: bool) -> Result<bool, Failure> {
         let args = self.steps.args;
         let (pacing, connections, length) = match self.objective.offered() {
-            Offer::Requests => {
+            Offer::Requests | Offer::Users => {
                 let pacing = Pacing::Open { rate_per_s };
                 (pacing, args.connections, self.lengths.at(rate_per_s))
             }

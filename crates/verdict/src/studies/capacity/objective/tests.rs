@@ -184,3 +184,24 @@ fn of_streams_the_lag_of_messages_is_limited() {
     let no_lag = Judgement::Unusable(CannotJudge::NoLag);
     assert_eq!(judge(&undated), no_lag);
 }
+
+#[test]
+fn of_users_the_requests_that_they_make_count_as_offered() {
+    // 100 users per second, who make three requests each.
+    let mut load = open(300.0, 400.0);
+    load.pacing = Pacing::Open { rate_per_s: 100.0 };
+    load.offered = Some(readings::Offered {
+        due: 3_000,
+        answered_within: 3_000,
+        ..readings::Offered::default()
+    });
+    load.users = Some(Box::new(readings::UsersReading {
+        arrived: 1_000,
+        ..readings::UsersReading::default()
+    }));
+    let of_users = |text: &str| objective(text).of_users();
+    assert_eq!(of_users("p50<1ms").judge_load(&load), Judgement::Met);
+    load.requests /= 2;
+    let judged = of_users("p50<1ms").judge_load(&load);
+    assert!(matches!(judged, Judgement::Missed(_)), "{judged:?}");
+}

@@ -27,7 +27,8 @@ pub fn capacity(view: &CapacityView<'_>) -> Vec<String> {
     }
     let all_busy = match objective.offered() {
         Offer::Requests => crate::capacity::all_busy_at(capacity, view.steps, view.connections),
-        Offer::Streams => None,
+        // A user holds a connection in pauses too.
+        Offer::Users | Offer::Streams => None,
     };
     said.extend(all_busy.map(|rate_per_s| {
         format!(
@@ -97,10 +98,11 @@ fn cannot_judge(why: &CannotJudge) -> String {
     }
 }
 
-/// What is offered: `requests/s`, or `streams`.
+/// What is offered: `requests/s`, `users/s`, or `streams`.
 pub fn offered(objective: &Objective) -> &'static str {
     match objective.offered() {
         Offer::Requests => "requests/s",
+        Offer::Users => "users/s",
         Offer::Streams => "streams",
     }
 }
@@ -156,7 +158,7 @@ fn found(capacity: &Capacity, objective: &Objective) -> Vec<String> {
         (None, Some(upper), _) => vec![format!(
             "{} kept {objective}; the lowest that was offered is {} ({}).",
             match objective.offered() {
-                Offer::Requests => "No rate",
+                Offer::Requests | Offer::Users => "No rate",
                 Offer::Streams => "No number of streams",
             },
             amount(upper),
@@ -183,7 +185,7 @@ fn of_both(
         let mut text = format!(
             "The highest {} that keeps {objective} in {} of the trials is {} (95% interval {} to {}",
             match objective.offered() {
-                Offer::Requests => "rate",
+                Offer::Requests | Offer::Users => "rate",
                 Offer::Streams => "number",
             },
             percent(HOLDS * 100.0, 0, false),

@@ -144,6 +144,10 @@ pub fn flaw(flaw: &Flaw) -> String {
             },
             grouped(*body_bytes)
         ),
+        Flaw::UsedUp { feed } => format!(
+            "all rows of the feed `{feed}` were used before the end: give it more rows, or \
+             order = \"in_turn\", which begins again"
+        ),
         Flaw::Unasked {
             front,
             behind,

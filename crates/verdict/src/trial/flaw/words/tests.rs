@@ -64,6 +64,13 @@ fn each_flaw_has_its_words() {
             "the client was too busy to offer 20,000 requests/s on time",
         ),
         (
+            Flaw::UsedUp {
+                feed: "account".into(),
+            },
+            "all rows of the feed `account` were used before the end: give it more rows, or order = \
+             \"in_turn\", which begins again",
+        ),
+        (
             Flaw::ClientStalled {
                 share: 0.05,
                 lag_us: 1.24e6,
