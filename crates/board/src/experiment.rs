@@ -155,10 +155,13 @@ impl<'a> ExperimentPage<'a> {
             }
         ));
         let result = format!("<section id=\"result\">\n{first}</section>\n");
+        let levels = analysis.levels.iter();
+        let levels = list(levels.map(|one| words::comparison(&one.comparison)));
+        let levels = section("levels", "Levels of factors", &levels);
         let absences = section("absences", "Figures that are missing", &self.absences());
         let runs = section("runs", "Runs", &self.runs());
         let all = section("figures-of-all", "All figures", &self.board(where_rows));
-        result + &all + &absences + &runs
+        result + &all + &levels + &absences + &runs
     }
 
     /// The sections of the report that fit beside so many bytes.
@@ -234,10 +237,9 @@ impl<'a> ExperimentPage<'a> {
         let mut out = self.filters(&varied) + &boxed(&table, "all figures", "scroll board-box");
         let header = self.group.header();
         out.push_str(&format!(
-            "<p class=\"sub\">In brackets: the {} interval, of the ratio to {} times its figure. Place 2-3: \
-             second or third, since the evidence does not tell this subject apart from another; \
-             subjects that share a place are not told apart. Each figure leads to its blocks.</p>\n",
-            "95%",
+            "<p class=\"sub\">In brackets: the 95% interval, of the ratio to {} times its figure. Place 2-3: \
+             second or third, since the evidence does not tell this subject apart from another. \
+             Each figure leads to its blocks.</p>\n",
             escaped(&header.baseline)
         ));
         if shown < of.rows.len() {

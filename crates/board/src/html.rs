@@ -104,7 +104,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>], numbers: &[usize]) -> S
         let cells = cells.iter().enumerate();
         let cells = cells.map(|(at, cell)| match at {
             0 => format!("<th scope=\"row\">{cell}</th>"),
-            at => format!("<td{}>{cell}</td>", class(at)),
+            at => format!("<td{} data-label=\"{}\">{cell}</td>", class(at), head[at]),
         });
         format!("<tr>{}</tr>\n", cells.collect::<String>())
     };

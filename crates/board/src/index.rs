@@ -67,12 +67,12 @@ pub(crate) fn html(pages: &[ExperimentPage<'_>], names: &Names) -> Content {
     let experiments = boxed(
         &table(&head, &experiments, &[4, 5]),
         "experiments",
-        "scroll wide-text",
+        "scroll stack",
     );
     let servers = boxed(
         &table(&["server", "in"], &servers, &[]),
         "servers",
-        "scroll wide-text",
+        "scroll stack",
     );
     let main = format!(
         "<h1>{TITLE}</h1>\n<p class=\"above\"><a href=\"index.json\">Data of this page</a></p>\n{}{}\

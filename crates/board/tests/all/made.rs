@@ -114,7 +114,7 @@ fn settings(subjects: &[String], number: u64) -> SettingsReading {
             servers: vec![ServerSettings {
                 server: server.to_owned(),
                 recipe: recipe.to_owned(),
-                version: Some(if number > 5 { "2.0" } else { "1.9" }.to_owned()),
+                version: Some(if number > 1 { "2.0" } else { "1.9" }.to_owned()),
                 ..ServerSettings::default()
             }],
         }

@@ -171,8 +171,15 @@ fn places_and_intervals_are_those_of_the_analysis() {
             .find(|row| row["subject"] == ranked.subject)
             .unwrap();
         let figure = &row["figures"]["requests_per_s"];
-        assert_eq!(figure["value"], ranked.value);
-        assert_eq!(figure["low"].as_f64(), ranked.low);
+        let is_close = |shown: &Value, known: f64| {
+            let shown = shown.as_f64().unwrap();
+            (shown / known - 1.0).abs() < 1e-12
+        };
+        assert!(is_close(&figure["value"], ranked.value), "{figure}");
+        assert!(
+            ranked.low.is_none_or(|low| is_close(&figure["low"], low)),
+            "{figure}"
+        );
         assert_eq!(
             row["places"],
             serde_json::json!([ranked.places.0, ranked.places.1])
@@ -200,9 +207,7 @@ fn rates_within_bounds_of_latency_have_columns() {
         .iter()
         .find(|file| file.name.starts_with("experiment-"))
         .unwrap();
-    let (page, name) = (&name.text, name.name.replace("html", "json"));
-    let name = name.as_str();
-    assert!(page.is_empty() || !name.is_empty());
+    let name = &name.name.replace("html", "json");
     let document: Value = serde_json::from_str(text(&files, name)).unwrap();
     let columns = document["columns"].as_array().unwrap();
     let is_bound = |column: &&Value| column["name"] == "per_s_with_p99_within_1000_us";
@@ -278,7 +283,7 @@ fn experiments_of_one_name_and_other_titles_have_pages_of_their_own() {
     }
     let odd = files
         .iter()
-        .find(|file| file.name.starts_with("experiment-----odd"))
+        .find(|file| file.name.starts_with("experiment----odd"))
         .unwrap();
     assert!(odd.text.contains("--seed 3"), "{}", odd.name);
 }
