@@ -192,8 +192,20 @@ impl RunEntry {
         experiment: Option<&str>,
         hosts: Option<&Value>,
     ) -> Self {
-        let header = &journal.header;
         let analysis = verdict::analyse(journal);
+        Self::analysed(folder, stamp, journal, &analysis, experiment, hosts)
+    }
+
+    /// The same, with what the journal was found to say.
+    pub fn analysed(
+        folder: &str,
+        stamp: JournalStamp,
+        journal: &Journal,
+        analysis: &Analysis,
+        experiment: Option<&str>,
+        hosts: Option<&Value>,
+    ) -> Self {
+        let header = &journal.header;
         let facts = experiment.map(experiment_facts).unwrap_or_default();
         let (mut servers, mut asked): (Facts, Facts) = facts
             .into_iter()
@@ -205,7 +217,7 @@ impl RunEntry {
         let mut machine = hosts.map(machine_facts).unwrap_or_default();
         let name = take_names(&mut machine);
         let digest_of_machine = digest(&machine);
-        let mut figures = figures(&analysis);
+        let mut figures = figures(analysis);
         for figure in &mut figures {
             let condition = &figure.condition;
             let commit = commits_of(journal, hosts, condition, &figure.subject);
@@ -234,7 +246,7 @@ impl RunEntry {
             host: format!("{digest_of_machine}/{name}"),
             machine: machine_words(&name, &machine),
             machine_facts: machine,
-            sentence: first_sentence(journal, &analysis),
+            sentence: first_sentence(journal, analysis),
             figures,
         }
     }

@@ -20,7 +20,7 @@ pub use entry::{Comparable, Figure, FloorFigure, JournalStamp, RunEntry, metric_
 pub use facts::{Difference, Facts};
 pub use index::{Index, Problem, line};
 pub use pair::{Differs, Pair, PairRow, Relation, pair, pair_html, pair_json, pair_terminal};
-pub use shown::{csv, html, json, openmetrics, terminal};
+pub use shown::{csv, html, json, openmetrics, series_picture, series_sentences, terminal};
 pub use timeline::{
     Break, Filters, History, LevelLine, NumberedRun, Series, SeriesChange, SeriesKey, SeriesRun,
     history,

@@ -193,7 +193,10 @@ fn stamp(run: &Path) -> Result<JournalStamp, StoreError> {
 }
 
 /// The folders below a folder that have a journal, by name. Symbolic links are not followed.
-fn runs_below(folder: &Path) -> Result<Vec<String>, StoreError> {
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn runs_below(folder: &Path) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
     let mut ahead = vec![(PathBuf::new(), 0)];
     while let Some((below, depth)) = ahead.pop() {

@@ -64,7 +64,9 @@ pub use summary::probes::ProbesCost;
 pub use summary::ranking::{Ranked, Ranking, of_answer, primary};
 pub use summary::settings::{SettingDifference, SettingValue, SideBySide};
 pub use summary::stage::Stage;
-pub use summary::table::{EventsRow, ServerRow, SubjectRow};
+pub use summary::table::{
+    BlockFigure, BlockFigures, EventsRow, ServerRow, SubjectRow, block_figures,
+};
 pub use summary::tls::TlsSummary;
 pub use summary::warnings::Warning;
 pub use summary::warnings::effect::{WarningEffect, with_effect};

@@ -13,7 +13,9 @@ pub use crate::comparison::words::notes::notes;
 pub use crate::comparison::words::{
     change_of, comparison, comparison_placed, direction, noise_floor, verdict_word,
 };
-pub use crate::metric::words::{bounded, cell, is_measurable, metric_words, shown_change, value};
+pub use crate::metric::words::{
+    bounded, cell, is_measurable, metric_words, resolved_by, shown_change, value,
+};
 pub use crate::studies::bottleneck::words::finding;
 pub use crate::studies::buffering::words::held_back;
 pub use crate::studies::capacity::words::{capacity, offered, why_unmet};

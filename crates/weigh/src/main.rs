@@ -26,7 +26,7 @@ use cli::{Cli, Verb};
 use failure::Failure;
 use measure::{bisect, capacity, compare, load, plan, run};
 use serve::{agent, balance, origin};
-use show::{completions, doctor, history, list, man, read, report, schema};
+use show::{board, completions, doctor, history, list, man, read, report, schema};
 use terminal::output;
 
 /// musl's own allocator has one lock for all threads.
@@ -86,6 +86,7 @@ fn carry_out(cli: Cli) -> Result<u8, Failure> {
         Verb::Read(args) => read::read(&args),
         Verb::Report(args) => report::report(&args),
         Verb::History(args) => history::history(&args),
+        Verb::Board(args) => board::board(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::List(args) => list::list(&args),
         Verb::Install(args) => install::install(&args),

@@ -9,5 +9,5 @@ mod terminal;
 
 pub use json::{csv, json};
 pub use openmetrics::openmetrics;
-pub use page::html;
+pub use page::{html, series_picture, series_sentences};
 pub use terminal::terminal;

@@ -88,14 +88,29 @@ fn findings(history: &History) -> String {
     )
 }
 
+/// A series as a picture.
+pub fn series_picture(number: usize, series: &Series) -> String {
+    picture(number, series)
+}
+
+/// What is to be said of a series: its changes, its newest run, what takes no part, and its breaks.
+pub fn series_sentences(series: &Series) -> Vec<String> {
+    let changes = series.changes.iter().map(|c| change_sentence(series, c));
+    changes.chain(notes(series)).collect()
+}
+
 fn below(series: &Series) -> String {
+    items(&notes(series))
+}
+
+fn notes(series: &Series) -> Vec<String> {
     let mut texts: Vec<String> = newest(series).into_iter().collect();
     texts.extend(unused(series));
     texts.extend(series.breaks.iter().map(|b| {
         let run = run_words(&series.runs[b.at]);
         format!("the line breaks before {run}: {}", b.what.join("; "))
     }));
-    items(&texts)
+    texts
 }
 
 fn picture(number: usize, series: &Series) -> String {

@@ -1,6 +1,6 @@
 //! The first screen: question, result, machine, caveats. It can be shared without the rest.
 
-use readings::Journal;
+use readings::{Journal, RunHeader};
 use readings::text::{counted, grouped, listed};
 use verdict::Analysis;
 
@@ -40,14 +40,13 @@ pub(crate) fn first_screen(journal: &Journal, analysis: &Analysis, facts: &RunFa
     out.push_str(&tables(analysis, header));
     out.push_str(&format!(
         "<p class=\"sub\">{}</p>\n",
-        escaped(&measured_on(journal, analysis, facts))
+        escaped(&measured_on(header, analysis, facts))
     ));
     format!("<section id=\"result\">\n{out}</section>\n")
 }
 
 /// When, on which machines, with which versions, and how often was measured.
-fn measured_on(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String {
-    let header = &journal.header;
+pub fn measured_on(header: &RunHeader, analysis: &Analysis, facts: &RunFacts) -> String {
     let machines = match facts.machines.is_empty() {
         true => "on a machine that the run's folder does not describe".to_owned(),
         false => {
@@ -102,7 +101,7 @@ fn machine(one: &MachineFacts) -> String {
 }
 
 /// What changes the answer, the gravest first, and what widens intervals.
-fn caveats(analysis: &Analysis) -> String {
+pub fn caveats(analysis: &Analysis) -> String {
     let mut all = words::caveats(&analysis.warnings, &analysis.table);
     all.truncate(CAVEATS_MAX);
     all.extend(words::widening(&analysis.warnings));

@@ -10,9 +10,12 @@ pub(crate) mod table;
 
 /// What pages beside that of a run are drawn with.
 pub mod drawing {
-    pub use crate::html::page::shell;
+    pub use crate::html::first_screen::{caveats, measured_on};
+    pub use crate::html::page::{sections, shell, shell_with};
     pub use crate::html::picture::axis::{Scale, Tick, ratio_ticks};
-    pub use crate::html::picture::svg::{Anchor, Picture, escaped};
+    pub use crate::html::picture::ranking::rankings;
+    pub use crate::html::picture::svg::{Anchor, Picture, escaped, prose};
+    pub use crate::html::table::{boxed, folded, list, section};
 }
 
 pub use page::html;

@@ -42,6 +42,38 @@ const TRIALS_NAMED_MAX: usize = 200;
 pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String {
     let journal = &*journal.by_load();
     let header = &journal.header;
+    let mut main = first_screen(journal, analysis, facts);
+    main.push_str(&all_sections(journal, analysis, facts).concat());
+    let foot = footer(header, analysis);
+    let json = crate::json(header, analysis);
+    main.push_str(&data(
+        main.len() + foot.len() + 20_000,
+        &crate::csv(journal, analysis),
+        &json,
+    ));
+    main.push_str(&foot);
+    shell(&header.title, &main)
+}
+
+/// Sections of the page of a run, by their anchors, for other pages; those without content are left
+/// out. Only those that lead to no other section can stand alone: not `verdicts`, nor `intervals`.
+pub fn sections(
+    journal: &Journal,
+    analysis: &Analysis,
+    facts: &RunFacts,
+    ids: &[&str],
+) -> Vec<String> {
+    let all = all_sections(&journal.by_load(), analysis, facts);
+    let of = |id: &&str| {
+        let begin = format!("<section id=\"{id}\">");
+        all.iter().find(|text| text.starts_with(&begin)).cloned()
+    };
+    ids.iter().filter_map(of).collect()
+}
+
+/// The sections below the first screen, in order.
+fn all_sections(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> [String; 23] {
+    let header = &journal.header;
     let mut subjects = header.subjects.clone();
     for c in &analysis.comparisons {
         if !subjects.contains(&c.subject) {
@@ -52,7 +84,7 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
     let shape = facts.topology.as_ref().map(topology).unwrap_or_default();
     let sections = run::sections(header, analysis, figures(analysis));
     let of = |id: &str| generic::section(run::find(&sections, id));
-    let sections = [
+    [
         crate::study::gates::html(&analysis.gates),
         section("verdicts", "Verdicts", &verdicts(analysis)),
         of("tiers"),
@@ -96,30 +128,25 @@ pub fn html(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> String 
             &lost_trials(analysis),
         ),
         section("proofs", "Blocks behind each verdict", &proofs(analysis)),
-    ];
-    let mut main = first_screen(journal, analysis, facts) + &sections.concat();
-    let foot = footer(header, analysis);
-    let json = crate::json(header, analysis);
-    main.push_str(&data(
-        main.len() + foot.len() + 20_000,
-        &crate::csv(journal, analysis),
-        &json,
-    ));
-    main.push_str(&foot);
-    shell(&header.title, &main)
+    ]
 }
 
 /// A whole page around its content, with links to its sections.
 pub fn shell(title: &str, main: &str) -> String {
+    shell_with(title, main, "", "")
+}
+
+/// The same with rules and a script of its own.
+pub fn shell_with(title: &str, main: &str, style: &str, script: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
-         <style>\n{PICTURE_STYLE}{PAGE_STYLE}</style>\n</head>\n<body>\n\
+         <style>\n{PICTURE_STYLE}{PAGE_STYLE}{style}</style>\n</head>\n<body>\n\
          <div class=\"bar\"><nav aria-label=\"sections\">{}</nav><div class=\"tools\">\
          <button type=\"button\" id=\"folds\">Open all</button>\
          <button type=\"button\" id=\"theme\">Dark</button></div></div>\n\
-         <main>\n{main}</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+         <main>\n{main}</main>\n<script>\n{SCRIPT}{script}</script>\n</body>\n</html>\n",
         escaped(title),
         navigation(main)
     )

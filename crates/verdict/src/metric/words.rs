@@ -77,7 +77,7 @@ pub fn bounded(bound: &QuantileBound) -> String {
 }
 
 /// `a window of 12 s, or 9 blocks, would resolve it`.
-pub(crate) fn resolved_by(by: Option<&ResolvedBy>) -> String {
+pub fn resolved_by(by: Option<&ResolvedBy>) -> String {
     match by {
         Some(by) => format!(
             "a window of {}, or {}, would resolve it",

@@ -1,4 +1,4 @@
-//! The arguments of `weigh history`.
+//! The arguments of `weigh history` and `weigh board`.
 
 use std::path::PathBuf;
 
@@ -36,6 +36,17 @@ pub struct HistoryArgs {
     /// Exit with status 3 if a confirmed change for the worse is shown.
     #[arg(long)]
     pub fail_on_change: bool,
+}
+
+/// `weigh board`.
+#[derive(Debug, Args)]
+pub struct BoardArgs {
+    /// Folders of runs, or folders with runs below them.
+    #[arg(value_name = "FOLDER", required = true)]
+    pub folders: Vec<PathBuf>,
+    /// The site's folder: new, empty, or one that `weigh board` wrote.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
 }
 
 /// The forms of a history.

@@ -29,7 +29,7 @@ pub use bisect::{BisectArgs, BisectMetric};
 pub use capacity::{CapacityArgs, CapacityFormat};
 pub use compare::{CompareArgs, OwnServerArgs, UpstreamArg};
 pub use gates::{GateArgs, Unsettled, is_output};
-pub use history::{HistoryArgs, HistoryFormat};
+pub use history::{BoardArgs, HistoryArgs, HistoryFormat};
 pub use load::{
     Arrivals, HttpVersion, LoadArgs, ProxyProtocol, RequestArgs, ReuseArgs, TimestampSource, Wait,
 };
@@ -81,6 +81,8 @@ pub enum Verb {
     Report(ReportArgs),
     /// Show what changed from run to run, over a folder of runs.
     History(HistoryArgs),
+    /// Make a site of static pages from any number of runs: experiments, and servers across them.
+    Board(BoardArgs),
     /// Check what on this machine would spoil a measurement, and how to fix it.
     Doctor(DoctorArgs),
     /// List experiments, recipes and drivers, and whether each can run here.
@@ -132,6 +134,8 @@ pub enum SchemaKind {
     Result,
     /// A line of journal.jsonl.
     Journal,
+    /// The data beside a page of `weigh board`.
+    Board,
 }
 
 /// Shells that completions are made for.

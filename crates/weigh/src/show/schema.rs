@@ -22,6 +22,9 @@ pub fn schema(of: SchemaKind) -> Result<u8, Failure> {
         SchemaKind::Journal => {
             include_str!("../../schemas/journal.schema.json")
         }
+        SchemaKind::Board => {
+            include_str!("../../../../docs/src/reference/schemas/board.schema.json")
+        }
     });
     Ok(0)
 }

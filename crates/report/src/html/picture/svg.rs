@@ -21,7 +21,7 @@ pub fn escaped(text: &str) -> String {
 
 /// A sentence as HTML, safe as [`escaped`]: what stands between back quotes becomes code. A back
 /// quote without a second one stays as it is. Not for attributes.
-pub(crate) fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     let text = escaped(text);
     let mut out = String::with_capacity(text.len());
     let mut rest = text.as_str();

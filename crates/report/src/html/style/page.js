@@ -53,7 +53,7 @@
     const down = head.getAttribute('aria-sort') === 'ascending';
     const column = head.cellIndex;
     const body = head.closest('table').tBodies[0];
-    const text = row => row.cells[column].textContent;
+    const text = row => row.cells[column].dataset.v || row.cells[column].textContent;
     const order = (a, b) => {
       const [x, y] = [value(text(a)), value(text(b))];
       if (!head.classList.contains('n') || (isNaN(x) && isNaN(y))) return text(a).localeCompare(text(b), 'en', { numeric: true });

@@ -19,7 +19,7 @@ pub(crate) fn table(columns: &Columns, label: &str) -> String {
 }
 
 /// A box for a table that can be reached with the keyboard.
-pub(crate) fn boxed(table: &str, label: &str, class: &str) -> String {
+pub fn boxed(table: &str, label: &str, class: &str) -> String {
     format!(
         "<div class=\"{class}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n{table}</div>\n",
         escaped(label)
@@ -50,7 +50,7 @@ fn plain_table(columns: &Columns) -> String {
 }
 
 /// A section of the page; nothing without a body.
-pub(crate) fn section(id: &str, title: &str, body: &str) -> String {
+pub fn section(id: &str, title: &str, body: &str) -> String {
     match body.is_empty() {
         true => String::new(),
         false => format!(
@@ -61,7 +61,7 @@ pub(crate) fn section(id: &str, title: &str, body: &str) -> String {
 }
 
 /// Items as a list; nothing without an item.
-pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
+pub fn list(items: impl Iterator<Item = String>) -> String {
     let items: String = items
         .map(|item| format!("<li>{}</li>\n", prose(&item)))
         .collect();
@@ -72,7 +72,7 @@ pub(crate) fn list(items: impl Iterator<Item = String>) -> String {
 }
 
 /// A folded part; empty without a body.
-pub(crate) fn folded(summary: &str, body: &str) -> String {
+pub fn folded(summary: &str, body: &str) -> String {
     match body.is_empty() {
         true => String::new(),
         false => format!(

@@ -209,18 +209,8 @@ fn value(metric: Metric, row: &SubjectRow, is_compared: bool) -> Option<String> 
     if let (Metric::LatencyUsP99, Some(bound)) = (metric, &row.latency_us_p99_bound) {
         return Some(words::bounded(bound));
     }
-    let events = row.events.as_ref();
-    let figure = match metric {
-        Metric::RequestsPerS => row.requests_per_s,
-        Metric::LatencyUsP50 => row.latency_us_p50,
-        Metric::LatencyUsP99 => row.latency_us_p99,
-        Metric::FailedShare => events.map(|events| events.failed_share),
-        Metric::FailuresPerEvent => events?.failures_per_event,
-        Metric::FullRateAfterS => events?.full_rate_after_s,
-        Metric::LongestSilenceS => events?.longest_silence_s,
-        Metric::LongestResponseS => events?.longest_response_s,
-        _ => row.figures.get(&metric).copied().filter(|_| is_compared),
-    }?;
+    let is_cost = row.figures.contains_key(&metric) && metric != Metric::RequestsPerS;
+    let figure = row.figure(metric).filter(|_| is_compared || !is_cost)?;
     let text = words::value(metric, figure);
     Some(match (metric, row.rate_per_s) {
         (Metric::RequestsPerS, _) if row.at_least => format!("\u{2265} {text}"),

@@ -132,6 +132,14 @@ fn without_words<S: Serializer>(_: &Option<PointFlaw>, to: S) -> Result<S::Ok, S
     to.serialize_none()
 }
 
+impl SubjectCurve {
+    /// The 99th percentile at each rate, us, block by block; absent where the subject was overloaded.
+    pub fn p99_by_block(&self) -> impl Iterator<Item = Vec<(f64, Option<f64>)>> {
+        let of = |levels: &Vec<Level>| levels.iter().map(|one| (one.rate_per_s, one.us)).collect();
+        self.levels.iter().map(of)
+    }
+}
+
 impl CurveRow {
     /// The estimate of a quantile's latency.
     pub fn latency(&self, quantile: f64) -> Option<&Estimate> {

@@ -1,5 +1,6 @@
 //! A subject's figures over its valid trials.
 
+mod blocks;
 mod events;
 mod servers;
 pub(crate) mod words;
@@ -11,6 +12,7 @@ use readings::{
 };
 use serde::Serialize;
 
+pub use blocks::{BlockFigure, BlockFigures, block_figures};
 pub use events::EventsRow;
 pub use servers::ServerRow;
 
@@ -103,6 +105,24 @@ pub struct SubjectRow {
     /// Metrics of servers, machine and networks in the closed loops of the valid trials, added up;
     /// of threads the busiest of all trials.
     pub probed: Option<SystemMetrics>,
+}
+
+impl SubjectRow {
+    /// Its figure of a metric, in the metric's unit.
+    pub fn figure(&self, metric: Metric) -> Option<f64> {
+        let events = self.events.as_ref();
+        match metric {
+            Metric::RequestsPerS => self.requests_per_s,
+            Metric::LatencyUsP50 => self.latency_us_p50,
+            Metric::LatencyUsP99 => self.latency_us_p99,
+            Metric::FailedShare => events.map(|events| events.failed_share),
+            Metric::FailuresPerEvent => events?.failures_per_event,
+            Metric::FullRateAfterS => events?.full_rate_after_s,
+            Metric::LongestSilenceS => events?.longest_silence_s,
+            Metric::LongestResponseS => events?.longest_response_s,
+            _ => self.figures.get(&metric).copied(),
+        }
+    }
 }
 
 /// The table: one row for each subject under each condition that was measured at all.

@@ -20,7 +20,7 @@ use content::Content;
 use layout::Format;
 
 /// The picture for the page, in a form for wide and one for narrow windows; empty without a ranking.
-pub(crate) fn rankings(header: &RunHeader, analysis: &Analysis) -> String {
+pub fn rankings(header: &RunHeader, analysis: &Analysis) -> String {
     let Some(content) = Content::of(header, analysis) else {
         return String::new();
     };
