@@ -55,7 +55,8 @@ impl Joint {
         let mut adjusted = vec![1.0; p_values.len()];
         let mut so_far: f64 = 0.0;
         for (rank, &test) in order.iter().enumerate() {
-            let share = at_least[rank] as f64 / DRAWS as f64;
+            // What was observed counts as one draw more: so few draws show no p value of zero.
+            let share = (at_least[rank] + 1) as f64 / (DRAWS + 1) as f64;
             so_far = so_far.max(share).max(p_values[test]);
             adjusted[test] = so_far;
         }
@@ -172,14 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_nothing_stays_at_one_and_what_is_certain_at_zero() {
+    fn what_shows_nothing_stays_at_one_and_what_is_certain_near_zero() {
         let joint = Joint {
             pairs: all_pairs(4),
             blocks: 3,
             prior: 2.0,
         };
         let adjusted = joint.adjust(&[1.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
-        assert_eq!(adjusted, [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
+        let least = 1.0 / (DRAWS as f64 + 1.0);
+        assert_eq!(adjusted, [1.0, least, 1.0, 1.0, 1.0, 1.0]);
     }
 
     /// With few degrees of freedom Bonferroni's bound is far off: p values as small as one of ninety
