@@ -178,6 +178,43 @@ fn hosts_send_each_row_once() {
     assert_eq!(sorted(&got), expected(&set));
 }
 
+#[test]
+fn long_bodies_are_sent_behind_heads_that_differ() {
+    let body: String = (0..9_000).map(|at| format!("line {at}\n")).collect();
+    let seq = Piece::Place {
+        fill: Fill::Seq,
+        is_encoded: false,
+    };
+    let path = vec![Piece::Text(b"/n/".into()), seq];
+    let set = RequestSet {
+        requests: vec![request(
+            "POST",
+            path,
+            Some(vec![Piece::Text(body.clone().into())]),
+        )],
+        ..RequestSet::default()
+    };
+    for io in BOTH {
+        let (server, got) = collecting();
+        let target = target(server.address, "/").with_requests(&set, "x", &[]);
+        let reading = one(&job(io, target, 3, 2, Stop::Requests(90)));
+        assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+        assert_eq!((reading.requests, reading.connects), (90, 3));
+        let mut numbers: Vec<u64> = got
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(line, got)| {
+                assert!(*got == body, "{io:?} {line}: {} bytes", got.len());
+                let number = line.strip_prefix("POST /n/").unwrap();
+                number.split(' ').next().unwrap().parse().unwrap()
+            })
+            .collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (1..=90).collect::<Vec<u64>>(), "{io:?}");
+    }
+}
+
 /// Sizes that the origin sends.
 fn sizes() -> RequestSet {
     let fill = Fill::Int { from: 100, to: 199 };

@@ -125,6 +125,7 @@ pub struct LengthArgs {
 // alone is not missed where another conflicts with it.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("open_loop").args(["rate", "stages"]))]
+#[command(group = ArgGroup::new("timed").args(["rate", "stages", "replay"]).multiple(true))]
 pub struct PacingArgs {
     /// Open loop: requests per second over all connections.
     #[arg(long, value_parser = units::rate)]
@@ -145,7 +146,7 @@ pub struct PacingArgs {
     /// How an open loop waits: `spin` is on time to the microsecond and takes a CPU per thread,
     /// `sleep` takes none and is late by a timer's wake-up; `auto` spins where threads are fewer
     /// than CPUs.
-    #[arg(long, value_enum, default_value_t, requires = "open_loop")]
+    #[arg(long, value_enum, default_value_t, requires = "timed")]
     pub wait: Wait,
 }
 

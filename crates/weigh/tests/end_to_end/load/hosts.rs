@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::{
     DELAYED_PAGE, Done, INT, Origin, Place, array, counts, has, load, measured, no_errors, number,
-    signal, sum,
+    serve_tcp, signal, sum,
 };
 use serde_json::Value;
 
@@ -242,4 +242,39 @@ fn requests_of_a_file_are_counted_over_all_hosts() {
         assert_eq!(one["latency_us"]["count"], one["requests"]);
         assert!(number(&one["requests"]) > 0.0, "{one}");
     }
+}
+
+#[test]
+fn three_hosts_of_four_threads_send_each_row_of_a_feed_once() {
+    let place = Place::new();
+    write_hosts(&place, &["a", "b", "c"]);
+    let rows: String = (0..1_000).map(|at| format!("{at}\n")).collect();
+    place.write("user.csv", &format!("id\n{rows}"));
+    for pacing in ["--rate 2000", ""] {
+        let (address, talk) = serve_tcp(|_| (200, "hello".to_owned()));
+        let url = format!("http://{address}/u/{{{{user.id}}}}/{{{{seq}}}}");
+        let hosts = "--hosts hosts.toml -t 4 -c 24 -d 20s --seed 3";
+        let more = format!("--feed user.csv --feed-order once {hosts} {pacing}");
+        let (_, document) = load(&place, &url, more.trim());
+        no_errors(&document);
+        assert_eq!(document["requests"], 1_000);
+        // Each host has a third, and says which row has which number.
+        for requests in of_hosts(&document, "requests") {
+            assert!(requests.as_u64().unwrap().abs_diff(333) <= 8, "{requests}");
+        }
+        let lines = talk.lines();
+        let mut got: Vec<(u64, u64)> = lines.iter().filter_map(|line| row_of(line)).collect();
+        // Each host checks the first one beforehand.
+        got.sort_unstable();
+        got.dedup();
+        let expected: Vec<(u64, u64)> = (0..1_000).map(|row| (row, row + 1)).collect();
+        assert_eq!(got, expected, "{pacing}");
+        assert!(lines.len() <= 1_000 + 2 * 3, "{}", lines.len());
+    }
+}
+
+/// `GET /u/ROW/NUMBER HTTP/1.1`.
+fn row_of(line: &str) -> Option<(u64, u64)> {
+    let mut parts = line.strip_prefix("GET /u/")?.split([' ', '/']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }

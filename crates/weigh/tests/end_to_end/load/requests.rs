@@ -1,5 +1,8 @@
 //! `weigh load`: requests of files, and mistakes in them.
 
+mod login;
+mod replay;
+
 use crate::common::{Origin, Place, array, load, no_errors, serve_tcp, texts};
 
 const NO_SERVER: &str = "http://127.0.0.1:1/";
