@@ -45,10 +45,19 @@ pub(crate) struct ExperimentPage<'a> {
     repeat: String,
     /// The page of each row's subject.
     servers: Vec<String>,
+    /// The blocks of all rows; empty where they have pages of their own.
+    blocks: String,
+    pages_of_blocks: Vec<String>,
+    /// The page that holds the blocks of each row; empty for the experiment's own.
+    blocks_at: Vec<String>,
 }
 
 impl<'a> ExperimentPage<'a> {
     pub fn of(group: &'a Group, names: &Names) -> Self {
+        Self::within(group, names, PAGE_BYTES_MAX)
+    }
+
+    fn within(group: &'a Group, names: &Names, bytes_max: usize) -> Self {
         let shown = group.shown();
         let journal = shown.run.journal.by_load();
         let table = Table::of(&journal, &shown.analysis);
@@ -57,60 +66,70 @@ impl<'a> ExperimentPage<'a> {
             Some(_) => format!("{}.toml", group.page),
             None => quoted(&header.experiment),
         };
+        let repeat = format!("weigh run {what} --seed {}", header.seed);
+        let blocks = evidence::all(&table, &shown.analysis, &header.baseline, &repeat);
         let rows = table.rows.iter();
-        Self {
+        let mut page = Self {
             servers: rows
                 .map(|row| names.page_of(&group.page, &row.subject).to_owned())
                 .collect(),
-            repeat: format!("weigh run {what} --seed {}", header.seed),
+            blocks_at: vec![String::new(); table.rows.len()],
+            pages_of_blocks: Vec::new(),
+            blocks: blocks.concat(),
             header: header.clone(),
+            repeat,
             group,
             table,
+        };
+        if frame_bytes() + page.main().len() + page.blocks.len() > bytes_max {
+            page.move_blocks(&blocks, bytes_max);
         }
+        page
     }
 
-    /// The page, its data, the experiment as it was run, and pages of blocks that it has no room for.
+    /// Gives the blocks pages of their own.
+    fn move_blocks(&mut self, blocks: &[String], bytes_max: usize) {
+        let mut parts: Vec<String> = vec![String::new()];
+        for (text, at) in blocks.iter().zip(&mut self.blocks_at) {
+            let part = parts.last().map_or(0, String::len);
+            if part > 0 && part + text.len() + frame_bytes() > bytes_max {
+                parts.push(String::new());
+            }
+            *at = format!("blocks-{}-{}.html", self.group.page, parts.len());
+            if let Some(part) = parts.last_mut() {
+                part.push_str(text);
+            }
+        }
+        self.pages_of_blocks = parts;
+        self.blocks.clear();
+    }
+
+    /// Where a figure has its blocks, from another page; nothing where it has none.
+    pub fn blocks_of(&self, row: usize, column: usize) -> Option<String> {
+        let of = &self.table.columns[column];
+        let cell = self.table.rows[row].figures.get(&of.name)?;
+        let page = match self.blocks_at[row].as_str() {
+            "" => format!("{}.html", self.group.page),
+            page => page.to_owned(),
+        };
+        has_blocks(cell, of).then(|| format!("{page}#{}", anchor(row, column)))
+    }
+
+    /// The page, its data, the experiment as it was run, and the pages of blocks.
     pub fn files(&self) -> Vec<File> {
         let group = self.group;
-        let shown = group.shown();
-        let header = group.header();
         let mut files = vec![document(&group.page, &self.json())];
-        if let Some(text) = &shown.run.experiment {
+        if let Some(text) = &group.shown().run.experiment {
             files.push(File {
                 name: format!("{}.toml", group.page),
                 text: text.clone(),
             });
         }
-        let blocks = evidence::all(&self.table, &shown.analysis, &header.baseline, &self.repeat);
-        let own = vec![String::new(); self.table.rows.len()];
-        let main = self.main(&own);
-        let used = frame_bytes() + main.len();
-        let blocks_len: usize = blocks.iter().map(String::len).sum();
-        if used + blocks_len <= PAGE_BYTES_MAX {
-            let blocks = section("blocks", "Blocks behind the figures", &blocks.concat());
-            files.push(self.page(
-                &group.page,
-                main + &self.sections(used + blocks_len) + &blocks,
-            ));
-            return files;
-        }
-        // The blocks have pages of their own.
-        let mut where_rows: Vec<String> = Vec::new();
-        let mut parts: Vec<String> = vec![String::new()];
-        for text in &blocks {
-            let part = parts.last().map_or(0, String::len);
-            if part > 0 && part + text.len() + frame_bytes() > PAGE_BYTES_MAX {
-                parts.push(String::new());
-            }
-            where_rows.push(format!("blocks-{}-{}.html", group.page, parts.len()));
-            if let Some(part) = parts.last_mut() {
-                part.push_str(text);
-            }
-        }
-        let main = self.main(&where_rows);
-        let used = frame_bytes() + main.len();
-        files.push(self.page(&group.page, main + &self.sections(used)));
-        for (number, part) in parts.iter().enumerate() {
+        let main = self.main();
+        let blocks = section("blocks", "Blocks behind the figures", &self.blocks);
+        let used = frame_bytes() + main.len() + blocks.len();
+        files.push(self.page(&group.page, main + &self.sections(used) + &blocks));
+        for (number, part) in self.pages_of_blocks.iter().enumerate() {
             let name = format!("blocks-{}-{}", group.page, number + 1);
             let back = link(&format!("{}.html", group.page), title(group));
             let main = format!(
@@ -126,9 +145,8 @@ impl<'a> ExperimentPage<'a> {
         page(name, &Content { title, main })
     }
 
-    /// All but the sections of the report and the blocks. `where_rows` are the pages that hold the
-    /// blocks of each row; empty for this one.
-    fn main(&self, where_rows: &[String]) -> String {
+    /// All but the sections of the report and the blocks.
+    fn main(&self) -> String {
         let group = self.group;
         let shown = group.shown();
         let (header, analysis) = (group.header(), &shown.analysis);
@@ -139,7 +157,6 @@ impl<'a> ExperimentPage<'a> {
                 escaped(question)
             ));
         }
-        first.push_str(&drawing::rankings(&self.header, analysis));
         if let Some(text) = words::closing(analysis) {
             first.push_str(&format!("<p class=\"closing\">{}</p>\n", prose(&text)));
         }
@@ -155,13 +172,15 @@ impl<'a> ExperimentPage<'a> {
             }
         ));
         let result = format!("<section id=\"result\">\n{first}</section>\n");
+        let picture = drawing::rankings(&self.header, analysis);
+        let ranking = section("ranking", "Ranking", &picture);
         let levels = analysis.levels.iter();
         let levels = list(levels.map(|one| words::comparison(&one.comparison)));
         let levels = section("levels", "Levels of factors", &levels);
         let absences = section("absences", "Figures that are missing", &self.absences());
         let runs = section("runs", "Runs", &self.runs());
-        let all = section("figures-of-all", "All figures", &self.board(where_rows));
-        result + &all + &levels + &absences + &runs
+        let all = section("figures-of-all", "All figures", &self.board());
+        result + &all + &ranking + &levels + &absences + &runs
     }
 
     /// The sections of the report that fit beside so many bytes.
@@ -188,7 +207,7 @@ impl<'a> ExperimentPage<'a> {
     }
 
     /// The table with its filters.
-    fn board(&self, where_rows: &[String]) -> String {
+    fn board(&self) -> String {
         let of = &self.table;
         let varied: Vec<usize> = (0..of.factors.len())
             .filter(|at| of.factors[*at].levels.len() > 1)
@@ -198,7 +217,7 @@ impl<'a> ExperimentPage<'a> {
         let mut before: Option<&Condition> = None;
         for (number, row) in of.rows.iter().enumerate() {
             let is_next = before.is_some_and(|before| *before != row.condition);
-            let text = self.row(number, &varied, is_next, &where_rows[number]);
+            let text = self.row(number, &varied, is_next, &self.blocks_at[number]);
             if rows.len() + text.len() > ROWS_BYTES_MAX {
                 break;
             }
@@ -517,4 +536,57 @@ fn plain(value: f64) -> String {
         _ => 9,
     };
     format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Recipes, Run, group};
+
+    struct None;
+
+    impl Recipes for None {
+        fn text(&self, _: &str) -> Option<String> {
+            Option::None
+        }
+
+        fn is_generic(&self, _: &str) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn blocks_that_have_no_room_have_pages_of_their_own() {
+        let run = Run {
+            journal: testing::journals::journal(),
+            facts: report::RunFacts::default(),
+            experiment: Option::None,
+            hosts: Option::None,
+        };
+        let groups = group::groups(vec![run]);
+        let names = Names::of(&groups, &None);
+        let page = ExperimentPage::within(&groups[0], &names, frame_bytes() + 4_000);
+        let files = page.files();
+        let of_blocks = files.iter().filter(|file| file.name.starts_with("blocks-"));
+        let of_blocks: Vec<&File> = of_blocks.collect();
+        assert!(of_blocks.len() > 1, "{}", of_blocks.len());
+        let count = |file: &&File| file.text.matches("<details class=\"proof\">").count();
+        assert_eq!(
+            of_blocks.iter().map(count).sum::<usize>(),
+            page.table.rows.len()
+        );
+        let own = "experiment-proxy-cost.html";
+        let own = files.iter().find(|file| file.name == own).unwrap();
+        for link in own.text.split("href=\"blocks-").skip(1) {
+            let (name, id) = link.split_once('"').unwrap().0.split_once('#').unwrap();
+            let name = format!("blocks-{name}");
+            let there = of_blocks.iter().find(|file| file.name == name).unwrap();
+            assert!(there.text.contains(&format!("id=\"{id}\"")), "{name}#{id}");
+        }
+        assert!(
+            own.text
+                .contains("href=\"blocks-experiment-proxy-cost-1.html#b0-0\"")
+        );
+        assert!(!own.text.contains("<section id=\"blocks\">"));
+    }
 }

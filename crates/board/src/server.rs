@@ -9,7 +9,6 @@ use report::drawing::{boxed, escaped, folded, list, section};
 use serde_json::{Value, json};
 use verdict::words;
 
-use crate::evidence::anchor;
 use crate::experiment::ExperimentPage;
 use crate::group::{Analysed, Group};
 use crate::html::{
@@ -354,14 +353,16 @@ fn places(name: &Name, own: &[&ExperimentPage<'_>]) -> String {
             if !matches!(column.what, What::Metric(_)) {
                 continue;
             }
-            let to = format!("{experiment}#{}", anchor(number, at));
             lines.push(vec![
                 link(&experiment, crate::title(one.group)),
                 escaped(&row.subject),
                 escaped(&condition(&row.condition)),
                 escaped(&column.head),
                 cell.places.map(words::place).unwrap_or_default(),
-                link(&to, &cell.text),
+                match one.blocks_of(number, at) {
+                    Some(to) => link(&to, &cell.text),
+                    None => escaped(&cell.text),
+                },
                 escaped(cell.interval.as_deref().unwrap_or_default()),
             ]);
         }

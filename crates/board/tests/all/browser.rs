@@ -28,13 +28,13 @@ impl Drop for Folder {
     }
 }
 
-/// The site of thirty subjects over six runs.
+/// The site of thirty subjects over three runs.
 fn thirty(name: &str) -> Option<(Folder, Browser)> {
     if !is_here() {
         return None;
     }
     let folder = Folder::new(name);
-    for file in site((3..=8).map(|number| run(30, 2, 4, number)).collect()) {
+    for file in site((4..=6).map(|number| run(30, 2, 3, number)).collect()) {
         std::fs::write(folder.0.join(&file.name), &file.text).unwrap();
     }
     let browser = Browser::start(&folder.0);

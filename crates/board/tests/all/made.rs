@@ -55,7 +55,11 @@ pub fn run(subjects: usize, conditions: u32, blocks: u32, number: u64) -> Run {
     header.seed = number;
     let factor = |condition: &mut Condition| {
         let level = condition["connections"].clone();
-        let size = if level.len() % 2 == 0 { "10000" } else { "100" };
+        let size = if level.len().is_multiple_of(2) {
+            "10000"
+        } else {
+            "100"
+        };
         condition.insert("size".into(), size.into());
     };
     header.conditions.iter_mut().for_each(factor);

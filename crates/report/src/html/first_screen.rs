@@ -1,7 +1,7 @@
 //! The first screen: question, result, machine, caveats. It can be shared without the rest.
 
-use readings::{Journal, RunHeader};
 use readings::text::{counted, grouped, listed};
+use readings::{Journal, RunHeader};
 use verdict::Analysis;
 
 use crate::html::picture::ranking::rankings;
