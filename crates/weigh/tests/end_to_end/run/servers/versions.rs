@@ -97,7 +97,7 @@ fn the_version_is_a_factor() {
 fn a_version_that_is_not_there_is_refused_before_the_run() {
     let place = place();
     place.write("x.toml", &experiment("with = { version = \"1.5\" }\n", ""));
-    let done = run(&place).expect(1);
+    let done = run(&place).expect(2);
     done.says(&["tiny 1.4.2 is installed, not 1.5"]);
     assert!(!place.path("r/journal.jsonl").exists());
 }
