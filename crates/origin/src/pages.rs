@@ -381,6 +381,7 @@ fn head(status: u16, kind: &str, length: usize, persist: ConnectionReuse) -> Vec
         400 => "Bad Request",
         404 => "Not Found",
         426 => "Upgrade Required",
+        429 => "Too Many Requests",
         500 => "Internal Server Error",
         502 => "Bad Gateway",
         503 => "Service Unavailable",

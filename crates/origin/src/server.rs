@@ -16,14 +16,15 @@ use net::{
     ConnId, Datagrams, Epoll, Event, Io, IoKind, IoOptions, Lingering, PayloadId, Uring, os,
 };
 
-use readings::{Histogram, QuicCongestion, Received};
+use readings::{Arrivals, Histogram, QuicCongestion, Received};
 use tls::{Secure, ServerTls};
 
 use crate::h2::{H2Incoming, H2Page, H2Server};
 use crate::pages::{Asked, BYTES_MAX, ConnectionReuse, HELLO, StreamPage, answer};
-use counters::{Counters, RequestBody, ThreadCounts, merged, stats};
+use counters::{Counters, Pages, RequestBody, ThreadCounts, merged, stats};
 use held::{AnswerKey, AnswerTo};
 use lasting::{Exchanges, Mailbox};
+use limit::Limit;
 use quic_clients::QuicClients;
 use sockets::Sockets;
 use stream_pages::StreamPages;
@@ -37,7 +38,7 @@ pub struct Origin {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     counters: Vec<Arc<Counters>>,
-    page: Arc<os::SharedCounts>,
+    pages: Pages,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -58,7 +59,7 @@ impl Origin {
     pub fn start(options: &OriginOptions) -> Result<Origin, OriginError> {
         let (address, listeners) = sockets::open(options)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let page = count_in(options.counts.as_deref(), listeners.len())?;
+        let pages = pages(options.counts.as_deref(), listeners.len())?;
         let counters: Vec<Arc<Counters>> = listeners.iter().map(|_| Arc::default()).collect();
         let mailboxes: Vec<Mailbox> = listeners.iter().map(|_| Mailbox::default()).collect();
         let mailboxes = Arc::new(mailboxes);
@@ -67,14 +68,14 @@ impl Origin {
             address,
             stop: stop.clone(),
             counters: counters.clone(),
-            page: page.clone(),
+            pages: pages.clone(),
             threads: Vec::new(),
         };
         // On an error, dropping the origin stops the threads that did start.
         for (number, sockets) in listeners.into_iter().enumerate() {
             let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
             let (options, mailboxes) = (options.clone(), mailboxes.clone());
-            let counts = ThreadCounts::of(page.clone(), number);
+            let counts = ThreadCounts::of(pages.clone(), number);
             let work = move || match options.io {
                 IoKind::Uring => {
                     let worker =
@@ -129,16 +130,24 @@ impl Origin {
 
     /// The counters so far.
     pub fn stats(&self) -> Stats {
-        stats(&self.counters, &self.page)
+        stats(&self.counters, &self.pages.counts)
     }
 }
 
-/// The page in which so many threads count.
-fn count_in(path: Option<&Path>, threads: usize) -> Result<Arc<os::SharedCounts>, OriginError> {
-    let page = os::SharedCounts::open(path, threads * Received::CELLS);
-    page.map(Arc::new).map_err(|source| OriginError::Counts {
-        path: path.unwrap_or(Path::new("")).to_owned(),
-        source,
+/// The pages in which so many threads count; when requests came, in a file beside this one.
+fn pages(path: Option<&Path>, threads: usize) -> Result<Pages, OriginError> {
+    let open = |path: Option<&Path>, cells: usize| {
+        let page = os::SharedCounts::open(path, threads * cells);
+        page.map(Arc::new).map_err(|source| OriginError::Counts {
+            path: path.unwrap_or(Path::new("")).to_owned(),
+            source,
+        })
+    };
+    let beside = path.map(Arrivals::file_beside);
+    let arrivals = beside.map(|beside| open(Some(&beside), Arrivals::CELLS));
+    Ok(Pages {
+        counts: open(path, Received::CELLS)?,
+        arrivals: arrivals.transpose()?,
     })
 }
 
@@ -237,6 +246,7 @@ struct Worker<I: Io> {
     connections: u64,
     counts: ThreadCounts,
     always: Option<Always>,
+    limit: Option<Limit>,
     /// Delayed answers: when each is due, and when its request arrived, ns.
     held: BinaryHeap<Reverse<(u64, u64, AnswerKey)>>,
     delays: Histogram,
@@ -272,6 +282,9 @@ impl<I: Io> Worker<Secure<I>> {
         let mut worker = Self::new(io, io_options, (number, all), counts);
         worker.connections_max = options.connections;
         worker.always = options.always;
+        worker.limit = options
+            .limit_per_s
+            .map(|per_s| Limit::share(per_s, options.threads));
         worker.http2_only = options.http2_only;
         let (tls, congestion) = (options.tls.as_ref(), options.quic_congestion);
         worker.with_quic(datagrams, tls, options.connections, congestion)
@@ -311,6 +324,7 @@ impl<I: Io> Worker<I> {
             connections: 0,
             counts,
             always: None,
+            limit: None,
             held: BinaryHeap::new(),
             delays: Histogram::new(),
             exchanges: Exchanges::default(),
@@ -347,6 +361,7 @@ impl<I: Io> Worker<I> {
             #[cfg(test)]
             tests::meet_fault()?;
             self.io.poll(Some(wait))?;
+            self.counts.begin_turn(os::now_ns());
             if has_written {
                 self.record_lateness();
             }
@@ -517,6 +532,7 @@ mod counters;
 mod held;
 mod http1;
 mod lasting;
+mod limit;
 mod options;
 mod quic_clients;
 mod sockets;

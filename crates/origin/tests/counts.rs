@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use net::IoKind;
 use origin::{Always, Origin, OriginOptions};
-use readings::{Received, RequestBody};
+use readings::{ARRIVAL_SLOT_NS, Arrivals, Received, RequestBody};
 
 /// Sends these pieces on one connection, each after a full answer to the one before if it is `true`;
 /// returns how many bytes came back.
@@ -39,10 +39,13 @@ fn post(body: &str) -> String {
 }
 
 fn in_file(path: &Path) -> Received {
-    let bytes = std::fs::read(path).unwrap();
+    Received::of_cells(&cells(&std::fs::read(path).unwrap()))
+}
+
+fn cells(bytes: &[u8]) -> Vec<u64> {
     let cells = bytes.chunks(8);
     let cells = cells.map(|cell| u64::from_ne_bytes(cell.try_into().unwrap()));
-    Received::of_cells(&cells.collect::<Vec<_>>())
+    cells.collect()
 }
 
 #[test]
@@ -80,6 +83,7 @@ fn a_request_is_counted_before_its_answer_with_its_body() {
             body_bytes: 4 * 160 + 100_000,
             body_checksum: 4 * crc(&body) + crc(&other),
             sent_bytes: read,
+            weight: None,
         };
         assert_eq!(in_file(&path), expected, "{io}");
         assert_eq!(origin.stats().received, expected);
@@ -88,8 +92,41 @@ fn a_request_is_counted_before_its_answer_with_its_body() {
         let again = start();
         exchange(&again, &[(head, true)]);
         assert_eq!(in_file(&path).requests, 7);
+        // The same requests, with their times.
+        let beside = Arrivals::file_beside(&path);
+        let cells = cells(&std::fs::read(&beside).unwrap());
+        let whole = Arrivals::CELLS as u64 / 2 * ARRIVAL_SLOT_NS;
+        let now_ns = net::os::now_ns();
+        let from_ns = now_ns.saturating_sub(whole);
+        let to_ns = now_ns + 2 * ARRIVAL_SLOT_NS;
+        let found = Arrivals::of_cells(&cells, from_ns, to_ns).unwrap();
+        assert_eq!(found.total(), 7);
         std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&beside).unwrap();
     }
+}
+
+#[test]
+fn requests_beyond_a_limit_are_refused_and_not_counted() {
+    let origin = Origin::start(&OriginOptions {
+        io: IoKind::Epoll,
+        limit_per_s: Some(0.001),
+        ..OriginOptions::default()
+    })
+    .unwrap();
+    let get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(12);
+    let mut stream = TcpStream::connect(origin.address()).unwrap();
+    stream.write_all(get.as_bytes()).unwrap();
+    let mut text = String::new();
+    while text.matches("over the limit").count() < 2 {
+        let mut bytes = [0; 4096];
+        let count = stream.read(&mut bytes).unwrap();
+        assert!(count > 0, "it closed: {text}");
+        text += &String::from_utf8_lossy(&bytes[..count]);
+    }
+    assert_eq!(text.matches("HTTP/1.1 200 OK").count(), 10, "{text}");
+    assert_eq!(text.matches("HTTP/1.1 429 Too Many Requests").count(), 2);
+    assert_eq!(origin.stats().received.requests, 10);
 }
 
 #[test]

@@ -45,6 +45,10 @@ pub enum GateMetric {
     RestMemory,
     /// Time until a reload of the first server is in effect.
     Reload,
+    /// The first server's memory after events.
+    MemoryAfter,
+    /// Requests let through, of what a rate limit allows.
+    Accepted,
     /// The median time to the first message of a stream.
     FirstMessage,
     /// The 99th percentile of how late its messages arrive.
@@ -71,7 +75,7 @@ pub enum GateUnit {
 
 impl GateMetric {
     /// Every metric with its word and its unit, in the order of reports.
-    const ROWS: [(GateMetric, &'static str, GateUnit); 13] = [
+    const ROWS: [(GateMetric, &'static str, GateUnit); 15] = [
         (GateMetric::Throughput, "throughput", GateUnit::RequestsPerS),
         (GateMetric::P50, "p50", GateUnit::LatencyUs),
         (GateMetric::P99, "p99", GateUnit::LatencyUs),
@@ -81,6 +85,8 @@ impl GateMetric {
         (GateMetric::Start, "start", GateUnit::LatencyUs),
         (GateMetric::RestMemory, "rest_memory", GateUnit::Bytes),
         (GateMetric::Reload, "reload", GateUnit::LatencyUs),
+        (GateMetric::MemoryAfter, "memory_after", GateUnit::Bytes),
+        (GateMetric::Accepted, "accepted", GateUnit::Share),
         (
             GateMetric::FirstMessage,
             "first_message",

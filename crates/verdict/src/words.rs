@@ -29,6 +29,8 @@ pub use crate::studies::gates::words::{
 pub use crate::studies::growth::words::{growth, heads as growth_heads, row as growth_row};
 pub use crate::studies::plan::words as plan;
 pub use crate::studies::scaling::words::{no_fit, scaling};
+pub use crate::studies::shares::expiry::words::expiries;
+pub use crate::studies::shares::limit::words::limiting;
 pub use crate::studies::shares::words::shares;
 pub use crate::studies::survival::words::survival;
 pub use crate::summary::by_request::words::by_request;

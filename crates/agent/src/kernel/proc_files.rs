@@ -320,6 +320,13 @@ pub(crate) fn word_after<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     rest.split_whitespace().next()
 }
 
+/// Bytes that a process has written to files on storage, as far as they were not in memory yet; `None`
+/// where the kernel does not tell.
+pub(crate) fn written_bytes(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    word_after(&text, "write_bytes:")?.parse().ok()
+}
+
 /// CPU time of all that ever ran in a control group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupTime {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use load::Segment;
-use readings::Received;
+use readings::{Arrivals, Received};
 
+use crate::protocol::wire::Spans;
 use crate::sampling::server::counts_file::CountsFile;
 use crate::sampling::server::watched::WatchedServers;
 
@@ -57,6 +58,19 @@ impl SegmentCounts {
             }
         }
         all
+    }
+
+    /// When each server received the requests of a reading that was one measured window.
+    pub(crate) fn arrivals_in(&self, spans: &Spans) -> BTreeMap<String, Arrivals> {
+        let [window] = spans.windows.as_slice() else {
+            return BTreeMap::new();
+        };
+        let servers = self.servers.iter();
+        let found = servers.filter_map(|(name, file)| {
+            let arrivals = file.arrivals(window.from_ns, window.to_ns)?;
+            Some((name.clone(), arrivals))
+        });
+        found.collect()
     }
 }
 

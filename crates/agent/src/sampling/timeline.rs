@@ -98,6 +98,7 @@ impl Timeline {
             cpu_in_ticks: self.in_ticks(),
             accepted: self.accepted(&spans.segments),
             received: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
             metrics: self.metrics(&spans.sampled),
             accept_queues: self.accept_queues.clone(),
             spans,

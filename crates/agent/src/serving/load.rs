@@ -97,6 +97,7 @@ pub(crate) fn carry_out(
     let received = counts.in_readings(&job.segments, measured.len());
     for (measured, received) in measured.iter_mut().zip(received) {
         measured.received = received;
+        measured.arrivals = counts.arrivals_in(&measured.spans);
     }
     for (measured, reading) in measured.iter_mut().zip(&readings) {
         count_requests(measured, reading);

@@ -206,9 +206,17 @@ pub(super) fn carry_out(
         Order::PeerLinks { address, peers } => {
             peers::set(&mut servers.peer_links, address, peers).map(|()| Answer::Done)
         }
-        Order::Usage { server, port } => Ok(Answer::Usage {
+        Order::Usage {
+            server,
+            port,
+            memory,
+        } => Ok(Answer::Usage {
             cpu_s: servers.cpu_s(&server)?,
             connections: port.and_then(connections_at),
+            memory_bytes: match memory {
+                true => servers.memory_bytes(&server),
+                false => None,
+            },
         }),
         Order::Logs { server } => Ok(Answer::Logs {
             files: servers.logs(&server),

@@ -22,7 +22,7 @@ pub(super) fn design(reader: &mut Reader, top: &Section<'_>, first_subject: &str
         return design;
     };
     let mut known = QUICK_KEYS.to_vec();
-    known.extend(["baseline", "primary", "reference", "growth"]);
+    known.extend(["baseline", "primary", "reference", "growth", "alternate"]);
     section.only(reader, &known);
     if let Some(baseline) = section.text(reader, "baseline") {
         design.baseline = baseline;
@@ -48,6 +48,9 @@ pub(super) fn design(reader: &mut Reader, top: &Section<'_>, first_subject: &str
     }
     let growth = section.texts(reader, "growth").unwrap_or_default();
     design.growth = growth.into_iter().map(|(name, _)| name).collect();
+    if let Some(alternate) = section.boolean(reader, "alternate") {
+        design.alternate = alternate;
+    }
     let events = top.table.get("events").is_some();
     design_values(reader, &section, &mut design, events);
     design
@@ -164,6 +167,34 @@ pub(super) fn check_open_only(reader: &mut Reader, top: &Section<'_>, experiment
     };
     let place = top.place_of(&["design", "window"]).unwrap_or_default();
     let message = "`design.window` is zero: there is no closed loop";
+    reader.report(Problem::at(place, message, label).help(help));
+}
+
+/// Checks an experiment whose loads are not cut into slices: it has one open loop of one load.
+pub(super) fn check_in_one_piece(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
+    if experiment.design.alternate {
+        return;
+    }
+    let key: &[&str] = if !experiment.design.window.is_zero() {
+        &["design", "window"][..]
+    } else if !experiment.loads.is_empty() {
+        &["loads"][..]
+    } else if !experiment.load.more_hosts.is_empty() {
+        &["load", "hosts"]
+    } else if experiment.load.curve.is_some() {
+        &["load", "curve"]
+    } else if experiment.load.replay.is_some() {
+        &["load", "replay"]
+    } else {
+        return;
+    };
+    let place = top.place_of(key).unwrap_or_default();
+    let message = format!(
+        "`{}` cannot be combined with design.alternate = false",
+        key.join(".")
+    );
+    let label = "each subject has one open loop of one load, at a given rate";
+    let help = "remove this key, or `design.alternate`";
     reader.report(Problem::at(place, message, label).help(help));
 }
 

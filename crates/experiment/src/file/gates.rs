@@ -88,10 +88,16 @@ fn check_is_measured(gate: &Gate, experiment: &Experiment) -> Result<(), String>
         }
         return Ok(());
     }
-    if gate.metric == GateMetric::Reload {
-        return Err(
-            "`reload` is in tables and growths only: set `design.primary` to show it".into(),
-        );
+    let in_tables = [
+        GateMetric::Reload,
+        GateMetric::MemoryAfter,
+        GateMetric::Accepted,
+    ];
+    if in_tables.contains(&gate.metric) {
+        return Err(format!(
+            "`{}` is in tables and growths only: set `design.primary` to show it",
+            gate.metric.name()
+        ));
     }
     let is_of_closed = matches!(gate.metric, GateMetric::Throughput | GateMetric::Cpu);
     if is_of_closed && experiment.design.window.is_zero() {

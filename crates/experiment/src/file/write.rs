@@ -451,6 +451,9 @@ fn design(design: &Design) -> Table {
         Apart::Always => "always",
     };
     table.put("apart", apart);
+    if !design.alternate {
+        table.put("alternate", false);
+    }
     table.put("bottleneck", design.bottleneck);
     table
 }

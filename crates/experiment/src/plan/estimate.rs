@@ -41,7 +41,7 @@ impl Experiment {
     pub(crate) fn looks_time(&self) -> Duration {
         let design = &self.design;
         let by_engine = self.drivers().iter().all(crate::spec::Choice::is_engine);
-        let is_single = self.loads.is_empty() && self.events.is_empty() && by_engine;
+        let is_single = self.loads.is_empty() && !self.is_in_one_piece() && by_engine;
         let has_look = is_single && design.warmup < design.warmup_max;
         let trials = (self.subjects.len() + 1) * self.conditions().len();
         match has_look && !design.warmup.is_zero() {
@@ -73,7 +73,7 @@ impl Experiment {
     fn has_counting(&self) -> bool {
         self.counts_instructions
             && self.loads.is_empty()
-            && self.events.is_empty()
+            && !self.is_in_one_piece()
             && self.drivers().iter().all(crate::spec::Choice::is_engine)
     }
 

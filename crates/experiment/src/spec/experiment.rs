@@ -276,8 +276,17 @@ pub struct Design {
     pub retries: u32,
     /// Whether subjects are measured sequentially instead of in alternation.
     pub apart: Apart,
+    /// Whether loads are cut into slices. If not, each subject has one open loop in one piece.
+    pub alternate: bool,
     /// Whether bottlenecks are looked for after the last block.
     pub bottleneck: bool,
+}
+
+impl Experiment {
+    /// Whether each subject has one open loop in one piece, as with events.
+    pub fn is_in_one_piece(&self) -> bool {
+        !self.events.is_empty() || !self.design.alternate
+    }
 }
 
 /// Whether each subject's servers run alone while it is measured.
@@ -319,6 +328,7 @@ impl Design {
             max_error: 0.01,
             retries: 2,
             apart: Apart::Auto,
+            alternate: true,
             bottleneck: true,
         }
     }

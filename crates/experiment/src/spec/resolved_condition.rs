@@ -207,7 +207,7 @@ impl Experiment {
     /// Sets whether bottlenecks are looked for after the last block. With events or several loads
     /// they never are.
     pub fn find_bottlenecks(&mut self, wanted: bool) {
-        self.design.bottleneck = wanted && self.events.is_empty() && self.loads.is_empty();
+        self.design.bottleneck = wanted && !self.is_in_one_piece() && self.loads.is_empty();
     }
 
     /// The servers that some subject's requests reach, each after its upstreams.

@@ -15,6 +15,8 @@ use crate::job::serde_as;
 pub enum StatusRule {
     /// This one.
     Exactly(u16),
+    /// This one, and 429 and 503, with which a rate limit refuses requests.
+    OrRefused(u16),
     /// Any from 200 to 399; the first one, where answers are fetched before the load.
     Success,
 }
@@ -73,6 +75,7 @@ impl StatusRule {
     fn accepts(self, status: u16) -> bool {
         match self {
             StatusRule::Exactly(expected) => status == expected,
+            StatusRule::OrRefused(expected) => status == expected || matches!(status, 429 | 503),
             StatusRule::Success => (200..400).contains(&status),
         }
     }
@@ -232,6 +235,7 @@ impl Expect {
                 kind: WrongKind::Status,
                 expected: match self.status {
                     StatusRule::Exactly(expected) => format!("status {expected}"),
+                    StatusRule::OrRefused(expected) => format!("status {expected}, 429 or 503"),
                     StatusRule::Success => "a status from 200 to 399".to_string(),
                 },
                 found: format!("status {status}"),
@@ -291,6 +295,17 @@ mod tests {
             any.judge(502, false, &BodyCheck::default()).map(|w| w.kind),
             Some(WrongKind::Status)
         );
+    }
+
+    #[test]
+    fn refusals_of_a_rate_limit_may_be_good_answers() {
+        let expect = Expect {
+            status: StatusRule::OrRefused(200),
+            body: BodyRule::Any,
+        };
+        let is_good = |status| expect.judge(status, false, &BodyCheck::default()).is_none();
+        let good: Vec<u16> = (100..600).filter(|status| is_good(*status)).collect();
+        assert_eq!(good, [200, 429, 503]);
     }
 
     #[test]

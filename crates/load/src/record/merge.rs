@@ -92,6 +92,8 @@ pub(crate) fn merge(
         quic: sum.quic.map(|quic| *quic),
         accept_queues: Vec::new(),
         received: BTreeMap::new(),
+        arrivals: BTreeMap::new(),
+        rate_limit_per_s: None,
         request_body: None,
         lasting: match (sum.connections, sum.messages) {
             (Some(connections), _) => Some(Box::new(connections.reading)),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use net::http::Request;
 use net::os::SharedCounts;
-use readings::{Histogram, Received};
+use readings::{Arrivals, Histogram, Received};
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -45,31 +45,48 @@ pub(super) struct Counters {
     pub(super) lateness: Mutex<Histogram>,
 }
 
-/// The counts of one thread, in a page that other processes may read: [`Received::CELLS`] of them, as
-/// [`Received::of_cells`] reads them.
+/// Where all threads count.
+#[derive(Clone)]
+pub(super) struct Pages {
+    pub(super) counts: Arc<SharedCounts>,
+    /// When requests came; only where the counts are in a file.
+    pub(super) arrivals: Option<Arc<SharedCounts>>,
+}
+
+/// The counts of one thread, in pages that other processes may read: [`Received::CELLS`] of them, as
+/// [`Received::of_cells`] reads them, and [`Arrivals::CELLS`].
 #[derive(Clone)]
 pub(super) struct ThreadCounts {
-    page: Arc<SharedCounts>,
-    first: usize,
+    pages: Pages,
+    thread: usize,
+    /// The slot in which this turn of the thread's loop began.
+    slot: u64,
 }
 
 impl ThreadCounts {
-    pub(super) fn of(page: Arc<SharedCounts>, thread: usize) -> Self {
+    pub(super) fn of(pages: Pages, thread: usize) -> Self {
         Self {
-            page,
-            first: thread * Received::CELLS,
+            pages,
+            thread,
+            slot: 0,
         }
     }
 
     /// The counts of all threads.
     pub(super) fn page(&self) -> &SharedCounts {
-        &self.page
+        &self.pages.counts
+    }
+
+    /// Requests that are counted from now on came at this time.
+    #[inline]
+    pub(super) fn begin_turn(&mut self, now_ns: u64) {
+        self.slot = Arrivals::slot_of(now_ns);
     }
 
     /// Only this thread writes these cells.
     #[inline]
     fn add(&self, cell: usize, count: u64) {
-        let cell = &self.page.all()[self.first + cell];
+        let cell = &self.pages.counts.all()[self.thread * Received::CELLS + cell];
         cell.store(cell.load(Ordering::Relaxed) + count, Ordering::Release);
     }
 
@@ -79,6 +96,12 @@ impl ThreadCounts {
         if body.bytes > 0 {
             self.add(Received::BODY_BYTES, body.bytes);
             self.add(Received::BODY_CHECKSUM, u64::from(body.crc32));
+        }
+        if let Some(arrivals) = &self.pages.arrivals {
+            let cell = self.thread * Arrivals::CELLS + Arrivals::cell_of(self.slot);
+            let cell = &arrivals.all()[cell];
+            let counted = Arrivals::counted(cell.load(Ordering::Relaxed), self.slot);
+            cell.store(counted, Ordering::Relaxed);
         }
         self.add(Received::REQUESTS, 1);
     }

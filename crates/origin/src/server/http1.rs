@@ -116,13 +116,16 @@ impl<I: Io> Worker<I> {
                 Ok((taken, true)) => {
                     client.last.clear();
                     client.last_page = None;
-                    if whole && taken == bytes.len() {
+                    if whole && taken == bytes.len() && self.limit.is_none() {
                         client.last.extend_from_slice(bytes);
                     }
                     at += taken;
                     client.last_body = RequestBody::of(client.parser.request());
-                    self.counts.request(client.last_body);
-                    self.respond(conn, input.arrived_ns());
+                    let body = client.last_body;
+                    if !self.refuse(conn) {
+                        self.counts.request(body);
+                        self.respond(conn, input.arrived_ns());
+                    }
                 }
                 Err(e) => {
                     let text = format!("{e}\n");

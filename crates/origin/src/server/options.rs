@@ -40,6 +40,9 @@ pub struct OriginOptions {
     pub counts: Option<PathBuf>,
     /// The answer to every path outside `/.weigh/`; `None` for the pages.
     pub always: Option<Always>,
+    /// Requests per second over HTTP/1.1, of which each thread admits its share; those beyond get 429,
+    /// and are not counted.
+    pub limit_per_s: Option<f64>,
 }
 
 /// What an origin does with every request outside `/.weigh/`.
@@ -67,6 +70,7 @@ impl Default for OriginOptions {
             quic_congestion: None,
             counts: None,
             always: None,
+            limit_per_s: None,
         }
     }
 }

@@ -26,6 +26,16 @@ pub struct EventsReading {
     pub longest_response_s: Option<f64>,
     /// Time from the first event to the window's end.
     pub observed_s: f64,
+    /// The memory of the server that the load addresses before the load, bytes, as
+    /// [`rest_bytes`](crate::ServerStart::rest_bytes); absent where it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_before_bytes: Option<u64>,
+    /// The same after the load, before events are undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_after_bytes: Option<u64>,
+    /// Connections that the load opened beyond those that it holds: to replace others that ended.
+    #[serde(default)]
+    pub reopened: u64,
     /// What happened, in order; empty where nothing happened to this subject, as to a control.
     pub events: Vec<EventReading>,
 }

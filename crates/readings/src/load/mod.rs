@@ -24,7 +24,7 @@ pub use lasting::{
 };
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
-pub use received::{Received, RequestBody};
+pub use received::{ARRIVAL_SLOT_NS, Arrivals, Received, RequestBody};
 pub use slices::{Answered, LATE_S, LoadRow, Silence, Slice};
 pub use tls::{Negotiated, TlsReading};
 pub use users::{GivenUp, UsersReading};
@@ -175,6 +175,14 @@ pub struct LoadReading {
     /// nothing, or several loads were made at once.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub received: BTreeMap<String, Received>,
+    /// When they received it, by slots of 10 ms, where [`Self::received`] is known and the load was one
+    /// measured window of at most 164 s.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arrivals: BTreeMap<String, Arrivals>,
+    /// The rate limit that the server which the load addresses declares, requests per second. Answers
+    /// with status 429 and 503 are good ones then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit_per_s: Option<f64>,
     /// The body of each request; absent where they have none, or several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_body: Option<RequestBody>,

@@ -1,5 +1,9 @@
 //! What back ends counted of a load themselves.
 
+mod arrivals;
+
+pub use arrivals::{ARRIVAL_SLOT_NS, Arrivals};
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +24,9 @@ pub struct Received {
     pub body_checksum: u64,
     /// Bytes of answers, heads included. With HTTP/3 without framing; with HTTP/2 with it.
     pub sent_bytes: u64,
+    /// Its weight, where the server in front of it declares one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
 }
 
 impl Received {
@@ -39,6 +46,7 @@ impl Received {
                 body_bytes: own[Self::BODY_BYTES],
                 body_checksum: own[Self::BODY_CHECKSUM],
                 sent_bytes: own[Self::SENT_BYTES],
+                weight: None,
             });
         }
         sum
@@ -50,6 +58,7 @@ impl Received {
         add_count(&mut self.body_bytes, other.body_bytes);
         add_count(&mut self.body_checksum, other.body_checksum);
         add_count(&mut self.sent_bytes, other.sent_bytes);
+        self.weight = self.weight.or(other.weight);
     }
 
     /// What was counted since an earlier reading.
@@ -59,6 +68,7 @@ impl Received {
             body_bytes: self.body_bytes.saturating_sub(before.body_bytes),
             body_checksum: self.body_checksum.saturating_sub(before.body_checksum),
             sent_bytes: self.sent_bytes.saturating_sub(before.sent_bytes),
+            weight: self.weight,
         }
     }
 
@@ -101,6 +111,7 @@ mod tests {
             body_bytes: 2,
             body_checksum: 3,
             sent_bytes: 5,
+            weight: None,
         };
         assert_eq!(before, expected);
         assert_eq!(after.since(&before).requests, 10);

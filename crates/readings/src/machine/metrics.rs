@@ -57,6 +57,10 @@ pub struct ServerMetrics {
     pub faults_minor: u64,
     /// Major page faults.
     pub faults_major: u64,
+    /// Bytes that its processes wrote to files on storage; not those of processes that ended between two
+    /// samples.
+    #[serde(default)]
+    pub written_bytes: u64,
     /// The most resident memory of its processes together in a sample, bytes. Shared memory counts
     /// for each of them.
     pub rss_bytes_max: u64,
@@ -219,6 +223,12 @@ impl SystemMetrics {
         self.per_request(seen.faults_minor.saturating_add(seen.faults_major))
     }
 
+    /// Bytes that a server wrote to files, per request; `None` as above, and where it wrote none.
+    pub fn written_bytes_per_request(&self, server: &str) -> Option<f64> {
+        let written = self.servers.get(server)?.written_bytes;
+        self.per_request(written).filter(|_| written > 0)
+    }
+
     fn per_request(&self, count: u64) -> Option<f64> {
         (self.requests > 0).then(|| count as f64 / self.requests as f64)
     }
@@ -233,6 +243,7 @@ impl ServerMetrics {
         add_count(&mut self.switches_involuntary, other.switches_involuntary);
         add_count(&mut self.faults_minor, other.faults_minor);
         add_count(&mut self.faults_major, other.faults_major);
+        add_count(&mut self.written_bytes, other.written_bytes);
         self.rss_bytes_max = self.rss_bytes_max.max(other.rss_bytes_max);
         self.processes_max = self.processes_max.max(other.processes_max);
         self.threads_max = self.threads_max.max(other.threads_max);

@@ -13,7 +13,7 @@ use verdict::words;
 /// are subject over baseline; figures that do not exist are `null`), `levels` (of factors, against
 /// each other), `tiers`, `rankings`, `interactions`, `growth` (of metrics, with factors),
 /// `noise_floor`, `shifts` (the latency quantile by quantile), `pauses` (of the client, by
-/// block), `table`, `held_back` (who holds back the messages of streams), `shares` (of back ends), `survivals` (connections
+/// block), `table`, `held_back` (who holds back the messages of streams), `shares` (of back ends), `limits` (of rates), `expiries` (of cached answers), `survivals` (connections
 /// that last, around events), `bottlenecks`, `rates` (sentences), `curves` (latency against offered rate), `probes` (what looking cost), `settings` (of the compared
 /// servers), `warnings`, and `trials` with the numbers `done`, `failed` and `invalid` and with
 /// `failures` and `invalid_trials` naming them.
@@ -53,6 +53,10 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let held_back = held_back.map(|one| with_sentence(one, words::held_back(one)));
     let shares = analysis.shares.iter();
     let shares = shares.map(|one| with_sentence(one, words::shares(one)));
+    let limits = analysis.limits.iter();
+    let limits = limits.map(|one| with_sentence(one, words::limiting(one)));
+    let expiries = analysis.expiries.iter();
+    let expiries = expiries.map(|one| with_sentence(one, words::expiries(one)));
     let survivals = analysis.survivals.iter();
     let survivals = survivals.map(|one| with_sentence(one, words::survival(one)));
     let rates = analysis.rates.iter().map(words::rate_choice);
@@ -89,6 +93,8 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "table": table.collect::<Value>(),
         "held_back": held_back.collect::<Value>(),
         "shares": shares.collect::<Value>(),
+        "limits": limits.collect::<Value>(),
+        "expiries": expiries.collect::<Value>(),
         "survivals": survivals.collect::<Value>(),
         "bottlenecks": findings.collect::<Value>(),
         "rates": rates.collect::<Value>(),

@@ -18,7 +18,7 @@ pub(crate) struct Columns {
 type Cell = fn(&SubjectRow) -> Option<String>;
 
 /// The columns of what is no metric, or of a metric for each server.
-const ALL: [(&str, bool, Cell); 20] = [
+const ALL: [(&str, bool, Cell); 22] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -79,6 +79,15 @@ const ALL: [(&str, bool, Cell); 20] = [
     (WAITED, true, |r| {
         r.events.as_ref()?.connections_max.map(grouped)
     }),
+    (REOPENED, true, |r| {
+        let e = r.events.as_ref().filter(|e| e.events > 0)?;
+        e.reopened_per_event.map(three_digits)
+    }),
+    (MEMORY_AFTER, true, |r| {
+        let e = r.events.as_ref().filter(|e| e.events > 0)?;
+        let (before, after) = (e.memory_before_bytes?, e.memory_after_bytes?);
+        Some(format!("{} of {}", bytes(after), bytes(before)))
+    }),
     ("upstream/req", true, |r| {
         r.upstream_connections_per_request
             .map(|v| format!("{v:.3}"))
@@ -97,6 +106,8 @@ const RESPONSE: &str = "longest response";
 const IN_ROTATION: &str = "in rotation after";
 const IN_EFFECT: &str = "in effect after";
 const WAITED: &str = "at stopped";
+const REOPENED: &str = "reopened/event";
+const MEMORY_AFTER: &str = "memory after";
 
 /// `5 of 20,000 (0.025%)`; with none, how many there can be. Around reloads, how many for each.
 fn failed(e: &EventsRow) -> String {
@@ -126,6 +137,7 @@ const INSTRUCTIONS: &str = "instructions/req";
 const USER_INSTRUCTIONS: &str = "user instructions/req";
 const SWITCHES: &str = "switches/req";
 const FAULTS: &str = "faults/req";
+const WRITTEN: &str = "written/req";
 const USER_SYSTEM: &str = "user+system";
 const MEMORY: &str = "peak memory";
 const PER_CORE: &str = "requests/core";
@@ -133,7 +145,7 @@ const PER_CORE: &str = "requests/core";
 type ServerCell = fn(&SubjectRow, &str) -> Option<String>;
 
 /// What is known of each server.
-const OF_SERVERS: [(&str, ServerCell); 8] = [
+const OF_SERVERS: [(&str, ServerCell); 9] = [
     ("CPU us/req", |r, server| {
         let us = r.server_cpu_us_per_request.get(server)?;
         Some(three_digits(*us))
@@ -162,6 +174,10 @@ const OF_SERVERS: [(&str, ServerCell); 8] = [
     (FAULTS, |r, server| {
         let count = r.server_faults_per_request.get(server)?;
         Some(three_digits(*count))
+    }),
+    (WRITTEN, |r, server| {
+        let written = r.server_written_bytes_per_request.get(server)?;
+        Some(bytes(*written))
     }),
     (MEMORY, |r, server| {
         let most = r.server_rss_bytes_max.get(server)?;
@@ -319,6 +335,7 @@ pub(crate) fn legend(figures: &Figures) -> String {
         (PER_CORE, "requests for each second of its CPU time"),
         (SWITCHES, "context switches of each server per request"),
         (FAULTS, "page faults of each server per request"),
+        (WRITTEN, "bytes that each server wrote to files per request"),
         (
             STARTS,
             "trials that failed because of the subject, out of all trials, repeated ones included, that \
@@ -351,6 +368,14 @@ pub(crate) fn legend(figures: &Figures) -> String {
         (
             WAITED,
             "the most connections that were open at a stopped server",
+        ),
+        (
+            REOPENED,
+            "connections that ended, for each event, and were opened again",
+        ),
+        (
+            MEMORY_AFTER,
+            "mean memory of the first server after the load, of that before it",
         ),
         ("driver", "what made the load"),
         ("driver us/req", "CPU time of the driver per request"),

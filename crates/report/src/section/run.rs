@@ -27,11 +27,7 @@ pub(crate) fn sections(
             "Interactions",
             words::interactions(&analysis.interactions).into_iter(),
         ),
-        Section::list(
-            "shares",
-            "Back ends",
-            analysis.shares.iter().map(words::shares),
-        ),
+        Section::list("shares", "Back ends", back_ends(analysis)),
         lasting(analysis),
         of_requests(analysis),
         Section::list(
@@ -66,6 +62,14 @@ pub(crate) fn sections(
         ),
     ]);
     all.into_iter().flatten().collect()
+}
+
+/// What back ends received: shares, rate limits, expiries.
+pub(crate) fn back_ends(analysis: &Analysis) -> impl Iterator<Item = String> {
+    let shares = analysis.shares.iter().map(words::shares);
+    let limits = analysis.limits.iter().map(words::limiting);
+    let expiries = analysis.expiries.iter().map(words::expiries);
+    shares.chain(limits).chain(expiries)
 }
 
 /// What servers do to long-lived connections.

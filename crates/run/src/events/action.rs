@@ -93,6 +93,12 @@ impl<'s> Action<'s> {
         }
     }
 
+    /// The bytes of the files that go with its orders.
+    pub(super) fn bytes(&self) -> usize {
+        let files = self.reload.iter().flat_map(|reload| &reload.begin.files);
+        files.map(|file| file.content.len()).sum()
+    }
+
     /// Has the agent of its host carry an order out at once.
     pub(super) fn ask(
         &self,

@@ -1,9 +1,11 @@
 //! The effect of events on clients.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use readings::{
-    DuringEvent, EVENT_ROW_MS, EventReading, EventsReading, LATE_S, LoadReading, LoadRow, Silence,
+    ARRIVAL_SLOT_NS, Arrivals, DuringEvent, EVENT_ROW_MS, EventReading, EventsReading, LATE_S,
+    LoadReading, LoadRow, Silence,
 };
 
 use super::in_time::{LATE_ROWS, answered_in_time};
@@ -16,6 +18,7 @@ const SETTLES_S: f64 = 1.0;
 /// The effect of the events on clients.
 pub(super) fn events_reading(
     load: &LoadReading,
+    arrivals: Option<&BTreeMap<String, Arrivals>>,
     events: Vec<EventReading>,
     window: Duration,
 ) -> EventsReading {
@@ -23,17 +26,24 @@ pub(super) fn events_reading(
     let window_s = window.as_secs_f64();
     let first_s = events.iter().map(|event| event.at_s);
     let first_s = first_s.fold(window_s, f64::min);
+    let counted = |event: &EventReading| arrivals?.get(&event.server);
     let events = events.into_iter().map(|event| EventReading {
         during: during(&load.rows, &event, window_s),
+        in_rotation_after_s: match counted(&event) {
+            Some(arrivals) => in_rotation_after_s(arrivals, &event),
+            None => event.in_rotation_after_s,
+        },
         ..event
     });
     let silence = longest_silence(&load.silences, first_s);
+    let reopened = load.connects.saturating_sub(load.connections);
     let events: Vec<EventReading> = events.collect();
     if events.is_empty() {
         // Nothing to recover from: no time since an event.
         return EventsReading {
             requests: load.requests_all + failed,
             failed,
+            reopened,
             ..EventsReading::default()
         };
     }
@@ -45,8 +55,32 @@ pub(super) fn events_reading(
         longest_silence_at_s: silence.map(|one| one.start_s),
         longest_response_s: longest_response_s(&load.rows, first_s),
         observed_s: window_s - first_s,
+        memory_before_bytes: None,
+        memory_after_bytes: None,
+        reopened,
         events,
     }
+}
+
+/// Slots in which a back end that is used again has half of its usual requests: half a second.
+const USED_SLOTS: usize = 50;
+
+/// Time from when a server was back until it had half of its usual share again, by its own counts; `None`
+/// where it had not, or it is not known what is usual.
+fn in_rotation_after_s(arrivals: &Arrivals, event: &EventReading) -> Option<f64> {
+    let slot_s = ARRIVAL_SLOT_NS as f64 / 1e9;
+    let slot_at = |at_s: f64| ((at_s - arrivals.start_s) / slot_s).max(0.0);
+    let back_s = event.back_s?;
+    let counts = &arrivals.counts;
+    let sum = |counts: &[u32]| counts.iter().map(|count| f64::from(*count)).sum::<f64>();
+    let before = &counts[..(slot_at(event.at_s) as usize).min(counts.len())];
+    let usual = sum(before) / before.len().max(1) as f64;
+    let least = 0.5 * usual * USED_SLOTS as f64;
+    let from = slot_at(back_s).ceil() as usize;
+    let last = counts.len().checked_sub(USED_SLOTS)?;
+    let is_used = |at: &usize| counts[*at] > 0 && sum(&counts[*at..*at + USED_SLOTS]) >= least;
+    let used = (from..=last).find(|at| least > 0.0 && is_used(at))?;
+    Some((arrivals.start_s + used as f64 * slot_s - back_s).max(0.0))
 }
 
 /// The load while an event lasted: until it was undone, or for a reload until [`SETTLES_S`] after
@@ -174,6 +208,36 @@ mod tests {
     }
 
     #[test]
+    fn a_back_end_is_used_again_when_its_own_count_says_so() {
+        let mut counts = vec![2; 200];
+        // Away for two seconds, then a probe, and then half of what it had.
+        counts.extend([0; 200]);
+        counts[320] = 1;
+        counts.extend([1; 200]);
+        let arrivals = Arrivals {
+            start_s: 0.004,
+            counts,
+        };
+        let event = EventReading {
+            at_s: 2.0,
+            back_s: Some(3.0),
+            ..EventReading::default()
+        };
+        let after_s = in_rotation_after_s(&arrivals, &event).unwrap();
+        assert!((after_s - 1.004).abs() < 1e-9, "{after_s}");
+        let few = Arrivals {
+            counts: [vec![5; 200], vec![0; 100], vec![1; 100]].concat(),
+            ..arrivals.clone()
+        };
+        assert_eq!(in_rotation_after_s(&few, &event), None);
+        let never = EventReading {
+            back_s: None,
+            ..event
+        };
+        assert_eq!(in_rotation_after_s(&arrivals, &never), None);
+    }
+
+    #[test]
     fn a_subject_without_an_event_has_no_time_since_one() {
         let load = LoadReading {
             rows: rows(&[200; 60]),
@@ -184,7 +248,7 @@ mod tests {
             }],
             ..LoadReading::default()
         };
-        let control = events_reading(&load, Vec::new(), Duration::from_secs(6));
+        let control = events_reading(&load, None, Vec::new(), Duration::from_secs(6));
         let expected = EventsReading {
             requests: 12_000,
             ..EventsReading::default()

@@ -1,4 +1,4 @@
-//! Open loops with events, such as faults of servers, and their effect on clients.
+//! Open loops in one piece, and events in them, such as faults of servers, with their effect on clients.
 
 mod action;
 mod effect;
@@ -19,11 +19,11 @@ use self::schedule::EventSchedule;
 use crate::RunEvent;
 use crate::context::Context;
 use crate::measure::{Ending, Findings, GroupSetup, load_of, metrics_of};
-use crate::testbed::ReadySubject;
-use agent::wire::Loaded;
+use crate::testbed::{ReadySubject, Testbed};
+use agent::wire::{Answer, Loaded, Order};
 use agent::{AgentError, LoadObserver};
 
-/// An open loop with events for each subject in turn.
+/// An open loop for each subject in turn, with the events of the experiment, if it has any.
 ///
 /// # Errors
 /// When all subjects are affected; the failure of one is an outcome.
@@ -40,12 +40,16 @@ pub(crate) fn measure(
         if cx.stopped() {
             break;
         }
-        cx.phase(&format!("{rate_per_s} requests/s with events"));
+        let has_events = !setup.resolved.events.is_empty();
+        cx.phase(&match has_events {
+            true => format!("{rate_per_s} requests/s with events"),
+            false => format!("{rate_per_s} requests/s"),
+        });
         let (loaded, events) = load_with_events(cx, setup, one, rate_per_s, found)?;
         let reading = Reading {
             latency: load_of(0, one, &loaded),
             latency_probed: metrics_of(0, one, &loaded),
-            events: Some(events),
+            events: has_events.then_some(events),
             ..Reading::default()
         };
         found.add(&one.planned, reading);
@@ -125,6 +129,7 @@ fn load_with_events(
         }
         false => None,
     };
+    let memory_before_bytes = memory_of(cx.testbed, setup, one);
     let mut observer = Observer {
         schedule,
         subject: &one.subject.name,
@@ -137,6 +142,7 @@ fn load_with_events(
     };
     let loaded = loader.load(order, cx.stop, &mut observer);
     let not_begun = observer.schedule.not_begun();
+    let memory_after_bytes = memory_of(observer.means.testbed, setup, one);
     // Undo all events even if the load failed.
     let undone = observer.schedule.undo_all(&mut observer.means);
     // One that was lost is given back too: where it still runs, the hosts wait for its end.
@@ -157,7 +163,28 @@ fn load_with_events(
             not_begun.join(", ")
         ));
     }
+    let arrivals = loaded.measured.first().map(|measured| &measured.arrivals);
     let load = loaded.readings.first();
-    let events = load.map(|load| events_reading(load, events, window));
+    let events = load.map(|load| EventsReading {
+        memory_before_bytes,
+        memory_after_bytes,
+        ..events_reading(load, arrivals, events, window)
+    });
     Ok((loaded, events.unwrap_or_default()))
+}
+
+/// The memory of the server that a subject's load addresses; `None` where nothing happens to it, or it
+/// cannot be read.
+fn memory_of(testbed: &mut Testbed, setup: &GroupSetup<'_>, one: &ReadySubject) -> Option<u64> {
+    let name = one.subject.through.first()?;
+    let server = setup.up.iter().find(|server| server.name == *name)?;
+    let order = Order::Usage {
+        server: name.clone(),
+        port: None,
+        memory: true,
+    };
+    match testbed.agent(server.host.as_deref()).ok()?.ask(&order) {
+        Ok(Answer::Usage { memory_bytes, .. }) => memory_bytes,
+        _ => None,
+    }
 }

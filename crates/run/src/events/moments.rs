@@ -16,8 +16,11 @@ pub(super) const TICK: Duration = Duration::from_millis(5);
 /// Round trips to an agent that the lead of an order allows for: samples of a server that precede
 /// the order, and the order itself.
 const ROUND_TRIPS: u64 = 3;
+/// What a byte of a file takes at most until the agent has it, ns: configurations with 10,000 routes are
+/// megabytes.
+const NS_PER_BYTE: u64 = 100;
 /// The longest lead of an order.
-const LEAD_MAX: Duration = Duration::from_millis(500);
+const LEAD_MAX: Duration = Duration::from_secs(1);
 /// As early as possible.
 pub(super) const AT_ONCE: i64 = i64::MIN;
 
@@ -92,10 +95,11 @@ impl Means<'_> {
         clock.copied().unwrap_or_default()
     }
 
-    /// How long before its moment an order to a host is given.
-    pub(super) fn lead_ns(&self, host: Option<&str>) -> i64 {
+    /// How long before its moment an order to a host is given, with files of so many bytes.
+    pub(super) fn lead_ns(&self, host: Option<&str>, bytes: usize) -> i64 {
         let round_trip_ns = self.clock_of(host).round_trip_ns.unsigned_abs();
-        let lead = TICK + Duration::from_nanos(ROUND_TRIPS * round_trip_ns);
+        let sending_ns = bytes as u64 * NS_PER_BYTE;
+        let lead = TICK + Duration::from_nanos(ROUND_TRIPS * round_trip_ns + sending_ns);
         lead.min(LEAD_MAX).as_nanos() as i64
     }
 

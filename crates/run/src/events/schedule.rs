@@ -284,7 +284,7 @@ impl<'s> ScheduledEvent<'s> {
     ) -> Result<(), AgentError> {
         let opened_ns = moments.opened_ns;
         // An order takes time to arrive, so it is given before it is due.
-        let lead_ns = means.lead_ns(self.action.host());
+        let lead_ns = means.lead_ns(self.action.host(), self.action.bytes());
         let soon_ns = now_ns() + lead_ns;
         // Orders are given in the order in which they are due: each one waits for its moment.
         let is_next = |due_ns: i64| moments.next_ns.is_none_or(|next_ns| due_ns <= next_ns);
@@ -433,9 +433,15 @@ impl<'s> ScheduledEvent<'s> {
         let order = Order::Usage {
             server: server.name.clone(),
             port,
+            memory: false,
         };
         match self.action.ask(means, order) {
-            Ok((moment, Answer::Usage { cpu_s, connections })) => {
+            Ok((
+                moment,
+                Answer::Usage {
+                    cpu_s, connections, ..
+                },
+            )) => {
                 self.before = Some((moment.began_ns, cpu_s));
                 Some((cpu_s, connections))
             }

@@ -215,7 +215,7 @@ fn measure(
     if setup.ready.is_empty() {
         return Ok(Ending::Complete);
     }
-    if !resolved.events.is_empty() {
+    if cx.options.experiment.is_in_one_piece() {
         return events::measure(cx, setup, found);
     }
     let mut drivers = setup.ready.iter().map(|one| &one.subject.driver);

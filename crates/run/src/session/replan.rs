@@ -168,7 +168,7 @@ fn planned_run(experiment: &Experiment, blocks: u32, window: Duration) -> Option
         subjects => (subjects, conditions),
     };
     let compared = all.saturating_sub(1);
-    (compared > 0 && experiment.events.is_empty()).then(|| PlannedRun {
+    (compared > 0 && !experiment.is_in_one_piece()).then(|| PlannedRun {
         blocks,
         window_s: window.as_secs_f64(),
         has_closed_loop: !experiment.design.window.is_zero(),

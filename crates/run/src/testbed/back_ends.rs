@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use agent::Measured;
-use experiment::{ResolvedCondition, SubjectSpec, Target, Upstream};
-use readings::{LoadReading, Received, RequestBody};
+use experiment::manifest::Value;
+use experiment::{ResolvedCondition, ServerSpec, SubjectSpec, Target, Upstream};
+use readings::{LoadReading, RequestBody};
 
 use crate::testbed::copies::original;
 
@@ -15,7 +16,16 @@ pub(crate) struct BackEnds {
     /// several loads are made at once.
     servers: Vec<String>,
     body: Option<RequestBody>,
+    /// Their weights at the server that the load addresses, where it declares any.
+    weights: BTreeMap<String, u32>,
+    /// The rate limit that it declares, requests per second.
+    rate_limit_per_s: Option<f64>,
 }
+
+/// The parameter of a recipe by which a server lets so many requests through in a second.
+const RATE_LIMIT: &str = "rate_limit_per_s";
+/// The parameter of a recipe by which a server weighs its upstreams, in their order.
+const WEIGHTS: &str = "weights";
 
 impl BackEnds {
     pub(crate) fn of(resolved: &ResolvedCondition, subject: &SubjectSpec) -> Self {
@@ -31,33 +41,76 @@ impl BackEnds {
         if is_partly_elsewhere || !resolved.beside.is_empty() {
             servers.clear();
         }
+        let first = subject.through.first();
+        let first = first.and_then(|name| resolved.servers.iter().find(|one| one.name == *name));
         Self {
             servers,
             body: body.and_then(|body| RequestBody::of(body.as_bytes())),
+            weights: first.map(weights).unwrap_or_default(),
+            rate_limit_per_s: first.and_then(rate_limit_per_s),
         }
+    }
+
+    /// Whether answers with status 429 and 503 are good ones: refusals of a rate limit.
+    pub(crate) fn may_refuse(&self) -> bool {
+        self.rate_limit_per_s.is_some()
     }
 
     /// Adds to a load what they counted, if all of them count.
     pub(crate) fn add_to(&self, load: &mut LoadReading, measured: &Measured) {
         load.request_body = self.body;
-        let counted = self.servers.iter().map(|name| {
-            let received = measured.received.get(name)?;
-            Some((original(name).to_owned(), *received))
+        load.rate_limit_per_s = self.rate_limit_per_s;
+        load.received = self.all(|name| {
+            let mut received = *measured.received.get(name)?;
+            received.weight = self.weights.get(name).copied();
+            Some(received)
         });
-        let counted: Option<BTreeMap<String, Received>> = counted.collect();
-        load.received = counted.unwrap_or_default();
+        load.arrivals = self.all(|name| measured.arrivals.get(name).cloned());
     }
+
+    /// What all of them have; nothing where one has not.
+    fn all<T>(&self, of: impl Fn(&str) -> Option<T>) -> BTreeMap<String, T> {
+        let servers = self.servers.iter();
+        let found = servers.map(|name| Some((original(name).to_owned(), of(name)?)));
+        found.collect::<Option<_>>().unwrap_or_default()
+    }
+}
+
+fn rate_limit_per_s(server: &ServerSpec) -> Option<f64> {
+    match server.params.get(RATE_LIMIT) {
+        Some(Value::Integer(limit)) if *limit > 0 => Some(*limit as f64),
+        _ => None,
+    }
+}
+
+/// Nothing where it declares other weights than one for each upstream.
+fn weights(server: &ServerSpec) -> BTreeMap<String, u32> {
+    let Some(Value::List(weights)) = server.params.get(WEIGHTS) else {
+        return BTreeMap::new();
+    };
+    if weights.len() != server.upstreams.len() {
+        return BTreeMap::new();
+    }
+    let pairs = server.upstreams.iter().zip(weights);
+    let pairs = pairs.filter_map(|(upstream, weight)| match upstream {
+        Upstream::Server(name) => Some((name.clone(), weight.parse().ok()?)),
+        Upstream::Address(_) => None,
+    });
+    pairs.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use readings::Received;
 
     #[test]
     fn counts_are_complete_or_absent() {
         let ends = BackEnds {
             servers: vec!["one.copy".to_owned(), "two".to_owned()],
             body: RequestBody::of(b"abc"),
+            weights: BTreeMap::from([("two".to_owned(), 3)]),
+            rate_limit_per_s: None,
         };
         let received = |requests| Received {
             requests,
@@ -75,5 +128,8 @@ mod tests {
         let names: Vec<&str> = load.received.keys().map(String::as_str).collect();
         assert_eq!(names, ["one", "two"]);
         assert_eq!(Received::sum(&load.received).requests, 7);
+        let weights = load.received.values().map(|one| one.weight);
+        assert_eq!(weights.collect::<Vec<_>>(), [None, Some(3)]);
+        assert!(load.arrivals.is_empty());
     }
 }

@@ -233,6 +233,17 @@ pub(super) fn reload(reading: &Reading, _: &LoadReading) -> Option<Value> {
     ))
 }
 
+pub(super) fn memory_after(reading: &Reading, _: &LoadReading) -> Option<Value> {
+    let bytes = reading.events.as_ref()?.memory_after_bytes?;
+    Some(Value::rounded(bytes as f64, PAGE_HALF_BYTES))
+}
+
+/// What reached the back ends, of what the rate limit allows.
+pub(super) fn accepted_share(_: &Reading, load: &LoadReading) -> Option<Value> {
+    let (share, allowed) = crate::studies::shares::limit::accepted(load)?;
+    Some(Value::rounded(share, 0.5 / allowed))
+}
+
 pub(super) fn driver_cpu_per_request(reading: &Reading, _: &LoadReading) -> Option<Value> {
     exact(reading.driver.as_ref()?.cpu_us_per_request()?)
 }

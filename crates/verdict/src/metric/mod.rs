@@ -98,12 +98,12 @@ impl Metric {
 
     /// Whether it only is in a result where the run asks for it.
     pub fn is_on_demand(self) -> bool {
-        matches!(self.row().of, Of::Start | Of::Reload)
+        matches!(self.row().of, Of::Start | Of::Reload | Of::Limit)
     }
 
-    /// Whether it is about reloads: such figures are in tables and growths, and are not compared.
-    pub(crate) fn is_of_reload(self) -> bool {
-        matches!(self.row().of, Of::Reload)
+    /// Whether it is in tables and growths only, and not compared: what is about reloads and limits.
+    pub(crate) fn is_uncompared(self) -> bool {
+        matches!(self.row().of, Of::Reload | Of::Limit)
     }
 
     /// Whether it is what the servers cost for what they did. A run does not go on for such a metric

@@ -18,8 +18,10 @@ pub(super) enum Of {
     Instructions(InstructionScope),
     /// How the first server started; only where a run asks for it.
     Start,
-    /// How its reloads took effect; only in tables and growths of runs that ask for it.
+    /// What its reloads and other events did; only in tables and growths of runs that ask for it.
     Reload,
+    /// What a server with a rate limit let through; only in tables of runs that ask for it.
+    Limit,
     /// How messages of exchanges that last arrived.
     Messages,
     /// What the load generator cost; compared only where subjects have different ones.
@@ -397,6 +399,32 @@ metrics! {
         gate: Some(GateMetric::RestMemory),
         column: Some("at rest"),
         figure: Some(figures::rest_memory),
+    }
+    /// The memory of the server that the load addresses after the load, before events are undone, bytes;
+    /// less is better.
+    MemoryAfterBytes {
+        name: "first_server_memory_after_bytes",
+        words: "memory of the first server after events",
+        unit: Unit::Bytes,
+        of: Of::Reload,
+        loops: Loops::Open,
+        rank: 26,
+        gate: Some(GateMetric::MemoryAfter),
+        column: None,
+        figure: Some(figures::memory_after),
+    }
+    /// Requests that reached the back ends over what the declared rate limit of the server that the load
+    /// addresses allows, 1 for a limit that is kept.
+    AcceptedShare {
+        name: "accepted_share",
+        words: "requests let through, of the rate limit",
+        unit: Unit::Share,
+        of: Of::Limit,
+        loops: Loops::Open,
+        rank: 25,
+        gate: Some(GateMetric::Accepted),
+        column: Some("of limit"),
+        figure: Some(figures::accepted_share),
     }
     /// Time from the order to reload a server until the new configuration answers, microseconds, of the
     /// longest reload; less is better.

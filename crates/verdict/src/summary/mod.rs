@@ -31,6 +31,8 @@ use crate::studies::buffering::{HeldBack, held_back};
 use crate::studies::curve::{self, LatencyCurves};
 use crate::studies::gates::{self, GateResult};
 use crate::studies::growth::{Growth, growths};
+use crate::studies::shares::expiry::{Expiries, expiries};
+use crate::studies::shares::limit::{Limiting, limits};
 use crate::studies::shares::{Shares, shares};
 use crate::studies::shift::shifts;
 use crate::studies::survival::{Survival, survivals};
@@ -106,6 +108,10 @@ pub struct Analysis {
     /// How many requests each back end received, where there are several, or not each request reached
     /// one.
     pub shares: Vec<Shares>,
+    /// How exactly servers keep the rate limits that they declare.
+    pub limits: Vec<Limiting>,
+    /// What caches ask their back ends when answers expire.
+    pub expiries: Vec<Expiries>,
     /// What became of connections that last around events.
     pub survivals: Vec<Survival>,
     /// What sampling servers and machine cost.
@@ -211,6 +217,8 @@ pub fn analyse(journal: &Journal) -> Analysis {
     }
     analysis.held_back = held_back(&header.baseline, &cells, &journal.settings());
     analysis.shares = shares(&cells);
+    analysis.limits = limits(&cells);
+    analysis.expiries = expiries(&cells);
     analysis.survivals = survivals(&cells);
     analysis.bottlenecks = bottlenecks(&journal.bottlenecks());
     mark_lower_bounds(&mut analysis.table, &analysis.bottlenecks);
@@ -281,6 +289,8 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         curves: Vec::new(),
         held_back: Vec::new(),
         shares: Vec::new(),
+        limits: Vec::new(),
+        expiries: Vec::new(),
         survivals: Vec::new(),
         probes: probes::cost(cells),
         tls,

@@ -45,6 +45,7 @@ pub fn origin(args: &OriginArgs) -> Result<u8, Failure> {
             quic_congestion: Some(congestion),
             counts: args.counts.clone(),
             always,
+            limit_per_s: args.limit,
         })?;
         Ok((origin, io))
     })

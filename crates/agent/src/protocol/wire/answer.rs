@@ -136,6 +136,8 @@ pub enum Answer {
         cpu_s: f64,
         /// Connections that are open at the port, including those that it has not accepted yet.
         connections: Option<u64>,
+        /// Its memory as [`readings::ServerStart::rest_bytes`] has it, where that was asked for.
+        memory_bytes: Option<u64>,
     },
     /// What a load measured.
     Loaded(Box<Loaded>),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readings::{AcceptQueue, Received, SystemMetrics};
+use readings::{AcceptQueue, Arrivals, Received, SystemMetrics};
 use serde::{Deserialize, Serialize};
 
 /// A window of time by a machine's CLOCK_MONOTONIC.
@@ -72,6 +72,9 @@ pub struct Measured {
     /// made on another machine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub received: BTreeMap<String, Received>,
+    /// When, where there is one window and the servers tell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub arrivals: BTreeMap<String, Arrivals>,
     /// `None` where sampling would have cost too much.
     pub metrics: Option<SystemMetrics>,
     /// Accept queues of the watched servers that were full, in the whole load.

@@ -93,6 +93,8 @@ pub enum Order {
         server: String,
         /// Count open connections at this port.
         port: Option<u16>,
+        /// Read its memory, which takes longer.
+        memory: bool,
     },
     /// Send a server's logs.
     Logs { server: String },

@@ -26,6 +26,7 @@ pub(crate) struct ServerCounters {
     group: Option<GroupTime>,
     threads: BTreeMap<i32, Arc<Thread>>,
     pub(crate) rss_bytes: u64,
+    written_bytes: u64,
     pub(crate) processes: u32,
     ended: bool,
     restarted: bool,
@@ -44,6 +45,8 @@ pub(crate) struct ServerCounterReader {
     sums: [u64; 4],
     /// The same, but never less than before.
     grown: [u64; 4],
+    /// Bytes written over the processes of the last sample, and never less than before.
+    written: (u64, u64),
     /// Processes of the first sample, by pid and start: those without a parent among them, and
     /// the others.
     first: Vec<(i32, u64)>,
@@ -61,6 +64,7 @@ impl ServerCounterReader {
             exited: ExitedThreads::default(),
             sums: [0; 4],
             grown: [0; 4],
+            written: (0, 0),
             first: Vec::new(),
             below: Vec::new(),
             begun: false,
@@ -84,12 +88,14 @@ impl ServerCounterReader {
         self.processes.read(watched);
         let mut now = ServerCounters::default();
         let mut sums = [0; 4];
+        let mut written = 0_u64;
         let mut processes = Vec::with_capacity(self.last.processes as usize);
         for known in self.processes.all() {
             for (sum, figure) in sums.iter_mut().zip(known.process.with_children) {
                 *sum += figure;
             }
             now.rss_bytes += known.rss_bytes;
+            written += known.written_bytes;
             let threads = known.threads();
             now.threads
                 .extend(threads.map(|(tid, thread)| (tid, Arc::clone(thread))));
@@ -105,6 +111,9 @@ impl ServerCounterReader {
             self.grown[at] += sum.saturating_sub(self.sums[at]);
         }
         self.sums = sums;
+        let (last, grown) = self.written;
+        self.written = (written, grown + written.saturating_sub(last));
+        now.written_bytes = self.written.1;
         let by_thread = exits.is_some() && self.processes.tell_threads_apart();
         if !by_thread {
             let [user, system, minor, major] = self.grown;
@@ -193,6 +202,7 @@ impl ServerCounters {
             switches_involuntary: usage.switches_involuntary,
             faults_minor: usage.faults_minor,
             faults_major: usage.faults_major,
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
             rss_bytes_max: self.rss_bytes.max(before.rss_bytes),
             processes_max: self.processes.max(before.processes),
             threads_max: self.threads.len().max(before.threads.len()) as u32,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::kernel::netlink::taskstats::TaskStats;
-use crate::kernel::proc_files::{Process, Thread, children, threads_of};
+use crate::kernel::proc_files::{Process, Thread, children, threads_of, written_bytes};
 use crate::sampling::server::run_times::{self, Descriptors, RunTimes, Since, has_ended};
 use crate::sampling::server::watched::Watched;
 
@@ -22,6 +22,8 @@ pub(crate) struct Processes {
 pub(crate) struct Known {
     pub(crate) process: Process,
     pub(crate) rss_bytes: u64,
+    /// Bytes that it has written to files so far.
+    pub(crate) written_bytes: u64,
     threads: Vec<KnownThread>,
     /// Read only where there is no control group to list the server's processes.
     children: Option<Vec<i32>>,
@@ -190,6 +192,7 @@ impl Known {
         let mut known = Self {
             process: reader.process(pid)?,
             rss_bytes: 0,
+            written_bytes: written_bytes(pid).unwrap_or(0),
             threads,
             children: None,
             ran: true,
@@ -223,6 +226,7 @@ impl Known {
         match reader.process(pid) {
             Some(process) if process.identity() == self.process.identity() => {
                 self.process = process;
+                self.written_bytes = written_bytes(pid).unwrap_or(self.written_bytes);
             }
             // It has ended; its pid may be another's.
             _ => return false,

@@ -32,7 +32,7 @@ pub fn server_state(server: &OtherServer) -> Option<ServerState> {
 
 fn pss_bytes(pid: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    Some(word_after(&text, "\nPss:")?.parse::<u64>().ok()? * 1024)
+    Some(word_after(&text, "Pss:")?.parse::<u64>().ok()? * 1024)
 }
 
 fn open_files(pid: i32) -> u64 {
@@ -75,6 +75,18 @@ mod tests {
         // The child has the shell's files as well.
         assert!(after.files >= before.files + 4, "{before:?} {after:?}");
         assert!(after.memory_bytes > before.memory_bytes);
+        tell(&mut shell, "kill $child; wait $child");
+        // What a child has from its parent counts once.
+        tell(
+            &mut shell,
+            "held=$(head -c 20000000 /dev/zero | tr '\\0' x)",
+        );
+        let alone = server_state(&server).unwrap().memory_bytes;
+        assert!(alone > 20_000_000, "{alone}");
+        tell(&mut shell, "(sleep 60; :) & child=$!");
+        let both = server_state(&server).unwrap();
+        assert!(both.processes > 1, "{both:?}");
+        assert!(both.memory_bytes < alone + 10_000_000, "{alone} {both:?}");
         tell(&mut shell, "kill $child; wait $child");
         shell.0.kill().unwrap();
         shell.0.wait().unwrap();

@@ -56,25 +56,33 @@ impl Servers {
         let Some(server) = order.server.as_deref() else {
             return;
         };
-        let group = self.group_of(server);
-        let Some(one) = self
+        if self
             .running
-            .get_mut(server)
-            .filter(|one| one.start.is_none())
-        else {
+            .get(server)
+            .is_none_or(|one| one.start.is_some())
+        {
             return;
-        };
+        }
+        let rest_bytes = self.memory_bytes(server);
+        if let Some(one) = self.running.get_mut(server) {
+            one.start = Some(ServerStart {
+                start_ms: at_ns.saturating_sub(one.began_ns) as f64 / 1e6,
+                rest_bytes,
+            });
+        }
+    }
+
+    /// The memory of a server that runs, all its processes together; shared pages count in part (PSS),
+    /// or for each process where the kernel does not tell.
+    pub(crate) fn memory_bytes(&self, server: &str) -> Option<u64> {
         let state = server_state(&OtherServer {
             server: server.to_owned(),
-            pid: one.pid(),
+            pid: self.running.get(server)?.pid(),
             also: Vec::new(),
-            group,
+            group: self.group_of(server),
             counts: None,
         });
-        one.start = Some(ServerStart {
-            start_ms: at_ns.saturating_sub(one.began_ns) as f64 / 1e6,
-            rest_bytes: state.map(|state| state.memory_bytes),
-        });
+        state.map(|state| state.memory_bytes)
     }
 
     /// When a server that was started answered as expected, by CLOCK_MONOTONIC; `None` if it has

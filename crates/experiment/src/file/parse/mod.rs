@@ -96,15 +96,15 @@ pub(super) fn whole(
     if quick && !quick_given {
         let window = design.latency_window;
         design::shorten(&mut design, &set_keys);
-        if !events.is_empty() {
-            // Events happen at fixed times in the window.
+        if !events.is_empty() || !design.alternate {
+            // Events happen at fixed times in the window; one in one piece is as long as it has to be.
             design.latency_window = window;
         }
     }
     if quick && !quick_says_bottleneck && !set_keys.iter().any(|set| set == "design.bottleneck") {
         design.bottleneck = false;
     }
-    if !events.is_empty() {
+    if !events.is_empty() || !design.alternate {
         events::fit(&mut design, &top);
     }
     let loads = loads::loads(reader, &top, &written, recipes);
@@ -137,6 +137,7 @@ pub(super) fn whole(
     experiment.gates = gates::gates(reader, &top, &experiment);
     design::check_reference(reader, &top, &experiment);
     design::check_growth(reader, &top, &experiment);
+    design::check_in_one_piece(reader, &top, &experiment);
     references::check(reader, &top, &experiment);
     events::check(reader, &top, &experiment, recipes);
     loads::check(reader, &top, &experiment);

@@ -124,8 +124,13 @@ fn growths(its: &[&Growth]) -> Columns {
 
 /// What the back ends received.
 pub(super) fn shares(analysis: &Analysis, width: usize) -> String {
-    let shown = analysis.shares.iter().map(words::shares).take(LASTING_MAX);
+    let of_shares = analysis.shares.iter().map(words::shares);
+    let of_limits = analysis.limits.iter().map(words::limiting);
+    let of_expiries = analysis.expiries.iter().map(words::expiries);
+    let shown = of_shares.take(LASTING_MAX);
+    let shown = shown.chain(of_limits.take(LASTING_MAX));
     shown
+        .chain(of_expiries.take(LASTING_MAX))
         .map(|text| wrapped("", &one_line(&text), 2, width))
         .collect()
 }

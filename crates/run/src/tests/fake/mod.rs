@@ -335,6 +335,7 @@ impl AgentHandle for FakeAgent {
                 Answer::Usage {
                     cpu_s: 0.0,
                     connections: None,
+                    memory_bytes: None,
                 }
             }
             Order::SampleScheduling { servers, .. } => {

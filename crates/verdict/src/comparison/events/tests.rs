@@ -17,9 +17,6 @@ fn trials(blocks: u32, failed: impl Fn(u32, &str) -> u64) -> Vec<Trial> {
                     requests: 20_000,
                     failed,
                     full_rate_after_s: (failed < 9_000).then_some(failed as f64 / 1000.0),
-                    longest_silence_s: None,
-                    longest_silence_at_s: None,
-                    longest_response_s: None,
                     observed_s: 10.0,
                     events: vec![EventReading {
                         back_s: Some(6.0),
@@ -27,6 +24,7 @@ fn trials(blocks: u32, failed: impl Fn(u32, &str) -> u64) -> Vec<Trial> {
                         connections_max: Some(7),
                         ..EventReading::default()
                     }],
+                    ..EventsReading::default()
                 });
             }
             all.push(one);

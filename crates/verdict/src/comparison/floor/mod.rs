@@ -19,7 +19,9 @@ pub(crate) fn noise_floor(
     for place in &cells.conditions {
         let of_drivers = cells.drivers_differ(place);
         let compared = |metric: &Metric| {
-            (of_drivers || !metric.is_of_driver()) && !metric.is_of_reload() && cells.shows(*metric)
+            (of_drivers || !metric.is_of_driver())
+                && !metric.is_uncompared()
+                && cells.shows(*metric)
         };
         for metric in Metric::ALL.into_iter().filter(compared) {
             let Some(pool) = pool_of(cells, place, metric) else {

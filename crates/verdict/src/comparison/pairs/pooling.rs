@@ -78,7 +78,7 @@ pub(crate) fn is_declared(
     if metric.is_of_driver() && !members().any(|c| cells.drivers_differ(c)) {
         return false;
     }
-    if metric.is_of_reload() || !cells.shows(metric) {
+    if metric.is_uncompared() || !cells.shows(metric) {
         return false;
     }
     if metric.is_cost() {

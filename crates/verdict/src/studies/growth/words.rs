@@ -86,6 +86,8 @@ pub fn row(of: &Growth) -> [String; 6] {
     };
     let metric = match of.metric {
         Metric::ServerCpuUsPerRequest => "CPU per request",
+        // Others are of the first server.
+        Metric::ServerRssBytesMax => "memory of all",
         other => short(other),
     };
     let slope = with_interval(of.metric, &of.slope, per_of_range(of));

@@ -1,7 +1,10 @@
 //! Which back end received how many of a load's requests, by their own counts: how evenly a balancer
 //! shares them out, how many requests it makes of one, how many a cache answers itself.
 
+mod blocks;
 mod exact;
+pub mod expiry;
+pub mod limit;
 pub mod words;
 
 #[cfg(test)]
@@ -9,10 +12,10 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, LoadReading, Received};
+use readings::{Condition, EventReading, LoadReading, Received};
 use serde::Serialize;
 
-use crate::trial::cells::Cells;
+use crate::trial::cells::{Cell, Cells};
 use crate::trial::loops::Loop;
 
 /// All intervals of a subject hold at once with this confidence.
@@ -51,7 +54,9 @@ pub struct BackEndShare {
     pub share: f64,
     pub lower: f64,
     pub upper: f64,
-    /// Whether it is not the share that all would have if they had the same.
+    /// The share that it ought to have: by the declared weights, or the same as the others.
+    pub intended: f64,
+    /// Whether it has another.
     pub is_off: bool,
 }
 
@@ -76,6 +81,9 @@ pub(crate) fn shares(cells: &Cells<'_>) -> Vec<Shares> {
             let of = |of: Loop| {
                 let mut sum = Sum::default();
                 for cell in cells.judged(of, condition, subject, false).values() {
+                    if is_asked_beside(cell) {
+                        continue;
+                    }
                     let load = match of {
                         Loop::Closed => cell.throughput(),
                         Loop::Open => cell.latency(),
@@ -95,6 +103,12 @@ pub(crate) fn shares(cells: &Cells<'_>) -> Vec<Shares> {
     found
 }
 
+/// Whether the run asked the servers too, to see when a reload is in effect: that passes on to back ends.
+fn is_asked_beside(cell: &Cell<'_>) -> bool {
+    let events = cell.reading().and_then(|reading| reading.events.as_ref());
+    events.is_some_and(|noticed| noticed.events.iter().any(EventReading::is_reload))
+}
+
 /// What was counted in all blocks.
 #[derive(Default)]
 struct Sum {
@@ -102,6 +116,8 @@ struct Sum {
     received: BTreeMap<String, Received>,
     /// Bytes that the load read, estimated for all of it.
     read_bytes: f64,
+    /// Whether a rate limit refuses some.
+    is_limited: bool,
 }
 
 impl Sum {
@@ -110,6 +126,7 @@ impl Sum {
             return;
         };
         self.requests += load.requests_all + load.errors_all.total();
+        self.is_limited |= load.rate_limit_per_s.is_some();
         for (server, received) in &load.received {
             self.received
                 .entry(server.clone())
@@ -129,7 +146,7 @@ impl Sum {
         }
         let per_request = all.requests as f64 / self.requests as f64;
         let is_each_once = (per_request - 1.0).abs() < PER_REQUEST;
-        if self.received.len() < 2 && is_each_once {
+        if self.received.len() < 2 && (is_each_once || self.is_limited) {
             return None;
         }
         Some(Shares {
@@ -140,7 +157,7 @@ impl Sum {
             received: all.requests,
             per_request,
             back_ends: self.back_ends(all.requests),
-            hits: (per_request <= 1.0 - PER_REQUEST).then(|| self.hits(&all)),
+            hits: (per_request <= 1.0 - PER_REQUEST && !self.is_limited).then(|| self.hits(&all)),
         })
     }
 
@@ -148,10 +165,15 @@ impl Sum {
         let count = self.received.len() as f64;
         // Bonferroni: each interval gets its part of what may go wrong.
         let confidence = 1.0 - (1.0 - CONFIDENCE) / count;
+        let weights = self.received.values().map(|one| one.weight.map(f64::from));
+        let all: Option<f64> = weights.sum();
         let each = self.received.iter().map(|(server, one)| {
             let (lower, upper) = exact::interval(one.requests, received, confidence);
             let share = one.requests as f64 / received.max(1) as f64;
-            let intended = 1.0 / count;
+            let intended = match (one.weight, all) {
+                (Some(weight), Some(all)) if all > 0.0 => f64::from(weight) / all,
+                _ => 1.0 / count,
+            };
             let is_outside = !(lower..=upper).contains(&intended);
             BackEndShare {
                 server: server.clone(),
@@ -159,7 +181,8 @@ impl Sum {
                 share,
                 lower,
                 upper,
-                is_off: is_outside && (share / intended - 1.0).abs() >= OFF,
+                intended,
+                is_off: is_outside && (share - intended).abs() >= OFF * intended,
             }
         });
         each.collect()

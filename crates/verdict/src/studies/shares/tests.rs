@@ -67,6 +67,25 @@ fn a_back_end_with_another_share_is_named() {
     assert!(off(&[1_020_000, 980_000]));
 }
 
+/// What is told of two back ends that are weighed 3 to 1.
+fn told_weighed(received: &[u64]) -> Vec<String> {
+    let mut load = load(received.iter().sum(), received);
+    for (one, weight) in load.received.values_mut().zip([3, 1]) {
+        one.weight = Some(weight);
+    }
+    found(&[load]).iter().map(words::shares).collect()
+}
+
+#[test]
+fn shares_are_held_against_declared_weights() {
+    let expected = "`nginx` (connections=96) sends 25.0% [24.7%, 25.3%] to `b`, 75.0% [74.7%, 75.3%] \
+                    to `a`, as weighed";
+    assert_eq!(told_weighed(&[75_000, 25_000]), [expected]);
+    let expected = "`nginx` (connections=96) sends 50.0% [49.6%, 50.4%] to `a`, 50.0% [49.6%, 50.4%] \
+                    to `b`; by weight that is 75.0% to `a`, 25.0% to `b`";
+    assert_eq!(told_weighed(&[50_000, 50_000]), [expected]);
+}
+
 #[test]
 fn requests_that_are_sent_twice_are_told() {
     let expected = "`nginx` (connections=96) sends 50.0% [49.7%, 50.3%] to each of 2 back ends, and sends 1.25 \

@@ -22,11 +22,30 @@ pub fn shares(one: &Shares) -> String {
         ));
     }
     text += &format!(" {}", parts.join(", and "));
-    if one.back_ends.iter().any(|end| end.is_off) {
-        let equal = percent(100.0 / one.back_ends.len() as f64, 1, false);
-        text += &format!("; equal shares are {equal}");
+    match one.back_ends.iter().any(|end| end.is_off) {
+        false if are_weighed(one) => text += ", as weighed",
+        true if are_weighed(one) => {
+            let intended = one.back_ends.iter().map(|end| {
+                let share = percent(end.intended * 100.0, 1, false);
+                format!("{share} to `{}`", end.server)
+            });
+            let intended: Vec<String> = intended.collect();
+            text += &format!("; by weight that is {}", intended.join(", "));
+        }
+        true => {
+            let equal = percent(100.0 / one.back_ends.len() as f64, 1, false);
+            text += &format!("; equal shares are {equal}");
+        }
+        false => {}
     }
     text
+}
+
+/// Whether the back ends ought to have different shares.
+fn are_weighed(one: &Shares) -> bool {
+    let mut ends = one.back_ends.iter().map(|end| end.intended);
+    let first = ends.next();
+    ends.any(|other| Some(other) != first)
 }
 
 fn answered(one: &Shares, hits: &Hits) -> String {
@@ -51,7 +70,10 @@ fn sent(one: &Shares) -> String {
     for end in ends {
         match groups.last_mut() {
             // Ascending, so the first of a group is the farthest away.
-            Some(group) if end.lower <= group[0].upper || !(end.is_off || group[0].is_off) => {
+            Some(group)
+                if end.intended == group[0].intended
+                    && (end.lower <= group[0].upper || !(end.is_off || group[0].is_off)) =>
+            {
                 group.push(end);
             }
             _ => groups.push(vec![end]),

@@ -31,6 +31,8 @@ pub fn short(metric: Metric) -> &'static str {
         Metric::FirstServerStartUs => "start",
         Metric::FirstServerRestBytes => "memory at rest",
         Metric::ReloadUs => "reload in effect after",
+        Metric::MemoryAfterBytes => "memory after",
+        Metric::AcceptedShare => "of the limit",
         other => other.words(),
     }
 }

@@ -49,6 +49,13 @@ pub struct EventsRow {
     pub were_back: usize,
     /// The most connections that were open at a stopped server in any trial.
     pub connections_max: Option<u64>,
+    /// Mean memory of the server that the load addresses before the load, bytes.
+    pub memory_before_bytes: Option<f64>,
+    /// The same after it, before events were undone.
+    pub memory_after_bytes: Option<f64>,
+    /// Connections that ended and were opened again, for each event; absent where there were none, and
+    /// where the load closes its connections itself.
+    pub reopened_per_event: Option<f64>,
     /// Mean time until a reload was seen to be in effect, where it was.
     pub in_effect_after_s: Option<f64>,
     /// How often a reload was not seen to be in effect.
@@ -101,6 +108,9 @@ impl EventsRow {
             in_rotation_after_s: mean(&in_rotation),
             not_in_rotation: back.len() - in_rotation.len(),
             were_back: back.len(),
+            memory_before_bytes: mean(&bytes(&all, |one| one.memory_before_bytes)),
+            memory_after_bytes: mean(&bytes(&all, |one| one.memory_after_bytes)),
+            reopened_per_event: reopened_per_event(&all),
             connections_max: events.filter_map(|event| event.connections_max).max(),
             in_effect_after_s: mean(&in_effect),
             not_in_effect: reloads.len() - in_effect.len(),
@@ -119,6 +129,23 @@ fn failures_per_event(all: &[&EventsReading]) -> Option<Side> {
         failed: all.iter().map(|one| one.failed).sum(),
         requests: all.iter().map(|one| one.events.len() as u64).sum(),
     })
+}
+
+fn bytes(all: &[&EventsReading], of: fn(&EventsReading) -> Option<u64>) -> Vec<f64> {
+    let known = all.iter().filter_map(|one| of(one));
+    known.map(|bytes| bytes as f64).collect()
+}
+
+/// The share of requests on a connection of their own from which on it is the load that closes them.
+const CLOSING: f64 = 0.5;
+
+fn reopened_per_event(all: &[&EventsReading]) -> Option<f64> {
+    let affected = all.iter().filter(|one| one.has_events());
+    let sum =
+        |of: fn(&EventsReading) -> u64| affected.clone().map(|one| of(one)).sum::<u64>() as f64;
+    let (reopened, requests) = (sum(|one| one.reopened), sum(|one| one.requests));
+    let events = sum(|one| one.events.len() as u64);
+    (events > 0.0 && reopened > 0.0 && reopened < CLOSING * requests).then(|| reopened / events)
 }
 
 fn longest(all: &[&EventsReading], time_s: fn(&EventsReading) -> Option<f64>) -> Option<f64> {

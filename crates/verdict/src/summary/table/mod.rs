@@ -84,6 +84,9 @@ pub struct SubjectRow {
     pub server_switches_per_request: BTreeMap<String, f64>,
     /// Mean number of page faults of each server per request of the closed loop, of both kinds.
     pub server_faults_per_request: BTreeMap<String, f64>,
+    /// Mean bytes that each server wrote to files per request of the closed loop; of those that wrote any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_written_bytes_per_request: BTreeMap<String, f64>,
     /// Geometric mean over the valid trials of the most resident memory of each server in any
     /// sample, in bytes; memory that its processes share counts for each of them.
     pub server_rss_bytes_max: BTreeMap<String, u64>,
@@ -264,6 +267,10 @@ fn row(
         server_user_instructions_per_request: instructions(trials, InstructionScope::User),
         server_switches_per_request: per_server(trials, SystemMetrics::switches_per_request),
         server_faults_per_request: per_server(trials, SystemMetrics::faults_per_request),
+        server_written_bytes_per_request: per_server(
+            trials,
+            SystemMetrics::written_bytes_per_request,
+        ),
         server_rss_bytes_max: memory(trials_of),
         client_cpu: mean(&client),
         driver: trials

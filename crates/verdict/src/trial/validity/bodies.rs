@@ -51,6 +51,7 @@ mod tests {
             body_bytes: bodies * BODY.len() as u64,
             body_checksum: bodies * u64::from(crc32()),
             sent_bytes: 0,
+            weight: None,
         };
         let received = [("a", one(bodies / 2)), ("b", one(bodies - bodies / 2))];
         LoadReading {

@@ -28,7 +28,7 @@ pub(super) fn upgrade_note(reading: &LoadReading) -> Option<&'static str> {
 fn note_on_answers(expectations: &[Expect]) -> Option<String> {
     let redirect = |expect: &Expect| match expect.status {
         StatusRule::Exactly(status) => REDIRECTS.contains(&status).then_some(status),
-        StatusRule::Success => None,
+        StatusRule::OrRefused(_) | StatusRule::Success => None,
     };
     let mut statuses: Vec<u16> = expectations.iter().filter_map(redirect).collect();
     let (some, all) = (statuses.len(), expectations.len());

@@ -2,6 +2,7 @@
 //!
 //! [`Place::quiet`]: crate::common::Place::quiet
 
+mod back_ends;
 mod events;
 mod reloads;
 mod slowdowns;

@@ -72,6 +72,9 @@ fn reload(servers: &[(&str, &str, &str, &str)], failed_max: f64) {
         assert!(number(&event["back_s"]) >= 3.0, "{event}");
         assert!(number(&event["during"]["requests"]) > 20.0, "{event}");
         assert!(number(&events["failed"]) <= failed_max, "{name}: {events}");
+        for memory in ["memory_before_bytes", "memory_after_bytes"] {
+            assert!(number(&events[memory]) > 50_000.0, "{name}: {events}");
+        }
         // If other work takes the CPUs, the trials may be spoilt.
         if document["trials"]["invalid"] != 0 {
             continue;
@@ -92,7 +95,7 @@ fn reload(servers: &[(&str, &str, &str, &str)], failed_max: f64) {
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
 
-fn is_installed(recipe: &str) -> bool {
+pub(super) fn is_installed(recipe: &str) -> bool {
     let recipes = experiment::Recipes::embedded().unwrap();
     installed(recipes.get(recipe).unwrap()).is_some()
 }
