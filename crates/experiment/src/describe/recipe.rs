@@ -40,6 +40,9 @@ pub struct RecipeDescription {
     pub stop: Vec<String>,
     /// Its settings in terms common to all servers, as templates.
     pub settings: Vec<(String, String)>,
+    /// What stays as the server has it by itself, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub defaults: Vec<(String, String)>,
 }
 
 /// A file in a server's folder.
@@ -109,6 +112,7 @@ impl RecipeDescription {
             },
             stop: recipe.stop.iter().map(|(name, _)| name.clone()).collect(),
             settings: recipe.settings.clone(),
+            defaults: recipe.defaults.clone(),
         }
     }
 
@@ -172,6 +176,14 @@ impl RecipeDescription {
             ]
         });
         page.table("Files in its folder", &["file", "from"], files.collect());
+        let defaults = self.defaults.iter();
+        page.table(
+            "As the server has it by itself",
+            &["what", "why"],
+            defaults
+                .map(|(what, why)| vec![what.clone(), why.clone()])
+                .collect(),
+        );
         page
     }
 

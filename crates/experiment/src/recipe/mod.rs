@@ -92,6 +92,8 @@ pub struct Recipe {
     pub(crate) version: Option<Version>,
     /// Its settings in terms common to all servers: names and templates.
     pub(crate) settings: Vec<(String, String)>,
+    /// What stays as the server has it by itself, and why.
+    pub(crate) defaults: Vec<(String, String)>,
     /// Every file of the recipe's folder, by its path inside it.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
 }

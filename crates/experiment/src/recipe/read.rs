@@ -18,7 +18,7 @@ use config::tree::{Place, Tree};
 use config::units;
 use readings::HttpVersion;
 
-const KEYS: [&str; 23] = [
+const KEYS: [&str; 24] = [
     "summary",
     "homepage",
     "packages",
@@ -42,6 +42,7 @@ const KEYS: [&str; 23] = [
     "tls",
     "version",
     "settings",
+    "defaults",
 ];
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
@@ -141,6 +142,10 @@ fn whole(
         tls: tls(reader, top),
         version: version(reader, top, "\"Server/\""),
         settings: settings(reader, top),
+        defaults: pairs(reader, top, "defaults")
+            .into_iter()
+            .map(|(what, why, _)| (what, why))
+            .collect(),
         files,
     }
 }

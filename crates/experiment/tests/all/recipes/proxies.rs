@@ -1,12 +1,13 @@
-//! Proxies from registries accept the configurations that their recipes give.
+//! The proxies of today accept the configurations that their recipes give.
 //!
-//! Traefik checks a configuration only at its start: the end-to-end tests start it.
+//! Traefik and nghttpx check a configuration only at their start: the end-to-end tests start them.
 
 use std::path::Path;
 
 use super::installed::{accepted, accepted_with_tls, tls_params};
 use super::rules::{context, file, text};
 use crate::support::recipes;
+use experiment::describe::RecipeDescription;
 use experiment::manifest::Value;
 use experiment::recipe::ReloadState;
 
@@ -60,6 +61,64 @@ fn envoy_reads_what_a_reload_changes_from_files_of_their_own() {
     assert!(file(&parts, "clusters.yaml").contains("port_value: 8081"));
     let listeners = file(&parts, "listeners.yaml");
     assert!(listeners.contains("key: X-Weigh-Reload"), "{listeners}");
+}
+
+#[test]
+fn h2o_accepts_all_that_it_can_be() {
+    let check = ["-t", "-c", "DIR/h2o.yaml"];
+    let all = [
+        ("workers", Value::Integer(2)),
+        ("upstream_keepalive", OFF),
+        ("own_headers", OFF),
+        ("websocket", ON),
+        ("access_log", ON),
+        ("routes", Value::Integer(3)),
+    ];
+    accepted("h2o", &[], true, &check);
+    accepted("h2o", &all, true, &check);
+    for version in ["any", "1.3"] {
+        let tls = [
+            ("tls", ON),
+            ("tls_version", text(version)),
+            ("tls_tickets", OFF),
+            ("neverbleed", OFF),
+        ];
+        accepted_with_tls("h2o", &tls, true, &check);
+    }
+}
+
+#[test]
+fn traffic_server_accepts_all_that_it_can_be() {
+    let check = ["--run-root=DIR", "-C", "verify_config"];
+    let all = [
+        ("upstream_keepalive", OFF),
+        ("own_headers", OFF),
+        ("http2", ON),
+        ("access_log", ON),
+        ("routes", Value::Integer(3)),
+    ];
+    accepted("trafficserver", &[], true, &check);
+    accepted("trafficserver", &all, true, &check);
+    for params in tls_params() {
+        accepted_with_tls("trafficserver", &params, true, &check);
+    }
+}
+
+#[test]
+fn what_stays_as_it_is_by_itself_is_said_with_its_reason() {
+    let recipes = recipes();
+    for name in ["envoy", "h2o", "nghttpx", "traefik", "trafficserver"] {
+        let described = RecipeDescription::of(recipes.get(name).unwrap());
+        assert!(described.defaults.len() > 3, "{name}");
+        let page = described.page().text("recipe", 100);
+        for (what, why) in &described.defaults {
+            let first = why.split(' ').next().unwrap();
+            assert!(
+                page.contains(what) && page.contains(first),
+                "{name}: {page}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -171,6 +171,10 @@ fn websockets_pass_where_the_recipe_says_so() {
         ("envoy", vec![("websocket", ON)], true),
         ("envoy", vec![], false),
         ("traefik", vec![], true),
+        ("nghttpx", vec![], true),
+        ("h2o", vec![("websocket", ON)], true),
+        ("h2o", vec![], false),
+        ("trafficserver", vec![], true),
     ] {
         let Some(running) = start(name, &params, back) else {
             continue;
@@ -243,6 +247,9 @@ fn events_pass_at_once_where_nothing_holds_them() {
         ("apache", vec![], true),
         ("envoy", vec![], true),
         ("traefik", vec![], true),
+        ("nghttpx", vec![], true),
+        ("h2o", vec![], true),
+        ("trafficserver", vec![], true),
         (
             "lighttpd",
             vec![("stream_response_body", Value::Integer(1))],
@@ -291,6 +298,7 @@ fn configurations_for_http_2_upstreams_start() {
         ("apache", vec![("upstream_http2", ON), ("http2", ON)]),
         ("envoy", vec![("upstream_http2", ON), ("http2", ON)]),
         ("traefik", vec![("upstream_http2", ON), ("http2", ON)]),
+        ("nghttpx", vec![("upstream_http2", ON), ("http2", ON)]),
     ] {
         // It takes connections, or the test fails.
         start(name, &params, back);

@@ -138,6 +138,67 @@ fn envoy_and_traefik_balance_and_log_when_asked_to() {
 }
 
 #[test]
+fn nghttpx_and_traffic_server_balance_and_log_when_asked_to() {
+    for (name, close) in [
+        ("nghttpx", None),
+        ("trafficserver", Some("upstream_keepalive = false")),
+    ] {
+        let Some(counts) = balances(name, "") else {
+            continue;
+        };
+        let (connections, requests) = sum(counts);
+        assert_eq!(requests, 5, "{name}");
+        assert!(connections <= 2, "{name}: {connections} connections");
+        if let Some(close) = close {
+            assert_eq!(sum(balances(name, close).unwrap()), (5, 5), "{name}");
+        }
+    }
+    // nghttpx does not rewrite paths.
+    for (name, routes, path) in [
+        ("nghttpx", "", "/page"),
+        ("h2o", ", routes = 2", "/r2/page"),
+        ("trafficserver", ", routes = 2", "/r2/page"),
+    ] {
+        let one = Upstream::start("one");
+        let params = format!("access_log = true{routes}");
+        let Some(mut server) = Started::start(name, &params, &[&one]) else {
+            continue;
+        };
+        one.taken();
+        let answered = ask(server.address, path);
+        assert_eq!((answered.status, answered.body.as_str()), (200, "one"));
+        has(&one.taken().1[0], "get /page http/1.1");
+        server.until_logged("access.log", path);
+        server.stop();
+    }
+}
+
+#[test]
+fn h2o_keeps_connections_to_its_upstream_unless_it_is_told_not_to() {
+    for (params, expected) in [
+        ("own_headers = false", 1),
+        ("upstream_keepalive = false", 4),
+    ] {
+        let one = Upstream::start("one");
+        let Some(server) = Started::start("h2o", params, &[&one]) else {
+            return;
+        };
+        one.taken();
+        for _ in 0..4 {
+            assert_eq!(ask(server.address, "/page").body, "one");
+        }
+        let (connections, heads) = one.taken();
+        // One may be left from the question whether it is up.
+        assert!(
+            (expected - 1..=expected).contains(&connections),
+            "{connections}"
+        );
+        assert_eq!(heads.len(), 4);
+        server.stop();
+    }
+}
+
+#[test]
 fn the_stream_module_of_nginx_relays() {
     let params = "reuseport = true";
     let Some(counts) = balances("nginx-stream", params) else {

@@ -29,14 +29,25 @@ fn can_speak_tls(recipe: &Recipe) -> bool {
 
 /// Runs an experiment of which no trial may fail.
 fn runs_well(experiment: &str, trials: usize) {
+    runs_well_with(experiment, "", trials);
+}
+
+/// The same with a further line of `[load]`.
+fn runs_well_with(experiment: &str, load: &str, trials: usize) {
     let place = Place::new();
-    place.write("x.toml", &format!("title = \"TLS\"\n{experiment}{SHORT}"));
+    let rest = SHORT.replace("[load]\n", &format!("[load]\n{load}\n"));
+    place.write("x.toml", &format!("title = \"TLS\"\n{experiment}{rest}"));
     place.run("run x.toml --out r --format json").made(trials);
     assert!(place.left().is_empty(), "{:?}", place.left());
 }
 
 /// Servers of these recipes and subjects that reach them by TLS; `with` is said of each server.
 fn servers(recipes: &[&Recipe], with: &str) -> String {
+    servers_over(recipes, with, "1.1")
+}
+
+/// The same, asked by this version of HTTP.
+fn servers_over(recipes: &[&Recipe], with: &str, http: &str) -> String {
     let mut text = String::from("[servers.plain]\nrecipe = \"origin\"\n");
     let mut subjects = String::from("[subjects]\n");
     for recipe in recipes {
@@ -48,7 +59,7 @@ fn servers(recipes: &[&Recipe], with: &str) -> String {
         };
         text +=
             &format!("[servers.{name}]\nrecipe = \"{name}\"\n{behind}with = {{ {on}{with} }}\n");
-        let http = if name == "nghttpd" { "2" } else { "1.1" };
+        let http = if name == "nghttpd" { "2" } else { http };
         subjects += &format!("{name} = {{ url = \"https://{name}/\", http = \"{http}\" }}\n");
     }
     text + &subjects
@@ -75,9 +86,44 @@ fn every_server_with_tls_shows_the_certificate_of_the_run() {
     });
 }
 
+#[test]
+fn every_server_that_offers_http2_speaks_it() {
+    let recipes = Recipes::embedded().unwrap();
+    let recipes = with_param(&recipes, "http2");
+    let text = servers_over(&recipes, "http2 = true", "2");
+    runs_well(&text, recipes.len() + 1);
+}
+
+#[test]
+fn servers_set_to_one_version_of_tls_speak_it() {
+    let all = Recipes::embedded().unwrap();
+    let all = with_param(&all, "tls_version");
+    std::thread::scope(|scope| {
+        for version in ["1.2", "1.3"] {
+            let takes = |recipe: &&&Recipe| {
+                let param = recipe.param("tls_version").unwrap();
+                param.one_of.iter().any(|one| one == version)
+            };
+            let recipes: Vec<&Recipe> = all.iter().filter(takes).copied().collect();
+            let version = format!("tls_version = \"{version}\"");
+            let text = servers(&recipes, &version);
+            let trials = recipes.len() + 1;
+            scope.spawn(move || runs_well_with(&text, &version, trials));
+        }
+    });
+}
+
 /// Those that speak TLS to upstreams.
-const PROXIES: [&str; 7] = [
-    "nginx", "haproxy", "caddy", "apache", "balance", "envoy", "traefik",
+const PROXIES: [&str; 9] = [
+    "nginx",
+    "haproxy",
+    "caddy",
+    "apache",
+    "balance",
+    "envoy",
+    "traefik",
+    "nghttpx",
+    "trafficserver",
 ];
 
 /// Those of [`PROXIES`] that are installed.

@@ -22,12 +22,13 @@ timeout = "2s"
 [design]
 blocks = 1
 warmup = "200ms"
-latency_window = "4s"
+latency_window = "WINDOW"
 retries = 1
 "#;
 
-/// An experiment with servers: name, recipe, parameters, and those that a reload changes.
-fn experiment(servers: &[(&str, &str, &str, &str)]) -> String {
+/// An experiment with servers: name, recipe, parameters, and those that a reload changes, which is undone
+/// after so many seconds.
+fn experiment(servers: &[(&str, &str, &str, &str)], until_s: u32) -> String {
     let (mut all, mut subjects, mut events) = (String::new(), String::new(), String::new());
     for (name, recipe, with, params) in servers {
         all.push_str(&format!(
@@ -35,7 +36,7 @@ fn experiment(servers: &[(&str, &str, &str, &str)]) -> String {
         ));
         subjects.push_str(&format!("{name} = \"http://{name}/\"\n"));
         events.push_str(&format!(
-            "[[events]]\nat = \"500ms\"\nserver = \"{name}\"\nwhat = \"reload\"\nuntil = \"3s\"\n\
+            "[[events]]\nat = \"500ms\"\nserver = \"{name}\"\nwhat = \"reload\"\nuntil = \"{until_s}s\"\n\
              params = {{ {params} }}\n"
         ));
     }
@@ -43,6 +44,7 @@ fn experiment(servers: &[(&str, &str, &str, &str)]) -> String {
         .replace("SERVERS", &all)
         .replace("SUBJECTS", &subjects)
         .replace("EVENTS", &events)
+        .replace("WINDOW", &format!("{}s", until_s + 1))
 }
 
 /// The events of a subject's trial; of the last one if it was repeated.
@@ -56,8 +58,13 @@ fn events_of<'t>(trials: &'t [Value], subject: &str) -> &'t Value {
 
 /// Reloads servers under load, and checks their trials.
 fn reload(servers: &[(&str, &str, &str, &str)], failed_max: f64) {
+    reload_for(3, servers, failed_max);
+}
+
+/// The same with this time between a reload and the next one, in seconds.
+fn reload_for(until_s: u32, servers: &[(&str, &str, &str, &str)], failed_max: f64) {
     let place = Place::quiet();
-    place.write("x.toml", &experiment(servers));
+    place.write("x.toml", &experiment(servers, until_s));
     let document = place.run("run x.toml --out r --format json").none_failed();
     let trials = trials(&place.path("r"));
     for (name, ..) in servers {
@@ -68,8 +75,8 @@ fn reload(servers: &[(&str, &str, &str, &str)], failed_max: f64) {
             (&"reload".into(), &(*name).into())
         );
         let in_effect_s = number(&event["in_effect_after_s"]);
-        assert!(in_effect_s < 2.5, "{event}");
-        assert!(number(&event["back_s"]) >= 3.0, "{event}");
+        assert!(in_effect_s < f64::from(until_s) - 0.5, "{event}");
+        assert!(number(&event["back_s"]) >= f64::from(until_s), "{event}");
         assert!(number(&event["during"]["requests"]) > 20.0, "{event}");
         assert!(number(&events["failed"]) <= failed_max, "{name}: {events}");
         for memory in ["memory_before_bytes", "memory_after_bytes"] {
@@ -133,6 +140,8 @@ fn other_servers_reload_under_load() {
             "proxy_timeout_s = 30",
         ),
         ("lighttpd", "lighttpd", "", "max_keepalive_requests = 10"),
+        ("nghttpx", "nghttpx", "", "proxy_timeout_s = 30"),
+        ("h2o", "h2o", "", "proxy_timeout_s = 30"),
         ("stream", "nginx-stream", "", "connect_timeout_s = 3"),
     ];
     let here: Vec<_> = others
@@ -142,6 +151,16 @@ fn other_servers_reload_under_load() {
     if !here.is_empty() {
         // Some servers close their listening sockets for a moment.
         reload(&here, 100.0);
+    }
+}
+
+/// Its manager tells it of changes every five seconds.
+#[test]
+fn traffic_server_reloads_under_load_in_its_own_time() {
+    if is_installed("trafficserver") {
+        let with = "config_update_ms = 100";
+        let server = ("ats", "trafficserver", with, "proxy_timeout_s = 30");
+        reload_for(8, &[server], 0.0);
     }
 }
 
