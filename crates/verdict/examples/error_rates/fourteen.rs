@@ -65,7 +65,7 @@ pub fn scenarios() -> Vec<(String, Scenario)> {
         };
         add("one has five times the noise", louder);
         let loud_half = Scenario {
-            loudness: vec![1.0, 0.1].repeat(7),
+            loudness: [1.0, 0.1].repeat(7),
             ..base()
         };
         add("every second has a tenth of the noise", loud_half);

@@ -272,7 +272,7 @@ impl Model {
             _ => 1.0,
         };
         let felt = match self.scenario.drift {
-            Drift::HalfOfSubjects(_) if copy % 2 == 0 => self.block_effect,
+            Drift::HalfOfSubjects(_) if copy.is_multiple_of(2) => self.block_effect,
             _ => 0.0,
         };
         deviation * self.loudness(copy) + felt + speed.ln() + outlier.ln()

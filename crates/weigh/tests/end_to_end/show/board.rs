@@ -124,5 +124,5 @@ fn what_is_no_run_or_is_damaged_is_named() {
     assert!(!place.path("site").exists());
     place.run("board a").expect(2);
     let schema = place.run("schema board").expect(0).json();
-    has(&schema["title"].to_string(), "boards");
+    has(schema["title"].to_string(), "boards");
 }

@@ -69,7 +69,7 @@ fn two_subjects_of_one_recipe_run_two_versions() {
     assert_eq!(servers["old"]["version"], "1.4.2");
     assert_eq!(servers["new"]["version"], "2.0");
     assert_eq!(hosts["local"]["versions"]["tiny"], "2.0 and 1.4.2");
-    has(&place.read("r/summary.md"), "| new | new | tiny | 2.0 |");
+    has(place.read("r/summary.md"), "| new | new | tiny | 2.0 |");
 }
 
 #[test]
