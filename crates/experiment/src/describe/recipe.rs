@@ -178,7 +178,7 @@ impl RecipeDescription {
         page.table("Files in its folder", &["file", "from"], files.collect());
         let defaults = self.defaults.iter();
         page.table(
-            "As the server has it by itself",
+            "What no parameter changes",
             &["what", "why"],
             defaults
                 .map(|(what, why)| vec![what.clone(), why.clone()])

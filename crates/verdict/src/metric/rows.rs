@@ -423,7 +423,7 @@ metrics! {
         loops: Loops::Open,
         rank: 25,
         gate: Some(GateMetric::Accepted),
-        column: Some("of limit"),
+        column: Some("of the limit"),
         figure: Some(figures::accepted_share),
     }
     /// Time from the order to reload a server until the new configuration answers, microseconds, of the

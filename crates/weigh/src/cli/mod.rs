@@ -344,7 +344,7 @@ pub struct InstallArgs {
     /// Recipes, drivers, or experiments with all that they need, as `weigh list` names them.
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
-    /// The version, of those that `weigh list RECIPE` shows [default: the first that a registry has].
+    /// The version, of those that `weigh list RECIPE` shows [default: the first].
     #[arg(long, value_name = "VERSION")]
     pub version: Option<String>,
     /// Do not ask.

@@ -94,7 +94,7 @@ fn the_catalogue_says_how_long_each_takes_and_which_have_a_search_for_bottleneck
             0 if !one.loads.is_empty() => "no: several loads",
             0 if read.load.traffic.is_paced_by_sender() => "no: streams",
             0 if !read.design.growth.is_empty() => "no: growth",
-            0 if !read.design.alternate => "no: one piece",
+            0 if !read.design.alternate => "no: not in slices",
             0 => "no: outside drivers",
             _ => "yes",
         };

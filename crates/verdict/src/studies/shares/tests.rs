@@ -79,10 +79,10 @@ fn told_weighed(received: &[u64]) -> Vec<String> {
 #[test]
 fn shares_are_held_against_declared_weights() {
     let expected = "`nginx` (connections=96) sends 25.0% [24.7%, 25.3%] to `b`, 75.0% [74.7%, 75.3%] \
-                    to `a`, as weighed";
+                    to `a`, as weighted";
     assert_eq!(told_weighed(&[75_000, 25_000]), [expected]);
     let expected = "`nginx` (connections=96) sends 50.0% [49.6%, 50.4%] to `a`, 50.0% [49.6%, 50.4%] \
-                    to `b`; by weight that is 75.0% to `a`, 25.0% to `b`";
+                    to `b`; their weights ask for 75.0% to `a`, 25.0% to `b`";
     assert_eq!(told_weighed(&[50_000, 50_000]), [expected]);
 }
 

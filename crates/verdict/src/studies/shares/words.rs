@@ -23,14 +23,14 @@ pub fn shares(one: &Shares) -> String {
     }
     text += &format!(" {}", parts.join(", and "));
     match one.back_ends.iter().any(|end| end.is_off) {
-        false if are_weighed(one) => text += ", as weighed",
+        false if are_weighed(one) => text += ", as weighted",
         true if are_weighed(one) => {
             let intended = one.back_ends.iter().map(|end| {
                 let share = percent(end.intended * 100.0, 1, false);
                 format!("{share} to `{}`", end.server)
             });
             let intended: Vec<String> = intended.collect();
-            text += &format!("; by weight that is {}", intended.join(", "));
+            text += &format!("; their weights ask for {}", intended.join(", "));
         }
         true => {
             let equal = percent(100.0 / one.back_ends.len() as f64, 1, false);

@@ -40,13 +40,13 @@ fn block(requests: [u32; 2]) -> Vec<u32> {
 #[test]
 fn the_requests_of_an_expiry_are_counted_and_the_time_between_expiries() {
     let expected = "`balance` (connections=96) asks the back end 7.0 [4.5, 9.5] times when an answer \
-                    expires (at most 8, over 12 expiries), every 1.02 s";
+                    expires (at most 8, over 12 expiries); an answer lasts 1.02 s";
     assert_eq!(
         told(&[block([4, 2]), block([5, 2]), block([6, 2])]),
         [expected]
     );
     let expected = "`balance` (connections=96) asks the back end 1.0 times when an answer expires (at \
-                    most 1, over 4 expiries), every 1.02 s";
+                    most 1, over 4 expiries); an answer lasts 1.02 s";
     assert_eq!(told(&[block([1, 0])]), [expected]);
 }
 
@@ -56,7 +56,7 @@ fn a_burst_that_began_before_the_window_is_not_counted() {
     let mut cut = block([10, 0])[30..].to_vec();
     cut[0] = 1;
     let expected = "`balance` (connections=96) asks the back end 10.0 times when an answer expires (at \
-                    most 10, over 4 expiries), every 1.02 s";
+                    most 10, over 4 expiries); an answer lasts 1.02 s";
     assert_eq!(told(&[cut]), [expected]);
 }
 

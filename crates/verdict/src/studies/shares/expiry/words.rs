@@ -5,7 +5,7 @@ use readings::text::{condition, grouped, number, time};
 use super::Expiries;
 
 /// `` `nginx` asks the back end 7.3 [6.9, 7.7] times when an answer expires (at most 9, over 12
-/// expiries), every 1.02 s``.
+/// expiries); an answer lasts 1.02 s``.
 pub fn expiries(one: &Expiries) -> String {
     let mut text = format!("`{}`", one.subject);
     if !one.condition.is_empty() {
@@ -19,8 +19,8 @@ pub fn expiries(one: &Expiries) -> String {
             format!(" [{}, {}]", digits(low), digits(high))
         });
     format!(
-        "{text} asks the back end {}{interval} times when an answer expires (at most {}, over {}), \
-         every {}",
+        "{text} asks the back end {}{interval} times when an answer expires (at most {}, over {}); \
+         an answer lasts {}",
         digits(one.requests.value),
         grouped(one.most),
         match one.expiries {

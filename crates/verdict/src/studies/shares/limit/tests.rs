@@ -42,7 +42,7 @@ fn a_limit_that_is_kept_on_average_only_shows_in_short_windows() {
     assert_eq!(found.windows[0].least, -1.0);
     assert_eq!(
         words::limiting(found),
-        "`balance` (connections=96) keeps its limit of 500/s: 500/s, 0.00% [0.00%, 0.00%]; fullest \
+        "`balance` (connections=96) keeps its limit of 500/s: it lets 500/s through, 0.00% [0.00%, 0.00%]; fullest \
          windows: +900% in 10 ms, +900% in 100 ms, 0.0% in 1 s, 0.0% in 10 s"
     );
 }

@@ -4,8 +4,8 @@ use readings::text::{change, condition, number, percent, rate};
 
 use super::{LimitFinding, LimitWindow, Limiting};
 
-/// `` `nginx` keeps its limit of 500/s: 500/s, +0.1% [-0.1%, +0.2%]; fullest windows: +20% in 10 ms,
-/// +0.2% in 1 s``.
+/// `` `nginx` keeps its limit of 500/s: it lets 500/s through, +0.1% [-0.1%, +0.2%]; fullest
+/// windows: +20% in 10 ms, +0.2% in 1 s``.
 pub fn limiting(one: &Limiting) -> String {
     let mut text = format!("`{}`", one.subject);
     if !one.condition.is_empty() {
@@ -18,7 +18,9 @@ pub fn limiting(one: &Limiting) -> String {
         (one.excess.interval()).map(|(low, high)| (1.0 + low, 1.0 + high)),
     );
     text += &match one.finding {
-        LimitFinding::Kept => format!(" keeps its limit of {limit}: {through}, {beyond}"),
+        LimitFinding::Kept => {
+            format!(" keeps its limit of {limit}: it lets {through} through, {beyond}")
+        }
         LimitFinding::TooMany => {
             format!(
                 " lets too many requests through: {through}, {beyond} against its limit of {limit}"
