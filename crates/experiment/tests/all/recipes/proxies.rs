@@ -105,9 +105,47 @@ fn traffic_server_accepts_all_that_it_can_be() {
 }
 
 #[test]
+fn pingora_accepts_all_that_it_can_be() {
+    let check = ["--check", "DIR/proxy.toml"];
+    let all = [
+        ("keepalive_requests", Value::Integer(9)),
+        ("upstream_keepalive", Value::Integer(0)),
+        ("upstream_http2", ON),
+        ("http2", ON),
+        ("access_log", ON),
+        ("routes", Value::Integer(3)),
+    ];
+    accepted("pingora", &[], true, &check);
+    accepted("pingora", &all, true, &check);
+    for http2 in [ON, OFF] {
+        let tls = [("tls", ON), ("http2", http2), ("tls_client_certs", ON)];
+        accepted_with_tls("pingora", &tls, true, &check);
+    }
+}
+
+/// The program has Pingora's version for its own, which a result shows.
+#[test]
+fn the_program_on_pingora_has_the_version_of_pingora() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../servers/pingora/program/Cargo.toml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let manifest: toml::Table = text.parse().unwrap();
+    let own = manifest["package"]["version"].as_str().unwrap();
+    let pinned = manifest["dependencies"]["pingora"]["version"].as_str();
+    assert_eq!(pinned, Some(format!("={own}").as_str()));
+}
+
+#[test]
 fn what_stays_as_it_is_by_itself_is_said_with_its_reason() {
     let recipes = recipes();
-    for name in ["envoy", "h2o", "nghttpx", "traefik", "trafficserver"] {
+    for name in [
+        "envoy",
+        "h2o",
+        "nghttpx",
+        "pingora",
+        "traefik",
+        "trafficserver",
+    ] {
         let described = RecipeDescription::of(recipes.get(name).unwrap());
         assert!(described.defaults.len() > 3, "{name}");
         let page = described.page().text("recipe", 100);

@@ -175,6 +175,7 @@ fn websockets_pass_where_the_recipe_says_so() {
         ("h2o", vec![("websocket", ON)], true),
         ("h2o", vec![], false),
         ("trafficserver", vec![], true),
+        ("pingora", vec![], true),
     ] {
         let Some(running) = start(name, &params, back) else {
             continue;
@@ -250,6 +251,7 @@ fn events_pass_at_once_where_nothing_holds_them() {
         ("nghttpx", vec![], true),
         ("h2o", vec![], true),
         ("trafficserver", vec![], true),
+        ("pingora", vec![], true),
         (
             "lighttpd",
             vec![("stream_response_body", Value::Integer(1))],
@@ -299,6 +301,7 @@ fn configurations_for_http_2_upstreams_start() {
         ("envoy", vec![("upstream_http2", ON), ("http2", ON)]),
         ("traefik", vec![("upstream_http2", ON), ("http2", ON)]),
         ("nghttpx", vec![("upstream_http2", ON), ("http2", ON)]),
+        ("pingora", vec![("upstream_http2", ON), ("http2", ON)]),
     ] {
         // It takes connections, or the test fails.
         start(name, &params, back);

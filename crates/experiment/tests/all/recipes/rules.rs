@@ -67,7 +67,7 @@ fn every_recipe_fills_in_with_its_defaults() {
     let names: Vec<&str> = recipes.names().collect();
     let expected = "apache apache-php balance caddy command crossroads envoy h2o haproxy hitch image \
                     ipvs lighttpd mariadb mediawiki-apache mediawiki-fpm nft-dnat nghttpd nghttpx \
-                    nginx nginx-stream node origin pen php-fpm redis retwis squid traefik \
+                    nginx nginx-stream node origin pen php-fpm pingora redis retwis squid traefik \
                     trafficserver varnish";
     assert_eq!(names.join(" "), expected);
     for recipe in recipes.iter().filter(|one| !is_of_users(&one.name)) {

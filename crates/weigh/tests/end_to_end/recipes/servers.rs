@@ -138,10 +138,11 @@ fn envoy_and_traefik_balance_and_log_when_asked_to() {
 }
 
 #[test]
-fn nghttpx_and_traffic_server_balance_and_log_when_asked_to() {
+fn nghttpx_traffic_server_and_pingora_balance_and_log_when_asked_to() {
     for (name, close) in [
         ("nghttpx", None),
         ("trafficserver", Some("upstream_keepalive = false")),
+        ("pingora", Some("upstream_keepalive = 0")),
     ] {
         let Some(counts) = balances(name, "") else {
             continue;
@@ -158,6 +159,7 @@ fn nghttpx_and_traffic_server_balance_and_log_when_asked_to() {
         ("nghttpx", "", "/page"),
         ("h2o", ", routes = 2", "/r2/page"),
         ("trafficserver", ", routes = 2", "/r2/page"),
+        ("pingora", ", routes = 2", "/r2/page"),
     ] {
         let one = Upstream::start("one");
         let params = format!("access_log = true{routes}");

@@ -114,7 +114,7 @@ fn servers_set_to_one_version_of_tls_speak_it() {
 }
 
 /// Those that speak TLS to upstreams.
-const PROXIES: [&str; 9] = [
+const PROXIES: [&str; 10] = [
     "nginx",
     "haproxy",
     "caddy",
@@ -124,6 +124,7 @@ const PROXIES: [&str; 9] = [
     "traefik",
     "nghttpx",
     "trafficserver",
+    "pingora",
 ];
 
 /// Those of [`PROXIES`] that are installed.

@@ -142,6 +142,7 @@ fn other_servers_reload_under_load() {
         ("lighttpd", "lighttpd", "", "max_keepalive_requests = 10"),
         ("nghttpx", "nghttpx", "", "proxy_timeout_s = 30"),
         ("h2o", "h2o", "", "proxy_timeout_s = 30"),
+        ("pingora", "pingora", "", "proxy_timeout_s = 30"),
         ("stream", "nginx-stream", "", "connect_timeout_s = 3"),
     ];
     let here: Vec<_> = others
