@@ -288,7 +288,7 @@ mod tests {
             (
                 "",
                 1,
-                "expected a metric: throughput, p50, p99, cpu, cpu_at_rate, memory, start, rest_memory, reload, first_message, lag, failed",
+                "expected a metric: throughput, p50, p99, cpu, cpu_at_rate, memory, start, rest_memory, reload, memory_after, accepted, first_message, lag, failed",
             ),
             (
                 "thruput > -3%",
