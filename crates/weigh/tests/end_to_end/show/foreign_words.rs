@@ -134,9 +134,9 @@ fn a_full_disk_ends_a_run_and_keeps_what_was_measured() {
          [design]\nblocks = 40\nwindow = \"100ms\"\nwarmup = \"20ms\"\nlatency_window = \"0s\"\n\
          bottleneck = false\nretries = 0\n",
     );
-    // A limit on the size of each file stands for a full disk: 48 KiB, in blocks of 512 bytes.
+    // A limit on the size of each file stands for a full disk: 256 KiB, in blocks of 512 bytes.
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -f 96; exec \"$0\" run x.toml --out r"]);
+    command.args(["-c", "ulimit -f 512; exec \"$0\" run x.toml --out r"]);
     command.arg(env!("CARGO_BIN_EXE_weigh"));
     place.settle(&mut command);
     let done = place.start_command(command).end().expect(1);
