@@ -85,17 +85,17 @@ fn planted_growth_is_named_with_its_slope_and_a_constant_server_has_none() {
         let found = found.find(|one| one["metric"] == metric && one["subject"] == subject);
         found.unwrap_or_else(|| panic!("no {metric} of {subject}: {growth:?}"))
     };
-    // Planted for each unit.
+    // Planted for each unit, and by how much it may be off. To fill the memory takes time at the start.
     let planted = [
-        ("first_server_start_us", 1_000.0),
-        ("first_server_rest_bytes", 200_000.0),
-        ("server_rss_bytes_max", 200_000.0),
+        ("first_server_start_us", 1_000.0, 0.3),
+        ("first_server_rest_bytes", 200_000.0, 0.1),
+        ("server_rss_bytes_max", 200_000.0, 0.1),
     ];
-    for (metric, slope) in planted {
+    for (metric, slope, off) in planted {
         let linear = of(metric, "linear");
         assert_eq!(linear["shape"], "linear", "{linear}");
         let found = number(&linear["slope"]["value"]);
-        assert!((found / slope - 1.0).abs() < 0.1, "{linear}");
+        assert!((found / slope - 1.0).abs() < off, "{linear}");
         let constant = of(metric, "constant");
         let shape = constant["shape"].as_str().unwrap();
         assert!(["constant", "unsettled"].contains(&shape), "{constant}");
