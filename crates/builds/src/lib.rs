@@ -26,7 +26,7 @@ use experiment::manifest::Value;
 pub use cache::Cache;
 pub use error::{BuildError, FailedBuild};
 pub use image::Image;
-pub use package::{InstallError, Installation};
+pub use package::{InstallError, Installation, Sources};
 pub use record::recorded;
 pub use revision::{Built, short};
 

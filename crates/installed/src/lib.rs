@@ -79,7 +79,7 @@ pub struct Availability {
     pub install_command: Option<String>,
     /// Where to get what is missing, where no package is known to have it.
     pub homepage: Option<String>,
-    /// Whether a program was found in the cache of `weigh install`.
+    /// Whether all programs were found in the cache of `weigh install`.
     pub is_pinned: bool,
     /// Which version is installed instead of the wanted one, as a sentence.
     pub other_version: Option<String>,
@@ -139,15 +139,38 @@ pub fn look(
     version: Option<&str>,
     homepage: Option<&str>,
 ) -> Availability {
+    let cache = package_cache();
+    look_in(
+        cache.as_deref(),
+        programs,
+        needs,
+        packages,
+        version,
+        homepage,
+    )
+}
+
+/// [`look`] with the folder of packages.
+fn look_in(
+    cache: Option<&Path>,
+    programs: &[(String, Vec<String>)],
+    needs: &[Need],
+    packages: &Packages,
+    version: Option<&str>,
+    homepage: Option<&str>,
+) -> Availability {
     let pinned = packages.pinned(version);
     let mut dirs: Vec<PathBuf> = std::env::var_os("PATH")
         .map(|path| std::env::split_paths(&path).collect())
         .unwrap_or_default();
     dirs.extend(SERVER_DIRS.iter().map(PathBuf::from));
-    let mut found = Availability::default();
+    let mut found = Availability {
+        is_pinned: !programs.is_empty(),
+        ..Availability::default()
+    };
     for (name, names) in programs {
-        let cached = pinned.and_then(|package| package.program(names));
-        found.is_pinned |= cached.is_some();
+        let cached = pinned.and_then(|package| package.program_in(cache?, names));
+        found.is_pinned &= cached.is_some();
         let path = cached.or_else(|| names.iter().find_map(|program| find(program, &dirs)));
         match path {
             Some(path) => {
@@ -211,4 +234,47 @@ pub fn is_executable(path: &Path) -> bool {
 pub fn is_in_path(program: &str) -> bool {
     let has = |dir: PathBuf| !dir.is_absolute() || is_executable(&dir.join(program));
     std::env::var_os("PATH").is_none_or(|path| std::env::split_paths(&path).any(has))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_version_is_that_of_the_cache_if_it_has_all_programs() {
+        let cache = std::env::temp_dir().join(format!("weigh-look-{}", std::process::id()));
+        let kind = PackageKind::of_registry("pip").unwrap();
+        let package = PinnedPackage::parse(kind, "tiny-bin==1.2", "weigh install tiny").unwrap();
+        let folder = package.programs(&cache);
+        fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("tiny");
+        fs::write(&program, "12345").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let record = Record {
+            package_sha256: String::new(),
+            program_sha256: String::new(),
+            bytes: 5,
+            recipe: None,
+        };
+        record.write(&package.folder(&cache)).unwrap();
+        let packages = Packages {
+            debian: Vec::new(),
+            pinned: vec![package],
+        };
+        let found = |names: &[&str]| {
+            let one = |name: &&str| ((*name).to_owned(), vec![(*name).to_owned()]);
+            let programs: Vec<(String, Vec<String>)> = names.iter().map(one).collect();
+            look_in(Some(&cache), &programs, &[], &packages, None, None)
+        };
+        assert!(found(&["tiny"]).is_pinned);
+        // The second is found elsewhere, in whatever version.
+        for names in [["tiny", "sh"], ["sh", "tiny"]] {
+            let found = found(&names);
+            assert!(found.is_complete() && !found.is_pinned, "{found:?}");
+        }
+        assert!(!found(&[]).is_pinned);
+        fs::remove_dir_all(&cache).unwrap();
+    }
 }

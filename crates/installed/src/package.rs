@@ -3,7 +3,7 @@
 //! ```text
 //! KIND/NAME-VERSION/programs/PROGRAM   the program
 //! KIND/NAME-VERSION/files/             everything else in the package
-//! KIND/NAME-VERSION/record             checksums and size, in a line each
+//! KIND/NAME-VERSION/record             checksums, size and of what recipe, in a line each
 //! ```
 
 use std::fmt;
@@ -81,13 +81,8 @@ impl PinnedPackage {
         self.folder(cache).join(PROGRAMS)
     }
 
-    /// The path of its program in this user's cache, by the first of these names that it has.
-    pub fn program(&self, names: &[String]) -> Option<PathBuf> {
-        self.program_in(&package_cache()?, names)
-    }
-
-    /// The same in a cache. A program whose size is not the recorded one does not count, nor one
-    /// that another user could have put there.
+    /// The path of its program in a cache, by the first of these names that it has. A program whose
+    /// size is not the recorded one does not count, nor one that another user could have put there.
     pub fn program_in(&self, cache: &Path, names: &[String]) -> Option<PathBuf> {
         let record = Record::read(&self.folder(cache))?;
         let path = names
@@ -120,6 +115,8 @@ pub struct Record {
     pub program_sha256: String,
     /// The program's size.
     pub bytes: u64,
+    /// Of a folder of sources: the folder of its recipe, as far as it is known.
+    pub recipe: Option<String>,
 }
 
 impl Record {
@@ -132,6 +129,7 @@ impl Record {
             package_sha256: next("package")?.to_owned(),
             program_sha256: next("program")?.to_owned(),
             bytes: next("bytes")?.parse().ok()?,
+            recipe: next("recipe").map(str::to_owned),
         })
     }
 
@@ -141,10 +139,13 @@ impl Record {
     /// When the file cannot be written.
     pub fn write(&self, folder: &Path) -> std::io::Result<()> {
         let (package, program) = (&self.package_sha256, &self.program_sha256);
-        let text = format!(
+        let mut text = format!(
             "package {package}\nprogram {program}\nbytes {}\n",
             self.bytes
         );
+        if let Some(recipe) = &self.recipe {
+            text.push_str(&format!("recipe {recipe}\n"));
+        }
         fs::write(folder.join(RECORD), text)
     }
 }
@@ -249,6 +250,7 @@ mod tests {
             package_sha256: "aa".to_owned(),
             program_sha256: "bb".to_owned(),
             bytes: 5,
+            recipe: Some("/a/b".to_owned()),
         };
         record.write(&package.folder(&cache)).unwrap();
         assert_eq!(Record::read(&package.folder(&cache)), Some(record));

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
-use builds::Installation;
+use builds::{Installation, Sources};
 use experiment::driver::Driver;
 use experiment::recipe::Recipe;
 use experiment::{Experiment, Recipes, catalogue, nearest};
@@ -107,7 +107,10 @@ impl Wanted {
     }
 
     fn recipe(&mut self, recipe: &Recipe, package: &PinnedPackage) -> Result<(), Failure> {
-        let sources = recipe.sources(package);
+        let sources = Sources {
+            files: recipe.sources(package),
+            recipe: recipe.folder.clone(),
+        };
         self.put(
             &recipe.name,
             Installation::of(package, &recipe.programs, sources),
@@ -115,7 +118,7 @@ impl Wanted {
     }
 
     fn driver(&mut self, driver: &Driver, package: &PinnedPackage) -> Result<(), Failure> {
-        let sources = Default::default();
+        let sources = Sources::default();
         self.put(
             &driver.name,
             Installation::of(package, &driver.programs, sources),

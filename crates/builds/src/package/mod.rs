@@ -5,6 +5,7 @@
 //! which starts it: the program is the file in ELF format.
 
 mod error;
+mod former;
 mod program;
 
 use std::collections::BTreeMap;
@@ -26,8 +27,32 @@ const DOWNLOAD: &str = "download";
 const FILES: &str = "files";
 const PROGRAMS: &str = "programs";
 const SOURCE: &str = "source";
+/// Precedes, in the name of a folder that is being filled, the number of the process.
+const BEGUN: &str = ".new-";
 /// Stands in a record for the checksum of a package of which no single file was downloaded.
 const NO_SUM: &str = "-";
+/// Stands in a record for the folder of a recipe that the program brings.
+const OWN_RECIPE: &str = "-";
+
+/// The sources of a package that is a folder of them.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The files, by their paths inside it.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The folder of the recipe; `None` of one that the program brings.
+    pub recipe: Option<PathBuf>,
+}
+
+impl Sources {
+    /// What a record calls the recipe.
+    fn recorded(&self) -> String {
+        let Some(folder) = &self.recipe else {
+            return OWN_RECIPE.to_owned();
+        };
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+        folder.display().to_string()
+    }
+}
 
 /// What installs a package. Nothing is done before [`Installation::carry_out`].
 #[derive(Clone, Debug)]
@@ -35,21 +60,20 @@ pub struct Installation {
     package: PinnedPackage,
     /// The names that each of the programs may have.
     programs: Vec<Vec<String>>,
-    /// The files of a package that is a folder of sources.
-    sources: BTreeMap<String, Vec<u8>>,
+    sources: Sources,
     cache: PathBuf,
 }
 
 impl Installation {
     /// The installation of a package into this user's cache, for these programs of a recipe or a
-    /// driver. `sources` are the files of a package that is a folder of sources.
+    /// driver.
     ///
     /// # Errors
     /// When no folder for the cache is known.
     pub fn of(
         package: &PinnedPackage,
         programs: &[(String, Vec<String>)],
-        sources: BTreeMap<String, Vec<u8>>,
+        sources: Sources,
     ) -> Result<Self, InstallError> {
         Ok(Self {
             package: package.clone(),
@@ -113,10 +137,11 @@ impl Installation {
     /// program, or the cache cannot be used.
     pub fn carry_out(&self) -> Result<PathBuf, InstallError> {
         self.make_cache()?;
+        self.remove_cut_off();
         let folder = self.folder();
         // The number keeps two installations apart that run at the same time.
         let mut name = folder.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".new-{}", std::process::id()));
+        name.push(format!("{BEGUN}{}", std::process::id()));
         let temporary = folder.with_file_name(name);
         let result = self.install_in(&temporary);
         let moved = result.and_then(|name| {
@@ -143,7 +168,7 @@ impl Installation {
             let folder = temporary.join(name);
             make_folder(&folder).map_err(at(&folder))?;
         }
-        for (path, bytes) in &self.sources {
+        for (path, bytes) in &self.sources.files {
             let path = temporary.join(SOURCE).join(path);
             let written = path.parent().map_or(Ok(()), make_folder);
             written
@@ -172,6 +197,7 @@ impl Installation {
             package_sha256,
             program_sha256: sha256(&program).map_err(at(&program))?,
             bytes: fs::metadata(&program).map_err(at(&program))?.len(),
+            recipe: self.package.kind.is_source.then(|| self.sources.recorded()),
         };
         record.write(temporary).map_err(at(temporary))?;
         Ok(name)
@@ -226,30 +252,6 @@ impl Installation {
                 lines: last,
             },
         })
-    }
-
-    /// Removes what was built from other sources of the same recipe.
-    fn remove_former_builds(&self) {
-        let folder = self.folder();
-        let (Some(parent), true) = (folder.parent(), self.package.kind.is_source) else {
-            return;
-        };
-        let version = self.package.version.as_str();
-        let own = folder.file_name().and_then(|name| name.to_str());
-        let Some(prefix) = own.and_then(|name| name.strip_suffix(version)) else {
-            return;
-        };
-        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let other = name.to_str().and_then(|name| name.strip_prefix(prefix));
-            let is_build = |other: &str| {
-                other.len() == version.len() && other.chars().all(|c| c.is_ascii_hexdigit())
-            };
-            if other.is_some_and(|other| other != version && is_build(other)) {
-                // One that stays is used by nobody, and removed the next time.
-                let _ = fs::remove_dir_all(entry.path());
-            }
-        }
     }
 
     /// Makes the folder of packages, which other users may enter, but not change.

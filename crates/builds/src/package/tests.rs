@@ -11,7 +11,7 @@ fn installation(key: &str, cache: &str) -> Installation {
     Installation {
         package: PinnedPackage::parse(kind, "tiny-bin==1.2", "weigh install tiny").unwrap(),
         programs: vec![vec!["tiny".to_owned()]],
-        sources: BTreeMap::new(),
+        sources: Sources::default(),
         cache: PathBuf::from(cache),
     }
 }
@@ -103,6 +103,7 @@ fn a_program_that_was_changed_is_not_installed() {
         package_sha256: String::new(),
         program_sha256: sha256(&program).unwrap(),
         bytes: 5,
+        recipe: None,
     };
     record.write(&tiny.folder()).unwrap();
     assert_eq!(tiny.installed(), Some(program.clone()));
@@ -161,17 +162,55 @@ fn builds_of_other_sources_of_the_same_recipe_are_removed() {
         version: "0123456789abcdef".to_owned(),
         install: String::new(),
     };
-    let names = [
-        "tiny!program-0123456789abcdef",
-        "tiny!program-fedcba9876543210",
-        "tiny!program-two-fedcba9876543210",
-        "tiny!program-fedcba9876543210.new-7",
+    tiny.sources.recipe = Some(PathBuf::from("/project/one/tiny"));
+    let record = |recipe: Option<&str>| Record {
+        package_sha256: String::new(),
+        program_sha256: String::new(),
+        bytes: 5,
+        recipe: recipe.map(str::to_owned),
+    };
+    let (own, other) = (Some("/project/one/tiny"), Some("/project/two/tiny"));
+    let of = [
+        ("tiny!program-0123456789abcdef", own),
+        ("tiny!program-fedcba9876543210", own),
+        ("tiny!program-two-fedcba9876543210", own),
+        ("tiny!program-fedcba9876543210.new-7", own),
+        ("tiny!program-aaaaaaaaaaaaaaaa", other),
+        ("tiny!program-bbbbbbbbbbbbbbbb", None),
+        ("tiny!program-cccccccccccccccc", Some("-")),
     ];
-    for name in names {
-        make_folder(&cache.join("source").join(name)).unwrap();
+    for (name, recipe) in of {
+        let folder = cache.join("source").join(name);
+        make_folder(&folder).unwrap();
+        record(recipe).write(&folder).unwrap();
     }
     tiny.remove_former_builds();
-    let left = names.map(|name| cache.join("source").join(name).exists());
-    assert_eq!(left, [true, false, true, true]);
+    let left = of.map(|(name, _)| cache.join("source").join(name).exists());
+    assert_eq!(left, [true, false, true, true, true, true, true]);
+    tiny.sources.recipe = None;
+    tiny.remove_former_builds();
+    let left = of.map(|(name, _)| cache.join("source").join(name).exists());
+    assert_eq!(left, [true, false, true, true, true, true, false]);
+    fs::remove_dir_all(&cache).unwrap();
+}
+
+#[test]
+fn folders_of_installations_that_were_cut_off_are_removed() {
+    let cache = folder("cut-off");
+    let tiny = installation("pip", &cache.to_string_lossy());
+    // Larger than the number of any process.
+    let names = [
+        "tiny-bin-1.2.new-4294967295".to_owned(),
+        format!("tiny-bin-1.2.new-{}", std::process::id()),
+        "tiny-bin-1.2".to_owned(),
+        "tiny-bin-1.2.new-x".to_owned(),
+    ];
+    let paths = names.map(|name| cache.join("pip").join(name));
+    for path in &paths {
+        make_folder(&path.join("download")).unwrap();
+    }
+    tiny.remove_cut_off();
+    let left = paths.map(|path| path.exists());
+    assert_eq!(left, [false, true, true, true]);
     fs::remove_dir_all(&cache).unwrap();
 }

@@ -14,6 +14,10 @@ use super::{Kind, Param, Value};
 
 /// What precedes the name of a folder of sources beside a recipe.
 const SOURCES: &str = "path:";
+/// The manifest of a program. A package of a crate leaves out folders with a file of this name.
+const MANIFEST: &str = "Cargo.toml";
+/// The name of a manifest in recipes that the program brings.
+const MANIFEST_BROUGHT: &str = "Cargo.toml.in";
 /// The parameter by which an experiment chooses a version.
 pub(crate) const VERSION: &str = "version";
 
@@ -102,8 +106,9 @@ fn of_sources(
         ));
         return None;
     };
-    for wanted in ["Cargo.toml", "Cargo.lock"] {
-        if folder.contains('/') || !files.contains_key(&format!("{folder}/{wanted}")) {
+    for wanted in [MANIFEST, "Cargo.lock"] {
+        let mut inside = sources(files, folder);
+        if folder.contains('/') || !inside.any(|(path, _)| path == wanted) {
             reader.report(Problem::at(
                 place,
                 format!("the recipe has no file `{}/{wanted}`", units::shown(folder)),
@@ -131,14 +136,18 @@ fn of_sources(
     })
 }
 
-/// The files of a folder of sources, by their paths inside it.
+/// The files of a folder of sources, by their paths inside it; the manifest has its usual name.
 pub(crate) fn sources<'f>(
     files: &'f BTreeMap<String, Vec<u8>>,
     folder: &str,
 ) -> impl Iterator<Item = (&'f str, &'f [u8])> {
     files.iter().filter_map(move |(path, bytes)| {
         let inside = Path::new(path).strip_prefix(folder).ok()?.to_str()?;
-        Some((inside, bytes.as_slice()))
+        let path = match inside {
+            MANIFEST_BROUGHT => MANIFEST,
+            path => path,
+        };
+        Some((path, bytes.as_slice()))
     })
 }
 

@@ -82,7 +82,11 @@ fn from_folder(
     let file = folder.join("recipe.toml");
     let text = open(&file)?;
     folder_files(folder, folder, &mut files, &mut 0)?;
-    read::recipe(name, &file.display().to_string(), &text, files)
+    let recipe = read::recipe(name, &file.display().to_string(), &text, files)?;
+    Ok(Recipe {
+        folder: Some(folder.to_owned()),
+        ..recipe
+    })
 }
 
 /// Adds the files below `dir` by their paths relative to `root`, and counts their bytes.

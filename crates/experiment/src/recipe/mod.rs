@@ -19,6 +19,7 @@ mod versions;
 pub(crate) use settings::SETTINGS;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use installed::{Need, Packages};
@@ -43,6 +44,8 @@ pub use render::is_certificate;
 pub struct Recipe {
     /// Its name: the name of its folder.
     pub name: String,
+    /// Its folder; `None` of a recipe that the program brings.
+    pub folder: Option<PathBuf>,
     /// What it is, in a sentence.
     pub summary: String,
     /// The project's home page.

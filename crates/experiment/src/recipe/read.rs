@@ -107,6 +107,7 @@ fn whole(
     let inherit_env = start.and_then(|start| start.boolean(reader, "inherit_env"));
     Recipe {
         name: name.to_owned(),
+        folder: None,
         summary: top
             .required_text(reader, "summary", "\"what it is, in a sentence\"")
             .unwrap_or_default(),

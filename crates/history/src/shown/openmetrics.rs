@@ -71,7 +71,7 @@ pub fn openmetrics(history: &History) -> String {
             let mut times = BTreeSet::new();
             for (at, run) in series.runs.iter().enumerate() {
                 // A time has only one value: of two runs in the same second, the first is taken.
-                if let Some(value) = value(series, at)
+                if let Some(value) = value(series, at).filter(|value| value.is_finite())
                     && times.insert(run.started_unix_s)
                 {
                     out.push_str(&format!(

@@ -63,10 +63,10 @@ pub struct EventReading {
     /// When it had been undone; absent where that came after the window's end, except for a server that
     /// was started again in the window.
     pub back_s: Option<f64>,
-    /// Time from then until the server had its share of the load again, judged by its CPU time;
-    /// absent if it did not within the window.
+    /// Time from then until the server had its share of the load again, judged by the requests that it
+    /// counted, or else by its CPU time; absent if it did not within the window.
     pub in_rotation_after_s: Option<f64>,
-    /// How long that was looked for.
+    /// How long that was looked for; 0 where it is not known what is usual.
     pub looked_for_s: f64,
     /// The most connections that were open at a server while it was stopped: requests that had
     /// been sent to it and waited there.
@@ -100,6 +100,11 @@ impl EventReading {
     /// the restart of a server of a rolling restart.
     pub fn is_graceful(&self) -> bool {
         self.is_reload() || self.what == ROLLING
+    }
+
+    /// Whether it can be said when the server was back in rotation.
+    pub fn is_rotation_known(&self) -> bool {
+        self.in_rotation_after_s.is_some() || self.looked_for_s > 0.0
     }
 
     /// Whether the event can take a server out of rotation.

@@ -12,7 +12,7 @@ use crate::section::document::Document;
 use crate::study::capacity::{self, limit, mark, quantile_name, range};
 use crate::study::scaling::{self, ScalingView};
 use readings::text::compact::time;
-use verdict::capacity::CapacityView;
+use verdict::capacity::{CapacityView, words};
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 80.0;
@@ -32,7 +32,7 @@ struct Dot {
 
 struct Chart<'a> {
     title: &'a str,
-    caption: &'a str,
+    caption: String,
     x: (Scale, Vec<Tick>),
     y: (Scale, Vec<Tick>),
     /// A line at this height.
@@ -78,7 +78,7 @@ impl Chart<'_> {
         }
         format!(
             "<figure class=\"wide\"><figcaption>{}</figcaption>\n{}</figure>\n",
-            escaped(self.caption),
+            escaped(&self.caption),
             picture.finish(BOTTOM + 28.0)
         )
     }
@@ -122,6 +122,7 @@ fn latency_chart<'a>(view: &CapacityView<'a>) -> Option<Chart<'a>> {
     let (low, high) = range(ends.chain(level))?;
     let (low, high) = (low - 0.05, high + 0.05);
     let most = most * 1.02;
+    let offered = words::offered(view.objective);
     let dots = points().map(|(p, q)| {
         let s = q.latency_us;
         Dot {
@@ -134,7 +135,7 @@ fn latency_chart<'a>(view: &CapacityView<'a>) -> Option<Chart<'a>> {
             },
             is_doubtful: !q.resolved,
             hint: format!(
-                "{}/s: {} {}{}, {} of {} held",
+                "{} {offered}: {} {}{}, {} of {} held",
                 rate(p.rate_per_s),
                 quantile_name(q.quantile),
                 time(s.middle),
@@ -146,9 +147,11 @@ fn latency_chart<'a>(view: &CapacityView<'a>) -> Option<Chart<'a>> {
     });
     Some(Chart {
         title: "Latency against offered rate",
-        caption: "Latency against offered requests/s: the objective's highest quantile, middle and \
-                  spread of the trials. Circles held, squares did not, diamonds say nothing; open \
-                  marks rest on too few answers; the line is the objective.",
+        caption: format!(
+            "Latency against offered {offered}: the objective's highest quantile, middle and spread \
+             of the trials. Circles held, squares did not, diamonds say nothing; open marks rest on \
+             too few answers; the line is the objective."
+        ),
         x: (Scale::new(0.0, most, LEFT, RIGHT), rate_ticks(0.0, most)),
         y: (Scale::new(low, high, BOTTOM, TOP), time_ticks(low, high)),
         level,
@@ -194,8 +197,10 @@ fn throughput_chart<'a>(view: &ScalingView<'a>) -> Option<Chart<'a>> {
     let x_ticks = levels().map(|(l, _)| (at(l), grouped(u64::from(l.connections))));
     Some(Chart {
         title: "Throughput over concurrency",
-        caption: "Requests/s against connections: middle and spread of the rounds. Triangles are 'at \
-                  least'; the line is the law that fits, within what was measured.",
+        caption:
+            "Requests/s against connections: middle and spread of the rounds. Triangles are 'at \
+                  least'; the line is the law that fits, within what was measured."
+                .to_owned(),
         x: (
             Scale::new(from - 0.1, to + 0.1, LEFT, RIGHT),
             x_ticks.collect(),
@@ -227,7 +232,12 @@ mod tests {
         );
         assert!(page.contains("<h1>Capacity of http://h/&lt;b&gt;</h1>"));
         // Each has a mark with a hint.
-        for hint in ["2,000/s: p99 4", "2,040/s: p99 6", "0 of 2 held"] {
+        for hint in [
+            "2,000 requests/s: p99 4",
+            "2,040 requests/s: p99 6",
+            "0 of 2 held",
+            "against offered requests/s",
+        ] {
             assert!(page.contains(hint), "no {hint} in {page}");
         }
         assert_eq!(page.matches("class=\"mark").count(), example.points.len());
@@ -237,6 +247,19 @@ mod tests {
             ..example.view()
         };
         assert!(!capacity_html(&none).contains("<svg"));
+    }
+
+    #[test]
+    fn what_is_swept_has_its_unit() {
+        let example = example();
+        let objective = example.view().objective.clone().of_users();
+        let page = capacity_html(&CapacityView {
+            objective: &objective,
+            ..example.view()
+        });
+        for said in ["against offered users/s:", "2,000 users/s: p99 4"] {
+            assert!(page.contains(said), "no {said} in {page}");
+        }
     }
 
     #[test]

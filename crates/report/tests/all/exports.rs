@@ -95,6 +95,38 @@ fn values_and_ends_are_those_of_the_ranking() {
 }
 
 #[test]
+fn what_is_without_limit_is_left_out() {
+    let journal = testing::journals::journal();
+    let mut analysis = analyse(&journal);
+    let row = &mut analysis.rankings[0].rows[1];
+    (row.low, row.high) = (Some(f64::NEG_INFINITY), Some(f64::INFINITY));
+    let value = row.value;
+    for comparison in &mut analysis.comparisons {
+        (comparison.ratio, comparison.low) = (Some(f64::INFINITY), Some(0.0));
+        comparison.high = Some(f64::NAN);
+    }
+    let document = bencher(&journal.header, &analysis);
+    let balance = &document["proxy-cost/balance/connections=96"];
+    assert_eq!(balance["requests-per-s"], object!({"value": value}));
+    let text = openmetrics(&journal.header, &analysis);
+    assert!(text.contains("weighstation_ratio_low{"), "{text}");
+    for text in [text, otava(&journal.header, &analysis)] {
+        assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+    }
+}
+
+#[test]
+fn factors_that_come_to_the_same_label_stay_apart() {
+    let factors = [("a.b", "1"), ("a_b", "2"), ("a-b", "3"), ("c", "4")];
+    let condition = factors.map(|(factor, level)| (factor.to_owned(), level.to_owned()));
+    let labels = report::openmetrics_labels(&condition.into_iter().collect(), &[("run", "5")]);
+    assert_eq!(
+        labels,
+        "factor_a_b=\"3\",factor_a_b_2=\"1\",factor_a_b_3=\"2\",factor_c=\"4\",run=\"5\""
+    );
+}
+
+#[test]
 fn github_follows_each_figure_in_one_of_two_files() {
     for (header, analysis) in runs() {
         let files = [Better::Bigger, Better::Smaller].map(|one| github(&header, &analysis, one));

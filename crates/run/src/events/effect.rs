@@ -26,14 +26,16 @@ pub(super) fn events_reading(
     let window_s = window.as_secs_f64();
     let first_s = events.iter().map(|event| event.at_s);
     let first_s = first_s.fold(window_s, f64::min);
-    let counted = |event: &EventReading| arrivals?.get(&event.server);
-    let events = events.into_iter().map(|event| EventReading {
-        during: during(&load.rows, &event, window_s),
-        in_rotation_after_s: match counted(&event) {
-            Some(arrivals) => in_rotation_after_s(arrivals, &event),
-            None => event.in_rotation_after_s,
-        },
-        ..event
+    let counted = |event: &EventReading| rotation(arrivals?.get(&event.server)?, event);
+    let events = events.into_iter().map(|event| {
+        let by_cpu = (event.in_rotation_after_s, event.looked_for_s);
+        let (in_rotation_after_s, looked_for_s) = counted(&event).unwrap_or(by_cpu);
+        EventReading {
+            during: during(&load.rows, &event, window_s),
+            in_rotation_after_s,
+            looked_for_s,
+            ..event
+        }
     });
     let silence = longest_silence(&load.silences, first_s);
     let reopened = load.connects.saturating_sub(load.connections);
@@ -65,9 +67,10 @@ pub(super) fn events_reading(
 /// Slots in which a back end that is used again has half of its usual requests: half a second.
 const USED_SLOTS: usize = 50;
 
-/// Time from when a server was back until it had half of its usual share again, by its own counts; `None`
-/// where it had not, or it is not known what is usual.
-fn in_rotation_after_s(arrivals: &Arrivals, event: &EventReading) -> Option<f64> {
+/// Time from when a server was back until it had half of its usual share again, by its own counts, or
+/// `None` where it had not; and how long that was looked for, s. `None` where its counts do not say:
+/// nothing is usual, or too few slots are left.
+fn rotation(arrivals: &Arrivals, event: &EventReading) -> Option<(Option<f64>, f64)> {
     let slot_s = ARRIVAL_SLOT_NS as f64 / 1e9;
     let slot_at = |at_s: f64| ((at_s - arrivals.start_s) / slot_s).max(0.0);
     let back_s = event.back_s?;
@@ -78,9 +81,13 @@ fn in_rotation_after_s(arrivals: &Arrivals, event: &EventReading) -> Option<f64>
     let least = 0.5 * usual * USED_SLOTS as f64;
     let from = slot_at(back_s).ceil() as usize;
     let last = counts.len().checked_sub(USED_SLOTS)?;
+    if usual <= 0.0 || from > last {
+        return None;
+    }
     let is_used = |at: &usize| counts[*at] > 0 && sum(&counts[*at..*at + USED_SLOTS]) >= least;
-    let used = (from..=last).find(|at| least > 0.0 && is_used(at))?;
-    Some((arrivals.start_s + used as f64 * slot_s - back_s).max(0.0))
+    let since_back_s = |slot: usize| (arrivals.start_s + slot as f64 * slot_s - back_s).max(0.0);
+    let used = (from..=last).find(is_used);
+    Some((used.map(since_back_s), since_back_s(counts.len())))
 }
 
 /// The load while an event lasted: until it was undone, or for a reload until [`SETTLES_S`] after
@@ -223,18 +230,52 @@ mod tests {
             back_s: Some(3.0),
             ..EventReading::default()
         };
-        let after_s = in_rotation_after_s(&arrivals, &event).unwrap();
-        assert!((after_s - 1.004).abs() < 1e-9, "{after_s}");
+        let (after_s, looked_s) = rotation(&arrivals, &event).unwrap();
+        assert!((after_s.unwrap() - 1.004).abs() < 1e-9, "{after_s:?}");
+        assert!((looked_s - 3.004).abs() < 1e-9, "{looked_s}");
         let few = Arrivals {
             counts: [vec![5; 200], vec![0; 100], vec![1; 100]].concat(),
             ..arrivals.clone()
         };
-        assert_eq!(in_rotation_after_s(&few, &event), None);
+        assert_eq!(rotation(&few, &event).unwrap().0, None);
         let never = EventReading {
             back_s: None,
             ..event
         };
-        assert_eq!(in_rotation_after_s(&arrivals, &never), None);
+        assert_eq!(rotation(&arrivals, &never), None);
+    }
+
+    #[test]
+    fn counts_that_say_nothing_leave_what_the_cpu_time_says() {
+        let event = |back_s| EventReading {
+            server: "one".to_owned(),
+            at_s: 2.0,
+            back_s: Some(back_s),
+            in_rotation_after_s: Some(0.25),
+            looked_for_s: 1.0,
+            ..EventReading::default()
+        };
+        let load = LoadReading {
+            rows: rows(&[200; 60]),
+            ..LoadReading::default()
+        };
+        let read = |counts: Vec<u32>, back_s| {
+            let arrivals = Arrivals {
+                start_s: 0.0,
+                counts,
+            };
+            let arrivals = BTreeMap::from([("one".to_owned(), arrivals)]);
+            let events = vec![event(back_s)];
+            let window = Duration::from_secs(6);
+            let reading = events_reading(&load, Some(&arrivals), events, window);
+            reading.events[0].in_rotation_after_s
+        };
+        let idle_before = [vec![0; 300], vec![5; 300]].concat();
+        assert_eq!(read(idle_before, 3.0), Some(0.25));
+        let usual = [vec![5; 200], vec![0; 400]].concat();
+        // Back 0.3 s before the end.
+        assert_eq!(read(usual.clone(), 5.7), Some(0.25));
+        assert_eq!(read(usual, 3.0), None);
     }
 
     #[test]

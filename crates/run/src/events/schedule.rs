@@ -470,10 +470,12 @@ impl<'s> ScheduledEvent<'s> {
         if self.sample_usage(means, None).is_none() {
             return;
         }
-        let share = first.zip(self.before).and_then(per_s).zip(self.usual_per_s);
-        let has_share = share.is_some_and(|(now, usual_per_s)| {
-            usual_per_s > 0.0 && now >= IN_ROTATION * usual_per_s
-        });
+        // Where nothing is usual, there is nothing to look for.
+        let Some(usual_per_s) = self.usual_per_s.filter(|usual_per_s| *usual_per_s > 0.0) else {
+            return;
+        };
+        let share = first.zip(self.before).and_then(per_s);
+        let has_share = share.is_some_and(|now| now >= IN_ROTATION * usual_per_s);
         self.reading.looked_for_s = since_s(opened_ns, now_ns()) - back_s;
         if !has_share {
             self.since = None;

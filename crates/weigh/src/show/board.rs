@@ -20,6 +20,8 @@ use crate::terminal::output::print_text;
 /// The names of the files of a site, a line each.
 const LIST: &str = "board-files.txt";
 const LIST_BYTES_MAX: usize = 16 << 20;
+/// Each file is written here, and then takes its place.
+const BEGUN: &str = "board-files.txt.new";
 /// Recipes that run whatever they are told.
 const GENERIC: [&str; 2] = [experiment::COMMAND, "image"];
 /// The width of a recipe's description.
@@ -37,23 +39,8 @@ pub fn board(args: &BoardArgs) -> Result<u8, Failure> {
     for folder in run_folders(&args.folders)? {
         runs.push(run(&folder, &known)?);
     }
-    let mut files = ::board::board(runs, &Known(&known));
-    let names: BTreeSet<String> = files.iter().map(|file| file.name.clone()).collect();
-    files.push(list(&names));
-    write(&args.out, &files, &before).map_err(Failure::words)?;
-    // Pages of experiments that are no longer shown.
-    for name in before.difference(&names) {
-        match fs::remove_file(args.out.join(name)) {
-            Err(e) if e.kind() != ErrorKind::NotFound => {
-                let path = args.out.join(name);
-                return Err(Failure::words(format!(
-                    "cannot remove {}: {e}",
-                    path.display()
-                )));
-            }
-            _ => {}
-        }
-    }
+    let files = ::board::board(runs, &Known(&known));
+    update(&args.out, &files, &before).map_err(Failure::words)?;
     print_text(&format!("{}\n", args.out.join("index.html").display()));
     Ok(0)
 }
@@ -122,7 +109,8 @@ fn files_before(out: &Path) -> Result<BTreeSet<String>, Failure> {
     let entries = match fs::read_dir(out) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
         Err(e) => return Err(Failure::words(format!("--out {}: {e}", out.display()))),
-        Ok(mut entries) => entries.next(),
+        // A first list that was not finished.
+        Ok(entries) => entries.flatten().find(|entry| entry.file_name() != BEGUN),
     };
     let path = out.join(LIST);
     match plain_file::read(&path, LIST_BYTES_MAX) {
@@ -151,18 +139,11 @@ fn is_ours(name: &str) -> bool {
         && ends.iter().any(|end| name.ends_with(end))
 }
 
-fn list(names: &BTreeSet<String>) -> File {
-    File {
-        name: LIST.to_owned(),
-        text: names.iter().map(|name| format!("{name}\n")).collect(),
-    }
-}
-
-/// Writes the files. What is there and was not made before stays, and nothing is written then.
-fn write(out: &Path, files: &[File], before: &BTreeSet<String>) -> Result<(), String> {
+/// Writes the files, and removes those of before that are no longer shown. What is there and was not
+/// made before stays, and nothing is written then. What cannot be removed stays in the list.
+fn update(out: &Path, files: &[File], before: &BTreeSet<String>) -> Result<(), String> {
     let foreign = files.iter().find(|file| {
-        let is_known = file.name == LIST || before.contains(&file.name);
-        !is_known && out.join(&file.name).symlink_metadata().is_ok()
+        !before.contains(&file.name) && out.join(&file.name).symlink_metadata().is_ok()
     });
     if let Some(file) = foreign {
         return Err(format!(
@@ -173,22 +154,37 @@ fn write(out: &Path, files: &[File], before: &BTreeSet<String>) -> Result<(), St
     fs::create_dir_all(out).map_err(|e| format!("cannot make {}: {e}", out.display()))?;
     let put = |name: &str, text: &str| {
         let path = out.join(name);
-        plain_file::write(&path, text.as_bytes())
+        plain_file::replace(&path, &out.join(BEGUN), text.as_bytes())
             .map_err(|e| format!("cannot write {}: {e}", path.display()))
     };
+    let list = |names: BTreeSet<&str>| {
+        let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
+        put(LIST, &lines)
+    };
+    let shown: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    let before: BTreeSet<&str> = before.iter().map(String::as_str).collect();
     // First, so that a site that was cut off is known as ours.
-    let names = files
-        .iter()
-        .map(|file| file.name.clone())
-        .filter(|name| name != LIST);
-    put(
-        LIST,
-        &list(&names.chain(before.iter().cloned()).collect()).text,
-    )?;
+    list(shown.union(&before).copied().collect())?;
     for file in files {
         put(&file.name, &file.text)?;
     }
-    Ok(())
+    let mut listed = shown.clone();
+    let mut failures = Vec::new();
+    for name in before.difference(&shown) {
+        let path = out.join(name);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                listed.insert(name);
+                failures.push(format!("cannot remove {}: {e}", path.display()));
+            }
+            _ => {}
+        }
+    }
+    list(listed)?;
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(failures.join("\n")),
+    }
 }
 
 #[cfg(test)]
@@ -215,5 +211,33 @@ mod tests {
         ] {
             assert!(!is_ours(name), "{name}");
         }
+    }
+
+    #[test]
+    fn what_cannot_be_removed_stays_listed_and_keeps_nothing_else() {
+        let out = std::env::temp_dir().join(format!("weigh-board-{}", std::process::id()));
+        let file = |name: &str| File {
+            name: name.to_owned(),
+            text: name.to_owned(),
+        };
+        fs::create_dir(&out).unwrap();
+        // The first list was cut off.
+        fs::write(out.join(BEGUN), "index").unwrap();
+        let names = ["index.html", "server-a.html", "server-b.html"];
+        let all = names.map(file);
+        update(&out, &all, &files_before(&out).unwrap()).unwrap();
+        let kept = fs::File::open(out.join(LIST)).unwrap();
+        // A folder is not removed as a file.
+        fs::remove_file(out.join("server-a.html")).unwrap();
+        fs::create_dir(out.join("server-a.html")).unwrap();
+        let why = update(&out, &all[..1], &files_before(&out).unwrap()).unwrap_err();
+        assert!(why.contains("server-a.html"), "{why}");
+        let list = fs::read_to_string(out.join(LIST)).unwrap();
+        assert_eq!(list, "index.html\nserver-a.html\n");
+        assert!(!out.join("server-b.html").exists() && !out.join(BEGUN).exists());
+        // A list takes the place of the former one, which is never half written.
+        let former = plain_file::read_open(kept, LIST_BYTES_MAX).unwrap();
+        assert_eq!(former, format!("{}\n", names.join("\n")).as_bytes());
+        fs::remove_dir_all(&out).unwrap();
     }
 }

@@ -23,7 +23,7 @@ pub fn schema(of: SchemaKind) -> Result<u8, Failure> {
             include_str!("../../schemas/journal.schema.json")
         }
         SchemaKind::Board => {
-            include_str!("../../../../docs/src/reference/schemas/board.schema.json")
+            include_str!("../../schemas/board.schema.json")
         }
     });
     Ok(0)

@@ -144,6 +144,14 @@ fn sources_in_a_recipe_are_known_by_their_content() {
     assert_ne!(first.version, other.version);
     assert_eq!(first.install, "weigh install mine");
 
+    let mut brought = files("fn main() {}");
+    brought[0].0 = "program/Cargo.toml.in";
+    let recipes = load(&own("sources-6", "mine", &toml, &brought)).unwrap();
+    let mine = recipes.get("mine").unwrap();
+    let package = mine.packages.pinned(None).unwrap();
+    assert_eq!(*package, first);
+    assert!(mine.sources(package).contains_key("Cargo.toml"));
+
     let lacking = own("sources-4", "mine", &toml, &files("")[..1]);
     let said = rendered(&load(&lacking).unwrap_err());
     assert!(

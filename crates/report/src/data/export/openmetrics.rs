@@ -66,7 +66,7 @@ pub fn openmetrics(header: &RunHeader, analysis: &Analysis) -> String {
                     ("subject", figure.subject),
                 ];
                 let labels = openmetrics_labels(figure.condition, &named);
-                Some((labels, sample(figure)?))
+                Some((labels, sample(figure).filter(|value| value.is_finite())?))
             });
             put(&mut out, &name, &help, samples);
         }
@@ -80,7 +80,7 @@ pub fn openmetrics(header: &RunHeader, analysis: &Analysis) -> String {
                 ("metric", figure.metric.name()),
             ];
             let labels = openmetrics_labels(figure.condition, &named);
-            Some((labels, sample(figure)?))
+            Some((labels, sample(figure).filter(|value| value.is_finite())?))
         });
         put(&mut out, name, help, samples);
     }
@@ -106,14 +106,19 @@ fn capital(text: &str) -> String {
 }
 
 /// Labels of a sample, without braces: `named` ones, and `factor_NAME` for each factor. Letters that a
-/// label's name cannot have become `_`.
+/// label's name cannot have become `_`; of two factors that come to the same, the second has `_2`.
 pub fn openmetrics_labels(condition: &Condition, named: &[(&str, &str)]) -> String {
     let mut labels: BTreeMap<String, &str> = BTreeMap::new();
     for (factor, level) in condition {
         let name = factor
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
-        labels.insert(format!("factor_{}", name.collect::<String>()), level);
+        let name = format!("factor_{}", name.collect::<String>());
+        let others = (2..).map(|number| format!("{name}_{number}"));
+        let mut names = std::iter::once(name.clone()).chain(others);
+        if let Some(free) = names.find(|name| !labels.contains_key(name)) {
+            labels.insert(free, level);
+        }
     }
     for (name, value) in named {
         labels.insert((*name).to_owned(), value);

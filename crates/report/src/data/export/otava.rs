@@ -36,7 +36,8 @@ pub fn otava(header: &RunHeader, analysis: &Analysis) -> String {
             line.push_str(&format!(",{value}"));
         };
         put(&name, figure.value);
-        if let Some(ratio) = figure.comparison.and_then(|c| c.ratio) {
+        let ratio = figure.comparison.and_then(|c| c.ratio);
+        if let Some(ratio) = ratio.filter(|ratio| ratio.is_finite()) {
             put(&format!("{name}/ratio"), ratio);
         }
     }

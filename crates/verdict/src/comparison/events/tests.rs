@@ -21,6 +21,7 @@ fn trials(blocks: u32, failed: impl Fn(u32, &str) -> u64) -> Vec<Trial> {
                     events: vec![EventReading {
                         back_s: Some(6.0),
                         in_rotation_after_s: (failed > 0).then_some(1.5),
+                        looked_for_s: 4.0,
                         connections_max: Some(7),
                         ..EventReading::default()
                     }],
@@ -68,6 +69,20 @@ fn failures_are_compared_also_where_one_side_has_none() {
     assert_eq!((direct.failed_min, direct.failed_max), (4_010, 4_050));
     assert_eq!(direct.in_rotation_after_s, Some(1.5));
     assert_eq!(direct.failed_share_at_most, None);
+}
+
+#[test]
+fn a_server_whose_usual_share_is_not_known_is_not_one_that_stays_out() {
+    let mut trials = trials(5, |_, _| 0);
+    for trial in &mut trials[..4] {
+        if let Outcome::Done(reading) = &mut trial.outcome {
+            reading.events.as_mut().unwrap().events[0].looked_for_s = 0.0;
+        }
+    }
+    for row in analyse(&header(5), &trials).table {
+        let events = row.events.unwrap();
+        assert_eq!((events.not_in_rotation, events.were_back), (3, 3));
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub struct EventsRow {
     pub in_rotation_after_s: Option<f64>,
     /// How often a server that came back did not get its share within the window.
     pub not_in_rotation: usize,
-    /// How often a server came back.
+    /// How often a server came back whose usual share is known.
     pub were_back: usize,
     /// The most connections that were open at a stopped server in any trial.
     pub connections_max: Option<u64>,
@@ -78,6 +78,7 @@ impl EventsRow {
             .iter()
             .flat_map(|one| &one.events)
             .filter(|event| event.back_s.is_some() && event.has_rotation())
+            .filter(|event| event.is_rotation_known())
             .collect();
         let reloads = all.iter().flat_map(|one| &one.events);
         let reloads: Vec<&EventReading> = reloads.filter(|event| event.is_reload()).collect();

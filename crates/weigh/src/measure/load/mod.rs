@@ -122,6 +122,7 @@ fn make_here(
     called: &str,
     signals: &Signals,
 ) -> Result<Made, Failure> {
+    let stated = expectations(&job);
     let varying = target::prepare(&mut job, signals)?;
     if !varying.is_empty() {
         eprintln!(
@@ -146,7 +147,7 @@ fn make_here(
         reading,
         idle,
         is_varying: !varying.is_empty(),
-        notes: notes_on_answers(args, &job, &expectations(&job)),
+        notes: notes_on_answers(args, &job, &stated, &expectations(&job)),
     })
 }
 
@@ -178,20 +179,26 @@ fn make_on_hosts(
     hosts::warn_of_answers(&made);
     Ok(Made {
         is_varying: made.is_varying,
-        notes: notes_on_answers(args, &job, &made.expectations),
+        notes: notes_on_answers(args, &job, &expectations(&job), &made.expectations),
         reading: made.reading,
         idle: None,
     })
 }
 
-/// Notes on answers that count as good and may be a mistake: empty pages and redirects.
-fn notes_on_answers(args: &LoadArgs, job: &Job, expectations: &[Expect]) -> Vec<String> {
+/// Notes on answers that count as good and may be a mistake: empty pages and redirects. `stated` are
+/// the expectations before the target was asked.
+fn notes_on_answers(
+    args: &LoadArgs,
+    job: &Job,
+    stated: &[Expect],
+    expectations: &[Expect],
+) -> Vec<String> {
     let empty = empty_page::note(args, job, expectations);
-    let redirects = redirects::note(args, expectations);
+    let redirects = redirects::note(args, stated, expectations);
     empty.into_iter().chain(redirects).collect()
 }
 
-/// Which answers of a prepared job's target count as good, by request.
+/// Which answers of a job's target count as good, by request.
 fn expectations(job: &Job) -> Vec<Expect> {
     let requests = job.targets.iter().take(1).flat_map(|one| &one.requests);
     requests.map(|one| one.expect.clone()).collect()

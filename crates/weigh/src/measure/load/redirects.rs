@@ -8,12 +8,13 @@ use crate::cli::LoadArgs;
 /// Statuses that send a client to another URL (RFC 9110, 15.4).
 const REDIRECTS: [u16; 5] = [301, 302, 303, 307, 308];
 
-/// A note where good answers are redirects, and no option says that this is right. `expectations` are
-/// what the target answered to each request before the load.
-pub(super) fn note(args: &LoadArgs, expectations: &[Expect]) -> Option<String> {
+/// A note where good answers are redirects, and neither an option nor the file of requests says that
+/// this is right: `stated` is what they say of each request, and `expectations` are what the target
+/// answered to each before the load.
+pub(super) fn note(args: &LoadArgs, stated: &[Expect], expectations: &[Expect]) -> Option<String> {
     match args.answer.expect_status {
         Some(_) => None,
-        None => note_on_answers(expectations),
+        None => note_on_answers(stated, expectations),
     }
 }
 
@@ -25,12 +26,19 @@ pub(super) fn upgrade_note(reading: &LoadReading) -> Option<&'static str> {
     )
 }
 
-fn note_on_answers(expectations: &[Expect]) -> Option<String> {
-    let redirect = |expect: &Expect| match expect.status {
+fn note_on_answers(stated: &[Expect], expectations: &[Expect]) -> Option<String> {
+    let redirect = |(number, expect): (usize, &Expect)| match expect.status {
+        _ if stated
+            .get(number)
+            .is_some_and(|one| one.status == expect.status) =>
+        {
+            None
+        }
         StatusRule::Exactly(status) => REDIRECTS.contains(&status).then_some(status),
         StatusRule::OrRefused(_) | StatusRule::Success => None,
     };
-    let mut statuses: Vec<u16> = expectations.iter().filter_map(redirect).collect();
+    let numbered = expectations.iter().enumerate();
+    let mut statuses: Vec<u16> = numbered.filter_map(redirect).collect();
     let (some, all) = (statuses.len(), expectations.len());
     let status = *statuses.first()?;
     statuses.sort_unstable();
@@ -64,7 +72,8 @@ mod tests {
             body: BodyRule::Any,
         };
         let expectations: Vec<Expect> = statuses.iter().map(expect).collect();
-        note_on_answers(&expectations)
+        let stated = vec![Expect::default(); expectations.len()];
+        note_on_answers(&stated, &expectations)
     }
 
     #[test]
@@ -86,6 +95,25 @@ mod tests {
         for other in [&[200][..], &[304], &[300], &[204, 200], &[]] {
             assert_eq!(note_of(other), None);
         }
-        assert_eq!(note_on_answers(&[Expect::default()]), None);
+        let success = [Expect::default()];
+        assert_eq!(note_on_answers(&success, &success), None);
+    }
+
+    #[test]
+    fn a_redirect_that_the_file_of_requests_states_is_right() {
+        let [moved, page, found] = [301, 200, 302].map(|status| Expect {
+            status: StatusRule::Exactly(status),
+            body: BodyRule::Any,
+        });
+        let stated = [Expect::default(), page.clone(), found.clone()];
+        assert_eq!(
+            note_on_answers(&stated[1..], &[page.clone(), found.clone()]),
+            None
+        );
+        let note = note_on_answers(&stated, &[moved, page, found]).unwrap();
+        assert!(
+            note.contains("1 of 3 requests were redirects (status 301)"),
+            "{note}"
+        );
     }
 }

@@ -368,8 +368,9 @@ fn the_job_that_ships_compares_servers_in_containers_beside_it() {
     };
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/kubernetes-job.yaml");
     let manifest = fs::read_to_string(shipped).unwrap();
+    let shipped = concat!("image: weigh:", env!("CARGO_PKG_VERSION"));
     let manifest = manifest
-        .replace("image: weigh:0.1.0", &format!("image: {IMAGE}"))
+        .replace(shipped, &format!("image: {IMAGE}"))
         .replace("--blocks=10", "--blocks=3")
         .replace("--window=1s", "--window=500ms");
     assert_eq!(manifest.matches(IMAGE).count(), 3, "{manifest}");
