@@ -17,7 +17,7 @@ mod spec;
 pub use command_words::{CommandWords, command_words, names_a_port};
 pub use config::{Mistake, Mistakes, OpenError};
 pub use config::{nearest, units};
-pub use file::{COMMAND, ExperimentBuilder, ExperimentError, read_hosts};
+pub use file::{COMMAND, ExperimentBuilder, ExperimentError, RATE_LIMIT, WEIGHTS, read_hosts};
 pub use gate::{GateError, check_gate, parse_capacity_gate, parse_gate};
 pub use plan::{SEARCH, within};
 pub use recipes::{LoadError, Recipes};

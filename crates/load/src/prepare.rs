@@ -20,8 +20,8 @@ use crate::job::traffic::Traffic;
 const REFERENCE_BYTES_MAX: usize = 64 << 20;
 /// Answers that are fetched of each request.
 const FETCHES: usize = 3;
-/// Pause before the next attempt when no local port is free.
-const PORT_PAUSE: Duration = Duration::from_millis(50);
+/// Pause before the next attempt when no local port is free, or a rate limit has refused.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Interval at which the stop flag is read while an answer is awaited.
 const STOP_CHECK: Duration = Duration::from_millis(20);
 
@@ -81,22 +81,26 @@ pub enum ReferenceError {
     Thread,
 }
 
-/// Tries again while no local port is free, for as long as an answer may take: ports of connections
-/// that an earlier load closed become free, with `tcp_tw_reuse` within a second.
-fn retry_without_port<T>(
+/// Tries again while no local port is free, or the answer is a refusal, for as long as an answer may
+/// take: ports of connections that an earlier load closed become free, with `tcp_tw_reuse` within a
+/// second.
+fn retry<T>(
     ask: impl Fn() -> Result<T, FetchError>,
+    is_refusal: impl Fn(&T) -> bool,
     limit: Duration,
 ) -> Result<T, FetchError> {
     let end = Instant::now() + limit;
     loop {
-        match ask() {
-            Err(FetchError::Io(error))
-                if error.kind() == io::ErrorKind::AddrNotAvailable && Instant::now() < end =>
-            {
-                std::thread::sleep(PORT_PAUSE);
-            }
-            other => return other,
+        let answer = ask();
+        let is_transient = match &answer {
+            Err(FetchError::Io(error)) => error.kind() == io::ErrorKind::AddrNotAvailable,
+            Err(_) => false,
+            Ok(answer) => is_refusal(answer),
+        };
+        if !is_transient || Instant::now() >= end {
+            return answer;
         }
+        std::thread::sleep(PAUSE);
     }
 }
 
@@ -227,7 +231,11 @@ fn reference(
     let mut expect = request.expect.clone();
     for _ in 0..FETCHES {
         let fetch = || fetcher.fetch(address, preamble, limit, REFERENCE_BYTES_MAX);
-        let answer = retry_without_port(fetch, limit)?;
+        let rule = request.expect.status;
+        let answer = retry(fetch, |answer| rule.is_refusal(answer.status), limit)?;
+        if rule.is_refusal(answer.status) {
+            return Err(ReferenceError::Status(answer.status));
+        }
         if is_call {
             http::messages(&answer)?;
         }
@@ -268,9 +276,9 @@ mod tests {
                 _ => Err(none_free()),
             }
         };
-        retry_without_port(third, Duration::from_secs(60)).unwrap();
+        retry(third, |()| false, Duration::from_secs(60)).unwrap();
         assert_eq!(asked.get(), 3);
-        let never = retry_without_port(|| Err::<(), _>(none_free()), Duration::ZERO);
+        let never = retry(|| Err::<(), _>(none_free()), |()| false, Duration::ZERO);
         let text = ReferenceError::from(never.unwrap_err()).to_string();
         assert!(text.contains(NO_PORT), "{text}");
         let once = std::cell::Cell::new(0);
@@ -278,9 +286,14 @@ mod tests {
             once.set(once.get() + 1);
             Err::<(), _>(FetchError::Io(io::ErrorKind::ConnectionRefused.into()))
         };
-        let text = ReferenceError::from(retry_without_port(refused, LIMIT).unwrap_err());
+        let text = ReferenceError::from(retry(refused, |()| false, LIMIT).unwrap_err());
         assert!(!text.to_string().contains(NO_PORT), "{text}");
         assert_eq!(once.get(), 1);
+        let statuses = std::cell::RefCell::new([429, 503, 200].into_iter());
+        let ask = || Ok(statuses.borrow_mut().next().unwrap());
+        let rule = StatusRule::OrRefused(200);
+        let answer = retry(ask, |status| rule.is_refusal(*status), LIMIT);
+        assert_eq!(answer.unwrap(), 200);
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl Origin {
         let counters: Vec<Arc<Counters>> = listeners.iter().map(|_| Arc::default()).collect();
         let mailboxes: Vec<Mailbox> = listeners.iter().map(|_| Mailbox::default()).collect();
         let mailboxes = Arc::new(mailboxes);
+        let limit = options.limit_per_s.map(Limit::new);
         let (opened, failures) = std::sync::mpsc::channel();
         let mut origin = Origin {
             address,
@@ -74,18 +75,20 @@ impl Origin {
         // On an error, dropping the origin stops the threads that did start.
         for (number, sockets) in listeners.into_iter().enumerate() {
             let (stop, all, opened) = (stop.clone(), counters.clone(), opened.clone());
-            let (options, mailboxes) = (options.clone(), mailboxes.clone());
+            let (options, mailboxes, limit) = (options.clone(), mailboxes.clone(), limit.clone());
             let counts = ThreadCounts::of(pages.clone(), number);
             let work = move || match options.io {
                 IoKind::Uring => {
+                    let of = (number, all);
                     let worker =
-                        Worker::<Secure<Uring>>::open(&options, sockets, (number, all), counts);
+                        Worker::<Secure<Uring>>::open(&options, sockets, of, counts, limit);
                     let worker = worker.map(|worker| worker.with_mailboxes(mailboxes));
                     run_worker(worker, &opened, &stop, options.spin)
                 }
                 IoKind::Epoll => {
+                    let of = (number, all);
                     let worker =
-                        Worker::<Secure<Epoll>>::open(&options, sockets, (number, all), counts);
+                        Worker::<Secure<Epoll>>::open(&options, sockets, of, counts, limit);
                     let worker = worker.map(|worker| worker.with_mailboxes(mailboxes));
                     run_worker(worker, &opened, &stop, options.spin)
                 }
@@ -246,7 +249,7 @@ struct Worker<I: Io> {
     connections: u64,
     counts: ThreadCounts,
     always: Option<Always>,
-    limit: Option<Limit>,
+    limit: Option<Arc<Limit>>,
     /// Delayed answers: when each is due, and when its request arrived, ns.
     held: BinaryHeap<Reverse<(u64, u64, AnswerKey)>>,
     delays: Histogram,
@@ -265,6 +268,7 @@ impl<I: Io> Worker<Secure<I>> {
         (listener, datagrams): Sockets,
         (number, all): (usize, Vec<Arc<Counters>>),
         counts: ThreadCounts,
+        limit: Option<Arc<Limit>>,
     ) -> io::Result<Self> {
         let io_options = IoOptions {
             // The UDP socket, and the bell of the thread's mailbox.
@@ -282,9 +286,7 @@ impl<I: Io> Worker<Secure<I>> {
         let mut worker = Self::new(io, io_options, (number, all), counts);
         worker.connections_max = options.connections;
         worker.always = options.always;
-        worker.limit = options
-            .limit_per_s
-            .map(|per_s| Limit::share(per_s, options.threads));
+        worker.limit = limit;
         worker.http2_only = options.http2_only;
         let (tls, congestion) = (options.tls.as_ref(), options.quic_congestion);
         worker.with_quic(datagrams, tls, options.connections, congestion)

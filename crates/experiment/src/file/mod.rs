@@ -22,7 +22,7 @@ pub use error::ExperimentError;
 pub use hosts::read_hosts;
 pub(crate) use names::VARIED_LOAD_KEYS;
 pub use parse::ExperimentBuilder;
-pub use servers::COMMAND;
+pub use servers::{COMMAND, RATE_LIMIT, WEIGHTS};
 
 use crate::recipes::Recipes;
 use crate::spec::Experiment;

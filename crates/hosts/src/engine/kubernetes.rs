@@ -25,9 +25,11 @@ const LABEL: &str = "weigh=host";
 
 /// What a pod runs: a shell that ends two minutes after the last session of `kubectl exec`, so that
 /// a lost run leaves nothing behind. The first process of a session is the one whose parent is
-/// outside of the pod, which reads as 0. Kubernetes would replace `$(…)`.
-const MAIN: &str = "trap 'exit 0' TERM; n=; while [ ${#n} -lt 12 ]; do sleep 10 & wait; n=.$n; \
-     for p in /proc/[0-9]*/stat; do if [ $p != /proc/$$/stat ] && read -r s; then \
+/// outside of the pod, which reads as 0; so does that of this shell. The kubelet would replace `$(…)`
+/// and a doubled `$`.
+const MAIN: &str = "trap 'exit 0' TERM; read -r me n </proc/self/stat; n=; \
+     while [ ${#n} -lt 12 ]; do sleep 10 & wait; n=.$n; \
+     for p in /proc/[0-9]*/stat; do if [ $p != /proc/$me/stat ] && read -r s; then \
      case \"${s##*) }\" in ?' 0 '*) n=; esac; fi <$p; done 2>/dev/null; done";
 
 /// A pod that was made for a host.
@@ -215,7 +217,7 @@ fn create(host: &str, kubernetes: &Kubernetes) -> Result<Pod, AgentError> {
 /// Removes what lost runs have left: pods that have ended.
 fn remove_ended(kubernetes: &Kubernetes) {
     let selector = format!("--selector={LABEL}");
-    let ended = "--field-selector=status.phase=Succeeded";
+    let ended = "--field-selector=status.phase!=Pending,status.phase!=Running";
     let words = ["delete", "pod", &selector, ended, "--wait=false"];
     // Where that is not permitted, they stay; they take no resources.
     let _ = call(&kubectl(kubernetes.namespace.as_deref(), &words));
@@ -239,6 +241,13 @@ mod tests {
 
     fn state(pod: Value) -> PodState {
         PodState::of(&pod)
+    }
+
+    #[test]
+    fn the_kubelet_replaces_nothing_in_what_a_pod_runs() {
+        for replaced in ["$$", "$("] {
+            assert!(!MAIN.contains(replaced), "{replaced} in {MAIN}");
+        }
     }
 
     #[test]

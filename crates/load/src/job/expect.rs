@@ -15,7 +15,7 @@ use crate::job::serde_as;
 pub enum StatusRule {
     /// This one.
     Exactly(u16),
-    /// This one, and 429 and 503, with which a rate limit refuses requests.
+    /// This one, and 429 and 503 with any body, with which a rate limit refuses requests.
     OrRefused(u16),
     /// Any from 200 to 399; the first one, where answers are fetched before the load.
     Success,
@@ -75,8 +75,17 @@ impl StatusRule {
     fn accepts(self, status: u16) -> bool {
         match self {
             StatusRule::Exactly(expected) => status == expected,
-            StatusRule::OrRefused(expected) => status == expected || matches!(status, 429 | 503),
+            StatusRule::OrRefused(expected) => status == expected || self.is_refusal(status),
             StatusRule::Success => (200..400).contains(&status),
+        }
+    }
+
+    /// Whether it is that of a good answer with any body.
+    #[inline]
+    pub(crate) fn is_refusal(self, status: u16) -> bool {
+        match self {
+            StatusRule::OrRefused(expected) => status != expected && matches!(status, 429 | 503),
+            StatusRule::Exactly(_) | StatusRule::Success => false,
         }
     }
 }
@@ -216,6 +225,7 @@ impl Expect {
     pub(crate) fn judge(&self, status: u16, is_head: bool, body: &BodyCheck) -> Option<Wrong> {
         let is_good = self.status.accepts(status)
             && (is_head
+                || self.status.is_refusal(status)
                 || match &self.body {
                     BodyRule::Any | BodyRule::Same | BodyRule::Auto => true,
                     BodyRule::Bytes(reference) => {
@@ -306,6 +316,17 @@ mod tests {
         let is_good = |status| expect.judge(status, false, &BodyCheck::default()).is_none();
         let good: Vec<u16> = (100..600).filter(|status| is_good(*status)).collect();
         assert_eq!(good, [200, 429, 503]);
+        let contains = Expect {
+            body: BodyRule::Contains(Arc::from(&b"hello"[..])),
+            ..expect
+        };
+        let is_good = |status| {
+            contains
+                .judge(status, false, &BodyCheck::default())
+                .is_none()
+        };
+        let good: Vec<u16> = (100..600).filter(|status| is_good(*status)).collect();
+        assert_eq!(good, [429, 503], "the body of an answer is checked");
     }
 
     #[test]

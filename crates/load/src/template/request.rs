@@ -111,15 +111,17 @@ impl RequestTemplate {
 }
 
 impl RequestTemplate {
-    /// Bytes of its body's fixed text, which each connection has for itself.
+    /// Bytes of its body's fixed text that each connection has for itself: twice, filled in and as
+    /// the copy that is being sent.
     pub(crate) fn fixed_bytes(&self) -> usize {
-        let is_filled = |body: &&Template| body.as_fixed().is_none();
-        let pieces = self.body.iter().filter(is_filled).flat_map(|body| &body.0);
+        let is_copied =
+            |body: &&Template| body.as_fixed().is_none_or(|body| body.len() < SHARED_MIN);
+        let pieces = self.body.iter().filter(is_copied).flat_map(|body| &body.0);
         let bytes = pieces.map(|piece| match piece {
             Piece::Text(text) => text.len(),
             Piece::Place { .. } => 0,
         });
-        bytes.sum()
+        2 * bytes.sum::<usize>()
     }
 }
 

@@ -178,22 +178,61 @@ fn hosts_send_each_row_once() {
     assert_eq!(sorted(&got), expected(&set));
 }
 
-#[test]
-fn long_bodies_are_sent_behind_heads_that_differ() {
-    let body: String = (0..9_000).map(|at| format!("line {at}\n")).collect();
+/// Posts the same body to paths that differ.
+fn numbered_posts(body: &[u8]) -> RequestSet {
     let seq = Piece::Place {
         fill: Fill::Seq,
         is_encoded: false,
     };
     let path = vec![Piece::Text(b"/n/".into()), seq];
-    let set = RequestSet {
-        requests: vec![request(
-            "POST",
-            path,
-            Some(vec![Piece::Text(body.clone().into())]),
-        )],
+    RequestSet {
+        requests: vec![request("POST", path, Some(vec![Piece::Text(body.into())]))],
         ..RequestSet::default()
+    }
+}
+
+/// A body that is sent behind its head does not wait until the head is acknowledged, which takes 40 ms
+/// where the server has nothing to answer yet.
+#[test]
+fn long_bodies_do_not_wait_for_an_acknowledgement() {
+    for io in BOTH {
+        let typical_us = |length: usize| {
+            let (server, _) = collecting();
+            let set = numbered_posts(&vec![b'x'; length]);
+            let target = target(server.address, "/").with_requests(&set, "x", &[]);
+            let reading = one(&job(io, target, 1, 1, Stop::Requests(100)));
+            assert_eq!(reading.errors_all.total(), 0, "{:?}", reading.wrong);
+            reading.service.quantile_us(0.5)
+        };
+        let (short, long) = (typical_us(15_000), typical_us(20_000));
+        assert!(long < 20.0 * short, "{io:?}: {long} us, {short} us");
+    }
+}
+
+#[test]
+fn bodies_that_each_connection_copies_are_counted() {
+    let validate = |length: usize, connections: u32| {
+        let set = numbered_posts(&vec![b'x'; length]);
+        let target = target(([127, 0, 0, 1], 1).into(), "/").with_requests(&set, "x", &[]);
+        let target = Target {
+            connections,
+            ..target
+        };
+        load::Job::to(target)
+            .segment(Segment::closed(Stop::Requests(1)))
+            .validate()
     };
+    let refused = JobError::FilledMemory { gib: 5, most: 4 };
+    // Each has the request and the copy that is being sent.
+    assert_eq!(validate(16_000, 160_000), Err(refused));
+    assert_eq!(validate(16_000, 80_000), Ok(()));
+    assert_eq!(validate(16_384, 160_000), Ok(()), "one for all");
+}
+
+#[test]
+fn long_bodies_are_sent_behind_heads_that_differ() {
+    let body: String = (0..9_000).map(|at| format!("line {at}\n")).collect();
+    let set = numbered_posts(body.as_bytes());
     for io in BOTH {
         let (server, got) = collecting();
         let target = target(server.address, "/").with_requests(&set, "x", &[]);

@@ -460,8 +460,10 @@ pub trait Io: Sized {
     /// Copies and sends bytes; [`Event::Drained`] follows.
     fn send_copy(&mut self, conn: ConnId, bytes: &[u8]);
 
-    /// Copies and sends bytes as [`Io::send`] does registered ones: for one request at a time, and
-    /// [`Event::Drained`] need not follow.
+    /// Copies and sends bytes as [`Io::send`] does registered ones: [`Event::Drained`] need not follow,
+    /// and it is for one request at a time. The peer has to have read what was sent so before it is
+    /// called again: otherwise the sends may be reordered, or the earlier one overwritten. An answer
+    /// is taken as the sign of that. What is sent may be wrong, but is always memory of the loop.
     fn send_quietly(&mut self, conn: ConnId, bytes: &[u8]) {
         self.send_copy(conn, bytes);
     }

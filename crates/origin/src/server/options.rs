@@ -40,8 +40,8 @@ pub struct OriginOptions {
     pub counts: Option<PathBuf>,
     /// The answer to every path outside `/.weigh/`; `None` for the pages.
     pub always: Option<Always>,
-    /// Requests per second over HTTP/1.1, of which each thread admits its share; those beyond get 429,
-    /// and are not counted.
+    /// Requests per second that all threads together admit over HTTP/1.1, those for `/.weigh/` apart;
+    /// others get 429, and are not counted.
     pub limit_per_s: Option<f64>,
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use agent::Measured;
 use experiment::manifest::Value;
-use experiment::{ResolvedCondition, ServerSpec, SubjectSpec, Target, Upstream};
+use experiment::{
+    RATE_LIMIT, ResolvedCondition, ServerSpec, SubjectSpec, Target, Upstream, WEIGHTS,
+};
 use readings::{LoadReading, RequestBody};
 
 use crate::testbed::copies::original;
@@ -21,11 +23,6 @@ pub(crate) struct BackEnds {
     /// The rate limit that it declares, requests per second.
     rate_limit_per_s: Option<f64>,
 }
-
-/// The parameter of a recipe by which a server lets so many requests through in a second.
-const RATE_LIMIT: &str = "rate_limit_per_s";
-/// The parameter of a recipe by which a server weighs its upstreams, in their order.
-const WEIGHTS: &str = "weights";
 
 impl BackEnds {
     pub(crate) fn of(resolved: &ResolvedCondition, subject: &SubjectSpec) -> Self {
@@ -51,7 +48,7 @@ impl BackEnds {
         }
     }
 
-    /// Whether answers with status 429 and 503 are good ones: refusals of a rate limit.
+    /// Whether answers with status 429 and 503 may be refusals of a rate limit.
     pub(crate) fn may_refuse(&self) -> bool {
         self.rate_limit_per_s.is_some()
     }

@@ -396,8 +396,7 @@ pub struct OriginArgs {
     /// Answer every request with this status and the small body.
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
     pub status: Option<u16>,
-    /// Admit so many requests per second over HTTP/1.1, each thread its share; refuse the others with
-    /// status 429, uncounted.
+    /// Admit so many requests per second over HTTP/1.1; refuse the others with status 429, uncounted.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub limit: Option<f64>,
     #[command(flatten)]

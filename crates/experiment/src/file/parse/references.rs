@@ -6,6 +6,7 @@ use crate::file::events;
 use crate::file::hosts::{self, machines};
 use crate::file::load::{drivers, relays, requests, traffic};
 use crate::file::names::{LOAD_HOST_FACTOR, path_of_load};
+use crate::file::servers::measured_params;
 use crate::file::servers::subjects::path_problem;
 use crate::recipe::RecipeError;
 use crate::recipes::Recipes;
@@ -289,6 +290,7 @@ pub(crate) fn check_conditions(
                 ));
             }
         }
+        measured_params::check(reader, top, &resolved);
         check_schemes(reader, top, &resolved, recipes);
         check_paths(reader, top, &resolved.subjects);
         drivers::check(reader, top, experiment, &resolved, recipes);

@@ -1,8 +1,10 @@
 //! `[servers.NAME]`: recipes, commands and images, upstreams and parameters.
 
+pub(super) mod measured_params;
 mod own_server;
 pub(super) mod subjects;
 
+pub use measured_params::{RATE_LIMIT, WEIGHTS};
 pub use own_server::COMMAND;
 
 use std::collections::BTreeMap;

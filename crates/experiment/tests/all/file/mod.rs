@@ -3,6 +3,7 @@
 mod event_kinds;
 mod loads;
 mod machine_links;
+mod measured_params;
 mod mistakes;
 mod placeholders;
 mod replay;

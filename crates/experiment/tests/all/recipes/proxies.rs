@@ -35,6 +35,7 @@ fn envoy_accepts_all_that_it_can_be() {
             ("upstream_http2", ON),
             ("access_log", ON),
             ("routes", Value::Integer(3)),
+            ("rate_limit_per_s", Value::Integer(515)),
         ];
         accepted("envoy", &all, true, &ENVOY);
     }
@@ -61,6 +62,31 @@ fn envoy_reads_what_a_reload_changes_from_files_of_their_own() {
     assert!(file(&parts, "clusters.yaml").contains("port_value: 8081"));
     let listeners = file(&parts, "listeners.yaml");
     assert!(listeners.contains("key: X-Weigh-Reload"), "{listeners}");
+}
+
+/// Envoy reads the interval in whole milliseconds, and accepts none below 50.
+#[test]
+fn envoy_has_exactly_the_rate_limit_that_is_declared() {
+    let envoy = recipes().get("envoy").unwrap();
+    for limit in [1, 7, 19, 20, 500, 507, 510, 512, 515, 1_000_000] {
+        let params = [("rate_limit_per_s", Value::Integer(limit))];
+        let whole = envoy.render(&context(envoy, Path::new("/d"), &params));
+        let listener = file(&whole.unwrap(), "envoy.yaml");
+        let of = |key: &str| {
+            let line = listener
+                .lines()
+                .find_map(|one| one.trim().strip_prefix(key));
+            line.unwrap_or_else(|| panic!("{key}: {listener}"))
+        };
+        let tokens: i64 = of("tokens_per_fill: ").parse().unwrap();
+        let interval = of("fill_interval: ").strip_suffix('s').unwrap();
+        let interval_s: f64 = interval.parse().unwrap();
+        let ms = (interval_s * 1e3).round();
+        assert_eq!(ms / 1e3, interval_s, "{limit}: {interval}");
+        assert!((50.0..=1_000.0).contains(&ms), "{limit}: {interval}");
+        assert_eq!(tokens * 1_000, limit * ms as i64, "{interval}");
+        assert_eq!(of("max_tokens: "), tokens.to_string());
+    }
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! What is kept of an answer, and what is looked for in it.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::fmt::{self, Formatter};
 
 use memchr::memmem;
 use readings::requests::CaptureFrom;
 use readings::{Wrong, WrongKind};
+use serde::Deserializer as _;
+use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -212,13 +215,37 @@ fn value_at(body: &[u8], pointer: &str) -> Result<Vec<u8>, String> {
 /// The value of this name, or of this number, in another one.
 fn member<'b>(of: &'b RawValue, name: &str) -> Option<&'b RawValue> {
     if of.get().starts_with('{') {
-        let mut all: HashMap<String, &RawValue> = serde_json::from_str(of.get()).ok()?;
-        return all.remove(name);
+        let mut json = serde_json::Deserializer::from_str(of.get());
+        return json.deserialize_map(Named(name)).ok()?;
     }
     let is_number = name == "0" || !name.starts_with(['0', '+']);
     let all: Vec<&RawValue> = serde_json::from_str(of.get()).ok()?;
     let number: usize = name.parse().ok().filter(|_| is_number)?;
     all.get(number).copied()
+}
+
+/// Finds the last value of this name in an object. Other names and values are not decoded: they may
+/// hold what is no text, such as one half of a surrogate pair.
+struct Named<'n>(&'n str);
+
+impl<'b> Visitor<'b> for Named<'_> {
+    type Value = Option<&'b RawValue>;
+
+    fn expecting(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        to.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'b>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let mut found = None;
+        while let Some((name, value)) = map.next_entry::<&RawValue, &RawValue>()? {
+            let is_it =
+                serde_json::from_str(name.get()).is_ok_and(|name: Cow<'_, str>| name == self.0);
+            if is_it {
+                found = Some(value);
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// JSON without the white space between its parts.
@@ -329,6 +356,7 @@ mod tests {
                 "[1.0,\" a \\\" b\\\\\",{\"z\":0.10}]",
             ),
             ("{\"n\": 1, \"n\": 2}", "2"),
+            (r#"{"\ud800": "\udc00", "\u006e": 3, "\ud800": 4}"#, "3"),
         ] {
             let number = capturing(CaptureFrom::Json("/n".to_owned()));
             let found = looked(&number, &[], body.as_bytes());

@@ -51,9 +51,11 @@ impl RequestPicker {
             &sources(job, thread),
             target.tls.as_ref().map(|_| number as u32),
         );
-        // With one request at a time a short send never follows another that waits for its
-        // acknowledgement. With streams it does, and would wait a round trip.
-        if target.places().is_some() && target.http3.is_none() {
+        // A short send that follows another would wait for the acknowledgement of that one. Sends
+        // follow each other with streams, and where a long body is sent behind its head.
+        let is_behind_head = |request| shared(request).is_some();
+        let has_several = (0..target.requests.len()).any(is_behind_head);
+        if (target.places().is_some() || has_several) && target.http3.is_none() {
             io.set_no_delay(id);
         }
         Self {

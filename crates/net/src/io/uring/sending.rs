@@ -7,8 +7,9 @@ use crate::io::ConnId;
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 32 * 1024;
 
-/// Bytes of sends without a completion, by slot. The kernel may read them until the ring is gone, so
-/// no allocation is freed before; each is at least twice as long as the slot's last one.
+/// Bytes of sends without a completion, by slot: up to 16 KiB each, and as much again that was
+/// outgrown. The kernel may read them until the ring is gone, so no allocation is freed before; each
+/// is at least twice as long as the slot's last one.
 #[derive(Default)]
 pub(super) struct QuietCopies {
     current: Vec<Vec<u8>>,

@@ -7,7 +7,7 @@ pub mod words;
 #[cfg(test)]
 mod tests;
 
-use readings::{ARRIVAL_SLOT_NS, Arrivals, Condition, LoadReading, Pacing};
+use readings::{ARRIVAL_SLOT_NS, Arrivals, Condition, LoadReading};
 use serde::Serialize;
 
 use super::CONFIDENCE;
@@ -28,7 +28,7 @@ pub struct Limiting {
     pub condition: Condition,
     pub subject: String,
     pub limit_per_s: f64,
-    /// What the load offered, requests per second.
+    /// What the load offered, requests per second, those of users included; the least of all blocks.
     pub offered_per_s: f64,
     /// What reached the back ends over what the limit allows, less one: 0.131 is 13.1% too many.
     pub excess: BlockMean,
@@ -88,9 +88,9 @@ pub(crate) fn accepted(load: &LoadReading) -> Option<(f64, f64)> {
 fn limiting(loads: &[&LoadReading]) -> Option<Limiting> {
     let first = loads.first()?;
     let limit_per_s = first.rate_limit_per_s?;
-    let Pacing::Open { rate_per_s } = first.pacing else {
-        return None;
-    };
+    let offered = loads.iter().map(|load| load.offered_requests_per_s());
+    let offered: Option<Vec<f64>> = offered.collect();
+    let offered_per_s = offered?.into_iter().fold(f64::INFINITY, f64::min);
     let excess = loads
         .iter()
         .filter_map(|load| Some(accepted(load)?.0 - 1.0));
@@ -102,8 +102,8 @@ fn limiting(loads: &[&LoadReading]) -> Option<Limiting> {
         condition: Condition::new(),
         subject: String::new(),
         limit_per_s,
-        offered_per_s: rate_per_s,
-        finding: finding(&excess, rate_per_s / limit_per_s),
+        offered_per_s,
+        finding: finding(&excess, offered_per_s / limit_per_s),
         excess,
         windows: windows(&all, limit_per_s),
     })

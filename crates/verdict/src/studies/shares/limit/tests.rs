@@ -89,3 +89,31 @@ fn what_does_not_reach_a_limit_shows_nothing_and_one_block_settles_nothing() {
     };
     assert_eq!(limiting(&[&none]), None);
 }
+
+#[test]
+fn users_offer_their_requests() {
+    // 400 users a second, who make so many requests each.
+    let users = |requests: u64| LoadReading {
+        offered: Some(readings::Offered {
+            due: 400 * requests,
+            ..Default::default()
+        }),
+        users: Some(Box::new(readings::UsersReading {
+            arrived: 400,
+            ..Default::default()
+        })),
+        pacing: readings::Pacing::Open { rate_per_s: 400.0 },
+        ..load(vec![4; 500])
+    };
+    let of = |blocks: [u64; 3]| {
+        let loads = blocks.map(users);
+        limiting(&loads.iter().collect::<Vec<_>>()).unwrap()
+    };
+    let found = of([3, 3, 3]);
+    assert_eq!(found.offered_per_s, 1_200.0);
+    assert_eq!(found.finding, LimitFinding::TooFew);
+    // One block with too little settles nothing.
+    let found = of([3, 1, 3]);
+    assert_eq!(found.offered_per_s, 400.0);
+    assert_eq!(found.finding, LimitFinding::NotReached);
+}
