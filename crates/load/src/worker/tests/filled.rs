@@ -466,7 +466,9 @@ fn what_cannot_be_sent_is_refused_by_name() {
     assert!(refused(&set(vec![get("a", &["/a b", "{seq}"], 1)])).contains("space"));
     // Each connection has its own.
     let mut long = get("a", &["/", "{seq}"], 1);
-    long.body = Some(Template(vec![Piece::Text(vec![b'a'; 5 << 20])]));
+    let mut body = template(&["{seq}"]);
+    body.0.push(Piece::Text(vec![b'a'; 5 << 20]));
+    long.body = Some(body);
     let mut job = super::job(1_000, Segment::closed(Stop::After(ms(1))));
     job.targets[0] = job.targets[0]
         .clone()
