@@ -13,6 +13,7 @@ const FAILED: u8 = 1;
 const WRONG_WORDS: u8 = 2;
 
 /// Why a command failed.
+#[derive(Debug)]
 pub enum Failure {
     /// It could not be done on this machine.
     Failed(String),

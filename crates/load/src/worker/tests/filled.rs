@@ -467,7 +467,7 @@ fn what_cannot_be_sent_is_refused_by_name() {
     // Each connection has its own.
     let mut long = get("a", &["/", "{seq}"], 1);
     let mut body = template(&["{seq}"]);
-    body.0.push(Piece::Text(vec![b'a'; 5 << 20]));
+    body.0.push(Piece::Text(vec![b'a'; 5 << 19]));
     long.body = Some(body);
     let mut job = super::job(1_000, Segment::closed(Stop::After(ms(1))));
     job.targets[0] = job.targets[0]
