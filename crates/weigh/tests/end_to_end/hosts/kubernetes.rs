@@ -355,6 +355,7 @@ fn pods_end_within_five_minutes_of_a_killed_run_and_the_next_removes_them() {
         pods.iter().all(|[.., phase]| phase == "Succeeded")
     });
     println!("kill of weigh: pods ended after {:.1?}", killed.elapsed());
+    fs::remove_dir_all(bench.place.path("r")).unwrap();
     let done = bench.run().end();
     assert!(done.status == 0 || done.status == 4, "{}", done.err);
     bench.is_empty("the next run");
