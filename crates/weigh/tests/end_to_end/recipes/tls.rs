@@ -53,12 +53,18 @@ fn servers_over(recipes: &[&Recipe], with: &str, http: &str) -> String {
     for recipe in recipes {
         let name = &recipe.name;
         let on = recipe.param("tls").map_or("", |_| "tls = true, ");
+        // By default it relays bytes, whatever they are.
+        let mode = match (name.as_str(), http) {
+            ("balance", "2") => "mode = \"http\", ",
+            _ => "",
+        };
         let behind = match recipe.upstreams.takes(0) {
             true => "",
             false => "upstreams = [\"plain\"]\n",
         };
-        text +=
-            &format!("[servers.{name}]\nrecipe = \"{name}\"\n{behind}with = {{ {on}{with} }}\n");
+        text += &format!(
+            "[servers.{name}]\nrecipe = \"{name}\"\n{behind}with = {{ {on}{mode}{with} }}\n"
+        );
         let http = if name == "nghttpd" { "2" } else { http };
         subjects += &format!("{name} = {{ url = \"https://{name}/\", http = \"{http}\" }}\n");
     }
