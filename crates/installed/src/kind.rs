@@ -53,6 +53,34 @@ const CARGO_UNREACHABLE: &[&str] = &[
     "you may want to run with network access",
 ];
 
+/// A package of crates.io; sources in a recipe are built in the same way.
+const CARGO: PackageKind = PackageKind {
+    key: "cargo",
+    folder: "cargo",
+    registry: "crates.io",
+    is_source: false,
+    client: "cargo",
+    client_from: "rustup, or apt-get install --no-install-recommends cargo",
+    steps: &[&[
+        "cargo",
+        "install",
+        "--locked",
+        "--root",
+        "{files}",
+        "--target-dir",
+        "{download}",
+        "--version",
+        "={version}",
+        "{name}",
+    ]],
+    env: &[],
+    programs: None,
+    no_client: "rustup could not choose a version of cargo",
+    unreachable: CARGO_UNREACHABLE,
+    runs: BUILD_SCRIPTS,
+    long_names: false,
+};
+
 /// All kinds. Where a recipe has packages of several, this is their order.
 pub static KINDS: [PackageKind; 5] = [
     PackageKind {
@@ -137,39 +165,11 @@ pub static KINDS: [PackageKind; 5] = [
         runs: None,
         long_names: true,
     },
+    CARGO,
     PackageKind {
-        key: "cargo",
-        folder: "cargo",
-        registry: "crates.io",
-        is_source: false,
-        client: "cargo",
-        client_from: "rustup, or apt-get install --no-install-recommends cargo",
-        steps: &[&[
-            "cargo",
-            "install",
-            "--locked",
-            "--root",
-            "{files}",
-            "--target-dir",
-            "{download}",
-            "--version",
-            "={version}",
-            "{name}",
-        ]],
-        env: &[],
-        programs: None,
-        no_client: "rustup could not choose a version of cargo",
-        unreachable: CARGO_UNREACHABLE,
-        runs: BUILD_SCRIPTS,
-        long_names: false,
-    },
-    PackageKind {
-        key: "cargo",
         folder: "source",
         registry: "its sources in the recipe, with what its Cargo.lock names of crates.io,",
         is_source: true,
-        client: "cargo",
-        client_from: "rustup, or apt-get install --no-install-recommends cargo",
         steps: &[&[
             "cargo",
             "install",
@@ -181,12 +181,7 @@ pub static KINDS: [PackageKind; 5] = [
             "--path",
             "{source}",
         ]],
-        env: &[],
-        programs: None,
-        no_client: "rustup could not choose a version of cargo",
-        unreachable: CARGO_UNREACHABLE,
-        runs: BUILD_SCRIPTS,
-        long_names: false,
+        ..CARGO
     },
     PackageKind {
         key: "go",

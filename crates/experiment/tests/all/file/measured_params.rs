@@ -2,7 +2,7 @@
 
 use crate::support::{changed, good, parse, rendered};
 
-const WEIGHED: &str = r#"title = "weights"
+const WEIGHTED: &str = r#"title = "weights"
 [servers.one]
 recipe = "origin"
 [servers.two]
@@ -17,7 +17,7 @@ lb = "http://lb/"
 
 #[test]
 fn each_upstream_has_a_weight() {
-    good(parse(WEIGHED));
+    good(parse(WEIGHTED));
     for (weights, said) in [
         (
             r#"["3"]"#,
@@ -33,7 +33,7 @@ fn each_upstream_has_a_weight() {
             ],
         ),
     ] {
-        let text = changed(WEIGHED, r#"["3", "1"]"#, weights);
+        let text = changed(WEIGHTED, r#"["3", "1"]"#, weights);
         let text = rendered(&parse(&text).expect_err(weights));
         for part in said {
             assert!(text.contains(part), "{part}: {text}");
