@@ -1,32 +1,9 @@
 //! The site as a reader has it: in a real browser.
 
-use std::path::PathBuf;
-
 use serde_json::json;
 
-use crate::chromium::{Browser, MISFITS, is_here};
+use crate::chromium::{Browser, Folder, MISFITS, is_here};
 use crate::made::{run, site};
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("weigh-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn url(&self, name: &str) -> String {
-        format!("file://{}", self.0.join(name).display())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// The site of thirty subjects over three runs.
 fn thirty(name: &str) -> Option<(Folder, Browser)> {
@@ -35,7 +12,7 @@ fn thirty(name: &str) -> Option<(Folder, Browser)> {
     }
     let folder = Folder::new(name);
     for file in site((4..=6).map(|number| run(30, 2, 3, number)).collect()) {
-        std::fs::write(folder.0.join(&file.name), &file.text).unwrap();
+        folder.page(&file.name, &file.text);
     }
     let browser = Browser::start(&folder.0);
     Some((folder, browser))

@@ -1,36 +1,11 @@
 //! The report as a reader has it: in a real browser.
 
-use std::path::PathBuf;
-
 use readings::{HostSpec, Journal, LinkSpec};
 use report::{MachineFacts, RunFacts, TopologyFacts, TopologyServer, TopologySubject};
 use serde_json::{Value, json};
 
-use super::chromium::{Browser, MISFITS, is_here};
+use super::chromium::{Browser, Folder, MISFITS, is_here};
 use testing::made_up::MadeUp;
-
-/// A folder that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("weigh-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn page(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).unwrap();
-        format!("file://{}", path.display())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Twelve subjects with long names and markup in them, failed and invalid trials.
 fn hostile() -> (Journal, RunFacts) {

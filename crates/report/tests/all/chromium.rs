@@ -1,7 +1,7 @@
 //! A small client of Chromium's DevTools protocol: messages end with a zero byte, over two pipes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -23,6 +23,33 @@ pub fn is_here() -> bool {
         testing::skip("the report in a browser: chromium is not installed");
     }
     is_here
+}
+
+/// A folder of pages that goes with the test.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("weigh-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// Writes a page; returns where a browser finds it.
+    pub fn page(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.0.join(name), text).unwrap();
+        self.url(name)
+    }
+
+    pub fn url(&self, name: &str) -> String {
+        format!("file://{}", self.0.join(name).display())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Boxes that leave the window, and labels of pictures that are cut off or overlap.
