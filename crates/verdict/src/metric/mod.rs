@@ -98,7 +98,10 @@ impl Metric {
 
     /// Whether it only is in a result where the run asks for it.
     pub fn is_on_demand(self) -> bool {
-        matches!(self.row().of, Of::Start | Of::Reload | Of::Limit)
+        matches!(
+            self.row().of,
+            Of::Start | Of::Reload | Of::AfterEvents | Of::Limit
+        )
     }
 
     /// Whether it is in tables and growths only, and not compared: what is about reloads and limits.
@@ -109,7 +112,10 @@ impl Metric {
     /// Whether it is what the servers cost for what they did. A run does not go on for such a metric
     /// alone.
     pub fn is_cost(self) -> bool {
-        matches!(self.row().of, Of::Servers | Of::Instructions(_) | Of::Start)
+        matches!(
+            self.row().of,
+            Of::Servers | Of::Instructions(_) | Of::Start | Of::AfterEvents
+        )
     }
 
     /// A figure of a trial that is no latency; `None` where it was not measured.
@@ -118,7 +124,8 @@ impl Metric {
             return figures::exact(self.figure_of_events(reading.events.as_ref()?)?);
         }
         // With events or outside clients of different kinds, the cost of servers says nothing.
-        if self.is_cost() && reading.events.is_some() && self.instructions().is_none() {
+        let is_apart = self.instructions().is_some() || matches!(self.row().of, Of::AfterEvents);
+        if self.is_cost() && reading.events.is_some() && !is_apart {
             return None;
         }
         self.row().figure?(reading, load)

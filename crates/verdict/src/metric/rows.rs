@@ -18,8 +18,10 @@ pub(super) enum Of {
     Instructions(InstructionScope),
     /// How the first server started; only where a run asks for it.
     Start,
-    /// What its reloads and other events did; only in tables and growths of runs that ask for it.
+    /// What its reloads did; only in tables and growths of runs that ask for it.
     Reload,
+    /// What events left behind; only where a run asks for it.
+    AfterEvents,
     /// What a server with a rate limit let through; only in tables of runs that ask for it.
     Limit,
     /// How messages of exchanges that last arrived.
@@ -406,7 +408,7 @@ metrics! {
         name: "first_server_memory_after_bytes",
         words: "memory of the first server after events",
         unit: Unit::Bytes,
-        of: Of::Reload,
+        of: Of::AfterEvents,
         loops: Loops::Open,
         rank: 26,
         gate: Some(GateMetric::MemoryAfter),

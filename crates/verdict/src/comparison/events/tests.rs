@@ -367,3 +367,27 @@ fn a_control_counts_for_as_many_events_as_the_subject_that_is_reloaded() {
         "{said}"
     );
 }
+
+#[test]
+fn the_memory_that_events_leave_is_compared_where_the_run_asks_for_it() {
+    let mut trials = trials(5, |_, _| 0);
+    for one in &mut trials {
+        let is_direct = one.subject == "direct";
+        if let Outcome::Done(reading) = &mut one.outcome
+            && let Some(noticed) = &mut reading.events
+        {
+            let each = u64::from(one.block) * 4096;
+            noticed.memory_after_bytes =
+                Some(each + if is_direct { 10_000_000 } else { 15_000_000 });
+        }
+    }
+    let mut header = header(5);
+    let of = |header: &readings::RunHeader| {
+        let comparisons = analyse(header, &trials).comparisons.into_iter();
+        let mut of = comparisons.filter(|c| c.metric == Metric::MemoryAfterBytes);
+        of.next().map(|c| c.verdict)
+    };
+    assert_eq!(of(&header), None);
+    header.primary = vec![readings::GateMetric::MemoryAfter];
+    assert_eq!(of(&header), Some(Verdict::Slower));
+}
