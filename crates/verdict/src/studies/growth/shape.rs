@@ -119,7 +119,8 @@ fn mean_without(blocks: &[Vec<(f64, f64)>], left_out: Option<usize>) -> Option<V
     Some(means.map(|(at, (x, _))| (*x, mean(at))).collect())
 }
 
-/// The exponent that leaves the least squares.
+/// The exponent that leaves the least squares; `None` where any higher one leaves less, since the
+/// levels are no power of the factor then: one leap at the end fits every high exponent.
 fn best(points: &[(f64, f64)]) -> Option<f64> {
     let most = points.iter().fold(0.0_f64, |most, point| most.max(point.0));
     if points.len() < FEWEST_LEVELS || most <= 0.0 || points.iter().any(|point| point.0 < 0.0) {
@@ -138,7 +139,10 @@ fn best(points: &[(f64, f64)]) -> Option<f64> {
     let step = (high / low).powf(1.0 / f64::from(STEPS));
     let tried = (0..=STEPS).map(|at| low * step.powi(at as i32));
     let nearest = tried.min_by(|a, b| left(*a).total_cmp(&left(*b)))?;
-    let (mut low, mut high) = ((nearest / step).max(low), (nearest * step).min(high));
+    if nearest * step > high {
+        return None;
+    }
+    let (mut low, mut high) = ((nearest / step).max(low), nearest * step);
     let golden = (5.0_f64.sqrt() - 1.0) / 2.0;
     for _ in 0..ROUNDS {
         let (a, b) = (high - golden * (high - low), low + golden * (high - low));

@@ -50,6 +50,18 @@ fn exponents_are_recovered_and_their_intervals_hold_them() {
     assert_eq!(Exponent::of(&two, 0.95), None, "no interval");
 }
 
+/// A leap at the last level is no power: no exponent is best.
+#[test]
+fn a_leap_has_no_exponent() {
+    let block = |noise: f64| {
+        let levels = [(10.0, 62.0), (1_000.0, 54.0), (10_000.0, 225.0)];
+        levels.map(|(x, y)| (x, y + noise)).to_vec()
+    };
+    let blocks: Vec<_> = [-1.0, 0.0, 1.5].map(block).to_vec();
+    assert_eq!(Exponent::of(&blocks, 0.95), None);
+    assert_eq!(shape_of(&blocks), Shape::Unsettled);
+}
+
 fn shape_of(blocks: &[Vec<(f64, f64)>]) -> Shape {
     let slope = slope_of(blocks, 0.95);
     let count = blocks.len() as f64;
