@@ -125,7 +125,11 @@ impl Sum {
         let Some(load) = load.filter(|load| !load.received.is_empty()) else {
             return;
         };
-        self.requests += load.requests_all + load.errors_all.total();
+        // Of exchanges that last, many are open when a load ends.
+        self.requests += match &load.lasting {
+            Some(lasting) => lasting.opened,
+            None => load.requests_all + load.errors_all.total(),
+        };
         self.is_limited |= load.rate_limit_per_s.is_some();
         for (server, received) in &load.received {
             self.received

@@ -94,6 +94,16 @@ fn requests_that_are_sent_twice_are_told() {
 }
 
 #[test]
+fn exchanges_that_are_open_at_the_end_are_not_sent_twice() {
+    let mut streams = load(200, &[250]);
+    streams.lasting = Some(Box::new(readings::LastingReading {
+        opened: 250,
+        ..readings::LastingReading::default()
+    }));
+    assert_eq!(found(&[streams]).len(), 0);
+}
+
+#[test]
 fn a_cache_has_a_hit_ratio_of_requests_and_of_bytes() {
     let expected = "`nginx` (connections=96) answers 95.0% [94.9%, 95.1%] of the requests and 96.0% of the bytes \
                     itself: 5,000 of 100,000 reached the back end";
