@@ -224,9 +224,13 @@ fn change(row: &Ranked) -> String {
     };
     let baseline = row.value / ratio;
     let of = |end: Option<f64>| words::shown_change(end.map_or(ratio, |end| end / baseline), None);
-    match row.bound {
-        Some(Bound::AtLeast) => format!("at least {}", of(row.low)),
-        Some(Bound::AtMost) => format!("at most {}", of(row.high)),
-        None => of(None),
+    // Of an interval that is too wide to be shown, the end at the baseline's side still says something.
+    let wide = (row.low.zip(row.high)).filter(|ends| !words::is_measurable(*ends));
+    match (row.bound, wide) {
+        (Some(Bound::AtLeast), _) => format!("at least {}", of(row.low)),
+        (Some(Bound::AtMost), _) => format!("at most {}", of(row.high)),
+        (None, Some((low, _))) if low > baseline => format!("at least {}", of(row.low)),
+        (None, Some((_, high))) if high < baseline => format!("at most {}", of(row.high)),
+        (None, _) => of(None),
     }
 }
