@@ -23,7 +23,7 @@ pub(super) struct Format {
 impl Format {
     /// A file of its own.
     pub const FILE: Format = Format {
-        widths: &[860.0, 980.0, 1200.0, 1360.0],
+        widths: &[860.0, 1120.0, 1280.0, 1400.0],
         margin: 28.0,
         stands_alone: true,
         size: 15.0,
