@@ -88,7 +88,6 @@ pub enum HealthEvent {
     /// A probe succeeded.
     ProbeOk,
     ProbeFailed,
-    /// An operator set the state.
     SetByOperator(State),
 }
 

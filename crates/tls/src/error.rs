@@ -46,7 +46,6 @@ pub enum TlsError {
         /// `a certificate` or `a private key`.
         wanted: &'static str,
     },
-    /// This machine has no certificates of authorities.
     #[error(
         "this machine has no certificates of authorities (Debian's package is ca-certificates); \
          name one with --ca, or use --insecure"

@@ -14,7 +14,6 @@ pub struct Address {
 /// An address, or a name that is resolved when the balancer starts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// Its address.
     Ip(IpAddr),
     Name(String),
 }

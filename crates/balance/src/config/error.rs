@@ -11,7 +11,6 @@ pub enum ConfigError {
     /// A file cannot be read as text.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It has errors.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
 }

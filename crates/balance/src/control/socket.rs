@@ -27,7 +27,6 @@ pub enum SocketError {
          --socket {}`, or give another --socket", path.display(), path.display()
     )]
     Live {
-        /// The socket.
         path: PathBuf,
         pid: u64,
     },
@@ -37,7 +36,6 @@ pub enum SocketError {
         path.display()
     )]
     Stranger {
-        /// The socket.
         path: PathBuf,
     },
     /// The path exists and is not a socket.
@@ -95,9 +93,6 @@ impl Socket {
 
     /// Whether a balancer can create its socket there: nobody answers, and no other file is in the
     /// way. Nothing is changed.
-    ///
-    /// # Errors
-    /// As [`Socket::open`].
     pub fn check(path: &Path) -> Result<(), SocketError> {
         is_stale(path).map(drop)
     }

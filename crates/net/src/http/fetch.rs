@@ -268,9 +268,6 @@ pub fn fetch(
 
 /// As [`fetch`], with bytes that the connection begins with before the request: a PROXY protocol
 /// header.
-///
-/// # Errors
-/// As [`fetch`].
 pub fn fetch_after(
     address: &Address,
     preamble: &[u8],
@@ -318,9 +315,6 @@ impl BlockingConnection {
     }
 
     /// Receives bytes; 0 where the peer has closed.
-    ///
-    /// # Errors
-    /// As [`BlockingConnection::send`].
     pub fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, FetchError> {
         receive(&mut *self.channel, buffer, self.limit)
     }

@@ -37,7 +37,6 @@ struct Slot {
     is_watched: bool,
     first: Option<PayloadId>,
     paused: bool,
-    /// May be readable.
     readable: bool,
     queued_to_read: bool,
     /// The peer has closed its side, or an error is pending.

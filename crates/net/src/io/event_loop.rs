@@ -257,7 +257,6 @@ pub enum Event {
     /// wait: the loop tries again when one of its connections closes, and ten times a second. This
     /// is reported once until an accept succeeds. After other errors it goes on at once.
     AcceptFailed {
-        /// The error's number.
         errno: i32,
     },
     /// A connection was opened.
@@ -265,7 +264,6 @@ pub enum Event {
     /// A connection could not be opened; it must still be closed.
     ConnectFailed {
         conn: ConnId,
-        /// The error's number.
         errno: i32,
     },
     /// Data was received.
@@ -281,7 +279,6 @@ pub enum Event {
     /// this comes after [`Io::resume`] where reading is paused.
     Failed {
         conn: ConnId,
-        /// The error's number.
         errno: i32,
     },
     /// A socket of [`Io::watch`] has datagrams or an error. The caller reads until there are none;

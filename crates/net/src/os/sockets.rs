@@ -44,7 +44,6 @@ pub fn tcp_congestion() -> Option<String> {
     sockopt::tcp_congestion(&socket).ok()
 }
 
-/// A stream socket of an address family.
 pub(crate) fn stream_socket(family: i32, nonblocking: bool) -> io::Result<OwnedFd> {
     let mut kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     if nonblocking {

@@ -57,7 +57,6 @@ pub(super) struct Lexer<'t> {
 }
 
 impl<'t> Lexer<'t> {
-    /// A lexer for a source.
     pub fn new(source: usize, text: &'t str) -> Self {
         // A byte order mark.
         let begin = if text.starts_with('\u{feff}') { 3 } else { 0 };

@@ -18,7 +18,6 @@ use crate::config::validate::{LocatedService, is_printable};
 const MODES: &str =
     "roundrobin random bysize byduration byconnections byorder byclientip externalhandler";
 
-/// All services of a file.
 pub(super) fn services(diagnostics: &mut Diagnostics<'_>, file: &File) -> Vec<LocatedService> {
     check_unique_names(diagnostics, &file.services, "service");
     file.services

@@ -236,7 +236,6 @@ impl ServiceKind {
 /// The format of an access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// The Common Log Format.
     #[default]
     Common,
     /// Combined Log Format: with `Referer` and `User-Agent`.
@@ -463,7 +462,6 @@ pub struct Hooks {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyCookie {
-    /// The cookie's name.
     pub name: String,
     /// The value that stands for this back end.
     pub value: String,

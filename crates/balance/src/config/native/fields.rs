@@ -81,7 +81,6 @@ pub(super) fn count<T: TryFrom<i64>>(
     }
 }
 
-/// An optional limit.
 pub(super) fn limit(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<u32> {
     section
         .integer(reader, key, 1..=i64::from(u32::MAX))

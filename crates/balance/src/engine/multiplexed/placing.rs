@@ -40,7 +40,6 @@ pub(super) struct StreamTarget {
 
 /// Where a stream can go.
 enum Place {
-    /// On this connection.
     Free(ConnId),
     /// Behind others that wait for this connection to be opened.
     Opening(ConnId),

@@ -151,7 +151,6 @@ impl Stream {
         self.content.len() + self.inbox.len() + self.early.len()
     }
 
-    /// Whether the request is HEAD.
     pub fn is_head_request(&self) -> bool {
         self.message.is_head_request()
     }

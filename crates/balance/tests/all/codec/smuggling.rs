@@ -8,9 +8,7 @@ use balance::http::{
 /// What becomes of the bytes of a connection.
 #[derive(Debug, PartialEq)]
 enum Fate {
-    /// Refused by its head.
     Head(Refusal),
-    /// Refused by its body.
     Body(Refusal),
     /// Goes on as it came, with that framing.
     AsIs(Framing),

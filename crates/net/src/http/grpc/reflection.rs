@@ -8,7 +8,6 @@ pub const SERVICES: [&str; 2] = [
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
 ];
-/// Its only method.
 pub const METHOD: &str = "ServerReflectionInfo";
 
 /// A `ServerReflectionRequest`.
@@ -42,7 +41,6 @@ pub struct Response {
     pub answer: Option<Answer>,
 }
 
-/// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Files: each an encoded `google.protobuf.FileDescriptorProto`.

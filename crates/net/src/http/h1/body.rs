@@ -69,7 +69,6 @@ impl MessageBody {
         })
     }
 
-    /// Whether it is complete.
     pub fn is_complete(&self) -> bool {
         self.0 == Body::Nothing
     }

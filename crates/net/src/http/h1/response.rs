@@ -127,9 +127,6 @@ impl ResponseParser {
     }
 
     /// As [`ResponseParser::feed`], with the fields of heads as well.
-    ///
-    /// # Errors
-    /// As there.
     #[inline]
     pub fn feed_parts(
         &mut self,

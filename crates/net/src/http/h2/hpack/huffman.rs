@@ -42,7 +42,6 @@ struct Group {
 struct Tables {
     /// By the next 8 bits: the symbol and the length of its code, which is 0 when it is longer.
     short: [(u8, u8); 256],
-    /// By length.
     groups: [Group; LENGTH_MAX + 1],
     /// In the order of their codes.
     symbols: [u8; 256],

@@ -372,7 +372,6 @@ impl Session {
         self.resets.push_back(ResetStream { stream, credit });
     }
 
-    /// Whether a stream is open.
     pub fn is_open(&self, stream: u32) -> bool {
         self.streams.contains_key(&stream)
     }
