@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use rustix::event::epoll::{self, EventData, EventFlags};
+
 use super::{Epoll, TIMER};
 use crate::os::check;
 
@@ -100,14 +102,8 @@ impl Epoll {
         })?;
         // SAFETY: the descriptor is new and has no other owner.
         let timer = unsafe { OwnedFd::from_raw_fd(fd) };
-        let mut event = libc::epoll_event {
-            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
-            u64: u64::from(TIMER),
-        };
-        // SAFETY: `event` is valid; both descriptors are open.
-        check(unsafe {
-            libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event)
-        })?;
+        let data = EventData::new_u64(TIMER.into());
+        epoll::add(&self.epoll, &timer, data, EventFlags::IN | EventFlags::ET)?;
         Ok(timer)
     }
 }
