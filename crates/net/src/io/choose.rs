@@ -28,10 +28,8 @@ pub fn uring_unavailable() -> Option<&'static str> {
                 outgoing: 4,
                 accepted: 4,
                 buffers: 4,
-                buffers_max: 0,
                 buffer_size: 4096,
-                files: false,
-                stamps: false,
+                ..IoOptions::default()
             };
             let error = Uring::open(options).err()?;
             if error.kind() == io::ErrorKind::OutOfMemory {

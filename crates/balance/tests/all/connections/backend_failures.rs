@@ -111,9 +111,7 @@ fn it_is_asked_again_as_often_as_told() {
 fn a_back_end_that_breaks_connections_is_ejected() {
     on_both(|io| {
         // What it has not read makes closing a reset.
-        let breaking = serve(|stream| {
-            let _ = stream.peek(&mut [0]);
-        });
+        let breaking = serve(|stream| let _ = stream.peek(&mut [0]));
         let mut service = service(&[breaking, echo("b")]);
         service.ejection = Some(Ejection {
             failures: 2,
@@ -246,9 +244,7 @@ fn who_takes_nothing_is_cut_off() {
 #[test]
 fn resets_are_passed_on() {
     on_both(|io| {
-        let breaking = serve(|stream| {
-            let _ = stream.peek(&mut [0]);
-        });
+        let breaking = serve(|stream| let _ = stream.peek(&mut [0]));
         let balancer = start(io, service(&[breaking]));
         let mut stream = connect(&balancer);
         stream.write_all(b"unread").unwrap();
