@@ -277,7 +277,9 @@ mod tests {
     #[test]
     fn what_is_no_prefix_is_refused() {
         for wrong in "~10.~.10~256~10.0.0.0.0~010.1~10.*.1~10.*/8~10/33~10/~::/129~::g~ten~\
-            10.0.0.1/+8~*~10/8/8~1 0".split('~') {
+            10.0.0.1/+8~*~10/8/8~1 0"
+            .split('~')
+        {
             assert!(wrong.parse::<Prefix>().is_err(), "{wrong}");
         }
     }

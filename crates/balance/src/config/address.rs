@@ -117,7 +117,9 @@ mod tests {
             assert_eq!(with_port(good).unwrap().to_string(), good);
         }
         for wrong in "10.0.0.1~10.0.0.1:0~10.0.0.1:65536~10.0.0.300:80~2001:db8::1:80~:80~a b:80~\
-            -a:80~a..b:80~a:+8~a:~[::1:80~10.1:80".split('~') {
+            -a:80~a..b:80~a:+8~a:~[::1:80~10.1:80"
+            .split('~')
+        {
             assert_eq!(with_port(wrong), None, "{wrong}");
         }
         assert_eq!(host("::1"), host("[::1]"));

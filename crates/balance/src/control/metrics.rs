@@ -118,7 +118,12 @@ pub fn page(supervisor: &Supervisor) -> String {
     let name = page.family(STATES, None);
     page.each(&shared.services, |page, labels, one| {
         let now = one.state();
-        for state in [State::Available, State::Unavailable, State::Waking, State::Down] {
+        for state in [
+            State::Available,
+            State::Unavailable,
+            State::Waking,
+            State::Down,
+        ] {
             let labels = [labels, &[("state", state.word())]].concat();
             page.sample(name, &labels, u8::from(state == now));
         }
@@ -170,7 +175,10 @@ impl Page {
     ) {
         for service in services {
             for one in &service.backends {
-                let labels = [("service", service.name.as_str()), ("backend", one.name.as_str())];
+                let labels = [
+                    ("service", service.name.as_str()),
+                    ("backend", one.name.as_str()),
+                ];
                 show(self, &labels, one);
             }
         }

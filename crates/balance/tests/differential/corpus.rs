@@ -13,10 +13,19 @@ pub struct Message {
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
 
 pub fn messages() -> Vec<Message> {
-    let tables = [(PLAIN, Some(1)), (TWO, Some(2)), (CHUNKS, Some(0)), (DISPUTED, None)];
+    let tables = [
+        (PLAIN, Some(1)),
+        (TWO, Some(2)),
+        (CHUNKS, Some(0)),
+        (DISPUTED, None),
+    ];
     let messages = tables.into_iter().flat_map(|(table, requests)| {
         let rows = table.lines().filter_map(|row| row.split_once(" | "));
-        rows.map(move |(name, text)| Message { name, text: filled(text), requests })
+        rows.map(move |(name, text)| Message {
+            name,
+            text: filled(text),
+            requests,
+        })
     });
     messages.collect()
 }
@@ -41,7 +50,9 @@ fn filled(text: &str) -> String {
         ("<fields>", &"X: y\r\n".repeat(98)),
     ]
     .into_iter()
-    .fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    .fold(text.to_owned(), |text, (name, value)| {
+        text.replace(name, value)
+    })
 }
 
 /// Messages with only one meaning, so that a test that sees nothing is noticed.

@@ -96,7 +96,9 @@ pub struct Epoll {
 
 const TURN: u32 = 1024;
 /// What is watched of a connection.
-const STREAM_FLAGS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP);
+const STREAM_FLAGS: EventFlags = EventFlags::IN
+    .union(EventFlags::OUT)
+    .union(EventFlags::RDHUP);
 
 /// What an event of a connection carries.
 fn data(conn: ConnId) -> u64 {
@@ -113,7 +115,12 @@ impl Epoll {
         let socket = self.slots[conn.index as usize].socket.as_ref();
         let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
         let data = EventData::new_u64(data(conn));
-        Ok(epoll::add(&self.epoll, socket, data, flags | EventFlags::ET)?)
+        Ok(epoll::add(
+            &self.epoll,
+            socket,
+            data,
+            flags | EventFlags::ET,
+        )?)
     }
 
     fn fail(&mut self, conn: ConnId, errno: i32) {
@@ -245,7 +252,12 @@ impl Io for Epoll {
         }
         let number = self.listeners.len() as u64;
         let data = EventData::new_u64(number << 32 | u64::from(LISTENER));
-        epoll::add(&self.epoll, &listener, data, EventFlags::IN | EventFlags::ET)?;
+        epoll::add(
+            &self.epoll,
+            &listener,
+            data,
+            EventFlags::IN | EventFlags::ET,
+        )?;
         self.listeners.push(listener);
         Ok(())
     }

@@ -256,16 +256,11 @@ pub enum Event {
     /// A listener could not accept, with the `errno`. If descriptors or memory are lacking, clients
     /// wait: the loop tries again when one of its connections closes, and ten times a second. This
     /// is reported once until an accept succeeds. After other errors it goes on at once.
-    AcceptFailed {
-        errno: i32,
-    },
+    AcceptFailed { errno: i32 },
     /// A connection was opened.
     Connected { conn: ConnId },
     /// A connection could not be opened; it must still be closed.
-    ConnectFailed {
-        conn: ConnId,
-        errno: i32,
-    },
+    ConnectFailed { conn: ConnId, errno: i32 },
     /// Data was received.
     Data {
         conn: ConnId,
@@ -277,10 +272,7 @@ pub enum Event {
     /// The connection broke; it must still be closed. If a send failed, all that was received before
     /// has been reported: a peer may answer, and close, before it has read all that it is sent. So
     /// this comes after [`Io::resume`] where reading is paused.
-    Failed {
-        conn: ConnId,
-        errno: i32,
-    },
+    Failed { conn: ConnId, errno: i32 },
     /// A socket of [`Io::watch`] has datagrams or an error. The caller reads until there are none;
     /// only then are further ones reported.
     Readable {

@@ -192,7 +192,9 @@ mod tests {
             Some((bare.0, b"?q=/".as_slice(), b"/".as_slice(), true))
         );
         for bad in "~*~a~a:80~h/a~http:/a~http://~http:///a~http://u@h/~ftp://h/~/a#b~/a b~\
-            /\u{7f}~/ä~http://h#~?a".split('~') {
+            /\u{7f}~/ä~http://h#~?a"
+            .split('~')
+        {
             assert_eq!(read(bad), None, "{bad}");
         }
         assert!(Target::read(b"*", true).is_ok());

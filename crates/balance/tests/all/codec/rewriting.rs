@@ -219,7 +219,9 @@ fn fields_are_added_appended_and_set() {
 fn an_edit_cannot_make_a_message_ambiguous() {
     use EditKind::*;
     for name in "Content-Length transfer-encoding Connection Upgrade TE Expect Keep-Alive Trailer \
-        content_length".split(' ') {
+        content_length"
+        .split(' ')
+    {
         assert_eq!(Edit::new(Set, name, b"x"), Err(EditError::Fixed), "{name}");
     }
     assert_eq!(Edit::new(Add, "X: a\r\nY", b"x"), Err(EditError::Name));

@@ -55,7 +55,9 @@ fn rows(table: &str) -> impl Iterator<Item = [String; 2]> {
             text = format!("{before}{}{behind}", char::from_u32(code).unwrap());
         }
         let named = [("\\r", "\r"), ("\\n", "\n"), ("\\t", "\t"), ("\\0", "\0")];
-        named.iter().fold(text, |text, (name, one)| text.replace(name, one))
+        named
+            .iter()
+            .fold(text, |text, (name, one)| text.replace(name, one))
     };
     let is_row = |line: &&str| !line.is_empty() && !line.starts_with('#');
     table.lines().filter(is_row).map(move |line| {
@@ -78,7 +80,8 @@ fn chunks(body: &str) -> Fate {
 
 #[test]
 fn lengths_and_codings_that_contradict() {
-    for [fields, refusal] in rows(r#"
+    for [fields, refusal] in rows(
+        r#"
 # CL.TE and TE.CL
 Content-Length: 5\r\nTransfer-Encoding: chunked\r\n | LengthAndCoding
 Transfer-Encoding: chunked\r\nContent-Length: 5\r\n | LengthAndCoding
@@ -165,14 +168,20 @@ Expect: 100-continue\r\nExpect: 100-continue\r\n | Expectation
 # Who is asked.
 Host: b\r\n | HostRepeated
 Host: a\r\n | HostRepeated
-"#) {
-        assert_eq!(format!("{:?}", post(&fields)), format!("Head({refusal})"), "{fields:?}");
+"#,
+    ) {
+        assert_eq!(
+            format!("{:?}", post(&fields)),
+            format!("Head({refusal})"),
+            "{fields:?}"
+        );
     }
 }
 
 #[test]
 fn first_lines_and_hosts_that_are_read_in_two_ways() {
-    for [bytes, refusal] in rows(r#"
+    for [bytes, refusal] in rows(
+        r#"
 GET / HTTP/1.1\r\n\r\n | HostMissing
 GET http://a/ HTTP/1.1\r\n\r\n | HostMissing
 GET / HTTP/1.1\r\nHost: a, b\r\n\r\n | Host
@@ -214,7 +223,8 @@ GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n | Target
 GET file:///etc/passwd HTTP/1.1\r\nHost: a\r\n\r\n | Target
 POST / HTTP/1.0\r\n\r\nabc | LengthRequired
 POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n | CodingInHttp10
-"#) {
+"#,
+    ) {
         let fate = fate(bytes.as_bytes());
         assert_eq!(format!("{fate:?}"), format!("Head({refusal})"), "{bytes:?}");
     }
@@ -312,7 +322,8 @@ fn chunks_that_are_read_in_two_ways() {
 #[test]
 fn what_is_unusual_but_clear_goes_on_in_its_usual_form() {
     let head = "POST / HTTP/1.1\r\nHost: a\r\n";
-    for [fields, sent] in rows(r#"
+    for [fields, sent] in rows(
+        r#"
 Content-Length: 0005\r\n | Content-Length: 5\r\n
 Content-Length: 000\r\n | Content-Length: 0\r\n
 transfer-encoding:CHUNKED\r\n | transfer-encoding: chunked\r\n
@@ -326,7 +337,8 @@ Connection: upgrade\r\nUpgrade: websocket, H2C\r\n | nothing
 Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 5\r\n | Content-Length: 5\r\n
 # Programs that take fields as variables would take it for HTTP_PROXY.
 Proxy: http://b\r\n | nothing
-"#) {
+"#,
+    ) {
         let sent = sent.trim_end_matches("nothing");
         let expected = Fate::As(format!("{head}{sent}\r\n"));
         assert_eq!(post(&fields), expected, "{fields:?}");

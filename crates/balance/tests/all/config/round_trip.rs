@@ -100,9 +100,12 @@ const KINDS: [(&str, &[&[&str]], &[&[&str]]); 3] = [
 
 fn line(pattern: &str) -> BoxedStrategy<String> {
     // Parts have parts.
-    let whole = PARTS.iter().chain(&PARTS).fold(pattern.to_owned(), |text, (name, part)| {
-        text.replace(name, part)
-    });
+    let whole = PARTS
+        .iter()
+        .chain(&PARTS)
+        .fold(pattern.to_owned(), |text, (name, part)| {
+            text.replace(name, part)
+        });
     let lines = string_regex(&whole).unwrap_or_else(|e| panic!("{whole}: {e}"));
     lines.prop_map(|line| line + "\n").boxed()
 }
@@ -110,12 +113,18 @@ fn line(pattern: &str) -> BoxedStrategy<String> {
 /// Some of the lines, at most one for a key.
 fn some(tables: &[&[&str]]) -> impl Strategy<Value = String> + use<> {
     let all = tables.concat();
-    let lines: Vec<_> = all.iter().map(|pattern| option::of(line(pattern))).collect();
+    let lines: Vec<_> = all
+        .iter()
+        .map(|pattern| option::of(line(pattern)))
+        .collect();
     lines.prop_map(|lines| {
         let mut text = String::new();
         for line in lines.into_iter().flatten() {
             let key = line.split(' ').next().unwrap_or_default();
-            if !text.lines().any(|other| other.split(' ').next() == Some(key)) {
+            if !text
+                .lines()
+                .any(|other| other.split(' ').next() == Some(key))
+            {
                 text += &line;
             }
         }
@@ -127,7 +136,11 @@ fn service(number: usize, kind: usize) -> impl Strategy<Value = String> {
     let (word, more, behind) = KINDS[kind];
     let address = r#"address = "(10\.[0-9]{1,2}\.0\.[1-9]|[a-z]{1,8}\.example|\[2001:db8::[1-9a-f]{1,4}\]):[1-9][0-9]{0,3}""#;
     let back_end = (line(address), some(&[&[BACK_END], behind].concat()));
-    let parts = (some(&[&[SERVICE], more].concat()), vec(back_end, 1..4), any::<bool>());
+    let parts = (
+        some(&[&[SERVICE], more].concat()),
+        vec(back_end, 1..4),
+        any::<bool>(),
+    );
     parts.prop_map(move |(lines, back_ends, has_rules)| {
         let name = format!("services.\"s.{number}\"");
         let listen = format!("\"127.0.0.1:{}\", \"[::1]:{0}\"", 40_000 + number);

@@ -1,7 +1,7 @@
 //! Back ends that are gone, limits, and queues, on both event loops.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -111,7 +111,7 @@ fn it_is_asked_again_as_often_as_told() {
 fn a_back_end_that_breaks_connections_is_ejected() {
     on_both(|io| {
         // What it has not read makes closing a reset.
-        let breaking = serve(|stream| let _ = stream.peek(&mut [0]));
+        let breaking = serve(|stream| drop(stream.peek(&mut [0])));
         let mut service = service(&[breaking, echo("b")]);
         service.ejection = Some(Ejection {
             failures: 2,
@@ -244,7 +244,7 @@ fn who_takes_nothing_is_cut_off() {
 #[test]
 fn resets_are_passed_on() {
     on_both(|io| {
-        let breaking = serve(|stream| let _ = stream.peek(&mut [0]));
+        let breaking = serve(|stream| drop(stream.peek(&mut [0])));
         let balancer = start(io, service(&[breaking]));
         let mut stream = connect(&balancer);
         stream.write_all(b"unread").unwrap();

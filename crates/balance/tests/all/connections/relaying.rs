@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use crate::support::{ask, connect, dead, echo, ends, on_both, service, start};
+use crate::support::{ask, dead, echo, on_both, service, start};
 
 #[test]
 fn a_refusing_upstream_is_passed_over_within_the_attempt() {

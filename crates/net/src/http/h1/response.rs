@@ -392,12 +392,24 @@ mod tests {
             assert_eq!(read(&[text.as_bytes()]).1, Some(error), "{:.80}", text);
         }
         for (fields, error) in [
-            ("Content-Length: 1\r\nContent-Length: 2\r\n\r\n", ContentLength),
+            (
+                "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+                ContentLength,
+            ),
             ("Content-Length: -1\r\n\r\n", ContentLength),
-            ("Content-Length: 99999999999999999999\r\n\r\n", ContentLength),
-            ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", ContentLength),
+            (
+                "Content-Length: 99999999999999999999\r\n\r\n",
+                ContentLength,
+            ),
+            (
+                "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+                ContentLength,
+            ),
             ("Transfer-Encoding: gzip, chunked\r\n\r\n", TransferEncoding),
-            ("Transfer-Encoding: chunked\r\n\r\n11111111111111111\r\n", Chunk),
+            (
+                "Transfer-Encoding: chunked\r\n\r\n11111111111111111\r\n",
+                Chunk,
+            ),
             ("Transfer-Encoding: chunked\r\n\r\nx\r\n", Chunk),
             ("Transfer-Encoding: chunked\r\n\r\n1\r\nabc", Chunk),
         ] {
