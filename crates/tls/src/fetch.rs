@@ -137,5 +137,3 @@ impl Write for Encrypted {
         self.0.flush().map_err(in_words)
     }
 }
-
-impl Channel for Encrypted {}

@@ -76,9 +76,31 @@ pub fn request(method: &str, host: &str, path: &str, fields: &[(String, String)]
 /// What bytes pass through: a socket, or TLS on one.
 pub trait Channel: Read + Write {}
 
+impl<T: Read + Write> Channel for T {}
+
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl Stream {
+    /// The socket, whose next call may take until then: a peer that reads or writes a little now and
+    /// then must not exceed the deadline.
+    fn until(&mut self, end: Instant) -> io::Result<&mut dyn Channel> {
+        let left = Some(left(end)?);
+        match self {
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(left)?;
+                stream.set_write_timeout(left)?;
+                Ok(stream)
+            }
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(left)?;
+                stream.set_write_timeout(left)?;
+                Ok(stream)
+            }
+        }
+    }
 }
 
 /// A socket with one deadline for all reads and writes.
@@ -113,21 +135,9 @@ impl TimedSocket {
     }
 }
 
-impl Channel for TimedSocket {}
-
-// The timeout is set before each call: a peer that reads or writes a little now and then must not
-// exceed the deadline.
 impl Read for TimedSocket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = Some(left(self.end)?);
-        let read = match &mut self.stream {
-            Stream::Tcp(stream) => stream
-                .set_read_timeout(left)
-                .and_then(|()| stream.read(buffer)),
-            Stream::Unix(stream) => stream
-                .set_read_timeout(left)
-                .and_then(|()| stream.read(buffer)),
-        };
+        let read = self.stream.until(self.end)?.read(buffer);
         match (read, self.failed_write) {
             // The write has taken the error from the socket.
             (Ok(0), Some(io::ErrorKind::ConnectionReset)) => {
@@ -143,15 +153,7 @@ impl Write for TimedSocket {
         if self.failed_write.is_some() {
             return Ok(bytes.len());
         }
-        let left = Some(left(self.end)?);
-        let written = match &mut self.stream {
-            Stream::Tcp(stream) => stream
-                .set_write_timeout(left)
-                .and_then(|()| stream.write(bytes)),
-            Stream::Unix(stream) => stream
-                .set_write_timeout(left)
-                .and_then(|()| stream.write(bytes)),
-        };
+        let written = self.stream.until(self.end)?.write(bytes);
         match written {
             Err(error) if has_closed(error.kind()) => {
                 self.failed_write = Some(error.kind());

@@ -23,11 +23,9 @@ mod tests;
 mod wait;
 
 use sending::{Outgoing, SendResult, send_now};
-use wait::WaitCall;
 
-/// Marks a listener, or the timer of a wait, in place of a slot.
+/// Marks a listener in place of a slot.
 const LISTENER: u32 = u32::MAX;
-const TIMER: u32 = u32::MAX - 1;
 
 #[derive(Default)]
 struct Slot {
@@ -64,7 +62,8 @@ impl Slot {
 pub struct Epoll {
     id: LoopId,
     epoll: OwnedFd,
-    wait_call: WaitCall,
+    /// The kernel lacks `epoll_pwait2`.
+    waits_in_two_calls: bool,
     slots: Vec<Slot>,
     free_outgoing: Vec<u32>,
     free_accepted: Vec<u32>,
@@ -215,7 +214,7 @@ impl Io for Epoll {
         Ok(Self {
             id: LoopId::next(),
             epoll,
-            wait_call: WaitCall::default(),
+            waits_in_two_calls: false,
             slots: table,
             free_outgoing: (0..options.outgoing).rev().collect(),
             free_accepted: (options.outgoing..slots as u32).rev().collect(),
