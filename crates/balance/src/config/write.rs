@@ -107,7 +107,6 @@ fn service(out: &mut Writer, service: &Service) {
     out.line("resends", service.resends);
     out.line("half_close", service.half_close);
     out.line("body_rate_min", service.body_rate_min);
-    out.line("verbosity", service.verbosity);
     out.optional(
         "access_log",
         service.access_log.as_deref().map(path),

@@ -178,7 +178,7 @@ fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, service: &mut
             }
         }
         "verbosity" => {
-            service.verbosity = diagnostics.boolean(statement).unwrap_or_default();
+            let _ = diagnostics.boolean(statement);
             diagnostics.ignored(statement, "messages do not depend on it");
         }
         "revivinginterval" => {

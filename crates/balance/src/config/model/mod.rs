@@ -119,8 +119,6 @@ pub struct Service {
     /// [`Timeouts::client_body`] by a second; 0: nothing extends it. Default 500, as in Apache,
     /// which is slower than any network link.
     pub body_rate_min: u32,
-    /// Accepted, without effect.
-    pub verbosity: bool,
     /// File with a line per connection or request. Default: none, as writing costs.
     pub access_log: Option<PathBuf>,
     /// Its format. Default common: the other one says more about clients.
@@ -206,7 +204,6 @@ impl Service {
             resends: 2,
             half_close: false,
             body_rate_min: 500,
-            verbosity: false,
             access_log: None,
             access_log_form: LogFormat::Common,
             user_account: None,

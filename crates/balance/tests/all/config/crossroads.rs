@@ -105,7 +105,6 @@ fn every_keyword_of_a_service_is_understood() {
         .collect();
     assert_eq!(proxies, ["10.1.1.1/32", "10.1.1.2/32"]);
     assert_eq!(one.user_account.as_deref(), Some("nobody"));
-    assert!(one.verbosity);
 }
 
 #[test]
