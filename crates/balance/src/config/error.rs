@@ -8,7 +8,6 @@ use miette::{Diagnostic, LabeledSpan, SourceCode};
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file cannot be read as text.
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]

@@ -21,19 +21,16 @@ const IDENTITY_LIMIT: Duration = Duration::from_secs(2);
 /// Why there is no control socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Another balancer answers there.
     #[error(
         "a balancer answers on {} already, with process id {pid}; stop it by `weigh balance stop \
          --socket {}`, or give another --socket", path.display(), path.display()
     )]
     Live { path: PathBuf, pid: u64 },
-    /// Another program listens there.
     #[error(
         "another program answers on {}, which is no balancer; give another --socket",
         path.display()
     )]
     Stranger { path: PathBuf },
-    /// The path exists and is not a socket.
     #[error(
         "{} exists and is no socket; remove it, or give another --socket", path.display()
     )]

@@ -32,27 +32,20 @@ impl Answer {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The connection failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The answer is not HTTP/1.1.
     #[error("the answer is {0}")]
     Http(#[from] HttpError),
-    /// The answer is a record of TLS.
     #[error("the answer is a TLS record: this server speaks TLS, which takes an https URL")]
     Tls,
-    /// The answer is a frame of HTTP/2.
     #[error(
         "the answer is a frame of HTTP/2: this server speaks only HTTP/2 (http = \"2\", --http 2)"
     )]
     Http2,
-    /// The connection ended early.
     #[error("the connection ended before the answer was complete")]
     Short,
-    /// The time limit passed.
     #[error("no complete answer within {:?}", rounded(*.0))]
     Late(Duration),
-    /// The body is larger than the limit.
     #[error("the answer has more than {0} bytes")]
     Large(usize),
 }
