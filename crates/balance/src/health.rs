@@ -79,13 +79,10 @@ pub struct HealthPolicy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthEvent {
-    /// A client's connection failed.
     ConnectFailed,
     /// No response, or one that reports a server error.
     ResponseFailed,
-    /// A good response.
     ResponseOk,
-    /// A probe succeeded.
     ProbeOk,
     ProbeFailed,
     SetByOperator(State),

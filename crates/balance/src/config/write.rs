@@ -315,7 +315,6 @@ fn key(name: &str) -> String {
     }
 }
 
-/// A basic string.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -23,7 +23,6 @@ pub enum AskError {
     Silent {
         /// The socket.
         path: PathBuf,
-        /// The time limit.
         limit: Duration,
         source: io::Error,
     },

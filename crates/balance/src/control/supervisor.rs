@@ -125,7 +125,6 @@ pub struct Supervisor {
     /// The event loop that was asked for, if any.
     io: Option<IoKind>,
     generations: Mutex<Generations>,
-    /// Serializes reloads.
     reloading: Mutex<()>,
     reloads: AtomicU64,
     reload_failures: AtomicU64,

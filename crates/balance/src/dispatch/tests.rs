@@ -42,7 +42,6 @@ impl Chooser {
         chosen.unwrap()
     }
 
-    /// For the client of this number.
     fn choose(&mut self, candidates: &[Candidate], number: u32) -> usize {
         self.ask(candidates, &request(number))
     }

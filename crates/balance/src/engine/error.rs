@@ -61,7 +61,6 @@ pub enum BalancerError {
     Header {
         service: String,
         backend: String,
-        /// The field's name.
         field: String,
         source: crate::http::EditError,
     },

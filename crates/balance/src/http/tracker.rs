@@ -124,7 +124,6 @@ struct ChunkRules {
     /// The start of the trailer's name, folded. `name_bytes` is the length of the whole name.
     name: [u8; NAME_MAX],
     name_bytes: usize,
-    /// Hash of the whole name.
     hash: NameHash,
 }
 

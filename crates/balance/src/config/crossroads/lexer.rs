@@ -11,7 +11,6 @@ use ::config::tree::Place;
 pub(super) enum TokenKind {
     /// Anything without whitespace, quotes, braces and semicolons.
     Word(String),
-    /// The inside of a quoted string.
     Quoted(String),
     Open,
     Close,

@@ -319,7 +319,6 @@ pub const PEAK_EWMA_DECAY: Duration = Duration::from_secs(10);
 /// The key of a consistent hash. Requests without it are hashed by the client's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashKey {
-    /// The client's address.
     ClientIp,
     /// A request's header field.
     Header(String),

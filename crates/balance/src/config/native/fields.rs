@@ -25,7 +25,6 @@ pub(super) fn only(reader: &mut Reader, section: &Section<'_>, keys: &str) {
     section.only(reader, &keys);
 }
 
-/// The tables of a list.
 pub(super) fn tables<'t>(
     reader: &mut Reader,
     section: &Section<'t>,

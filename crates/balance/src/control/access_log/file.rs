@@ -59,7 +59,6 @@ impl LogFile {
         self.lines += 1;
     }
 
-    /// Writes the buffer.
     pub(super) fn write(&mut self, process: &ProcessState) {
         if self.lines == 0 {
             return;

@@ -53,7 +53,6 @@ pub(super) struct Stream {
     /// What the table has counted of [`Stream::held`].
     pub counted: usize,
     message: Message,
-    /// Content to send.
     content: Content,
     /// Bytes of content taken from the user so far.
     total: u64,

@@ -149,7 +149,6 @@ fn go_through_with(config: Config, steps: Vec<Step>) -> (Vec<String>, Vec<Vec<u8
     (found, worker.io.driver.received())
 }
 
-/// A client connects to a service.
 fn connect(service: u8) -> Step {
     Step::Connect {
         service,

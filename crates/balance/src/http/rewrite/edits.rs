@@ -91,7 +91,6 @@ impl<'e> Edit<'e> {
     }
 }
 
-/// Whether all fields of that name are replaced.
 fn replaced(edits: &[Edit<'_>], name: &[u8]) -> bool {
     edits
         .iter()

@@ -22,11 +22,9 @@ pub struct Request {
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// The file with this name.
     File(String),
     /// The file that defines this symbol.
     Symbol(String),
-    /// The names of all services.
     Services,
 }
 
@@ -45,7 +43,6 @@ pub struct Response {
 pub enum Answer {
     /// Files: each an encoded `google.protobuf.FileDescriptorProto`.
     Files(Vec<Vec<u8>>),
-    /// The names of the services.
     Services(Vec<String>),
     /// None of them.
     Error {

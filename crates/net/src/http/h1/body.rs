@@ -49,7 +49,6 @@ impl<F: FnMut(&[u8])> BodySink for F {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageBody(Body);
 
-/// What is missing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     Nothing,
@@ -148,7 +147,6 @@ enum Chunk {
     Trailer {
         bytes: u16,
     },
-    /// Inside a trailer line.
     TrailerLine {
         bytes: u16,
     },

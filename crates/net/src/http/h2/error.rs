@@ -14,9 +14,7 @@ pub enum ErrorCode {
     FlowControlError,
     /// SETTINGS were not acknowledged in time.
     SettingsTimeout,
-    /// A frame for a stream that is closed.
     StreamClosed,
-    /// A frame of a wrong size.
     FrameSizeError,
     /// The stream was refused before anything was done for it.
     RefusedStream,

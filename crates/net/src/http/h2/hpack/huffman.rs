@@ -31,7 +31,6 @@ const LENGTH_MAX: usize = 30;
 /// The codes of one length.
 #[derive(Clone, Copy)]
 struct Group {
-    /// The first code.
     first: u32,
     /// The code behind the last; end-of-string is not counted.
     end: u32,

@@ -113,7 +113,6 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// Finds a field.
 pub(super) fn find(name: &[u8], value: &[u8]) -> Found {
     if name.len() > NAME_MAX {
         return Found::Nothing;
