@@ -168,22 +168,6 @@ fn clients_queue_for_a_back_end_at_its_limit() {
 }
 
 #[test]
-fn nobody_queues_for_longer_than_the_limit() {
-    on_both(|io| {
-        let mut service = service(&[echo("a")]);
-        service.backends[0].connections_max = Some(1);
-        service.queue.time_limit = Duration::from_millis(100);
-        let balancer = start(io, service);
-        let mut first = connect(&balancer);
-        assert_eq!(read(&mut first, 1), "a");
-        assert!(ends(&mut connect(&balancer)));
-        assert_eq!(balancer.shared().services[0].timeouts.get(), 1);
-        first.write_all(b"x").unwrap();
-        assert_eq!(read(&mut first, 1), "x");
-    });
-}
-
-#[test]
 fn a_service_takes_so_many_clients_and_no_more() {
     on_both(|io| {
         let mut service = service(&[echo("a")]);

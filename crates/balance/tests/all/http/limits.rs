@@ -100,22 +100,6 @@ fn a_client_that_takes_nothing_is_reset_in_time() {
 }
 
 #[test]
-fn a_client_that_goes_away_in_mid_answer_frees_its_place() {
-    on_both(|io| {
-        let back = BackEnd::mute();
-        let balancer = balancer(io, &[back.address]);
-        for turn in 1..=5 {
-            let mut client = Peer::connect(balancer.address());
-            client.say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
-            until("it is connected", || back.connections() == turn);
-        }
-        until("all places are free", || {
-            clients_now(&balancer) == 0 && active_now(&balancer, 0) == 0
-        });
-    });
-}
-
-#[test]
 fn a_head_beyond_the_bounds_is_refused() {
     on_both(|io| {
         let back = BackEnd::named("a");
