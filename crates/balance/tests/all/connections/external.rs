@@ -137,7 +137,7 @@ fn a_program_that_hangs_holds_up_its_own_clients_for_a_while_only() {
 
 #[test]
 fn each_request_is_asked_for_unless_a_cookie_binds_it() {
-    use crate::support::http::{BackEnd, Peer, client_with, get};
+    use crate::support::http::{BackEnd, client_with, get};
     let backends = [BackEnd::named("zero"), BackEnd::named("one")];
     let addresses = backends.each_ref().map(|one| one.address);
     on_both(|io| {

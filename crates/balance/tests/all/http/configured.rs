@@ -23,7 +23,7 @@ fn headers_are_added_appended_and_set_in_both_directions() {
     on_both(|io| {
         let back =
             BackEnd::saying("HTTP/1.1 200 OK\r\nServer: secret\r\nContent-Length: 2\r\n\r\nhi");
-        let (balancer, mut client) = client_with(io, &[back.address], |service| {
+        let (_balancer, mut client) = client_with(io, &[back.address], |service| {
             service.backends[0].header_edits = vec![
                 edit(Recipient::Server, EditKind::Append, "X-Forwarded-For", "%r"),
                 edit(Recipient::Server, EditKind::Add, "X-Via", "%s/%b"),
@@ -131,7 +131,7 @@ fn a_hash_of_a_request_sends_the_same_to_the_same() {
         for (key, request) in &keys {
             let backs = ["a", "b", "c"].map(BackEnd::named);
             let addresses: Vec<_> = backs.iter().map(|back| back.address).collect();
-            let (balancer, mut client) = client_with(io, &addresses, |service| {
+            let (_balancer, mut client) = client_with(io, &addresses, |service| {
                 service.dispatch = Dispatch::ConsistentHash { key: key.clone() };
             });
             let mut whose = |n| client.ask(request(n)).text()[..1].to_owned();
@@ -188,7 +188,7 @@ fn with_inspection_off_only_the_first_message_is_looked_at() {
 fn with_inspection_off_a_client_is_still_sent_past_dead_back_ends() {
     on_both(|io| {
         let back = BackEnd::named("a");
-        let (balancer, mut client) = client_with(io, &[dead(), back.address], |service| {
+        let (_balancer, mut client) = client_with(io, &[dead(), back.address], |service| {
             service.kind = ServiceKind::Http {
                 inspect: Inspect::FirstMessage,
             };
@@ -212,7 +212,7 @@ fn a_proxy_header_names_the_client_on_a_connection_of_its_own() {
             peer.say(ok("hi"));
             let _ = peer.rest();
         });
-        let (balancer, mut client) = client_with(io, &[back.address], |service| {
+        let (_balancer, mut client) = client_with(io, &[back.address], |service| {
             service.proxy_protocol_in = true;
             service.backends[0].proxy_protocol_out = Some(ProxyVersion::V1);
         });

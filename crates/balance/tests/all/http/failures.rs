@@ -163,7 +163,7 @@ fn a_back_end_that_fails_in_a_row_is_left_out() {
     on_both(|io| {
         let broken = BackEnd::saying("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n");
         let back = BackEnd::named("alive");
-        let (balancer, mut client) = client_with(io, &[broken.address, back.address], |service| {
+        let (_balancer, mut client) = client_with(io, &[broken.address, back.address], |service| {
             service.ejection = Some(Ejection {
                 failures: 3,
                 duration: Duration::from_secs(60),

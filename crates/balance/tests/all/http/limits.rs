@@ -30,7 +30,7 @@ fn a_head_that_does_not_come_is_waited_for_only_so_long() {
 fn a_head_that_comes_drop_by_drop_is_no_excuse() {
     on_both(|io| {
         let back = BackEnd::named("a");
-        let (balancer, mut slow) = client_with(io, &[back.address], |service| {
+        let (_balancer, mut slow) = client_with(io, &[back.address], |service| {
             service.timeouts.client_header = Duration::from_millis(400);
         });
         slow.say("GET / HTTP/1.1\r\nX: ");
@@ -47,7 +47,7 @@ fn a_head_that_comes_drop_by_drop_is_no_excuse() {
 fn a_client_between_requests_is_kept_as_long_as_configured() {
     on_both(|io| {
         let back = BackEnd::named("a");
-        let (balancer, mut client) = client_with(io, &[back.address], |service| {
+        let (_balancer, mut client) = client_with(io, &[back.address], |service| {
             service.timeouts.client_header = Duration::from_millis(100);
             service.timeouts.client_idle = Duration::from_millis(600);
         });

@@ -292,11 +292,11 @@ fn a_request_that_no_back_end_survives_is_not_shown_to_all() {
     on_both(|io| {
         let backs: Vec<BackEnd> = (0..6).map(|_| BackEnd::silent()).collect();
         let addresses: Vec<_> = backs.iter().map(|back| back.address).collect();
-        let (balancer, mut client) = client_with(io, &addresses, |_| {});
+        let (_balancer, mut client) = client_with(io, &addresses, |_| {});
         assert_eq!(client.ask(get("/")).status(), 502);
         let asked: usize = backs.iter().map(|back| back.requests().len()).sum();
         assert_eq!(asked, 3, "{io}: it is sent again twice");
-        let (balancer, mut client) = client_with(io, &addresses, |service| service.resends = 0);
+        let (_balancer, mut client) = client_with(io, &addresses, |service| service.resends = 0);
         assert_eq!(client.ask(get("/")).status(), 502);
         let now: usize = backs.iter().map(|back| back.requests().len()).sum();
         assert_eq!(now - asked, 1, "{io}: it is not sent again");

@@ -369,7 +369,7 @@ fn a_back_end_of_another_protocol_cannot_be_reached() {
             std::thread::sleep(Duration::from_secs(20));
             drop(stream);
         });
-        let (balancer, mut peer) = client_with(io, &[silent], |service| {
+        let (_balancer, mut peer) = client_with(io, &[silent], |service| {
             two(service);
             service.timeouts.connect = Duration::from_millis(300);
         });

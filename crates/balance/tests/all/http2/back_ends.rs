@@ -382,7 +382,7 @@ fn the_limit_of_a_back_end_counts_requests() {
 fn back_ends_of_both_versions_serve_one_service() {
     on_both(|io| {
         let (new, old) = (BackEnd::named("new"), http::BackEnd::named("old"));
-        let (balancer, mut peer) = client_with(io, &[new.address, old.address], |service| {
+        let (_balancer, mut peer) = client_with(io, &[new.address, old.address], |service| {
             both(service);
             service.backends[0].http = HttpVersion::Two;
         });

@@ -79,7 +79,7 @@ fn the_same_port_speaks_both_versions() {
         }
         assert_eq!(client.response(1).body, b"one/");
         // Where it is not offered, it is refused as before.
-        let (only_1, mut peer) = client_with(io, &[back.address], |_| {});
+        let (_only_1, mut peer) = client_with(io, &[back.address], |_| {});
         peer.say("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         assert!(peer.answer().unwrap().status() >= 400);
     });
