@@ -28,7 +28,7 @@ const PARTS: [(&str, &str); 7] = [
     ),
     (
         "<prefix>",
-        r#""([1-9][0-9]\.[0-9]{1,2}\.0\.0/[12]?[0-9]|10\.7\.6\.5|2001:db8:[1-9a-f]{1,4}::/[1-9][0-9])""#,
+        r#""([1-9][0-9]\.[1-9][0-9]?\.0\.0/[12]?[0-9]|10\.7\.6\.5|2001:db8:[1-9a-f]{1,4}::/[1-9][0-9])""#,
     ),
     (
         "<mode>",
@@ -46,7 +46,7 @@ const SERVICE: &[&str] = &[
     "slow_start = <time>",
     "drain = <time>",
     "connections_max = [1-9][0-9]{0,8}",
-    r"queue = \{ length = [0-9]{1,3}, time_limit = <time> \}",
+    r"queue = \{ length = (0|[1-9][0-9]{0,2}), time_limit = <time> \}",
     "backlog = [1-9][0-9]{0,2}",
     r"access = \{ allow = \[<prefix>\], deny = \[<prefix>, <prefix>\], allow_file = <path>, deny_file = <path> \}",
     r"timeouts = \{ connect = <time>, client_header = <time>, client_body = <time>, client_idle = <time>, half_closed = <time>, upstream_answer = <time>, write_stall = <time> \}",
@@ -134,7 +134,7 @@ fn some(tables: &[&[&str]]) -> impl Strategy<Value = String> + use<> {
 
 fn service(number: usize, kind: usize) -> impl Strategy<Value = String> {
     let (word, more, behind) = KINDS[kind];
-    let address = r#"address = "(10\.[0-9]{1,2}\.0\.[1-9]|[a-z]{1,8}\.example|\[2001:db8::[1-9a-f]{1,4}\]):[1-9][0-9]{0,3}""#;
+    let address = r#"address = "(10\.[1-9][0-9]?\.0\.[1-9]|[a-z]{1,8}\.example|\[2001:db8::[1-9a-f]{1,4}\]):[1-9][0-9]{0,3}""#;
     let back_end = (line(address), some(&[&[BACK_END], behind].concat()));
     let parts = (
         some(&[&[SERVICE], more].concat()),
