@@ -410,7 +410,7 @@ fn hashed_clients_spread_in_proportion_to_weights() {
 #[test]
 fn only_the_clients_of_a_back_end_that_goes_or_comes_move() {
     let five = backends(&[Weight::Share(1); 5]);
-    let mut place = |backends: &[Backend], candidates: &[Candidate]| -> HashMap<String, String> {
+    let place = |backends: &[Backend], candidates: &[Candidate]| -> HashMap<String, String> {
         let mut chooser = Chooser::new(&hashing(), backends, 1);
         (0..5000)
             .map(|number| {

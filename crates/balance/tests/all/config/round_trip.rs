@@ -91,8 +91,11 @@ const HTTP_BACK_END: &[&str] = &[
     r"headers = \[<edit>\]",
 ];
 
+/// Tables of lines.
+type Tables = &'static [&'static [&'static str]];
+
 /// What a kind of service and its back ends may have besides.
-const KINDS: [(&str, &[&[&str]], &[&[&str]]); 3] = [
+const KINDS: [(&str, Tables, Tables); 3] = [
     ("tcp", &[TCP], &[PROXY]),
     ("http", &[HTTP, EVERY], &[HTTP_BACK_END]),
     ("http", &[HTTP, FIRST], &[HTTP_BACK_END, PROXY]),
